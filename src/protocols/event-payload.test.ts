@@ -18,12 +18,12 @@ describe('payloadOf', () => {
     expect(read(data)).toBeUndefined()
   })
 
-  test('returns the object, also out of a list', () => {
+  test('returns the object, also from a list', () => {
     expect(read('{"a":1}')).toEqual({ a: 1 })
     expect(read('[{"a":1}]')).toEqual({ a: 1 })
   })
 
-  test('ignores JSON that is cut off by the end of the body, and only by that', () => {
+  test('ignores JSON that is cut by the end of the body, but no other invalid JSON', () => {
     expect(read('{"a":', { atEnd: true })).toBeUndefined()
     expect(read('{"a":')).toMatchObject({ code: 'bad_upstream_response' })
     expect(read('"text"', { atEnd: true })).toMatchObject({ code: 'bad_upstream_response' })

@@ -18,7 +18,7 @@ function refused(status: number, payload: unknown = {}, headers: Record<string, 
 
 const summary = (message: string, more: Record<string, unknown> = {}) => ({ error: { message, ...more } })
 
-describe('a status is mapped to our sheet', () => {
+describe('maps a status to the gateway’s code', () => {
   test.each([
     [302, 'bad_upstream_response', 502],
     [400, 'upstream_invalid_request', 400],
@@ -45,31 +45,31 @@ describe('a status is mapped to our sheet', () => {
     expect(error.detail.upstream_status).toBe(status)
   })
 
-  test('the caller’s own mistakes come with the vendor’s words and the field', () => {
+  test('includes the provider’s message and the field for the caller’s own mistakes', () => {
     expect(refused(400, summary('Bad top_p', { param: 'top_p' }))).toMatchObject({
       message: 'Bad top_p',
       detail: { param: 'top_p' },
     })
   })
 
-  test('a failure of the vendor does not come with the vendor’s words', () => {
+  test('leaves out the provider’s message for a failure of the provider', () => {
     for (const status of [401, 403, 404, 429, 500, 503])
       expect(refused(status, summary('inner words')).message).not.toContain('inner')
   })
 
-  test('the gateway’s own credentials are never shown as the caller’s', () => {
+  test('never reports the gateway’s credentials as the caller’s', () => {
     const error = refused(401, summary('Incorrect API key provided', { code: 'invalid_api_key' }))
     expect(error.message).toContain('"vendor"')
     expect(error.message).toContain('operator')
   })
 
-  test('a model that the vendor does not know is named with its provider', () => {
+  test('names an unknown model with its provider', () => {
     expect(refused(404).message).toMatch(/"vendor".*"m-1"/)
     expect(refused(400, summary('no', { code: 'model_not_found' })).code).toBe('bad_upstream_response')
   })
 })
 
-describe('words tell what a status does not', () => {
+describe('errors recognised by their message', () => {
   test.each([
     ['OpenAI', 400, summary('Your input is too long', { code: 'context_length_exceeded' })],
     [
@@ -101,10 +101,10 @@ describe('words tell what a status does not', () => {
       summary('the request exceeds the available context size', { type: 'exceed_context_size_error' }),
     ],
     ['Groq', 413, summary('Please reduce the length of the messages', { code: 'context_length_exceeded' })],
-  ])('%s: too long', (_, status, payload) => {
+  ])('%s: input too long', (_, status, payload) => {
     const error = refused(status, payload)
     expect(error.code).toBe('context_length_exceeded')
-    expect(error.message).toContain('maximum context length') // by which clients know it
+    expect(error.message).toContain('maximum context length') // the phrase by which clients recognise it
   })
 
   test.each([
@@ -135,7 +135,7 @@ describe('words tell what a status does not', () => {
     ['DeepSeek', 402, summary('Insufficient Balance')],
     ['Anthropic', 400, summary('Your credit balance is too low to access the API')],
     ['Alibaba', 400, summary('Access denied', { code: 'Arrearage' })],
-  ])('%s: the operator’s account is empty, which is not the caller’s quota', (_, status, payload) => {
+  ])('%s: the operator’s account has no credit, which is not the caller’s quota', (_, status, payload) => {
     expect(refused(status, payload).code).toBe('no_available_channel')
   })
 
@@ -148,7 +148,7 @@ describe('words tell what a status does not', () => {
         details: [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '34s' }],
       }),
     ],
-  ])('%s: a limit of speed that mentions money is still a limit of speed', (_, payload) => {
+  ])('%s: a rate limit that mentions billing is still a rate limit', (_, payload) => {
     expect(refused(429, payload).code).toBe('rate_limit_exceeded')
   })
 
@@ -162,7 +162,7 @@ describe('words tell what a status does not', () => {
       ],
     ],
     ['xAI', { code: 'Client specified an invalid argument', error: 'Incorrect API key provided: xa***yz.' }],
-  ])('%s says 400 for a bad key', (_, payload) => {
+  ])('%s returns 400 for a bad key', (_, payload) => {
     expect(refused(400, payload).code).toBe('upstream_auth')
   })
 
@@ -172,21 +172,21 @@ describe('words tell what a status does not', () => {
     ['a flat message', { object: 'error', message: 'why', type: 'x', code: 3001 }],
     ['a detail', { detail: 'why' }],
     ['a list around it', [summary('why')]],
-  ])('the message is found in %s', (_, payload) => {
+  ])('finds the message in %s', (_, payload) => {
     expect(refused(422, payload).message).toBe('why')
   })
 
-  test('a list of faults names their places', () => {
+  test('includes the places of a list of faults', () => {
     const payload = { message: { detail: [{ loc: ['body', 'store'], msg: 'Extra inputs are not permitted' }] } }
     expect(refused(422, payload).message).toBe('body.store: Extra inputs are not permitted')
   })
 
-  test.each([[undefined], [null], ['<html>'], [[]], [{ error: null }]])('%p still has a message', (payload) => {
+  test.each([[undefined], [null], ['<html>'], [[]], [{ error: null }]])('creates a message for %p', (payload) => {
     expect(refused(400, payload).message.length).toBeGreaterThan(5)
   })
 })
 
-describe('when to ask again', () => {
+describe('the time to retry', () => {
   test.each([
     [{ 'retry-after': '7' }, 7],
     [{ 'retry-after': '0' }, 0],
@@ -202,13 +202,13 @@ describe('when to ask again', () => {
     expect(refused(503, {}, headers).detail.retry_after).toBe(seconds as number)
   })
 
-  test('Google says it in the body', () => {
+  test('is in the body of Google’s errors', () => {
     const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '33.6s' }]
     expect(refused(429, summary('slow', { details })).detail.retry_after).toBe(34)
   })
 })
 
-describe('an error where an answer was expected', () => {
+describe('an error in place of a response', () => {
   test.each([
     [summary('x', { code: 429 }), 'rate_limit_exceeded'],
     [summary('x', { code: 502 }), 'bad_upstream_response'],
@@ -227,7 +227,7 @@ describe('an error where an answer was expected', () => {
 })
 
 describe('secrets', () => {
-  test('what looks like a key never passes', () => {
+  test('removes everything that looks like a key', () => {
     const text = [
       'Bearer abcdef123456',
       'sk-proj-abcdEFGH1234',
@@ -244,18 +244,18 @@ describe('secrets', () => {
     expect(clean).toContain('x=1')
   })
 
-  test('ordinary words stay', () => {
+  test('keeps ordinary text', () => {
     const text =
       "Invalid value 'sk-1' for task-force; the key-value store is down, see https://vendor.example/docs?page=2"
     expect(scrub(text)).toBe(text)
   })
 
-  test('a message has at most 1000 characters', () => {
+  test('limits a message to 1000 characters', () => {
     expect(scrub('x'.repeat(1000))).toHaveLength(1000)
     expect(scrub('x'.repeat(1001))).toHaveLength(1000)
   })
 
-  test('a field name that is none is not passed on', () => {
+  test('drops a field name that is not a path', () => {
     expect(refused(400, summary('x', { param: 'messages.[0].content' })).detail.param).toBe('messages.[0].content')
     expect(refused(400, summary('x', { param: 'a prompt, quoted' })).detail).not.toHaveProperty('param')
   })

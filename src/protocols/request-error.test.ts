@@ -20,11 +20,11 @@ const translatedOf = (param: string) => {
 test.each([
   ['stop[2]', 'stop_sequences', '"stop_sequences" of "file" is wrong.'],
   ['messages[0].content[0].type', 'turns[0].blocks[3].type', '"turns[0].blocks[3].type" of "document" is wrong.'],
-  // What has no place of its own keeps the house's.
+  // A place without a counterpart stays canonical.
   ['messages[7].role', 'messages[7].role', '"messages[7].role" of "file" is wrong.'],
   ['tools[1].function.name', 'tools[1].name', '"tools[1].name" of "file" is wrong.'],
-  // An upstream may name whatever it likes.
+  // An upstream may send any name.
   ['constructor', 'constructor', '"constructor" of "file" is wrong.'],
-])('an error about %s is told of %s', (param, place, message) => {
+])('translates an error about %s to %s', (param, place, message) => {
   expect(translatedOf(param)).toEqual([place, message])
 })

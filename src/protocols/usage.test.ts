@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import { usageOf } from './usage.ts'
 
-describe('usage in vendors’ spellings', () => {
+describe('usage in the formats of all vendors', () => {
   test.each([
     ['nothing', undefined],
     ['null', null],
     ['an empty object', {}],
     ['zeros', { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }],
     ['texts', { prompt_tokens: '5', completion_tokens: '7' }],
-  ])('%s is no usage', (_, raw) => {
+  ])('%s is not usage', (_, raw) => {
     expect(usageOf(raw)).toBeUndefined()
   })
 
@@ -17,7 +17,7 @@ describe('usage in vendors’ spellings', () => {
     ['input and output', { input_tokens: 5, output_tokens: 7 }],
     ['prompt and total', { prompt_tokens: 5, total_tokens: 12 }],
     ['completion and total', { completion_tokens: 7, total_tokens: 12 }],
-  ])('%s tokens are enough', (_, raw) => {
+  ])('%s tokens are sufficient', (_, raw) => {
     expect(usageOf(raw)).toMatchObject({ prompt_tokens: 5, completion_tokens: 7, total_tokens: 12, output_tokens: 7 })
   })
 
@@ -27,12 +27,12 @@ describe('usage in vendors’ spellings', () => {
     ['prompt_cache_hit_tokens', { prompt_cache_hit_tokens: 3, prompt_cache_miss_tokens: 2 }],
     ['cache_read_input_tokens', { cache_read_input_tokens: 3 }],
     ['cached_tokens', { cached_tokens: 3 }],
-  ])('cached tokens are read from %s', (_, more) => {
+  ])('reads cached tokens from %s', (_, more) => {
     const usage = usageOf({ prompt_tokens: 5, completion_tokens: 7, ...more })
     expect(usage).toMatchObject({ prompt_tokens_details: { cached_tokens: 3 }, prompt_cache_hit_tokens: 3 })
   })
 
-  test('reasoning that the vendor leaves out of the completion is counted once', () => {
+  test('counts reasoning once if the vendor leaves it out of the completion', () => {
     const details = { completion_tokens_details: { reasoning_tokens: 4 } }
     const outside = usageOf({ prompt_tokens: 5, completion_tokens: 7, total_tokens: 16, ...details })
     expect(outside).toMatchObject({
@@ -43,7 +43,7 @@ describe('usage in vendors’ spellings', () => {
     expect(inside).toEqual(outside as NonNullable<typeof outside>)
   })
 
-  test('tokens that only the total knows of count as reasoning', () => {
+  test('counts tokens that only the total includes as reasoning', () => {
     expect(usageOf({ prompt_tokens: 5, completion_tokens: 7, total_tokens: 20 })).toMatchObject({
       completion_tokens: 15,
       total_tokens: 20,
@@ -51,7 +51,7 @@ describe('usage in vendors’ spellings', () => {
     })
   })
 
-  test('an estimate of another gateway stays an estimate', () => {
+  test('keeps an estimate of another gateway as an estimate', () => {
     expect(usageOf({ prompt_tokens: 5, completion_tokens: 7, estimated: true })).toMatchObject({ estimated: true })
     expect(usageOf({ prompt_tokens: 5, completion_tokens: 7 })).not.toHaveProperty('estimated')
   })

@@ -1,4 +1,4 @@
-/** The relay lane's dialects, over vendors' own streams: what passes, what is put right, cut at every byte. */
+/** Passthrough of recorded provider streams: what passes, what is corrected, and cuts at every byte. */
 
 import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -26,7 +26,7 @@ const requestOf = (more: Partial<ChatRequest> = {}): ChatRequest => ({ model: he
 
 type PassthroughResult = { text: string; chunks: ChatChunk[]; summary: string; failure: GatewayError | undefined }
 
-/** What a client is told of a body that comes in these pieces. */
+/** What a client receives for a body that arrives in these pieces. */
 function forwarded(passthrough: ProtocolPassthrough, pieces: Uint8Array[], request = requestOf()): PassthroughResult {
   const writer: ResponseEncoder =
     passthrough === chatcompatPassthrough
@@ -73,11 +73,11 @@ const fixtures = (kind: string) => {
     .map((name) => [name, new Uint8Array(readFileSync(new URL(name, folder)))] as const)
 }
 
-describe('messages', () => {
+describe('Messages passthrough', () => {
   const withoutPingComments = (text: string) => text.replace(/^:.*\n\n/gm, '')
 
   test.each(fixtures('messages-compat').filter(([name]) => !['overloaded.sse', 'imitator.sse'].includes(name)))(
-    '%s passes byte for byte, but for the model',
+    '%s passes byte for byte, except for the model',
     (_, all) => {
       const source = withoutPingComments(new TextDecoder().decode(all))
       const model = /"model": ?"([^"]*)"/.exec(source)?.[1] ?? ''
@@ -88,7 +88,7 @@ describe('messages', () => {
     },
   )
 
-  test.each(fixtures('messages-compat'))('%s is told the same however it is cut', (_, all) => {
+  test.each(fixtures('messages-compat'))('%s gives the same output however the bytes are split', (_, all) => {
     const { text, failure, chunks } = forwarded(messagesPassthrough, [all])
     const cut = forwarded(messagesPassthrough, singly(all))
     expect([cut.text, cut.failure, cut.chunks]).toEqual([text, failure, chunks])
@@ -104,7 +104,7 @@ describe('messages', () => {
   const delta = (part: object, index = 0) => event('content_block_delta', { index, delta: part })
   const put = (text: string) => text.replace('"model":"v"', '"model":"house/model"')
 
-  test('blocks, events and fields that nobody has seen pass, in any order and cut anywhere', () => {
+  test('forwards unknown blocks, events and fields in any order, however the bytes are split', () => {
     const texts = fc.string({ unit: 'grapheme', maxLength: 8 })
     const unseen = fc.oneof(
       fc
@@ -133,7 +133,7 @@ describe('messages', () => {
     )
   })
 
-  test('the text of events that are not read is told to the meter, each piece once', () => {
+  test('gives the text of unparsed events to the meter, each piece once', () => {
     const pieces = ['a', '"', '\\', 'ü', '\n', '', '"\\"', 'z']
     const { chunks, summary } = forwarded(messagesPassthrough, [
       bytes(
@@ -149,7 +149,7 @@ describe('messages', () => {
     expect(chunks.at(-1)).toMatchObject({ usage: { input_tokens: 3, output_tokens: 2 } })
   })
 
-  test('an error in mid-stream ends it, and what the vendor wrote of it is not passed on', () => {
+  test('ends the stream on an error event and does not forward that event', () => {
     const source = start + delta({ type: 'text_delta', text: 'Hi' })
     const error = event('error', { error: { type: 'overloaded_error', message: 'secret place' } })
     const { text, failure } = forwarded(messagesPassthrough, [
@@ -159,7 +159,7 @@ describe('messages', () => {
     expect(text).toBe(put(source))
   })
 
-  test('an event that is no JSON is not passed on, though it begins as the one before it', () => {
+  test('does not forward an event with invalid JSON that starts like the event before it', () => {
     const good = delta({ type: 'text_delta', text: 'a' })
     for (const bad of [
       good.replace('"a"}}', '"a'),
@@ -171,18 +171,18 @@ describe('messages', () => {
     }
   })
 
-  test('cut after any byte, it is an error or it is complete', () => {
+  test('reports an error or completes after a cut at any byte', () => {
     const all = bytes(start + delta({ type: 'text_delta', text: 'Hi' }) + stop)
     const complete = new TextDecoder().decode(all).indexOf('event: message_stop')
     for (let end = 0; end <= all.length; end++) {
       const { text, failure } = forwarded(messagesPassthrough, [all.slice(0, end)])
-      // One line end belongs to the event that is closed by the end of the body.
+      // The end of the body closes the last event, which may lack one line end.
       expect([end, failure?.code]).toEqual([end, end < complete - 2 ? 'upstream_cut' : undefined])
       if (!failure) expect(text).toBe(put(new TextDecoder().decode(all)))
     }
   })
 
-  test('events without a name, with CRLF, comments or a byte order mark are put in order', () => {
+  test('normalises events without a name, with CRLF, comments or a byte order mark', () => {
     const source =
       '\ufeff: hello\r\n\r\ndata: {"type":"message_start","message":{"model":"v","usage":{}}}\r\n\r\nevent: message_delta\r\ndata: {"delta":{"stop_reason":"end_turn"}}\r\n\r\n'
     const events = eventsOf(forwarded(messagesPassthrough, singly(bytes(source))).text)
@@ -195,8 +195,8 @@ describe('messages', () => {
   })
 })
 
-describe('chat completions', () => {
-  /** What the translating lane tells of the same stream. */
+describe('chat-completions passthrough', () => {
+  /** The translation of the same stream. */
   async function translated(all: Uint8Array, include_usage: boolean): Promise<unknown[]> {
     const pieces = [all]
     const answer = { read: async () => pieces.shift() } as unknown as UpstreamResponse
@@ -205,40 +205,43 @@ describe('chat completions', () => {
     for await (const batch of readStream(answer, head, faults)) text += writer.encode(batch)
     return eventsOf(text).map(({ data }) => withoutNulls(JSON.parse(data)))
   }
-  /** What the other lane takes away, or leaves out of the event that says the role. */
+  /** Members that translation removes, or that it leaves out of the role event. */
   const ONLY_RELAYED = new Set(['obfuscation', 'service_tier', 'system_fingerprint'])
-  /** `null` says nothing. */
+  /** `null` counts as absent. */
   const withoutNulls = (value: unknown): unknown =>
     JSON.parse(JSON.stringify(value), (name, member) =>
       member === null || ONLY_RELAYED.has(name) ? undefined : member,
     )
-  /** Ids that are made up are others each time. */
+  /** Replaces generated ids, which differ each time. */
   const withIds = (one: unknown): unknown =>
     JSON.parse(JSON.stringify(one ?? null).replaceAll(/call_[a-zA-Z0-9]{24}/g, 'call_ours'))
 
-  test.each(fixtures('chatcompat'))('%s says what the translating lane says, cut anywhere', async (_, all) => {
-    for (const include_usage of [false, true]) {
-      const request = requestOf({ stream: true, stream_options: { include_usage } })
-      const { text, failure, chunks } = forwarded(chatcompatPassthrough, [all], request)
-      const cut = forwarded(chatcompatPassthrough, singly(all), request)
-      const receivedLines = (one: PassthroughResult) => withIds(one.text.split('\n'))
-      expect([receivedLines(cut), cut.failure]).toEqual([
-        receivedLines({ text, failure, chunks, summary: '' }),
-        failure,
-      ])
-      expect(failure).toBeUndefined()
-      const events = eventsOf(text).map(({ data }) => data)
-      expect(events.pop()).toBe('[DONE]')
-      const output = events.map((data) => JSON.parse(data))
-      for (const one of output) expect('usage' in one).toBe(include_usage)
-      if (include_usage) expect(output.pop()).toMatchObject({ choices: [], usage: { input_tokens: 9 } })
-      const expected = (await translated(all, include_usage)).map(withIds)
-      // The event that says the role holds here what the vendor wrote into it, too.
-      const [first, ...rest] = output.map(withoutNulls).map(withIds)
-      expect(first).toMatchObject(expected[0] as object)
-      expect(rest).toEqual(expected.slice(1))
-    }
-  })
+  test.each(fixtures('chatcompat'))(
+    '%s gives the same content as translation, however the bytes are split',
+    async (_, all) => {
+      for (const include_usage of [false, true]) {
+        const request = requestOf({ stream: true, stream_options: { include_usage } })
+        const { text, failure, chunks } = forwarded(chatcompatPassthrough, [all], request)
+        const cut = forwarded(chatcompatPassthrough, singly(all), request)
+        const receivedLines = (one: PassthroughResult) => withIds(one.text.split('\n'))
+        expect([receivedLines(cut), cut.failure]).toEqual([
+          receivedLines({ text, failure, chunks, summary: '' }),
+          failure,
+        ])
+        expect(failure).toBeUndefined()
+        const events = eventsOf(text).map(({ data }) => data)
+        expect(events.pop()).toBe('[DONE]')
+        const output = events.map((data) => JSON.parse(data))
+        for (const one of output) expect('usage' in one).toBe(include_usage)
+        if (include_usage) expect(output.pop()).toMatchObject({ choices: [], usage: { input_tokens: 9 } })
+        const expected = (await translated(all, include_usage)).map(withIds)
+        // Here the role event may hold other members of the provider.
+        const [first, ...rest] = output.map(withoutNulls).map(withIds)
+        expect(first).toMatchObject(expected[0] as object)
+        expect(rest).toEqual(expected.slice(1))
+      }
+    },
+  )
 
   const vendor = {
     id: 'chatcmpl-v',
@@ -259,7 +262,7 @@ describe('chat completions', () => {
       .replaceAll('"model":"v"', '"model":"house/model"')
   const DONE = 'data: [DONE]\n\n'
 
-  test('what meets the contract passes byte for byte, but for its head', () => {
+  test('forwards events that conform to the specification byte for byte, except for the head', () => {
     const texts = fc.string({ unit: 'grapheme', maxLength: 8 })
     const piece = fc.oneof(
       texts.map((content) => event({ content })),
@@ -293,7 +296,7 @@ describe('chat completions', () => {
     )
   })
 
-  test('what does not meet it is written anew, the tenth event as the first', () => {
+  test('encodes other events again, the tenth like the first', () => {
     const unusual = (reasoning: string) =>
       `data: ${JSON.stringify({ id: null, choices: [{ delta: { role: 'assistant', reasoning } }] })}\n\n`
     const source = Array.from({ length: 10 }, (_, at) => unusual(`r${at}`)).join('') + event({}, 'stop') + DONE
@@ -312,7 +315,7 @@ describe('chat completions', () => {
     expect(events).toHaveLength(12)
   })
 
-  test('usage is told only if it was asked for, once, with the fields that only the vendor has', () => {
+  test('sends usage once and only on request, with the fields that only the vendor has', () => {
     const usage = { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12, cost: 0.5 }
     const body = bytes(role + event({ content: 'a' }, null, { usage: null }) + event({}, 'stop', { usage }) + DONE)
     const clientRequest = eventsOf(
@@ -331,7 +334,7 @@ describe('chat completions', () => {
     expect(chunks.at(-1)).toMatchObject({ usage: { input_tokens: 9 } })
   })
 
-  test('calls are told as they are, and put in order where they repeat themselves', () => {
+  test('forwards calls unchanged, and normalises repeated ones', () => {
     const first = { index: 0, id: 'call_1', type: 'function', function: { name: 'f', arguments: '' } }
     const part = (text: string, more: object = {}) =>
       event({ tool_calls: [{ index: 0, ...more, function: { arguments: text } }] })
@@ -349,7 +352,7 @@ describe('chat completions', () => {
     expect(forwarded(chatcompatPassthrough, [bytes(repeated + DONE)]).text).toBe(put(source) + DONE)
   })
 
-  test('a new call without an index or an id is another call each time', () => {
+  test('treats each new call without an index or an id as another call', () => {
     const call = event({ tool_calls: [{ function: { name: 'f', arguments: '{"a":1}' } }] })
     const { text } = forwarded(chatcompatPassthrough, [
       bytes(role + call + call + call + event({}, 'tool_calls') + DONE),
@@ -361,7 +364,7 @@ describe('chat completions', () => {
     expect(new Set(calls.map(({ id }) => id)).size).toBe(3)
   })
 
-  test('cut after any byte, it is an error or it is complete', () => {
+  test('reports an error or completes after a cut at any byte', () => {
     const source = role + event({ content: 'a' }) + event({ content: 'b' }) + event({}, 'stop')
     const all = bytes(source + DONE)
     for (let end = 0; end <= all.length; end++) {
@@ -371,7 +374,7 @@ describe('chat completions', () => {
     }
   })
 
-  test('an event that is no JSON is not passed on, though it begins as the one before it', () => {
+  test('does not forward an event with invalid JSON that starts like the event before it', () => {
     const good = event({ content: 'a' })
     for (const bad of [good.replace('"a"}', '"a'), good.replace('"a"}', '"a"}}'), good.replace('"a"}', '"a\\"}')]) {
       const { text, failure } = forwarded(chatcompatPassthrough, [
@@ -381,7 +384,7 @@ describe('chat completions', () => {
     }
   })
 
-  test('after the finish nothing is told but the end', () => {
+  test('sends nothing after the finish except the end', () => {
     const source = role + event({ content: 'a' }) + event({ content: 'b' }) + event({}, 'stop')
     expect(
       forwarded(chatcompatPassthrough, [bytes(source + event({ content: '' }) + event({}, 'stop') + DONE)]).text,

@@ -17,7 +17,7 @@ function refusalOf(body: unknown): { code: string; param: string | undefined; me
 
 const user = (content: unknown) => ({ ...hello, messages: [{ role: 'user', content }] })
 
-describe('what is refused, with the place and the rule', () => {
+describe('refused requests, with the field and the rule', () => {
   const cases: [string, unknown, string, string | undefined, string][] = [
     ['a body that is no object', [], 'invalid_type', undefined, 'JSON object'],
     ['null', null, 'invalid_type', undefined, 'null'],
@@ -114,7 +114,7 @@ describe('what is refused, with the place and the rule', () => {
   }
 })
 
-describe('the shared bounds of 2.2 and 8, on both sides', () => {
+describe('the bounds of sections 2.2 and 8, on both sides', () => {
   const bounds: [string, number, number, string][] = [
     ['frequency_penalty', -2, 2, 'from -2 to 2'],
     ['presence_penalty', -2, 2, 'from -2 to 2'],
@@ -134,7 +134,7 @@ describe('the shared bounds of 2.2 and 8, on both sides', () => {
     })
   }
 
-  test('max_tokens and its alias start at 1', () => {
+  test('requires at least 1 for max_tokens and its alias', () => {
     for (const field of ['max_tokens', 'max_completion_tokens', 'n']) {
       expect(parseChatRequest({ ...hello, [field]: 1 })).toMatchObject({ [field]: 1 })
       expect(refusalOf({ ...hello, [field]: 0 })).toMatchObject({ code: 'invalid_value', param: field })
@@ -142,8 +142,8 @@ describe('the shared bounds of 2.2 and 8, on both sides', () => {
   })
 })
 
-describe('what is accepted', () => {
-  test('null is absent, at the top and within a message', () => {
+describe('accepted requests', () => {
+  test('treats null as absent, at the top level and within a message', () => {
     const request = parseChatRequest({
       ...hello,
       temperature: null,
@@ -161,14 +161,14 @@ describe('what is accepted', () => {
     ])
   })
 
-  test('unknown top-level fields are not looked at, and never become a prototype', () => {
+  test('ignores unknown top-level fields, and never sets a prototype', () => {
     expect(parseChatRequest({ ...hello, frobnicate: 1 })).toEqual({ ...hello, frobnicate: 1 } as never)
     const request = parseChatRequest(JSON.parse(`{"__proto__": {"stream": true}, ${JSON.stringify(hello).slice(1)}`))
     expect(request.stream).toBeUndefined()
     expect(Object.getPrototypeOf(request)).toBe(Object.prototype)
   })
 
-  test('the roles, parts and tool calls that clients send', () => {
+  test('accepts the roles, parts and tool calls that clients send', () => {
     const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } }
     const messages = [
       { role: 'developer', content: 'be brief' },
@@ -180,17 +180,17 @@ describe('what is accepted', () => {
     expect(parseChatRequest({ ...hello, messages }).messages).toEqual(messages as never)
   })
 
-  test('the extra fields, whatever they hold: what they must be depends on the model', () => {
+  test('accepts extra fields with any value, because their bounds depend on the model', () => {
     const extra = { repetition_penalty: -1, thinking_enabled: 'yes', web_search: [] }
     expect(parseChatRequest({ ...hello, ...extra })).toEqual({ ...hello, ...extra } as never)
   })
 
-  test('web_search keeps members that nobody knows', () => {
+  test('keeps unknown members of web_search', () => {
     const web_search = { enable: true, engine: 'x' }
     expect(parseChatRequest({ ...hello, web_search }).web_search).toEqual(web_search)
   })
 
-  test('what a provider signed, which comes back with the history', () => {
+  test('accepts signed content that comes back with the history', () => {
     const opaque = { origin: 'messages-compat', value: 'c2ln' }
     const message = {
       role: 'assistant',
@@ -207,7 +207,7 @@ test.each([
   ['reasoning_details', { text: 'hm' }],
   ['tool_calls', { id: 'c1', function: { name: 'f', arguments: '{}' } }],
   ['images', image],
-])('a signature of an unknown origin in %s is refused', (name, holder) => {
+])('refuses a signature of an unknown origin in %s', (name, holder) => {
   const message = { role: 'assistant', content: '', [name]: [{ ...holder, opaque: { origin: 'x', value: '' } }] }
   const { code, param } = refusalOf({ ...hello, messages: [message] })
   expect([code, param]).toEqual(['invalid_value', `messages[0].${name}[0].opaque.origin`])

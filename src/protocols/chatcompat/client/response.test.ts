@@ -20,7 +20,7 @@ const chunkOf = (...choices: ChunkChoice[]): ChatChunk => ({
 const choiceOf = (delta: Delta, index = 0): ChunkChoice => ({ index, delta })
 const ends = (index = 0): ChunkChoice => ({ index, delta: {}, finish_reason: 'stop' })
 
-/** The chunks in a stream's text; fails on anything that is not `data: {json}` and an empty line. */
+/** The chunks of a stream. Fails on anything other than `data: {json}` and an empty line. */
 function chunksOf(text: string): ChatChunk[] {
   expect(text.endsWith('\n\n')).toBe(true)
   return text
@@ -33,8 +33,8 @@ function chunksOf(text: string): ChatChunk[] {
     })
 }
 
-describe('a stream', () => {
-  test('has no sign in its events at which any client would end a line', () => {
+describe('a chat-completions stream', () => {
+  test('has no character in its events at which a client would end a line', () => {
     const writer = createChunkEncoder(head, { include_usage: false })
     const summary = 'a\u0085b\u2028\u2029c\u2028\n\v\f\u001c\r'
     const text = writer.encode([chunkOf(choiceOf({ content: summary }))])
@@ -44,7 +44,7 @@ describe('a stream', () => {
     expect([failed.includes('\u2028'), JSON.parse(failed.slice(6)).error.message]).toEqual([false, 'at \u2028'])
   })
 
-  test('says the role of each choice first and alone, then what was said, then the finish', () => {
+  test('sends the role of each choice first and alone, then the content, then the finish', () => {
     const writer = createChunkEncoder(head, { include_usage: false })
     const text = writer.encode([
       chunkOf(choiceOf({ role: 'assistant', content: 'a' }), choiceOf({ content: 'b' }, 1)),
@@ -73,7 +73,7 @@ describe('a stream', () => {
     }
   })
 
-  test("does not repeat a role-only chunk of the vendor's, whatever else stands empty in it", () => {
+  test('does not repeat a role-only chunk of the provider, whatever empty members it has', () => {
     const writer = createChunkEncoder(head, { include_usage: false })
     const text = writer.encode([
       chunkOf(choiceOf({ role: 'assistant', content: '', refusal: null })),
@@ -85,13 +85,13 @@ describe('a stream', () => {
     ])
   })
 
-  test('keeps what the vendor adds of its own', () => {
+  test('keeps the members that the provider adds', () => {
     const writer = createChunkEncoder(head, { include_usage: false })
     const text = writer.encode([{ ...chunkOf(choiceOf({ content: 'x' })), provider_note: 1 } as ChatChunk])
     expect(chunksOf(text)[1]).toMatchObject({ provider_note: 1 })
   })
 
-  test('says usage only when asked: null on the way, and once at the end in a chunk without choices', () => {
+  test('sends usage only on request: null in each chunk, and at the end a chunk without choices', () => {
     const clientRequest = createChunkEncoder(head, { include_usage: true })
     const on = chunksOf(
       clientRequest.encode([
@@ -118,7 +118,7 @@ describe('a stream', () => {
     expect(off.endsWith('data: [DONE]\n\n')).toBe(true)
   })
 
-  test('ends broken in one error event without [DONE]', () => {
+  test('ends with one error event and without [DONE] on a failure', () => {
     const text = createChunkEncoder(head, { include_usage: true }).fail(
       new GatewayError('upstream_cut', 'It broke off.'),
     )
@@ -128,7 +128,7 @@ describe('a stream', () => {
   })
 })
 
-describe('a whole answer', () => {
+describe('a whole chat completion', () => {
   const call = { id: 'call_1', type: 'function' as const, function: { name: 'f', arguments: '{}' } }
   const answer: ChatCompletion = {
     id: 'theirs',
@@ -141,7 +141,7 @@ describe('a whole answer', () => {
     ],
   }
 
-  test('has message and a mirrored delta, and fits the schema', () => {
+  test('has message and a mirrored delta, and matches the schema', () => {
     const whole = encodeWhole(answer, head, { usage, delta_mirror: true })
     expect(Compile(ChatCompletion).Check(whole)).toBe(true)
     expect(whole).toMatchObject({ ...head, object: 'chat.completion', system_fingerprint: null, usage })
@@ -155,7 +155,7 @@ describe('a whole answer', () => {
     expect(whole.choices[1]?.delta).toEqual({ role: 'assistant', tool_calls: [{ index: 0, ...call }] })
   })
 
-  test('has no delta where the mirror is off', () => {
+  test('has no delta with the mirror turned off', () => {
     const whole = encodeWhole(answer, head, { usage, delta_mirror: false })
     expect(whole.choices.map((choice) => 'delta' in choice)).toEqual([false, false])
   })

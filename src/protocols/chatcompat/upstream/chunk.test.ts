@@ -21,14 +21,14 @@ const toolDelta = (...calls: unknown[]) => withDelta({ tool_calls: calls })
 const toolCallsIn = (chunks: (ChatChunk | undefined)[]) =>
   chunks.map((chunk) => chunk?.choices[0]?.delta.tool_calls ?? [])
 
-describe('chunks', () => {
-  test('a piece of text after the first passes as the very same object', () => {
+describe('the chunk normaliser', () => {
+  test('returns the same object for a piece of text after the first', () => {
     const plain = withDelta({ content: 'b' })
     const { chunks } = feed(withDelta({ content: 'a' }), plain)
     expect(chunks[1]).toBe(plain as unknown as ChatChunk)
   })
 
-  test('the first chunk of each choice says the role, and only a role that may be', () => {
+  test('sends the role in the first chunk of each choice, and only a valid role', () => {
     const { deltas } = feed(
       withDelta({ content: 'a' }),
       withDelta({ role: 'model', content: 'b' }),
@@ -37,7 +37,7 @@ describe('chunks', () => {
     expect(deltas).toEqual([{ role: 'assistant', content: 'a' }, { content: 'b' }, { role: 'assistant' }])
   })
 
-  test('a missing or blank object, index, id, model or time is filled in, with what was said before if it was', () => {
+  test('replaces a missing or blank object, index, id, model or time, by the value of an earlier chunk if there is one', () => {
     const { chunks } = feed(
       { choices: [{ delta: { content: 'a' } }] },
       { ...withDelta({ content: 'b' }), object: '' },
@@ -48,13 +48,13 @@ describe('chunks', () => {
     expect(chunks[2]).toMatchObject({ ...HEAD, choices: [{ index: 0, delta: { content: 'c' } }] })
   })
 
-  test('an absent or null delta is an empty one', () => {
+  test('treats an absent or null delta as an empty one', () => {
     expect(
       feed(withDelta({ content: '' }), withDelta(null), { ...HEAD, choices: [{ index: 0 }] }).deltas.slice(1),
     ).toEqual([{}, {}])
   })
 
-  test('reasoning has one name; both names at once are not said twice', () => {
+  test('uses one name for reasoning, and does not repeat it if both names occur', () => {
     const { deltas } = feed(
       withDelta({ content: '' }),
       withDelta({ reasoning: 'a' }),
@@ -83,12 +83,12 @@ describe('chunks', () => {
     ['null', null],
     [undefined, null],
     [7, null],
-  ])('the finish word %p becomes %p', (word, expected) => {
+  ])('maps the finish reason %p to %p', (word, expected) => {
     const { chunks } = feed(withDelta({ content: 'a' }), withDelta({}, word))
     expect(chunks[1]?.choices[0]?.finish_reason ?? null).toBe(expected as 'stop')
   })
 
-  test('each choice ends once: a repeated finish and empty deltas after it are left out', () => {
+  test('ends each choice once, and drops a repeated finish and empty deltas after it', () => {
     const { chunks, normaliser } = feed(
       withDelta({ content: 'a' }),
       withDelta({}, 'stop'),
@@ -102,12 +102,12 @@ describe('chunks', () => {
     expect(normaliser.missingFinish()).toBeUndefined()
   })
 
-  test('text after the finish is still said, but does not end its choice again', () => {
+  test('sends text after the finish without ending the choice again', () => {
     const { chunks } = feed(withDelta({ content: 'a' }, 'stop'), withDelta({ content: 'b' }, 'stop'))
     expect(chunks[1]?.choices[0]).toMatchObject({ delta: { content: 'b' }, finish_reason: null })
   })
 
-  test('usage beside a piece of text is read, wherever the vendor puts it', () => {
+  test('reads usage beside a piece of text, wherever the provider puts it', () => {
     const usage = { prompt_tokens: 1, completion_tokens: 1 }
     const { chunks } = feed(
       withDelta({ content: 'a' }),
@@ -117,7 +117,7 @@ describe('chunks', () => {
     expect(chunks.map((chunk) => chunk?.usage?.total_tokens)).toEqual([undefined, 2, 2])
   })
 
-  test('several choices keep apart, and only the open ones get a finish of ours', () => {
+  test('keeps several choices apart, and adds a finish only to the open ones', () => {
     const { normaliser } = feed(
       withDelta({ content: 'a' }),
       withDelta({ content: 'b' }, null, 1),
@@ -132,19 +132,19 @@ describe('chunks', () => {
     expect(normaliser.isFinished()).toBe(true)
   })
 
-  test('a chunk without choices and usage says nothing', () => {
+  test('returns nothing for a chunk without choices and usage', () => {
     const { chunks, normaliser } = feed({ ...HEAD, choices: [] }, { ...HEAD }, { ...HEAD, choices: [null, 'x'] })
     expect(chunks).toEqual([undefined, undefined, undefined])
     expect(normaliser.hasStarted()).toBe(false)
     expect(normaliser.isFinished()).toBe(false)
   })
 
-  test('usage of all zeros, as some runtimes send with each chunk, is none', () => {
+  test('ignores usage of all zeros, which some runtimes send with each chunk', () => {
     const usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
     expect(feed({ ...withDelta({ content: 'a' }), usage }).chunks[0]?.usage).toBeNull()
   })
 
-  test('unknown members of a chunk, a choice and a delta are kept', () => {
+  test('keeps unknown members of a chunk, a choice and a delta', () => {
     const { chunks } = feed({
       ...HEAD,
       provider: 'x',
@@ -157,8 +157,8 @@ describe('chunks', () => {
   })
 })
 
-describe('tool calls', () => {
-  test('id, type and name are said once, whatever the vendor repeats or blanks', () => {
+describe('streamed tool calls', () => {
+  test('have id, type and name once, even if the provider repeats or blanks them', () => {
     const { chunks } = feed(
       toolDelta({ index: 0, id: 'call_1', type: 'function', function: { name: 'f', arguments: '' } }),
       toolDelta({ index: 0, id: 'call_1', type: 'function', function: { name: 'f', arguments: '{"a"' } }),
@@ -175,7 +175,7 @@ describe('tool calls', () => {
     ])
   })
 
-  test('an index is filled in and an id is made where there is none', () => {
+  test('get an index and an id if they have none', () => {
     const { chunks } = feed(
       toolDelta({ function: { name: 'f', arguments: '{' } }),
       toolDelta({ function: { arguments: '}' } }),
@@ -189,7 +189,7 @@ describe('tool calls', () => {
     ])
   })
 
-  test('parallel calls that all carry the index 0 are told apart by id and name', () => {
+  test('are told apart by id and name if all have the index 0', () => {
     const { chunks } = feed(
       toolDelta(
         { index: 0, id: 'a', function: { name: 'f', arguments: '{}' } },
@@ -202,7 +202,7 @@ describe('tool calls', () => {
     ])
   })
 
-  test('interleaved calls get their own arguments', () => {
+  test('get their own arguments if they are interleaved', () => {
     const { chunks } = feed(
       toolDelta({ index: 0, id: 'a', function: { name: 'f', arguments: '' } }),
       toolDelta({ index: 1, id: 'b', function: { name: 'g', arguments: '' } }),
@@ -215,7 +215,7 @@ describe('tool calls', () => {
     ])
   })
 
-  test('a call waits for its name, and then has the arguments that came before', () => {
+  test('wait for a name, and then include the earlier arguments', () => {
     const { chunks } = feed(
       toolDelta({ index: 0, id: 'a', function: { arguments: '{' } }),
       toolDelta({ index: 0, function: { name: 'f', arguments: '}' } }),
@@ -226,17 +226,17 @@ describe('tool calls', () => {
     ])
   })
 
-  test('a call whose name never comes is no call, so the end is no tool call', () => {
+  test('do not count without a name, so the finish is not tool_calls', () => {
     const { chunks } = feed(toolDelta({ index: 0, id: 'a', function: { arguments: '{}' } }), withDelta({}, 'stop'))
     expect(chunks[1]?.choices[0]).toMatchObject({ delta: {}, finish_reason: 'stop' })
   })
 
-  test('arguments sent as an object become JSON text', () => {
+  test('have JSON text for arguments that arrive as an object', () => {
     const { chunks } = feed(toolDelta({ index: 0, function: { name: 'f', arguments: { city: 'Köln' } } }))
     expect(toolCallsIn(chunks)[0]?.[0]?.function.arguments).toBe('{"city":"Köln"}')
   })
 
-  test('the older function_call becomes a tool call', () => {
+  test('are created from the older function_call', () => {
     const { chunks } = feed(
       withDelta({ role: 'assistant', content: null, function_call: { name: 'f', arguments: '' } }),
       withDelta({ function_call: { arguments: '{}' } }),
@@ -250,14 +250,14 @@ describe('tool calls', () => {
     expect(JSON.stringify(chunks)).not.toContain('"function_call"')
   })
 
-  test('a finish of `stop` after tool calls is `tool_calls`; other finishes stand', () => {
+  test('turn a finish of `stop` into `tool_calls`, but no other finish', () => {
     const call = toolDelta({ index: 0, id: 'a', function: { name: 'f', arguments: '{}' } })
     expect(feed(call, withDelta({}, 'stop')).chunks[1]?.choices[0]?.finish_reason).toBe('tool_calls')
     expect(feed(structuredClone(call), withDelta({}, 'length')).chunks[1]?.choices[0]?.finish_reason).toBe('length')
     expect(feed(structuredClone(call)).normaliser.missingFinish()?.choices[0]?.finish_reason).toBe('tool_calls')
   })
 
-  test('an empty or null list of tool calls is no tool call', () => {
+  test('are absent for an empty or null list', () => {
     const { chunks } = feed(
       withDelta({ content: 'a', tool_calls: [] }),
       withDelta({ tool_calls: null }),

@@ -5,7 +5,7 @@ import { plainHistory } from './history.ts'
 const IMAGE = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } } as const
 const call = (id: string) => ({ id, type: 'function' as const, function: { name: 'look', arguments: '{}' } })
 
-test('a conversation that any vendor knows is handed on as it is', () => {
+test('plainHistory returns a conversation without extensions unchanged', () => {
   const messages: Message[] = [
     { role: 'user', content: [{ type: 'text', text: 'Look' }, IMAGE] },
     { role: 'assistant', content: null, reasoning_content: 'Hm', tool_calls: [call('a')] },
@@ -14,7 +14,7 @@ test('a conversation that any vendor knows is handed on as it is', () => {
   expect(plainHistory(messages)).toBe(messages)
 })
 
-test('what another family of vendors has signed is left out, with the reasoning that it signs', () => {
+test('plainHistory drops content that another vendor signed, with its reasoning', () => {
   const opaque = { origin: 'messages-compat', value: 'sig' } as const
   const messages: Message[] = [
     {
@@ -26,10 +26,10 @@ test('what another family of vendors has signed is left out, with the reasoning 
     },
   ]
   expect(plainHistory(messages)).toEqual([{ role: 'assistant', content: 'Yes', tool_calls: [call('a')] }])
-  expect(messages[0]).toHaveProperty('reasoning_details') // the request itself is left as it was
+  expect(messages[0]).toHaveProperty('reasoning_details') // the request itself is unchanged
 })
 
-test('reasoning that nobody has signed is handed on as words, as vendors that call tools want it back', () => {
+test('plainHistory keeps unsigned reasoning as text, which providers with tools need again', () => {
   const opaque = { origin: 'messages-compat', value: 'sig' } as const
   const messages: Message[] = [
     {
@@ -45,12 +45,12 @@ test('reasoning that nobody has signed is handed on as words, as vendors that ca
   ])
 })
 
-test('images that a model of another kind made are left out', () => {
+test('plainHistory drops images that a model of another API generated', () => {
   const messages: Message[] = [{ role: 'assistant', content: 'Here.', images: [IMAGE] }]
   expect(plainHistory(messages)).toEqual([{ role: 'assistant', content: 'Here.' }])
 })
 
-test("images of tools' results follow in the user's name, after the results of all parallel calls", () => {
+test('plainHistory moves images of tool results to a user message after the results of all parallel calls', () => {
   const messages: Message[] = [
     { role: 'assistant', content: null, tool_calls: [call('a'), call('b')] },
     { role: 'tool', tool_call_id: 'a', is_error: false, content: [{ type: 'text', text: 'one' }, IMAGE] },
@@ -75,7 +75,7 @@ test("images of tools' results follow in the user's name, after the results of a
   expect(plainHistory(messages.slice(0, 2)).at(-1)?.role).toBe('user')
 })
 
-test('a file by its address is refused by its place', () => {
+test('plainHistory refuses a file by URL with its place', () => {
   const file = { type: 'file', file: { file_url: 'https://files.example/a.pdf' } } as const
   const messages: Message[] = [{ role: 'user', content: [{ type: 'text', text: 'Read' }, file] }]
   expect(() => plainHistory(messages)).toThrow('only as data')

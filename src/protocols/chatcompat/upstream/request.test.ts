@@ -8,7 +8,7 @@ import { createBodyEncoder } from './request.ts'
 
 const BASE: ChatRequest = { model: 'p/m', messages: [{ role: 'user', content: 'hi' }] }
 
-/** The body for a request with these fields, at a provider with this configuration. */
+/** The body for a request with these fields, for a provider with this configuration. */
 function bodyOf(fields: Record<string, unknown>, config: ProviderConfig = {}, stream = false) {
   const base = config.preset ? {} : { base_url: 'https://vendor.example/v1' }
   const settings = settingsOf({ id: 'p', config: { ...base, ...config }, timeouts: DEFAULT_TIMEOUTS })
@@ -29,12 +29,12 @@ function refusal(fields: Record<string, unknown>, config: ProviderConfig = {}): 
 const TOOLS = [{ type: 'function', function: { name: 'f' } }]
 const SCHEMA = { type: 'json_schema', json_schema: { name: 's', schema: {} } }
 
-describe('the body for a vendor', () => {
-  test('carries the vendor’s model name and the messages, and nothing that was not asked for', () => {
+describe('the encoded body', () => {
+  test('has the provider’s model name and the messages, and nothing that was not requested', () => {
     expect(bodyOf({})).toEqual({ model: 'vendor-model', messages: BASE.messages })
   })
 
-  test('forwards the known fields and leaves out unknown ones and nulls', () => {
+  test('has the known fields, without unknown ones and nulls', () => {
     const known = {
       temperature: 0,
       top_p: 0.5,
@@ -57,7 +57,7 @@ describe('the body for a vendor', () => {
     expect(bodyOf({ ...known, top_k: 5, api_key: 'x', presence_penalty: null })).toEqual({ ...bodyOf({}), ...known })
   })
 
-  test('a stream is asked for its usage, whatever the caller wants to see', () => {
+  test('requests usage for a stream, whatever the caller requested', () => {
     expect(bodyOf({ stream: true, stream_options: { include_usage: false } }, {}, true)).toMatchObject({
       stream: true,
       stream_options: { include_usage: true },
@@ -65,22 +65,22 @@ describe('the body for a vendor', () => {
     expect(bodyOf({ stream: true }, {}, false)).not.toHaveProperty('stream')
   })
 
-  test('a vendor that does not know stream_options is not sent it', () => {
+  test('has no stream_options for a provider without that quirk', () => {
     expect(bodyOf({}, { quirks: { stream_usage: false } }, true)).toEqual({ ...bodyOf({}), stream: true })
   })
 
-  test('the limit goes under the vendor’s name; of the two names the newer one wins', () => {
+  test('has the limit under the provider’s name, and prefers the newer of the two names', () => {
     expect(bodyOf({ max_tokens: 5 })).toMatchObject({ max_tokens: 5 })
     expect(bodyOf({ max_tokens: 5, max_completion_tokens: 7 })).toEqual({ ...bodyOf({}), max_tokens: 7 })
     expect(bodyOf({ max_tokens: 5 }, { preset: 'openai' })).toEqual({ ...bodyOf({}), max_completion_tokens: 5 })
   })
 
-  test('the operator’s lists: allow, drop and rename', () => {
+  test('follows the operator’s lists: allow, drop and rename', () => {
     const config = { fields: { allow: ['top_k'], drop: ['user', 'seed'], rename: { top_p: 'nucleus', top_k: 'k' } } }
     expect(bodyOf({ top_k: 5, user: 'u', seed: 1, top_p: 0.5 }, config)).toEqual({ ...bodyOf({}), k: 5, nucleus: 0.5 })
   })
 
-  test('defaults fill in only what the caller did not give, under the vendor’s name too', () => {
+  test('has a default only for fields that the caller did not set, also under the provider’s name', () => {
     const config = { request_defaults: { temperature: 0.3, max_tokens: 9, top_k: 4, model: 'x', stream: true } }
     expect(bodyOf({}, config)).toEqual({ ...bodyOf({}), temperature: 0.3, max_tokens: 9, top_k: 4 })
     expect(bodyOf({ temperature: 0, max_completion_tokens: 2 }, config)).toMatchObject({
@@ -90,14 +90,14 @@ describe('the body for a vendor', () => {
     expect(bodyOf({}, { ...config, preset: 'openai' })).toMatchObject({ max_completion_tokens: 9 })
   })
 
-  test('`developer` is `system` unless the vendor knows it', () => {
+  test('has `system` in place of `developer` unless the provider supports it', () => {
     const messages = [{ role: 'developer', content: 'be brief' }, ...BASE.messages]
     expect(bodyOf({ messages }).messages[0].role).toBe('system')
     expect(bodyOf({ messages }, { quirks: { developer_role: true } }).messages[0].role).toBe('developer')
-    expect(messages[0]?.role).toBe('developer') // the request itself is left as it was
+    expect(messages[0]?.role).toBe('developer') // the request itself is unchanged
   })
 
-  test('members of messages that a vendor refuses are dropped or renamed', () => {
+  test('drops or renames members of messages that a provider refuses', () => {
     const messages = [...BASE.messages, { role: 'assistant', content: 'yes', reasoning_content: 'hm' }]
     expect(bodyOf({ messages }).messages[1].reasoning_content).toBe('hm')
     expect(bodyOf({ messages }, { preset: 'mistral' }).messages[1]).toEqual({ role: 'assistant', content: 'yes' })
@@ -108,12 +108,12 @@ describe('the body for a vendor', () => {
     })
   })
 
-  test('an empty list of tools is not sent', () => {
+  test('has no empty list of tools', () => {
     expect(bodyOf({ tools: [] })).toEqual(bodyOf({}))
   })
 })
 
-describe('what a vendor cannot do is refused by name', () => {
+describe('unsupported features are refused by name', () => {
   test.each([
     ['tools', { tools: TOOLS }, { tools: false }],
     ['functions', { functions: [{ name: 'f' }] }, { tools: false }],
@@ -126,13 +126,13 @@ describe('what a vendor cannot do is refused by name', () => {
   })
 
   test.each([[{ tools: [], n: 1, response_format: { type: 'text' } }], [{ response_format: { type: 'json_object' } }]])(
-    'what asks for nothing special is not refused: %j',
+    'accepts a value without effect: %j',
     (fields) => {
       expect(refusal(fields, { quirks: { tools: false, json_schema: false, multiple_choices: false } })).toBeUndefined()
     },
   )
 
-  test('a dropped field that only tunes goes quietly, one that changes the meaning does not', () => {
+  test('drops a field that only tunes, but refuses one that changes the meaning', () => {
     const config = { fields: { drop: ['seed', 'response_format', 'logprobs', 'stop'] } }
     expect(bodyOf({ seed: 1, response_format: { type: 'text' }, logprobs: false }, config)).toEqual(bodyOf({}))
     for (const fields of [{ response_format: { type: 'json_object' } }, { logprobs: true }, { stop: 'x' }]) {

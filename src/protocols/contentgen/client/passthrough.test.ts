@@ -1,4 +1,4 @@
-/** The relay lane of contents: what passes, what the meter hears, what the client says, cut at every byte. */
+/** Contentgen passthrough: what passes, what the meter receives, the client's body, and cuts at every byte. */
 
 import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -67,8 +67,8 @@ const piece = (parts: unknown, more: object = {}) =>
 const USAGE = { promptTokenCount: 3, candidatesTokenCount: 2, totalTokenCount: 5 }
 const end = `data: ${JSON.stringify({ candidates: [{ finishReason: 'STOP', index: 0 }], usageMetadata: USAGE, ...VERSION })}\n\n`
 
-describe('what the vendor says', () => {
-  test.each(named('.sse'))('%s passes byte for byte but for the model, however it is cut', (name) => {
+describe('the provider’s response', () => {
+  test.each(named('.sse'))('%s passes byte for byte except for the model, however the bytes are split', (name) => {
     const source = fixture(name)
     for (const pieces of [[bytes(source)], singly(bytes(source))]) {
       const { text, failure } = forwarded(pieces)
@@ -76,7 +76,7 @@ describe('what the vendor says', () => {
     }
   })
 
-  test.each(named('.sse'))('of %s the meter hears what the other lane tells it', (name) => {
+  test.each(named('.sse'))('%s gives the meter the same content as translation', (name) => {
     const reader = createAnswerReader({
       fallback: head,
       faults: { ...faults, blocked: faults.notUnderstood },
@@ -92,7 +92,7 @@ describe('what the vendor says', () => {
   })
 
   test.each(named('.json').filter((name) => !name.startsWith('models')))(
-    '%s passes whole, but for the model',
+    '%s passes whole, except for the model',
     (name) => {
       const text = fixture(name)
       const { answer, encode: write } = contentgenPassthrough({ hasStarted: false }).whole(text, partsFor())
@@ -101,7 +101,7 @@ describe('what the vendor says', () => {
     },
   )
 
-  test('parts, events and fields that nobody has seen pass, cut anywhere', () => {
+  test('forwards unknown parts, events and fields, however the bytes are split', () => {
     const texts = fc.string({ unit: 'grapheme', maxLength: 8 })
     const unseen = fc.oneof(
       texts.map((text) => piece([{ text }])),
@@ -118,7 +118,7 @@ describe('what the vendor says', () => {
         const places = [...new Set(cuts.map((cut) => cut % all.length))].sort((a, b) => a - b)
         const { text } = forwarded([0, ...places].map((from, at) => all.slice(from, places[at] ?? all.length)))
         const expected = put(source)
-          // An event in which the model's name was put is written as they mostly are.
+          // An event with a replaced model name is encoded in the usual form.
           .replaceAll(/^data:(?! )/gm, 'data: ')
           .replaceAll(/[\u0085\u2028\u2029]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)
         expect(text.replaceAll(/^data:(?! )/gm, 'data: ')).toBe(expected)
@@ -127,7 +127,7 @@ describe('what the vendor says', () => {
     )
   })
 
-  test('most events are not read: their text is heard in one piece, with the counts of the last', () => {
+  test('does not parse most events: the meter receives their text in one piece, with the last counts', () => {
     const counted = (text: string, count: number) => {
       const usageMetadata = { promptTokenCount: 3, candidatesTokenCount: count, totalTokenCount: 3 + count }
       const candidates = [{ content: { parts: [{ text }], role: 'model' }, index: 0 }]
@@ -141,7 +141,7 @@ describe('what the vendor says', () => {
     expect(summary(chunks)).toMatchObject({ texts: texts.join(''), usage: { input_tokens: 3, output_tokens: 119 } })
   })
 
-  test('an event that is no JSON is not passed on, though it begins as the one before it', () => {
+  test('does not forward an event with invalid JSON that starts like the event before it', () => {
     const good = piece([{ text: 'a' }])
     for (const bad of [good.replace('"a"}', '"a}'), good.replace('"a"}', '"a"}}'), good.replace('"a"}', '"a\\"}')]) {
       const { text, failure } = forwarded([bytes(good + good + bad + end)])
@@ -149,7 +149,7 @@ describe('what the vendor says', () => {
     }
   })
 
-  test('cut after any byte, it is an error or it is complete', () => {
+  test('reports an error or completes after a cut at any byte', () => {
     const source = piece([{ text: 'Hel' }]) + piece([{ text: 'lo' }]) + end
     for (let at = 0; at <= source.length; at++) {
       const { text, failure } = forwarded([bytes(source.slice(0, at))])
@@ -165,13 +165,13 @@ describe('what the vendor says', () => {
     ['a list', 'data: [{"error":{"code":503,"message":"secret"}}]\n\n'],
     ['bare JSON at the end', '{\n  "error": {\n    "code": 503,\n    "message": "secret"\n  }\n}\n'],
     ['a bare list at the end', '[{"error": {"code": 503, "message": "secret"}}]'],
-  ])('an error in mid-stream ends it and is not passed on: %s', (_, error) => {
+  ])('ends the stream on an error and does not forward it: %s', (_, error) => {
     const { text, failure, fail } = forwarded([bytes(piece([{ text: 'Hi' }]) + error)])
     expect([failure?.code, text]).toEqual(['server_is_overloaded', put(piece([{ text: 'Hi' }]))])
     expect(fail(new GatewayError('content_policy_violation', 'x'))).toContain('"error"')
   })
 
-  test('a prompt that was refused, and an answer that failed, are told in the vendor’s own words', () => {
+  test('forwards a blocked prompt and a failed candidate as the provider sent them', () => {
     const blocked = { promptFeedback: { blockReason: 'SAFETY', safetyRatings: [{}] }, usageMetadata: USAGE, ...VERSION }
     const stream = `data: ${JSON.stringify(blocked)}\n\n`
     const output = forwarded([bytes(stream)])
@@ -184,7 +184,7 @@ describe('what the vendor says', () => {
     expect([failure, text]).toEqual([undefined, put(failed)])
   })
 
-  test('a whole answer that is none is an error; one that is not counted is counted for', () => {
+  test('rejects a whole body without a response, and adds missing usage', () => {
     const { whole } = contentgenPassthrough({ hasStarted: false })
     const read = (text: string) => whole(text, partsFor())
     for (const text of ['', '[]', '{}', '"Hi"', '{"candidates":[]}']) {
@@ -206,13 +206,13 @@ describe('what the vendor says', () => {
   })
 })
 
-describe('what the client says', () => {
+describe('the client’s body', () => {
   const contents = (...parts: object[]) => [
     { role: 'user', parts: [{ text: 'Hi' }] },
     { role: 'model', parts },
   ]
 
-  test('passes as it is, in the spelling of the vendor’s documentation at its top', () => {
+  test('passes unchanged, with top-level names in camelCase', () => {
     const body = {
       contents: contents({ text: 'x', thoughtSignature: 'sig' }, { unseen_part: { a_b: 1 } }),
       cachedContent: 'cachedContents/x',
@@ -234,7 +234,7 @@ describe('what the client says', () => {
     ).toEqual(body)
   })
 
-  test('without what another vendor signed, and with what was its own', () => {
+  test('loses content that another vendor signed, and keeps the provider’s own', () => {
     const foreign = { origin: 'messages-compat', value: 'theirs' } as const
     const own = { origin: 'contentgen-compat', value: 'ours' } as const
     const passthrough = (...parts: object[]) =>
@@ -261,7 +261,7 @@ describe('what the client says', () => {
     ])
   })
 
-  test('does not pass where it names another model, or an image that the gateway has to fetch', () => {
+  test('does not pass if it names another model, or an image that the gateway has to fetch', () => {
     const image = (fileUri: string, mimeType?: string) => ({ fileData: { fileUri, mimeType } })
     const passes = (part: object, more: object = {}) =>
       passthroughBody({ contents: contents(part), ...more }) !== undefined
@@ -274,7 +274,7 @@ describe('what the client says', () => {
     expect(passes({ text: 'x' }, { generationConfig: { modelSelectionConfig: {} } })).toBe(false)
   })
 
-  test('is outlined: its words, media, tools and what has limits', () => {
+  test('is reduced to a minimal request: its text, media, tools and limited fields', () => {
     const request = minimalRequestOf(
       {
         contents: [{ parts: [{ text: 'Hi' }, { inlineData: { mimeType: 'image/png', data: 'AA' } }, { unseen: 1 }] }],

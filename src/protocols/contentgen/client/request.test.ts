@@ -1,4 +1,4 @@
-/** What clients of the contentgen dialect send, in the house's words, or refused with their own place and the rule. */
+/** Decoding of contentgen requests, and refusals with the client's field and the rule. */
 
 import { describe, expect, test } from 'bun:test'
 import { contentgenDialect } from '../../../chat/dialects/contentgen.ts'
@@ -34,8 +34,8 @@ const isRefused = (code: string, param: string) => ({
 const home = (value: string) => ({ origin: 'contentgen-compat' as const, value })
 const foreign = (value: string) => ({ origin: 'messages-compat' as const, value })
 
-describe('fields', () => {
-  test('all that is known has its place', () => {
+describe('contentgen request fields', () => {
+  test('converts every known field', () => {
     const request = parse({
       systemInstruction: { role: 'system', parts: [{ text: 'Be brief.' }, { text: '' }, { text: 'Be kind.' }] },
       generationConfig: {
@@ -93,11 +93,11 @@ describe('fields', () => {
     })
   })
 
-  test.each(['__proto__', 'constructor'])('the word %s is one like others', (word) => {
+  test.each(['__proto__', 'constructor'])('accepts the string %s like any other', (word) => {
     expect(parse({ serviceTier: word }).service_tier).toBe(word)
   })
 
-  test('other spellings are the same: snake_case, null for nothing, one for a list of one', () => {
+  test('accepts snake_case, null for absent, and one value for a list of one', () => {
     const request = parseContentgen(
       {
         contents: { role: null, parts: { text: 'Look', thought_signature: null } },
@@ -141,7 +141,7 @@ describe('fields', () => {
     })
   })
 
-  test("the client's own data is left as it is", () => {
+  test("keeps the client's own data unchanged", () => {
     const own = { a_b: null, list: [null, { c_d: 1 }] }
     const messages = messagesOf(
       user({ text: 'x' }),
@@ -154,19 +154,19 @@ describe('fields', () => {
     expect(configured({ response_json_schema: schema }).response_format).toMatchObject({ json_schema: { schema } })
   })
 
-  test.each(Object.entries(RENAMED))('%s out of its range is refused by its own name', (member) => {
+  test.each(Object.entries(RENAMED))('refuses %s out of range under its own name', (member) => {
     const error = refusal({ generationConfig: { [member]: 'a lot' } })
     expect(error).toMatchObject(isRefused('invalid_type', `generationConfig.${member}`))
   })
 
-  test.each(Object.keys(REFUSED))('%s is refused: it would change the answer', (path) => {
+  test.each(Object.keys(REFUSED))('refuses %s, which would change the response', (path) => {
     const [name = '', member] = path.split('.')
     const body = member === undefined ? { [name]: 'x' } : { [name]: { [member]: {} } }
     expect(refusal(body)).toMatchObject(isRefused('unsupported_parameter', path))
     expect(refusal(member === undefined ? { [name]: null } : { [name]: { [member]: null } })).toBeUndefined()
   })
 
-  test.each(Object.entries(OWN))('what only tunes goes to vendors of this style: of %p', (holder, members) => {
+  test.each(Object.entries(OWN))('forwards %p to providers of this API, because it only tunes', (holder, members) => {
     for (const member of members) {
       const value = { a: 'b' }
       const own = holder === '' ? { [member]: value } : { [holder]: { [member]: value } }
@@ -186,12 +186,12 @@ describe('fields', () => {
     [{ thinkingLevel: 'high' }, { thinking_enabled: true, reasoning_effort: 'high' }],
     [{ includeThoughts: true }, { thinking_enabled: true, reasoning_summary: 'auto' }],
     [{ thinkingLevel: 'THINKING_LEVEL_UNSPECIFIED', includeThoughts: false }, {}],
-  ])('thinking %j is %j', (thinkingConfig, expected) => {
+  ])('maps thinking %j to %j', (thinkingConfig, expected) => {
     const { model: _, messages: __, ...rest } = configured({ thinkingConfig })
     expect(rest).toEqual(expected)
   })
 
-  test('the form of an answer: JSON, by either kind of schema, or text', () => {
+  test('the response format: JSON by either kind of schema, or text', () => {
     const formatOf = (config: object) => configured(config).response_format
     const json = { responseMimeType: 'application/json' }
     expect(formatOf({ responseMimeType: 'text/plain' })).toBeUndefined()
@@ -222,7 +222,7 @@ describe('fields', () => {
     expect(refusal({ generationConfig })).toMatchObject(isRefused(code, `generationConfig.${param}`))
   })
 
-  test("a schema in the vendor's own form is a JSON Schema", () => {
+  test("converts a schema in the vendor's format to a JSON Schema", () => {
     const parameters = {
       type: 'OBJECT',
       nullable: true,
@@ -250,7 +250,7 @@ describe('fields', () => {
     )
   })
 
-  test('a JSON Schema in the place of one stays one, in lower case', () => {
+  test('keeps a JSON Schema in place of the vendor’s format, in lower case', () => {
     const parameters = {
       type: 'object',
       properties: { a: { type: ['string', 'null'] }, b: { $ref: '#/$defs/some_name' } },
@@ -266,7 +266,7 @@ describe('fields', () => {
   })
 })
 
-describe('tools', () => {
+describe('contentgen tools', () => {
   const functions = { functionDeclarations: [{ name: 'a' }, { name: 'b', parametersJsonSchema: { type: 'object' } }] }
   const choiceOf = (functionCallingConfig: object) =>
     parse({ tools: [functions], toolConfig: { functionCallingConfig } }).tool_choice
@@ -288,11 +288,11 @@ describe('tools', () => {
     ],
     [{ mode: 'ANY', allowedFunctionNames: ['a', 'b'] }, allowed('required', 'a', 'b')],
     [{ mode: 'VALIDATED', allowedFunctionNames: ['a'] }, allowed('auto', 'a')],
-  ])('%j is %j', (config, expected) => {
+  ])('maps %j to %j', (config, expected) => {
     expect(choiceOf(config)).toEqual(expected as ReturnType<typeof choiceOf>)
   })
 
-  test("the search on the web is the house's, and no choice is made among no functions", () => {
+  test('converts the web search, and drops a choice without functions', () => {
     const clientRequest = parse({
       tools: [{ googleSearch: { excludeDomains: ['a.example'] } }],
       toolConfig: { functionCallingConfig: { mode: 'AUTO' } },
@@ -303,7 +303,7 @@ describe('tools', () => {
   })
 
   test.each(['codeExecution', 'urlContext', 'googleMaps', 'computerUse', 'fileSearch', 'mcpServers', 'of_tomorrow'])(
-    "the vendor's own %s is refused by its place",
+    "refuses the vendor's tool %s with its place",
     (name) => {
       const known = name.replace('_t', 'T')
       const error = refusal({ tools: [functions, { [name]: {} }] })
@@ -312,8 +312,8 @@ describe('tools', () => {
   )
 })
 
-describe('a conversation', () => {
-  test('parts of every kind', () => {
+describe('contentgen conversation', () => {
+  test('converts parts of every kind', () => {
     const [message] = messagesOf(
       user(
         { text: 'See:' },
@@ -346,11 +346,11 @@ describe('a conversation', () => {
     })
   })
 
-  test('what is only text is one string', () => {
+  test('converts text alone to one string', () => {
     expect(messagesOf(user({ text: 'a' }, { text: 'b' }))).toEqual([{ role: 'user', content: 'a\nb' }])
   })
 
-  test('pieces of one answer are one message, and an empty answer is none', () => {
+  test('joins the pieces of one response to one message, and drops an empty one', () => {
     const streamed = [model({ text: 'Good' }), model({ text: ' day' }), model({ text: '' })]
     expect(
       messagesOf(user({ text: 'x' }), ...streamed, user({ text: 'y' }), { role: 'model' }, user({ text: 'z' })),
@@ -362,7 +362,7 @@ describe('a conversation', () => {
     ])
   })
 
-  test('calls without ids get the same ones each time, and results find them by their name', () => {
+  test('assigns stable ids to calls without one, and matches results by name', () => {
     const turns = [
       user({ text: 'x' }),
       model(call('a', { args: { n: 1 } }), call('b'), call('a', { id: '' })),
@@ -404,12 +404,12 @@ describe('a conversation', () => {
     [{ name: 'look', content: 'x' }, 'x'],
     [{ name: 'other', content: 'x' }, '{"name":"other","content":"x"}'],
     [{}, '{}'],
-  ])('a result %j is %p', (response, content) => {
+  ])('converts a result %j to %p', (response, content) => {
     const messages = messagesOf(user({ text: 'x' }), model(call()), user(result('look', { response })))
     expect(messages[2]?.content).toBe(content)
   })
 
-  test('a result may show something', () => {
+  test('accepts media in a result', () => {
     const parts = [{ inlineData: { mimeType: 'image/png', data: 'iVBO' } }]
     const messages = messagesOf(user({ text: 'x' }), model(call()), user(result('look', { parts })))
     expect(messages[2]?.content).toEqual([
@@ -418,7 +418,7 @@ describe('a conversation', () => {
     ])
   })
 
-  test('thoughts are joined up to their signature, and what was not shown comes out of the next part', () => {
+  test('joins thoughts up to their signature, and unwraps hidden ones from the next part', () => {
     const signed = (own: Opaque) => encodeSignature({ own })
     expect(
       messagesOf(
@@ -451,7 +451,7 @@ describe('a conversation', () => {
     ])
   })
 
-  test("signatures of the dialect's own vendors are theirs, whatever part they stand at", () => {
+  test("keeps signatures of the API's own models on any part", () => {
     const [, message] = messagesOf(
       user({ text: 'x' }),
       model(
@@ -469,12 +469,12 @@ describe('a conversation', () => {
     })
   })
 
-  test('reasoning that nobody signed is plain text', () => {
+  test('converts unsigned reasoning to plain text', () => {
     const [, message] = messagesOf(user({ text: 'x' }), model({ text: 'hm', thought: true }, { text: 'Yes.' }))
     expect(message).toEqual({ role: 'assistant', content: 'Yes.', reasoning_content: 'hm' })
   })
 
-  test('plain reasoning that a call brings belongs to the words before it', () => {
+  test('adds unsigned reasoning that a call holds to the text before it', () => {
     const messages = messagesOf(
       user({ text: 'x' }),
       model({ text: 'One moment.' }, { ...call(), thoughtSignature: encodeSignature({ before: [{ text: 'hm' }] }) }),
@@ -484,7 +484,7 @@ describe('a conversation', () => {
     ])
   })
 
-  test("the vendor's own tools at work are passed over, but for what they ran", () => {
+  test("ignores calls of the vendor's own tools, except for executed code", () => {
     const [, message] = messagesOf(
       user({ text: 'x' }),
       model({ toolCall: { id: 'a' } }, { codeExecutionResult: { output: '1\n' } }, { text: 'one', ofTomorrow: 1 }),
@@ -512,7 +512,7 @@ describe('a conversation', () => {
     expect(refusal({ contents })).toMatchObject(isRefused(code, param))
   })
 
-  test('a body that is no request is told so', () => {
+  test('refuses a body that is not a request', () => {
     expect(refusalOf([])).toMatchObject({
       code: 'invalid_type',
       message: 'The body must be a JSON object, not an empty array.',
@@ -531,7 +531,7 @@ describe('a conversation', () => {
   })
 })
 
-test('a question for tokens is the contents, or all of a request', () => {
+test('accepts contents or a whole request for a token count', () => {
   const all = { model: 'models/x', contents: [HELLO], systemInstruction: { parts: [{ text: 'Brief.' }] } }
   const options = { model: 'a/b' }
   expect(parseCount({ generateContentRequest: all }, options).messages).toHaveLength(2)
@@ -541,7 +541,7 @@ test('a question for tokens is the contents, or all of a request', () => {
   expect(() => parseCount({}, options)).toThrow('"contents" is required.')
 })
 
-describe('an error of the house', () => {
+describe('errors with canonical fields', () => {
   const dialect = contentgenDialect('generateContent')
   const request = dialect.parse({
     contents: [
@@ -563,7 +563,7 @@ describe('an error of the house', () => {
     ['tool_choice.function', 'toolConfig.functionCallingConfig'],
     ['provider_options.contentgen-compat.safetySettings', 'safetySettings'],
     ['model', 'model'],
-  ])('at %s is told at %s', (param, known) => {
+  ])('translate the place %s to %s', (param, known) => {
     const error = new GatewayError('invalid_value', `"${param}" must not be "image_url".`, { param })
     const output = dialect.errorForClient?.(error, request)
     expect(output?.detail.param).toBe(known)

@@ -1,4 +1,4 @@
-/** What clients of the contentgen dialect hear: pieces that add up to the same as the whole, and go back as they came. */
+/** Encoding of contentgen responses: pieces that add up to the whole, and round trips of signatures. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
@@ -36,7 +36,7 @@ const chunk = (delta: Delta, finish_reason: FinishReason | null = null, more: ob
   choices: [{ index: 0, delta, finish_reason, ...more }],
 })
 
-/** The pieces of a stream, whose framing is looked at. */
+/** The pieces of a stream, with a check of their framing. */
 function piecesOf(text: string): Piece[] {
   expect(text).toEndWith('\n\n')
   return text
@@ -58,7 +58,7 @@ function streamed(
 }
 
 const partsOf = (pieces: Piece[]): Part[] => pieces.flatMap(({ candidates = [] }) => candidates[0]?.content.parts ?? [])
-/** Without the empty words that pieces need. */
+/** Without the empty texts that pieces require. */
 const summary = (parts: Part[]): Part[] => parts.filter((part) => JSON.stringify(part) !== '{"text":""}')
 
 const whole = (
@@ -91,8 +91,8 @@ const output = (index: number, name: string, args: object = {}) => ({
 const home = (value: string): Opaque => ({ origin: 'contentgen-compat', value })
 const foreign = (value: string): Opaque => ({ origin: 'messages-compat', value, id: 'i' })
 
-describe('a stream', () => {
-  test('has pieces of the same head, and one end with the reason and the usage', () => {
+describe('a contentgen stream', () => {
+  test('has pieces with the same head, and one end with the finish reason and the usage', () => {
     const pieces = streamed([{ role: 'assistant', content: '' }, { content: 'Hel' }, { content: 'lo' }])
     const head = { modelVersion: 'a/b', responseId: 'resp' }
     expect(pieces).toEqual([
@@ -106,7 +106,7 @@ describe('a stream', () => {
     ] as Piece[])
   })
 
-  test('tells all that came at once in one piece', () => {
+  test('sends one batch as one piece', () => {
     const writer = writerFor()
     const text = writer.encode([
       chunk({ reasoning_content: 'h' }),
@@ -117,7 +117,7 @@ describe('a stream', () => {
     expect(partsOf(piecesOf(text))).toEqual([{ text: 'hm', thought: true }, { text: 'ab' }])
   })
 
-  test('of nothing still has an end', () => {
+  test('has an end even without content', () => {
     const writer = writerFor()
     expect(writer.encode([])).toBe('')
     const [only, ...rest] = piecesOf(writer.end(undefined))
@@ -128,7 +128,7 @@ describe('a stream', () => {
     ])
   })
 
-  test('as an array is one JSON text, also with an error in it', () => {
+  test('is one JSON text in array form, also with an error in it', () => {
     const writer = writerFor({ form: 'array' })
     const started = writer.encode([chunk({ content: 'a' })]) + writer.encode([chunk({ content: 'b' })])
     expect(JSON.parse(started + writer.end(USAGE))).toHaveLength(3)
@@ -138,7 +138,7 @@ describe('a stream', () => {
     expect(JSON.parse(writerFor({ form: 'array' }).fail(new GatewayError('upstream_timeout', 'x')))).toHaveLength(1)
   })
 
-  test('that broke ends in an error, and one that was refused before its first word in feedback', () => {
+  test('ends with an error after a failure, and with prompt feedback if refused before the first text', () => {
     const refused = new GatewayError('content_policy_violation', 'Not that.')
     expect(piecesOf(writerFor().fail(refused))).toMatchObject([
       { promptFeedback: { blockReason: 'SAFETY', blockReasonMessage: 'Not that.' } },
@@ -148,13 +148,13 @@ describe('a stream', () => {
     expect(piecesOf(writer.fail(refused))).toMatchObject([{ error: { code: 400 } }])
   })
 
-  test('holds no sign at which some clients end a line', () => {
+  test('has no character at which some clients end a line', () => {
     const [piece] = streamed([{ content: '\u2028\u0085\n\n' }])
     expect(piece && partsOf([piece])).toEqual([{ text: '\u2028\u0085\n\n' }])
     expect(writerFor().encode([chunk({ content: '\u2028' })])).toContain('\\u2028')
   })
 
-  test('tells calls whole and in their order, the first as soon as it is complete', () => {
+  test('sends calls whole and in order, the first as soon as it is complete', () => {
     const deltas = [call(0, '{"a"', 'one'), call(0, ':1}'), call(1, '', 'two'), { content: 'So.' }, call(1, '{}')]
     const pieces = streamed(deltas, { finish: 'tool_calls' })
     expect(pieces.map((piece) => summary(partsOf([piece])))).toEqual([
@@ -165,12 +165,12 @@ describe('a stream', () => {
     ])
   })
 
-  test('of interleaved calls', () => {
+  test('supports interleaved calls', () => {
     const pieces = streamed([call(0, '{"a', 'one'), call(1, '{"b', 'two'), call(0, '":1}'), call(1, '":2}')])
     expect(summary(partsOf(pieces))).toEqual([output(0, 'one', { a: 1 }), output(1, 'two', { b: 2 })])
   })
 
-  test('of several answers', () => {
+  test('supports several candidates', () => {
     const writer = writerFor()
     const at = (index: number, delta: Delta, finish_reason: FinishReason | null = null): ChatChunk => ({
       ...chunk({}),
@@ -200,23 +200,23 @@ describe('a stream', () => {
   })
 })
 
-describe('how an answer ends', () => {
+describe('the end of a contentgen response', () => {
   test.each<[FinishReason, string]>([
     ['stop', 'STOP'],
     ['length', 'MAX_TOKENS'],
     ['tool_calls', 'STOP'],
     ['content_filter', 'SAFETY'],
-  ])('%s is %s', (finish, expected) => {
+  ])('maps %s to %s', (finish, expected) => {
     expect(whole({ content: 'x' }, { finish }).candidates?.[0]?.finishReason).toBe(expected)
     expect(streamed([{ content: 'x' }], { finish }).at(-1)?.candidates?.[0]?.finishReason).toBe(expected)
   })
 
-  test('a refusal in words is told as words', () => {
+  test('sends an explained refusal as text', () => {
     const { candidates: [only] = [] } = whole({ refusal: 'No.' })
     expect([only?.content.parts, only?.finishReason]).toEqual([[{ text: 'No.' }], 'SAFETY'])
   })
 
-  test.each(['{"a":', '[]', '"x"', 'null'])('arguments that are no object are told as such: %s', (text) => {
+  test.each(['{"a":', '[]', '"x"', 'null'])('reports arguments that are not an object: %s', (text) => {
     const last = streamed([call(0, text, 'one')], { finish: 'tool_calls' }).at(-1)?.candidates?.[0]
     expect([last?.finishReason, last?.finishMessage]).toEqual([
       'MALFORMED_FUNCTION_CALL',
@@ -228,13 +228,13 @@ describe('how an answer ends', () => {
   })
 })
 
-describe('reasoning', () => {
+describe('contentgen reasoning', () => {
   const clientRequest = {
     reasoning_content: 'Let me see',
     reasoning_details: [{ text: 'Let me see', opaque: foreign('S') }],
   }
 
-  test('is shown where it was asked for, with its signature', () => {
+  test('is shown on request, with its signature', () => {
     const thought = {
       text: 'Let me see',
       thought: true as const,
@@ -258,7 +258,7 @@ describe('reasoning', () => {
     ] as Part[])
   })
 
-  test('is hidden otherwise, and what its vendor wants back goes with the next part', () => {
+  test('is otherwise hidden, and the next part holds what its vendor needs again', () => {
     const before: Reasoning[] = [{ text: 'Let me see', opaque: foreign('S') }]
     const hidden = { shows_thoughts: false }
     const parts = [{ text: 'Yes.', thoughtSignature: encodeSignature({ before }) }] as Part[]
@@ -271,7 +271,7 @@ describe('reasoning', () => {
     expect(summary(partsOf(streamed(deltas, hidden)))).toEqual(parts)
   })
 
-  test('in plain words is wanted back only by those who made calls', () => {
+  test('is returned with calls only, if it is unsigned', () => {
     const hidden = { shows_thoughts: false }
     expect(summary(partsOf(streamed([{ reasoning_content: 'hm' }, { content: 'Yes.' }], hidden)))).toEqual([
       { text: 'Yes.' },
@@ -280,7 +280,7 @@ describe('reasoning', () => {
     expect(part?.thoughtSignature).toBe(encodeSignature({ before: [{ text: 'hm' }] }) ?? '')
   })
 
-  test("of the dialect's own vendors has the signature that they gave", () => {
+  test("keeps the signatures of the API's own models", () => {
     const message = {
       content: 'Yes.',
       reasoning_details: [{ text: 'hm', opaque: home('A') }, { opaque: home('B') }],
@@ -291,13 +291,13 @@ describe('reasoning', () => {
       { text: 'Yes.', thoughtSignature: 'B' },
       { ...output(0, 'one'), thoughtSignature: 'C' },
     ] as Part[])
-    // As they send it in a stream: at the end of the words.
+    // The order of these models in a stream: the signature follows the text.
     const parts = partsOf(streamed([{ content: 'Yes.' }, { reasoning_details: [{ opaque: home('B') }] }]))
     expect(summary(parts)).toEqual([{ text: 'Yes.' }, { text: '', thoughtSignature: 'B' }])
   })
 })
 
-describe('what goes back is what came', () => {
+describe('the round trip of signed content', () => {
   const text = fc.string({ minLength: 1, maxLength: 9 }).map((texts) => `w${texts}`)
   const opaque = fc.record(
     {
@@ -321,63 +321,66 @@ describe('what goes back is what came', () => {
     },
   )
 
-  test.each([true, false])('reasoning, words and calls of any vendor; thoughts shown: %p', (shows_thoughts) => {
-    fc.assert(
-      fc.property(
-        fc.array(piece, { maxLength: 3 }),
-        fc.option(text, { nil: '' }),
-        calls,
-        (reasoning_details, content, converted) => {
-          const tool_calls = converted.map(([args, signed], index) => ({
-            id: `call_${index + 1}`,
-            type: 'function' as const,
-            function: { name: 'f', arguments: JSON.stringify(args) },
-            ...(signed ? { opaque: signed } : {}),
-          }))
-          const reasoning_content = reasoning_details.map((one) => one.text ?? '').join('')
-          const message = {
-            content: content === '' ? null : content,
-            ...(reasoning_content === '' ? {} : { reasoning_content }),
-            ...(reasoning_details.length === 0 ? {} : { reasoning_details }),
-            tool_calls,
-          }
-          const options = { shows_thoughts, finish: 'tool_calls' as const }
-          const deltas: Delta[] = [
-            ...reasoning_details.flatMap((one): Delta[] =>
-              one.text === undefined
-                ? [{ reasoning_details: [one] }]
-                : [
-                    { reasoning_content: one.text },
-                    { reasoning_details: [{ ...(one.opaque ? { opaque: one.opaque } : {}) }] },
-                  ],
-            ),
-            { content },
-            ...tool_calls.map((one, index) => ({ tool_calls: [{ ...one, index }] })),
-          ]
-          for (const parts of [
-            whole(message, options).candidates?.[0]?.content.parts ?? [],
-            partsOf(streamed(deltas, options)),
-          ]) {
-            const contents = [
-              { role: 'user', parts: [{ text: 'x' }] },
-              { role: 'model', parts },
+  test.each([true, false])(
+    'keeps reasoning, text and calls of any vendor, with thoughts shown: %p',
+    (shows_thoughts) => {
+      fc.assert(
+        fc.property(
+          fc.array(piece, { maxLength: 3 }),
+          fc.option(text, { nil: '' }),
+          calls,
+          (reasoning_details, content, converted) => {
+            const tool_calls = converted.map(([args, signed], index) => ({
+              id: `call_${index + 1}`,
+              type: 'function' as const,
+              function: { name: 'f', arguments: JSON.stringify(args) },
+              ...(signed ? { opaque: signed } : {}),
+            }))
+            const reasoning_content = reasoning_details.map((one) => one.text ?? '').join('')
+            const message = {
+              content: content === '' ? null : content,
+              ...(reasoning_content === '' ? {} : { reasoning_content }),
+              ...(reasoning_details.length === 0 ? {} : { reasoning_details }),
+              tool_calls,
+            }
+            const options = { shows_thoughts, finish: 'tool_calls' as const }
+            const deltas: Delta[] = [
+              ...reasoning_details.flatMap((one): Delta[] =>
+                one.text === undefined
+                  ? [{ reasoning_details: [one] }]
+                  : [
+                      { reasoning_content: one.text },
+                      { reasoning_details: [{ ...(one.opaque ? { opaque: one.opaque } : {}) }] },
+                    ],
+              ),
+              { content },
+              ...tool_calls.map((one, index) => ({ tool_calls: [{ ...one, index }] })),
             ]
-            const [, ...back] = parseContentgen({ contents }, { model: 'm' }).messages
-            const all = back.flatMap((one) => one.reasoning_details ?? [])
-            // A hidden piece goes with the words that follow, so it may come after those that were shown.
-            const sorted = (pieces: Reasoning[]) =>
-              pieces.map((one) => JSON.stringify([one.text, one.opaque?.value])).sort()
-            expect(sorted(all)).toEqual(sorted(reasoning_details))
-            expect(back.map((one) => one.content ?? '').join('')).toBe(content)
-            expect(back.flatMap((one) => one.tool_calls ?? [])).toEqual(tool_calls)
-          }
-        },
-      ),
-      { numRuns: 200 },
-    )
-  })
+            for (const parts of [
+              whole(message, options).candidates?.[0]?.content.parts ?? [],
+              partsOf(streamed(deltas, options)),
+            ]) {
+              const contents = [
+                { role: 'user', parts: [{ text: 'x' }] },
+                { role: 'model', parts },
+              ]
+              const [, ...back] = parseContentgen({ contents }, { model: 'm' }).messages
+              const all = back.flatMap((one) => one.reasoning_details ?? [])
+              // A hidden piece is sent with the next text, so it may follow pieces that were shown.
+              const sorted = (pieces: Reasoning[]) =>
+                pieces.map((one) => JSON.stringify([one.text, one.opaque?.value])).sort()
+              expect(sorted(all)).toEqual(sorted(reasoning_details))
+              expect(back.map((one) => one.content ?? '').join('')).toBe(content)
+              expect(back.flatMap((one) => one.tool_calls ?? [])).toEqual(tool_calls)
+            }
+          },
+        ),
+        { numRuns: 200 },
+      )
+    },
+  )
 
-  test('a signature outlives a client that writes it in another alphabet', () => {
+  test('survives a client that encodes it in another base64 alphabet', () => {
     const carried = { own: foreign('S'), before: [{ text: 'Größe?>', opaque: home('A') }] }
     const signature = encodeSignature(carried) ?? ''
     expect(decodeSignature(Buffer.from(signature, 'base64').toString('base64url'))).toEqual(carried)
@@ -385,7 +388,7 @@ describe('what goes back is what came', () => {
   })
 
   test.each(['', '[', '{}', '[1]', '[null,1]', '[{"origin":"nobody","value":"x"},[]]', '[null,[1,null,{"text":1}]]'])(
-    "what only looks like ours is somebody else's, or says nothing: %s",
+    "treats text that only looks wrapped as the vendor's, or ignores it: %s",
     (text) => {
       const forged = Buffer.from(`gatehouse:${text}`).toString('base64')
       const { own, before = [] } = decodeSignature(forged)
@@ -395,8 +398,8 @@ describe('what goes back is what came', () => {
   )
 })
 
-describe('what is told beside the words', () => {
-  test('the usage, in which thoughts stand beside the answer', () => {
+describe('other content of a contentgen response', () => {
+  test('includes usage, with thoughts counted separately', () => {
     expect(usageOf(USAGE)).toEqual({
       promptTokenCount: 130,
       candidatesTokenCount: 5,
@@ -415,7 +418,7 @@ describe('what is told beside the words', () => {
     })
   })
 
-  test('the pages that an answer rests on, by bytes', () => {
+  test('includes the cited pages, with offsets in bytes', () => {
     const cited = (start_index: number, end_index: number, page: string) => ({
       type: 'url_citation' as const,
       url_citation: { start_index, end_index, url: `https://a.example/${page}`, title: page },
@@ -435,7 +438,7 @@ describe('what is told beside the words', () => {
     })
   })
 
-  test('how sure the model was', () => {
+  test('includes log probabilities', () => {
     const token = (name: string, logprob: number) => ({
       token: name,
       logprob,
@@ -468,7 +471,7 @@ describe('what is told beside the words', () => {
     expect(piece?.candidates?.[0]?.logprobsResult).toEqual(result)
   })
 
-  test('images that the model made', () => {
+  test('includes generated images', () => {
     const images = [{ type: 'image_url' as const, image_url: { url: 'data:image/png;base64,iVBO' }, opaque: home('A') }]
     const parts = [{ text: 'Here:' }, { inlineData: { mimeType: 'image/png', data: 'iVBO' }, thoughtSignature: 'A' }]
     expect(whole({ content: 'Here:', images }).candidates?.[0]?.content.parts).toEqual(parts)

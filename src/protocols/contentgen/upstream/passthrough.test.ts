@@ -1,4 +1,4 @@
-/** A client's own body for a contentgen vendor: what the house and the operator change of it, and nothing else. */
+/** A client's own body for a contentgen provider, with the changes by the gateway and the operator and no others. */
 import { expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../../../config/config.ts'
 import type { ProviderConfig } from '../../../config/schema.ts'
@@ -17,7 +17,7 @@ function sent(body: JsonRecord, { model = 'gemini-2.5-flash', config = {}, reque
   return passthroughBody({ model, request: requested, body }, settings)
 }
 
-test('it is the same, whatever is in it', () => {
+test('passthroughBody keeps any body unchanged', () => {
   const body = {
     contents: [{ parts: [{ unseen: 1 }] }],
     cachedContent: 'x',
@@ -27,11 +27,11 @@ test('it is the same, whatever is in it', () => {
   expect(sent({ contents: [] })).toEqual({ contents: [] })
 })
 
-test('defaults of the catalogue and of the operator are for what the client does not say', () => {
+test('passthroughBody adds defaults of the catalogue and of the operator only for absent fields', () => {
   const request = { temperature: 0.3, max_tokens: 100, presence_penalty: 1 }
   const defaults = { temperature: 0.3, maxOutputTokens: 100 }
   expect(sent({}, { request })).toEqual({ generationConfig: defaults })
-  // Newer models take no penalties.
+  // Newer models accept no penalties.
   expect(sent({}, { request, model: 'gemini-2.0-flash' })).toEqual({
     generationConfig: { ...defaults, presencePenalty: 1 },
   })
@@ -54,7 +54,7 @@ test('defaults of the catalogue and of the operator are for what the client does
   expect(generationConfig).toEqual({ temperature: 1, seed: 5 })
 })
 
-test('the operator leaves out and renames, and the client’s own body stays as it is for the next target', () => {
+test('passthroughBody drops and renames fields, and leaves the client’s body unchanged for the next target', () => {
   const body = { contents: [], generationConfig: { seed: 5, topP: 1 }, toolConfig: { a: 1, b: 2 }, labels: {} }
   const before = structuredClone(body)
   const config = { fields: { drop: ['generationConfig.seed', 'toolConfig.a', 'contents'], rename: { labels: 'tags' } } }
@@ -67,7 +67,7 @@ test('the operator leaves out and renames, and the client’s own body stays as 
   expect(body).toEqual(before)
 })
 
-test('calls of a turn without any signature get the vendor’s word for such, where its model wants one', () => {
+test('passthroughBody adds the documented value to calls of a turn without a signature, for models that require one', () => {
   const call = (name: string, more: object = {}) => ({ functionCall: { name }, ...more })
   const model = (...parts: object[]) => ({ role: 'model', parts })
   const user = { role: 'user', parts: [{ functionResponse: { name: 'a' } }] }

@@ -1,4 +1,4 @@
-/** What the vendor is sent: every rule of the translation, on both sides. */
+/** The encoded contentgen request: every rule of the translation, on both sides. */
 import { describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../../../config/config.ts'
 import type { ProviderConfig } from '../../../config/schema.ts'
@@ -15,7 +15,7 @@ const OLD = 'gemini-2.5-flash'
 const NEW = 'gemini-3-flash-preview'
 const NEVER = new AbortController().signal
 
-/** Fetches nothing: each address is an image that holds its own name. */
+/** Fetches nothing: each URL is an image that holds its own name. */
 const media: Media = {
   async read(value) {
     return { bytes: Buffer.from(value), content_type: 'image/webp' }
@@ -65,8 +65,8 @@ const opaque = (value: string, origin: EndpointFamily = 'contentgen-compat') => 
 const FUNCTION = { type: 'function' as const, function: { name: 'look', parameters: { type: 'object' } } }
 const SKIP = 'skip_thought_signature_validator'
 
-describe('messages', () => {
-  test('what one side says in several messages is one turn; system messages stand in front', async () => {
+describe('contentgen contents', () => {
+  test('join consecutive messages of one role to one turn, with system messages first', async () => {
     const body = await bodyOf({
       messages: [
         { role: 'system', content: 'S' },
@@ -87,7 +87,7 @@ describe('messages', () => {
     })
   })
 
-  test('where a model takes no instructions, or there is nothing else, they are the user’s words', async () => {
+  test('hold instructions as user text if the model accepts none, or if there is nothing else', async () => {
     const system: Message = { role: 'system', content: 'S' }
     const model = 'gemma-3-27b-it'
     const asUser = (...texts: string[]) => [{ role: 'user', parts: texts.map((text) => ({ text })) }]
@@ -97,14 +97,14 @@ describe('messages', () => {
     expect((await contentsOf(answered, { model }))[0]).toEqual(asUser('S')[0])
   })
 
-  test('a system message holds text only', async () => {
+  test('allow only text in a system message', async () => {
     const content: ContentPart[] = [{ type: 'image_url', image_url: { url: 'https://a.example/x.png' } }]
     expect(await refusalOf({ messages: [{ role: 'system', content }] })).toEqual(
       unsupported('messages[0].content[0].type'),
     )
   })
 
-  test('results of calls are a turn of their own, by the names of their calls', async () => {
+  test('hold results of calls in a turn of their own, by the names of the calls', async () => {
     const contents = await contentsOf([
       ...HELLO,
       { role: 'assistant', content: 'I look.', tool_calls: [call('1'), call('2', 'now', '')] },
@@ -139,13 +139,13 @@ describe('messages', () => {
     ['', undefined, { output: '' }],
     ['{"a":1}', false, { a: 1 }],
     ['{"a":1}', true, { error: '{"a":1}' }],
-  ])('the result %j (error: %j) is %j', async (content, is_error, response) => {
+  ])('encode the result %j (error: %j) as %j', async (content, is_error, response) => {
     const message: Message = { ...result('1', content), ...(is_error === undefined ? {} : { is_error }) }
     const contents = await contentsOf([{ role: 'assistant', tool_calls: [call('1')] }, message])
     expect(contents[1].parts[0].functionResponse.response).toEqual(response)
   })
 
-  test('a result without its call goes by its own name, or is refused', async () => {
+  test('use the name of a result without its call, or refuse it', async () => {
     const unknown: Message = { ...result('9', 'x'), name: 'look' }
     expect((await contentsOf([...HELLO, unknown]))[1].parts[0].functionResponse).toMatchObject({
       id: '9',
@@ -161,7 +161,7 @@ describe('messages', () => {
     })
   })
 
-  test('images of a result stand within it, or behind it for models that know no such thing', async () => {
+  test('hold images of a result inside it, or after it for models without that feature', async () => {
     const content: ContentPart[] = [
       { type: 'text', text: 'seen' },
       { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
@@ -178,7 +178,7 @@ describe('messages', () => {
     expect((await contentsOf(messages))[1].parts).toEqual([{ functionResponse: output }, image])
   })
 
-  test('arguments are an object, or refused; so are the older forms of calls', async () => {
+  test('require an object as arguments, and refuse older forms of calls', async () => {
     const param = 'messages[0].tool_calls[0].function.arguments'
     for (const text of ['[]', '{', '"x"']) {
       const messages: Message[] = [{ role: 'assistant', tool_calls: [call('1', 'look', text)] }]
@@ -193,7 +193,7 @@ describe('messages', () => {
     )
   })
 
-  test('ids of calls are not told to the vendor’s cloud', async () => {
+  test('have no call ids for the vendor’s cloud', async () => {
     const base_url = 'https://europe-west1-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google'
     const contents = await contentsOf([{ role: 'assistant', tool_calls: [call('1')] }, result('1', 'x')], {
       config: { base_url },
@@ -203,8 +203,8 @@ describe('messages', () => {
   })
 })
 
-describe('what the vendor has signed', () => {
-  test('stands where it stood: at thoughts, at words, at calls and at images', async () => {
+describe('signatures of the vendor', () => {
+  test('stay in place: at thoughts, text, calls and images', async () => {
     const url = 'data:image/png;base64,AAAA'
     const [content] = await contentsOf(
       [
@@ -229,7 +229,7 @@ describe('what the vendor has signed', () => {
     ])
   })
 
-  test('without words it stands at empty ones; what others have signed is left out, as is what nobody has', async () => {
+  test('go on an empty text if there is no text, and are dropped if unsigned or of another vendor', async () => {
     const [content] = await contentsOf([
       {
         role: 'assistant',
@@ -245,7 +245,7 @@ describe('what the vendor has signed', () => {
     ])
   })
 
-  test('a call from elsewhere says so to models that miss its signature, once a turn', async () => {
+  test('are replaced once per turn for calls from elsewhere, for models that require them', async () => {
     const messages: Message[] = [{ role: 'assistant', tool_calls: [call('1'), call('2')] }]
     const signatures = async (model: string) =>
       (await contentsOf(messages, { model }))[0].parts.map(
@@ -256,7 +256,7 @@ describe('what the vendor has signed', () => {
   })
 })
 
-describe('images, sound and files', () => {
+describe('images, audio and files', () => {
   const image = (url: string): ContentPart => ({ type: 'image_url', image_url: { url } })
   const file = (members: object): ContentPart => ({ type: 'file', file: members })
   const inline = (mimeType: string, data: string) => ({ inlineData: { mimeType, data } })
@@ -295,7 +295,7 @@ describe('images, sound and files', () => {
     expect(await partsOf([part])).toEqual([output])
   })
 
-  test('where nothing is fetched, the vendor gets the address', async () => {
+  test('are sent by URL if nothing is fetched', async () => {
     const parts = await partsOf([image('https://a.example/x.png')], { media: undefined })
     expect(parts).toEqual([link('https://a.example/x.png', 'image/png')])
   })
@@ -305,14 +305,14 @@ describe('images, sound and files', () => {
     [image('nothing'), 'invalid_value', 'image_url.url'],
     [file({}), 'unsupported_parameter', 'file'],
     [file({ file_id: 'file-abc' }), 'unsupported_parameter', 'file.file_id'],
-  ])('%j is refused as %s', async (part, code, member) => {
+  ])('are refused: %j as %s', async (part, code, member) => {
     const refusal = await refusalOf({ messages: [{ role: 'user', content: [part] }] })
     expect(refusal).toEqual({ code, param: `messages[0].content[0].${member}` })
   })
 })
 
-describe('how the answer is made', () => {
-  test('names, limits and stops', async () => {
+describe('contentgen generation settings', () => {
+  test('include names, limits and stop sequences', async () => {
     const config = await generationOf({
       temperature: 2,
       top_p: 0.5,
@@ -342,7 +342,7 @@ describe('how the answer is made', () => {
     })
   })
 
-  test('what only tunes is dropped where the vendor has no such thing', async () => {
+  test('leave out fields that only tune and that the vendor does not support', async () => {
     const requested: Partial<ChatRequest> = {
       user: 'u',
       metadata: { a: 1 },
@@ -358,13 +358,13 @@ describe('how the answer is made', () => {
     expect(Object.keys(await bodyOf(requested))).toEqual(['contents'])
   })
 
-  test('penalties go to models that take them', async () => {
+  test('include penalties only for models that accept them', async () => {
     const requested = { presence_penalty: 1, frequency_penalty: -1 }
     expect(await generationOf(requested)).toBeUndefined()
     expect(await generationOf(requested, { model: NEW })).toEqual({ presencePenalty: 1, frequencyPenalty: -1 })
   })
 
-  test('tiers by the vendor’s names', async () => {
+  test('include service tiers under the vendor’s names', async () => {
     expect((await bodyOf({ service_tier: 'default' })).serviceTier).toBe('standard')
     expect((await bodyOf({ service_tier: 'flex' })).serviceTier).toBe('flex')
   })
@@ -374,17 +374,17 @@ describe('how the answer is made', () => {
     ['modalities', { modalities: ['text', 'audio'] }],
     ['functions', { functions: [{ name: 'x' }] }],
     ['function_call', { function_call: { name: 'x' } }],
-  ])('%s is refused by name', async (param, requested) => {
+  ])('refuse %s by name', async (param, requested) => {
     expect(await refusalOf(requested)).toEqual(unsupported(param))
   })
 
-  test('images are asked for by their modality', async () => {
+  test('request images by their modality', async () => {
     expect(await generationOf({ modalities: ['text', 'image'] })).toEqual({ responseModalities: ['TEXT', 'IMAGE'] })
     expect(await generationOf({ modalities: ['text'] })).toBeUndefined()
   })
 })
 
-describe('thinking', () => {
+describe('contentgen thinking', () => {
   const shown = { includeThoughts: true }
   test.each<[string, Partial<ChatRequest>, object | undefined]>([
     [OLD, {}, undefined],
@@ -416,11 +416,11 @@ describe('thinking', () => {
     ['gemini-2.0-flash', { reasoning_effort: 'high' }, undefined],
     ['gemma-3-27b-it', { thinking_enabled: true }, undefined],
     ['a-model-of-others', { reasoning_effort: 'low' }, { thinkingBudget: 1024, ...shown }],
-  ])('%s, asked %j', async (model, requested, thinkingConfig) => {
+  ])('maps for %s the request %j', async (model, requested, thinkingConfig) => {
     expect((await generationOf(requested, { model }))?.thinkingConfig).toEqual(thinkingConfig)
   })
 
-  test('the operator knows better than the rows', async () => {
+  test('follows the operator’s corrections of the model’s row', async () => {
     const config = { options: { thinking: 'level' } }
     const requested = { reasoning_effort: 'low' as const }
     expect(await generationOf(requested, { model: 'other', config })).toEqual({
@@ -429,11 +429,11 @@ describe('thinking', () => {
   })
 })
 
-describe('tools', () => {
+describe('contentgen tools', () => {
   const mode = async (requested: Partial<ChatRequest>, model = OLD) =>
     (await bodyOf({ tools: [FUNCTION], ...requested }, { model })).toolConfig?.functionCallingConfig
 
-  test('functions with their schemas', async () => {
+  test('include functions with their schemas', async () => {
     const tools = [
       {
         type: 'function' as const,
@@ -455,7 +455,7 @@ describe('tools', () => {
     expect((await bodyOf({ tools: [] })).tools).toBeUndefined()
   })
 
-  test('the choice among them', async () => {
+  test('include the tool choice', async () => {
     expect(await mode({})).toBeUndefined()
     expect(await mode({ tool_choice: 'auto' })).toEqual({ mode: 'AUTO' })
     expect(await mode({ tool_choice: 'required' })).toEqual({ mode: 'ANY' })
@@ -468,7 +468,7 @@ describe('tools', () => {
     expect(await mode({ tools: [strict], tool_choice: 'required' })).toEqual({ mode: 'ANY' })
   })
 
-  test('allowed tools are those that are sent', async () => {
+  test('are reduced to the allowed tools', async () => {
     const other = { type: 'function' as const, function: { name: 'other' } }
     const allowed_tools = { mode: 'required' as const, tools: [{ type: 'function', function: { name: 'look' } }] }
     const body = await bodyOf({ tools: [FUNCTION, other], tool_choice: { type: 'allowed_tools', allowed_tools } })
@@ -476,7 +476,7 @@ describe('tools', () => {
     expect(body.toolConfig).toEqual({ functionCallingConfig: { mode: 'ANY' } })
   })
 
-  test('a search, alone and beside functions', async () => {
+  test('include a search, alone and beside functions', async () => {
     const web_search = { enable: true }
     expect((await bodyOf({ web_search })).tools).toEqual([{ googleSearch: {} }])
     expect((await bodyOf({ web_search: { enable: false } })).tools).toBeUndefined()
@@ -491,12 +491,12 @@ describe('tools', () => {
   })
 })
 
-describe('the form of the answer', () => {
+describe('the contentgen response format', () => {
   const schema = { type: 'object', properties: { a: { const: 'x' } } }
   const format: ChatRequest['response_format'] = { type: 'json_schema', json_schema: { name: 'n', schema } }
   const JSON_TYPE = { responseMimeType: 'application/json' }
 
-  test('JSON, with and without a schema', async () => {
+  test('is JSON, with and without a schema', async () => {
     const cleaned = { type: 'object', properties: { a: { enum: ['x'] } } }
     expect(await generationOf({ response_format: format })).toEqual({ ...JSON_TYPE, responseJsonSchema: cleaned })
     expect(await generationOf({ response_format: { type: 'json_object' } })).toEqual(JSON_TYPE)
@@ -506,7 +506,7 @@ describe('the form of the answer', () => {
     expect(await generationOf({ response_format: { type: 'text' } })).toBeUndefined()
   })
 
-  test('beside functions only for models that take both; a demanded call has no form', async () => {
+  test('is allowed beside functions only for models that support both, and is dropped for a forced call', async () => {
     const requested = { response_format: format, tools: [FUNCTION] }
     expect(await refusalOf(requested)).toEqual(unsupported('response_format'))
     expect(await generationOf(requested, { model: NEW })).toMatchObject(JSON_TYPE)
@@ -517,7 +517,7 @@ describe('the form of the answer', () => {
   })
 })
 
-describe('schemas', () => {
+describe('contentgen schemas', () => {
   test.each<[string, unknown, unknown]>([
     ['unknown keywords go', { type: 'object', $schema: 'x', examples: [1], if: {} }, { type: 'object' }],
     [
@@ -567,7 +567,7 @@ describe('schemas', () => {
     expect(vendorSchema(schema)).toEqual(output)
   })
 
-  test('the caller’s own schema is left as it was', () => {
+  test('leave the caller’s own schema unchanged', () => {
     const schema = { type: 'object', properties: { a: { const: 1, minLength: 3 } }, allOf: [{ required: ['a'] }] }
     const before = structuredClone(schema)
     vendorSchema(schema)
@@ -575,11 +575,11 @@ describe('schemas', () => {
   })
 })
 
-describe('the vendor’s own words', () => {
+describe('vendor-specific options', () => {
   const own = (options: Record<string, unknown>) => ({ provider_options: { 'contentgen-compat': options } })
   const safetySettings = [{ category: 'HARM_CATEGORY_HARASSMENT', threshold: 'OFF' }]
 
-  test('of a caller, in their place; the request’s own fields win', async () => {
+  test('of a caller are merged in place, and the request’s own fields win', async () => {
     const options = { safetySettings, generationConfig: { mediaResolution: 'LOW' }, tools: [{ urlContext: {} }] }
     expect(await bodyOf({ ...own(options), temperature: 1, web_search: { enable: true } })).toMatchObject({
       safetySettings,
@@ -596,7 +596,7 @@ describe('the vendor’s own words', () => {
     ['tools.functionDeclarations', { tools: [{ functionDeclarations: [] }] }],
     ['tools', { tools: [1] }],
     ['toString', { toString: 1 }],
-  ])('%s is not for callers', async (path, options) => {
+  ])('refuse %s from callers', async (path, options) => {
     expect(await refusalOf(own(options))).toEqual(unsupported(`provider_options.contentgen-compat.${path}`))
   })
 
@@ -619,7 +619,7 @@ describe('the vendor’s own words', () => {
   })
 })
 
-describe('a count of tokens', () => {
+describe('a contentgen token count', () => {
   const requested: Partial<ChatRequest> = {
     messages: [{ role: 'system', content: 'S' }, ...HELLO],
     tools: [FUNCTION],
@@ -633,18 +633,18 @@ describe('a count of tokens', () => {
     tools: [{ functionDeclarations: [{ name: 'look', parametersJsonSchema: { type: 'object' } }] }],
   }
 
-  test('is asked for the whole prompt, and nothing else', async () => {
+  test('has the whole prompt and nothing else', async () => {
     expect(await count()).toEqual({ generateContentRequest: { model: `models/${OLD}`, ...prompt } })
     expect(await count({ base_url: 'https://aiplatform.googleapis.com/v1/publishers/google' })).toEqual(prompt)
   })
 })
 
-describe('settings', () => {
+describe('contentgen settings', () => {
   const settings = (config: ProviderConfig, environment: Record<string, string> = {}) =>
     contentgenSettings({ id: 'v', config, timeouts: DEFAULT_TIMEOUTS, environment })
   const HOME = 'https://generativelanguage.googleapis.com/v1beta'
 
-  test('the key goes into its header, never into an address', () => {
+  test('put the key into its header, never into a URL', () => {
     expect(settings({ key: 'AIza-key' })).toMatchObject({ base_url: HOME, headers: { 'x-goog-api-key': 'AIza-key' } })
     expect(settings({}, { GEMINI_API_KEY: 'AIza-env' }).headers).toEqual({ 'x-goog-api-key': 'AIza-env' })
     const bearer = settings({ key: 'ya29', options: { auth: 'bearer' } })
@@ -653,7 +653,7 @@ describe('settings', () => {
     expect(own.headers).toEqual({ 'x-goog-api-key': 'own' })
   })
 
-  test('an address lacks its version or has another vendor’s end', () => {
+  test('refuse a base URL without a version or with the path of another vendor', () => {
     expect(settings({ base_url: 'https://v.example/' }).base_url).toBe('https://v.example/v1beta')
     expect(settings({ base_url: 'https://v.example/v1' }).base_url).toBe('https://v.example/v1')
     expect(settings({ base_url: `${HOME}/openai` }).base_url).toBe(HOME)
@@ -663,7 +663,7 @@ describe('settings', () => {
     [{ auth: 'query' }, 'providers.v.options.auth must be x-goog-api-key or bearer'],
     [{ thinking: 'much' }, 'providers.v.options.thinking must be one of none, budget, level'],
     [{ sound: true }, 'providers.v.options has no "sound"'],
-  ])('options %j say what would be right', (options, message) => {
+  ])('explain how to correct the options %j', (options, message) => {
     expect(() => settings({ options })).toThrow(message)
   })
 })

@@ -1,4 +1,4 @@
-/** What clients of the messages dialect send, in the house's words, or refused with their own place and the rule. */
+/** Decoding of Messages requests, and refusals with the client's field and the rule. */
 
 import { describe, expect, test } from 'bun:test'
 import { messagesDialect } from '../../../chat/dialects/messages.ts'
@@ -19,8 +19,8 @@ const refusalOf = (body: unknown): unknown => {
 const IMAGE = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBO' } }
 const tool = (more: object = {}) => ({ name: 'look', input_schema: { type: 'object' }, ...more })
 
-describe('fields', () => {
-  test('all that is known has its place', () => {
+describe('Messages request fields', () => {
+  test('converts every known field', () => {
     const request = parse({
       system: [
         { type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } },
@@ -72,11 +72,11 @@ describe('fields', () => {
     })
   })
 
-  test.each(['__proto__', 'constructor'])('the word %s is one like others', (word) => {
+  test.each(['__proto__', 'constructor'])('accepts the string %s like any other', (word) => {
     expect(parse({ service_tier: word }).service_tier).toBe(word)
   })
 
-  test('null is absent, but for the client’s own data', () => {
+  test('treats null as absent, except in the client’s own data', () => {
     const plain = {
       system: null,
       thinking: null,
@@ -100,7 +100,7 @@ describe('fields', () => {
     [{ type: 'adaptive' }, { thinking_enabled: true, reasoning_budget: -1 }],
     [{ type: 'disabled' }, { thinking_enabled: false, reasoning_budget: 0 }],
     [{ type: 'between_tools' }, {}],
-  ])('thinking %j', (thinking, summary) => {
+  ])('converts thinking %j', (thinking, summary) => {
     expect(parse({ thinking })).toEqual({ ...parse({}), ...summary })
   })
 
@@ -111,11 +111,11 @@ describe('fields', () => {
       { type: 'tool', name: 'look' },
       { type: 'function', function: { name: 'look' } },
     ],
-  ])('tool_choice %j', (tool_choice, summary) => {
+  ])('converts tool_choice %j', (tool_choice, summary) => {
     expect(parse({ tools: [tool()], tool_choice }).tool_choice).toEqual(summary as never)
   })
 
-  test('the vendor’s search on the web is asked for in the house’s words', () => {
+  test('converts the vendor’s web search', () => {
     const user_location = { type: 'approximate', city: 'Bonn', country: null }
     const search = {
       type: 'web_search_20250305',
@@ -132,15 +132,15 @@ describe('fields', () => {
     })
   })
 
-  test('a count needs no limit', () => {
+  test('requires no limit for a token count', () => {
     const { max_tokens: _, ...rest } = REQUESTED
     expect(parseCount(rest).messages).toEqual([{ role: 'user', content: 'Hello' }])
     expect(refusalOf(rest)).toMatchObject({ code: 'missing_required_parameter', detail: { param: 'max_tokens' } })
   })
 })
 
-describe('history', () => {
-  test('results of tools become messages of their own, before what else was said', () => {
+describe('Messages history', () => {
+  test('converts tool results to separate messages before the other content', () => {
     const content = [
       { type: 'text', text: 'Here:' },
       { type: 'tool_result', tool_use_id: 'a', content: 'one', is_error: true },
@@ -157,7 +157,7 @@ describe('history', () => {
     ] as never)
   })
 
-  test('an answer of the past: thinking, hidden thinking, words, calls; what the vendor’s tools did is left out', () => {
+  test('converts an earlier response: thinking, hidden thinking, text, calls; without the vendor’s own tools', () => {
     const content = [
       { type: 'thinking', thinking: 'hm', signature: 'sig' },
       { type: 'thinking', thinking: 'unsigned', signature: '' },
@@ -184,7 +184,7 @@ describe('history', () => {
     ])
   })
 
-  test('thinking after words begins another message, so that their order stays', () => {
+  test('starts a new message at thinking after text, to keep the order', () => {
     const content = [
       { type: 'thinking', thinking: '1', signature: 'a' },
       { type: 'text', text: 'x' },
@@ -201,7 +201,7 @@ describe('history', () => {
     expect(converted.map(({ reasoning_content }) => reasoning_content)).toEqual(['1', '23'])
   })
 
-  test('what other vendors signed comes back to them', () => {
+  test('unwraps content that other vendors signed', () => {
     const hidden = { origin: 'chatcompat-response', value: 'enc', id: 'rs_1' } as const
     const thought = { origin: 'contentgen-compat', value: 'sig' } as const
     const content = [
@@ -224,14 +224,14 @@ describe('history', () => {
     })
   })
 
-  test('a signature that only looks like ours is its vendor’s', () => {
+  test('treats a signature that only looks wrapped as the vendor’s', () => {
     for (const value of ['gatehouse.', 'gatehouse.!!', `gatehouse.${btoa('["nobody","x"]')}`, 'gatehouse.bnVsbA']) {
       const [message] = messagesOf({ role: 'assistant', content: [{ type: 'redacted_thinking', data: value }] })
       expect(message?.reasoning_details).toEqual([{ opaque: { origin: 'messages-compat', value } }])
     }
   })
 
-  test('system messages within the conversation stay there', () => {
+  test('keeps system messages within the conversation', () => {
     const summary = messagesOf(
       { role: 'user', content: 'a' },
       { role: 'system', content: [{ type: 'text', text: 'b' }] },
@@ -240,7 +240,7 @@ describe('history', () => {
     expect(summary.map(({ role }) => role)).toEqual(['user', 'system', 'assistant'])
   })
 
-  test('documents of every kind', () => {
+  test('converts documents of every kind', () => {
     const document = (source: object, more: object = {}) => ({ type: 'document', source, ...more })
     const content = [
       document({ type: 'base64', media_type: 'application/pdf', data: 'JVBE' }, { title: 'a.pdf', context: 'About.' }),
@@ -266,7 +266,7 @@ describe('history', () => {
   })
 })
 
-describe('what is refused, with the client’s own place', () => {
+describe('refused Messages requests, with the client’s field', () => {
   const inUser = (block: object) => ({ messages: [...REQUESTED.messages, { role: 'user', content: [block] }] })
   const REFUSED: [param: string, code: string, more: object][] = [
     ['max_tokens', 'invalid_value', { max_tokens: 0 }],
@@ -326,16 +326,16 @@ describe('what is refused, with the client’s own place', () => {
     })
   }
 
-  test('a body that is no object', () => {
+  test('refuses a body that is not an object', () => {
     expect(refusalOf([])).toMatchObject({ code: 'invalid_type' })
   })
 
-  test('empty lists of what is refused ask for nothing', () => {
+  test('accepts empty lists of refused fields, which have no effect', () => {
     expect(parse({ mcp_servers: [], inference_geo: 'global', container: 'c', thread: null })).toEqual(parse({}))
   })
 })
 
-describe('errors', () => {
+describe('Messages errors', () => {
   const dialect = messagesDialect()
   const body = {
     ...REQUESTED,
@@ -351,7 +351,7 @@ describe('errors', () => {
     dialect.errorForClient?.(new GatewayError('unsupported_value', `"${param}" is wrong.`, { param }), request)
 
   test.each([
-    // The house has: system, user, tool, user.
+    // The canonical messages are: system, user, tool, user.
     ['messages[3].content[1].type', 'messages[1].content[2].type'],
     ['messages[2].tool_call_id', 'messages[1].content[0]'],
     ['messages[1].content', 'messages[0].content'],
@@ -360,11 +360,11 @@ describe('errors', () => {
     ['stop', 'stop_sequences'],
     ['tools[0].function.parameters', 'tools[0].parameters'],
     ['temperature', 'temperature'],
-  ])('%s is told as %s', (gateway, client) => {
+  ])('translate the place %s to %s', (gateway, client) => {
     expect(output(gateway)).toMatchObject({ message: `"${client}" is wrong.`, detail: { param: client } })
   })
 
-  test('kinds of parts are told as the client calls them', () => {
+  test('use the client’s names of parts', () => {
     const param = 'messages[3].content[1].type'
     const texts = `"${param}" must be "text", not the string "image_url".`
     const error = dialect.errorForClient?.(new GatewayError('unsupported_value', texts, { param }), request)
@@ -385,7 +385,7 @@ describe('errors', () => {
     ['request_timeout', 'timeout_error'],
     ['upstream_auth', 'api_error'],
     ['internal_error', 'api_error'],
-  ] as const)('%s has the type %s', (code, type) => {
+  ] as const)('give %s the type %s', (code, type) => {
     expect(dialect.encodeError?.(new GatewayError(code, 'Words.', { param: 'x' }), 'req_1')).toEqual({
       type: 'error',
       error: { type, message: 'Words.', details: { error_code: code, param: 'x' } },

@@ -1,4 +1,4 @@
-/** What clients of the messages dialect hear, folded as their library folds it, with every event in its place. */
+/** Encoding of Messages responses, folded as the client library does it, with a check of every event. */
 import { describe, expect, test } from 'bun:test'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -49,7 +49,7 @@ type Event = {
   usage?: unknown
 }
 
-/** The stream's text, and its events after every rule of their framing and order was looked at. */
+/** The text of a stream, and its events after a check of their framing and order. */
 function streamed(
   deltas: (Delta | ChatChunk)[],
   { finish = 'stop' as FinishReason, usage = USAGE as Usage | undefined } = {},
@@ -105,8 +105,8 @@ const use = (index: number, input: string) => ({ type: 'tool_use', id: `call_${i
 const thinking = (texts: string, signature = '') => ({ type: 'thinking', thinking: texts, signature })
 const opaque = (value: string) => ({ origin: 'messages-compat' as const, value })
 
-describe('a stream', () => {
-  test('of words has every event in its order, and no other end', () => {
+describe('a Messages stream', () => {
+  test('of text has every event in order, and no other end', () => {
     const {
       events,
       content,
@@ -140,7 +140,7 @@ describe('a stream', () => {
     expect(all).not.toContain('[DONE]')
   })
 
-  test('tells the input at its start: what the vendor said of it, else an estimate, never nothing', () => {
+  test('reports input tokens at the start: those of the provider, otherwise an estimate', () => {
     const output = usageFrom({ input: 472, output: 1, cached: 400 })
     expect(streamed([chunk({ content: '' }, null, { usage: output })]).start?.message?.usage).toMatchObject({
       input_tokens: 72,
@@ -151,7 +151,7 @@ describe('a stream', () => {
     expect(later.start?.message?.usage.input_tokens).toBeLessThan(30)
   })
 
-  test('that says nothing is a message all the same', () => {
+  test('without content is still a message', () => {
     expect(folded(createMessagesEncoder(HEAD, REQUEST, 'r').end(USAGE)).events.map(({ type }) => type)).toEqual([
       'message_start',
       'ping',
@@ -160,7 +160,7 @@ describe('a stream', () => {
     ])
   })
 
-  test('of reasoning with signatures, hidden reasoning, words and a call', () => {
+  test('supports signed reasoning, hidden reasoning, text and a call', () => {
     const { content, last } = streamed(
       [
         { reasoning_content: 'Two ' },
@@ -185,13 +185,13 @@ describe('a stream', () => {
     expect(last?.delta?.stop_reason).toBe('tool_use')
   })
 
-  test('of reasoning that comes whole, once', () => {
+  test('sends reasoning that arrives whole only once', () => {
     const reasoning_details = [{ text: 'a', opaque: opaque('1') }, { text: 'b' }]
     const { content } = streamed([{ content: 'x', reasoning_content: 'ab', reasoning_details }])
     expect(content).toEqual([thinking('a', '1'), thinking('b'), text('x')])
   })
 
-  test('of unsigned reasoning before and between words', () => {
+  test('supports unsigned reasoning before and between texts', () => {
     const { content } = streamed([
       { reasoning_content: 'a' },
       { content: 'x' },
@@ -201,7 +201,7 @@ describe('a stream', () => {
     expect(content).toEqual([thinking('a'), text('x'), thinking('b'), text('y')])
   })
 
-  test('calls that a vendor tells interleaved come out one after the other', () => {
+  test('sends interleaved calls one after the other', () => {
     const { content, events } = streamed([
       call(0, '', 'look'),
       call(0, '{"a":'),
@@ -213,11 +213,11 @@ describe('a stream', () => {
       { content: 'after' },
     ])
     expect(content).toEqual([use(0, '{"a":1}'), use(1, '{"b":2}'), use(2, '{}'), text('after')])
-    // The first is told as it comes, not kept until its end.
+    // The first call is streamed, not held until its end.
     expect(events.filter(({ index, delta }) => index === 0 && delta).length).toBe(2)
   })
 
-  test('a call whose arguments never end, or never come, keeps nothing from being told', () => {
+  test('is not blocked by a call whose arguments are missing or incomplete', () => {
     const { content } = streamed([
       call(0, '{"a"', 'look'),
       call(1, '', 'look'),
@@ -227,20 +227,20 @@ describe('a stream', () => {
     expect(content).toEqual([use(0, '{"a"'), use(1, ''), text('x'), thinking('y')])
   })
 
-  test('parallel calls one after the other are told as they come', () => {
+  test('streams consecutive parallel calls as they arrive', () => {
     const writer = createMessagesEncoder(HEAD, REQUEST, 'r')
     writer.encode([chunk(call(0, '{"a":1}', 'look'))])
     expect(writer.encode([chunk(call(1, '{"b"', 'look'))])).toContain('{\\"b\\"')
   })
 
-  test('the last block is closed with the finish, before the count of tokens is known', () => {
+  test('closes the last block with the finish, before the token counts arrive', () => {
     const writer = createMessagesEncoder(HEAD, REQUEST, 'r')
     writer.encode([chunk(call(0, '{}', 'look'))])
     expect(writer.encode([chunk({}, 'tool_calls')])).toContain('event: content_block_stop')
     expect(writer.end(USAGE)).not.toContain('content_block_stop')
   })
 
-  test('a call’s own signature travels in a block without words', () => {
+  test('sends a call’s signature in a thinking block without text', () => {
     const google = { origin: 'contentgen-compat' as const, value: 'sig' }
     const [delta] = [call(0, '{}', 'look')]
     if (delta?.tool_calls?.[0]) delta.tool_calls[0].opaque = google
@@ -248,7 +248,7 @@ describe('a stream', () => {
     expect(streamed([delta as Delta]).content).toEqual([thinking('', signature), use(0, '{}')])
   })
 
-  test('citations stand in the text that they are of', () => {
+  test('places citations in the text that they support', () => {
     const url_citation = { start_index: 0, end_index: 2, url: 'https://a.example', title: 'A' }
     const { content } = streamed([{ content: 'It is' }, { annotations: [{ type: 'url_citation', url_citation }] }])
     expect(content).toEqual([
@@ -272,11 +272,11 @@ describe('a stream', () => {
     ['length', 'max_tokens'],
     ['tool_calls', 'tool_use'],
     ['content_filter', 'refusal'],
-  ] as const)('that ended with %s stopped for %s', (finish, stop_reason) => {
+  ] as const)('maps the finish reason %s to %s', (finish, stop_reason) => {
     expect(streamed([{ content: 'x' }], { finish }).last?.delta?.stop_reason).toBe(stop_reason)
   })
 
-  test('stopped by a sequence, or refused in words', () => {
+  test('stops by a sequence, or with an explained refusal', () => {
     const stopped = chunk({}, 'stop')
     Object.assign(stopped.choices[0] ?? {}, { stop_sequence: 'END' })
     expect(streamed([stopped]).last?.delta).toMatchObject({ stop_reason: 'stop_sequence', stop_sequence: 'END' })
@@ -288,7 +288,7 @@ describe('a stream', () => {
     })
   })
 
-  test('that breaks ends with a named error and the request’s id', () => {
+  test('ends with a named error and the request id on a failure', () => {
     const writer = createMessagesEncoder(HEAD, REQUEST, 'req_1')
     const events = writer.fail(new GatewayError('server_is_overloaded', 'Too much.'))
     expect(events).toStartWith('event: error\ndata: {"type":"error",')
@@ -298,20 +298,20 @@ describe('a stream', () => {
     })
   })
 
-  test('has no sign in it at which a client may end a line', () => {
+  test('has no character at which a client may end a line', () => {
     const { text: all, content } = streamed([{ content: 'a\u2028b\u0085c\nd' }])
     expect(all).not.toMatch(/[\u2028\u0085]/)
     expect(content).toEqual([text('a\u2028b\u0085c\nd')])
   })
 
-  test('of another choice than the first says nothing', () => {
+  test('ignores all choices except the first', () => {
     const other = chunk({ content: 'second' })
     Object.assign(other.choices[0] ?? {}, { index: 1 })
     expect(streamed([other]).content).toEqual([])
   })
 })
 
-describe('a whole answer', () => {
+describe('a whole Messages response', () => {
   const whole = (message: Partial<ChatCompletion['choices'][number]['message']>, more: object = {}) => {
     const answer: ChatCompletion = {
       id: 'x',
@@ -325,7 +325,7 @@ describe('a whole answer', () => {
     return createMessagesEncoder(HEAD, REQUEST, 'r').whole(answer, USAGE) as Event
   }
 
-  test('has its blocks in the order of a stream, and its use without the cache', () => {
+  test('has its blocks in the order of a stream, and its usage without the cache', () => {
     const google = { origin: 'contentgen-compat' as const, value: 'sig' }
     const answer = whole(
       {
@@ -364,7 +364,7 @@ describe('a whole answer', () => {
     })
   })
 
-  test('of plain reasoning, and with nothing in it', () => {
+  test('supports plain reasoning, and empty content', () => {
     expect(whole({ reasoning_content: 'hm', content: 'x' }).content).toEqual([thinking('hm'), text('x')])
     expect(whole({}).content).toEqual([])
     expect(whole({ content: 'x' }, { stop_sequence: 'END' })).toMatchObject({

@@ -1,4 +1,4 @@
-/** What the vendor is sent: every rule of the translation, on both sides. */
+/** The encoded Messages request: every rule of the translation, on both sides. */
 import { describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../../../config/config.ts'
 import type { ProviderConfig } from '../../../config/schema.ts'
@@ -42,8 +42,8 @@ const call = (id: string, text = '{}') => ({
   function: { name: 'look', arguments: text },
 })
 
-describe('messages', () => {
-  test('what one side says in several messages is one turn', () => {
+describe('encoded messages', () => {
+  test('join consecutive messages of one role to one turn', () => {
     const { messages } = messagesOf([
       { role: 'user', content: 'a' },
       { role: 'user', content: [{ type: 'text', text: 'b' }] },
@@ -63,7 +63,7 @@ describe('messages', () => {
     ])
   })
 
-  test('system and developer messages are gathered in front', () => {
+  test('move system and developer messages to the front', () => {
     const { system, messages } = messagesOf([
       { role: 'system', content: 'one' },
       { role: 'user', content: 'a' },
@@ -73,7 +73,7 @@ describe('messages', () => {
     expect(messages).toHaveLength(1)
   })
 
-  test('a system message stays in the conversation where the model takes it and an answer follows', () => {
+  test('keep a system message in the conversation if the model accepts it and a response follows', () => {
     const summary: Message[] = [
       { role: 'user', content: 'a' },
       { role: 'system', content: 'inner' },
@@ -87,7 +87,7 @@ describe('messages', () => {
     expect(body.system).toEqual([{ type: 'text', text: 'gathered' }])
   })
 
-  test('results of tools are one turn with what the user says next, and ids have signs that the vendor takes', () => {
+  test('join tool results and the next user text to one turn, with ids that the vendor accepts', () => {
     const { messages } = messagesOf([
       { role: 'user', content: 'a' },
       { role: 'assistant', content: null, tool_calls: [call('look:0', '{"at":1}'), call('look.0', '')] },
@@ -114,7 +114,7 @@ describe('messages', () => {
     ])
   })
 
-  test('only reasoning that this family signed goes back to it', () => {
+  test('include only reasoning that a provider of this API signed', () => {
     const opaque = (origin: 'messages-compat' | 'contentgen-compat') => ({ opaque: { origin, value: 'sig' } })
     const { messages } = messagesOf([
       ...HELLO,
@@ -139,7 +139,7 @@ describe('messages', () => {
     ])
   })
 
-  test('empty words are left out, and an answer to go on with ends in a sign', () => {
+  test('leave out empty texts, and trim white space at the end of a response to continue', () => {
     const { messages } = messagesOf([
       { role: 'user', content: 'a' },
       { role: 'assistant', content: ' \n' },
@@ -148,7 +148,7 @@ describe('messages', () => {
     expect(messages[1]).toEqual({ role: 'assistant', content: [{ type: 'text', text: 'The answer is:' }] })
   })
 
-  test('images and documents, by data and by address', () => {
+  test('include images and documents, as data and by URL', () => {
     const { messages } = messagesOf([
       {
         role: 'user',
@@ -177,15 +177,15 @@ describe('messages', () => {
   })
 })
 
-describe('fields', () => {
-  test('a limit is always sent: the request’s, the operator’s, or one that all models take', () => {
+describe('encoded fields', () => {
+  test('always include a limit: the request’s, the operator’s, or one that all models accept', () => {
     const request_defaults = { max_tokens: 777 }
     expect(bodyOf({}).max_tokens).toBe(4096)
     expect(bodyOf({}, { config: { request_defaults } }).max_tokens).toBe(777)
     expect(bodyOf({ max_tokens: 5 }, { config: { request_defaults } }).max_tokens).toBe(5)
   })
 
-  test('what has another name there', () => {
+  test('are renamed where the API has another name', () => {
     expect(bodyOf({ stop: ['a', '\n', 'b'], user: 'u', service_tier: 'default' })).toMatchObject({
       stop_sequences: ['a', 'b'],
       metadata: { user_id: 'u' },
@@ -194,12 +194,12 @@ describe('fields', () => {
     expect(bodyOf({ stop: 'a', service_tier: 'flex' }).service_tier).toBeUndefined()
   })
 
-  test('what only tunes and is not known there is left out', () => {
+  test('leave out unknown ones that only tune', () => {
     const body = bodyOf({ seed: 1, frequency_penalty: 1, presence_penalty: 1, logit_bias: { 1: 1 }, verbosity: 'low' })
     expect(Object.keys(body).sort()).toEqual(['max_tokens', 'messages', 'model'])
   })
 
-  test('sampling: within the vendor’s bounds, one of two, and none for models and versions without', () => {
+  test('clamp sampling to the vendor’s bounds, with one of two, and none for some models and versions', () => {
     expect(bodyOf({ temperature: 1.5, top_p: 0.5, top_k: 3 })).toMatchObject({ temperature: 1, top_k: 3 })
     expect(bodyOf({ temperature: 1.5, top_p: 0.5 }).top_p).toBeUndefined()
     expect(bodyOf({ top_p: 0.5 }).top_p).toBe(0.5)
@@ -209,7 +209,7 @@ describe('fields', () => {
     expect(bodyOf({ temperature: 0.5 }, { config: { options: { version: '2023-06-01' } } }).temperature).toBe(0.5)
   })
 
-  test('the operator’s lists: more fields, fewer, others’ names, and never ours', () => {
+  test('follow the operator’s lists: more fields, fewer, other names, but never reserved ones', () => {
     const config: ProviderConfig = {
       fields: { allow: ['speed', 'model'], drop: ['metadata', 'messages'], rename: { top_k: 'k' } },
       request_defaults: { service_tier: 'auto', model: 'x' },
@@ -247,7 +247,7 @@ describe('fields', () => {
     })
   }
 
-  test('arguments of the past that are no object are refused with their place', () => {
+  test('refuse earlier arguments that are not an object, with their place', () => {
     const messages: Message[] = [...HELLO, { role: 'assistant', content: null, tool_calls: [call('a', '[1]')] }]
     expect(refusalOf({ messages })).toMatchObject({
       code: 'invalid_value',
@@ -255,15 +255,15 @@ describe('fields', () => {
     })
   })
 
-  test('the question for a count has the prompt only', () => {
+  test('reduce a token count to the prompt', () => {
     const request: ChatRequest = { model: 'v/x', messages: HELLO, max_tokens: 5, tools: [FUNCTION], temperature: 1 }
     const body = JSON.parse(writerOf().count({ model: OLD, request }))
     expect(Object.keys(body).sort()).toEqual(['messages', 'model', 'tools'])
   })
 })
 
-describe('tools', () => {
-  test('definitions and every choice', () => {
+describe('encoded tools', () => {
+  test('include definitions and every choice', () => {
     const strict = { ...FUNCTION, function: { ...FUNCTION.function, strict: true, description: 'd' } }
     const body = bodyOf({ tools: [strict, { type: 'function', function: { name: 'now' } }], tool_choice: 'required' })
     expect(body.tools).toEqual([
@@ -285,14 +285,14 @@ describe('tools', () => {
     })
   })
 
-  test('allowed tools are all that is sent', () => {
+  test('are reduced to the allowed ones', () => {
     const now = { type: 'function' as const, function: { name: 'now' } }
     const allowed_tools = { mode: 'required' as const, tools: [{ type: 'function', name: 'now' }] }
     const body = bodyOf({ tools: [FUNCTION, now], tool_choice: { type: 'allowed_tools', allowed_tools } })
     expect(body).toMatchObject({ tools: [{ name: 'now' }], tool_choice: { type: 'any' } })
   })
 
-  test('a search on the web is the vendor’s own tool', () => {
+  test('include the vendor’s web search', () => {
     const user_location = { type: 'approximate', approximate: { city: 'Bonn' } }
     const web_search_options = { user_location, filters: { allowed_domains: ['a.example'] } }
     expect(bodyOf({ web_search_options }).tools).toEqual([
@@ -308,8 +308,8 @@ describe('tools', () => {
   })
 })
 
-describe('structured output', () => {
-  test('a schema is sent as one that the vendor takes', () => {
+describe('encoded structured output', () => {
+  test('has a schema in the vendor’s subset', () => {
     const schema = {
       type: 'object',
       properties: { age: { type: 'integer', minimum: 1, description: 'Years.' }, minimum: { type: 'string' } },
@@ -330,19 +330,19 @@ describe('structured output', () => {
     })
   })
 
-  test('JSON without a schema is asked for in words', () => {
+  test('requests JSON without a schema by an instruction', () => {
     expect(bodyOf({ response_format: { type: 'json_object' } }).system[0].text).toContain('JSON object')
     expect(bodyOf({ response_format: { type: 'text' } }).system).toBeUndefined()
   })
 })
 
-describe('thinking', () => {
+describe('encoded thinking', () => {
   const thinkingOf = (requested: Partial<ChatRequest>, model?: string) => {
     const { thinking, output_config, max_tokens } = bodyOf(requested, model === undefined ? {} : { model })
     return [thinking, output_config?.effort, max_tokens]
   }
 
-  test('by tokens, where the model counts them', () => {
+  test('has a token budget for models that take one', () => {
     expect(thinkingOf({ reasoning_effort: 'low' })).toEqual([{ type: 'enabled', budget_tokens: 2048 }, undefined, 6144])
     expect(thinkingOf({ reasoning_budget: 3000, max_tokens: 9000 })).toEqual([
       { type: 'enabled', budget_tokens: 3000 },
@@ -360,7 +360,7 @@ describe('thinking', () => {
     expect(thinkingOf({})).toEqual([undefined, undefined, 4096])
   })
 
-  test('as the model sees fit, with an effort that it knows', () => {
+  test('is adaptive, with an effort that the model supports', () => {
     expect(thinkingOf({ reasoning_effort: 'xhigh' }, NEW)).toEqual([{ type: 'adaptive' }, 'xhigh', 4096])
     expect(thinkingOf({ reasoning_effort: 'xhigh' }, 'claude-opus-4-6')[1]).toBe('high')
     expect(thinkingOf({ reasoning_effort: 'minimal' }, NEW)[1]).toBe('low')
@@ -379,14 +379,14 @@ describe('thinking', () => {
     expect(thinkingOf({ reasoning_effort: 'high' }, 'claude-3-haiku')).toEqual([undefined, undefined, 4096])
   })
 
-  test('leaves sampling out, and itself where a call is demanded', () => {
+  test('removes sampling, and is removed if a call is forced', () => {
     expect(bodyOf({ reasoning_effort: 'low', temperature: 0.2 }).temperature).toBeUndefined()
     const forced = bodyOf({ reasoning_effort: 'low', temperature: 0.2, tools: [FUNCTION], tool_choice: 'required' })
     expect(forced.thinking).toBeUndefined()
     expect(forced.temperature).toBe(0.2)
   })
 
-  test('is left out where a call was made without it, for models that demand it before the call', () => {
+  test('is removed after a call without it, for models that require it before the call', () => {
     const opaque = { origin: 'messages-compat' as const, value: 's' }
     const history = (signed: boolean): Message[] => [
       ...HELLO,
@@ -404,11 +404,11 @@ describe('thinking', () => {
   })
 })
 
-describe('settings', () => {
+describe('provider settings', () => {
   const headersOf = (config: ProviderConfig) =>
     messagesSettings({ id: 'v', config: { ...PROVIDER, ...config }, timeouts: DEFAULT_TIMEOUTS }).headers
 
-  test('the key goes where the vendor looks for it, and the version with it', () => {
+  test('put the key and the version into the vendor’s headers', () => {
     expect(headersOf({ key: 'k-1' })).toEqual({ 'x-api-key': 'k-1', 'anthropic-version': '2023-06-01' })
     expect(headersOf({ key: 'k-1', options: { auth: 'bearer', version: '2026-10-21' } })).toEqual({
       authorization: 'Bearer k-1',
@@ -421,7 +421,7 @@ describe('settings', () => {
     })
   })
 
-  test('the address is taken with and without the version', () => {
+  test('accept a base URL with and without the version', () => {
     for (const base_url of [
       'https://v.example',
       'https://v.example/',
@@ -433,7 +433,7 @@ describe('settings', () => {
     }
   })
 
-  test('the preset finds its key in the environment', () => {
+  test('read the key of the preset from the environment', () => {
     const environment = { ANTHROPIC_API_KEY: 'sk-ant-1' }
     const config = { preset: 'anthropic' }
     const { base_url, headers } = messagesSettings({ id: 'anthropic', config, timeouts: DEFAULT_TIMEOUTS, environment })
@@ -446,11 +446,11 @@ describe('settings', () => {
     [{ sampling: 1 }, 'options.sampling'],
     [{ thinking: 'much' }, 'options.thinking'],
     [{ wit: 1 }, 'no "wit"'],
-  ])('options %j are refused by name', (options, output) => {
+  ])('refuse the options %j by name', (options, output) => {
     expect(() => headersOf({ options })).toThrow(output)
   })
 
-  test('what the operator knows better than the rows of models', () => {
+  test('apply the operator’s corrections of the model’s row', () => {
     const config = { options: { sampling: true, thinking: 'budget' } }
     const body = bodyOf({ temperature: 0.5 }, { model: NEW, config })
     expect(body.temperature).toBe(0.5)

@@ -1,4 +1,4 @@
-/** The relay lane of responses: what passes, what becomes ours, what the meter hears, cut at every byte. */
+/** Responses passthrough: what passes, what is rewritten, what the meter receives, and cuts at every byte. */
 
 import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -35,7 +35,7 @@ const passageOf = (more: Partial<PassthroughExchange> = {}): PassthroughExchange
   ...more,
 })
 
-/** What a client is told of a body that comes in these pieces, and what the meter hears. */
+/** What a client receives for a body that arrives in these pieces, and what the meter receives. */
 function forwarded(pieces: Uint8Array[], more: Partial<PassthroughExchange> = {}) {
   const passage = passageOf(more)
   const request = { model: head.model, messages: [] }
@@ -157,8 +157,8 @@ const put = (text: string) => text.replaceAll('"model":"v"', '"model":"house/mod
 const withEscapes = (text: string) =>
   text.replaceAll(/[\u0085\u2028\u2029]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-describe('an answer that is not kept', () => {
-  test.each(WELL)('%s passes byte for byte, but for the model', (name, all) => {
+describe('a response that is not stored', () => {
+  test.each(WELL)('%s passes byte for byte, except for the model', (name, all) => {
     const source = new TextDecoder().decode(all).replace(/^:.*\n\n/gm, '')
     const { text, failure } = forwarded([all])
     expect(failure).toBeUndefined()
@@ -167,7 +167,7 @@ describe('an answer that is not kept', () => {
     expect(text).toBe(source.replaceAll(/"model":"[^"]*"/g, '"model":"house/model"'))
   })
 
-  test.each(FIXTURES)('%s is told the same however it is cut', (_, all) => {
+  test.each(FIXTURES)('%s gives the same output however the bytes are split', (_, all) => {
     const whole = forwarded([all])
     const cut = forwarded(singly(all))
     expect([cut.text, cut.failure, cut.passed, summary(cut.chunks)]).toEqual([
@@ -195,7 +195,7 @@ describe('an answer that is not kept', () => {
     return event('response.brand_new.delta', { value, delta: 'not counted', item_id: 'x' })
   }
 
-  test('items, events and fields that nobody has seen pass, cut anywhere, and the meter hears all that was said', () => {
+  test('forwards unknown items, events and fields however the bytes are split, and gives all text to the meter', () => {
     fc.assert(
       fc.property(fc.array(unseen), fc.array(fc.nat()), (list, cuts) => {
         const text = list.flatMap(([kind, value]) => (kind === 'delta' || kind === 'padded' ? [value] : [])).join('')
@@ -213,14 +213,14 @@ describe('an answer that is not kept', () => {
     )
   })
 
-  test('most events are not read: their text is heard in one piece', () => {
+  test('does not parse most events: the meter receives their text in one piece', () => {
     const source = start() + Array.from({ length: 50 }, () => delta('ab')).join('') + stop('ab'.repeat(50))
     const { chunks, text } = forwarded([bytes(source)])
     expect(text).toBe(put(source))
     expect(chunks.filter(({ choices }) => choices[0]?.delta.content)).toHaveLength(2)
   })
 
-  test('calls and reasoning of events that are not read are heard too', () => {
+  test('gives calls and reasoning of unparsed events to the meter too', () => {
     const call = { id: 'fc_v', type: 'function_call', call_id: 'c', name: 'f', arguments: '' }
     const part = (text: string) =>
       event('response.function_call_arguments.delta', { item_id: 'fc_v', output_index: 1, delta: text })
@@ -237,7 +237,7 @@ describe('an answer that is not kept', () => {
     expect(summary(chunks)).toEqual({ content: '', reasoning: 'I think "', calls: 'f{"a":1}' })
   })
 
-  test('an event that is no JSON is not passed on, though it begins as the one before it', () => {
+  test('does not forward an event with invalid JSON that starts like the event before it', () => {
     const started = start()
     const good = delta('a') + delta('b')
     for (const spoil of [
@@ -250,7 +250,7 @@ describe('an answer that is not kept', () => {
     }
   })
 
-  test('events without a name or a number get one', () => {
+  test('adds a missing name or number to events', () => {
     const nameless = (type: string, more: object) => `data: ${JSON.stringify({ type, ...more })}\n\n`
     const source =
       nameless('response.created', { response: vendorResponse() }) +
@@ -268,7 +268,7 @@ describe('an answer that is not kept', () => {
     expect(text.match(/^event: .*$/gm)).toHaveLength(5)
   })
 
-  test('of an imitator, a response has its model and its items at least', () => {
+  test('adds the model and the items to responses of imitations of the API', () => {
     const all = FIXTURES.find(([name]) => name === 'imitator.sse')?.[1] ?? new Uint8Array()
     for (const isKept of [false, true]) {
       const events = eventsOf(forwarded([all], { isStored: isKept }).text)
@@ -281,12 +281,12 @@ describe('an answer that is not kept', () => {
     }
   })
 
-  test('a vendor that does not count is counted for', () => {
+  test('adds missing usage', () => {
     const { text } = forwarded([bytes(start() + delta('Hi') + stop('Hi', { usage: null }))])
     expect(eventsOf(text).at(-1)).toMatchObject({ response: { usage: { input_tokens: 9, output_tokens: 3 } } })
   })
 
-  test('what the operator asked for in the client’s name is not told', () => {
+  test('does not echo fields from the operator’s settings', () => {
     const own = {
       metadata: { account: 'secret' },
       safety_identifier: 'secret',
@@ -301,8 +301,8 @@ describe('an answer that is not kept', () => {
   })
 })
 
-describe('errors', () => {
-  test('cut after any byte, it is an error or it is complete, and an error goes on from what was told', () => {
+describe('Responses passthrough errors', () => {
+  test('reports an error or completes after a cut at any byte, and continues the numbering', () => {
     const source = start() + delta('Hel') + delta('lo') + stop('Hello')
     const all = bytes(source)
     const complete = source.indexOf('event: response.completed')
@@ -333,20 +333,20 @@ describe('errors', () => {
       'event: response.failed\ndata: {"type":"response.failed","response":{"status":"failed","error":{"message":"secret"}}}\n\n',
     ],
     ['a text', 'event: error\ndata: secret\n\n'],
-  ])('%s ends the stream, and is not passed on', (_, error) => {
+  ])('%s ends the stream and is not forwarded', (_, error) => {
     const source = start() + delta('Hi')
     const { before, failure } = forwarded([bytes(source + error + delta('more'))])
     expect([failure?.code, before]).toEqual(['server_is_overloaded', put(source)])
   })
 
-  test('until there is more than a beginning nothing is told: another vendor may still be asked', () => {
+  test('sends nothing before the first output, so that another target can be tried', () => {
     const source = start().split('event: response.output_item')[0] ?? ''
     const { before, failure } = forwarded([bytes(`${source}event: error\ndata: {"type":"error"}\n\n`)])
     expect([failure?.code, before]).toEqual(['server_is_overloaded', ''])
   })
 })
 
-describe('an answer that is kept', () => {
+describe('a stored response', () => {
   const storedResponses = {
     isStored: true,
     body: { model: head.model, input: 'Hi', previous_response_id: 'resp_before' },
@@ -361,7 +361,7 @@ describe('an answer that is kept', () => {
     ['Hel', 'l', 'o'].map((text) => delta(text)).join('') +
     stop('Hello', { output: [message('Hello'), thought, search], unseen: [1] })
 
-  test('bears our ids, everywhere the same, and its items are those of the vendor', () => {
+  test('has the gateway’s ids throughout, and the provider’s items', () => {
     for (const pieces of [[bytes(source())], singly(bytes(source()))]) {
       const { text, passed } = forwarded(pieces, storedResponses)
       expect(text).not.toMatch(/(msg|rs|ws|resp)_v/)
@@ -394,14 +394,14 @@ describe('an answer that is kept', () => {
     }
   })
 
-  test('tells what was encrypted where the client asked for it', () => {
+  test('includes encrypted reasoning if the client requested it', () => {
     const { text } = forwarded([bytes(source())], { ...storedResponses, includes_encrypted: true })
     const last = eventsOf(text).at(-1) as { response: { output: JsonRecord[] } }
     const { id, encrypted_content } = last.response.output[1] ?? {}
     expect(decodeEncrypted(String(encrypted_content), String(id)).opaque).toMatchObject({ value: 'gAAAA', id: 'rs_v' })
   })
 
-  test('goes back to its vendor under the vendor’s own ids', () => {
+  test('goes back to its provider under the provider’s own ids', () => {
     const { passed } = forwarded([bytes(source())], storedResponses)
     const items = (passed.final?.output ?? []) as never[]
     const body = { model: 'x', input: 'And?', previous_response_id: head.id }
@@ -413,16 +413,16 @@ describe('an answer that is kept', () => {
       store: true,
       input: [texts, thought, { ...search, id: `ws_${NAME}_2` }, ...input],
     })
-    const cut = items.slice(0, 2) // by its limit, while it thought: vendors refuse that
+    const cut = items.slice(0, 2) // cut by its limit during reasoning, which providers refuse
     const again = responsesPassthrough({ ...passage, before: { items: cut, ids: [] } }).body(body)
     expect(again?.input).toEqual([texts, ...input])
   })
 })
 
-describe('what the client says', () => {
+describe('the client’s Responses body', () => {
   const bodyOf = (body: JsonRecord) => responsesPassthrough(passageOf({ body })).body(body)
 
-  test('passes as it is, but for what is the gateway’s', () => {
+  test('passes unchanged, except for the gateway’s fields', () => {
     const input = [
       { role: 'user', content: [{ type: 'input_file', file_id: 'file_1' }] },
       { type: 'brand_new_item', id: 'bn_1', encrypted_content: 'E', anything: [null] },
@@ -434,7 +434,7 @@ describe('what the client says', () => {
     expect(bodyOf({ ...body, provider_options: { x: {} }, background: false, web_search: {} })).toEqual(body)
   })
 
-  test('without what another vendor thought', () => {
+  test('loses reasoning of another vendor', () => {
     const foreign = `gatehouse.${Buffer.from(JSON.stringify(['messages-compat', 'sig', null, null])).toString('base64url')}`
     const input = [
       { type: 'reasoning', id: 'rs_1', summary: [{ text: 'Hm' }], encrypted_content: foreign },
@@ -449,7 +449,7 @@ describe('what the client says', () => {
     ])
   })
 
-  test('does not pass where a tool names another model', () => {
+  test('does not pass if a tool names another model', () => {
     expect(bodyOf({ tools: [{ type: 'image_generation', model: 'gpt-image-9' }] })).toBeUndefined()
     expect(bodyOf({ tools: [{ type: 'image_generation' }] })).toBeDefined()
   })

@@ -1,4 +1,4 @@
-/** What clients of the responses dialect send, in the house's words, or refused with their own place and the rule. */
+/** Decoding of Responses requests, and refusals with the client's field and the rule. */
 import { describe, expect, test } from 'bun:test'
 import { manualPage } from '../../../../test/kit/manual.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -25,8 +25,8 @@ const refused = (more: object) => {
 }
 const user = (content: unknown) => ({ role: 'user', content })
 
-describe('fields', () => {
-  test('all that is known has its place', () => {
+describe('Responses request fields', () => {
+  test('converts every known field', () => {
     const request = parse({
       instructions: 'Be brief.',
       stream: true,
@@ -85,7 +85,7 @@ describe('fields', () => {
     })
   })
 
-  test('what is null is absent, but for the client`s own data', () => {
+  test('treats null as absent, except in the client`s own data', () => {
     const nothing = {
       instructions: null,
       temperature: null,
@@ -140,14 +140,14 @@ describe('fields', () => {
       'unsupported_parameter',
       'input[0].content[0].type',
     ],
-  ])('%j is refused: %s at %s', (more, code, param) => {
+  ])('refuses %j with %s at %s', (more, code, param) => {
     expect(refused(more)).toEqual([code, param])
   })
 })
 
-describe('tools', () => {
+describe('Responses tools', () => {
   test.each(['web_search', 'web_search_2025_08_26', 'web_search_preview', 'web_search_preview_2025_03_11'])(
-    '%s is a search on the web',
+    'converts %s to a web search',
     (type) => {
       const search = {
         type,
@@ -165,7 +165,7 @@ describe('tools', () => {
     },
   )
 
-  test('a tool of free text is a function of one text, told of its grammar', () => {
+  test('converts a custom tool to a function with one text, and describes its grammar', () => {
     const format = { type: 'grammar', syntax: 'regex', definition: '[a-z]+' }
     const { tools, tool_choice } = parse({
       tools: [{ type: 'custom', name: 'say', description: 'Says.', format }],
@@ -180,8 +180,8 @@ describe('tools', () => {
   })
 })
 
-describe('items', () => {
-  test('reasoning, words and calls of one answer are one message, and results follow', () => {
+describe('Responses items', () => {
+  test('joins reasoning, text and calls of one response to one message, followed by results', () => {
     expect(
       messagesOf(
         user('Weather?'),
@@ -225,7 +225,7 @@ describe('items', () => {
     ])
   })
 
-  test('reasoning after words begins another message', () => {
+  test('starts a new message at reasoning after text', () => {
     const thought = { type: 'reasoning', summary: [{ text: 'Then.' }] }
     const converted = messagesOf(user('x'), { role: 'assistant', content: 'One.' }, thought, {
       role: 'assistant',
@@ -237,7 +237,7 @@ describe('items', () => {
     ])
   })
 
-  test('what a vendor wants back of a call or an image finds its owner', () => {
+  test('attaches signatures to their call or image', () => {
     const opaque = { origin: 'contentgen-compat', value: 'SIG' } as const
     const signed = (owner: string) => ({
       type: 'reasoning',
@@ -260,28 +260,28 @@ describe('items', () => {
     })
   })
 
-  test('a vendor`s own tools at work are passed over', () => {
+  test('ignores calls of a vendor`s own tools', () => {
     const done = { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'q' } }
     expect(messagesOf(user('x'), done, { role: 'assistant', content: 'Found.' })).toHaveLength(2)
   })
 })
 
-describe('what is carried through the client', () => {
+describe('signed content in items', () => {
   test.each([
     { opaque: { origin: 'messages-compat' as const, value: 'SIG', id: 'x' } },
     { opaque: { origin: 'chatcompat-response' as const, value: 'ENC', id: 'rs_of_the_vendor' } },
     { opaque: { origin: 'contentgen-compat' as const, value: 'SIG' }, owner: 'call_1' },
-  ])('%j comes back as it was', (carried) => {
+  ])('returns %j unchanged', (carried) => {
     expect(decodeEncrypted(encodeEncrypted(carried, 'rs_ours'), 'rs_ours')).toEqual(carried)
   })
 
-  test('the dialect`s own vendors` text is told as it is', () => {
+  test('stays unchanged if it is of the API`s own provider', () => {
     const opaque = { origin: 'chatcompat-response' as const, value: 'ENC', id: 'rs_1' }
     expect(encodeEncrypted({ opaque }, 'rs_1')).toBe('ENC')
     expect(decodeEncrypted('ENC', 'rs_1')).toEqual({ opaque })
   })
 
-  test('plain reasoning carries a mark without a meaning', () => {
+  test('is a plain marker for unsigned reasoning', () => {
     expect(encodeEncrypted({}, 'rs_1')).toBe(PLAIN)
     expect(
       messagesOf(user('x'), { type: 'reasoning', summary: [{ text: 'Hm.' }], encrypted_content: PLAIN })[1],
@@ -293,14 +293,14 @@ describe('what is carried through the client', () => {
   })
 
   test.each(['gatehouse.', 'gatehouse.!!!', `gatehouse.${Buffer.from('["no such",1]').toString('base64url')}`])(
-    '%s is somebody else`s text',
+    'treats %s as text of a vendor',
     (text) => {
       expect(decodeEncrypted(text, undefined)).toEqual({ opaque: { origin: 'chatcompat-response', value: text } })
     },
   )
 })
 
-test('what the house says of a message is said of the client`s item', () => {
+test('translates the place of a message to the client`s item', () => {
   const places: Places = new WeakMap()
   const request = parse(
     {
@@ -334,7 +334,7 @@ test('what the house says of a message is said of the client`s item', () => {
   expect(output('seed')[0]).toBe('seed')
 })
 
-test('a setting that an item of the input changes holds in place of the request`s own', () => {
+test('applies a setting that an item changes in place of the request`s', () => {
   const update = (more: object) => ({ type: 'configuration_update', ...more })
   const format = { type: 'json_schema', name: 'n', schema: {} }
   const input = [
@@ -353,27 +353,27 @@ test('a setting that an item of the input changes holds in place of the request`
   expect(refused({ input: bad })).toEqual(['invalid_value', 'input[1].reasoning.effort'])
 })
 
-test('a search that must stay off the web is left out: only its own vendor has one', () => {
+test('drops a search without web access, which only its own vendor supports', () => {
   const search = (more: object) => parse({ tools: [{ type: 'web_search', ...more }] }).web_search_options
   expect(search({ external_web_access: false })).toBeUndefined()
   expect(search({ external_web_access: true })).toEqual({})
   expect(search({})).toEqual({})
 })
 
-describe('the manual', () => {
+describe('the manual page', () => {
   const page = manualPage('responses.md')
-  /** What the first column of the tables names. */
+  /** The names in the first column of the tables. */
   const named = new Set(
     [...page.matchAll(/^\| (.*?) \|/gm)].flatMap(([, first = '']) =>
       [...first.matchAll(/`(\w+)`/g)].map(([, name]) => name),
     ),
   )
 
-  test('tells of every field that is looked at', () => {
+  test('lists every field that is read', () => {
     const refused = REFUSED.map(({ field }) => field)
     expect([...Object.keys(ResponsesRequest.properties), ...refused].filter((field) => !named.has(field))).toEqual([])
   })
-  test('tells of every item', () => {
+  test('lists every item', () => {
     expect([...ITEM_TYPES, ...IGNORED_ITEMS].filter((type) => !named.has(type))).toEqual([])
   })
 })

@@ -1,4 +1,4 @@
-/** How answers of every kind are told to clients of the responses dialect: whole, and as numbered events. */
+/** Encoding of Responses: whole, and as numbered events. */
 import { describe, expect, test } from 'bun:test'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -41,7 +41,7 @@ const completion = (message: object, finish_reason: FinishReason = 'stop'): Chat
 })
 
 type Event = { type: string; sequence_number: number } & Record<string, unknown>
-/** The events of a text, each named as it is typed. */
+/** The events of a text, each named by its type. */
 function eventsOf(text: string): Event[] {
   const blocks = text.split('\n\n').filter((block) => block !== '')
   return blocks.map((block) => {
@@ -66,7 +66,7 @@ function output(
 }
 const short = (types: string[]) => types.map((type) => type.replace('response.', ''))
 
-describe('calls of tools within namespaces', () => {
+describe('calls of tools in namespaces', () => {
   const tools = [
     {
       type: 'namespace',
@@ -82,7 +82,7 @@ describe('calls of tools within namespaces', () => {
     tool_calls: [{ index, id: `call_${index}`, type: 'function', function: { name, arguments: text } }],
   })
 
-  test('are told under the namespace and the name of the client, in every event that names them', () => {
+  test('have the client’s namespace and name in every event that names them', () => {
     const { events, response } = output([call(0, 'crm__list', '{"of":'), call(0, 'crm__list', '1}')], { tools })
     const named = { type: 'function_call', call_id: 'call_0', namespace: 'crm', name: 'list' }
     expect(events.find(({ type }) => type === 'response.output_item.added')?.item).toMatchObject(named)
@@ -94,12 +94,12 @@ describe('calls of tools within namespaces', () => {
     expect(response.output).toMatchObject([{ ...named, arguments: '{"of":1}', status: 'completed' }])
   })
 
-  test('of free text too', () => {
+  test('may be calls of custom tools', () => {
     const { response } = output([call(0, 'crm__note', '{"input":"Hi"}')], { tools })
     expect(response.output).toMatchObject([{ type: 'custom_tool_call', namespace: 'crm', name: 'note', input: 'Hi' }])
   })
 
-  test('are told so in a whole answer', () => {
+  test('have them in a whole response too', () => {
     const { tool_calls } = call(0, 'crm__list', '{}')
     const { output } = writerFor({ tools }).whole(completion({ tool_calls }, 'tool_calls'), USAGE) as {
       output: object[]
@@ -107,7 +107,7 @@ describe('calls of tools within namespaces', () => {
     expect(output).toMatchObject([{ type: 'function_call', namespace: 'crm', name: 'list', arguments: '{}' }])
   })
 
-  test('of the search that the client runs have an item of their own, whose arguments are JSON', () => {
+  test('have an item of their own with JSON arguments for the client’s tool search', () => {
     const { types, response } = output([call(0, 'tool_search', '{"query":'), call(0, '', '"notes"}')], { tools })
     expect(short(types).filter((type) => type.includes('item') || type.includes('arguments'))).toEqual([
       'output_item.added',
@@ -126,8 +126,8 @@ describe('calls of tools within namespaces', () => {
   })
 })
 
-describe('a stream', () => {
-  test('of words has the events that clients wait for, in their order', () => {
+describe('a Responses stream', () => {
+  test('of text has the events that clients wait for, in order', () => {
     const { events, types, response } = output([
       { role: 'assistant', content: '' },
       { content: 'Hel' },
@@ -157,7 +157,7 @@ describe('a stream', () => {
     })
   })
 
-  test('of interleaved calls names each by its place, and ends each when it is whole', () => {
+  test('names interleaved calls by their place, and ends each when it is complete', () => {
     const { events, types, response } = output(
       [
         { tool_calls: [{ index: 0, id: 'c0', type: 'function', function: { name: 'f', arguments: '{"a"' } }] },
@@ -179,7 +179,7 @@ describe('a stream', () => {
     ])
   })
 
-  test('that was cut off at its limit leaves its items incomplete, and so is the response', () => {
+  test('marks its items and itself incomplete after a cut by the limit', () => {
     const { types, response } = output([{ content: 'Ha' }], { finish: 'length' })
     expect(types.at(-1)).toBe('response.incomplete')
     expect(response).toMatchObject({
@@ -190,7 +190,7 @@ describe('a stream', () => {
     })
   })
 
-  test('of words, a refusal and words again has a part of each', () => {
+  test('has a part each for text, a refusal and text again', () => {
     const { response } = output([{ content: 'Well' }, { refusal: 'no' }, { content: 'But' }])
     expect(response.output).toMatchObject([
       {
@@ -203,7 +203,7 @@ describe('a stream', () => {
     ])
   })
 
-  test('counts citations from the beginning of the part they stand in', () => {
+  test('counts citations from the start of their part', () => {
     const citation = (start_index: number, end_index: number) => ({
       type: 'url_citation' as const,
       url_citation: { start_index, end_index, url: 'https://a.example', title: 'A' },
@@ -223,7 +223,7 @@ describe('a stream', () => {
     expect(response.output[2]).toMatchObject({ content: [{ annotations: [annotation] }] })
   })
 
-  test('passes over all choices but the first', () => {
+  test('ignores all choices except the first', () => {
     const writer = writerFor()
     const text = writer.encode([chunk({ content: 'B' }, null, 1), chunk({ content: 'A' })])
     expect(eventsOf(text + writer.end(USAGE)).at(-1)).toMatchObject({
@@ -231,7 +231,7 @@ describe('a stream', () => {
     })
   })
 
-  test.each([true, false])('that fails says so twice, also when nothing was said before: %p', (hasSpoken) => {
+  test.each([true, false])('reports a failure in two events, also before any output: %p', (hasSpoken) => {
     const writer = writerFor()
     const before = hasSpoken ? writer.encode([chunk({ content: 'Hel' })]) : ''
     const events = eventsOf(before + writer.fail(new GatewayError('rate_limit_exceeded', 'Slow down.')))
@@ -255,14 +255,14 @@ describe('a stream', () => {
     ['context_length_exceeded', 'context_length_exceeded'],
     ['server_is_overloaded', 'server_is_overloaded'],
     ['upstream_invalid_request', 'invalid_prompt'],
-  ] as const)('%s is told as %s', (code, word) => {
+  ] as const)('reports %s as %s', (code, word) => {
     expect(eventsOf(writerFor().fail(new GatewayError(code, 'x'))).at(-1)).toMatchObject({
       response: { error: { code: word } },
     })
   })
 })
 
-describe('reasoning', () => {
+describe('Responses reasoning', () => {
   const opaque = { origin: 'messages-compat', value: 'SIG' } as const
   const include = ['reasoning.encrypted_content']
 
@@ -285,7 +285,7 @@ describe('reasoning', () => {
     })
   })
 
-  test('carries what its vendor wants back to clients that ask for it only', () => {
+  test('includes encrypted content only on request', () => {
     const deltas: Delta[] = [{ reasoning_content: 'Hm.' }, { reasoning_details: [{ text: 'Hm.', opaque }] }]
     expect(output(deltas).response.output[0]?.encrypted_content).toBeUndefined()
     expect(output(deltas, { include }).response.output).toMatchObject([
@@ -293,7 +293,7 @@ describe('reasoning', () => {
     ])
   })
 
-  test('that is hidden is an item without words, under the vendor`s own id where nothing is kept', () => {
+  test('is an item without text if hidden, under the vendor`s id if it is not stored', () => {
     const own = { origin: 'chatcompat-response', value: 'ENC', id: 'rs_own' } as const
     const { response } = output([{ reasoning_details: [{ opaque: own }] }], { include })
     expect(response.output).toEqual([
@@ -301,13 +301,13 @@ describe('reasoning', () => {
     ])
   })
 
-  test('that is plain text bears a mark for clients that send it back themselves', () => {
+  test('has a marker if unsigned, for clients that send it back', () => {
     expect(output([{ reasoning_content: 'Hm.' }], { include }).response.output).toMatchObject([
       { encrypted_content: PLAIN },
     ])
   })
 
-  test('a call`s signature stands in an item before it', () => {
+  test('holds a call`s signature in an item before the call', () => {
     const call = { index: 0, id: 'c1', type: 'function' as const, function: { name: 'f', arguments: '{}' }, opaque }
     expect(output([{ tool_calls: [call] }], { include }).response.output).toMatchObject([
       { type: 'reasoning', encrypted_content: encodeEncrypted({ opaque, owner: 'c1' }, 'rs_abc_0') },
@@ -316,7 +316,7 @@ describe('reasoning', () => {
   })
 })
 
-test('an image that the model made is a call of its own, with its bytes', () => {
+test('encodes a generated image as a call of its own, with its data', () => {
   const opaque = { origin: 'contentgen-compat', value: 'SIG' } as const
   const image = { type: 'image_url' as const, image_url: { url: 'data:image/webp;base64,AA==' }, opaque }
   const { types, response } = output([{ content: 'See:' }, { images: [image] }], {
@@ -335,7 +335,7 @@ test('an image that the model made is a call of its own, with its bytes', () => 
   ])
 })
 
-test('a tool of free text is told of its text, or of all that a model said that did not keep to JSON', () => {
+test('returns the text of a custom tool, or all text of a model that did not produce JSON', () => {
   const tools = [{ type: 'custom', name: 'say' }]
   const call = (text: string): Delta => ({
     tool_calls: [{ index: 0, id: 'c1', type: 'function', function: { name: 'say', arguments: text } }],
@@ -350,8 +350,8 @@ test('a tool of free text is told of its text, or of all that a model said that 
   }
 })
 
-describe('a whole answer', () => {
-  test('has reasoning, words and calls, as its stream has', () => {
+describe('a whole Responses response', () => {
+  test('has reasoning, text and calls like its stream', () => {
     const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } }
     const message = { reasoning_content: 'Hm.', content: 'I look.', tool_calls: [call] }
     const { response } = output([
@@ -362,14 +362,14 @@ describe('a whole answer', () => {
     expect(writerFor().whole(completion(message, 'tool_calls'), USAGE)).toEqual(response)
   })
 
-  test('tells the pieces of reasoning once', () => {
+  test('has each piece of reasoning once', () => {
     const message = { reasoning_content: 'Hm.', reasoning_details: [{ text: 'Hm.' }], content: 'A' }
     expect(writerFor().whole(completion(message), USAGE)).toMatchObject({
       output: [{ type: 'reasoning', summary: [{ text: 'Hm.' }] }, { type: 'message' }],
     })
   })
 
-  test('a filter`s end is incomplete', () => {
+  test('is incomplete after a content filter', () => {
     expect(writerFor().whole(completion({ content: '' }, 'content_filter'), USAGE)).toMatchObject({
       status: 'incomplete',
       incomplete_details: { reason: 'content_filter' },
@@ -377,7 +377,7 @@ describe('a whole answer', () => {
     })
   })
 
-  test('is kept with what its vendor wants back, though the client did not ask for it', async () => {
+  test('is stored with encrypted content even if the client did not request it', async () => {
     const opaque = { origin: 'messages-compat', value: 'SIG' } as const
     const storedResponses: unknown[] = []
     const keep = async (...args: unknown[]) => void storedResponses.push(args[0])
@@ -391,7 +391,7 @@ describe('a whole answer', () => {
   })
 })
 
-test('a response repeats what was asked for, and tells what was left open', () => {
+test('echoes the request, with defaults for absent fields', () => {
   const schema = { type: 'object' }
   const tools = [{ type: 'function', name: 'look', parameters: schema }]
   const text = { verbosity: 'low', format: { type: 'json_schema' as const, name: 'n', schema } }

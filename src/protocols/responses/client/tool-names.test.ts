@@ -1,4 +1,4 @@
-/** Tools within namespaces: the names that vendors know them by, and the way back. */
+/** Tools in namespaces: their names for providers, and the reverse. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../../spec/error.ts'
@@ -24,7 +24,7 @@ const refused = (more: object) => {
 const toolsOf = (more: object) => parse(more).request.tools?.map(({ function: { name } }) => name)
 
 describe('the name of a tool', () => {
-  test('is its own without a namespace, and has the namespace before it within one', () => {
+  test('stays without a namespace, and has it as a prefix otherwise', () => {
     const names = tableOf(fn('look'), space('mcp__notes', fn('read'), custom('patch')))
     expect(names.vendorName({ name: 'look' })).toBe('look')
     expect(names.vendorName({ name: 'read', namespace: 'mcp__notes' })).toBe('mcp__notes__read')
@@ -34,14 +34,14 @@ describe('the name of a tool', () => {
     expect(names.toolOf('of_the_model')).toEqual({ type: 'function', name: 'of_the_model' })
   })
 
-  test('has 64 characters at most: one more is cut, with a hash in its place', () => {
+  test('is cut to 64 characters, with a hash at the end', () => {
     const name = (length: number) => tableOf().vendorName({ namespace: 'crm', name: 'x'.repeat(length - 5) })
     expect(name(64)).toBe(`crm__${'x'.repeat(59)}`)
     expect(name(65)).toMatch(/^crm__x{50}_[0-9a-f]{8}$/)
     expect(name(65)).not.toBe(name(66))
   })
 
-  test('does not depend on the order of tools, also where characters had to be replaced', () => {
+  test('does not depend on the order of tools, even if characters were replaced', () => {
     const [one, other] = [space('a.b', fn('c')), space('a_b', fn('c'))]
     const there = tableOf(one, other)
     const back = tableOf(other, one)
@@ -51,7 +51,7 @@ describe('the name of a tool', () => {
     expect(there.vendorName({ namespace: 'a_b', name: 'c' })).toBe('a_b__c')
   })
 
-  test('is taken by the tool without a namespace where two would share it', () => {
+  test('belongs to the tool without a namespace if two would share it', () => {
     const names = tableOf(space('a', fn('b')), fn('a__b'))
     expect(names.toolOf('a__b')).toEqual({ type: 'function', name: 'a__b' })
     const other = names.vendorName({ namespace: 'a', name: 'b' })
@@ -59,7 +59,7 @@ describe('the name of a tool', () => {
     expect(names.toolOf(other)).toMatchObject({ namespace: 'a', name: 'b' })
   })
 
-  test('leads back to the very tool, and obeys the rules of vendors, whatever the names are', () => {
+  test('leads back to the same tool and follows the rules of vendors, for all names', () => {
     const short = fc.string({ minLength: 1, maxLength: 4, unit: fc.constantFrom('a', '_', '.', '-', '1', 'ü') })
     const long = fc.string({ minLength: 30, maxLength: 70, unit: fc.constantFrom('a', '_') })
     const word = fc.oneof({ weight: 4, arbitrary: short }, long)
@@ -82,7 +82,7 @@ describe('the name of a tool', () => {
 })
 
 describe('tools of a request', () => {
-  test('are one flat list, and what is said of a namespace stands at its first tool', () => {
+  test('are one flat list, with the description of a namespace on its first tool', () => {
     const tools = [
       fn('look', { description: 'Looks.' }),
       {
@@ -108,7 +108,7 @@ describe('tools of a request', () => {
     ])
   })
 
-  test('may be added by items of the input, in place of an earlier definition', () => {
+  test('may be added by input items, in place of an earlier definition', () => {
     const tools = [fn('look', { description: 'old' }), fn('other')]
     const input = [
       {
@@ -127,7 +127,7 @@ describe('tools of a request', () => {
     expect(request.messages).toEqual([{ role: 'user', content: 'Hello' }])
   })
 
-  test('are called in the history as they are offered', () => {
+  test('have the same names in the history', () => {
     const call = { type: 'function_call', call_id: 'c1', namespace: 'crm', name: 'list', arguments: '{}' }
     const patch = { type: 'custom_tool_call', call_id: 'c2', namespace: 'functions', name: 'exec', input: 'x' }
     const output = (call_id: string) => ({ type: 'function_call_output', call_id, output: 'done' })
@@ -135,7 +135,7 @@ describe('tools of a request', () => {
     expect(messages[0]?.tool_calls?.map(({ function: { name } }) => name)).toEqual(['crm__list', 'functions__exec'])
   })
 
-  test('may be chosen by namespace and name, by a name that only one has, or all of a namespace', () => {
+  test('may be chosen by namespace and name, by a unique name, or by a whole namespace', () => {
     const tools = [fn('look'), space('crm', fn('list'), fn('look')), space('erp', fn('list'), fn('book'))]
     const chosen = (choice: object) => {
       const { tool_choice } = parse({ tools, tool_choice: choice }).request
@@ -162,7 +162,7 @@ describe('tools of a request', () => {
     })
   })
 
-  test('that are incomplete are refused with their place', () => {
+  test('are refused with their place if incomplete', () => {
     expect(refused({ tools: [fn('a'), { type: 'namespace', tools: [] }] })).toEqual([
       'missing_required_parameter',
       'tools[1].name',
@@ -187,10 +187,10 @@ describe('tools of a request', () => {
   })
 })
 
-describe('a search among tools', () => {
+describe('a tool search', () => {
   const search = { type: 'tool_search', execution: 'client', description: 'Searches.', parameters: { type: 'object' } }
 
-  test('of the vendor is left out, since all tools are offered in full', () => {
+  test('of the vendor is dropped, since all tools are sent in full', () => {
     expect(toolsOf({ tools: [{ type: 'tool_search' }, { type: 'tool_search', execution: 'server' }] })).toBeUndefined()
     const found = { type: 'tool_search_output', call_id: null, tools: [space('crm', fn('list'))] }
     const input = [{ role: 'user', content: 'x' }, { type: 'tool_search_call', call_id: null, arguments: {} }, found]
@@ -198,7 +198,7 @@ describe('a search among tools', () => {
     expect([request.messages.length, request.tools?.[0]?.function.name]).toEqual([1, 'crm__list'])
   })
 
-  test('of the client is a function, whose result offers what it found', () => {
+  test('of the client is a function, whose result adds the tools that it found', () => {
     const input = [
       { role: 'user', content: 'x' },
       { type: 'tool_search_call', call_id: 'c1', execution: 'client', arguments: { query: 'notes' } },
@@ -220,7 +220,7 @@ describe('a search among tools', () => {
     ])
   })
 
-  test('keeps apart from a function of the same name', () => {
+  test('differs from a function of the same name', () => {
     const names = tableOf(search, fn('tool_search'))
     const [own, function_] = [
       names.vendorName({ type: 'tool_search', name: 'tool_search' }),
@@ -231,7 +231,7 @@ describe('a search among tools', () => {
   })
 })
 
-test('a message of another agent is one of a user, without what only its vendor can read', () => {
+test('converts a message of another agent to a user message, without encrypted text', () => {
   const summary = (...texts: string[]) => ({
     type: 'agent_message',
     author: '/root',

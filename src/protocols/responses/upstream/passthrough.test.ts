@@ -1,4 +1,4 @@
-/** A client's own body for a responses vendor: what the house and the operator change of it, and nothing else. */
+/** A client's own body for a Responses provider, with the changes by the gateway and the operator and no others. */
 import { expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../../../config/config.ts'
 import type { ProviderConfig } from '../../../config/schema.ts'
@@ -22,13 +22,13 @@ function sent(body: JsonRecord, { model = 'gpt-4.1', config = {}, request = {} }
 }
 const ENCRYPTED = 'reasoning.encrypted_content'
 
-test('it is the same but for the model, whatever is in it', () => {
+test('passthroughBody keeps any body unchanged except for the model', () => {
   const body = { input: 'Hi', unseen: [null], temperature: 0.5, include: ['a', ENCRYPTED], reasoning: null }
   expect(sent(body, { model: 'model-of-tomorrow' })).toEqual(body)
   expect(sent({ ...body, store: true }, { model: 'model-of-tomorrow' })).toEqual(body)
 })
 
-test('what models that reason refuse is left out for them, and what the others do for the others', () => {
+test('passthroughBody drops what models that reason refuse, and what the others refuse', () => {
   const body = { temperature: 0.5, top_p: 0.9, reasoning: { effort: 'low' }, include: [ENCRYPTED, 'a'] }
   expect(sent(body)).toEqual({ temperature: 0.5, top_p: 0.9, include: ['a'] })
   expect(sent(body, { model: 'gpt-5.1' })).toEqual({ reasoning: { effort: 'low' }, include: [ENCRYPTED, 'a'] })
@@ -39,14 +39,14 @@ test('what models that reason refuse is left out for them, and what the others d
   expect(sent({ presence_penalty: 1, frequency_penalty: 1 }, { config })).toEqual({ presence_penalty: 1 })
 })
 
-test('reasoning that is kept here is asked for, of models that give it', () => {
+test('passthroughBody requests encrypted reasoning of stored responses, for models that return it', () => {
   expect(sent({ store: true }, { model: 'gpt-5.1' })).toEqual({ include: [ENCRYPTED] })
   expect(sent({ store: true, include: ['a'] }, { model: 'gpt-5.1' })).toEqual({ include: ['a', ENCRYPTED] })
   expect(sent({ store: true })).toEqual({})
   expect(sent({}, { model: 'gpt-5.1' })).toEqual({})
 })
 
-test('defaults of the catalogue and of the operator are for what the client does not say', () => {
+test('passthroughBody adds defaults of the catalogue and of the operator only for absent fields', () => {
   const request = { temperature: 0.3, max_tokens: 100 }
   expect(sent({}, { request })).toEqual({ temperature: 0.3, max_output_tokens: 100 })
   expect(sent({ temperature: 1 }, { request })).toEqual({ temperature: 1, max_output_tokens: 100 })
@@ -64,7 +64,7 @@ test('defaults of the catalogue and of the operator are for what the client does
   })
 })
 
-test('the operator leaves out and renames, by the vendor’s names and by those of all vendors', () => {
+test('passthroughBody drops and renames fields, by the vendor’s names and by the common names', () => {
   const config = {
     fields: { drop: ['metadata', 'max_tokens', 'input'], rename: { user: 'safety_identifier', input: 'x' } },
   }

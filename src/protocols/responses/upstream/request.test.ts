@@ -1,4 +1,4 @@
-/** What a vendor of the Responses API is asked, field by field. */
+/** The encoded Responses request, field by field. */
 import { describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../../../config/config.ts'
 import type { ProviderConfig } from '../../../config/schema.ts'
@@ -33,7 +33,7 @@ const refusalOf = (requested: RequestFields, config: ProviderConfig = {}) => {
   throw new Error('nothing was refused')
 }
 
-test('a plain question is asked plainly, and not kept by the vendor', () => {
+test('encodes a plain question without extra fields, and not stored by the provider', () => {
   expect(bodyOf({})).toEqual({
     model: 'gpt-4.1',
     input: [{ type: 'message', role: 'user', content: 'Hello' }],
@@ -41,15 +41,15 @@ test('a plain question is asked plainly, and not kept by the vendor', () => {
   })
 })
 
-test('a stream is asked for as one', () => {
+test('requests a stream', () => {
   const streamed = (requested: RequestFields) => JSON.parse(writerOf().answer(callOf(requested, 'gpt-4.1'), true))
   expect(streamed({ stream: true, stream_options: { include_usage: true } })).toEqual({ ...bodyOf({}), stream: true })
   const stream_options = { include_usage: true, include_obfuscation: false }
   expect(streamed({ stream_options }).stream_options).toEqual({ include_obfuscation: false })
 })
 
-describe('a conversation', () => {
-  test('is a list of items in its order', () => {
+describe('an encoded conversation', () => {
+  test('is a list of items in order', () => {
     const messages: Message[] = [
       { role: 'system', content: 'Be brief.' },
       { role: 'developer', content: [{ type: 'text', text: 'And kind.' }] },
@@ -97,7 +97,7 @@ describe('a conversation', () => {
     ])
   })
 
-  test('shows the vendor its own reasoning again, and nobody else’s', () => {
+  test('includes the vendor’s own reasoning, and no other', () => {
     const opaque = { origin: 'chatcompat-response' as const, value: 'ENC', id: 'rs_1' }
     const messages: Message[] = [
       ...HELLO,
@@ -128,17 +128,17 @@ describe('a conversation', () => {
     ])
     // A model that does not reason would refuse it.
     expect(inputOf(messages)).toHaveLength(2)
-    // A model that has encrypted its reasoning does so again, whatever its name.
+    // A model that returned encrypted reasoning does so again, whatever its name.
     expect(bodyOf({ messages }, { model: 'mine' }).include).toEqual(['reasoning.encrypted_content'])
   })
 
-  test('leaves out reasoning after which nothing came', () => {
+  test('leaves out reasoning without a following item', () => {
     const reasoning_details = [{ opaque: { origin: 'chatcompat-response' as const, value: 'E', id: 'rs_1' } }]
     const messages: Message[] = [...HELLO, { role: 'assistant', content: '', reasoning_details }, ...HELLO]
     expect(bodyOf({ messages }, { model: 'o3' }).input).toHaveLength(2)
   })
 
-  test('tells a refusal of the past as one', () => {
+  test('encodes an earlier refusal as a refusal', () => {
     expect(inputOf([...HELLO, { role: 'assistant', content: null, refusal: 'No.' }])[1]).toEqual({
       type: 'message',
       role: 'assistant',
@@ -154,16 +154,16 @@ describe('a conversation', () => {
     ])
   })
 
-  test('leaves out an answer in which nothing was said', () => {
+  test('leaves out an empty response', () => {
     expect(inputOf([...HELLO, { role: 'assistant', content: '' }, ...HELLO])).toHaveLength(2)
   })
 
-  test('says `system` where the vendor does not know `developer`', () => {
+  test('uses `system` if the provider does not support `developer`', () => {
     const config = { quirks: { developer_role: false } }
     expect(inputOf([{ role: 'developer', content: 'x' }], config)[0].role).toBe('system')
   })
 
-  test('cuts ids of calls that the vendor would refuse, the same in call and result', () => {
+  test('cuts call ids that the vendor would refuse, equally in call and result', () => {
     const long = (end: string) => `call_${'x'.repeat(80)}${end}`
     const called = (id: string) => ({ id, function: { name: 'f', arguments: '{}' } })
     const most = 'y'.repeat(64)
@@ -181,7 +181,7 @@ describe('a conversation', () => {
   })
 })
 
-describe('files and pictures', () => {
+describe('encoded files and images', () => {
   const partOf = (part: object, config: ProviderConfig = {}) =>
     inputOf([{ role: 'user', content: [part] } as Message], config)[0].content[0]
 
@@ -214,7 +214,7 @@ describe('files and pictures', () => {
     expect(partOf(part)).toEqual(sent)
   })
 
-  test('sound is refused, unless the operator says that the vendor takes it', () => {
+  test('refuses audio unless the operator says that the provider accepts it', () => {
     const part = { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }
     const messages = [{ role: 'user', content: [part] } as Message]
     expect(refusalOf({ messages })).toMatchObject({
@@ -225,11 +225,11 @@ describe('files and pictures', () => {
   })
 })
 
-describe('tools', () => {
+describe('encoded Responses tools', () => {
   const look = { type: 'function' as const, function: { name: 'look', description: 'Looks.', parameters: { a: 1 } } }
   const now = { type: 'function' as const, function: { name: 'now', strict: true } }
 
-  test('are strict only where the request says so', () => {
+  test('are strict only if the request says so', () => {
     expect(bodyOf({ tools: [look, now], parallel_tool_calls: false })).toMatchObject({
       tools: [
         { type: 'function', name: 'look', description: 'Looks.', parameters: { a: 1 }, strict: false },
@@ -254,17 +254,17 @@ describe('tools', () => {
       },
       { type: 'allowed_tools', mode: 'required', tools: [{ type: 'function', name: 'now' }] },
     ],
-  ] as const)('the choice %j', (tool_choice, sent) => {
+  ] as const)('include the choice %j', (tool_choice, sent) => {
     const requested = { tools: [look, now], tool_choice: tool_choice as ChatRequest['tool_choice'] } as RequestFields
     expect(bodyOf(requested).tool_choice).toEqual(sent as unknown)
   })
 
-  test('none are none, and nothing is chosen from them', () => {
+  test('are absent if empty, and so is the choice', () => {
     const body = bodyOf({ tools: [], tool_choice: 'auto', parallel_tool_calls: true })
     expect(Object.keys(body).sort()).toEqual(['input', 'model', 'store'])
   })
 
-  test('the search of the web is the vendor’s', () => {
+  test('include the vendor’s web search', () => {
     const web_search_options = {
       search_context_size: 'low',
       user_location: { type: 'approximate', approximate: { city: 'Paris', country: 'FR' } },
@@ -288,8 +288,8 @@ describe('tools', () => {
   })
 })
 
-describe('the form of the answer', () => {
-  test('is asked for in the vendor’s words', () => {
+describe('the encoded response format', () => {
+  test('is requested under the vendor’s names', () => {
     const schema = { type: 'object', properties: {} }
     const json_schema = { name: 'a', description: 'An a.', schema }
     expect(bodyOf({ response_format: { type: 'json_schema', json_schema }, verbosity: 'low' }).text).toEqual({
@@ -307,7 +307,7 @@ describe('the form of the answer', () => {
     })
   })
 
-  test('has probabilities where they are asked for', () => {
+  test('has log probabilities on request', () => {
     expect(bodyOf({ logprobs: true, top_logprobs: 3 })).toMatchObject({
       include: ['message.output_text.logprobs'],
       top_logprobs: 3,
@@ -315,14 +315,14 @@ describe('the form of the answer', () => {
     expect(bodyOf({ logprobs: false, top_logprobs: 3 }).top_logprobs).toBeUndefined()
   })
 
-  test('ends at the limit, of which the vendor has a least', () => {
+  test('has the limit, but at least the vendor’s minimum', () => {
     expect(bodyOf({ max_tokens: 1 }).max_output_tokens).toBe(16)
     expect(bodyOf({ max_tokens: 17 }).max_output_tokens).toBe(17)
     expect(bodyOf({ max_tokens: 17, max_completion_tokens: 100 }).max_output_tokens).toBe(100)
   })
 })
 
-describe('reasoning', () => {
+describe('encoded reasoning', () => {
   const sent = (requested: RequestFields, model: string) => {
     const { reasoning, include, temperature } = bodyOf({ temperature: 0.5, ...requested }, { model })
     return [reasoning?.effort, include !== undefined, temperature !== undefined]
@@ -364,11 +364,11 @@ describe('reasoning', () => {
     ['gpt-oss-120b', { reasoning_effort: 'low' }, ['low', false, true]],
     ['somebody-else', { reasoning_effort: 'low' }, ['low', false, true]],
     ['somebody-else', { reasoning_budget: 9000, thinking_enabled: true }, [undefined, false, true]],
-  ])('%s asked for %j', (model, requested, requestedBody) => {
+  ])('maps for %s the request %j', (model, requested, requestedBody) => {
     expect(sent(requested, model)).toEqual(requestedBody)
   })
 
-  test('is summed up where the caller, or the operator for all, says so', () => {
+  test('has a summary if the caller, or the operator for all, requests one', () => {
     expect(bodyOf({ reasoning_summary: 'detailed' }, { model: 'o3' }).reasoning).toEqual({ summary: 'detailed' })
     expect(bodyOf({ reasoning_summary: 'auto' }).reasoning).toBeUndefined()
     const config = { request_defaults: { reasoning_summary: 'auto' } }
@@ -376,7 +376,7 @@ describe('reasoning', () => {
     expect(bodyOf({ reasoning_summary: 'concise' }, { model: 'o3', config }).reasoning).toEqual({ summary: 'concise' })
   })
 
-  test('of models that we do not know is as the operator says', () => {
+  test('follows the operator for unknown models', () => {
     const of = (reasoning: string) =>
       bodyOf({ reasoning_budget: 1 }, { model: 'mine', config: { options: { reasoning } } })
     expect([of('none').reasoning, of('none').include]).toEqual([undefined, undefined])
@@ -390,8 +390,8 @@ describe('reasoning', () => {
   })
 })
 
-describe('what the operator writes', () => {
-  test('fills in, adds, leaves out and renames', () => {
+describe('the operator’s lists', () => {
+  test('add defaults, and add, drop and rename fields', () => {
     const config: ProviderConfig = {
       request_defaults: { max_tokens: 99, verbosity: 'low', truncation: 'auto', model: 'x', input: [] },
       fields: { allow: ['top_k'], drop: ['user', 'temperature'], rename: { truncation: 'cutting', model: 'y' } },
@@ -409,7 +409,7 @@ describe('what the operator writes', () => {
     })
   })
 
-  test('refuses what would change its meaning without the field', () => {
+  test('refuse a request that would change its meaning without a dropped field', () => {
     const tools = [{ type: 'function' as const, function: { name: 'f' } }]
     expect(refusalOf({ tools }, { fields: { drop: ['tools'] } }).param).toBe('tools')
     expect(refusalOf({ tools }, { quirks: { tools: false } }).param).toBe('tools')
@@ -423,16 +423,16 @@ describe('what the operator writes', () => {
     [{ reasoning: 'toString' }, 'options.reasoning must be'],
     [{ sampling: 1 }, 'options.sampling must be true or false'],
     [{ audio: 'yes' }, 'options.audio must be true or false'],
-  ])('with the options %j says what would be right', (options, message) => {
+  ])('explain how to correct the options %j', (options, message) => {
     expect(() => writerOf({ options })).toThrow(message)
   })
 })
 
-describe('a caller’s own options', () => {
+describe('a caller’s vendor-specific options', () => {
   const own = (options: Record<string, unknown>, requested: RequestFields = {}, model = 'o3') =>
     bodyOf({ ...requested, provider_options: { 'responses-compat': options, mistral: { other: 1 } } }, { model })
 
-  test('are sent as they are, beside the house’s words', () => {
+  test('are sent unchanged, beside the canonical fields', () => {
     expect(
       own(
         { truncation: 'auto', include: ['web_search_call.action.sources'], reasoning: { effort: 'max', mode: 'pro' } },
@@ -450,7 +450,7 @@ describe('a caller’s own options', () => {
     })
   })
 
-  test('pass by no limit, and reach nothing that is kept at the vendor', () => {
+  test('cannot bypass a limit, or reach what is stored at the vendor', () => {
     const body = own({
       model: 'dear',
       input: 'x',
@@ -469,8 +469,8 @@ describe('a caller’s own options', () => {
   })
 })
 
-describe('a question for a count', () => {
-  test('has only what is counted', () => {
+describe('a Responses token count', () => {
+  test('has only the fields that are counted', () => {
     const requested: RequestFields = {
       max_tokens: 9,
       user: 'u',
@@ -487,7 +487,7 @@ describe('a question for a count', () => {
   })
 })
 
-describe('what no vendor of this API can do is refused by name', () => {
+describe('fields that no provider of this API supports are refused by name', () => {
   const REQUESTED: [param: string, requested: RequestFields][] = [
     ['n', { n: 2 }],
     ['stop', { stop: 'END' }],
@@ -501,17 +501,17 @@ describe('what no vendor of this API can do is refused by name', () => {
     expect(refusalOf(requested)).toMatchObject({ code: 'unsupported_parameter', param })
   })
 
-  test('and each such field has its row here', () => {
+  test('each such field has a row in this test', () => {
     const rows = Object.entries(FIELD_MAPPINGS).flatMap(([field, fate]) => ('refused' in fate ? [field] : []))
     expect(rows.sort()).toEqual([...new Set(REQUESTED.map(([param]) => param))].sort())
   })
 
-  test('but not where it asks for nothing', () => {
+  test('values without effect are accepted', () => {
     const requested: RequestFields = { n: 1, stop: [], modalities: ['text'], functions: [], function_call: 'auto' }
     expect(bodyOf(requested)).toEqual(bodyOf({}))
   })
 
-  test('what only tunes is left out', () => {
+  test('fields that only tune are dropped', () => {
     const requested: RequestFields = {
       top_k: 1,
       frequency_penalty: 1,
