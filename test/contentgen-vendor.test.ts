@@ -1,4 +1,4 @@
-/** The kind `contentgen-compat` against a vendor on loopback, alone and behind the whole gateway. */
+/** The kind `contentgen-compat` against a provider on loopback, alone and behind the whole gateway. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import Anthropic from '@anthropic-ai/sdk'
@@ -29,8 +29,8 @@ afterEach(() => {
 
 const provider = providerAt(`${vendor.origin}/v1beta`)
 
-describe('a vendor on loopback', () => {
-  test('is asked at its path, with its key in a header and our request id', async () => {
+describe('a contentgen provider on loopback', () => {
+  test('receives requests at its path, with its key in a header and our request id', async () => {
     vendor.answer(whole(fixture('whole.json')), streamed('stream.sse'))
     expect((await provider.chat?.complete(CALL, NEVER))?.choices[0]?.message.content).toBe('Guten Tag')
     expect(await chunksFrom(provider)).not.toBeEmpty()
@@ -48,13 +48,13 @@ describe('a vendor on loopback', () => {
     ['tunedModels/mine-1', 'tunedModels/mine-1'],
     ['models/x', 'models/x'],
     ['a?b', 'models/a%3Fb'],
-  ])('the model %s lies at %s', async (model, path) => {
+  ])('has the model %s at %s', async (model, path) => {
     vendor.answer(whole(fixture('whole.json')))
     await provider.chat?.complete({ ...CALL, model }, NEVER)
     expect(vendor.requests[0]?.path).toBe(`/v1beta/${path}:generateContent`)
   })
 
-  test('is asked as the vendor’s own client library asks', async () => {
+  test('receives the same request as from the vendor’s own client library', async () => {
     const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
     vendor.answer(whole(fixture('whole.json')), whole(fixture('whole.json')))
     const client = new GoogleGenAI({
@@ -130,7 +130,7 @@ describe('a vendor on loopback', () => {
     expect(ours?.json()).toEqual(summary)
   })
 
-  test('lists its models page by page: those that answer or embed, without images and sound', async () => {
+  test('lists its models page by page: those for chat or embeddings, without images and audio', async () => {
     vendor.answer(whole(fixture('models-1.json')), whole(fixture('models-2.json')))
     const known = providerAt(`${vendor.origin}/v1beta`, { preset: 'gemini' })
     expect(await known.listModels?.(NEVER)).toEqual([
@@ -145,7 +145,7 @@ describe('a vendor on loopback', () => {
     ])
   })
 
-  test('a list that turns in circles ends; what is no list is none', async () => {
+  test('ends a list with a repeated page token, and treats an invalid list as empty', async () => {
     vendor.answer(whole(fixture('models-1.json')), whole(fixture('models-1.json')), whole({ data: [] }), whole({}))
     expect(await provider.listModels?.(NEVER)).toHaveLength(3)
     await expect(provider.listModels?.(NEVER)).rejects.toMatchObject({ code: 'bad_upstream_response' })
@@ -159,16 +159,16 @@ describe('a vendor on loopback', () => {
     await expect(provider.chat?.countTokens?.(CALL, NEVER)).rejects.toMatchObject({ code: 'bad_upstream_response' })
   })
 
-  test('a connection that breaks after the finish is an end like another, before it none', async () => {
+  test('treats a broken connection after the finish as the end, and before it as an error', async () => {
     const events = fixture('stream.sse').split(/(?<=\r\n\r\n)/)
-    // The body ends with the connection: of a chunked one that breaks, what came last may be lost on the way to us.
+    // The body ends with the connection: with a broken chunked body the last bytes may be lost.
     const until = (cutAfter: number) => stream(events, { cutAfter, done: false, framing: 'close' })
     vendor.answer(until(events.length), until(3))
     expect((await chunksFrom(provider)).at(-1)?.choices[0]?.finish_reason).toBe('stop')
     await expect(chunksFrom(provider)).rejects.toMatchObject({ code: 'upstream_cut' })
   })
 
-  test('a client that leaves closes the connection', async () => {
+  test('closes the connection when the client disconnects', async () => {
     vendor.answer(hang())
     const control = new AbortController()
     const requested = chunksFrom(provider, control.signal)
@@ -179,7 +179,7 @@ describe('a vendor on loopback', () => {
   })
 })
 
-describe('what the vendor refuses', () => {
+describe('provider errors', () => {
   const INFO = 'type.googleapis.com/google.rpc.ErrorInfo'
   const badKey = [{ '@type': INFO, reason: 'API_KEY_INVALID', domain: 'googleapis.com' }]
   const REFUSALS: [status: number, word: string, message: string, code: string, shown: number, details?: object[]][] = [
@@ -211,7 +211,7 @@ describe('what the vendor refuses', () => {
     [503, 'UNAVAILABLE', 'The model is overloaded.', 'server_is_overloaded', 503],
     [504, 'DEADLINE_EXCEEDED', 'Late.', 'upstream_timeout', 504],
   ]
-  test.each(REFUSALS)('%d %s (%s) is %s %d', async (status, word, message, code, shown, details) => {
+  test.each(REFUSALS)('map %d %s (%s) to %s %d', async (status, word, message, code, shown, details) => {
     const body = { error: { code: status, message, status: word, ...(details ? { details } : {}) } }
     const { code: _, ...withoutCode } = body.error
     vendor.answer(whole(body, { status }), whole([body], { status }), whole(body), whole({ error: withoutCode }))
@@ -222,7 +222,7 @@ describe('what the vendor refuses', () => {
     await expect(chunksFrom(provider)).rejects.toMatchObject({ code })
   })
 
-  test('a limit says when to come back, even where it calls itself a quota', async () => {
+  test('include the time to retry for a rate limit, even if the provider calls it a quota', async () => {
     const details = [
       { '@type': 'type.googleapis.com/google.rpc.QuotaFailure', violations: [{ quotaValue: '10' }] },
       { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '26.4s' },
@@ -235,7 +235,7 @@ describe('what the vendor refuses', () => {
     })
   })
 
-  test('a web page, an empty answer, a broken connection', async () => {
+  test('include a web page, an empty response and a broken connection', async () => {
     const html = { headers: { 'content-type': 'text/html' } }
     vendor.answer(whole('<html>', { status: 502, ...html }), whole('', { status: 400 }), whole('<html>', html), reset())
     await expect(provider.chat?.complete(CALL, NEVER)).rejects.toMatchObject({ code: 'bad_upstream_response' })
@@ -246,7 +246,7 @@ describe('what the vendor refuses', () => {
     await expect(chunksFrom(provider)).rejects.toMatchObject({ code: 'upstream_cut' })
   })
 
-  test('neither log nor error nor address holds the key', async () => {
+  test('never include the key in a log, an error or a URL', async () => {
     vendor.answer(whole({ error: { code: 500, message: `key ${KEY}`, status: 'INTERNAL' } }, { status: 500 }))
     vendor.answer(whole({ error: { code: 400, message: `key=${KEY}`, status: 'INVALID_ARGUMENT' } }, { status: 400 }))
     const first = await provider.chat?.complete(CALL, NEVER).catch((failure) => failure)
@@ -256,7 +256,7 @@ describe('what the vendor refuses', () => {
   })
 })
 
-describe('behind the whole gateway', () => {
+describe('a contentgen provider behind the whole gateway', () => {
   let port: Port
   beforeAll(async () => {
     port = await openPort({
@@ -271,10 +271,10 @@ describe('behind the whole gateway', () => {
   const anthropic = () => new Anthropic({ apiKey: port.token, baseURL: port.url.replace(/\/v1$/, ''), maxRetries: 0 })
   const schema = { type: 'object' as const, properties: { city: { type: 'string' } } }
   const names = ['get_weather', 'get_time']
-  /** The contents of the last request, which has seen the answer of `tools.json` or `tools.sse` before. */
+  /** The contents of the last request, after the response of `tools.json` or `tools.sse`. */
   const sentBack = () => vendor.requests[1]?.json().contents as { role: string; parts: Record<string, unknown>[] }[]
 
-  /** What the vendor must see of its calls in the second turn, and of their results. */
+  /** What the provider must receive of its calls in the second turn, and of their results. */
   function expectSignedHistory() {
     const [, summary, results] = sentBack()
     const calls = summary?.parts.filter((part) => part.functionCall)
@@ -295,7 +295,7 @@ describe('behind the whole gateway', () => {
     expect(new Set(ids(calls, 'functionCall')).size).toBe(3)
   }
 
-  test('a chat client calls tools over two turns, whole, and the signature goes back in its place', async () => {
+  test('completes two turns of tool calls of a chat client, whole, and returns the signature in place', async () => {
     vendor.answer(whole(fixture('tools.json')), whole(fixture('whole.json')))
     const tools = names.map((name) => ({ type: 'function' as const, function: { name, parameters: schema } }))
     const question = { role: 'user' as const, content: 'Weather and time in Köln?' }
@@ -318,7 +318,7 @@ describe('behind the whole gateway', () => {
     expectSignedHistory()
   })
 
-  test('a messages client calls tools over two turns, streamed, and the signature goes back in its place', async () => {
+  test('completes two turns of tool calls of a Messages client, streamed, and returns the signature in place', async () => {
     vendor.answer(streamed('tools.sse'), streamed('stream.sse'))
     const tools = names.map((name) => ({ name, input_schema: schema }))
     const question = { role: 'user' as const, content: 'Weather and time in Köln?' }
@@ -347,7 +347,7 @@ describe('behind the whole gateway', () => {
     expectSignedHistory()
   })
 
-  test('a chat client hears a stream with its reasoning, its sources and its usage', async () => {
+  test('streams reasoning, citations and usage to a chat client', async () => {
     vendor.answer(streamed('stream.sse'), streamed('grounded.sse'))
     const requested = { model: MODEL, stream: true as const, stream_options: { include_usage: true } }
     const messages = [{ role: 'user' as const, content: 'Hello' }]
@@ -368,7 +368,7 @@ describe('behind the whole gateway', () => {
     expect(sources).toEqual(['koeln.de', 'koeln.de', 'dom.de'])
   })
 
-  test('an image that a model made comes to a chat client, and goes back with what was signed', async () => {
+  test('returns a generated image to a chat client, and receives it again with its signature', async () => {
     vendor.answer(whole(fixture('image.json')), whole(fixture('whole.json')))
     const model = 'v/gemini-3-pro-image-preview'
     const ask = async (messages: unknown[]) =>
@@ -384,7 +384,7 @@ describe('behind the whole gateway', () => {
     })
   })
 
-  test('refusals come to each client in its own form, the gateway’s key never blamed on the caller', async () => {
+  test('returns errors in each client’s format, and never blames the caller for the gateway’s key', async () => {
     const badKey = { error: { code: 400, message: 'API key not valid.', status: 'INVALID_ARGUMENT' } }
     vendor.answer(whole(badKey, { status: 400 }), whole({ promptFeedback: { blockReason: 'SAFETY' } }))
     const requested = { model: MODEL, messages: [{ role: 'user' as const, content: 'Hello' }] }
@@ -398,7 +398,7 @@ describe('behind the whole gateway', () => {
     expect([blocked.status, blocked.error.error.details.error_code]).toEqual([400, 'content_policy_violation'])
   })
 
-  test('tokens are counted by the vendor for a messages client', async () => {
+  test('counts tokens for a Messages client', async () => {
     vendor.answer(whole({ totalTokens: 31 }))
     const counted = await anthropic().messages.countTokens({
       model: MODEL,

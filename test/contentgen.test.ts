@@ -1,4 +1,4 @@
-/** The contentgen side of the house: its paths, its errors, its streams, and a vendor of the same style behind it. */
+/** The contentgen API of the gateway: its paths, errors and streams, and a provider of the same API behind it. */
 import { afterAll, afterEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
@@ -48,7 +48,7 @@ const piecesOf = (text: string) =>
     .filter((block) => block.startsWith('data: '))
     .map((block) => JSON.parse(block.slice(6)))
 
-describe('paths', () => {
+describe('contentgen paths', () => {
   test.each([
     '/v1beta/models/v/m:generateContent',
     '/v1beta/models/v%2Fm:generateContent',
@@ -57,19 +57,19 @@ describe('paths', () => {
     '/v1/v%2Fm:generateContent',
     '/v1alpha/models/v/m:generateContent',
     '/v1alpha/models%2Fv%2Fm:generateContent/',
-  ])('%s leads to the model', async (path) => {
+  ])('accept %s', async (path) => {
     const { status, body } = await ask(path)
     expect([status, body.modelVersion]).toEqual([200, 'v/m'])
   })
 
-  test('a model may have a colon in its name', async () => {
+  test('accept a model name with a colon', async () => {
     expect((await ask('/v1beta/models/v/m:free:generateContent')).body.modelVersion).toBe('v/m:free')
     expect((await gateway.call('/v1/models/v/m:free')).status).toBe(200)
     expect((await gateway.call('/v1beta/models/v/m:free')).status).toBe(200)
   })
 
   test.each(['/v1beta/models/v/m:predict', '/v1/models/v/m:predict', '/v1alpha/v/m:', '/v1beta/x:generatecontent'])(
-    '%s is told as an unknown method, or no path at all',
+    'reject %s as an unknown method or path',
     async (path) => {
       const { status, body } = await ask(path)
       expect([status, body.error.code]).toEqual([404, path.endsWith(':') ? 'unknown_url' : 404])
@@ -78,7 +78,7 @@ describe('paths', () => {
     },
   )
 
-  test('no other path is taken by them', async () => {
+  test('leave all other paths alone', async () => {
     expect((await ask('/v1/nothing:here')).body.error.code).toBe('unknown_url')
     expect((await ask('/v1/chat:generate/completions')).body.error.code).toBe('unknown_url')
     const missing = await gateway.call('/v1/models/m:generateContent')
@@ -87,13 +87,13 @@ describe('paths', () => {
     expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'POST'])
   })
 
-  test('embeddings have their methods in the same places', async () => {
+  test('include the methods of embeddings', async () => {
     const { status } = await ask('/v1beta/models/v/m:embedContent', { content: { parts: [{ text: 'x' }] } })
     expect(status).not.toBe(404)
   })
 })
 
-describe('who calls', () => {
+describe('contentgen authentication', () => {
   const path = '/v1beta/models/v/m:generateContent'
   const unauthorized = { authorization: '' }
 
@@ -101,12 +101,12 @@ describe('who calls', () => {
     ['a header', path, { 'x-goog-api-key': gateway.token }],
     ['the query', `${path}?key=${gateway.token}`, {}],
     ['a bearer', path, { authorization: `Bearer ${gateway.token}` }],
-  ])('is told by %s', async (_, url, headers) => {
+  ])('accepts %s', async (_, url, headers) => {
     expect((await ask(url, HELLO, { ...unauthorized, ...headers })).status).toBe(200)
   })
 
   test.each(['generateContent', 'streamGenerateContent', 'countTokens', 'predict'])(
-    'is told in the shape of this style to be nobody: %s',
+    'returns an error of this API without a valid token: %s',
     async (method) => {
       const response = await post(`/v1beta/models/v/m:${method}`, HELLO, unauthorized)
       expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
@@ -114,14 +114,14 @@ describe('who calls', () => {
     },
   )
 
-  test('may be a token for other models', async () => {
+  test('rejects a token for other models', async () => {
     const { secret } = await gateway.instance.tokens.issue({ name: 'narrow', models: ['g/*'] })
     const { status, body } = await ask(path, HELLO, { authorization: `Bearer ${secret}` })
     expect([status, body.error.status]).toEqual([403, 'PERMISSION_DENIED'])
   })
 })
 
-describe('errors are told in this style', () => {
+describe('errors in the format of this API', () => {
   const at = (name: string) => `/v1beta/models/${name}:generateContent`
   const violation = (field: string) =>
     expect.arrayContaining([expect.objectContaining({ fieldViolations: [{ field, description: expect.any(String) }] })])
@@ -178,23 +178,23 @@ describe('errors are told in this style', () => {
     if (field !== undefined) expect(answer.body.error.details).toEqual(violation(field))
   })
 
-  test.each([429, 500, 503])("a vendor's %i", async (status) => {
+  test.each([429, 500, 503])('include a provider’s %i', async (status) => {
     chats.answer(failure(status, {}, { 'retry-after': '3' }))
     const answer = await ask(at('v/m'))
     expect(answer.body.error.code).toBe(answer.status)
     expect(answer.status).toBe(status === 500 ? 502 : status)
   })
 
-  test("a vendor's 401 is never shown as the caller's", async () => {
+  test("never report a provider's 401 as the caller's", async () => {
     chats.answer(failure(401))
     expect((await ask(at('v/m'))).status).toBe(502)
   })
 })
 
-describe('streams', () => {
+describe('contentgen streams', () => {
   const path = '/v1beta/models/v/m:streamGenerateContent'
 
-  test('events have no name, no comment among them, and no [DONE]', async () => {
+  test('have no event names, comments or [DONE]', async () => {
     chats.answer(stream(chunks('Hel', 'lo')))
     const response = await post(`${path}?alt=sse`)
     expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
@@ -208,7 +208,7 @@ describe('streams', () => {
     })
   })
 
-  test('without alt=sse they are one array', async () => {
+  test('are one array without alt=sse', async () => {
     chats.answer(stream(chunks('Hel', 'lo')))
     const response = await post(path)
     expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8')
@@ -226,7 +226,7 @@ describe('streams', () => {
   test.each<[string, string]>([
     ['?alt=sse', ': keep-alive\n\n'],
     ['', '\n'],
-  ])('of a vendor that says nothing are kept open: %p', async (query, sign) => {
+  ])('are kept open while the provider is silent: %p', async (query, sign) => {
     const held = Promise.withResolvers<void>()
     chats.answer(stream([held.promise, ...chunks('Hi')]))
     const asking = post(path + query)
@@ -246,12 +246,12 @@ describe('streams', () => {
     if (query === '') expect(JSON.parse(sign + text)).toHaveLength(2)
   })
 
-  test('that break end in an error with its number', async () => {
+  test('end in an error with its number after a failure', async () => {
     for (const query of ['?alt=sse', '']) {
       const held = Promise.withResolvers<void>()
       const [role = {}, word = {}, ...rest] = chunks('Hel', 'lo')
       chats.answer(stream([role, word, held.promise, ...rest], { cutAfter: 2 }))
-      const response = await post(path + query) // with the first words
+      const response = await post(path + query) // with the first text
       held.resolve()
       const text = await response.text()
       const last = query === '' ? JSON.parse(text).at(-1) : piecesOf(text).at(-1)
@@ -259,7 +259,7 @@ describe('streams', () => {
     }
   })
 
-  test('of a client that leaves are ended at the vendor', async () => {
+  test('are ended at the provider when the client disconnects', async () => {
     chats.answer(hang())
     const control = new AbortController()
     const asking = gateway.call(path, { json: HELLO, signal: control.signal }).catch(() => undefined)
@@ -269,7 +269,7 @@ describe('streams', () => {
     await asking
   })
 
-  test('of a prompt that was refused are feedback, and the log says why', async () => {
+  test('return prompt feedback for a blocked prompt, and the log has the reason', async () => {
     const refused = failure(400, { code: 'content_policy_violation', message: 'Not that.' })
     chats.answer(refused, refused, refused)
     const feedback = { promptFeedback: { blockReason: 'SAFETY' }, modelVersion: 'v/m' }
@@ -282,7 +282,7 @@ describe('streams', () => {
   })
 })
 
-test('what is only for vendors of this style is not sent to others', async () => {
+test('fields for providers of this API only are not sent to others', async () => {
   chats.answer(whole(completion('x')))
   const own = {
     safetySettings: [{ category: 'c', threshold: 't' }],
@@ -299,7 +299,7 @@ test('what is only for vendors of this style is not sent to others', async () =>
   expect(gemini.requests[0]?.json()).toEqual({ ...HELLO, ...own })
 })
 
-test('a vendor that can count is asked to', async () => {
+test('the token count comes from a provider that supports it', async () => {
   gemini.answer(whole({ totalTokens: 31 }))
   expect((await ask('/v1/models/g/m:countTokens')).body).toEqual({ totalTokens: 31 })
   const rest = { systemInstruction: { parts: [{ text: 'Be very brief.' }] } }
@@ -307,12 +307,12 @@ test('a vendor that can count is asked to', async () => {
   expect(body.totalTokens).toBeGreaterThan((await ask('/v1beta/models/v/m:countTokens')).body.totalTokens)
 })
 
-test('a model says that it answers in this style', async () => {
+test('a model declares that it supports this API', async () => {
   const { supported_endpoint_types } = await (await gateway.call('/v1/models/v/m')).json()
   expect(supported_endpoint_types).toContain('contentgen-compat')
 })
 
-describe('with a vendor of the same style nothing is lost', () => {
+describe('a provider of the same API loses nothing', () => {
   const texts = fc.string({ minLength: 1, maxLength: 12 }).map((text) => `w${text}w`)
   const data = fc.base64String({ minLength: 4, maxLength: 16 }).filter((text) => text !== '')
   const json = fc.dictionary(texts, fc.oneof(fc.integer(), texts, fc.constant(null), fc.array(fc.boolean())))
@@ -356,7 +356,7 @@ describe('with a vendor of the same style nothing is lost', () => {
     .tuple(fc.oneof(text, media), fc.array(round, { maxLength: 3 }))
     .map(([first, rounds]) => [{ role: 'user', parts: [first] }, ...rounds.flat()])
 
-  test('contents in, contents out', async () => {
+  test('in a conversation of contents', async () => {
     const settings = contentgenSettings({
       id: 'v',
       config: { kind: 'contentgen-compat', base_url: 'https://v.example/v1beta' },
@@ -392,7 +392,7 @@ describe('with a vendor of the same style nothing is lost', () => {
     await fc.assert(property, { numRuns: 200 })
   })
 
-  test.each(['?alt=sse', ''])('what it streams is heard, part by part, with its signatures: %p', async (query) => {
+  test.each(['?alt=sse', ''])('in a stream, part by part, with its signatures: %p', async (query) => {
     const parts = [
       { text: 'Let me see', thought: true },
       { text: 'Größe', thoughtSignature: 'A' },
@@ -419,7 +419,7 @@ describe('with a vendor of the same style nothing is lost', () => {
   })
 })
 
-test('the sheet of errors has a word of this style for each status', async () => {
+test('every error code has a status name of this API', async () => {
   const { contentgenErrorBody } = await import('../src/spec/contentgen-error.ts')
   const { GatewayError } = await import('../src/spec/error.ts')
   for (const code of Object.keys(ERRORS) as (keyof typeof ERRORS)[]) {

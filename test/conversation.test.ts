@@ -1,4 +1,4 @@
-/** A random conversation, held by a client of any dialect with any kind of vendor, is at the vendor what was said. */
+/** A random conversation of a client of any dialect with any kind of provider arrives at the provider without loss. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { anthropic1 } from './matrix/clients/anthropic-1.ts'
@@ -29,14 +29,14 @@ beforeAll(async () => {
 })
 afterAll(() => gateway.close())
 
-/** Text with no white space at its ends, which vendors cut. */
+/** Text without white space at its ends, which providers trim. */
 const texts = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).map((text) => `a${text}é`)
 const args = fc.dictionary(fc.stringMatching(/^[a-z]{1,6}$/), fc.oneof(fc.integer(), fc.boolean(), texts), {
   maxKeys: 3,
 })
 const call = fc.record({ name: fc.constantFrom(...TOOLS.map(({ name }) => name)), args, result: texts })
 
-/** A question, and its answer: after as many rounds of calls as it takes. */
+/** A question and its response, after any number of tool calls. */
 const exchange = fc.record({
   question: texts,
   isShown: fc.boolean(),
@@ -50,7 +50,7 @@ const exchange = fc.record({
 })
 type Exchange = typeof exchange extends fc.Arbitrary<infer T> ? T : never
 
-/** The same answers from the vendor, with thoughts that it signs. */
+/** The same response from the provider, with signed thoughts. */
 function scriptedReply(text: string, calls: { name: string; args: unknown }[], at: number): ScriptedResponse {
   return {
     reasoning: THOUGHT,
@@ -67,7 +67,7 @@ function scriptedReply(text: string, calls: { name: string; args: unknown }[], a
   }
 }
 
-/** Holds the conversation turn by turn; each time the vendor must have heard all that was said before. */
+/** Runs the conversation turn by turn. Each time the provider must receive the whole history. */
 async function hold(client: Client, model: string, { system, exchanges }: { system: string; exchanges: Exchange[] }) {
   const turns: Turn[] = []
   const lines: Line[] = []
@@ -98,7 +98,7 @@ async function hold(client: Client, model: string, { system, exchanges }: { syst
 
 const conversation = fc.record({ system: texts, exchanges: fc.array(exchange, { minLength: 1, maxLength: 3 }) })
 
-test.each(VENDORS)('with a vendor of the kind %s', async (name) => {
+test.each(VENDORS)('keeps every turn with a provider of the kind %s', async (name) => {
   const { origin, token } = gateway
   const clients = ROWS.map((row) => row.connect({ origin, token }))
   const { model } = gateway.target(name)

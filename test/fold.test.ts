@@ -1,4 +1,4 @@
-/** A random answer, streamed by any kind of vendor and cut anywhere, is the same answer to a client of any dialect. */
+/** A random response, streamed by any kind of provider and split anywhere, is the same for a client of any dialect. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { anthropic1 } from './matrix/clients/anthropic-1.ts'
@@ -27,7 +27,7 @@ const piece = fc.oneof(
   fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }),
   fc.constantFrom('\n\n', 'data: x', '": ', '\\', '\u2028', '[DONE]', ' ', '<think>', '🙂'),
 )
-/** Text that is more than white space: of that alone there is none to most vendors. */
+/** Text that is more than white space, which most providers drop. */
 const texts = fc
   .tuple(fc.array(piece, { maxLength: 6 }), fc.constantFrom('a', 'é', '語'))
   .map(([all, last]) => [...all, last])
@@ -42,7 +42,7 @@ const json = fc.dictionary(
   { maxKeys: 4 },
 )
 
-/** A text in pieces of these lengths, again and again. */
+/** Splits a text into pieces of this size. */
 function inPieces(text: string, size: number): string[] {
   const points = [...text]
   return Array.from({ length: Math.ceil(points.length / size) }, (_, at) =>
@@ -81,10 +81,10 @@ const summary: fc.Arbitrary<ScriptedResponse> = fc
     faults: {},
   }))
 
-/** What a client must have been told. */
+/** What a client must have received. */
 function expectSame({ text, reasoning = '', calls, finish, usage }: Reply): void {
   const { reasoning: thought, ...counts } = current.usage
-  // A signature without a thought is a thought without words; the messages dialect has no count of thoughts.
+  // A signature without a thought is a thought without text; the Messages API has no count of thought tokens.
   expect({ text, reasoning, finish, usage, calls: calls.map(({ name, args }) => ({ name, args })) }).toEqual({
     text: current.text.join(''),
     reasoning: current.reasoning.join(''),
@@ -94,7 +94,7 @@ function expectSame({ text, reasoning = '', calls, finish, usage }: Reply): void
   })
 }
 
-test.each(VENDORS)('of the kind %s', async (name) => {
+test.each(VENDORS)('keeps the response of a provider of the kind %s', async (name) => {
   const { origin, token } = gateway
   const clients = ROWS.map((row) => row.connect({ origin, token }))
   const chatInput = { ...chatInputOf(gateway.target(name).model), tools: TOOLS, is_thinking: true, max_tokens: 3000 }

@@ -7,7 +7,7 @@ const rows: PageRow[] = ['one', 'two', 'three'].map((name) => ({ name, packages:
 const columns: PageColumn[] = ['ask', 'stream'].map((name) => ({ name, group: 'Calls of chat' }))
 const targets = ['sandbox', 'other']
 
-/** The page after every call that a client has passed with every target, except the calls of `failing`. */
+/** The page after a run in which every call passed, except the calls of `failing`. */
 function pageOf({ lacking, failing }: { lacking: string[]; failing: string[] }): string {
   const seen = createSeen()
   const section: Section = { rows, columns, targets, has: (row, column) => !lacking.includes(`${row} > ${column}`) }
@@ -34,7 +34,7 @@ test('lists clients with the same exceptions in one row', () => {
   expect(page).toContain('| one; three | not available: stream |\n\nThe other clients pass all calls.')
 })
 
-test('lists a call that failed with one target, beside a call that the client lacks', () => {
+test('lists a call that failed with one target, beside a call that the client does not have', () => {
   const page = pageOf({
     lacking: ['one > stream', 'two > stream', 'three > stream'],
     failing: ['two > ask > other'],

@@ -1,6 +1,6 @@
 /**
- * Every client, every call, every kind of vendor: each cell is a test of its own, and the manual's tables show what ran.
- * To write those anew: GATEHOUSE_WRITE_MATRIX=1 sh scripts/bun.sh test test/matrix.test.ts
+ * Every client, every call, every kind of provider: each cell is one test, and the manual's tables show what ran. To
+ * write the tables: GATEHOUSE_WRITE_MATRIX=1 sh scripts/bun.sh test test/matrix.test.ts
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -49,16 +49,16 @@ type Field<Row extends PageRow, Column extends PageColumn> = {
   rows: readonly Row[]
   columns: readonly Column[]
   targets: readonly string[]
-  /** Most of the time of its cells is spent in waiting: they run side by side. */
+  /** These cells mostly wait, so they run concurrently. */
   waits?: boolean
   has(row: Row, column: Column): boolean
   check(at: { row: Row; column: Column; target: string }): Promise<void>
 }
 
-/** What is drawn takes its time on a busy machine. */
+/** Rendering takes time on a busy machine. */
 const TEST_MILLISECONDS = 30_000
 
-/** A test for each cell; and what of it the page shows. */
+/** Runs a test for each cell, and records it for the page. */
 function play<Row extends PageRow, Column extends PageColumn>(field: Field<Row, Column>): Section {
   const had = new Set<string>()
   for (const row of field.rows) {
@@ -77,7 +77,7 @@ function play<Row extends PageRow, Column extends PageColumn>(field: Field<Row, 
   return { ...field, has: (row, column) => had.has(`${row} > ${column}`) }
 }
 
-/** Only to see which calls a client has. */
+/** Used only to find out which calls a client has. */
 const NOWHERE = { origin: 'http://127.0.0.1:9', token: 'x' }
 
 const chat = play({
@@ -109,7 +109,7 @@ function playFamily(family: AnyFamily): Section {
 }
 const others = FAMILIES.map(playFamily)
 
-test('the tables of the manual say what ran', () => {
+test('the tables of the manual show what ran', () => {
   const page = readFileSync(PAGE, 'utf8')
   const own = { [clientPackage.name]: clientPackage.version }
   const versions = { ...packageFile.dependencies, ...packageFile.devDependencies, ...own }

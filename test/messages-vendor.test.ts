@@ -1,4 +1,4 @@
-/** The messages side of the house, both ways: what comes in one way goes out the other, and a vendor on loopback. */
+/** The Messages API as a client dialect and as a provider protocol: round trips, and a provider on loopback. */
 
 import { afterAll, afterEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ import { hang, startVendor, stream, whole } from './kit/vendor.ts'
 
 const fixture = (name: string) => readFileSync(new URL(`./fixtures/messages-compat/${name}`, import.meta.url), 'utf8')
 
-describe('a conversation goes through the house with nothing lost', () => {
+describe('a Messages round trip', () => {
   const texts = fc.string({ minLength: 1, maxLength: 12 }).map((text) => `w${text}w`)
   const id = fc.stringMatching(/^[a-zA-Z0-9_-]{3,12}$/)
   const data = fc.base64String({ minLength: 4, maxLength: 16 }).filter((text) => text !== '')
@@ -42,7 +42,7 @@ describe('a conversation goes through the house with nothing lost', () => {
   const summary = fc.tuple(fc.array(thought, { maxLength: 2 }), text).map(([thoughts, one]) => [...thoughts, one])
 
   type ExpectedLine = { type: string; text?: string }
-  /** Words that follow words are one text to the house. */
+  /** Consecutive texts are one text in canonical form. */
   const joined = (blocks: ExpectedLine[]): ExpectedLine[] => {
     const generated: ExpectedLine[] = []
     for (const block of blocks) {
@@ -85,7 +85,7 @@ describe('a conversation goes through the house with nothing lost', () => {
     .tuple(fc.oneof(text, image, document), fc.array(round, { maxLength: 3 }))
     .map(([first, rounds]) => [{ role: 'user', content: [first] }, ...rounds.flat()])
 
-  test('messages in, messages out', () => {
+  test('keeps every message', () => {
     const config: ProviderConfig = { base_url: 'https://v.example' }
     const settings = messagesSettings({ id: 'v', config, timeouts: DEFAULT_TIMEOUTS })
     const writer = createBodyEncoder(settings)
@@ -115,8 +115,8 @@ describe('a conversation goes through the house with nothing lost', () => {
   })
 })
 
-/** The house between a vendor that streams and a client of the same dialect. */
-test('what the vendor streams, a client of the dialect hears, block by block', async () => {
+/** The gateway between a streaming provider and a client of the same dialect. */
+test('keeps every streamed block', async () => {
   const vendor = startVendor(stream([fixture('thinking-tools.sse')], { done: false, chunkBytes: 7 }))
   const chunks = await chunksFrom(providerAt(vendor.origin))
   await vendor.stop()
@@ -153,7 +153,7 @@ function blocksOf(list: Event[]) {
       if (name !== 'type') block[name] = `${block[name] ?? ''}${value}`
     }
   }
-  // A call without arguments is told as an empty object, or as none.
+  // A call without arguments has an empty object, or none.
   return blocks.map((block) =>
     block.type === 'tool_use' ? { ...block, partial_json: block.partial_json || '{}' } : block,
   )
@@ -166,7 +166,7 @@ const CALL: ChatCall = {
 }
 const { providerAt, chunksFrom, logged } = standAlone({ kind: 'messages-compat', key: 'sk-ant-secret-key' }, CALL)
 
-describe('a vendor on loopback', () => {
+describe('a Messages provider on loopback', () => {
   const vendor = startVendor()
   const provider = providerAt(vendor.url, { headers: { 'anthropic-beta': 'a-1' } })
   afterAll(() => vendor.stop())
@@ -174,7 +174,7 @@ describe('a vendor on loopback', () => {
     vendor.requests.length = 0
   })
 
-  test('is asked at its path, with its key, its version and our request id', async () => {
+  test('receives requests at its path, with its key, its version and our request id', async () => {
     vendor.answer(whole(fixture('whole.json')))
     const answer = await provider.chat?.complete(CALL, NEVER)
     expect(answer?.choices[0]?.message.content).toBe('As I read, it is sunny.')
@@ -207,7 +207,7 @@ describe('a vendor on loopback', () => {
     ])
   })
 
-  test('a list that turns in circles ends', async () => {
+  test('ends a list with a repeated page', async () => {
     vendor.answer(whole(fixture('models-1.json')), whole(fixture('models-1.json')))
     expect(await provider.listModels?.(NEVER)).toHaveLength(2)
   })
@@ -253,7 +253,7 @@ describe('a vendor on loopback', () => {
     })
   }
 
-  test('a limit says when to come back: by its own header, else by the last of what is used up', async () => {
+  test('reports the time to retry: by its own header, otherwise by the last exhausted limit', async () => {
     const reset = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString()
     const headers = {
       'anthropic-ratelimit-requests-remaining': '0',
@@ -273,7 +273,7 @@ describe('a vendor on loopback', () => {
     expect(waits.slice(1)).toEqual([7, undefined])
   })
 
-  test('the operator’s log names the vendor’s request, and neither log nor error the key', async () => {
+  test('has its request id in the log, and its key in neither the log nor an error', async () => {
     const headers = { 'request-id': 'req_vendor_1' }
     vendor.answer(whole(error('api_error', 'key sk-ant-secret-key'), { status: 500, headers }))
     const thrown = await provider.chat?.complete(CALL, NEVER).catch((failure) => failure)
@@ -281,7 +281,7 @@ describe('a vendor on loopback', () => {
     expect(`${logged()}${thrown}`).not.toContain('secret-key')
   })
 
-  test('a client that leaves closes the connection', async () => {
+  test('closes the connection when the client disconnects', async () => {
     vendor.answer(hang())
     const control = new AbortController()
     const requested = chunksFrom(provider, control.signal)

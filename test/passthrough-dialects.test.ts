@@ -1,4 +1,4 @@
-/** The relay lane of responses and of contents through the whole gateway: what either side says reaches the other. */
+/** Passthrough of Responses and contentgen through the whole gateway. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { GoogleGenAI } from '@google/genai'
@@ -28,7 +28,10 @@ const providersAt = (vendors: Record<'r' | 'g' | 'c' | 'a', Vendor>, quirks: obj
   c: { base_url: vendors.c.url, key: KEY, quirks },
 })
 
-/** `r/m` is a responses vendor's, `g/m` a contentgen vendor's, `c/m` a chat-completions vendor's; `mixed/..` have two. */
+/**
+ * `r/m` has a Responses provider, `g/m` a contentgen provider, `c/m` a chat-completions provider; `mixed/..` have
+ * two.
+ */
 async function start({
   passthrough = true,
   more = {},
@@ -75,7 +78,10 @@ const usedIn = (gateway: TestGateway) =>
     .map(({ input_tokens, output_tokens, estimated, error }) => ({ input_tokens, output_tokens, estimated, error }))
 const withoutComments = (text: string) => text.replace(/^:.*\n\n/gm, '')
 
-/** The same requests by either lane: what the log says of them. Cut streams end with the connection, as if they were whole. */
+/**
+ * Sends the same requests with passthrough and with translation, and compares the usage in the log. Cut streams end
+ * with the connection, as if they were complete.
+ */
 async function countedBothWays(
   names: string[],
   ask: (gateway: TestGateway) => Promise<Response>,
@@ -97,7 +103,7 @@ async function countedBothWays(
   )
 }
 
-describe('responses', () => {
+describe('Responses passthrough through the gateway', () => {
   const requestBody = (more: object = {}) => ({ model: 'r/m', input: 'Hello', ...more })
   const post = (gateway: TestGateway, json: unknown, headers: Record<string, string> = {}) =>
     gateway.call('/v1/responses', { json, headers })
@@ -142,7 +148,7 @@ describe('responses', () => {
     ...more,
   })
 
-  test('what the client says reaches the vendor as it is, but for the model; nothing is kept there', async () => {
+  test('forwards the client’s body unchanged except for the model, and the provider stores nothing', async () => {
     const { gateway, open } = await start()
     open.answer(whole(response([texts('Hi')])), whole(response([texts('Hi')])))
     const body = requestBody({
@@ -171,7 +177,7 @@ describe('responses', () => {
     expect(open.requests[1]?.json()).toEqual({ ...body, model: 'gpt-4.1', store: false })
   })
 
-  test('limits and defaults of the catalogue hold, also among things that only the vendor knows', async () => {
+  test('applies limits and defaults of the catalogue, also to a body with vendor-specific content', async () => {
     const { gateway, open } = await start()
     const tools = [{ type: 'code_interpreter' }]
     for (const more of [{}, { tools }]) {
@@ -184,7 +190,7 @@ describe('responses', () => {
     await post(gateway, requestBody({ tools, max_output_tokens: 500 }))
     expect(open.requests[0]?.json()).toMatchObject({ temperature: 0.3, max_output_tokens: 500, tools })
     await post(gateway, requestBody({ temperature: 0.8, max_output_tokens: 2 }))
-    // The vendor's own least is 16.
+    // The vendor's minimum is 16.
     expect(open.requests[1]?.json()).toMatchObject({ temperature: 0.8, max_output_tokens: 16 })
   })
 
@@ -194,14 +200,14 @@ describe('responses', () => {
     ['a prompt in the operator’s account', { prompt: { id: 'pmpt_1' } }],
     ['a field of chat completions', { messages: [], tools: [{ type: 'code_interpreter' }] }],
     ['an answer in the background', { background: true, tools: [{ type: 'code_interpreter' }] }],
-  ])('%s is refused as ever', async (_, more) => {
+  ])('refuses %s as translation does', async (_, more) => {
     const { gateway, open } = await start()
     const refused = await post(gateway, requestBody(more))
     expect([refused.status, open.requests.length]).toEqual([400, 0])
   })
 
   test.each(fixturesOf('responses-compat').filter((name) => !/error|failed|imitator|terse/.test(name)))(
-    '%s reaches a client that wants nothing kept, to the letter but for the model',
+    'forwards %s byte for byte except for the model, to a client that stores nothing',
     async (name) => {
       const { gateway, open } = await start()
       open.answer(sse(name, { chunkBytes: 37 }))
@@ -211,7 +217,7 @@ describe('responses', () => {
     },
   )
 
-  test('a whole answer to the letter, but for the model', async () => {
+  test('forwards a whole response byte for byte, except for the model', async () => {
     const { gateway, open } = await start()
     const source = fixture('responses-compat/whole.json')
     open.answer(whole(source, { headers: { 'openai-organization': 'org', 'set-cookie': 'a=b' } }))
@@ -220,7 +226,7 @@ describe('responses', () => {
     expect([...answer.headers.keys()]).not.toContain('openai-organization')
   })
 
-  test('an answer in one piece where a stream was asked for is told as a stream', async () => {
+  test('streams a whole response if a stream was requested', async () => {
     const { gateway, open } = await start()
     open.answer(whole(response([texts('Hi')])))
     expect(await (await post(gateway, requestBody({ stream: true }))).text()).toMatch(
@@ -228,7 +234,7 @@ describe('responses', () => {
     )
   })
 
-  /** A streamed response as its vendor tells it. */
+  /** A streamed response of the provider. */
   const streamedResponse = (output: object[]) => {
     let number = 0
     const event = (type: string, more: object) =>
@@ -245,7 +251,7 @@ describe('responses', () => {
   const ended = (text: string) =>
     JSON.parse(/event: response\.completed\ndata: (.*)\n\n$/.exec(text)?.[1] ?? '{}').response
 
-  test('what is kept is kept whole, under our ids, and goes back to its vendor as its vendor said it', async () => {
+  test('stores the whole response under the gateway’s ids, and returns it to its provider unchanged', async () => {
     const { gateway, open } = await start()
     const ask = (more: object) => post(gateway, { ...requestBody(more), model: 'r/thinks' })
     for (const isStream of [true, false]) {
@@ -289,7 +295,7 @@ describe('responses', () => {
     }
   })
 
-  test('what is not kept here goes on from what is, and says so', async () => {
+  test('continues a stored response with one that is not stored, and says so', async () => {
     const { gateway, open } = await start()
     open.answer(whole(response([texts('One.')])), whole(response([texts('Two.')])))
     const { id } = (await (await post(gateway, requestBody())).json()) as { id: string }
@@ -303,7 +309,7 @@ describe('responses', () => {
     })
   })
 
-  test('what a model cannot read is refused at its place, also among things that only the vendor knows', async () => {
+  test('refuses unsupported input with its place, also in a body with vendor-specific content', async () => {
     const { gateway, open, gemini } = await start()
     const content = [{ type: 'input_image', image_url: 'https://a.example/a.png' }]
     const input = [
@@ -319,7 +325,7 @@ describe('responses', () => {
     expect([open.requests.length, gemini.requests.length]).toEqual([0, 0])
   })
 
-  test('what is kept of one vendor goes on at another, in its own words', async () => {
+  test('continues a stored response at another provider, translated', async () => {
     const { gateway, open, other } = await start()
     open.answer(stream([streamedResponse([thought, ...SERVER_ITEMS, texts('Done.')])], { done: false }))
     const { id } = ended(await (await post(gateway, requestBody({ stream: true }))).text())
@@ -331,7 +337,7 @@ describe('responses', () => {
     ])
   })
 
-  test('nothing is kept of an answer that broke off', async () => {
+  test('stores nothing of an interrupted response', async () => {
     const { gateway, open } = await start()
     const all = streamedResponse([texts('Done.')])
     open.answer(stream([all.slice(0, all.indexOf('event: response.completed'))], { done: false }))
@@ -342,7 +348,7 @@ describe('responses', () => {
     expect(usedIn(gateway)).toMatchObject([{ error: 'upstream_cut', estimated: true }])
   })
 
-  test('what cannot be translated goes only where it need not be', async () => {
+  test('sends a request that cannot be translated only to providers of this API', async () => {
     const { gateway, open, other } = await start()
     const tools = [{ type: 'code_interpreter', container: { type: 'auto' } }]
     open.answer(whole(response([texts('Hi')])))
@@ -356,7 +362,7 @@ describe('responses', () => {
     expect(await (await post(gateway, requestBody({ model: 'mixed/r', stream: true }))).text()).toContain('"mixed/r"')
   })
 
-  test('what is used is counted as in the other lane, of complete answers and of cut ones', async () => {
+  test('counts the same usage as translation, for complete and for cut responses', async () => {
     const names = fixturesOf('responses-compat')
     const [relayed, translated] = await countedBothWays(
       names,
@@ -368,7 +374,7 @@ describe('responses', () => {
     expect(relayed?.some(({ estimated }) => estimated)).toBe(true)
   })
 
-  test('errors are told in the dialect’s words, without the vendor’s secrets', async () => {
+  test('returns errors in the client’s format, without the provider’s secrets', async () => {
     const { gateway, open } = await start()
     open.answer(whole({ error: { message: `bad key ${KEY}`, code: 'invalid_api_key' } }, { status: 401 }))
     expect((await post(gateway, requestBody({ stream: true }))).status).toBe(502)
@@ -385,7 +391,7 @@ describe('responses', () => {
   })
 })
 
-describe('contents', () => {
+describe('contentgen passthrough through the gateway', () => {
   const requestBody = (more: object = {}) => ({ contents: [{ role: 'user', parts: [{ text: 'Hello' }] }], ...more })
   const post = (gateway: TestGateway, json: object, { model = 'g/m', method = 'generateContent', key = '' } = {}) =>
     gateway.call(`/v1beta/models/${model}:${method}${key}`, { json })
@@ -399,7 +405,7 @@ describe('contents', () => {
     unseen: [1],
   }
 
-  test('what the client says reaches the vendor as it is', async () => {
+  test('forwards the client’s body unchanged', async () => {
     const { gateway, gemini } = await start()
     gemini.answer(whole(answer), whole(answer))
     const file = {
@@ -435,7 +441,7 @@ describe('contents', () => {
     expect(gemini.requests[1]?.json()).toEqual(body)
   })
 
-  test('limits and defaults of the catalogue hold, also among things that only the vendor knows', async () => {
+  test('applies limits and defaults of the catalogue, also to a body with vendor-specific content', async () => {
     const { gateway, gemini } = await start()
     for (const more of [{}, { cachedContent: 'x' }]) {
       const refused = await post(gateway, requestBody({ ...more, generation_config: { max_output_tokens: 501 } }))
@@ -450,12 +456,12 @@ describe('contents', () => {
   test.each([
     ['another model', requestBody({ generationConfig: { routingConfig: { manualMode: { modelName: 'x' } } } })],
     ['no contents', { cachedContent: 'x', contents: [] }],
-  ])('%s is refused as ever', async (_, body) => {
+  ])('refuses %s as translation does', async (_, body) => {
     const { gateway, gemini } = await start()
     expect([(await post(gateway, body)).status, gemini.requests.length]).toEqual([400, 0])
   })
 
-  test.each(fixturesOf('contentgen-compat'))('%s reaches the client to the letter, but for the model', async (name) => {
+  test.each(fixturesOf('contentgen-compat'))('forwards %s byte for byte, except for the model', async (name) => {
     const { gateway, gemini } = await start()
     gemini.answer(sse(name, { chunkBytes: 37 }))
     const summary = await streamed(gateway, requestBody())
@@ -468,7 +474,7 @@ describe('contents', () => {
     expect(gemini.requests[0]?.path).toEndWith(':streamGenerateContent?alt=sse')
   })
 
-  test('a whole answer to the letter, but for the model', async () => {
+  test('forwards a whole response byte for byte, except for the model', async () => {
     const { gateway, gemini } = await start()
     const source = fixture('contentgen-compat/unseen.json')
     gemini.answer(whole(source))
@@ -477,7 +483,7 @@ describe('contents', () => {
     )
   })
 
-  test('a stream in the form of an array is translated, and refused where that cannot be', async () => {
+  test('translates a stream in array form, or refuses it if it cannot be translated', async () => {
     const { gateway, gemini } = await start()
     gemini.answer(sse('contentgen-compat/unseen.sse'))
     const method = 'streamGenerateContent'
@@ -486,7 +492,7 @@ describe('contents', () => {
     expect([refused.status, gemini.requests.length]).toEqual([400, 1])
   })
 
-  test('a prompt that was refused is told with all that the vendor said of it', async () => {
+  test('forwards the complete feedback for a blocked prompt', async () => {
     const { gateway, gemini } = await start()
     const safetyRatings = [{ category: 'HARM_CATEGORY_HARASSMENT', probability: 'HIGH', blocked: true }]
     const blocked = { promptFeedback: { blockReason: 'SAFETY', safetyRatings }, usageMetadata: { promptTokenCount: 7 } }
@@ -496,7 +502,7 @@ describe('contents', () => {
     expect(usedIn(gateway)).toMatchObject([{ input_tokens: 7 }, { input_tokens: 7 }])
   })
 
-  test('what cannot be translated goes only where it need not be', async () => {
+  test('sends a request that cannot be translated only to providers of this API', async () => {
     const { gateway, gemini, other } = await start()
     gemini.answer(whole(answer))
     expect((await post(gateway, requestBody(OWN), { model: 'mixed/g' })).status).toBe(200)
@@ -506,7 +512,7 @@ describe('contents', () => {
     expect([refused.status, other.requests.length]).toEqual([400, 0])
   })
 
-  test('an image that the vendor would not fetch is fetched, in the other lane', async () => {
+  test('fetches an image that the provider would not fetch, by translation', async () => {
     const { gateway, gemini } = await start()
     const fileData = { fileUri: 'http://127.0.0.1:1/a.png', mimeType: 'image/png' }
     const body = requestBody({ contents: [{ role: 'user', parts: [{ fileData }] }] })
@@ -514,7 +520,7 @@ describe('contents', () => {
     expect(gemini.requests).toHaveLength(0)
   })
 
-  test('what is used is counted as in the other lane, of complete answers and of cut ones', async () => {
+  test('counts the same usage as translation, for complete and for cut responses', async () => {
     const names = fixturesOf('contentgen-compat')
     const [relayed, translated] = await countedBothWays(names, (gateway) => streamed(gateway, requestBody()), 'gemini')
     expect(relayed).toHaveLength(names.length * 3)
@@ -522,7 +528,7 @@ describe('contents', () => {
     expect(relayed?.some(({ estimated }) => estimated)).toBe(true)
   })
 
-  test('errors are told in the dialect’s words, without the vendor’s secrets', async () => {
+  test('returns errors in the client’s format, without the provider’s secrets', async () => {
     const { gateway, gemini } = await start()
     const error = { code: 503, message: `overloaded ${KEY}`, status: 'UNAVAILABLE' }
     gemini.answer(whole({ error: { ...error, code: 403 } }, { status: 403 }))
@@ -566,41 +572,38 @@ test.each([
     '/v1beta/models/g/m:streamGenerateContent?alt=sse',
     { contents: [{ parts: [{ text: 'Hi' }] }] },
   ],
-] as const)(
-  'a vendor that falls silent in the middle of relayed %s is left after the idle time-out',
-  async (_, who, path, body) => {
-    const { [who]: vendor, gateway } = await start()
-    const started = {
-      other: fixture('chatcompat/openai.sse'),
-      claude: fixture('messages-compat/text.sse'),
-      open: fixture('responses-compat/text.sse'),
-      gemini: fixture('contentgen-compat/stream.sse'),
-    }[who]
-    const events = started.split(/(?<=\n\r?\n)/) // after the empty line that ends each
-    vendor.answer(stream([events.slice(0, -3).join('')], { done: false, hangAfter: 1 }))
-    const answer = await gateway.call(path, { json: who === 'gemini' ? body : { ...body, stream: true } })
-    let text = ''
-    const ended = (async () => {
-      for await (const piece of answer.body ?? []) text += Buffer.from(piece).toString()
-    })()
-    const isOver = () => /"error":\s*\{/.test(text)
-    // The time-out of a silence, 300 s, begins when more is waited for.
-    let seconds = 0
-    for (; seconds < 400 && !isOver(); seconds += 10) {
-      gateway.clock.advance(10_000)
-      await new Promise((resolve) => setImmediate(resolve))
-    }
-    await ended
-    expect(seconds).toBeGreaterThanOrEqual(300)
-    expect(seconds).toBeLessThan(340)
-    expect(text).toContain(who === 'claude' ? 'event: ping\n' : ': keep-alive')
-    expect(text.trimEnd().split('\n\n').at(-1)).toMatch(/"error":\s*\{/)
-    expect(usedIn(gateway)[0]?.error).toBe('upstream_timeout')
-    await vendor.aborted
-  },
-)
+] as const)('the idle timeout ends a passthrough of %s whose provider falls silent', async (_, who, path, body) => {
+  const { [who]: vendor, gateway } = await start()
+  const started = {
+    other: fixture('chatcompat/openai.sse'),
+    claude: fixture('messages-compat/text.sse'),
+    open: fixture('responses-compat/text.sse'),
+    gemini: fixture('contentgen-compat/stream.sse'),
+  }[who]
+  const events = started.split(/(?<=\n\r?\n)/) // after the empty line that ends each event
+  vendor.answer(stream([events.slice(0, -3).join('')], { done: false, hangAfter: 1 }))
+  const answer = await gateway.call(path, { json: who === 'gemini' ? body : { ...body, stream: true } })
+  let text = ''
+  const ended = (async () => {
+    for await (const piece of answer.body ?? []) text += Buffer.from(piece).toString()
+  })()
+  const isOver = () => /"error":\s*\{/.test(text)
+  // The idle timeout of 300 s starts when the next bytes are awaited.
+  let seconds = 0
+  for (; seconds < 400 && !isOver(); seconds += 10) {
+    gateway.clock.advance(10_000)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await ended
+  expect(seconds).toBeGreaterThanOrEqual(300)
+  expect(seconds).toBeLessThan(340)
+  expect(text).toContain(who === 'claude' ? 'event: ping\n' : ': keep-alive')
+  expect(text.trimEnd().split('\n\n').at(-1)).toMatch(/"error":\s*\{/)
+  expect(usedIn(gateway)[0]?.error).toBe('upstream_timeout')
+  await vendor.aborted
+})
 
-describe('real clients', () => {
+describe('client libraries with Responses and contentgen passthrough', () => {
   async function served() {
     const vendor = startVendor()
     const port = await openPort({
@@ -614,7 +617,7 @@ describe('real clients', () => {
     return { vendor, port }
   }
 
-  test('openai: server tools and reasoning come through, kept or not, and go back as they came', async () => {
+  test('openai: receives server tools and reasoning, stored or not, and sends them back unchanged', async () => {
     const { vendor, port } = await served()
     const client = new OpenAI({ apiKey: port.token, baseURL: port.url, maxRetries: 0 })
     const tools = [
@@ -648,7 +651,7 @@ describe('real clients', () => {
     )
   })
 
-  test('@google/genai: code that ran, what was read and signatures come through, and go back as they came', async () => {
+  test('@google/genai: receives executed code, retrieved URLs and signatures, and sends them back unchanged', async () => {
     const { vendor, port } = await served()
     const client = new GoogleGenAI({
       apiKey: port.token,

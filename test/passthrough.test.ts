@@ -1,4 +1,4 @@
-/** The relay lane through the whole gateway: client and vendor speak the same, and what either says reaches the other. */
+/** Passthrough through the whole gateway: the client and the provider have the same API. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import Anthropic from '@anthropic-ai/sdk'
@@ -18,7 +18,7 @@ const MESSAGES = 'messages-compat' as const
 
 type GatewaySetup = { gateway: TestGateway; vendor: Vendor; other: Vendor }
 
-/** `a/m` is a messages vendor's, `c/m` a chat-completions vendor's, `mixed/m` both's. */
+/** `a/m` has a Messages provider, `c/m` a chat-completions provider, `mixed/m` both. */
 async function start(
   settings: { passthrough?: boolean; headers?: Record<string, string>; base?: object } = {},
 ): Promise<GatewaySetup> {
@@ -72,7 +72,7 @@ const sse = (name: string, options: Parameters<typeof stream>[1] = {}): Answer =
   stream([fixture(name)], { done: false, ...options })
 const post = (gateway: TestGateway, json: unknown, headers: Record<string, string> = {}) =>
   gateway.call('/v1/messages', { json, headers })
-/** The whole text, told when its beginning has come. */
+/** Reads the whole text, and reports when it has started. */
 async function restOf(response: Response, started: () => void): Promise<string> {
   let text = ''
   for await (const piece of response.body ?? []) {
@@ -81,7 +81,7 @@ async function restOf(response: Response, started: () => void): Promise<string> 
   }
   return text
 }
-/** What the log says was used. */
+/** The usage in the log. */
 const usedIn = (gateway: TestGateway) =>
   gateway
     .logged()
@@ -90,8 +90,8 @@ const usedIn = (gateway: TestGateway) =>
     .map((line) => JSON.parse(line))
     .map(({ input_tokens, output_tokens, estimated, error }) => ({ input_tokens, output_tokens, estimated, error }))
 
-describe('what the client says reaches a vendor of its dialect', () => {
-  test('as it is, but for the model: cache marks, signatures, tools and fields that only the vendor knows', async () => {
+describe('a request with passthrough', () => {
+  test('stays unchanged except for the model: cache markers, signatures, tools and fields that only the vendor knows', async () => {
     const { gateway, vendor } = await start()
     vendor.answer(whole(message()))
     const body = requestBody({
@@ -123,7 +123,7 @@ describe('what the client says reaches a vendor of its dialect', () => {
     expect(vendor.requests[0]?.json()).toEqual({ ...body, model: 'claude-sonnet-4-6' })
   })
 
-  test('with the headers that say which of its vendor it means, and no others', async () => {
+  test('has the vendor’s version and beta headers, and no others', async () => {
     const { gateway, vendor } = await start({ headers: { 'anthropic-beta': 'files-api-2025-04-14' } })
     vendor.answer(whole(message()))
     await post(gateway, requestBody(), {
@@ -150,7 +150,7 @@ describe('what the client says reaches a vendor of its dialect', () => {
     expect(JSON.stringify(headers)).not.toContain(gateway.token)
   })
 
-  test('a header that could hold anything else is left out', async () => {
+  test('loses a header with any other content', async () => {
     const { gateway, vendor } = await start()
     vendor.answer(whole(message()))
     await post(gateway, requestBody(), { 'anthropic-beta': `x${'y'.repeat(1001)}`, 'anthropic-version': '"<script>"' })
@@ -158,7 +158,7 @@ describe('what the client says reaches a vendor of its dialect', () => {
     expect(vendor.requests[0]?.headers['anthropic-version']).toBe('2023-06-01')
   })
 
-  test('a chat-completions vendor hears of betas too', async () => {
+  test('has beta headers for a chat-completions provider too', async () => {
     const { gateway, other } = await start()
     await gateway.chat(
       { model: 'c/m', messages: requestBody().messages },
@@ -168,7 +168,7 @@ describe('what the client says reaches a vendor of its dialect', () => {
     expect(other.requests[0]?.headers.cookie).toBeUndefined()
   })
 
-  test('a question for a count as it is, too, but for what is no part of a prompt', async () => {
+  test('stays unchanged for a token count, except for fields that are not part of a prompt', async () => {
     const { gateway, vendor, other } = await start()
     vendor.answer(whole({ input_tokens: 4711, context_management: {} }))
     const { max_tokens: _, ...prompt } = requestBody({
@@ -187,7 +187,7 @@ describe('what the client says reaches a vendor of its dialect', () => {
     expect([refused.status, other.requests.length]).toEqual([400, 0])
   })
 
-  test("but not the gateway's own fields, nor reasoning that another vendor signed", async () => {
+  test("loses the gateway's own fields, and reasoning that another vendor signed", async () => {
     const { gateway, vendor } = await start()
     vendor.answer(whole(message()))
     const foreign = `gatehouse.${Buffer.from(JSON.stringify(['contentgen-compat', 'sig', null, null])).toString('base64url')}`
@@ -217,8 +217,8 @@ describe('what the client says reaches a vendor of its dialect', () => {
   })
 })
 
-describe('the limits of the catalogue hold', () => {
-  test('a value outside them is refused in the words of the client, before the vendor is asked', async () => {
+describe('limits of the catalogue with passthrough', () => {
+  test('refuse a value out of range with the client’s field, before the provider is called', async () => {
     const { gateway, vendor, other } = await start()
     const refused = await post(gateway, requestBody({ max_tokens: 501, brand_new: 1, mcp_servers: [{ name: 'x' }] }))
     expect(refused.status).toBe(400)
@@ -228,7 +228,7 @@ describe('the limits of the catalogue hold', () => {
     expect([chat.status, other.requests.length, vendor.requests.length]).toEqual([400, 0, 1])
   })
 
-  test('a default is filled in where the client says nothing of it', async () => {
+  test('add a default for a field that the client did not set', async () => {
     const { gateway, vendor } = await start()
     vendor.answer(whole(message()), whole(message()))
     await post(gateway, requestBody({ model: 'a/warm' }))
@@ -240,29 +240,29 @@ describe('the limits of the catalogue hold', () => {
     ['no messages', { messages: [] }, 'messages'],
     ['no max_tokens', { max_tokens: undefined }, 'max_tokens'],
     ['a stream that is none', { stream: 'yes' }, 'stream'],
-  ])('%s is refused even among things that only the vendor knows', async (_, more, param) => {
+  ])('refuse %s even among content that only the vendor knows', async (_, more, param) => {
     const { gateway, vendor } = await start()
     const response = await post(gateway, requestBody({ mcp_servers: [{ name: 'x' }], ...more }))
     expect(await response.json()).toMatchObject({ error: { details: { param } } })
     expect([response.status, vendor.requests.length]).toEqual([400, 0])
   })
 
-  test("another of the vendor's models cannot be had in the shadow of this one", async () => {
+  test('prevent a request from naming another model of the provider', async () => {
     const { gateway, vendor } = await start()
     const tools = [{ type: 'advisor_20260301', name: 'advisor', model: 'claude-opus-5' }]
     const response = await post(gateway, requestBody({ tools }))
     expect([response.status, vendor.requests.length]).toEqual([400, 0])
   })
 
-  test('a body that is too large is refused', async () => {
+  test('refuse a body that is too large', async () => {
     const { gateway, vendor } = await start({ base: { server: { max_body_bytes: 2000 } } })
     const response = await post(gateway, requestBody({ unseen: 'x'.repeat(2000) }))
     expect([response.status, vendor.requests.length]).toEqual([413, 0])
   })
 })
 
-describe('what the vendor says reaches the client', () => {
-  test('a whole answer to the letter, but for the model', async () => {
+describe('a response with passthrough', () => {
+  test('stays byte for byte the same, except for the model', async () => {
     const { gateway, vendor } = await start()
     const source = fixture('messages-compat/whole.json')
     vendor.answer(whole(source, { headers: { 'set-cookie': 'a=b', 'anthropic-organization-id': 'org', server: 'x' } }))
@@ -274,7 +274,7 @@ describe('what the vendor says reaches the client', () => {
   })
 
   test.each(['text', 'thinking-tools', 'unseen', 'web-search', 'refusal'])(
-    'the stream %s, to the letter',
+    'stays byte for byte the same in the stream %s',
     async (name) => {
       const { gateway, vendor } = await start()
       vendor.answer(sse(`messages-compat/${name}.sse`, { chunkBytes: 37 }))
@@ -288,7 +288,7 @@ describe('what the vendor says reaches the client', () => {
     },
   )
 
-  test('an answer in one piece where a stream was asked for is told as a stream', async () => {
+  test('is streamed if it is whole although a stream was requested', async () => {
     const { gateway, vendor, other } = await start()
     vendor.answer(whole(message()))
     const text = await (await post(gateway, requestBody({ stream: true }))).text()
@@ -299,7 +299,7 @@ describe('what the vendor says reaches the client', () => {
     expect(await chat.text()).toMatch(/"content":"Hi"[\s\S]*\[DONE\]/)
   })
 
-  test('what is used is counted as in the other lane, of complete answers and of cut ones', async () => {
+  test('has the same usage as translation, for complete and for cut responses', async () => {
     const names = ['messages-compat/text.sse', 'messages-compat/thinking-tools.sse', 'messages-compat/web-search.sse']
     const chats = readdirSync(new URL('./fixtures/chatcompat/', import.meta.url))
       .filter((name) => name.endsWith('.sse'))
@@ -328,8 +328,8 @@ describe('what the vendor says reaches the client', () => {
   })
 })
 
-describe('errors', () => {
-  test.each([401, 403])("the vendor's %d is never the client's", async (status) => {
+describe('errors with passthrough', () => {
+  test.each([401, 403])("never report the provider's %d as the client's", async (status) => {
     const { gateway, vendor, other } = await start()
     const body = { type: 'error', error: { type: 'authentication_error', message: `invalid x-api-key ${KEY}` } }
     for (const more of [{}, { stream: true }]) {
@@ -348,7 +348,7 @@ describe('errors', () => {
     expect(gateway.logged()).not.toContain(KEY)
   })
 
-  test('an error as the first event is told with its status', async () => {
+  test('have a status if the error is the first event', async () => {
     const { gateway, vendor } = await start()
     vendor.answer(
       stream(['event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n'], {
@@ -359,7 +359,7 @@ describe('errors', () => {
     expect([response.status, (await response.json()).error.type]).toEqual([503, 'overloaded_error'])
   })
 
-  test("an error in mid-stream is told in the dialect's words, without the vendor's secrets, and noted", async () => {
+  test("end a stream in the client's format, without the provider's secrets, and are logged", async () => {
     const { gateway, vendor } = await start()
     const [begin = ''] = fixture('messages-compat/text.sse').split('event: message_delta')
     const error = { type: 'error', error: { type: 'overloaded_error', message: `key ${KEY}`, secret: KEY } }
@@ -374,26 +374,23 @@ describe('errors', () => {
     expect(usedIn(gateway)[0]).toMatchObject({ error: 'server_is_overloaded' })
   })
 
-  test.each(['cutAfter', 'resetAfter'] as const)(
-    'a stream that breaks off ends with an error event (%s)',
-    async (how) => {
-      const { gateway, vendor, other } = await start()
-      const [begin = ''] = fixture('messages-compat/text.sse').split('event: message_delta')
-      const accepted = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-      vendor.answer(stream([begin, accepted[0]?.promise, 'event: message_de'] as never, { done: false, [how]: 2 }))
-      const text = await restOf(await post(gateway, requestBody({ stream: true })), () => accepted[0]?.resolve())
-      expect(text).toMatch(/event: error\ndata: .*upstream_cut.*\n\n$/)
-      expect(text).not.toContain('message_de')
-      const summary = chunk({ role: 'assistant', content: 'Hi' })
-      other.answer(stream([summary, accepted[1]?.promise, 'data: {"id"'] as never, { done: false, [how]: 2 }))
-      const chat = await gateway.chat({ model: 'c/m', messages: requestBody().messages, stream: true })
-      expect(await restOf(chat, () => accepted[1]?.resolve())).toMatch(
-        /"content":"Hi".*\n\ndata: \{"error":.*upstream_cut.*\n\n$/,
-      )
-    },
-  )
+  test.each(['cutAfter', 'resetAfter'] as const)('end an interrupted stream with an error event (%s)', async (how) => {
+    const { gateway, vendor, other } = await start()
+    const [begin = ''] = fixture('messages-compat/text.sse').split('event: message_delta')
+    const accepted = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    vendor.answer(stream([begin, accepted[0]?.promise, 'event: message_de'] as never, { done: false, [how]: 2 }))
+    const text = await restOf(await post(gateway, requestBody({ stream: true })), () => accepted[0]?.resolve())
+    expect(text).toMatch(/event: error\ndata: .*upstream_cut.*\n\n$/)
+    expect(text).not.toContain('message_de')
+    const summary = chunk({ role: 'assistant', content: 'Hi' })
+    other.answer(stream([summary, accepted[1]?.promise, 'data: {"id"'] as never, { done: false, [how]: 2 }))
+    const chat = await gateway.chat({ model: 'c/m', messages: requestBody().messages, stream: true })
+    expect(await restOf(chat, () => accepted[1]?.resolve())).toMatch(
+      /"content":"Hi".*\n\ndata: \{"error":.*upstream_cut.*\n\n$/,
+    )
+  })
 
-  test('a client that leaves takes the vendor with it', async () => {
+  test('do not keep the provider connected after the client disconnects', async () => {
     const { gateway, vendor } = await start()
     const [begin = ''] = fixture('messages-compat/text.sse').split('event: message_delta')
     vendor.answer(stream([begin], { done: false, hangAfter: 1 }))
@@ -403,7 +400,7 @@ describe('errors', () => {
     await vendor.aborted
   })
 
-  test('silence is filled, and ended after a while', async () => {
+  test('fill silence, and end it after the idle timeout', async () => {
     const { gateway, vendor } = await start()
     vendor.answer(hang())
     const requested = post(gateway, requestBody({ stream: true }))
@@ -418,8 +415,8 @@ describe('errors', () => {
   })
 })
 
-describe('the lane is chosen for each target', () => {
-  test('another target is asked while nothing was said, in its own way', async () => {
+describe('the choice between passthrough and translation', () => {
+  test('is made for each target, and another one is tried while nothing was sent', async () => {
     const { gateway, vendor, other } = await start()
     other.answer(failure(503))
     vendor.answer(sse('messages-compat/text.sse'))
@@ -438,7 +435,7 @@ describe('the lane is chosen for each target', () => {
     expect(await chat.text()).toContain('[DONE]')
   })
 
-  test('what cannot be translated goes only where it need not be', async () => {
+  test('sends a request that cannot be translated only to providers of the same API', async () => {
     const { gateway, vendor, other } = await start()
     vendor.answer(whole(message()))
     const body = requestBody({ model: 'mixed/m', mcp_servers: [{ type: 'url', url: 'https://m.example', name: 'm' }] })
@@ -451,7 +448,7 @@ describe('the lane is chosen for each target', () => {
     expect([refused.status, other.requests.length]).toEqual([400, 0])
   })
 
-  test('a thread is kept by its own vendor only, at which it is begun and gone on with', async () => {
+  test('sends a thread only to its own vendor, to start and to continue it', async () => {
     const { gateway, vendor, other } = await start()
     for (const thread of [{ type: 'create' }, { type: 'continue', previous_message_id: 'msg_1' }]) {
       vendor.answer(whole(message()))
@@ -466,7 +463,7 @@ describe('the lane is chosen for each target', () => {
     expect(other.requests.length).toBe(0)
   })
 
-  test('a provider whose operator says so is always translated', async () => {
+  test('is always translation for a provider with that setting', async () => {
     const { gateway, vendor } = await start({ passthrough: false })
     vendor.answer(sse('messages-compat/unseen.sse'))
     const text = await (await post(gateway, requestBody({ stream: true, unseen: 1 }))).text()
@@ -476,7 +473,7 @@ describe('the lane is chosen for each target', () => {
   })
 })
 
-describe('real clients', () => {
+describe('client libraries with passthrough', () => {
   async function served() {
     const vendor = startVendor()
     const port = await openPort({
@@ -493,7 +490,7 @@ describe('real clients', () => {
     return { vendor, port }
   }
 
-  test('@anthropic-ai/sdk: server tools and thinking come through, and go back as they came', async () => {
+  test('@anthropic-ai/sdk: receives server tools and thinking, and sends them back unchanged', async () => {
     const { vendor, port } = await served()
     const client = new Anthropic({ apiKey: port.token, baseURL: port.url.replace(/\/v1$/, ''), maxRetries: 0 })
     vendor.answer(sse('messages-compat/web-search.sse'), sse('messages-compat/thinking-tools.sse'), whole(message()))
@@ -538,7 +535,7 @@ describe('real clients', () => {
     })
   })
 
-  test('openai: words, reasoning, calls and usage come through', async () => {
+  test('openai: receives text, reasoning, calls and usage', async () => {
     const { vendor, port } = await served()
     const client = new OpenAI({ apiKey: port.token, baseURL: port.url, maxRetries: 0 })
     vendor.answer(stream([fixture('chatcompat/openai.sse')], { done: false }))

@@ -1,4 +1,4 @@
-/** Ten thousand and more made-up bodies at the chat endpoint: whatever comes, the answer keeps to the rules. */
+/** More than ten thousand generated bodies at the chat endpoint: every response follows the rules. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc, { type Arbitrary } from 'fast-check'
 import { Compile } from 'typebox/compile'
@@ -18,13 +18,13 @@ import {
 } from './kit/bodies.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 
-/** Fixed, so that a failure can be had again; fast-check prints it with the path to the smallest body that fails. */
+/** Fixed, so that a failure can be reproduced. fast-check prints it with the path to the smallest failing body. */
 const SEED = 20_261_121
 const AT_LEAST = 10_000
-/** No body asks for more than some milliseconds: what takes this long hangs. */
+/** No body takes more than some milliseconds. A request that takes this long hangs. */
 const HANGS_AFTER_MILLISECONDS = 15_000
 
-/** One line, to clients that end lines at more than CR and LF too. */
+/** One line, also for clients that end lines at more than CR and LF. */
 const EVENT = /^data: (\{[^\r\n\u0085\u2028\u2029]*\}|\[DONE\])$/
 
 const isCompletion = Compile(ChatCompletion)
@@ -33,7 +33,7 @@ const isError = Compile(ErrorBody)
 
 let gateway: TestGateway
 let sent = 0
-/** What every object has, before anybody tried to add to it. */
+/** The members of every object, before anything tried to add to them. */
 const prototype = Object.getOwnPropertyNames(Object.prototype)
 beforeAll(async () => {
   gateway = await startGateway({ server: { max_body_bytes: 200_000 } }, { clock: systemClock, manual: loadManual })
@@ -50,7 +50,7 @@ async function inTime<T>(work: Promise<T>, what: string): Promise<T> {
   }
 }
 
-/** What the manual says a simulated status is answered with: its own sheet, read by a person. */
+/** The status that the manual documents for a simulated status: a separate table, written by hand. */
 function statusFor(requested: number): number {
   if (requested === 400 || requested === 422) return 400
   if (requested === 413 || requested === 429) return requested
@@ -59,13 +59,13 @@ function statusFor(requested: number): number {
   return 502
 }
 
-/** The statuses above 499 that a body may be answered with. */
+/** The statuses above 499 that a body may return. */
 function mayFailWith({ status, cut_after, error_after }: Fault): number[] {
   if (status !== undefined) return [statusFor(status)]
   return cut_after === undefined && error_after === undefined ? [] : [502]
 }
 
-/** Sends a body and checks everything that holds for every answer; returns its status. */
+/** Sends a body, checks everything that holds for every response, and returns its status. */
 async function send({ text, fault = {} }: Body): Promise<number> {
   sent++
   const response = await inTime(gateway.chat(text), 'the answer')
@@ -85,7 +85,7 @@ function checkError(body: unknown): { status: number } {
   if (row === undefined) throw new Error(`not a code of the sheet: ${code}`)
   expect(type).toBe(row.type)
   expect(message).not.toBe('')
-  // Hostile names are not sent back at any length.
+  // Hostile names are returned only truncated.
   expect(message.length).toBeLessThan(3_000)
   expect((param ?? '').length).toBeLessThan(3_000)
   return row
@@ -110,7 +110,7 @@ function checkWhole(summary: string): void {
   expect(usage?.total_tokens).toBe((usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0))
 }
 
-/** A call that was not cut short has JSON for arguments, and a name. */
+/** A call that was not cut has a name, and JSON for arguments. */
 function checkCalls(calls: ChatCompletion['choices'][number]['message']['tool_calls'], finish: string | null): void {
   if (finish === 'tool_calls') expect(calls?.length).toBeGreaterThan(0)
   if (finish === 'stop') expect(calls ?? []).toEqual([])
@@ -138,7 +138,7 @@ function checkStream(summary: string, fault: Fault): void {
   checkChunks(chunks, last === 'data: [DONE]')
 }
 
-/** What is known of one choice while its chunks go by. */
+/** The state of one choice while its chunks arrive. */
 type Seen = { finish: string | null; calls: { id: string; name: string; text: string }[] }
 
 function checkChunks(chunks: ChatChunk[], isWhole: boolean): void {
@@ -184,7 +184,7 @@ function checkChunks(chunks: ChatChunk[], isWhole: boolean): void {
   }
 }
 
-/** Sends so many bodies; the statuses that came, each with how often. */
+/** Sends this many bodies, and returns how often each status occurred. */
 async function sendAll<T>(
   bodies: Arbitrary<T>,
   runs: number,
@@ -201,35 +201,35 @@ async function sendAll<T>(
 const share = (statuses: Map<number, number>, status: number) =>
   (statuses.get(status) ?? 0) / [...statuses.values()].reduce((sum, count) => sum + count, 0)
 
-test('any JSON at all is refused as the caller’s mistake', async () => {
+test('any JSON is refused as the caller’s mistake', async () => {
   const statuses = await sendAll(anyValue, 1_500, (value) => ({ text: textOf(value) }))
   expect([...statuses.keys()]).toEqual([400])
 }, 30_000)
 
-test('text that is broken, or no JSON, is answered in the one form', async () => {
+test('invalid text or JSON is refused in the documented format', async () => {
   const statuses = await sendAll(brokenText, 2_000, (body) => body)
   expect(share(statuses, 400)).toBeGreaterThan(0.5)
 }, 30_000)
 
-test('a request with something wrong in it is answered or refused, and nothing breaks', async () => {
+test('a request with one mistake is served or refused without a failure', async () => {
   const statuses = await sendAll(nearRequest, 4_000, (body) => body)
-  // Otherwise the changes would be too small, or too great, to find anything.
+  // Otherwise the changes would be too small, or too large, to find anything.
   expect(share(statuses, 200)).toBeGreaterThan(0.1)
   expect(share(statuses, 400)).toBeGreaterThan(0.3)
 }, 30_000)
 
-test('a request that fits is answered, or refused for what its model cannot do', async () => {
+test('a valid request is served, or refused for a feature that its model does not support', async () => {
   const statuses = await sendAll(goodRequest, 1_500, (request) => ({ text: textOf(request) }))
   expect(share(statuses, 200)).toBeGreaterThan(0.5)
 }, 30_000)
 
-test('a request that asks for trouble gets exactly that', async () => {
+test('a request with simulated faults causes exactly these faults', async () => {
   const statuses = await sendAll(toldRequest, 2_000, (body) => body)
   expect(share(statuses, 200)).toBeGreaterThan(0.2)
   for (const status of [400, 502, 503, 504]) expect(statuses.get(status)).toBeGreaterThan(0)
 }, 30_000)
 
-test('a stream that hangs ends as soon as its reader leaves, wherever that is', async () => {
+test('a hanging stream ends when its reader disconnects, at any point', async () => {
   const property = fc.asyncProperty(fc.nat(20), fc.boolean(), async (after, isRead) => {
     sent++
     const content = `Hello\n@sandbox tokens=30 hang_after=${after + 1}`
@@ -242,7 +242,7 @@ test('a stream that hangs ends as soon as its reader leaves, wherever that is', 
   await fc.assert(property, { seed: SEED, numRuns: 100 })
 }, 30_000)
 
-test(`in all ${AT_LEAST} bodies and more were sent, none is open, and none was a fault of the gateway`, async () => {
+test(`${AT_LEAST} or more bodies were sent in all, none is open, and none failed inside the gateway`, async () => {
   expect(sent).toBeGreaterThanOrEqual(AT_LEAST)
   await inTime(gateway.instance.drain({ deadline_ms: 60_000 }), 'an open request')
   expect(gateway.logged()).not.toContain('internal error')

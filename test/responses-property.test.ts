@@ -1,4 +1,4 @@
-/** Whatever order a model speaks in, its events make the response that the client's library puts together from them. */
+/** For deltas in any order, the events build the response that the client library puts together. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ResponseStream } from 'openai/lib/responses/ResponseStream'
@@ -32,7 +32,7 @@ const call = fc
     index,
     id: `call_${index}`,
     type: 'function' as const,
-    // The second stands in a namespace, and the last is a tool of free text.
+    // The second has a namespace, and the last is a custom tool.
     function: { name: ['tool_0', 'crm__tool_1', 'tool_2'][index] ?? '', arguments: text },
     ...(opaque ? { opaque } : {}),
   }))
@@ -97,7 +97,7 @@ function streamOf({ deltas, finish, tells }: { deltas: Delta[]; finish: FinishRe
 }
 const eventsOf = (text: string) => [...text.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => data)
 
-test('openai`s helper puts together what the last event says', async () => {
+test('the openai helper builds the same response as the last event', async () => {
   await fc.assert(
     fc.asyncProperty(spoken, async (one) => {
       const events = eventsOf(streamOf(one))
@@ -125,7 +125,7 @@ test('openai`s helper puts together what the last event says', async () => {
   )
 })
 
-test('told again from any number, nothing is missing and nothing comes twice', () => {
+test('a stream resumed at any number has no gap and no duplicate', () => {
   fc.assert(
     fc.property(spoken, fc.nat(60), (one, after) => {
       const output = toldEvents(streamOf(one))
@@ -137,7 +137,7 @@ test('told again from any number, nothing is missing and nothing comes twice', (
   )
 })
 
-describe('what clients send', () => {
+describe('generated Responses requests', () => {
   const odd = fc.oneof(fc.string(), fc.integer(), fc.constant(null), fc.boolean(), fc.constant({}), fc.constant([]))
   const member = <T>(arbitrary: fc.Arbitrary<T>) => fc.oneof({ weight: 6, arbitrary }, { weight: 1, arbitrary: odd })
   const part = fc.record(
@@ -208,7 +208,7 @@ describe('what clients send', () => {
     { requiredKeys: ['model', 'input'] },
   )
 
-  test('becomes a request, or is refused with a status of the client`s and a place in its body', () => {
+  test('are decoded, or refused with a client error and a place in the body', () => {
     let accepted = 0
     fc.assert(
       fc.property(body, (sent) => {

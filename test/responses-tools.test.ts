@@ -1,4 +1,6 @@
-/** Tools within namespaces through the whole gateway: kept, in the background, and to a vendor of the same protocol. */
+/**
+ * Tools in namespaces through the whole gateway: stored, in the background, and with a provider of the same protocol.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import OpenAI from 'openai'
 import { openPort, type Port } from './kit/served.ts'
@@ -42,7 +44,7 @@ const requested = (more: Partial<Params> = {}): Params => ({
   tools: [CRM],
   ...more,
 })
-/** The vendor calls the tool by the name that it knows. */
+/** The provider calls the tool by its own name for it. */
 const calling = () => {
   const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'crm__list', arguments: '{}' } }
   return stream([chunk({ role: 'assistant', tool_calls: [call] }), chunk({}, 'tool_calls'), usageChunk()])
@@ -52,7 +54,7 @@ const OUTPUT = { type: 'function_call_output', call_id: 'call_1', output: 'Ada' 
 const sent = (at: number) =>
   vendor.requests[at]?.json() as { messages: object[]; tools: { function: { name: string } }[] }
 
-test('a stored response is gone on from under the names of its client, also where tools came with its input', async () => {
+test('a stored response is continued with the client’s tool names, also for tools that its input added', async () => {
   vendor.answer(calling(), stream(chunks('Ada is.')))
   const added: OpenAI.Responses.ResponseInputItem = { type: 'additional_tools', role: 'developer', tools: [CRM] }
   const first = await client()
@@ -76,7 +78,7 @@ test('a stored response is gone on from under the names of its client, also wher
   ])
 })
 
-test('a response in the background calls them by namespace and name, stored and streamed', async () => {
+test('a background response calls tools by namespace and name, stored and streamed', async () => {
   vendor.answer(calling(), calling())
   const types: string[] = []
   let item: unknown
@@ -92,7 +94,7 @@ test('a response in the background calls them by namespace and name, stored and 
   expect(response.output).toMatchObject([CALL])
 })
 
-test('a tool that must be called is named to the vendor as it knows it', async () => {
+test('a forced tool has the provider’s name for it', async () => {
   vendor.answer(calling())
   const tool_choice = { type: 'function', name: 'list', namespace: 'crm' } as Params['tool_choice'] & object
   await client()
@@ -101,8 +103,8 @@ test('a tool that must be called is named to the vendor as it knows it', async (
   expect(sent(0)).toMatchObject({ tool_choice: { type: 'function', function: { name: 'crm__list' } } })
 })
 
-describe('a vendor of the same protocol', () => {
-  test('gets namespaces, searches and items of tools as they came, and its calls come back so', async () => {
+describe('a provider of the same protocol', () => {
+  test('receives namespaces, searches and tool items unchanged, and so does the client its calls', async () => {
     const input = [
       { type: 'additional_tools', role: 'developer', tools: [CRM] },
       { role: 'user', content: 'Who is there?' },

@@ -1,4 +1,4 @@
-/** Vendors of the Responses API, played on loopback: alone, and behind the whole gateway for clients of other dialects. */
+/** Providers of the Responses API on loopback: alone, and behind the whole gateway for clients of other dialects. */
 import { afterAll, afterEach, describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import fc from 'fast-check'
@@ -37,13 +37,13 @@ const CALL: ChatCall = {
 }
 const { providerAt, chunksFrom, logged } = standAlone({ kind: 'responses-compat', key: KEY }, CALL)
 
-/** As far as it is looked at. */
+/** The members that the tests read. */
 type SentBody = { input: Record<string, unknown>[]; include?: string[] }
 
 const textOf = (chunks: ChatChunk[]) =>
   chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta.content ?? '')).join('')
 
-describe('a vendor on loopback', () => {
+describe('a Responses provider on loopback', () => {
   const vendor = startVendor()
   const provider = providerAt(vendor.url, { headers: { 'openai-organization': 'org-1' } })
   afterAll(() => vendor.stop())
@@ -51,7 +51,7 @@ describe('a vendor on loopback', () => {
     vendor.requests.length = 0
   })
 
-  test('is asked at its path, with its key and our request id', async () => {
+  test('receives requests at its path, with its key and our request id', async () => {
     vendor.answer(whole(fixture('whole.json')))
     const answer = await provider.chat?.complete(CALL, NEVER)
     expect(answer?.choices[0]?.message.content).toBe('As I read, it is sunny.')
@@ -70,14 +70,14 @@ describe('a vendor on loopback', () => {
     })
   })
 
-  test('streams, however its bytes come', async () => {
+  test('streams, however the bytes are split', async () => {
     vendor.answer(streamed('text.sse', { chunkBytes: 11 }), streamed('text.sse', { framing: 'close' }))
     for (let count = 0; count < 2; count++) expect(textOf(await chunksFrom(provider))).toBe('Grüße aus 東京 🗼')
     expect(vendor.requests[0]?.headers.accept).toBe('text/event-stream')
     expect(vendor.requests[0]?.json().stream).toBe(true)
   })
 
-  test('that breaks off, in whichever way, has not answered', async () => {
+  test('has not responded if its stream is cut, in any way', async () => {
     const events = fixture('text.sse')
       .split('\n\n')
       .slice(0, -1)
@@ -87,12 +87,12 @@ describe('a vendor on loopback', () => {
       vendor.answer(stream(events, { done: false, ...way }))
       await expect(chunksFrom(provider)).rejects.toMatchObject({ code: 'upstream_cut' })
     }
-    // What follows the end is not waited for.
+    // Bytes after the end are not awaited.
     vendor.answer(stream(events, { done: false, hangAfter: events.length }))
     expect(textOf(await chunksFrom(provider))).toBe('Grüße aus 東京 🗼')
   })
 
-  test('lists its models, those that chat completions do not have as well', async () => {
+  test('lists its models, including those without chat completions', async () => {
     vendor.answer(whole(fixture('models.json')))
     const openai = providerAt(vendor.url, { preset: 'openai' })
     expect(openai.kind).toBe('responses-compat')
@@ -107,7 +107,7 @@ describe('a vendor on loopback', () => {
     await expect(openai.listModels?.(NEVER)).rejects.toMatchObject({ code: 'bad_upstream_response' })
   })
 
-  test('counts tokens, until it says that it cannot', async () => {
+  test('counts tokens until it reports that it cannot', async () => {
     const counting = providerAt(vendor.url)
     vendor.answer(whole({ object: 'response.input_tokens', input_tokens: 11 }), whole({ tokens: 1 }))
     expect(await counting.chat?.countTokens?.(CALL, NEVER)).toBe(11)
@@ -145,19 +145,19 @@ describe('a vendor on loopback', () => {
     [504, '', 'upstream_timeout', 504],
     [301, '', 'bad_upstream_response', 502],
   ]
-  test.each(REFUSALS)('%i %j is %s', async (status, body, code, shown) => {
+  test.each(REFUSALS)('maps %i %j to %s', async (status, body, code, shown) => {
     vendor.answer(whole(body, { status }), whole(body, { status }))
     await expect(provider.chat?.complete(CALL, NEVER)).rejects.toMatchObject({ code, status: shown })
     await expect(chunksFrom(provider)).rejects.toMatchObject({ code, status: shown })
   })
 
-  test('the caller’s own mistake is told by its place', async () => {
+  test('reports the caller’s own mistake with its place', async () => {
     vendor.answer(whole(error('invalid_value', 'Invalid value.', { param: 'input[0].role' }), { status: 400 }))
     const thrown = await provider.chat?.complete(CALL, NEVER).catch((failure) => failure)
     expect(thrown).toMatchObject({ message: 'Invalid value.', detail: { param: 'input[0].role' } })
   })
 
-  test('a limit says when to come back: by its own header, else by the last of what is used up', async () => {
+  test('reports the time to retry: by its own header, otherwise by the last exhausted limit', async () => {
     const limits = {
       'x-ratelimit-limit-requests': '60',
       'x-ratelimit-remaining-requests': '0',
@@ -175,7 +175,7 @@ describe('a vendor on loopback', () => {
       [{ ...limits, 'x-ratelimit-reset-requests': '6h1s' }, 'rate_limit_exceeded', 21_601],
       [{ ...limits, 'x-ratelimit-reset-requests': 'soon' }, 'rate_limit_exceeded', 1],
       [{ ...limits, 'x-ratelimit-reset-requests': '90' }, 'rate_limit_exceeded', 90],
-      // Waiting does not fill an account.
+      // Waiting does not add credit to an account.
       [{ ...limits, 'retry-after': '7' }, 'insufficient_quota', undefined],
     ]
     for (const [headers, code, wait] of CASES) {
@@ -186,7 +186,7 @@ describe('a vendor on loopback', () => {
     }
   })
 
-  test('the operator’s log names the vendor’s request, and neither log nor error the key', async () => {
+  test('has its request id in the log, and its key in neither the log nor an error', async () => {
     const headers = { 'x-request-id': 'req_vendor_1' }
     vendor.answer(
       whole(error('server_error', `key ${KEY}`), { status: 500, headers }),
@@ -200,7 +200,7 @@ describe('a vendor on loopback', () => {
     expect(`${logged()}${output}`).not.toContain('secret-key')
   })
 
-  test('a client that leaves closes the connection', async () => {
+  test('closes the connection when the client disconnects', async () => {
     vendor.answer(hang())
     const control = new AbortController()
     const requested = chunksFrom(provider, control.signal)
@@ -211,7 +211,7 @@ describe('a vendor on loopback', () => {
   })
 
   test.each(['text.sse', 'reasoning-tools.sse', 'web-search.sse', 'refusal.sse', 'incomplete.sse'])(
-    '%s is what the vendor’s own client library understands',
+    '%s decodes to the same as in the vendor’s own client library',
     async (name) => {
       vendor.answer(streamed(name))
       const client = new OpenAI({ apiKey: KEY, baseURL: vendor.url, maxRetries: 0 })
@@ -226,7 +226,7 @@ describe('a vendor on loopback', () => {
   )
 })
 
-describe('what a vendor answered is shown to it again as it was', () => {
+describe('a round trip of Responses items', () => {
   const texts = fc.string({ minLength: 1, maxLength: 20 }).filter((text) => text.trim() !== '')
   const id = fc.stringMatching(/^[a-z0-9]{3,12}$/)
   const thought = fc.record({ id: id.map((end) => `rs_${end}`), text: fc.option(texts), sealed: texts })
@@ -237,7 +237,7 @@ describe('what a vendor answered is shown to it again as it was', () => {
     calls: fc.uniqueArray(call, { maxLength: 3, selector: ({ call_id }) => call_id }),
   })
 
-  test('reasoning, words and calls', () => {
+  test('keeps reasoning, text and calls', () => {
     const property = fc.property(answer, ({ thoughts, text, calls }) => {
       const reasoning = thoughts.map((one) => ({
         type: 'reasoning',
@@ -264,7 +264,7 @@ describe('what a vendor answered is shown to it again as it was', () => {
         { developer_role: true, audio: false, reasoning: true },
       )
       const plain = text === null ? [] : [{ type: 'message', role: 'assistant', content: text }]
-      // Reasoning alone is what is left of an answer that was cut.
+      // Reasoning alone is the rest of a response that was cut.
       const rest = [...plain, ...functions]
       expect(again as unknown).toEqual(rest.length === 0 ? [] : [...reasoning, ...rest])
     })
@@ -272,7 +272,7 @@ describe('what a vendor answered is shown to it again as it was', () => {
   })
 })
 
-describe('behind the whole gateway', () => {
+describe('a Responses provider behind the whole gateway', () => {
   const vendor = startVendor()
   afterAll(() => vendor.stop())
   afterEach(() => {
@@ -298,7 +298,7 @@ describe('behind the whole gateway', () => {
   const dataOf = (text: string) =>
     text.split('\n').flatMap((line) => (line.startsWith('data: {') ? [JSON.parse(line.slice(6))] : []))
 
-  test('a chat-completions client is answered, and its next question carries the reasoning on', async () => {
+  test('serves a chat-completions client, and receives the reasoning with its next question', async () => {
     await using gateway = await startGateway(settings())
     vendor.answer(whole(fixture('whole.json')), whole(responseOf([summary('Rain.')])))
     const first = (await (await gateway.chat(requestBody('v/gpt-5.1', { tools: TOOLS }))).json()) as ChatCompletion
@@ -328,7 +328,7 @@ describe('behind the whole gateway', () => {
     ])
   })
 
-  test('a chat-completions client hears a stream, calls in their turn', async () => {
+  test('streams to a chat-completions client, one call after the other', async () => {
     await using gateway = await startGateway(settings())
     vendor.answer(streamed('reasoning-tools.sse', { chunkBytes: 64 }))
     const answer = await gateway.chat(
@@ -350,7 +350,7 @@ describe('behind the whole gateway', () => {
     expect(chunks.at(-1)?.usage).toMatchObject({ prompt_tokens: 472, completion_tokens: 89 })
   })
 
-  test('a messages client is answered, and its thinking blocks find their way back', async () => {
+  test('serves a Messages client, and receives its thinking blocks again', async () => {
     await using gateway = await startGateway(settings())
     vendor.answer(streamed('reasoning-tools.sse'), whole(responseOf([summary('Rain.')])))
     const tools = [{ name: 'get_weather', input_schema: { type: 'object' } }]
@@ -395,7 +395,7 @@ describe('behind the whole gateway', () => {
     ])
   })
 
-  test('a responses client gets the vendor’s own ids and ciphertexts, and sends them back', async () => {
+  test('serves a Responses client with its own ids and encrypted content, and receives them again', async () => {
     await using gateway = await startGateway(settings())
     vendor.answer(whole(fixture('whole.json')), whole(responseOf([summary('Rain.')])))
     const tools = [{ type: 'function', name: 'get_weather', parameters: { type: 'object' }, strict: false }]
@@ -409,7 +409,7 @@ describe('behind the whole gateway', () => {
     expect(lastSent().input).toEqual([hello, ...JSON.parse(fixture('whole.json')).output, result])
   })
 
-  test('a messages client’s question for a count is asked of the vendor, and estimated where there is none', async () => {
+  test('counts tokens for a Messages client, and an estimate replaces a missing count', async () => {
     await using gateway = await startGateway(settings())
     vendor.answer(whole({ object: 'response.input_tokens', input_tokens: 4711 }), whole('', { status: 404 }))
     const count = async () =>
@@ -423,7 +423,7 @@ describe('behind the whole gateway', () => {
     expect(vendor.requests).toHaveLength(2)
   })
 
-  test('an answer that failed before its first word is asked of the next target', async () => {
+  test('is replaced by the next target if it fails before the first text', async () => {
     const models = {
       'house/m': {
         targets: [
@@ -445,7 +445,7 @@ describe('behind the whole gateway', () => {
     [403, 502, 'upstream_auth'],
     [404, 502, 'bad_upstream_response'],
     [429, 429, 'rate_limit_exceeded'],
-  ])('%i of the vendor is %i to the client', async (status, shown, code) => {
+  ])('maps %i of the provider to %i for the client', async (status, shown, code) => {
     await using gateway = await startGateway(settings())
     const body = { error: { message: 'Words.', type: 'x', param: null, code: null } }
     vendor.answer(whole(body, { status, headers: { 'retry-after': '3' } }))
@@ -455,7 +455,7 @@ describe('behind the whole gateway', () => {
     expect(answer.headers.get('retry-after')).toBe(status === 429 ? '3' : null)
   })
 
-  test('an error in mid-stream is the last thing that a client hears', async () => {
+  test('ends with an error as the last event for a client after a failure', async () => {
     await using gateway = await startGateway(settings())
     vendor.answer(streamed('error.sse'))
     const text = await (await gateway.chat(requestBody('v/gpt-4.1', { stream: true }))).text()
@@ -464,7 +464,7 @@ describe('behind the whole gateway', () => {
     expect(text).not.toContain('"finish_reason":"stop"')
   })
 
-  test('what the vendor cannot do is refused before it is asked', async () => {
+  test('is not called for unsupported fields, which are refused first', async () => {
     await using gateway = await startGateway(settings())
     const answer = await gateway.chat(requestBody('v/gpt-4.1', { stop: ['END'] }))
     expect([answer.status, await answer.json()]).toMatchObject([

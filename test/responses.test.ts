@@ -1,4 +1,4 @@
-/** Responses over HTTP: what is kept and for how long, what is gone on from, and a coding agent that keeps all itself. */
+/** Responses over HTTP: storing, retention, continuing, and a coding agent that stores the conversation itself. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { chunk, completion, failure, startVendor, stream, usageChunk, type Vendor, whole } from './kit/vendor.ts'
@@ -43,7 +43,7 @@ const call = (id: string, name: string, text: string, index = 0) => ({
 const SHELL = { type: 'function', name: 'shell', parameters: { type: 'object' }, strict: false }
 const PIXEL = 'data:image/png;base64,iVBORw0KGgo='
 
-describe('a coding agent that keeps its conversation itself', () => {
+describe('a coding agent that stores its conversation itself', () => {
   /** What such an agent sends with every turn. */
   const base = {
     instructions: 'You are a coding agent.',
@@ -58,7 +58,7 @@ describe('a coding agent that keeps its conversation itself', () => {
     text: { verbosity: 'low' },
   }
 
-  test('sends all that was said again, and the vendor gets it in its own words', async () => {
+  test('sends the whole history again, and the provider receives it translated', async () => {
     const input: Json[] = [
       { type: 'message', role: 'developer', content: [{ type: 'input_text', text: 'The folder is /a.' }] },
       {
@@ -86,7 +86,7 @@ describe('a coding agent that keeps its conversation itself', () => {
     expect(done.map(({ type }) => type)).toEqual(['reasoning', 'message', 'function_call', 'custom_tool_call'])
     expect(first.at(-1)).toMatchObject({ type: 'response.completed', response: { store: false } })
 
-    // The items go back as they came, with the results.
+    // The items are sent back unchanged, with the results.
     input.push(
       ...done,
       { type: 'function_call_output', call_id: 'call_1', output: 'a.ts' },
@@ -120,7 +120,7 @@ describe('a coding agent that keeps its conversation itself', () => {
   })
 })
 
-describe('refusals', () => {
+describe('refused Responses requests', () => {
   test.each([
     [{ input: 'x', model: 'v/none' }, 404, 'model_not_found', 'model'],
     [{ input: 'x', previous_response_id: 'resp_none' }, 400, 'previous_response_not_found', 'previous_response_id'],
@@ -132,7 +132,7 @@ describe('refusals', () => {
       'unsupported_value',
       'input[0].content[0].type',
     ],
-  ])('%j: %d %s at %s, streamed or not', async (body, status, code, param) => {
+  ])('return for %j: %d %s at %s, streamed or not', async (body, status, code, param) => {
     for (const more of [{}, { stream: true }]) {
       const response = await post({ ...body, ...more })
       expect(response.status).toBe(status)
@@ -141,14 +141,14 @@ describe('refusals', () => {
     expect(vendor.requests).toEqual([])
   })
 
-  test('of the vendor keep their status, and nothing is kept', async () => {
+  test('of the provider keep their status, and nothing is stored', async () => {
     vendor.answer(failure(400, { error: { message: 'No.' } }))
     expect((await post({ input: 'x' })).status).toBe(400)
   })
 })
 
-describe('what is kept', () => {
-  test('is gone on from without its instructions, with the calls and their results', async () => {
+describe('a stored response', () => {
+  test('is continued without its instructions, with the calls and their results', async () => {
     const tool = completion('', {
       choices: [
         {
@@ -170,13 +170,13 @@ describe('what is kept', () => {
     ])
     expect(second.previous_response_id).toBe(first.id)
 
-    // Where one of the way back was deleted, the end of it cannot be gone on from.
+    // If one of the earlier responses was deleted, a later one cannot be continued.
     await gateway.call(`/v1/responses/${first.id}`, { method: 'DELETE' })
     const third = await post({ input: 'x', previous_response_id: second.id })
     expect([third.status, (await answerOf(third)).error.code]).toEqual([400, 'previous_response_not_found'])
   })
 
-  test('is referred to by the ids of its items', async () => {
+  test('can be referred to by the ids of its items', async () => {
     const first = await answerOf(post({ input: 'One' }))
     const [{ id } = {}] = first.output
     await post({
@@ -193,20 +193,20 @@ describe('what is kept', () => {
     ])
   })
 
-  test('is not there with store: false, streamed or not', async () => {
+  test('does not exist with store: false, streamed or not', async () => {
     const one = await answerOf(post({ input: 'x', store: false }))
     const events = eventsOf(await (await post({ input: 'x', store: false, stream: true })).text())
     const { id } = (events.at(-1) as { response: Answer }).response
     expect([(await get(one.id)).status, (await get(id)).status, one.store]).toEqual([404, 404, false])
   })
 
-  test('is there when the end of its stream was told', async () => {
+  test('exists when the end of its stream was sent', async () => {
     const events = eventsOf(await (await post({ input: 'x', stream: true })).text())
     const { response } = events.at(-1) as { response: Answer }
     expect(await answerOf(get(response.id))).toEqual(response)
   })
 
-  test('is not kept where the answer broke off', async () => {
+  test('does not exist after an interruption', async () => {
     const received = Promise.withResolvers<void>()
     vendor.answer(stream([chunk({ content: 'Hel' }), received.promise], { cutAfter: 1 }))
     const { body } = await post({ input: 'x', stream: true })
@@ -232,7 +232,7 @@ describe('what is kept', () => {
     expect([removed.status, (await get(id)).status]).toEqual([404, 200])
   })
 
-  test('is forgotten after 30 days, but for what a later answer goes on from', async () => {
+  test('is deleted after 30 days, unless a later response continues it', async () => {
     const first = await answerOf(post({ input: 'One' }))
     gateway.clock.advance(20 * 86_400_000)
     const second = await answerOf(post({ input: 'Two', previous_response_id: first.id }))
@@ -242,7 +242,7 @@ describe('what is kept', () => {
     expect([(await get(first.id)).status, (await get(second.id)).status]).toEqual([404, 404])
   })
 
-  test('shows what its vendor wants back to whoever asks for it', async () => {
+  test('includes encrypted content on request', async () => {
     vendor.answer(
       stream([chunk({ reasoning_content: 'Hm.' }), chunk({ content: 'A' }), chunk({}, 'stop'), usageChunk()]),
     )
@@ -256,7 +256,7 @@ describe('what is kept', () => {
     }
   })
 
-  test('lists what it was made from, page by page, newest first unless asked otherwise', async () => {
+  test('lists its input items page by page, newest first by default', async () => {
     const input = [1, 2, 3].map((n) => ({ role: 'user', content: `Word ${n}` }))
     const { id } = await answerOf(post({ input }))
     const texts = ({ data }: Answer) => data.map(({ content }) => (content as Json[])[0]?.text)
@@ -274,7 +274,7 @@ describe('what is kept', () => {
   })
 })
 
-test('an operator who wants nothing kept has nothing kept', async () => {
+test('does not exist if the operator turned storing off', async () => {
   await using none = await startGateway({ responses: { keep_days: 0 } })
   const ask = (more: object) => none.call('/v1/responses', { json: { model: 'sandbox/general', input: 'x', ...more } })
   const { id, store } = await answerOf(ask({ store: true }))

@@ -1,7 +1,7 @@
 /**
- * Conversations and answers that nobody thought of, carried through every dialect and back: a client's request goes
- * through one gateway, in the dialect of its provider's kind to a second gateway, and from there to a vendor of chat
- * completions. What the vendor is asked means what the client said, and what the client gets is what the vendor said.
+ * Generated conversations and responses, translated through every dialect and back: a client's request goes through
+ * one gateway, in the dialect of its provider's kind to a second gateway, and from there to a chat-completions
+ * provider. The provider receives what the client sent, and the client receives what the provider sent.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
@@ -12,7 +12,7 @@ import { chunk, completion, startVendor, stream, usageChunk, type Vendor, whole 
 const SEED = 20_261_121
 const RUNS = 100
 
-/** Each kind, and where the second gateway speaks its dialect. */
+/** Each kind, and the path at which the second gateway offers its API. */
 const KINDS: { kind: ProviderKind; base(url: string): string }[] = [
   { kind: 'chatcompat', base: (url) => url },
   { kind: 'messages-compat', base: (url) => url.replace(/\/v1$/, '') },
@@ -56,7 +56,7 @@ const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
 const SIGNS = [...'abcdefg ABC \n\t 0123 .,:;!?"\'\\/{}[]<>&%$#@=+-_* éßñ漢字 🙂👩‍👩‍👧 \u2028 עברית ']
-/** Words that survive being joined: some sign that is no blank is in them. */
+/** Texts that survive joining: each has a character other than white space. */
 const text = fc.array(fc.constantFrom(...SIGNS), { minLength: 1, maxLength: 60 }).map((signs) => `x${signs.join('')}x`)
 const name = fc.constantFrom('get_weather', 'search', 'run_command', 'a-b_c9')
 const args = fc.dictionary(
@@ -99,7 +99,7 @@ const conversation: fc.Arbitrary<Conversation> = fc
       turns: [...(system === undefined ? [] : [{ role: 'system' as const, text: system }]), ...pairs.flat(), last],
       tools: declared,
       choice: declared.length === 0 ? undefined : choice,
-      // A demanded call and a demanded form exclude each other, at some vendors also a form and functions.
+      // A forced call and a response format exclude each other; with some vendors also a format and functions.
       schema: schema && declared.length === 0,
       most,
     }
@@ -154,7 +154,7 @@ function bodyOf({ turns, tools, choice, schema, most }: Conversation, model: str
   }
 }
 
-/** How many blanks there are, and in how many parts a text comes, is no meaning. */
+/** The amount of white space and the number of parts have no meaning. */
 const termsOf = (summary: string) => summary.split(/\s+/).filter(Boolean)
 
 type Part = { type: string; text?: string; image_url?: { url: string } }
@@ -165,7 +165,7 @@ type Message = {
   tool_call_id?: string
 }
 
-/** What a list of messages says, whoever wrote it: who spoke, which words, which calls and what came of each. */
+/** The meaning of a list of messages: the role, text, calls and results of each. */
 function meaningOf(messages: Message[]): object[] {
   const summary: { role: string; texts: string[]; images: string[]; calls: object[] }[] = []
   const called: string[] = []
@@ -195,9 +195,9 @@ function meaningOf(messages: Message[]): object[] {
 const choiceOf = (choice: unknown) =>
   typeof choice === 'object' && choice !== null && 'function' in choice ? choice.function : (choice ?? 'auto')
 
-describe('a conversation', () => {
+describe('a translated conversation', () => {
   for (const { kind } of KINDS) {
-    test(`means at the vendor what the client said, through ${kind}`, async () => {
+    test(`arrives at the provider without loss through ${kind}`, async () => {
       await fc.assert(
         fc.asyncProperty(conversation, fc.boolean(), async (summary, isStream) => {
           const body = bodyOf(summary, `${kind}/m`)
@@ -232,7 +232,7 @@ type Answer = {
   calls: Call[]
   finish: 'stop' | 'length' | 'tool_calls'
   usage: { prompt: number; cached: number; completion: number; reasoning: number }
-  /** Where the texts are cut into chunks. */
+  /** Where the texts are split into chunks. */
   cuts: number[]
 }
 
@@ -274,7 +274,7 @@ const usageOf = ({ usage }: Answer) => ({
   completion_tokens_details: { reasoning_tokens: usage.reasoning },
 })
 
-/** The stream as a vendor would send it; the pieces of parallel calls alternate. */
+/** The stream as a provider would send it. The pieces of parallel calls alternate. */
 function chunksOf(summary: Answer): object[] {
   const out: object[] = [chunk({ role: 'assistant', content: '' })]
   for (const piece of pieces(summary.reasoning, summary.cuts)) out.push(chunk({ reasoning_content: piece }))
@@ -363,10 +363,10 @@ function receivedStream(events: string): Received {
   return received
 }
 
-describe('an answer', () => {
+describe('a translated response', () => {
   for (const { kind } of KINDS) {
     for (const isStream of [false, true]) {
-      test(`is to the client what the vendor said, ${isStream ? 'streamed' : 'whole'}, through ${kind}`, async () => {
+      test(`arrives at the client without loss, ${isStream ? 'streamed' : 'whole'}, through ${kind}`, async () => {
         await fc.assert(
           fc.asyncProperty(answer, async (summary) => {
             vendor.otherwise(isStream ? stream(chunksOf(summary)) : whole(wholeOf(summary)))
@@ -377,7 +377,7 @@ describe('an answer', () => {
               model: `${kind}/m`,
               messages: [{ role: 'user', content: 'Go.' }],
               stream: isStream,
-              // Without it some vendors keep their reasoning to themselves.
+              // Without it some providers do not return their reasoning.
               reasoning_effort: 'medium',
               ...(isStream && { stream_options: { include_usage: true } }),
               ...(tools.length > 0 && { tools }),

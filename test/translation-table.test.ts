@@ -13,7 +13,7 @@ import { failure, startVendor, type Vendor } from './kit/vendor.ts'
 
 type Column = { kind: ProviderKind; model: string; base: string }
 
-/** Models of names that each kind knows as one of today's. */
+/** Models with names that each kind knows as current ones. */
 const COLUMNS: Column[] = [
   { kind: 'chatcompat', model: 'some-model', base: '/v1' },
   { kind: 'messages-compat', model: 'claude-opus-5', base: '' },
@@ -45,10 +45,10 @@ const WAV = Buffer.from('RIFF0000WAVEfmt ').toString('base64')
 
 type Probe = {
   what: string
-  /** The fields of the request that it is about. */
+  /** The fields of the request that the probe is about. */
   fields: (keyof typeof ChatRequest.properties)[]
   body: Record<string, unknown>
-  /** What the comparison has as well. */
+  /** Other fields of the comparison. */
   beside?: Record<string, unknown>
 }
 
@@ -128,7 +128,7 @@ const PROBES: Probe[] = [
   field('audio', { voice: 'alloy', format: 'mp3' }, { modalities: ['text', 'audio'] }),
 ]
 
-/** Fields that every request has, that only select the form of the response, or that the page explains in text. */
+/** Fields that every request has, that only select the format of the response, or that the page explains in text. */
 const NOT_PROBED = ['model', 'messages', 'stream', 'stream_options', 'provider_options', 'function_call']
 
 let vendor: Vendor
@@ -154,7 +154,7 @@ afterAll(async () => {
 
 type FieldHandling = 'sent' | 'dropped' | 'rejected'
 
-/** What the vendor is asked, without what differs from request to request; undefined: nothing, it was refused. */
+/** The request to the provider, without what differs from request to request; undefined if it was refused. */
 async function sentValueOf({ kind }: Column, body: Record<string, unknown>): Promise<string | undefined> {
   const first = vendor.requests.length
   const json = { model: `${kind}/m`, ...summary('Hello'), ...body }
@@ -174,19 +174,19 @@ async function handlingOf(column: Column, { body, beside = {} }: Probe): Promise
   return requested === without ? 'dropped' : 'sent'
 }
 
-test('every field of a chat request is looked at', () => {
+test('every field of a chat request is probed', () => {
   const looked = new Set([...NOT_PROBED, ...PROBES.flatMap(({ fields }) => fields)])
   expect(Object.keys(ChatRequest.properties).filter((name) => !looked.has(name))).toEqual([])
 })
 
-test('the table of the manual is what was measured', async () => {
+test('the table of the manual shows the measured handling', async () => {
   const rows: string[][] = [
     ['field', 'dropped for', 'rejected for'],
     ['---', '---', '---'],
   ]
   for (const probe of PROBES) {
     const handlings: { kind: ProviderKind; mapping: FieldHandling }[] = []
-    // One at a time: what the provider was asked is told apart by its order.
+    // One at a time: requests to the provider are identified by their order.
     for (const column of COLUMNS) handlings.push({ ...column, mapping: await handlingOf(column, probe) })
     rows.push([probe.what, kindsWith('dropped', handlings), kindsWith('rejected', handlings)])
   }
@@ -197,7 +197,7 @@ test('the table of the manual is what was measured', async () => {
   expect(readFileSync(PAGE, 'utf8')).toBe(head + generated + tail)
 }, 60_000)
 
-/** The kinds with this fate, or all kinds but the others, whichever is shorter. */
+/** The kinds with this handling, or all kinds except the others, whichever is shorter. */
 function kindsWith(mapping: FieldHandling, handlings: { kind: ProviderKind; mapping: FieldHandling }[]): string {
   const named = (isListed: boolean) =>
     handlings

@@ -1,4 +1,4 @@
-/** The columns of the matrix: the calls of chat, each with what must be true of the answer. */
+/** The columns of the matrix: the chat calls, each with its checks. */
 import { expect } from 'bun:test'
 import { BOTH_TOOLS, CALLS, chatInputOf, PIXEL, PLACE, QUESTION, RESULTS, TOOLS } from './inputs.ts'
 import { CACHED, INPUT, THOUGHT } from './model-script.ts'
@@ -9,7 +9,7 @@ export type Cell = {
   row: Row
   client: Client
   target: Target
-  /** The same client with a token that nobody has issued. */
+  /** The same client with a token that was never issued. */
   unauthorized: Client
 }
 
@@ -20,14 +20,14 @@ export type Column = {
     | 'Tools, structured output, images and reasoning'
     | 'Errors and disconnects'
     | 'Token counts, stored responses and models'
-  /** Whether the client has such a call at all. */
+  /** Whether the client has this call. */
   has?(client: Client, row: Row): boolean
   check(cell: Cell): Promise<void>
 }
 
 const unsupported = (row: Row, what: Row['unsupported'][number]) => row.unsupported.includes(what)
 
-/** An answer to a plain question, as every target gives it. */
+/** The response of every target to a plain question. */
 function expectAnswer(reply: Reply, { target }: Cell): void {
   expect(reply.text).toContain('simulated')
   if (target.vendor) expect(reply.text).toBe(`A simulated vendor received 1 messages, the last of them: ${QUESTION}`)
@@ -45,7 +45,7 @@ function expectUsage({ usage }: Reply, { target }: Cell): void {
 
 const called = (reply: Reply) => reply.calls.map(({ name, args }) => ({ name, args }))
 
-/** The whole way: two calls at once, their results, an answer with both results in it. */
+/** A round trip: two parallel calls, their results, and a response with both results. */
 async function expectRoundTrip(
   cell: Cell,
   chatInput: ChatInput,
@@ -78,7 +78,7 @@ function expectThought(reply: Reply, { target }: Cell): void {
   if (reply.usage?.reasoning !== undefined) expect(reply.usage.reasoning).toBeGreaterThan(0)
 }
 
-/** What a call is refused with. */
+/** The error of a refused call. */
 async function refusal(call: Promise<unknown>): Promise<unknown> {
   try {
     await call
@@ -88,7 +88,7 @@ async function refusal(call: Promise<unknown>): Promise<unknown> {
   throw new Error('It was answered.')
 }
 
-/** Both ways to ask are refused in the same way, and in the client's own. */
+/** A whole and a streamed request are refused equally, with the client's own error. */
 async function expectFault(
   client: Client,
   chatInput: ChatInput,
@@ -111,7 +111,8 @@ const ANSWERS: Omit<Column, 'group'>[] = [
       const pieces: string[] = []
       const reply = await cell.client.stream(chatInputOf(cell.target.model), { onText: (text) => pieces.push(text) })
       expectAnswer(reply, cell)
-      // How many there are depends on what came at once; that they come as they are said is seen where a stream breaks.
+      // The number of pieces depends on how they arrive. The test with an interrupted stream checks that they arrive
+      // one by one.
       expect(pieces.join('')).toBe(reply.text)
       expect((await cell.client.whole(chatInputOf(cell.target.model))).text).toBe(reply.text)
     },
@@ -136,7 +137,7 @@ const ANSWERS: Omit<Column, 'group'>[] = [
       })
       expect(reply.text).toContain('simulated')
       if (target.vendor)
-        expect(reply.text).toMatch(/received [34] messages.*And then\? It was told: Speak like a keeper/)
+        expect(reply.text).toMatch(/received [34] messages.*And then\? The system prompt was: Speak like a keeper/)
     },
   },
   {
@@ -154,7 +155,7 @@ const ANSWERS: Omit<Column, 'group'>[] = [
     async check({ client, target, row }) {
       const chatInput = { ...chatInputOf(target.model), stop: 'simulated' }
       if (target.unsupported.includes('stop')) return expectFault(client, chatInput, { status: 400, pattern: /stop/ })
-      // Which of the two it was can be told only where both sides have a word for it.
+      // The kind of stop is only known if both sides can express it.
       const isReported = target.name === 'messages-compat' && !unsupported(row, 'stop_sequence')
       for (const reply of [await client.whole(chatInput), await client.stream(chatInput)]) {
         expect(reply.text).not.toContain('simulated')
@@ -247,7 +248,7 @@ const FORMS: Omit<Column, 'group'>[] = [
 const FAILURES: Omit<Column, 'group'>[] = [
   {
     name: '400 from the gateway',
-    // A short name that fits several models; no client looks at names.
+    // A short name that fits several models. No client checks names.
     check: ({ client }) => expectFault(client, chatInputOf('m'), { status: 400, pattern: /chatcompat\/m/ }),
   },
   {
@@ -292,7 +293,7 @@ const FAILURES: Omit<Column, 'group'>[] = [
       const count = (target.vendor?.requests.length ?? 0) + 1
       const chatInput = chatInputOf(target.model, 'Speak.\n@sandbox tokens=20 hang_after=6')
       const watch = { signal: leaving.signal, onText: () => leaving.abort() }
-      // Some clients throw their own error then, some just end.
+      // Some clients throw an abort error, others just end.
       const ended = await client.stream(chatInput, watch).catch((error: unknown) => error)
       if (ended instanceof Error) expect(`${ended.name} ${ended.message}`).toMatch(/abort/i)
       else expect((ended as Reply).finish).not.toBe('stop')

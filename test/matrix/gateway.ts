@@ -1,4 +1,4 @@
-/** The gateway of the matrix: one for every cell, behind a real port, before every target. */
+/** The gateway of the matrix: one for all cells, on a real port, with every target behind it. */
 import { systemClock } from '../../src/kit/clock.ts'
 import { createLog } from '../../src/kit/log.ts'
 import { listen } from '../../src/listen.ts'
@@ -6,9 +6,9 @@ import { startGateway } from '../kit/gateway.ts'
 import { startTargets, type Target } from './targets.ts'
 import type { ModelScript } from './vendors/wire-vendor.ts'
 
-/** A gateway behind a port. */
+/** A gateway on a port. */
 export type GatewayServer = {
-  /** The address for clients, without `/v1`. */
+  /** The base URL for clients, without `/v1`. */
   origin: string
   token: string
   close(): Promise<void>
@@ -33,7 +33,7 @@ export async function openMatrixGateway(script?: ModelScript): Promise<MatrixGat
   }
 }
 
-/** One with these settings; a request that it could not answer is told when it is closed. */
+/** A gateway with these settings. Closing it throws if a request failed with an internal error. */
 export async function startGatewayServer(settings: Parameters<typeof startGateway>[0]): Promise<GatewayServer> {
   const gateway = await startGateway(settings, { clock: systemClock })
   const faults: string[] = []
@@ -41,7 +41,7 @@ export async function startGatewayServer(settings: Parameters<typeof startGatewa
   let count = 0
   const listener = await listen({
     gateway: {
-      // Each request comes from another address: the guard against guessed tokens would make strangers wait.
+      // Each request has another address, because the guard against guessed tokens would delay unknown ones.
       fetch: (request, peer) => gateway.instance.fetch(request, { ...peer, address: addressOf(count++) }),
       drain: gateway.instance.drain,
     },

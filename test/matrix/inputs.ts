@@ -1,4 +1,4 @@
-/** What the clients of the matrix ask. */
+/** The inputs of the matrix. */
 import type { ChatInput, JsonSchema, Picture, Tool } from './types.ts'
 
 export const QUESTION = 'What is Gatehouse?'
@@ -16,7 +16,7 @@ export const TOOLS: Tool[] = [
   { name: 'get_weather', description: 'The weather in a city', parameters: oneOf('city', 'Paris') },
   { name: 'get_time', description: 'The time in a zone', parameters: oneOf('zone', 'Europe/Paris') },
 ]
-/** Names both, so that they are called at once. */
+/** Names both, so that they are called in parallel. */
 export const BOTH_TOOLS = 'Please call get_weather and get_time for me.'
 export const CALLS = [
   { name: 'get_weather', args: { city: 'Paris' } },
@@ -35,7 +35,7 @@ export const PLACE: JsonSchema = {
   additionalProperties: false,
 }
 
-/** The smallest picture there is: one transparent pixel. */
+/** The smallest image: one transparent pixel. */
 export const PIXEL: Picture = {
   media_type: 'image/png',
   data: 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',

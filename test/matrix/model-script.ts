@@ -1,20 +1,23 @@
-/** What every vendor of the matrix thinks, whatever it speaks: it answers what it is asked, and misbehaves when told. */
+/**
+ * The model behind every provider of the matrix, whatever its protocol. It responds to the question, and fails on
+ * request.
+ */
 import type { JsonSchema, Picture, Result, Tool } from './types.ts'
 
-/** A request as a vendor has read it from its own wire. */
+/** A request as a provider decoded it. */
 export type ReceivedRequest = {
   system: string
-  /** The text of the last message of the user. */
+  /** The text of the last user message. */
   question: string
   pictures: Picture[]
-  /** What tools answered since then. */
+  /** The tool results after it. */
   results: Result[]
-  /** How many messages came. */
+  /** The number of messages. */
   turns: number
-  /** All that was said before the answer, in the order in which it stands. */
+  /** The whole history, in order. */
   history: Line[]
   tools: Tool[]
-  /** A call is demanded: of any tool, or of this one. */
+  /** A call is forced: of any tool, or of this one. */
   demanded: true | string | undefined
   schema: JsonSchema | undefined
   is_thinking: boolean
@@ -22,13 +25,13 @@ export type ReceivedRequest = {
   stops: string[]
 }
 
-/** A turn as it is meant, whatever it is written in: pictures by their data, calls and results by the names of tools. */
+/** A turn without its encoding: images by their data, calls and results by tool names. */
 export type Line =
   | { role: 'user'; text: string; pictures: string[] }
   | { role: 'assistant'; text: string; calls: { name: string; args: unknown }[] }
   | { role: 'results'; results: { name: string; text: string }[] }
 
-/** The lines without empty ones; what one side says in several pieces is one line. */
+/** Drops empty lines, and joins consecutive lines of one role. */
 export function linesOf(pieces: Line[]): Line[] {
   const lines: Line[] = []
   for (const piece of pieces) {
@@ -43,7 +46,7 @@ export function linesOf(pieces: Line[]): Line[] {
 }
 
 export type ScriptedResponse = {
-  /** Pieces of a few letters each, as they are streamed. */
+  /** Pieces of a few characters each, as they are streamed. */
   reasoning: string[]
   text: string[]
   calls: { id: string; name: string; pieces: string[] }[]
@@ -54,7 +57,10 @@ export type ScriptedResponse = {
   faults: Faults
 }
 
-/** What the last message demands with `@sandbox key=value ...`, the words that the built-in sandbox knows too. */
+/**
+ * The faults that the last message requests with `@sandbox key=value ...`. The built-in sandbox supports the same
+ * keys.
+ */
 export type Faults = { status?: number; cut_after?: number; hang_after?: number; error_after?: number; tokens?: number }
 
 export const INPUT = 40
@@ -89,7 +95,7 @@ export function respond(received: ReceivedRequest): ScriptedResponse {
   }
 }
 
-/** The tools that the question names, once; a call that is demanded is made in any case. */
+/** The tools that the question names, once. A forced call is made in any case. */
 function requestedTools({ tools, demanded, results }: ReceivedRequest, question: string): Tool[] {
   if (typeof demanded === 'string') return tools.filter(({ name }) => name === demanded)
   if (results.length > 0) return []
@@ -105,12 +111,12 @@ function answerText({ results, schema, system, pictures, turns }: ReceivedReques
   }
   if (schema) return JSON.stringify(sampleOf(schema))
   const seen = pictures.map(({ media_type, data }) => `a picture (${media_type}, ${atob(data).length} bytes)`)
-  const systemText = system === '' ? '' : ` It was told: ${system}`
+  const systemText = system === '' ? '' : ` The system prompt was: ${system}`
   const mediaText = seen.length === 0 ? '' : ` With the question came ${seen.join(', ')}.`
   return `A simulated vendor received ${turns} messages, the last of them: ${question}${systemText}${mediaText}`
 }
 
-/** A value that fits the schemas of the matrix: the first of an enum, and plain values otherwise. */
+/** A value for the schemas of the matrix: the first of an enum, or a plain value. */
 function sampleOf(schema: JsonSchema): unknown {
   if (Array.isArray(schema.enum)) return schema.enum[0]
   const properties = schema.properties as Record<string, JsonSchema> | undefined
@@ -120,7 +126,7 @@ function sampleOf(schema: JsonSchema): unknown {
   return { integer: 12, number: 12.5, boolean: true, object: {} }[type] ?? 'Paris'
 }
 
-/** Words with the blank after them. */
+/** Words, each with the white space after it. */
 const piecesOf = (text: string): string[] => text.match(/\S+\s*|\s+/g) ?? []
 
 function untilStop(text: string, stops: string[]): { text: string; stop: string | undefined } {

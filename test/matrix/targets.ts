@@ -1,4 +1,4 @@
-/** What stands behind the gateway: the sandbox, and a vendor on loopback for each native kind; one line each. */
+/** The targets behind the gateway: the sandbox, and a provider on loopback for each native kind. */
 import type { ProviderKind } from '../../src/config/provider-kinds.ts'
 import type { ModelConfig, ProviderConfig } from '../../src/config/schema.ts'
 import { chatcompatWire } from './vendors/chatcompat.ts'
@@ -10,17 +10,17 @@ import { type ModelScript, startWireVendor, type Wire, type WireVendor } from '.
 type Kind = {
   kind: ProviderKind
   wire: Wire
-  /** The end of the base address. */
+  /** The path of the base URL. */
   path: string
-  /** The vendor's own model. */
+  /** The provider's own model. */
   model: string
-  /** What the operator says of the provider, and of the model. */
+  /** The operator's settings for the provider and the model. */
   provider?: ProviderConfig
   more?: ModelConfig
   unsupported?: Target['unsupported']
 }
 
-/** The vendor tells what it thought only where it is asked to. */
+/** The provider returns reasoning only on request. */
 const SUMMARIES: ProviderConfig = { request_defaults: { reasoning_summary: 'auto' } }
 
 const KINDS: Kind[] = [
@@ -39,13 +39,13 @@ const KINDS: Kind[] = [
 
 export type Target = {
   name: string
-  /** The model that a client asks for. */
+  /** The model that a client requests. */
   model: string
-  /** The model that thinks, where it is another. */
+  /** The model that reasons, if it is another. */
   thinker: string
-  /** What the vendor cannot do by its own design: it is refused by name. */
+  /** Features that the provider does not support by design and refuses by name. */
   unsupported: readonly 'stop'[]
-  /** None behind the sandbox. */
+  /** Absent for the sandbox. */
   vendor: WireVendor | undefined
 }
 
@@ -63,10 +63,10 @@ const SANDBOX: Target = {
   unsupported: [],
   vendor: undefined,
 }
-/** For tables that are written before anything runs. */
+/** For tables that are created before anything runs. */
 export const TARGET_NAMES = [SANDBOX.name, ...KINDS.map(({ kind }) => kind)]
 
-/** Starts every vendor once; what they think may be given. */
+/** Starts every provider once, with an optional script. */
 export function startTargets(script?: ModelScript): Targets {
   const started = KINDS.map(({ wire, ...more }) => ({ ...more, vendor: startWireVendor(wire, script) }))
   return {

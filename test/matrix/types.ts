@@ -1,4 +1,4 @@
-/** The matrix's own words: what a client is asked to ask, and what it says that it was told. */
+/** The types of the matrix: the input of a client, and the response that it returns. */
 import type { PageRow } from './page.ts'
 
 export type JsonSchema = Record<string, unknown>
@@ -11,7 +11,7 @@ export type Turn =
   | { role: 'assistant'; reply: Reply }
   | { role: 'results'; results: Result[] }
 
-/** A picture's bytes in base64, and what they are. */
+/** An image in base64, with its media type. */
 export type Picture = { media_type: string; data: string }
 
 export type ChatInput = {
@@ -22,7 +22,7 @@ export type ChatInput = {
   /** `required`: the model must call one of the tools. */
   tool_choice?: 'required'
   schema?: JsonSchema
-  /** The model is to think first, and to tell what it thought. */
+  /** The model must reason first and return its reasoning. */
   is_thinking?: boolean
   max_tokens?: number
   stop?: string
@@ -31,46 +31,49 @@ export type ChatInput = {
 
 export type Finish = 'stop' | 'length' | 'tool_calls' | 'stop_sequence' | 'other'
 
-/** Input with what was cached, output with what was thought; a client that cannot know a number leaves it out. */
+/** Input includes cached tokens, and output includes reasoning. A client that cannot know a number leaves it out. */
 export type Reply = {
   text: string
   reasoning?: string
   calls: Call[]
   finish: Finish
   usage: { input: number; output: number; cached?: number; reasoning?: number } | undefined
-  /** Left out by clients that do not tell which model answered. */
+  /** Absent if the client does not report the model. */
   model?: string
-  /** The answer as the client itself keeps it for the next request. */
+  /** The response as the client itself stores it for the next request. */
   own: unknown
 }
 
-/** What a client does while a stream comes in. */
+/** The client's handling of a stream. */
 export type Watch = { signal?: AbortSignal; onText?: (text: string) => void }
 
-/** The second answer as it came and as it was found again, how many items were asked, and what is left of it. */
+/**
+ * The second response as it was received and as it was retrieved, the number of its input items, and the error after
+ * its deletion.
+ */
 export type StoredResult = { reply: Reply; found: Reply; itemCount: number; deletedError: unknown }
 
-/** An error as a user of the client sees it. */
+/** An error as the client library reports it. */
 export type Fault = { status: number | undefined; message: string; is_own_class: boolean }
 
-/** A client that stands before a gateway. What it lacks it has not: the matrix then says "has none". */
+/** A client of a gateway. It lacks the members that it does not support, and the matrix then shows "has none". */
 export type Client = {
   whole(chatInput: ChatInput): Promise<Reply>
   stream(chatInput: ChatInput, watch?: Watch): Promise<Reply>
-  /** The client's own way to put a stream together. */
+  /** The client's own helper that collects a stream. */
   collected?(chatInput: ChatInput): Promise<Reply>
-  /** The client's own way to an answer that fits a schema: the value. */
+  /** The client's own helper for structured output: the value. */
   parsed?(chatInput: ChatInput): Promise<unknown>
   count?(chatInput: ChatInput): Promise<number>
-  /** An answer that the gateway keeps, and one that goes on from it with these words; both deleted in the end. */
+  /** A stored response, and one that continues it with this text; both are deleted at the end. */
   stored?(chatInput: ChatInput, next: string): Promise<StoredResult>
   list?(): Promise<string[]>
   retrieve?(model: string): Promise<string>
-  /** How the error of a refusal with this status looks. */
+  /** How the client reports the error of a refusal with this status. */
   fault(error: unknown, status: number): Fault
 }
 
-/** What a client of this kind cannot tell or ask, by its own design. */
+/** What a client of this kind cannot send or report by design. */
 export type Unsupported = 'reasoning' | 'stop' | 'stop_sequence' | 'parallel'
 
 export type Row = PageRow & {

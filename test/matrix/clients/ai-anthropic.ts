@@ -8,7 +8,7 @@ export const aiAnthropic: Row = {
   packages: ['ai', '@ai-sdk/anthropic'],
   base: '/v1',
   dialect: 'messages-compat',
-  // It tells both ends as `stop`.
+  // It reports both ends as `stop`.
   unsupported: ['stop_sequence'],
   connect({ origin, token }) {
     const provider = createAnthropic({ baseURL: `${origin}/v1`, apiKey: token })

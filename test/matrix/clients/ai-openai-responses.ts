@@ -1,4 +1,4 @@
-/** `ai` with `@ai-sdk/openai` on responses, which is what that provider takes unless it is told otherwise. */
+/** `ai` with `@ai-sdk/openai` on responses, which is the default of that provider. */
 import { createOpenAI } from '@ai-sdk/openai'
 import type { Row } from '../types.ts'
 import { ai } from './ai.ts'

@@ -1,4 +1,4 @@
-/** How a model is asked with the `ai` package; one text for all its providers. */
+/** Chat with the `ai` package; the same code for all its providers. */
 import { expect } from 'bun:test'
 import {
   APICallError,
@@ -18,7 +18,7 @@ type ProviderOptions = NonNullable<Parameters<typeof generateText>[0]['providerO
 
 export type AiProvider = {
   model(id: string): LanguageModel
-  /** What makes this provider's models think, and tell it. */
+  /** The options that make this provider's models think and return their thoughts. */
   thinking: ProviderOptions
 }
 
@@ -102,7 +102,7 @@ const FINISH: Record<string, Reply['finish']> = { stop: 'stop', length: 'length'
 type Step = Awaited<ReturnType<typeof generateText>>['finalStep']
 
 function replyOf({ step, messages }: { step: Step; messages: ModelMessage[] }): Reply {
-  // Its members are getters: they are lost in a copy.
+  // Its members are getters, which a copy loses.
   const { text, reasoningText, toolCalls, finishReason, usage, response } = step
   return {
     text,
@@ -132,7 +132,7 @@ function usageOf({
   }
 }
 
-/** Part by part, as a user interface does. */
+/** Part by part, as a user interface reads it. */
 async function read(paramsOf: Parameters<typeof streamText>[0], { signal, onText }: Watch = {}): Promise<Reply> {
   const running = streamText({ ...paramsOf, onError: () => {}, ...(signal ? { abortSignal: signal } : {}) })
   let text = ''

@@ -10,6 +10,6 @@ export const anthropic0: Row = {
   base: '',
   dialect: 'messages-compat',
   unsupported: [],
-  // What is used here has the same types in both majors, which TypeScript cannot know.
+  // The types used here are the same in both majors, which TypeScript cannot know.
   connect: (gateway) => anthropic(Anthropic0 as unknown as typeof Anthropic, gateway),
 }

@@ -1,10 +1,10 @@
-/** How messages are asked for with the `@anthropic-ai/sdk` package; one text for both majors. */
+/** Messages with the `@anthropic-ai/sdk` package; the same code for both majors. */
 import type Anthropic from '@anthropic-ai/sdk'
 import type { ChatInput, Client, Fault, Reply, Turn, Watch } from '../types.ts'
 
 type Sdk = typeof Anthropic
 
-/** `Sdk` is the major's own class: its errors are known by it. */
+/** `Sdk` is the class of the major version, which identifies its errors. */
 export function anthropic(Sdk: Sdk, { origin, token }: { origin: string; token: string }): Client {
   const client = new Sdk({ baseURL: origin, apiKey: token, maxRetries: 0, logLevel: 'off' })
   const { messages } = client
@@ -39,7 +39,7 @@ function faultOf(Sdk: Sdk, error: unknown, status: number): Fault {
   return { status: error.status, message: error.message, is_own_class: error instanceof own }
 }
 
-/** The dialect has no default of its own. */
+/** The API has no default. */
 const MAX_TOKENS = 1000
 
 function paramsOf(chatInput: ChatInput): Anthropic.MessageCreateParamsNonStreaming {
@@ -62,7 +62,7 @@ function paramsOf(chatInput: ChatInput): Anthropic.MessageCreateParamsNonStreami
     ...(is_thinking ? { thinking: { type: 'enabled' as const, budget_tokens: 1024 } } : {}),
     ...(stop === undefined ? {} : { stop_sequences: [stop] }),
   }
-  // The newer major has no such field; what a program sends all the same must not be lost on the way.
+  // The newer major has no such field. The test sends it anyway, because a program may.
   return chatInput.temperature === undefined ? reply : Object.assign(reply, { temperature: chatInput.temperature })
 }
 
@@ -114,7 +114,7 @@ function replyOf({ model, content, stop_reason, usage }: Anthropic.Message): Rep
   }
 }
 
-/** Event by event; the pieces are put together by hand, in the order in which they come. */
+/** Event by event. The pieces are joined here, in the order of their arrival. */
 async function read(client: Anthropic, chatInput: ChatInput, { signal, onText }: Watch = {}): Promise<Reply> {
   const running = await client.messages.create({ ...paramsOf(chatInput), stream: true }, { signal: signal ?? null })
   let message: Anthropic.Message | undefined
@@ -125,7 +125,7 @@ async function read(client: Anthropic, chatInput: ChatInput, { signal, onText }:
     if (event.type === 'content_block_start') message.content.push(structuredClone(event.content_block))
     if (event.type === 'message_delta') {
       message.stop_reason = event.delta.stop_reason
-      // Counts are those of the whole message; what comes last is true.
+      // Counts are cumulative, so the last one is correct.
       const counts = Object.entries(event.usage).filter(([, count]) => count !== null)
       Object.assign(message.usage, Object.fromEntries(counts))
     }

@@ -3,7 +3,7 @@ import { ApiError, GoogleGenAI } from 'google-genai-2'
 import type { Row } from '../types.ts'
 import { genai, type Package } from './genai.ts'
 
-// What is used here has the same types in both majors, which TypeScript cannot know.
+// The types used here are the same in both majors, which TypeScript cannot know.
 const GENAI_2 = { GoogleGenAI, ApiError } as unknown as Package
 
 export const genai2: Row = {

@@ -1,4 +1,4 @@
-/** How content is generated with the `@google/genai` package; one text for both majors. */
+/** Content generation with the `@google/genai` package; the same code for both majors. */
 import {
   ApiError,
   type Content,
@@ -11,7 +11,7 @@ import {
 } from '@google/genai'
 import type { ChatInput, Client, Fault, Reply, Turn, Watch } from '../types.ts'
 
-/** The parts of a major's own package that are used here. */
+/** The exports of a major's package that are used here. */
 export type Package = { GoogleGenAI: typeof GoogleGenAI; ApiError: typeof ApiError }
 export const GENAI_3: Package = { GoogleGenAI, ApiError }
 
@@ -22,7 +22,7 @@ export function genai(own: Package, { origin, token }: { origin: string; token: 
     whole: async (chatInput) => replyOf([await models.generateContent(paramsOf(chatInput))]),
     stream: async (chatInput, watch = {}) =>
       read(await models.generateContentStream(paramsOf(chatInput, watch)), watch),
-    // The package keeps a conversation itself, and puts a streamed answer into it.
+    // The package stores a conversation itself, and adds a streamed response to it.
     async collected(chatInput) {
       const chat = chats.create({ model: chatInput.model })
       const reply = await read(await chat.sendMessageStream({ message: chatInput.turns.flatMap(partsOf) }), {})
@@ -91,7 +91,7 @@ function partsOf(turn: Turn): Part[] {
   return [{ text: turn.text }, { inlineData: { mimeType: media_type, data } }]
 }
 
-/** The pieces of one answer, one or many. */
+/** The pieces of one response, one or several. */
 function replyOf(pieces: GenerateContentResponse[]): Reply {
   const parts = pieces.flatMap(({ candidates }) => candidates?.[0]?.content?.parts ?? [])
   const last = pieces.at(-1)

@@ -1,4 +1,4 @@
-/** How a model is asked with `@langchain/openai`, on chat completions and on responses. */
+/** Chat with `@langchain/openai`, on chat completions and on responses. */
 import {
   type AIMessage,
   AIMessageChunk,
@@ -23,12 +23,12 @@ export function langchain(gateway: Gateway): Client {
       const structured = chat(gateway, chatInput).withStructuredOutput(schema, { method: 'jsonSchema', name: 'place' })
       return structured.invoke(messagesOf(chatInput))
     },
-    // Its errors are those of the package beneath it.
+    // It throws the errors of the package that it uses.
     fault: (error, status) => openaiFault(OpenAI, error, status),
   }
 }
 
-/** Its own field for it is sent only to models that it knows by name. */
+/** Its own field for reasoning is sent only to models that it knows by name. */
 const THINKING = { reasoning: { effort: 'high', summary: 'auto' } }
 
 function chat(
@@ -86,7 +86,7 @@ function ofTurn(turn: Turn): BaseMessage[] {
   ]
 }
 
-/** Its own type knows nothing of what comes in it. */
+/** Its own type does not declare these members. */
 type Metadata = {
   finish_reason?: string
   model_name?: string
@@ -97,7 +97,7 @@ type Thoughts = { reasoning_content?: string; reasoning?: { summary?: { text: st
 
 const FINISH: Record<string, Reply['finish']> = { stop: 'stop', length: 'length', tool_calls: 'tool_calls' }
 
-/** On responses it tells a status, and why an answer is not complete. */
+/** On responses it reports a status, and the reason for an incomplete response. */
 function finishOf({ finish_reason, status, incomplete_details }: Metadata, calls: number): Reply['finish'] {
   if (finish_reason !== undefined) return FINISH[finish_reason] ?? 'other'
   if (status === 'incomplete') return incomplete_details?.reason === 'max_output_tokens' ? 'length' : 'other'

@@ -10,6 +10,6 @@ export const openai6Responses: Row = {
   base: '/v1',
   dialect: 'chatcompat-response',
   unsupported: ['stop', 'stop_sequence'],
-  // What is used here has the same types in both majors, which TypeScript cannot know.
+  // The types used here are the same in both majors, which TypeScript cannot know.
   connect: (gateway) => openaiResponses(OpenAI6 as unknown as typeof OpenAI, gateway),
 }

@@ -1,11 +1,11 @@
-/** How chat completions are asked for with the `openai` package; one text for both majors. */
+/** Chat completions with the `openai` package; the same code for both majors. */
 import type OpenAI from 'openai'
 import type { ChatInput, Client, Fault, Reply, Tool, Turn, Watch } from '../types.ts'
 
 type Sdk = typeof OpenAI
 type Message = OpenAI.ChatCompletionMessage & { reasoning_content?: string }
 
-/** `Sdk` is the major's own class: its errors are known by it. */
+/** `Sdk` is the class of the major version, which identifies its errors. */
 export function openaiChat(Sdk: Sdk, { origin, token }: { origin: string; token: string }): Client {
   const client = new Sdk({ baseURL: `${origin}/v1`, apiKey: token, maxRetries: 0, logLevel: 'off' })
   const { completions } = client.chat
@@ -116,7 +116,7 @@ function usageOf(usage: OpenAI.CompletionUsage | null | undefined): Reply['usage
 
 type Delta = OpenAI.ChatCompletionChunk.Choice.Delta & { reasoning_content?: string }
 
-/** Chunk by chunk, as a program does that shows the words as they come. */
+/** Chunk by chunk, as a program reads them that shows text as it arrives. */
 async function read(client: OpenAI, chatInput: ChatInput, { signal, onText }: Watch = {}): Promise<Reply> {
   const running = await client.chat.completions.create(
     { ...paramsOf(chatInput), ...WITH_USAGE },

@@ -1,4 +1,4 @@
-/** How responses are asked for with the `openai` package; one text for both majors. */
+/** Responses with the `openai` package; the same code for both majors. */
 import type OpenAI from 'openai'
 import type { ChatInput, Client, Reply, Turn, Watch } from '../types.ts'
 import { openaiFault, openaiModels } from './openai-chat.ts'
@@ -6,7 +6,7 @@ import { openaiFault, openaiModels } from './openai-chat.ts'
 type Sdk = typeof OpenAI
 type Response = OpenAI.Responses.Response
 
-/** `Sdk` is the major's own class: its errors are known by it. */
+/** `Sdk` is the class of the major version, which identifies its errors. */
 export function openaiResponses(Sdk: Sdk, { origin, token }: { origin: string; token: string }): Client {
   const client = new Sdk({ baseURL: `${origin}/v1`, apiKey: token, maxRetries: 0, logLevel: 'off' })
   const { responses } = client
@@ -39,7 +39,7 @@ function paramsOf(chatInput: ChatInput): OpenAI.Responses.ResponseCreateParamsNo
   return {
     model,
     input: turns.flatMap(itemsOf),
-    // Nothing is kept: what was thought comes along and goes back.
+    // Nothing is stored, so reasoning is returned to the client and sent back.
     store: false,
     include: ['reasoning.encrypted_content'],
     ...(system ? { instructions: system } : {}),
@@ -106,7 +106,7 @@ function usageOf(usage: NonNullable<Response['usage']>): Reply['usage'] {
   }
 }
 
-/** Event by event: the numbers go up by one, and the pieces make up what the end says. */
+/** Event by event: the numbers increase by one, and the pieces add up to the last event. */
 async function read(client: OpenAI, chatInput: ChatInput, { signal, onText }: Watch = {}): Promise<Reply> {
   const running = await client.responses.create({ ...paramsOf(chatInput), stream: true }, { signal: signal ?? null })
   let text = ''

@@ -1,14 +1,14 @@
-/** The kinds of vendors that embed, each in its own wire; all of them make the same vectors of the same texts. */
+/** The kinds of embedding providers, each with its own protocol. All return the same vectors for the same texts. */
 import { base64OfFloats } from '../../../src/kit/float32.ts'
 import { unknownFieldIn } from '../vendors/wire-vendor.ts'
 import type { FamilyKind } from './family.ts'
 import { BEARER, type IncomingRequest, openaiFailure, startWire, type Wire } from './vendor.ts'
 
 export const LENGTH = 8
-/** What one text, or a list of token numbers, has cost at every vendor here. */
+/** The usage of one text, or of a list of token numbers, at every provider here. */
 export const TOKENS = 3
 
-/** Parts that 32-bit floats can hold, so that they are the same after any travel. */
+/** Values that 32-bit floats represent exactly, so that no conversion changes them. */
 export const vectorOf = (text: string, length = LENGTH): number[] =>
   Array.from({ length }, (_, at) => {
     const sum = [...text].reduce((total, letter, place) => total + (letter.codePointAt(0) ?? 0) * (place + at + 1), 7)
@@ -40,7 +40,7 @@ function openaiAnswer(incoming: IncomingRequest): ReturnType<Wire['answer']> {
   return {
     object: 'list',
     model: 'as-the-vendor-calls-it',
-    // Its order is told by the numbers.
+    // The indices give the order.
     data: texts
       .map((text, index) => {
         const vector = vectorOf(text, body.dimensions)
@@ -98,7 +98,7 @@ function cohereAnswer(incoming: IncomingRequest): ReturnType<Wire['answer']> {
 export const cohereFailure = (_: number, message: string) => ({ id: 'x', message })
 const COHERE: Wire = { auth: BEARER, answer: cohereAnswer, failure: cohereFailure }
 
-/** Every length is allowed up to this one, so that one above it is refused by the gateway itself. */
+/** Every length up to this one is allowed, so the gateway itself refuses a larger one. */
 export const MOST_LENGTH = 512
 const more: FamilyKind['more'] = { embeddings: { dimensions: { minimum: 1, maximum: MOST_LENGTH } } }
 

@@ -11,7 +11,7 @@ import type { Embedded, EmbeddingsClient } from './types.ts'
 
 type Cell = FamilyCell<EmbeddingsClient>
 
-/** The first two say nearly the same. */
+/** The first two have nearly the same meaning. */
 const TEXTS = ['Snow melts in spring', 'In spring the snow is melting', 'Ships need deep harbours']
 const SHORT = 256
 const NUMBERS = [
@@ -21,7 +21,7 @@ const NUMBERS = [
 
 const product = (one: number[], other: number[]) => one.reduce((sum, value, at) => sum + value * (other[at] ?? 0), 0)
 
-/** A vendor's own vectors to the last digit; the sandbox's have a meaning. */
+/** A provider's own vectors exactly; the sandbox's vectors by their similarity. */
 function expectVectors({ vectors }: Embedded, { target }: Cell, length?: number): void {
   if (target.isVendor) {
     expect(vectors).toEqual(TEXTS.map((text) => vectorOf(text, length)))

@@ -1,49 +1,49 @@
-/** The words of the matrix besides chat: a family has clients, calls and what stands behind the gateway. */
+/** The types of the matrix for families other than chat: a family has clients, calls and targets. */
 import type { ModelConfig, ProviderConfig } from '../../../src/config/schema.ts'
 import type { EndpointFamily } from '../../../src/spec/endpoint-family.ts'
 import type { PageColumn, PageRow } from '../page.ts'
 import type { Fault } from '../types.ts'
 
-/** An error as a user of the client sees it; `param` where the client tells the field. */
+/** An error as the client library reports it; `param` if the client reports the field. */
 export type FamilyFault = Fault & { param?: string | null | undefined }
 
-/** How the error of a refusal looks to a user of the client. */
+/** How the client library reports the error of a refusal. */
 export type Faulty = { fault(error: unknown, status: number): FamilyFault }
 
 export type Gateway = { origin: string; token: string }
 
 export type FamilyRow<Client> = PageRow & { connect(gateway: Gateway): Client }
 
-/** A vendor on loopback: where it is, and how it ends. */
+/** A provider on loopback: its address, and how to stop it. */
 export type Started = { origin: string; stop(): Promise<void> }
 
-/** A kind of vendor that serves the family, and how it is configured. */
+/** A kind of provider that serves the family, and its configuration. */
 export type FamilyKind = {
   name: string
   start(): Started
-  /** The end of its base address. */
+  /** The path of its base URL. */
   path: string
   provider: ProviderConfig
-  /** The vendor's own model, and what is said of it. */
+  /** The provider's own model, and its configuration. */
   model: string
   more?: ModelConfig
-  /** What it cannot do by its own design: refused by name. */
+  /** Features that it does not support by design and refuses by name. */
   unsupported?: readonly string[]
 }
 
-/** What a client asks for: the model, and whether a vendor of ours made the answer, or the sandbox. */
+/** The model of a request, and whether a simulated provider or the sandbox serves it. */
 export type FamilyTarget = { name: string; model: string; isVendor: boolean; unsupported: readonly string[] }
 
 export type FamilyCell<Client> = {
   row: FamilyRow<Client>
   client: Client
   target: FamilyTarget
-  /** The same client with a token that nobody has issued. */
+  /** The same client with a token that was never issued. */
   unauthorized: Client
 }
 
 export type FamilyColumn<Client> = PageColumn & {
-  /** Whether the client has such a call at all. */
+  /** Whether the client has this call. */
   has?(client: Client): boolean
   check(cell: FamilyCell<Client>): Promise<void>
 }
@@ -70,7 +70,7 @@ export const targetsOf = (one: Pick<Family<never>, 'family' | 'sandbox' | 'kinds
   })),
 ]
 
-/** Starts the vendors of a family, and says how a gateway is configured to have them. */
+/** Starts the providers of a family, and returns the gateway's configuration for them. */
 export function startKinds(one: Pick<Family<never>, 'family' | 'kinds'>) {
   const { family } = one
   const started = one.kinds.map((kind) => ({ kind, id: idOf(one, kind), vendor: kind.start() }))
@@ -83,10 +83,10 @@ export function startKinds(one: Pick<Family<never>, 'family' | 'kinds'>) {
   return { providers, models, stop: () => Promise.all(started.map(({ vendor }) => vendor.stop())) }
 }
 
-/** What the gateway shows to vendors. */
+/** The key that the gateway sends to providers. */
 export const KEY = 'vendor-key'
 
-/** A family as the test sees it, whatever its clients can do. */
+/** A family for the test, whatever its clients support. */
 export type AnyFamily = Pick<Family<never>, 'family' | 'sandbox' | 'kinds'> & {
   rows: readonly PageRow[]
   columns: readonly PageColumn[]
@@ -95,9 +95,9 @@ export type AnyFamily = Pick<Family<never>, 'family' | 'sandbox' | 'kinds'> & {
   check(at: { row: PageRow; column: PageColumn; target: FamilyTarget }, gateway: Gateway): Promise<void>
 }
 
-/** A token that nobody has issued. */
+/** A token that was never issued. */
 export const UNKNOWN = `sk-${'0'.repeat(48)}`
-/** Only to see which calls a client has. */
+/** Used only to find out which calls a client has. */
 const NOWHERE = { origin: 'http://127.0.0.1:9', token: 'x' }
 
 export function anyFamily<Client>(one: Family<Client>): AnyFamily {

@@ -1,10 +1,13 @@
-/** The kinds of vendors that draw, each in its own wire; every image of theirs says what it was ordered with. */
+/**
+ * The kinds of image providers, each with its own protocol. Every image records the request that it was generated
+ * for.
+ */
 import { PIXEL } from '../inputs.ts'
 import { sse, unknownFieldIn } from '../vendors/wire-vendor.ts'
 import type { FamilyKind } from './family.ts'
 import { BEARER, type IncomingRequest, openaiFailure, startWire, type Wire } from './vendor.ts'
 
-/** What a vendor was told, as its image repeats it. */
+/** The request that a provider received, as its image records it. */
 export type Ordered = {
   operation: 'generate' | 'edit' | 'variation'
   prompt: string
@@ -12,24 +15,24 @@ export type Ordered = {
   /** Lengths in bytes. */
   images: number[]
   mask?: number
-  /** Which of several it is, or which partial one. */
+  /** The index among several images, or among partial ones. */
   index: number
 }
 
 const PNG = Buffer.from(PIXEL.data, 'base64')
 
-/** The smallest picture, with words behind its end, where readers of pictures do not look. */
+/** The smallest image, with text after its end, where image decoders do not look. */
 const drawn = (ordered: Ordered): string =>
   Buffer.concat([PNG, Buffer.from(JSON.stringify(ordered))]).toString('base64')
 
-/** The words behind a picture's end. */
+/** The text after the end of an image. */
 export function orderedIn(bytes: Uint8Array): Ordered {
   const picture = Buffer.from(bytes)
   if (!picture.subarray(0, PNG.length).equals(PNG)) throw new Error('It is another picture.')
   return JSON.parse(picture.subarray(PNG.length).toString()) as Ordered
 }
 
-/** What the vendors tell that they have used, in all. */
+/** The total usage that the providers report. */
 export const TOTAL = { chatcompat: 107, google: 1295 } as const
 
 const USAGE = {
@@ -49,7 +52,7 @@ const GPT_FORM = ['image', 'image[]', 'mask', 'input_fidelity']
 
 type ReceivedRequest = { order: Ordered; n: number; partials: number | undefined; fields: string[] }
 
-/** JSON and forms alike; undefined where there is no such path. */
+/** Decodes JSON and forms; undefined for an unknown path. */
 function orderIn({ path, body, form }: IncomingRequest): ReceivedRequest | undefined {
   const operation = OPERATIONS[path]
   if (!operation || (operation === 'generate') !== (form === undefined)) return undefined
@@ -71,7 +74,7 @@ function orderIn({ path, body, form }: IncomingRequest): ReceivedRequest | undef
   }
 }
 
-/** As api.openai.com has it for a GPT image model. */
+/** The API of api.openai.com for a GPT image model. */
 const GPT: Wire = {
   auth: BEARER,
   failure: openaiFailure,
@@ -99,7 +102,7 @@ function streamed({ order, images, partials }: { order: Ordered; images: string[
   return new Response([...partialEvents, ...done].join(''), { headers: { 'content-type': 'text/event-stream' } })
 }
 
-/** One that keeps its images at an address of its own, behind the same key, and counts nothing. */
+/** A provider that returns URLs of images behind the same key, and reports no usage. */
 const KEEPER: Wire = {
   auth: BEARER,
   failure: openaiFailure,

@@ -14,7 +14,7 @@ type Cell = FamilyCell<ImagesClient>
 const SIZE = '256x256'
 const RED = [255, 0, 0, 255]
 
-/** The image to change, and a mask that lets its right half be changed. */
+/** The image to edit, and a mask that opens its right half. */
 async function pictures() {
   const image = createCanvas(64, 64)
   image.getContext('2d').fillStyle = 'red'
@@ -30,7 +30,7 @@ const sizeOf = async (bytes: Uint8Array) => {
   return `${width}x${height}`
 }
 
-/** The colour at a place, in parts of the width and height. */
+/** The colour at a point, given as fractions of the width and height. */
 async function colourAt(bytes: Uint8Array, x: number, y: number): Promise<number[]> {
   const image = await loadImage(Buffer.from(bytes))
   const canvas = createCanvas(image.width, image.height)
@@ -39,10 +39,13 @@ async function colourAt(bytes: Uint8Array, x: number, y: number): Promise<number
   return [...context.getImageData(Math.floor(x * image.width), Math.floor(y * image.height), 1, 1).data]
 }
 
-/** The size as this vendor is told it. */
+/** The size as this provider receives it. */
 const sizeAt = ({ unsupported }: FamilyTarget) => (unsupported.includes('sizes') ? '1:1' : SIZE)
 
-/** From a vendor the image that it made of just this order; from the sandbox a real one of the asked size. */
+/**
+ * For a provider, the image that it generated for exactly this request; for the sandbox, a real image of the
+ * requested size.
+ */
 async function expectImages(images: Uint8Array[] | undefined, { target }: Cell, ordered: Partial<Ordered>) {
   expect(images?.length).toBeGreaterThan(0)
   for (const bytes of images ?? []) {
@@ -59,7 +62,7 @@ type Streamed = Drawn & { partials: Uint8Array[] }
 async function expectStream(reply: Streamed | undefined, cell: Cell, ordered: Partial<Ordered>) {
   await expectImages(reply?.images, cell, ordered)
   const { target } = cell
-  // One that knows none answers with its image alone.
+  // A provider without partial images returns only the final one.
   expect(reply?.partials).toHaveLength(target.unsupported.includes('partials') ? 0 : 2)
   if (reply?.partials.length) await expectImages(reply.partials, cell, ordered)
   if (!target.unsupported.includes('usage')) expect(reply?.tokens).toBeGreaterThan(0)

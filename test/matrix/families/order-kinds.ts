@@ -1,9 +1,9 @@
-/** The kinds of vendors of videos and of 3D models, a row each. */
+/** The kinds of video and 3D providers, a row each. */
 import type { FamilyKind } from './family.ts'
 import { type OrderShape, orderKind } from './order-wire.ts'
 import { openaiFailure } from './vendor.ts'
 
-/** One that the vendor knows, so that another one is refused by the gateway. */
+/** Durations that the provider supports, so that the gateway refuses any other. */
 const films = (seconds: number): NonNullable<FamilyKind['more']> => ({
   families: ['video-generation', 'chatcompat-video'],
   video: { duration: { values: [seconds], default: seconds } },

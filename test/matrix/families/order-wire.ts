@@ -1,4 +1,4 @@
-/** A vendor that takes orders for what takes minutes: it answers in the shapes of `test/fixtures`, an order at a time. */
+/** A provider of tasks that take minutes. It responds in the formats of `test/fixtures`, one task at a time. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { TINY_GLB } from '../../kit/meshy-vendor.ts'
@@ -6,27 +6,27 @@ import { PIXEL } from '../inputs.ts'
 import type { FamilyKind, Started } from './family.ts'
 import { BEARER, type IncomingRequest, startWire, type Wire } from './vendor.ts'
 
-/** What a vendor is told to fail by; the sandbox knows the same words. */
+/** The directive that makes a provider fail, as the sandbox also supports it. */
 export const FAILING = '@sandbox fail=content_policy_violation'
 
-/** The head of an MP4 file, and nothing in it: enough to be known as one. */
+/** The head of an MP4 file without content: enough to be recognised as one. */
 const TINY_MP4 = new Uint8Array([0, 0, 0, 24, ...Buffer.from('ftypisom\0\0\x02\0isommp41', 'latin1')])
 
-/** Names are those of fixtures. */
+/** Names refer to fixtures. */
 export type OrderShape = {
   directory: string
-  /** The order's id in them. */
+  /** The task id in the fixtures. */
   id: string
-  /** Where orders are sent. */
+  /** The path of submissions. */
   orders: string
-  /** Where they are asked for; `ID` is the order's. */
+  /** The path of polls; `ID` is the task's id. */
   params: string
   accepted?: string
   done?: string
   failed: string
-  /** Where the result is asked for beside the state, and what it is then. */
+  /** The separate path of the result, and its fixtures. */
   result?: { params: string; done: string; failed: string }
-  /** Where the file is asked for with the key. */
+  /** The path of the file, which requires the key. */
   content?: string
   auth?: Wire['auth']
   failure: Wire['failure']
@@ -48,7 +48,7 @@ const file = (ending: string): Response => {
   return new Response(new Uint8Array(bytes), { headers: { 'content-type': type } })
 }
 
-/** Addresses of files in the fixtures are made those of this vendor. */
+/** URLs of files in the fixtures are replaced by URLs of this provider. */
 const FILES = /https:\/\/[^"?]+\.(mp4|glb|fbx|usdz|obj|mtl|jpg|png|webp)[^"]*/g
 
 function startShape(shape: OrderShape): Started {
@@ -73,7 +73,7 @@ function startShape(shape: OrderShape): Started {
       return said(accepted, own, origin)
     }
     const known = idIn(shape.params, path)
-    // Where the result is asked for by itself, the state says only that there is one.
+    // If the result has its own path, the status only says that it exists.
     if (known) return said(!result && failing.get(known) ? failed : done, known, origin)
     const resulting = idIn(result?.params, path)
     if (result && resulting) {

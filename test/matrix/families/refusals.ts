@@ -1,8 +1,8 @@
-/** The calls that every family has: those that are refused, each in the client's own way. */
+/** The calls that every family has: refused ones, each with the client's own error. */
 import { expect } from 'bun:test'
 import type { FamilyCell, FamilyColumn, Faulty } from './family.ts'
 
-/** What a call is refused with. */
+/** The error of a refused call. */
 export async function refusal(call: PromiseLike<unknown>): Promise<unknown> {
   try {
     await call
@@ -14,7 +14,7 @@ export async function refusal(call: PromiseLike<unknown>): Promise<unknown> {
 
 type Expected = { status: number; pattern: RegExp; param?: string }
 
-/** The client's own error, with its status, its words, and the field where the client tells one. */
+/** The client's own error, with its status, its message, and the field if the client reports one. */
 export async function expectFault(client: Faulty, call: PromiseLike<unknown>, expected: Expected): Promise<void> {
   const { status, pattern, param } = expected
   const { param: reply, ...fault } = client.fault(await refusal(call), status)
@@ -24,9 +24,9 @@ export async function expectFault(client: Faulty, call: PromiseLike<unknown>, ex
 
 type Refusals<Client> = {
   group: string
-  /** A plain request; with the directive that a vendor, and the sandbox, fail by. */
+  /** A plain request, with an optional directive that makes a provider or the sandbox fail. */
   send(client: Client, model: string, directive?: string): PromiseLike<unknown>
-  /** One with a field that is wrong by the gateway's own rules. */
+  /** A request with a field that the gateway itself refuses. */
   wrong: { send(cell: FamilyCell<Client>): PromiseLike<unknown>; pattern: RegExp; param: string }
 }
 
@@ -55,7 +55,7 @@ export const refusalColumns = <Client extends Faulty>({ group, send, wrong }: Re
     ] satisfies Omit<FamilyColumn<Client>, 'group'>[]
   ).map((column): FamilyColumn<Client> => ({ ...column, group }))
 
-/** Of families that are answered at once: what the vendor refuses is heard at once. */
+/** For synchronous families: a provider's refusal is returned at once. */
 export const vendorColumns = <Client extends Faulty>({
   group,
   send,

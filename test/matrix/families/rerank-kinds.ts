@@ -1,24 +1,24 @@
-/** The kinds of vendors that put texts in order, each in its own wire; all of them judge alike. */
+/** The kinds of rerank providers, each with its own protocol. All compute the same scores. */
 import { unknownFieldIn } from '../vendors/wire-vendor.ts'
 import { cohereFailure } from './embedding-kinds.ts'
 import type { FamilyKind } from './family.ts'
 import { BEARER, type IncomingRequest, openaiFailure, startWire, type Wire } from './vendor.ts'
 
-/** What one question has cost at a vendor that tells it. */
+/** The usage of one query at a provider that reports it. */
 export const UNITS = 3
 
 type Body = { query: string; documents: string[]; top_n?: number; top_k?: number }
 
 const termsOf = (text: string) => text.toLowerCase().match(/\w{3,}/g) ?? []
 
-/** The share of the question's words that a text begins with: the same, always. */
+/** A deterministic score: the fraction of the query's words that occur in the text. */
 export function scoreOf(query: string, text: string): number {
   const terms = termsOf(text)
   const params = termsOf(query)
   return params.filter((word) => terms.some((one) => one.startsWith(word))).length / Math.max(1, params.length)
 }
 
-/** The best of them, the worst first: their order is the gateway's own affair. */
+/** The best results, worst first: the gateway must sort them. */
 const bestOf = ({ query, documents, top_n, top_k }: Body) =>
   documents
     .map((text, index) => ({ index, relevance_score: scoreOf(query, text) }))
@@ -52,7 +52,7 @@ const JINA: Shape = {
   }),
 }
 
-/** An OpenAI-shaped vendor that reranks too. */
+/** An OpenAI-shaped provider that also reranks. */
 const BESIDE: Shape = {
   path: '/v1/rerank',
   fields: ['top_n', 'return_documents'],

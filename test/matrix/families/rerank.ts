@@ -13,7 +13,7 @@ const ORDER = [1, 2, 0]
 
 const params = ({ target }: FamilyCell<RerankClient>) => ({ model: target.model, query: QUERY, documents: DOCUMENTS })
 
-/** The best first, and their scores fall. */
+/** The best comes first, and the scores decrease. */
 function expectOrder(reply: Ranked | undefined, order: number[]): void {
   expect(reply?.order).toEqual(order)
   expect(reply?.scores).toEqual(reply?.scores.toSorted((one, other) => other - one))

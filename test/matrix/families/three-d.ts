@@ -14,7 +14,7 @@ const teapot = ({ target }: FamilyCell<ThreeDClient>) => ({
   prompt: `${PROMPT}\n@sandbox quick=1`,
 })
 
-/** A binary file of glTF begins with its name. */
+/** A binary glTF file starts with its name. */
 function expectModel(generated: ThreeDMade | undefined): void {
   expect(generated?.format).toBe('glb')
   expect(Buffer.from(generated?.bytes.subarray(0, 4) ?? []).toString()).toBe('glTF')

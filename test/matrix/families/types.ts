@@ -1,34 +1,34 @@
-/** What a client of each family can be asked, and what it tells; what it lacks it has not. */
+/** The calls of a client of each family. A client lacks the members that it does not support. */
 import type { Faulty } from './family.ts'
 
 export type Texts = { model: string; texts: string[]; dimensions?: number }
-/** `tokens` where the client tells what it has cost. */
+/** `tokens` if the client reports usage. */
 export type Embedded = { vectors: number[][]; tokens?: number; model?: string }
 
 export type EmbeddingsClient = Faulty & {
   many(params: Texts): Promise<Embedded>
   /** The client's own call for one text. */
   one(params: { model: string; text: string }): Promise<Embedded>
-  /** Asked for as base64, and unpacked by the program. */
+  /** Requested as base64, and decoded by the program. */
   packed?(params: Texts): Promise<Embedded>
-  /** Asked for as numbers. */
+  /** Requested as numbers. */
   plain?(params: Texts): Promise<Embedded>
   tokens?(params: { model: string; tokens: number[][] }): Promise<Embedded>
-  /** Whether it tells what an answer has cost. */
+  /** Whether it reports usage. */
   counts: boolean
 }
 
 export type Documents = string[] | { text: string; page: number }[]
 export type Question<Kind = Documents> = { model: string; query: string; documents: Kind; top?: number }
-/** The places of the documents, the best first; `texts` where the client hands the documents back. */
+/** The indices of the documents, best first; `texts` if the client returns the documents. */
 export type Ranked = { order: number[]; scores: number[]; texts?: string[]; units?: number }
 
 export type RerankClient = Faulty & {
   rank(params: Question<string[]>): Promise<Ranked>
   rankObjects?(params: Question<{ text: string; page: number }[]>): Promise<Ranked>
-  /** The documents are asked back. */
+  /** The documents are requested in the response. */
   withTexts?(params: Question<string[]>): Promise<Ranked>
-  /** Whether it tells what an answer has cost. */
+  /** Whether it reports usage. */
   counts: boolean
 }
 
@@ -40,9 +40,9 @@ export type ImagesClient = Faulty & {
   draw(params: Drawing): Promise<Drawn>
   edit(params: Edit): Promise<Drawn>
   vary?(params: Pick<Edit, 'model' | 'image' | 'size'>): Promise<Drawn>
-  /** Addresses instead of bytes. */
+  /** URLs instead of bytes. */
   links?(params: Drawing): Promise<string[]>
-  /** Partial images as they come, then the complete one. */
+  /** Partial images as they arrive, then the final one. */
   stream?(params: Drawing & { partials: number }): Promise<Drawn & { partials: Uint8Array[] }>
   streamEdit?(params: Edit & { partials: number }): Promise<Drawn & { partials: Uint8Array[] }>
 }
@@ -51,13 +51,13 @@ export type VideoOrder = { model: string; prompt: string; seconds?: number }
 export type Video = { bytes: Uint8Array; media_type: string | null | undefined }
 
 export type VideosClient = Faulty & {
-  /** Ordered, waited for, and downloaded. */
+  /** Submitted, awaited and downloaded. */
   film(params: VideoOrder): Promise<Video>
-  /** The `fail_code` of one that fails. */
+  /** The `fail_code` of a failed one. */
   failure(params: VideoOrder): Promise<string | undefined>
-  /** Ordered by one client, and asked for until it is there by another one that knows its id only. */
+  /** Submitted by one client, and awaited by another one that knows only its id. */
   later?(params: VideoOrder): Promise<Video>
-  /** Made and deleted: the list of videos before, and what is then said of it. */
+  /** Generated and deleted: whether the list contained the video before, and the error afterwards. */
   remove?(params: VideoOrder): Promise<{ isListed: boolean; gone: unknown }>
 }
 

@@ -1,7 +1,7 @@
-/** A vendor of a family on loopback: it knows its own paths and its own key, and misbehaves when told. */
+/** A provider of a family on loopback. It checks its paths and its key, and fails on request. */
 import { KEY, type Started } from './family.ts'
 
-/** A request as it came: the path, its parsed JSON or its form. */
+/** A received request: the path, and its parsed JSON or its form. */
 export type IncomingRequest = {
   path: string
   body: Record<string, unknown>
@@ -10,12 +10,12 @@ export type IncomingRequest = {
 }
 
 export type Wire = {
-  /** Where the key is, and what stands before it. */
+  /** The header of the key, and the prefix of its value. */
   auth: { header: string; prefix: string }
-  /** Undefined: there is no such path. A string is why it is refused. */
+  /** Undefined: the path does not exist. A string is the reason of a refusal. */
   answer(incoming: IncomingRequest): Response | object | string | undefined
   failure(status: number, message: string): object
-  /** What lies below `/files/`, for anybody. */
+  /** Files below `/files/`, without a key. */
   file?(path: string): Response
 }
 
@@ -47,7 +47,7 @@ export function startWire(wire: Wire): Started {
   return { origin: `http://127.0.0.1:${server.port}`, stop: () => server.stop(true) }
 }
 
-/** `@sandbox status=429` anywhere in what came, as the built-in sandbox knows it too. */
+/** `@sandbox status=429` anywhere in the request, as the built-in sandbox also supports it. */
 const statusIn = (text: string): number | undefined => {
   const [, status] = /@sandbox status=(\d+)/.exec(text) ?? []
   return status === undefined ? undefined : Number(status)

@@ -1,4 +1,4 @@
-/** A vendor that speaks chat completions, as the most of them do: the last chunk with the usage, `[DONE]` at the end. */
+/** A chat-completions provider, as most of them behave: usage in the last chunk, and `[DONE]` at the end. */
 import { type Line, linesOf, type ReceivedRequest, type ScriptedResponse } from '../model-script.ts'
 import type { JsonSchema, Picture, Result } from '../types.ts'
 import { unknownFieldIn, type Wire } from './wire-vendor.ts'
@@ -53,7 +53,7 @@ function lineOf(message: Message, calls: Called[]): Line[] {
 const MESSAGE = ['role', 'content', 'name', 'refusal', 'tool_calls', 'tool_call_id', 'reasoning_content', 'annotations']
 const CALL = ['id', 'type', 'function']
 
-/** What strict vendors say no to. */
+/** What strict providers refuse. */
 function refusalOf({ messages }: Body): string | undefined {
   for (const [at, message] of messages.entries()) {
     const unknownField = unknownFieldIn(message, MESSAGE)

@@ -1,4 +1,4 @@
-/** A vendor that speaks generate content: calls come whole, ends are `STOP` whatever ended, thoughts are signed. */
+/** A contentgen provider: calls arrive whole, every finish is `STOP`, thoughts are signed. */
 import { type Line, linesOf, type ReceivedRequest, type ScriptedResponse } from '../model-script.ts'
 import type { JsonSchema, Picture, Result } from '../types.ts'
 import { unknownFieldIn, type Wire } from './wire-vendor.ts'
@@ -59,7 +59,7 @@ const CONFIG = [
   ...['responseMimeType', 'responseJsonSchema'],
 ]
 
-/** What the true vendor says no to. */
+/** What the original vendor refuses. */
 function refusalOf(body: Body): string | undefined {
   const { contents, generationConfig = {} } = body
   const unknownField = unknownFieldIn(body, FIELDS) ?? unknownFieldIn(generationConfig, CONFIG)
@@ -124,7 +124,7 @@ const usageOf = ({ usage: { input, cached, output, reasoning } }: ScriptedRespon
 const callsOf = ({ calls }: ScriptedResponse): Part[] =>
   calls.map(({ id, name, pieces }, at) => ({
     functionCall: { id, name, args: JSON.parse(pieces.join('')) },
-    // Of calls made at once only the first is signed.
+    // Of parallel calls only the first is signed.
     ...(at === 0 ? { thoughtSignature: SIGNATURES[0] } : {}),
   }))
 

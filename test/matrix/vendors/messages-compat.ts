@@ -1,4 +1,4 @@
-/** A vendor that speaks messages, and refuses what the true one refuses: wrong turns, unanswered calls, lost thoughts. */
+/** A Messages provider with the refusals of the original: wrong turns, unanswered calls, missing thoughts. */
 import { type Line, linesOf, type ReceivedRequest, type ScriptedResponse } from '../model-script.ts'
 import type { JsonSchema, Picture, Result } from '../types.ts'
 import { sse, unknownFieldIn, type Wire } from './wire-vendor.ts'
@@ -61,7 +61,7 @@ const FIELDS = [
   ...['stop_sequences', 'temperature', 'top_p', 'top_k', 'metadata', 'service_tier', 'context_management'],
 ]
 
-/** What the true vendor says no to. */
+/** What the original vendor refuses. */
 function refusalOf(body: Body): string | undefined {
   const { max_tokens, messages, thinking, tool_choice } = body
   const unknownField = unknownFieldIn(body, FIELDS)

@@ -1,4 +1,4 @@
-/** A vendor that speaks responses and keeps nothing: reasoning must come back encrypted, and calls before their results. */
+/** A Responses provider that stores nothing: reasoning must come back encrypted, and calls before their results. */
 import { type Line, linesOf, type ReceivedRequest, type ScriptedResponse } from '../model-script.ts'
 import type { JsonSchema, Picture, Result } from '../types.ts'
 import { sse, unknownFieldIn, type Wire } from './wire-vendor.ts'
@@ -52,7 +52,7 @@ const FIELDS = [
   ...['max_output_tokens', 'temperature', 'top_p', 'store', 'stream', 'metadata', 'user', 'prompt_cache_key'],
 ]
 
-/** What the true vendor says no to. */
+/** What the original vendor refuses. */
 function refusalOf(body: Body, items: Item[]): string | undefined {
   const unknownField = unknownFieldIn(body, FIELDS)
   if (unknownField) return `Unknown parameter: '${unknownField}'.`
@@ -103,7 +103,7 @@ function decode(body: Body): ReceivedRequest | string {
   }
 }
 
-/** Of an item, what is added to it as it comes, piece by piece. */
+/** An item, and the deltas that build it. */
 type Generated = { item: Record<string, unknown> & { id: string; type: string }; events(at: number): Event[] }
 type Event = { type: string } & Record<string, unknown>
 
@@ -233,7 +233,7 @@ function events(scripted: ScriptedResponse, model: string, requestBody: unknown)
   return all.map((event, sequence_number) => sse(event.type, { ...event, sequence_number }))
 }
 
-/** What an item has before anything of it has come. */
+/** The empty members of an item at its start. */
 const EMPTY: Record<string, object> = {
   reasoning: { summary: [] },
   message: { content: [] },

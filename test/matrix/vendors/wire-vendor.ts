@@ -1,34 +1,34 @@
-/** A vendor of the matrix: it reads its own wire, thinks, and says it in its own shapes. */
+/** A provider of the matrix: it decodes its protocol, runs the script, and encodes the response. */
 import { type Answer, startVendor, stream, type Vendor, type VendorRequest, whole } from '../../kit/vendor.ts'
 import { type ReceivedRequest, respond, type ScriptedResponse } from '../model-script.ts'
 
 type Body = Record<string, unknown>
 
-/** What makes one vendor unlike the others. */
+/** The differences between the providers. */
 export type Wire = {
-  /** Reads a request. A string is why this vendor refuses it. */
+  /** Decodes a request. A string is the reason of a refusal. */
   decode(body: Body, path: string): ReceivedRequest | string
   isStreamed(body: Body, path: string): boolean
   whole(scripted: ScriptedResponse, model: string, requestBody: unknown): unknown
-  /** The events of a stream: objects are sent as `data:`, strings as they are. */
+  /** The events of a stream: objects are sent as `data:`, strings unchanged. */
   events(scripted: ScriptedResponse, model: string, requestBody: unknown): (object | string)[]
   /** Whether a stream ends with `data: [DONE]`. */
   isDone: boolean
   failure(status: number, message: string): unknown
-  /** The event that a vendor sends when it fails in mid-stream. */
+  /** The event of a failure during a stream. */
   failed(): object | string
   model(body: Body, path: string): string
   models: unknown
-  /** A vendor that counts tokens: the paths that do, and the answer. */
+  /** For a provider that counts tokens: its paths and its response. */
   counts?: { matches(path: string): boolean; answer: unknown }
 }
 
 export type WireVendor = Vendor & {
-  /** Lets a stream break that waits to: it does so only after the client has heard something. */
+  /** Lets a waiting stream fail, which happens only after the client has received something. */
   breakStream(): void
 }
 
-/** What it thinks, and in pieces of how many bytes it says it; default: a packet an event. */
+/** The response to a request, and the size of its chunks in bytes; default: one packet per event. */
 export type ModelScript = { respond(received: ReceivedRequest): ScriptedResponse; chunkBytes?(): number }
 
 /** Starts it on a free port of loopback. */
@@ -73,6 +73,6 @@ function answerTo({ wire, script, broken }: Parts, request: VendorRequest): Answ
 
 export const sse = (event: string, data: object): string => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
 
-/** The first member of something that a strict vendor does not know. */
+/** The first unknown member, which a strict provider refuses. */
 export const unknownFieldIn = (value: object, known: readonly string[]): string | undefined =>
   Object.keys(value).find((name) => !known.includes(name))

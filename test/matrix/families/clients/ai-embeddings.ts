@@ -1,4 +1,4 @@
-/** How texts are embedded with the `ai` package, by each provider that fits. */
+/** Embeddings with the `ai` package, by each suitable provider. */
 import { createGoogleGenerativeAI } from '@ai-sdk/google'
 import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
@@ -8,7 +8,7 @@ import { aiFault } from '../../clients/ai.ts'
 import type { FamilyRow, Gateway } from '../family.ts'
 import type { EmbeddingsClient } from '../types.ts'
 
-/** A model of its own for a length, where the provider takes it so. */
+/** A model for each length, if the provider sets it so. */
 type Provider = (id: string) => EmbeddingModel
 
 function clientOf(model: Provider): EmbeddingsClient {

@@ -1,4 +1,4 @@
-/** How images are ordered with the `ai` package, by each provider that fits. */
+/** Images with the `ai` package, by each suitable provider. */
 import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { generateImage, type ImageModel } from 'ai'

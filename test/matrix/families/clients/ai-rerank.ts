@@ -1,4 +1,4 @@
-/** How documents are put in order with the `ai` package, by each provider that fits. */
+/** Reranking with the `ai` package, by each suitable provider. */
 import { createCohere } from '@ai-sdk/cohere'
 import { type RerankingModel, rerank } from 'ai'
 import { createGatehouse } from '../../../../packages/ai-sdk/src/gatehouse.ts'
@@ -21,7 +21,7 @@ function clientOf(model: Provider): RerankClient {
       texts: rerankedDocuments.map((one) => (typeof one === 'string' ? one : one.text)),
     }
   }
-  // It has no word for what an answer has cost; and hands out the documents that it was given.
+  // It reports no usage, and returns the documents that it was given.
   return { counts: false, rank, rankObjects: rank, withTexts: rank, fault: aiFault }
 }
 

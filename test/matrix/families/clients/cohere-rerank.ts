@@ -1,4 +1,4 @@
-/** How documents are put in order with the `cohere-ai` package, by its clients of both versions of the API. */
+/** Reranking with the `cohere-ai` package, by its clients of both versions of the API. */
 import { CohereClient, CohereClientV2, CohereError } from 'cohere-ai'
 import type { FamilyFault, FamilyRow, Gateway } from '../family.ts'
 import type { Ranked, RerankClient } from '../types.ts'

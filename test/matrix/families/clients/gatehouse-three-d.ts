@@ -1,4 +1,4 @@
-/** How 3D models are ordered with our own package: no other one has such a call. */
+/** 3D models with our own package: no other package has such a call. */
 import { errorCodeOf, generateThreeD, type ThreeDFile } from '../../../../packages/ai-sdk/src/gatehouse.ts'
 import { aiFault } from '../../clients/ai.ts'
 import type { FamilyRow, Gateway } from '../family.ts'

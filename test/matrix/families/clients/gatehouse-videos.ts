@@ -1,4 +1,4 @@
-/** How videos are ordered with the `ai` package and our own provider for it. */
+/** Videos with the `ai` package and our own provider for it. */
 import {
   experimental_generateVideo as generateVideo,
   experimental_getVideoStatus as getVideoStatus,
@@ -9,7 +9,7 @@ import { aiFault } from '../../clients/ai.ts'
 import type { FamilyRow, Gateway } from '../family.ts'
 import type { VideoOrder, VideosClient } from '../types.ts'
 
-/** How often a question is asked: the gateway holds it back until there is news. */
+/** The polling interval. The gateway holds each poll until the status changes. */
 const TASKS = { pollIntervalMs: 20, statusWaitSeconds: 10 }
 
 export const gatehouseOf = ({ origin, token }: Gateway) =>

@@ -1,4 +1,4 @@
-/** How contents are embedded with the `@google/genai` package; one text for both majors. */
+/** Embeddings with the `@google/genai` package; the same code for both majors. */
 import type { EmbedContentResponse } from '@google/genai'
 import * as genai2 from 'google-genai-2'
 import { GENAI_3, type Package } from '../../clients/genai.ts'

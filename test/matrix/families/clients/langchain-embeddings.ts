@@ -1,4 +1,4 @@
-/** How texts are embedded with `@langchain/openai`. */
+/** Embeddings with `@langchain/openai`. */
 import { OpenAIEmbeddings } from '@langchain/openai'
 import OpenAI from 'openai'
 import type { FamilyRow, Gateway } from '../family.ts'
@@ -14,7 +14,7 @@ function clientOf({ origin, token }: Gateway): EmbeddingsClient {
       apiKey: token,
       configuration: { baseURL: `${origin}/v1`, logLevel: 'off' },
       batchSize: 2,
-      // What makes a vendor fail is a line of its own.
+      // The directive that makes a provider fail needs a line of its own.
       stripNewLines: false,
       maxRetries: 0,
     })
@@ -25,7 +25,7 @@ function clientOf({ origin, token }: Gateway): EmbeddingsClient {
       vectors: await embeddings({ ...params, encodingFormat: 'float' }).embedDocuments(texts),
     }),
     one: async ({ text, ...params }) => ({ vectors: [await embeddings(params).embedQuery(text)] }),
-    // Its errors are those of the package beneath it.
+    // It throws the errors of the package that it uses.
     fault: (error, status) => openaiFamilyFault(OpenAI, error, status),
   }
 }

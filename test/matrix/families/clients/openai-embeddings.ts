@@ -1,4 +1,4 @@
-/** How embeddings are asked for with the `openai` package; one text for both majors. */
+/** Embeddings with the `openai` package; the same code for both majors. */
 import type OpenAI from 'openai'
 import { floatsOfBase64 } from '../../../../src/kit/float32.ts'
 import type { FamilyRow, Gateway } from '../family.ts'
@@ -14,7 +14,7 @@ function replyOf({ data, usage, model }: Answer): Embedded {
   return { vectors, tokens: usage.prompt_tokens, model }
 }
 
-/** Where no form is said it asks for base64, and unpacks it itself; a form that is said comes as it is. */
+/** Without a format it requests base64 and decodes it. A requested format is returned as it is. */
 function clientOf(Sdk: typeof OpenAI, gateway: Gateway): EmbeddingsClient {
   const { embeddings } = openaiOf(Sdk, gateway)
   const paramsOf = ({ texts, ...more }: { model: string; texts: string[]; dimensions?: number }) => ({

@@ -1,4 +1,4 @@
-/** How images are ordered with the `openai` package; one text for both majors. */
+/** Images with the `openai` package; the same code for both majors. */
 import type OpenAI from 'openai'
 import { toFile } from 'openai'
 import type { FamilyRow, Gateway } from '../family.ts'
@@ -30,7 +30,7 @@ async function read(running: AsyncIterable<Event>): Promise<Drawn & { partials: 
 
 const png = (bytes: Uint8Array<ArrayBuffer>, name: string) => toFile(bytes, name, { type: 'image/png' })
 
-/** Its types know the vendor's own sizes only; the field takes any text. */
+/** Its types know only the vendor's own sizes. The field accepts any text. */
 type Size = '256x256'
 const generation = ({ size, ...params }: Drawing) => ({ ...params, ...(size ? { size: size as Size } : {}) })
 

@@ -1,15 +1,15 @@
-/** How videos are ordered with the `openai` package; one text for both majors. */
+/** Videos with the `openai` package; the same code for both majors. */
 import type OpenAI from 'openai'
 import type { FamilyRow, Gateway } from '../family.ts'
 import type { Video, VideoOrder, VideosClient } from '../types.ts'
 import { OPENAI_MAJORS, openaiFamilyFault, openaiOf } from './openai.ts'
 
-/** Of how many questions, each of which the gateway holds back until there is news. */
+/** The number of polls, each of which the gateway holds until the status changes. */
 const MOST_QUESTIONS = 20
 
 function clientOf(Sdk: typeof OpenAI, gateway: Gateway): VideosClient {
   const { videos } = openaiOf(Sdk, gateway)
-  // Its types know the lengths of the vendor's own models only.
+  // Its types know only the lengths of the vendor's own models.
   const create = ({ seconds, ...params }: VideoOrder) =>
     videos.create({ ...params, ...(seconds ? { seconds: String(seconds) as OpenAI.VideoSeconds } : {}) })
 

@@ -1,4 +1,4 @@
-/** The `openai` package in both majors, as every family of it is asked. */
+/** The `openai` package in both majors, for every family. */
 import OpenAI from 'openai'
 import OpenAI6 from 'openai-6'
 import { openaiFault } from '../../clients/openai-chat.ts'
@@ -14,7 +14,7 @@ export const openaiFamilyFault = (Sdk: Sdk, error: unknown, status: number): Fam
   ...(error instanceof Sdk.APIError ? { param: error.param } : {}),
 })
 
-/** What is used here has the same types in both majors, which TypeScript cannot know. */
+/** The types used here are the same in both majors, which TypeScript cannot know. */
 export const OPENAI_MAJORS: [name: string, packageName: string, Sdk: Sdk][] = [
   ['`openai` 7', 'openai', OpenAI],
   ['`openai` 6', 'openai-6', OpenAI6 as unknown as Sdk],
