@@ -1,9 +1,9 @@
 /** Decides which IP addresses are public; the address guard allows only these. */
 
-/** The bytes of an address: 4 of IPv4, 16 of IPv6. */
-type AddressBytes = readonly number[]
+import ipaddr from 'ipaddr.js'
 
-type Network = { bytes: AddressBytes; bits: number }
+type Address = ipaddr.IPv4 | ipaddr.IPv6
+type Network = [start: Address, bits: number]
 
 /** IANA's registry of special-purpose IPv4 addresses, less those that lead to ordinary public services. */
 const CLOSED_V4 = networks(
@@ -39,73 +39,34 @@ const CLOSED_V6 = networks(
 /** An IPv4 address as a network with IPv6 only sees it (RFC 6052): as public as what it carries. */
 const NAT64 = network('64:ff9b::/96')
 
-/** Whether an address belongs to the public internet. What is no address is not public. */
-export function isPublicAddress(address: string): boolean {
-  const bytes = readAddress(address)
-  if (!bytes) return false
-  if (bytes.length === 4) return !CLOSED_V4.some((closed) => isWithin(bytes, closed))
-  if (isWithin(bytes, NAT64)) return isPublicAddress(bytes.slice(12).join('.'))
-  return isWithin(bytes, OPEN_V6) && !CLOSED_V6.some((closed) => isWithin(bytes, closed))
+/** Whether an address belongs to the public internet. Anything that is not an address is not public. */
+export function isPublicAddress(text: string): boolean {
+  const address = parse(text)
+  if (!address) return false
+  if (address.kind() === 'ipv4') return !CLOSED_V4.some((closed) => isWithin(address, closed))
+  if (isWithin(address, NAT64)) return isPublicAddress(address.toByteArray().slice(12).join('.'))
+  return isWithin(address, OPEN_V6) && !CLOSED_V6.some((closed) => isWithin(address, closed))
 }
 
 /**
- * The bytes of an address in the customary writing: `a.b.c.d` in decimal, or IPv6, also with such an IPv4 end.
- * Undefined for anything else: a name, another spelling, an address with a zone (`fe80::1%eth0`).
+ * The bytes of an address, 4 or 16, in its usual notation: `a.b.c.d` in decimal, or IPv6, which may end with such an IPv4
+ * address. Undefined for anything else: a name, another notation, an address with a zone (`fe80::1%eth0`).
  */
-export function readAddress(text: string): AddressBytes | undefined {
-  return text.includes(':') ? readV6(text) : readV4(text)
+export const readAddress = (text: string): readonly number[] | undefined => parse(text)?.toByteArray()
+
+function parse(text: string): Address | undefined {
+  // The library's lenient parser would accept octal, hexadecimal and short forms.
+  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text)
+  const hasZone = text.includes('%')
+  return text.includes(':') && !hasZone && ipaddr.IPv6.isValid(text) ? ipaddr.IPv6.parse(text) : undefined
 }
 
-function readV4(text: string): AddressBytes | undefined {
-  const parts = text.split('.')
-  // No sign, no leading zero (elsewhere it means octal), at most three digits.
-  if (parts.length !== 4 || !parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) < 256)) return
-  return parts.map(Number)
-}
-
-function readV6(text: string): AddressBytes | undefined {
-  const halves = text.split('::')
-  if (halves.length > 2) return
-  const [head, tail] = halves.map((half, index) => readGroups(half, index === halves.length - 1))
-  if (!head || (halves.length === 2 && !tail)) return
-  if (!tail) return head.length === 16 ? head : undefined
-  const missing = 16 - head.length - tail.length
-  return missing < 2 ? undefined : [...head, ...new Array<number>(missing).fill(0), ...tail]
-}
-
-/** Groups of up to four hexadecimal digits; the last may be an IPv4 address where the address ends. */
-function readGroups(text: string, isEnd: boolean): number[] | undefined {
-  if (text === '') return []
-  const bytes: number[] = []
-  const groups = text.split(':')
-  for (const [index, group] of groups.entries()) {
-    if (group.includes('.')) {
-      const v4 = isEnd && index === groups.length - 1 ? readV4(group) : undefined
-      if (!v4) return
-      bytes.push(...v4)
-    } else {
-      if (!/^[0-9a-f]{1,4}$/i.test(group)) return
-      const value = Number.parseInt(group, 16)
-      bytes.push(value >> 8, value & 0xff)
-    }
-  }
-  return bytes
-}
-
-function isWithin(bytes: AddressBytes, { bytes: start, bits }: Network): boolean {
-  if (bytes.length !== start.length) return false
-  return start.every((byte, index) => {
-    const counted = Math.min(8, Math.max(0, bits - index * 8))
-    const mask = (0xff << (8 - counted)) & 0xff
-    return ((bytes[index] ?? 0) & mask) === (byte & mask)
-  })
-}
+/** `match` throws for an address of the other family. */
+const isWithin = (address: Address, [start, bits]: Network): boolean =>
+  address.kind() === start.kind() && address.match(start, bits)
 
 function network(text: string): Network {
-  const [address = '', bits = ''] = text.split('/')
-  const bytes = readAddress(address)
-  if (!bytes) throw new Error(`"${text}" is no network.`)
-  return { bytes, bits: Number(bits) }
+  return ipaddr.parseCIDR(text)
 }
 
 function networks(...texts: string[]): Network[] {

@@ -133,9 +133,9 @@ describe('the check', () => {
     [
       'loopback',
       'http://127.0.0.2/',
-      '"image" could not be fetched: the host "127.0.0.2" does not lead to a public address.',
+      '"image" could not be fetched: the host "127.0.0.2" does not resolve to a public address.',
     ],
-    ['metadata', 'http://169.254.169.254/latest', 'does not lead to a public address.'],
+    ['metadata', 'http://169.254.169.254/latest', 'does not resolve to a public address.'],
     [
       'a video in place of an image',
       mp4.toString('base64'),
