@@ -1,4 +1,4 @@
-/** The `ai` package with `@ai-sdk/openai-compatible`, as a user of the gateway. */
+/** The `ai` package with `@ai-sdk/openai-compatible`, as a client of the gateway. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import {
@@ -40,7 +40,7 @@ const modelOf = (id: string, options: Options = {}) =>
     supportsStructuredOutputs: true,
     ...options,
   }).chatModel(id)
-const asked = (id: string, prompt: string, options: Options = {}) => ({
+const callOf = (id: string, prompt: string, options: Options = {}) => ({
   model: modelOf(id, options),
   prompt,
   maxRetries: 0,
@@ -73,7 +73,7 @@ const PERSON = jsonSchema<Person>({
 const isPerson = ({ name, age, ...more }: Person) =>
   typeof name === 'string' && Number.isInteger(age) && Object.keys(more).length === 0
 
-/** The smallest picture there is: one transparent pixel. */
+/** The smallest image: one transparent pixel. */
 const PIXEL = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
   'base64',
@@ -95,8 +95,8 @@ async function rejection(promise: PromiseLike<unknown>): Promise<unknown> {
 
 for (const id of GENERAL) {
   describe(`ai: ${id}`, () => {
-    test('generateText has text, finish reason and usage: "Invalid JSON response" is what an answer without message gets', async () => {
-      const { text, finishReason, usage, response, warnings } = await generateText(asked(id, 'Hello there'))
+    test('generateText has text, finish reason and usage: a response without message would be "Invalid JSON response"', async () => {
+      const { text, finishReason, usage, response, warnings } = await generateText(callOf(id, 'Hello there'))
       expect(text).toContain('simulated')
       expect(finishReason).toBe('stop')
       expect(warnings ?? []).toEqual([])
@@ -106,9 +106,9 @@ for (const id of GENERAL) {
       expect(response.headers?.['x-request-id']).toMatch(/^req_/)
     })
 
-    test('streamText says the same, and its usage when includeUsage is set', async () => {
-      const whole = await generateText(asked(id, 'Hello there'))
-      const streaming = streamText(asked(id, 'Hello there'))
+    test('streamText has the same, and usage with includeUsage', async () => {
+      const whole = await generateText(callOf(id, 'Hello there'))
+      const streaming = streamText(callOf(id, 'Hello there'))
       const pieces = await all(streaming.textStream)
       expect(pieces.join('')).toBe(whole.text)
       expect(pieces.length).toBeGreaterThan(3)
@@ -119,24 +119,24 @@ for (const id of GENERAL) {
       })
     })
 
-    test('streamText without includeUsage knows no usage, and ends as well', async () => {
+    test('streamText without includeUsage has no usage, and ends normally', async () => {
       const { fetch, seen } = watchedFetch()
-      const streaming = streamText(asked(id, 'Hello there', { includeUsage: false, fetch }))
+      const streaming = streamText(callOf(id, 'Hello there', { includeUsage: false, fetch }))
       await streaming.consumeStream()
       expect(await streaming.finishReason).toBe('stop')
       expect((await streaming.usage).outputTokens).toBeUndefined()
       expect(seen()).not.toContain('"usage"')
     })
 
-    test('max tokens end in finish reason length', async () => {
-      const { finishReason, usage } = await generateText({ ...asked(id, 'Hello there'), maxOutputTokens: 3 })
+    test('max tokens end with finish reason length', async () => {
+      const { finishReason, usage } = await generateText({ ...callOf(id, 'Hello there'), maxOutputTokens: 3 })
       expect([finishReason, usage.outputTokens]).toEqual(['length', 3])
     })
 
-    test('a tool loop calls the tool and ends in an answer with its result', async () => {
+    test('a tool loop calls the tool and ends with an answer from its result', async () => {
       const cities: string[] = []
       const options = {
-        ...asked(id, 'What is the weather in Paris?'),
+        ...callOf(id, 'What is the weather in Paris?'),
         tools: weather(cities),
         stopWhen: stepCountIs(3),
       }
@@ -150,7 +150,7 @@ for (const id of GENERAL) {
 
     test('a streamed tool call has a start, deltas and one end', async () => {
       const streaming = streamText({
-        ...asked(id, 'What is the weather in Paris?'),
+        ...callOf(id, 'What is the weather in Paris?'),
         tools: { get_weather: tool({ inputSchema: CITY }) },
       })
       const parts = await all(streaming.fullStream)
@@ -166,34 +166,37 @@ for (const id of GENERAL) {
       expect(await streaming.finishReason).toBe('tool-calls')
     })
 
-    test('toolChoice decides', async () => {
+    test('toolChoice applies', async () => {
       const tools = weather([])
-      const required = await generateText({ ...asked(id, 'Hello'), tools, toolChoice: 'required' })
+      const required = await generateText({ ...callOf(id, 'Hello'), tools, toolChoice: 'required' })
       expect(required.toolCalls).toHaveLength(1)
-      const none = await generateText({ ...asked(id, 'What is the weather in Paris?'), tools, toolChoice: 'none' })
+      const none = await generateText({ ...callOf(id, 'What is the weather in Paris?'), tools, toolChoice: 'none' })
       expect(none.toolCalls).toEqual([])
     })
 
     test('structured output fits its schema: generateObject, streamObject and Output.object', async () => {
-      const { object } = await generateObject({ ...asked(id, 'Describe Ann'), schema: PERSON })
+      const { object } = await generateObject({ ...callOf(id, 'Describe Ann'), schema: PERSON })
       expect(isPerson(object)).toBe(true)
-      const streaming = streamObject({ ...asked(id, 'Describe Ann'), schema: PERSON })
+      const streaming = streamObject({ ...callOf(id, 'Describe Ann'), schema: PERSON })
       await all(streaming.partialObjectStream)
       expect(await streaming.object).toEqual(object)
-      const { output } = await generateText({ ...asked(id, 'Describe Ann'), output: Output.object({ schema: PERSON }) })
+      const { output } = await generateText({
+        ...callOf(id, 'Describe Ann'),
+        output: Output.object({ schema: PERSON }),
+      })
       expect(output).toEqual(object)
     })
 
-    test('JSON mode, for what knows no schemas, gives an object', async () => {
+    test('JSON mode, for models without schemas, returns an object', async () => {
       const { object } = await generateObject({
-        ...asked(id, 'Describe Ann', { supportsStructuredOutputs: false }),
+        ...callOf(id, 'Describe Ann', { supportsStructuredOutputs: false }),
         output: 'no-schema',
       })
       expect(object).toBeObject()
     })
 
-    test('a picture is taken', async () => {
-      const { model } = asked(id, '')
+    test('an image is accepted', async () => {
+      const { model } = callOf(id, '')
       const content = [
         { type: 'text' as const, text: 'What is this?' },
         { type: 'file' as const, data: PIXEL, mediaType: 'image/png' },
@@ -205,9 +208,9 @@ for (const id of GENERAL) {
 }
 
 for (const id of VISION) {
-  test(`ai: ${id} thinks in reasoning parts, before its text`, async () => {
+  test(`ai: ${id} has reasoning parts before its text`, async () => {
     const options = {
-      ...asked(id, 'Why is the sky blue?'),
+      ...callOf(id, 'Why is the sky blue?'),
       providerOptions: { gatehouse: { thinking_enabled: true } },
     }
     const { reasoningText = '', text, usage } = await generateText(options)
@@ -224,12 +227,12 @@ for (const id of VISION) {
   })
 }
 
-describe('ai: leaving', () => {
-  test('in the middle of a stream is an abort part, and reaches the vendor', async () => {
+describe('ai: aborting', () => {
+  test('in the middle of a stream gives an abort part, and aborts the upstream request', async () => {
     served.vendor.answer(stream(chunks('a', 'b'), { hangAfter: 2 }))
     const coming = served.vendor.request(served.vendor.requests.length + 1)
     const leaving = new AbortController()
-    const streaming = streamText({ ...asked('v/m', 'Hello'), abortSignal: leaving.signal })
+    const streaming = streamText({ ...callOf('v/m', 'Hello'), abortSignal: leaving.signal })
     const kinds: string[] = []
     for await (const part of streaming.fullStream) {
       kinds.push(part.type)
@@ -239,11 +242,11 @@ describe('ai: leaving', () => {
     await (await coming).gone
   })
 
-  test('before the first byte reaches the vendor', async () => {
+  test('before the first byte aborts the upstream request', async () => {
     served.vendor.answer(hang())
     const coming = served.vendor.request(served.vendor.requests.length + 1)
     const leaving = new AbortController()
-    const error = rejection(generateText({ ...asked('v/m', 'Hello'), abortSignal: leaving.signal }))
+    const error = rejection(generateText({ ...callOf('v/m', 'Hello'), abortSignal: leaving.signal }))
     const request = await coming
     leaving.abort()
     expect(await error).toMatchObject({ name: 'AbortError' })
@@ -253,14 +256,19 @@ describe('ai: leaving', () => {
 
 describe('ai: errors', () => {
   const cases: [number, string, () => Promise<unknown>, RegExp][] = [
-    [400, 'invalid_value', () => generateText({ ...asked('sandbox/general', 'Hello'), temperature: 3 }), /from 0 to 2/],
-    [401, 'invalid_api_key', () => generateText(asked('sandbox/general', 'Hello', { apiKey: 'sk-wrong' })), /API key/],
-    [404, 'model_not_found', () => generateText(asked('sandbox/none', 'Hello')), /no model "sandbox\/none"/],
-    [410, 'model_retired', () => generateText(asked('sandbox/retired', 'Hello')), /is retired/],
-    [429, 'rate_limit_exceeded', () => generateText(asked('sandbox/general', '@sandbox status=429')), /limiting/],
-    [502, 'bad_upstream_response', () => generateText(asked('far/general', '@sandbox status=500')), /failed \(502\)/],
-    [503, 'server_is_overloaded', () => generateText(asked('sandbox/general', '@sandbox status=503')), /overloaded/],
-    [504, 'upstream_timeout', () => generateText(asked('sandbox/general', '@sandbox status=504')), /timed out/],
+    [
+      400,
+      'invalid_value',
+      () => generateText({ ...callOf('sandbox/general', 'Hello'), temperature: 3 }),
+      /from 0 to 2/,
+    ],
+    [401, 'invalid_api_key', () => generateText(callOf('sandbox/general', 'Hello', { apiKey: 'sk-wrong' })), /API key/],
+    [404, 'model_not_found', () => generateText(callOf('sandbox/none', 'Hello')), /no model "sandbox\/none"/],
+    [410, 'model_retired', () => generateText(callOf('sandbox/retired', 'Hello')), /is retired/],
+    [429, 'rate_limit_exceeded', () => generateText(callOf('sandbox/general', '@sandbox status=429')), /limiting/],
+    [502, 'bad_upstream_response', () => generateText(callOf('far/general', '@sandbox status=500')), /failed \(502\)/],
+    [503, 'server_is_overloaded', () => generateText(callOf('sandbox/general', '@sandbox status=503')), /overloaded/],
+    [504, 'upstream_timeout', () => generateText(callOf('sandbox/general', '@sandbox status=504')), /timed out/],
   ]
   for (const [status, code, ask, says] of cases) {
     test(`${status} is an APICallError with the status, the message and the body`, async () => {
@@ -276,27 +284,27 @@ describe('ai: errors', () => {
 
   test('403 for a model that the token may not use', async () => {
     const apiKey = await served.tokenFor(['sandbox/compact'])
-    const error = await rejection(generateText(asked('sandbox/general', 'Hello', { apiKey })))
+    const error = await rejection(generateText(callOf('sandbox/general', 'Hello', { apiKey })))
     expect(error).toMatchObject({ statusCode: 403, isRetryable: false })
   })
 
-  test('a refused stream is an error part with the same error', async () => {
-    const parts = await all(streamText(asked('sandbox/general', '@sandbox status=429')).fullStream)
+  test('a refused stream has an error part with the same error', async () => {
+    const parts = await all(streamText(callOf('sandbox/general', '@sandbox status=429')).fullStream)
     const [error] = parts.flatMap((part) => (part.type === 'error' ? [part.error] : []))
     expect(error).toMatchObject({ statusCode: 429 })
   })
 
-  test('is asked again after retry-after, and succeeds when the vendor does', async () => {
+  test('are retried after retry-after, and the retry succeeds when the vendor recovers', async () => {
     served.vendor.answer(failure(429, {}, { 'retry-after': '0' }), whole(completion('At last')))
-    const { text } = await generateText({ ...asked('v/m', 'Hello'), maxRetries: 1 })
+    const { text } = await generateText({ ...callOf('v/m', 'Hello'), maxRetries: 1 })
     expect(text).toBe('At last')
     expect(served.requests).toHaveLength(2)
   })
 
   const faults = { error_after: 'sent an error within its answer', cut_after: 'broke off its answer' }
   for (const [key, says] of Object.entries(faults)) {
-    test(`a stream that breaks (${key}) has an error part after its text, and no good end`, async () => {
-      const streaming = streamText(asked('sandbox/general', `Hello\n@sandbox ${key}=4`))
+    test(`a stream that breaks (${key}) has an error part after its text, and no finish part`, async () => {
+      const streaming = streamText(callOf('sandbox/general', `Hello\n@sandbox ${key}=4`))
       const parts = await all(streaming.fullStream)
       const errors = parts.flatMap((part) => (part.type === 'error' ? [part.error] : []))
       expect(errors).toHaveLength(1)
@@ -307,16 +315,16 @@ describe('ai: errors', () => {
   }
 })
 
-describe('ai: what vendors do that would break it', () => {
+describe('ai: vendor behaviour that would break it', () => {
   const through = async (items: Parameters<typeof stream>[0], options: Parameters<typeof stream>[1] = {}) => {
     served.vendor.answer(stream(items, options))
-    const streaming = streamText({ ...asked('v/m', 'Hello'), tools: { get_weather: tool({ inputSchema: CITY }) } })
+    const streaming = streamText({ ...callOf('v/m', 'Hello'), tools: { get_weather: tool({ inputSchema: CITY }) } })
     const parts = await all(streaming.fullStream)
     expect(parts.filter((part) => part.type === 'error')).toEqual([])
     return streaming
   }
 
-  test('a stream without finish_reason ends well', async () => {
+  test('a stream without finish_reason ends normally', async () => {
     const streaming = await through([chunk({ role: 'assistant', content: 'Hi' })])
     expect([await streaming.text, await streaming.finishReason]).toEqual(['Hi', 'stop'])
   })
@@ -326,7 +334,7 @@ describe('ai: what vendors do that would break it', () => {
     expect(await streaming.text).toBe('Hi')
   })
 
-  test('comments glued to data, in data, and empty data are left out', async () => {
+  test('comments joined to data, in data, and empty data are left out', async () => {
     const streaming = await through([
       ': ping\n',
       chunk({ role: 'assistant', content: 'H' }),
@@ -362,7 +370,7 @@ describe('ai: what vendors do that would break it', () => {
   })
 })
 
-test('ai: nothing is left unhandled', async () => {
+test('ai: no rejection is left unhandled', async () => {
   Bun.gc(true)
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve))
   expect(unhandled.seen).toEqual([])

@@ -1,4 +1,4 @@
-/** The `@anthropic-ai/sdk` package, this major and the one before it, and the `ai` package's provider of that dialect. */
+/** The `@anthropic-ai/sdk` package, this major and the one before it, and the `ai` package's provider of that API. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createAnthropic } from '@ai-sdk/anthropic'
 import Anthropic from '@anthropic-ai/sdk'
@@ -7,7 +7,7 @@ import Anthropic0 from 'anthropic-sdk-0'
 import { GENERAL, type Served, serve, watchedFetch, watchUnhandled } from './kit/served.ts'
 import { chunk, chunks, completion, failure, stream, usageChunk, whole } from './kit/vendor.ts'
 
-// One text for both: what is used here has the same types in both majors, which TypeScript cannot know.
+// One test for both: the methods used here have the same types in both majors, which TypeScript cannot know.
 const MAJORS = { 'sdk 1': Anthropic, 'sdk 0': Anthropic0 as unknown as typeof Anthropic }
 
 let served: Served
@@ -29,24 +29,24 @@ const WEATHER = {
   description: 'The weather in a city',
   input_schema: { type: 'object' as const, properties: { city: { type: 'string' } }, required: ['city'] },
 }
-const asks = (model: string, content: string) => ({
+const requestOf = (model: string, content: string) => ({
   model,
   max_tokens: 200,
   messages: [{ role: 'user' as const, content }],
 })
 
-/** What a promise of the package is rejected with; it is no plain promise. */
+/** The error that a promise of the package rejects with; it is not a plain promise. */
 async function errorOf(answer: PromiseLike<unknown>): Promise<unknown> {
   try {
     await answer
   } catch (error) {
     return error
   }
-  throw new Error('It was answered.')
+  throw new Error('the promise was fulfilled')
 }
 
-/** Since this major its helpers begin a thread at the server; a vendor that keeps none must not be asked for one twice. */
-describe('a runner of tools, which begins a thread', () => {
+/** Since this major its helpers start a thread at the server; a vendor without threads must not be asked for one twice. */
+describe('a tool runner that starts a thread', () => {
   const call = (id: string, city: string) => {
     const function_ = { name: 'get_weather', arguments: JSON.stringify({ city }) }
     return stream([
@@ -56,18 +56,22 @@ describe('a runner of tools, which begins a thread', () => {
     ])
   }
 
-  test('goes on without it, through three turns', async () => {
+  test('continues without it through three turns', async () => {
     served.vendor.requests.length = 0
     served.vendor.answer(call('call_1', 'Paris'), call('call_2', 'Rome'), stream(chunks('Both ', 'sunny.')))
     const client = new Anthropic({ apiKey: served.token, baseURL: served.url.replace(/\/v1$/, ''), maxRetries: 0 })
     const run = async ({ city }: { city: string }) => `sunny in ${city}`
     const weather = { ...WEATHER, run, parse: (input: unknown) => input as { city: string } }
-    const runner = client.beta.messages.toolRunner({ ...asks('v/m', 'Paris, Rome?'), tools: [weather], stream: true })
+    const runner = client.beta.messages.toolRunner({
+      ...requestOf('v/m', 'Paris, Rome?'),
+      tools: [weather],
+      stream: true,
+    })
     const reasons: (string | null)[] = []
     for await (const message of runner) reasons.push((await message.finalMessage()).stop_reason)
     expect(reasons).toEqual(['tool_use', 'tool_use', 'end_turn'])
     expect(served.vendor.requests.map((request) => (request.json().messages as unknown[]).length)).toEqual([1, 3, 5])
-    // The first was refused, with the code from which the client goes on.
+    // The first was refused, with the code after which the client continues.
     expect(served.requests.length).toBe(4)
   })
 })
@@ -76,8 +80,8 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
   const client = (apiKey = served.token, maxRetries = 0) =>
     new Client({ apiKey, baseURL: served.url.replace(/\/v1$/, ''), maxRetries })
 
-  test.each(GENERAL)('%s answers, whole', async (model) => {
-    const message = await client().messages.create(asks(model, 'What is Gatehouse?'))
+  test.each(GENERAL)('%s returns a whole message', async (model) => {
+    const message = await client().messages.create(requestOf(model, 'What is Gatehouse?'))
     expect([message.type, message.role, message.model, message.stop_reason]).toEqual([
       'message',
       'assistant',
@@ -90,8 +94,8 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     expect(message.usage.output_tokens).toBeGreaterThan(0)
   })
 
-  test.each(GENERAL)('%s answers as a stream that its helper puts together', async (model) => {
-    const running = client().messages.stream(asks(model, 'What is Gatehouse?'))
+  test.each(GENERAL)('%s streams a message that the helper assembles', async (model) => {
+    const running = client().messages.stream(requestOf(model, 'What is Gatehouse?'))
     let text = ''
     running.on('text', (piece) => {
       text += piece
@@ -103,7 +107,7 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
 
   test.each(GENERAL)('%s calls a tool, and reads its result', async (model) => {
     const order = {
-      ...asks(model, 'What is the weather in Paris?'),
+      ...requestOf(model, 'What is the weather in Paris?'),
       tools: [WEATHER],
       tool_choice: { type: 'any' as const },
     }
@@ -113,31 +117,31 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     expect([first.stop_reason, call.name, typeof call.input]).toEqual(['tool_use', 'get_weather', 'object'])
     const result = { type: 'tool_result' as const, tool_use_id: call.id, content: 'Rain, 12 degrees' }
     const second = await client().messages.create({
-      ...asks(model, ''),
+      ...requestOf(model, ''),
       tools: [WEATHER],
       messages: [...order.messages, { role: 'assistant', content: first.content }, { role: 'user', content: [result] }],
     })
     expect([second.stop_reason, second.content[0]?.type]).toEqual(['end_turn', 'text'])
   })
 
-  test('parallel calls whose arguments come in turns are one block after the other', async () => {
+  test('parallel calls with interleaved arguments become one block after the other', async () => {
     const call = (index: number, more: object) => chunk({ tool_calls: [{ index, ...more }] })
     const named = (id: string) => ({ id, type: 'function', function: { name: 'get_weather', arguments: '' } })
-    const says = (text: string) => ({ function: { arguments: text } })
+    const argumentsDelta = (text: string) => ({ function: { arguments: text } })
     served.vendor.answer(
       stream([
         chunk({ role: 'assistant', content: '' }),
         call(0, named('a')),
         call(1, named('b')),
-        call(0, says('{"city":')),
-        call(1, says('{"city":"Rome"}')),
-        call(0, says('"Paris"}')),
+        call(0, argumentsDelta('{"city":')),
+        call(1, argumentsDelta('{"city":"Rome"}')),
+        call(0, argumentsDelta('"Paris"}')),
         chunk({}, 'tool_calls'),
         usageChunk(),
       ]),
     )
     const message = await client()
-      .messages.stream({ ...asks('v/m', 'Both?'), tools: [WEATHER] })
+      .messages.stream({ ...requestOf('v/m', 'Both?'), tools: [WEATHER] })
       .finalMessage()
     expect(message.content).toMatchObject([
       { type: 'tool_use', id: 'a', input: { city: 'Paris' } },
@@ -146,21 +150,21 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     expect(message.usage).toMatchObject({ input_tokens: 9, output_tokens: 3 })
   })
 
-  test('counts tokens, and finds its models', async () => {
-    const { max_tokens: _, ...asked } = asks('sandbox/general', 'What is Gatehouse?')
-    expect((await client().messages.countTokens(asked)).input_tokens).toBeGreaterThan(3)
+  test('counts tokens, and lists its models', async () => {
+    const { max_tokens: _, ...countRequest } = requestOf('sandbox/general', 'What is Gatehouse?')
+    expect((await client().messages.countTokens(countRequest)).input_tokens).toBeGreaterThan(3)
     const ids: string[] = []
     for await (const model of client().models.list()) ids.push(model.id)
     expect(ids).toContain('sandbox/general')
     expect((await client().models.retrieve('sandbox/general')).id).toBe('sandbox/general')
   })
 
-  test('a failure is the error that its status means, with its request id', async () => {
+  test('a failure is the error class of its status, with its request id', async () => {
     const kinds = { wrong: Client.AuthenticationError, busy: Client.RateLimitError, bad: Client.BadRequestError }
-    expect(await errorOf(client('sk-wrong').messages.create(asks('v/m', 'x')))).toBeInstanceOf(kinds.wrong)
+    expect(await errorOf(client('sk-wrong').messages.create(requestOf('v/m', 'x')))).toBeInstanceOf(kinds.wrong)
     served.vendor.answer(failure(429, {}, { 'retry-after': '7' }))
-    expect(await errorOf(client().messages.create(asks('v/m', 'x')))).toBeInstanceOf(kinds.busy)
-    const wild = { ...asks('sandbox/general', 'x'), temperature: 7 } as ReturnType<typeof asks>
+    expect(await errorOf(client().messages.create(requestOf('v/m', 'x')))).toBeInstanceOf(kinds.busy)
+    const wild = { ...requestOf('sandbox/general', 'x'), temperature: 7 } as ReturnType<typeof requestOf>
     const error = await errorOf(client().messages.create(wild))
     expect(error).toBeInstanceOf(kinds.bad)
     expect(error).toMatchObject({
@@ -172,15 +176,15 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     })
   })
 
-  test('a request is sent once where a retry cannot help, and again where it can', async () => {
-    const wild = { ...asks('sandbox/general', 'x'), temperature: 7 } as ReturnType<typeof asks>
+  test('a request is retried only where a retry can help', async () => {
+    const wild = { ...requestOf('sandbox/general', 'x'), temperature: 7 } as ReturnType<typeof requestOf>
     const narrow = await served.tokenFor(['sandbox/vision'])
-    const permanent: [number, string, ReturnType<typeof asks>][] = [
+    const permanent: [number, string, ReturnType<typeof requestOf>][] = [
       [400, served.token, wild],
-      [401, 'sk-wrong', asks('v/m', 'x')],
-      [404, served.token, asks('sandbox/none', 'x')],
-      [403, narrow, asks('v/m', 'x')],
-      [410, served.token, asks('sandbox/retired', 'x')],
+      [401, 'sk-wrong', requestOf('v/m', 'x')],
+      [404, served.token, requestOf('sandbox/none', 'x')],
+      [403, narrow, requestOf('v/m', 'x')],
+      [410, served.token, requestOf('sandbox/retired', 'x')],
     ]
     for (const [status, key, request] of permanent) {
       served.requests.length = 0
@@ -191,12 +195,12 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     }
     served.requests.length = 0
     served.vendor.answer(failure(429, {}, { 'retry-after': '0' }), whole(completion('At last')))
-    const { content } = await client(served.token, 2).messages.create(asks('v/m', 'x'))
+    const { content } = await client(served.token, 2).messages.create(requestOf('v/m', 'x'))
     expect(content).toMatchObject([{ text: 'At last' }])
     expect(served.requests).toHaveLength(2)
   })
 
-  test('pings, before the first event and between events, are no events', async () => {
+  test('pings, before the first event and between events, are not events for the client', async () => {
     const silent = await serve({ server: { keep_alive_seconds: 0.02 } })
     try {
       const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -205,7 +209,7 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
       const { fetch, seen, until } = watchedFetch()
       const baseURL = silent.url.replace(/\/v1$/, '')
       const running = new Client({ apiKey: silent.token, baseURL, maxRetries: 0, fetch }).messages.stream(
-        asks('v/m', 'x'),
+        requestOf('v/m', 'x'),
       )
       await until('event: ping\n')
       expect(seen()).not.toContain('message_start')
@@ -219,16 +223,16 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     }
   })
 
-  test('a stream that breaks is an error, never an end', async () => {
+  test('a stream that breaks throws an error, and never ends normally', async () => {
     served.vendor.answer(stream(chunks('Hel', 'lo'), { cutAfter: 2 }))
-    expect(await errorOf(client().messages.stream(asks('v/m', 'x')).finalMessage())).toBeInstanceOf(Error)
+    expect(await errorOf(client().messages.stream(requestOf('v/m', 'x')).finalMessage())).toBeInstanceOf(Error)
   })
 })
 
 describe('ai with @ai-sdk/anthropic', () => {
   const model = (id: string) => createAnthropic({ baseURL: served.url, apiKey: served.token })(id)
 
-  test.each(GENERAL)('%s answers, whole and as a stream', async (id) => {
+  test.each(GENERAL)('%s returns a message, whole and streamed', async (id) => {
     const { text, finishReason } = await generateText({ model: model(id), prompt: 'What is Gatehouse?' })
     expect([text.includes('Gatehouse'), finishReason]).toEqual([true, 'stop'])
     const streamed = streamText({ model: model(id), prompt: 'What is Gatehouse?' })
@@ -236,16 +240,16 @@ describe('ai with @ai-sdk/anthropic', () => {
     expect((await streamed.usage).outputTokens).toBeGreaterThan(0)
   })
 
-  test('uses tools until it has its answer', async () => {
+  test('uses tools until it has an answer', async () => {
     const call = { id: 'a', type: 'function', function: { name: 'get_weather', arguments: '{"city":"Paris"}' } }
     const message = { role: 'assistant', content: null, tool_calls: [call] }
     const choice = { index: 0, message, logprobs: null, finish_reason: 'tool_calls' }
     served.vendor.answer(whole({ id: 'x', object: 'chat.completion', created: 1, model: 'm', choices: [choice] }))
-    const asked: unknown[] = []
+    const countRequest: unknown[] = []
     const weather = tool({
       inputSchema: jsonSchema<{ city: string }>(WEATHER.input_schema as never),
       execute: async (input) => {
-        asked.push(input)
+        countRequest.push(input)
         return 'Rain'
       },
     })
@@ -255,6 +259,6 @@ describe('ai with @ai-sdk/anthropic', () => {
       tools: { get_weather: weather },
       stopWhen: stepCountIs(2),
     })
-    expect([asked, text]).toEqual([[{ city: 'Paris' }], 'Hello'])
+    expect([countRequest, text]).toEqual([[{ city: 'Paris' }], 'Hello'])
   })
 })

@@ -1,4 +1,4 @@
-/** The clients of embeddings and rerank as users of the gateway: openai 7 and 6, LangChain, the AI SDK, Cohere, Google. */
+/** The client libraries for embeddings and rerank: openai 7 and 6, LangChain, the AI SDK, Cohere, Google. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createCohere } from '@ai-sdk/cohere'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
@@ -11,7 +11,7 @@ import OpenAI from 'openai'
 import OldOpenAI from 'openai-6'
 import { openPort, type Port, watchUnhandled } from './kit/served.ts'
 
-/** The gateway, and another one behind it, whose sandbox it relays as an OpenAI-shaped vendor (`far/...`). */
+/** The gateway, and another one behind it, whose sandbox it serves as an OpenAI-shaped vendor (`far/...`). */
 let near: Port
 let far: Port
 let unhandled: ReturnType<typeof watchUnhandled>
@@ -43,7 +43,7 @@ const QUERY = 'When does the snow melt?'
 const DOCUMENTS = ['Boats leave at noon.', 'The snow melts in April.', 'Snow fell all night.']
 
 const cosine = (one: number[], other: number[]) => one.reduce((sum, value, at) => sum + value * (other[at] ?? 0), 0)
-/** Three vectors of TEXTS: of unit length, and the first two near each other. */
+/** Expects three vectors for TEXTS, of unit length, the first two near each other. */
 function expectVectors(vectors: number[][], length = 1024): void {
   const [one = [], near_one = [], far_one = []] = vectors
   expect(vectors.map((vector) => vector.length)).toEqual([length, length, length])
@@ -60,7 +60,7 @@ describe.each(MODELS)('%s', (model) => {
   ])('%s', (_, Client) => {
     const client = () => new Client({ apiKey: near.token, baseURL: near.url, maxRetries: 0 })
 
-    test('embeds by base64, which it asks for by itself, and by numbers', async () => {
+    test('embeds as base64, its own default, and as numbers', async () => {
       const packed = await client().embeddings.create({ model, input: TEXTS })
       expectVectors(packed.data.map(({ embedding }) => embedding))
       const plain = await client().embeddings.create({ model, input: TEXTS, encoding_format: 'float' })
@@ -72,15 +72,15 @@ describe.each(MODELS)('%s', (model) => {
       expect(packed.model).toBe(model)
     })
 
-    test('asks for fewer dimensions, and hears what is wrong', async () => {
+    test('requests fewer dimensions, and gets the error for a wrong number', async () => {
       const { data } = await client().embeddings.create({ model, input: TEXTS, dimensions: 256 })
       expectVectors(
         data.map(({ embedding }) => embedding),
         256,
       )
-      const asked = { model: 'sandbox/embedding', input: 'x', dimensions: 5000 }
+      const request = { model: 'sandbox/embedding', input: 'x', dimensions: 5000 }
       const refused = await client()
-        .embeddings.create(asked)
+        .embeddings.create(request)
         .catch((error) => error)
       expect(refused).toBeInstanceOf(Client.BadRequestError)
       expect(refused).toMatchObject({ status: 400, code: 'invalid_value', param: 'dimensions' })
@@ -134,7 +134,7 @@ describe.each(MODELS)('%s', (model) => {
       )
     })
 
-    test('hears what is wrong', async () => {
+    test('gets errors with their message', async () => {
       const refused = client().models.embedContent({ model: 'nobody', contents: 'x' })
       await expect(refused).rejects.toMatchObject({ status: 404 })
     })
@@ -142,7 +142,7 @@ describe.each(MODELS)('%s', (model) => {
 })
 
 describe.each(['sandbox/rerank', 'far/rerank'])('%s', (model) => {
-  test('Cohere’s client of version 2', async () => {
+  test('Cohere’s client reranks with API version 2', async () => {
     const client = new CohereClientV2({ token: near.token, environment: origin(), maxRetries: 0 })
     const answer = await client.rerank({ model, query: QUERY, documents: DOCUMENTS, topN: 2 })
     expect(answer.results.map(({ index }) => index)).toEqual([1, 2])
@@ -151,7 +151,7 @@ describe.each(['sandbox/rerank', 'far/rerank'])('%s', (model) => {
     expect(near.requests.map(({ path }) => path)).toEqual(['/v2/rerank'])
   })
 
-  test('Cohere’s client of version 1, with objects and their texts back', async () => {
+  test('Cohere’s client reranks with API version 1, with objects and their texts returned', async () => {
     const client = new CohereClient({ token: near.token, environment: origin(), maxRetries: 0 })
     const documents = DOCUMENTS.map((text) => ({ text }))
     const answer = await client.rerank({ model, query: QUERY, documents, topN: 1, returnDocuments: true })
@@ -159,14 +159,14 @@ describe.each(['sandbox/rerank', 'far/rerank'])('%s', (model) => {
     expect(near.requests.map(({ path }) => path)).toEqual(['/v1/rerank'])
   })
 
-  test('Cohere’s client hears what is wrong', async () => {
+  test('Cohere’s client gets errors with their message', async () => {
     const client = new CohereClientV2({ token: near.token, environment: origin(), maxRetries: 0 })
     const refused = await client.rerank({ model: 'nobody', query: QUERY, documents: DOCUMENTS }).catch((error) => error)
     expect(refused).toBeInstanceOf(CohereError)
     expect(refused).toMatchObject({ statusCode: 404, body: { error: { code: 'model_not_found' } } })
   })
 
-  test('the AI SDK, by its package for Cohere', async () => {
+  test('the AI SDK reranks with its package for Cohere', async () => {
     const cohere = createCohere({ apiKey: near.token, baseURL: `${origin()}/v2` })
     const { ranking, rerankedDocuments } = await rerank({
       model: cohere.reranking(model),
@@ -179,7 +179,7 @@ describe.each(['sandbox/rerank', 'far/rerank'])('%s', (model) => {
     expect(rerankedDocuments[0]).toBe(DOCUMENTS[1] ?? '')
   })
 
-  test('objects are read by the AI SDK’s package as well', async () => {
+  test('the AI SDK’s package ranks objects too', async () => {
     const cohere = createCohere({ apiKey: near.token, baseURL: `${origin()}/v1` })
     const documents = DOCUMENTS.map((text, page) => ({ text, page }))
     const { ranking } = await rerank({ model: cohere.reranking(model), query: QUERY, documents, maxRetries: 0 })

@@ -1,4 +1,4 @@
-/** The `@google/genai` package, this major and the one before it, and the `ai` package's provider of that dialect. */
+/** The `@google/genai` package, this major and the one before it, and the `ai` package's provider of that API. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { createGoogle } from '@ai-sdk/google'
 import { type ApiError, FunctionCallingConfigMode, GoogleGenAI, Type } from '@google/genai'
@@ -17,7 +17,7 @@ import {
   whole,
 } from './kit/vendor.ts'
 
-// One text for both: what is used here has the same types in both majors, which TypeScript cannot know.
+// One test for both: the methods used here have the same types in both majors, which TypeScript cannot know.
 const MAJORS = { 'sdk 3': GoogleGenAI, 'sdk 2': GoogleGenAI2 as unknown as typeof GoogleGenAI }
 
 let port: Port
@@ -53,7 +53,7 @@ afterAll(async () => {
 
 const origin = () => port.url.replace(/\/v1$/, '')
 
-/** What a promise of the package is rejected with. */
+/** The error that a promise of the package rejects with. */
 async function errorOf(answer: PromiseLike<unknown>): Promise<Partial<ApiError>> {
   try {
     await answer
@@ -122,15 +122,15 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
   const client = (apiKey = port.token, more: object = {}) =>
     new Client({ apiKey, httpOptions: { baseUrl: origin() }, ...more })
 
-  test('the sandbox answers, whole and as a stream, with the same names around it', async () => {
-    const asked = { model: 'sandbox/general', contents: 'What is Gatehouse?' }
-    const answer = await client().models.generateContent(asked)
+  test('the sandbox responds, whole and streamed, with the same metadata', async () => {
+    const request = { model: 'sandbox/general', contents: 'What is Gatehouse?' }
+    const answer = await client().models.generateContent(request)
     expect(answer.text).toContain('Gatehouse')
     expect([answer.modelVersion, answer.candidates?.[0]?.finishReason]).toEqual(['sandbox/general', 'STOP' as never])
     const { promptTokenCount = 0, candidatesTokenCount = 0, totalTokenCount } = answer.usageMetadata ?? {}
     expect(promptTokenCount).toBeGreaterThan(0)
     expect(totalTokenCount).toBe(promptTokenCount + candidatesTokenCount)
-    const pieces = await allOf(client().models.generateContentStream(asked))
+    const pieces = await allOf(client().models.generateContentStream(request))
     expect(pieces.length).toBeGreaterThan(1)
     expect(pieces.map(({ text = '' }) => text).join('')).toContain('Gatehouse')
     expect(new Set(pieces.map(({ responseId }) => responseId)).size).toBe(1)
@@ -138,7 +138,7 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     expect(pieces.at(-1)?.usageMetadata?.totalTokenCount).toBeGreaterThan(0)
   })
 
-  test.each(['v1', 'v1beta', 'v1alpha'])('every version of the path is known: %s', async (apiVersion) => {
+  test.each(['v1', 'v1beta', 'v1alpha'])('the path version %s is supported', async (apiVersion) => {
     const ai = client(port.token, { apiVersion })
     expect((await ai.models.generateContent({ model: 'general', contents: 'Hi' })).text).not.toBeEmpty()
     expect(
@@ -146,7 +146,7 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     ).toBeGreaterThan(1)
   })
 
-  test('a chat remembers what was said, whole and streamed', async () => {
+  test('a chat keeps its history, whole and streamed', async () => {
     for (const send of ['sendMessage', 'sendMessageStream'] as const) {
       const chat = client().chats.create({ model: 'v/m', config: { systemInstruction: 'Be brief.' } })
       const say = async (message: string) => {
@@ -167,7 +167,7 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     }
   })
 
-  test('functions are called in parallel, told whole, and their results go back', async () => {
+  test('parallel function calls are returned whole, and their results are sent back', async () => {
     chats.answer(
       stream([
         callStart(0, '{"ci'),
@@ -227,7 +227,7 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     ])
   })
 
-  test('the package calls functions by itself', async () => {
+  test('the package calls functions automatically', async () => {
     const use = { id: 'call_0', type: 'function', function: { name: 'get_weather', arguments: '{"city":"Oslo"}' } }
     chats.answer(
       whole({
@@ -288,48 +288,45 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     )
   })
 
-  test.each([true, false])(
-    'thoughts that a vendor signed come back to it, shown or not: %p',
-    async (includeThoughts) => {
-      claude.answer(
-        thoughtful(THOUGHT, { type: 'text', text: 'Let me look.' }, USE),
-        thoughtful({ type: 'text', text: 'Cold.' }),
-      )
-      const config = {
-        tools: [{ functionDeclarations: [WEATHER] }],
-        thinkingConfig: { includeThoughts, thinkingBudget: 1024 },
-        maxOutputTokens: 4000,
-      }
-      const chat = client().chats.create({ model: 'c/m', config })
-      const pieces = await allOf(chat.sendMessageStream({ message: 'How is the weather in Oslo?' }))
-      const parts = pieces.flatMap(({ candidates }) => candidates?.[0]?.content?.parts ?? [])
-      const thoughts = parts.filter(({ thought }) => thought).map(({ text = '' }) => text)
-      expect(thoughts.join('')).toBe(includeThoughts ? 'Where is it?' : '')
-      const words = parts.filter(({ thought }) => !thought).map(({ text = '' }) => text)
-      expect(words.join('')).toBe('Let me look.')
-      const functionResponse = { id: 'toolu_1', name: 'get_weather', response: { output: '2 C' } }
-      await allOf(chat.sendMessageStream({ message: [{ functionResponse }] }))
-      expect(claude.requests[1]?.json().messages).toMatchObject([
-        { role: 'user' },
-        {
-          role: 'assistant',
-          content: [
-            { type: 'thinking', thinking: 'Where is it?', signature: 'U0lHTkVE' },
-            { type: 'text', text: 'Let me look.' },
-            { type: 'tool_use', id: 'toolu_1', input: { city: 'Oslo' } },
-          ],
-        },
-        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: '2 C' }] },
-      ])
-    },
-  )
+  test.each([true, false])('signed thoughts are sent back to the vendor, shown or not: %p', async (includeThoughts) => {
+    claude.answer(
+      thoughtful(THOUGHT, { type: 'text', text: 'Let me look.' }, USE),
+      thoughtful({ type: 'text', text: 'Cold.' }),
+    )
+    const config = {
+      tools: [{ functionDeclarations: [WEATHER] }],
+      thinkingConfig: { includeThoughts, thinkingBudget: 1024 },
+      maxOutputTokens: 4000,
+    }
+    const chat = client().chats.create({ model: 'c/m', config })
+    const pieces = await allOf(chat.sendMessageStream({ message: 'How is the weather in Oslo?' }))
+    const parts = pieces.flatMap(({ candidates }) => candidates?.[0]?.content?.parts ?? [])
+    const thoughts = parts.filter(({ thought }) => thought).map(({ text = '' }) => text)
+    expect(thoughts.join('')).toBe(includeThoughts ? 'Where is it?' : '')
+    const words = parts.filter(({ thought }) => !thought).map(({ text = '' }) => text)
+    expect(words.join('')).toBe('Let me look.')
+    const functionResponse = { id: 'toolu_1', name: 'get_weather', response: { output: '2 C' } }
+    await allOf(chat.sendMessageStream({ message: [{ functionResponse }] }))
+    expect(claude.requests[1]?.json().messages).toMatchObject([
+      { role: 'user' },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'thinking', thinking: 'Where is it?', signature: 'U0lHTkVE' },
+          { type: 'text', text: 'Let me look.' },
+          { type: 'tool_use', id: 'toolu_1', input: { city: 'Oslo' } },
+        ],
+      },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: '2 C' }] },
+    ])
+  })
 
   test("errors are the package's own, with their status", async () => {
     const unknown = await errorOf(client().models.generateContent({ model: 'nope', contents: 'x' }))
     expect([unknown.name, unknown.status]).toEqual(['ApiError', 404])
     expect(JSON.parse(unknown.message ?? '')).toMatchObject({ error: { code: 404, status: 'NOT_FOUND' } })
-    const stranger = await errorOf(client('nobody').models.generateContent({ model: 'general', contents: 'x' }))
-    expect([stranger.status, JSON.parse(stranger.message ?? '').error.status]).toEqual([401, 'UNAUTHENTICATED'])
+    const unauthorized = await errorOf(client('nobody').models.generateContent({ model: 'general', contents: 'x' }))
+    expect([unauthorized.status, JSON.parse(unauthorized.message ?? '').error.status]).toEqual([401, 'UNAUTHENTICATED'])
     chats.answer(failure(429, {}, { 'retry-after': '7' }))
     const limited = await errorOf(client().models.generateContentStream({ model: 'v/m', contents: 'x' }))
     expect(limited.status).toBe(429)
@@ -339,19 +336,19 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     })
   })
 
-  test('a stream that breaks is an error of the package, never an end', async () => {
+  test('a stream that breaks is an error of the package, and never ends normally', async () => {
     chats.answer(stream(chunks('Hel', 'lo'), { cutAfter: 2 }))
     const broken = await errorOf(allOf(client().models.generateContentStream({ model: 'v/m', contents: 'x' })))
     expect([broken.name, broken.status]).toEqual(['ApiError', 502])
   })
 
-  test('a prompt that was refused is feedback, and no error', async () => {
+  test('a refused prompt is prompt feedback, not an error', async () => {
     const refusal = failure(400, { code: 'content_policy_violation', message: 'Not that.' })
     chats.answer(refusal, refusal)
-    const asked = { model: 'v/m', contents: 'x' }
-    const answer = await client().models.generateContent(asked)
+    const request = { model: 'v/m', contents: 'x' }
+    const answer = await client().models.generateContent(request)
     expect(answer.promptFeedback?.blockReason).toBe('SAFETY' as never)
-    const [piece, ...rest] = await allOf(client().models.generateContentStream(asked))
+    const [piece, ...rest] = await allOf(client().models.generateContentStream(request))
     expect([piece?.promptFeedback?.blockReason, rest.length]).toEqual(['SAFETY' as never, 0])
   })
 })
@@ -369,7 +366,7 @@ describe('the provider of the ai package', () => {
     execute: async ({ city }) => `2 C in ${city}`,
   })
 
-  test.each(['v1beta', 'v1', 'v1alpha'])('answers, whole and as a stream, under %s', async (version) => {
+  test.each(['v1beta', 'v1', 'v1alpha'])('responds, whole and streamed, under %s', async (version) => {
     const model = google({ baseURL: `${origin()}/${version}` })('sandbox/general')
     const answer = await generateText({ model, prompt: 'What is Gatehouse?', maxRetries: 0 })
     expect([answer.text.includes('Gatehouse'), answer.finishReason]).toEqual([true, 'stop'])
@@ -400,7 +397,7 @@ describe('the provider of the ai package', () => {
           message([{ type: 'text', text: 'Cold.' }], 'end_turn'),
         )
       else claude.answer(thoughtful(THOUGHT, USE), thoughtful({ type: 'text', text: 'Cold.' }))
-      const asked = {
+      const request = {
         model: google()('c/m'),
         prompt: 'How is the weather in Oslo?',
         tools: { get_weather: weather },
@@ -409,7 +406,7 @@ describe('the provider of the ai package', () => {
         maxRetries: 0,
         providerOptions: { google: { thinkingConfig: { includeThoughts: true, thinkingBudget: 1024 } } },
       }
-      const running = isWhole ? await generateText(asked) : streamText(asked)
+      const running = isWhole ? await generateText(request) : streamText(request)
       expect(await running.text).toBe('Cold.')
       const [first] = await running.steps
       expect([first?.reasoningText, first?.finishReason]).toEqual(['Where is it?', 'tool-calls'])
@@ -427,7 +424,7 @@ describe('the provider of the ai package', () => {
     },
   )
 
-  test('makes an object by a schema', async () => {
+  test('generates an object by a schema', async () => {
     chats.answer(whole(completion('{"name":"Ada"}')))
     const schema = jsonSchema<{ name: string }>({
       type: 'object',
@@ -435,8 +432,8 @@ describe('the provider of the ai package', () => {
       required: ['name'],
       additionalProperties: false,
     })
-    const asked = { model: google()('v/m'), prompt: 'Who?', maxRetries: 0 }
-    const { output } = await generateText({ ...asked, output: Output.object({ schema }) })
+    const request = { model: google()('v/m'), prompt: 'Who?', maxRetries: 0 }
+    const { output } = await generateText({ ...request, output: Output.object({ schema }) })
     expect(output).toEqual({ name: 'Ada' })
     expect(chats.requests[0]?.json().response_format).toMatchObject({
       type: 'json_schema',
@@ -444,7 +441,7 @@ describe('the provider of the ai package', () => {
     })
   })
 
-  test('sends images, sounds and texts', async () => {
+  test('sends images, audio and text', async () => {
     chats.answer(whole(completion('A dot.')))
     const data = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
     const content: Extract<ModelMessage, { role: 'user' }>['content'] = [
@@ -467,7 +464,7 @@ describe('the provider of the ai package', () => {
     ])
   })
 
-  test('shows where an answer comes from', async () => {
+  test('returns the sources of an answer', async () => {
     const url_citation = { url: 'https://a.example/x', title: 'A', start_index: 0, end_index: 5 }
     const message = {
       role: 'assistant',

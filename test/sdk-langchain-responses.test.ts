@@ -1,4 +1,4 @@
-/** The `@langchain/openai` package, asked to speak responses. */
+/** The `@langchain/openai` package with the Responses API. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { HumanMessage, ToolMessage } from '@langchain/core/messages'
 import { tool } from '@langchain/core/tools'
@@ -29,16 +29,16 @@ const weather = tool(async ({ city }: { city: string }) => `Sun in ${city}`, {
   schema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
 })
 
-test.each(GENERAL)('%s answers, whole and streamed', async (id) => {
+test.each(GENERAL)('%s responds, whole and streamed', async (id) => {
   const answer = await model(id).invoke('What is Gatehouse?')
   expect(answer.text.length).toBeGreaterThan(20)
   expect(answer.usage_metadata as unknown).toMatchObject({ total_tokens: expect.any(Number) })
-  let said = ''
-  for await (const piece of await model(id).stream('What is Gatehouse?')) said += piece.text
-  expect(said.length).toBeGreaterThan(20)
+  let text = ''
+  for await (const piece of await model(id).stream('What is Gatehouse?')) text += piece.text
+  expect(text.length).toBeGreaterThan(20)
 })
 
-test('a round with a tool goes to the vendor and back', async () => {
+test('a tool call and its result reach the vendor', async () => {
   const call = {
     index: 0,
     id: 'call_a',
@@ -53,7 +53,7 @@ test('a round with a tool goes to the vendor and back', async () => {
   let first: Awaited<ReturnType<typeof able.invoke>> | undefined
   for await (const piece of await able.stream([question])) first = first ? first.concat(piece) : piece
   expect(first?.tool_calls).toMatchObject([{ name: 'get_weather', args: { city: 'Bern' }, id: 'call_a' }])
-  if (!first) throw new Error('Nothing was said.')
+  if (!first) throw new Error('the stream was empty')
   const result = new ToolMessage({ tool_call_id: 'call_a', content: 'Sun in Bern' })
   expect((await able.invoke([question, first, result])).text).toBe('Hello')
   expect(served.vendor.requests.at(-1)?.json().messages).toMatchObject([

@@ -1,4 +1,4 @@
-/** `@langchain/openai` as a user of the gateway. */
+/** `@langchain/openai` as a client of the gateway. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { AIMessageChunk, HumanMessage, SystemMessage, ToolMessage, type UsageMetadata } from '@langchain/core/messages'
 import { ChatOpenAI } from '@langchain/openai'
@@ -56,7 +56,7 @@ async function together(pieces: AsyncIterable<AIMessageChunk>): Promise<{ all: A
   }
   return { all: all ?? new AIMessageChunk(''), count }
 }
-/** Its own type loses it under this project's strictness. */
+/** Its own type lacks it under this project's compiler options. */
 const usageOf = ({ usage_metadata }: AIMessageChunk) => usage_metadata as UsageMetadata | undefined
 async function rejection(promise: Promise<unknown>): Promise<Record<string, unknown> & Error> {
   try {
@@ -77,7 +77,7 @@ for (const id of GENERAL) {
       expect(answer.response_metadata).toMatchObject({ finish_reason: 'stop', model_name: id })
     })
 
-    test('stream says the same; the usage it always asks for is there once', async () => {
+    test('stream has the same; the usage that it always requests is there once', async () => {
       const whole = await chat(id).invoke('Hello there')
       const { all, count } = await together(await chat(id).stream('Hello there'))
       expect(all.content).toBe(whole.content as string)
@@ -87,7 +87,7 @@ for (const id of GENERAL) {
       expect(all.response_metadata.finish_reason).toBe('stop')
     })
 
-    test('bindTools calls the tool, streamed too, and goes on with its result', async () => {
+    test('bindTools calls the tool, streamed too, and continues with its result', async () => {
       const bound = chat(id).bindTools([WEATHER])
       const question = new HumanMessage('What is the weather in Paris?')
       const first = await bound.invoke([question])
@@ -103,7 +103,7 @@ for (const id of GENERAL) {
     })
 
     for (const method of ['jsonSchema', 'functionCalling', 'jsonMode'] as const) {
-      test(`withStructuredOutput by ${method} gives an object`, async () => {
+      test(`withStructuredOutput by ${method} returns an object`, async () => {
         const answer = await chat(id).withStructuredOutput(PERSON, { method, name: 'person' }).invoke('Describe Ann')
         expect(answer).toBeObject()
         if (method !== 'jsonMode') expect(isPerson(answer)).toBe(true) // that mode knows no schema
@@ -113,7 +113,7 @@ for (const id of GENERAL) {
 }
 
 for (const id of VISION) {
-  test(`langchain: ${id} thinks in reasoning_content, whole and streamed`, async () => {
+  test(`langchain: ${id} has reasoning_content, whole and streamed`, async () => {
     const thinking = chat(id, { modelKwargs: { thinking_enabled: true } })
     const answer = await thinking.invoke('Why is the sky blue?')
     expect(String(answer.additional_kwargs.reasoning_content).length).toBeGreaterThan(20)
@@ -148,7 +148,7 @@ describe('langchain: errors', () => {
     expect(retired.message).toContain('sandbox/general')
   })
 
-  test('an input that is too long, in any vendor’s words, is its ContextOverflowError', async () => {
+  test('an input that is too long, in any vendor’s wording, is its ContextOverflowError', async () => {
     for (const message of ['This model’s maximum context length is 8 tokens.', 'prompt is too long: 9 > 8']) {
       served.vendor.answer(failure(400, { message }))
       expect(await rejection(chat('v/m').invoke('Hello'))).toMatchObject({ name: 'ContextOverflowError' })
@@ -166,8 +166,8 @@ describe('langchain: errors', () => {
   })
 })
 
-describe('langchain: leaving', () => {
-  test('in the middle of a stream reaches the vendor', async () => {
+describe('langchain: aborting', () => {
+  test('in the middle of a stream aborts the upstream request', async () => {
     served.vendor.answer(stream(chunks('a', 'b'), { hangAfter: 2 }))
     const coming = served.vendor.request(served.vendor.requests.length + 1)
     const leaving = new AbortController()
@@ -181,7 +181,7 @@ describe('langchain: leaving', () => {
     await (await coming).gone
   })
 
-  test('before the first byte reaches the vendor', async () => {
+  test('before the first byte aborts the upstream request', async () => {
     served.vendor.answer(hang())
     const coming = served.vendor.request(served.vendor.requests.length + 1)
     const leaving = new AbortController()
@@ -193,8 +193,8 @@ describe('langchain: leaving', () => {
   })
 })
 
-describe('langchain: what vendors do that would break it', () => {
-  test('an answer with delta where message should be has its content all the same', async () => {
+describe('langchain: vendor behaviour that would break it', () => {
+  test('a response with delta in place of message still has its content', async () => {
     served.vendor.answer(whole({ id: 'x', choices: [{ index: 0, delta: { content: 'Hi' }, finish_reason: 'stop' }] }))
     expect((await chat('v/m').invoke('Hello')).content).toBe('Hi')
   })
@@ -213,14 +213,14 @@ describe('langchain: what vendors do that would break it', () => {
     expect(all.tool_calls).toMatchObject([{ id: 'call_1', name: 'get_weather', args: { city: 'Rome' } }])
   })
 
-  test('usage that the vendor never told is an estimate, and is there', async () => {
+  test('usage that the vendor did not report is estimated', async () => {
     served.vendor.answer(stream([chunk({ role: 'assistant', content: 'Hi' }), chunk({}, 'stop')]))
     const { all } = await together(await chat('v/m').stream('Hello'))
     expect(usageOf(all)?.output_tokens).toBe(1)
   })
 })
 
-test('langchain: nothing is left unhandled', async () => {
+test('langchain: no rejection is left unhandled', async () => {
   Bun.gc(true)
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve))
   expect(unhandled.seen).toEqual([])

@@ -7,7 +7,7 @@ import OpenAI6 from 'openai-6'
 import { GENERAL, type Served, serve, watchUnhandled } from './kit/served.ts'
 import { chunk, chunks, completion, failure, stream, usageChunk, whole } from './kit/vendor.ts'
 
-// One text for both: what is used here has the same types in both majors, which TypeScript cannot know.
+// One test for both: the methods used here have the same types in both majors, which TypeScript cannot know.
 const MAJORS = { 'openai 7': OpenAI, 'openai 6': OpenAI6 as unknown as typeof OpenAI }
 
 let served: Served
@@ -34,7 +34,7 @@ const WEATHER = {
 }
 const PIXEL = 'data:image/png;base64,iVBORw0KGgo='
 
-/** Two calls whose arguments come interleaved, after words. */
+/** Two calls with interleaved arguments, after text. */
 const PARALLEL = [
   chunk({ role: 'assistant', content: 'I look.' }),
   chunk({
@@ -50,7 +50,7 @@ const PARALLEL = [
   usageChunk(),
 ]
 
-/** What a promise of the package is rejected with; it is no plain promise. */
+/** The error that a promise of the package rejects with; it is not a plain promise. */
 async function errorOf(answer: PromiseLike<unknown>): Promise<unknown> {
   try {
     await answer
@@ -66,7 +66,7 @@ const lastAsked = () =>
 describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
   const client = (apiKey = served.token) => new Client({ apiKey, baseURL: served.url, maxRetries: 0 })
 
-  test.each(GENERAL)('%s answers, whole', async (model) => {
+  test.each(GENERAL)('%s returns a whole response', async (model) => {
     const response = await client().responses.create({ model, input: 'What is Gatehouse?', instructions: 'Be brief.' })
     expect([response.object, response.status, response.model, response.error]).toEqual([
       'response',
@@ -82,29 +82,29 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     )
   })
 
-  test.each(GENERAL)('%s answers as a stream that its helper puts together', async (model) => {
+  test.each(GENERAL)('%s streams a response that the helper assembles', async (model) => {
     const running = client().responses.stream({ model, input: 'What is Gatehouse?' })
     const numbers: number[] = []
-    let said = ''
+    let text = ''
     for await (const event of running) {
       numbers.push(event.sequence_number)
-      if (event.type === 'response.output_text.delta') said += event.delta
+      if (event.type === 'response.output_text.delta') text += event.delta
     }
     const response = await running.finalResponse()
     expect(numbers).toEqual(numbers.map((_number, index) => index))
-    expect([response.status, response.output_text]).toEqual(['completed', said])
-    expect(said.length).toBeGreaterThan(20)
+    expect([response.status, response.output_text]).toEqual(['completed', text])
+    expect(text.length).toBeGreaterThan(20)
   })
 
-  test('parallel calls with interleaved arguments are told whole, and their results go back to the vendor', async () => {
+  test('parallel calls with interleaved arguments are returned whole, and their results are sent to the vendor', async () => {
     served.vendor.answer(stream(PARALLEL))
     const running = client().responses.stream({ model: 'v/m', input: 'Weather?', tools: [WEATHER] })
-    const told: string[] = []
+    const callArguments: string[] = []
     for await (const event of running) {
-      if (event.type === 'response.function_call_arguments.done') told.push(event.arguments)
+      if (event.type === 'response.function_call_arguments.done') callArguments.push(event.arguments)
     }
     const first = await running.finalResponse()
-    expect(told).toEqual(['{"city":"Bern"}', '{"city":"Rome"}'])
+    expect(callArguments).toEqual(['{"city":"Bern"}', '{"city":"Rome"}'])
     expect(first.output.map(({ type }) => type)).toEqual(['message', 'function_call', 'function_call'])
     const results = first.output.flatMap((item) =>
       item.type === 'function_call'
@@ -134,7 +134,7 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     ])
   })
 
-  test('structured output is asked for, and parsed', async () => {
+  test('structured output is requested and parsed', async () => {
     served.vendor.answer(whole(completion('{"city":"Bern"}')))
     const schema = {
       type: 'object',
@@ -175,7 +175,7 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     ])
   })
 
-  test('an answer at its limit is incomplete, whole and streamed', async () => {
+  test('a response at its limit is incomplete, whole and streamed', async () => {
     const cut = completion('Half', {
       choices: [{ index: 0, message: { role: 'assistant', content: 'Half' }, finish_reason: 'length' }],
     })
@@ -189,7 +189,7 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     expect([streamed.status, streamed.output[0]]).toMatchObject(['incomplete', { status: 'incomplete' }])
   })
 
-  test('reasoning is told as a summary, counted, and put together by the helper', async () => {
+  test('reasoning is returned as a summary, counted, and assembled by the helper', async () => {
     served.vendor.answer(
       stream([
         chunk({ role: 'assistant', reasoning_content: 'Let me ' }),
@@ -235,7 +235,7 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     })
   })
 
-  test('a tool of free text is called as one', async () => {
+  test('a custom tool is called with free text', async () => {
     const patch = '*** Begin Patch\n"x"\n*** End Patch'
     const call = (text: string, id?: string) =>
       chunk({
@@ -283,7 +283,7 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     ])
   })
 
-  test('a kept response is read, listed by its input, and deleted; another token finds none', async () => {
+  test('a stored response is read, its input listed, and deleted; another token does not find it', async () => {
     const { responses } = client()
     const first = await responses.create({ model: 'sandbox/general', input: 'One' })
     const second = await responses.create({ model: 'sandbox/general', input: 'Two', previous_response_id: first.id })
@@ -297,10 +297,10 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
       { type: 'output_text', text: first.output_text },
       { type: 'input_text', text: 'Two' },
     ])
-    const stranger = client(await served.tokenFor(['*'])).responses
-    expect(await errorOf(stranger.retrieve(first.id))).toMatchObject({ status: 404, code: 'response_not_found' })
+    const otherToken = client(await served.tokenFor(['*'])).responses
+    expect(await errorOf(otherToken.retrieve(first.id))).toMatchObject({ status: 404, code: 'response_not_found' })
     expect(
-      await errorOf(stranger.create({ model: 'sandbox/general', input: 'x', previous_response_id: first.id })),
+      await errorOf(otherToken.create({ model: 'sandbox/general', input: 'x', previous_response_id: first.id })),
     ).toMatchObject({
       status: 400,
       code: 'previous_response_not_found',
@@ -311,7 +311,7 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     expect(await errorOf(responses.delete(second.id))).toMatchObject({ status: 404 })
   })
 
-  test('refusals have their own status and place', async () => {
+  test('errors have their status and param', async () => {
     const { responses } = client()
     expect(await errorOf(responses.create({ model: 'no/such', input: 'x' }))).toMatchObject({
       status: 404,
@@ -356,7 +356,7 @@ describe('the ai package', () => {
     execute: async ({ city }) => `Sun in ${city}`,
   })
 
-  test.each(GENERAL)('%s answers, whole and streamed', async (id) => {
+  test.each(GENERAL)('%s responds, whole and streamed', async (id) => {
     const { text, usage, finishReason, warnings } = await generateText({
       model: model(id),
       prompt: 'What is Gatehouse?',
@@ -368,8 +368,8 @@ describe('the ai package', () => {
     expect(await streamed.finishReason).toBe('stop')
   })
 
-  // With and without the answers kept: the package then refers to items by their ids, or sends them again.
-  test.each([true, false])('steps with parallel tools go on by themselves (store: %p)', async (store) => {
+  // With and without stored responses: the package then refers to items by their ids, or sends them again.
+  test.each([true, false])('steps with parallel tools continue automatically (store: %p)', async (store) => {
     served.vendor.answer(
       stream([chunk({ role: 'assistant', reasoning_content: 'Two cities.' }), ...PARALLEL]),
       stream(chunks('Sun ', 'everywhere.')),
@@ -414,7 +414,7 @@ describe('the ai package', () => {
     expect(output).toEqual({ city: 'Bern' })
   })
 
-  test('citations come as sources', async () => {
+  test('citations become sources', async () => {
     const annotations = [
       { type: 'url_citation', url_citation: { start_index: 0, end_index: 3, url: 'https://a.example', title: 'A' } },
     ]

@@ -6,10 +6,10 @@ import OpenAI6 from 'openai-6'
 import { openPort, type Port } from './kit/served.ts'
 import { startVideoVendor, type VideoVendor } from './kit/video-vendor.ts'
 
-// One text for both: what is used here has the same types in both majors, which TypeScript cannot know.
+// One test for both: the methods used here have the same types in both majors, which TypeScript cannot know.
 const MAJORS = { 'openai 7': OpenAI, 'openai 6': OpenAI6 as unknown as typeof OpenAI }
 
-/** Larger than all buffers between here and there. */
+/** Larger than all buffers between client and gateway. */
 const FILE = new Uint8Array(24 * 1024 * 1024).fill(7)
 FILE.set([0, 0, 0, 24, ...Buffer.from('ftypisom\0\0\x02\0isommp41', 'latin1')])
 const PNG = Buffer.from(
@@ -65,7 +65,7 @@ for (const [name, Major] of Object.entries(MAJORS)) {
       client().videos.create({ model: 'v/film', prompt: 'A boat', ...more } as unknown as Create)
 
     async function ended(id: string): Promise<Video> {
-      for (let turn = 0; turn < 20; turn++) {
+      for (let attempt = 0; attempt < 20; attempt++) {
         const video = await client().videos.retrieve(id, { query: { wait: 10 } })
         if (video.status === 'completed' || video.status === 'failed') return video
       }
@@ -82,7 +82,7 @@ for (const [name, Major] of Object.entries(MAJORS)) {
       return { kind: error.constructor.name, status, code, param, type }
     }
 
-    test('a video is created, followed, downloaded and deleted', async () => {
+    test('a video is created, polled, downloaded and deleted', async () => {
       const video = await create({ seconds: '8', size: '720x1280' })
       expect(near.requests[0]?.headers.get('content-type')).toStartWith('multipart/form-data')
       expect(video).toMatchObject({
@@ -118,7 +118,7 @@ for (const [name, Major] of Object.entries(MAJORS)) {
       })
     })
 
-    test('the list goes on page by page, either way round', async () => {
+    test('the list has pages in both orders', async () => {
       const lister = client(await near.tokenFor(['*']))
       const ids: string[] = []
       for (let i = 0; i < 3; i++) {
@@ -133,14 +133,14 @@ for (const [name, Major] of Object.entries(MAJORS)) {
       expect(oldest.data.map(({ id }) => id)).toEqual(seen.toReversed())
     })
 
-    test('a reference may be a file or an address within the request', async () => {
+    test('a reference may be a file or a URL in the request', async () => {
       const file = await toFile(PNG, 'first.png', { type: 'image/png' })
       expect((await ended((await create({ input_reference: file })).id)).status).toBe('completed')
       const image_url = `data:image/png;base64,${PNG.toString('base64')}`
       expect((await create({ input_reference: { image_url } })).status).toBe('queued')
     })
 
-    test('a failure is told in the video', async () => {
+    test('a failure is an error of the video', async () => {
       const video = await ended((await create({ prompt: 'fail' })).id)
       expect(video).toMatchObject({
         status: 'failed',
@@ -169,7 +169,7 @@ for (const [name, Major] of Object.entries(MAJORS)) {
       expect(near.requests).toHaveLength(1)
     })
 
-    test('a video that is not ready is neither deleted nor downloaded, nor asked for again in vain', async () => {
+    test('a video that is not ready is neither deleted nor downloaded, and not retried', async () => {
       const { id } = await create({ model: 'far/film', prompt: 'A boat\n@sandbox hang=1' })
       near.requests.length = 0
       expect(await refused(client().videos.delete(id))).toMatchObject({ kind: 'ConflictError', code: 'task_not_ended' })
@@ -182,7 +182,7 @@ for (const [name, Major] of Object.entries(MAJORS)) {
       expect(await ended(id)).toMatchObject({ status: 'failed', error: { code: 'canceled' } })
     })
 
-    test("another token's videos are not there", async () => {
+    test("another token's videos are not found", async () => {
       const { id } = await create()
       const other = client(await near.tokenFor(['*']))
       expect(await refused(other.videos.retrieve(id))).toMatchObject({ kind: 'NotFoundError', code: 'task_not_exist' })
@@ -198,7 +198,7 @@ async function finished(order: object = { model: 'v/film', prompt: 'A boat' }): 
   const headers = { ...bearer(), 'content-type': 'application/json' }
   const created = await fetch(`${near.url}/video/generations`, { method: 'POST', headers, body: JSON.stringify(order) })
   const { data } = (await created.json()) as { data: { task_id: string } }
-  for (let turn = 0; turn < 20; turn++) {
+  for (let attempt = 0; attempt < 20; attempt++) {
     const answer = await fetch(`${near.url}/video/generations/${data.task_id}?wait=10`, { headers: bearer() })
     const state = (await answer.json()) as { data: { status: string; result_url?: string; fail_reason: string } }
     if (state.data.result_url) return state.data.result_url
@@ -207,8 +207,8 @@ async function finished(order: object = { model: 'v/film', prompt: 'A boat' }): 
   throw new Error('It never ended.')
 }
 
-describe('a link, by plain HTTP', () => {
-  test('leads to the file, whole or in parts, with true lengths', async () => {
+describe('an output link, by plain HTTP', () => {
+  test('returns the file, whole or in ranges, with correct lengths', async () => {
     const link = await finished()
     expect(link).toStartWith(near.url)
     const head = await fetch(link, { method: 'HEAD' })
@@ -234,7 +234,7 @@ describe('a link, by plain HTTP', () => {
     expect((await fetch(link.split('?')[0] ?? '')).status).toBe(401)
   })
 
-  test('is not read for a client that does not take it, and costs nothing once that has left', async () => {
+  test('is not read faster than the client reads, and not at all after it has disconnected', async () => {
     const { hostname, port, pathname, search } = new URL(await finished())
     const before = process.memoryUsage.rss()
     const sockets = Array.from({ length: 8 }, () => {
@@ -253,7 +253,7 @@ describe('a link, by plain HTTP', () => {
   })
 })
 
-test('a gateway behind a gateway really makes a film', async () => {
+test('a gateway behind a gateway generates a video', async () => {
   const link = await finished({
     model: 'far/film',
     prompt: 'A paper boat\n@sandbox quick=1',

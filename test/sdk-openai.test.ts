@@ -1,4 +1,4 @@
-/** The `openai` package, this major and the one before it, as a user of the gateway: every journey and every error. */
+/** The `openai` package, this major and the one before it, as a client of the gateway: every feature and every error. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import Ajv from 'ajv'
 import OpenAI from 'openai'
@@ -6,7 +6,7 @@ import OpenAI6 from 'openai-6'
 import { GENERAL, openPort, type Served, serve, VISION, watchedFetch, watchUnhandled } from './kit/served.ts'
 import { chunk, chunks, completion, failure, hang, stream, usageChunk, whole } from './kit/vendor.ts'
 
-// One text for both: what is used here has the same types in both majors, which TypeScript cannot know.
+// One test for both: the methods used here have the same types in both majors, which TypeScript cannot know.
 const MAJORS = { 'openai 7': OpenAI, 'openai 6': OpenAI6 as unknown as typeof OpenAI }
 const MAX_BODY = 100_000
 
@@ -27,12 +27,15 @@ afterAll(async () => {
   expect(unhandled.stop()).toEqual([])
 })
 
-const says = (content: string, more: Partial<Request> = {}): Request => ({
+const requestOf = (content: string, more: Partial<Request> = {}): Request => ({
   model: 'sandbox/general',
   messages: [{ role: 'user', content }],
   ...more,
 })
-const streamed = (content: string, more: Partial<Request> = {}) => ({ ...says(content, more), stream: true as const })
+const streamed = (content: string, more: Partial<Request> = {}) => ({
+  ...requestOf(content, more),
+  stream: true as const,
+})
 
 const WEATHER = {
   type: 'function' as const,
@@ -67,7 +70,7 @@ const PERSON_FORMAT = {
   json_schema: { name: 'person', strict: true, schema: PERSON },
 }
 const fits = (schema: object, value: unknown) => new Ajv().compile(schema)(value)
-/** The smallest picture there is: one transparent pixel. */
+/** The smallest image: one transparent pixel. */
 const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=='
 const withPicture = (model: string): Request => ({
@@ -123,7 +126,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
       expect(model._request_id).toMatch(/^req_/)
     })
 
-    test('retrieve takes a short name, unless it fits several', async () => {
+    test('retrieve accepts a short name, unless it is ambiguous', async () => {
       expect((await client().models.retrieve('compact')).id).toBe('sandbox/compact')
       const error = await rejection<InstanceType<typeof Sdk.APIError>>(client().models.retrieve('general'))
       expect(error).toBeInstanceOf(Sdk.BadRequestError)
@@ -131,13 +134,13 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
       expect(error.message).toMatch(/name one of: .*(sandbox|far)\/general, (sandbox|far)\/general\./)
     })
 
-    test('retrieve of a model that nobody knows is a NotFoundError', async () => {
+    test('retrieve of an unknown model is a NotFoundError', async () => {
       const error = await rejection(client().models.retrieve('sandbox/none'))
       expect(error).toBeInstanceOf(Sdk.NotFoundError)
       expect(error).toMatchObject({ status: 404, code: 'model_not_found', param: 'model' })
     })
 
-    test('a token sees its own models only', async () => {
+    test('a token lists its own models only', async () => {
       const apiKey = await served.tokenFor(['sandbox/c*'])
       expect((await client({ apiKey }).models.list()).data.map((model) => model.id)).toEqual(['sandbox/compact'])
     })
@@ -145,9 +148,9 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
 
   for (const model of GENERAL) {
     describe(`${name}: ${model}`, () => {
-      test('a whole answer has its message, its usage, its model and its request id', async () => {
+      test('a whole response has its message, usage, model and request id', async () => {
         const { data, request_id } = await client()
-          .chat.completions.create(says('Hello there', { model }))
+          .chat.completions.create(requestOf('Hello there', { model }))
           .withResponse()
         expect(data).toMatchObject({ object: 'chat.completion', model, system_fingerprint: expect.anything() })
         expect(data.choices).toHaveLength(1)
@@ -162,31 +165,31 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
         expect(data).toHaveProperty('_request_id', request_id)
       })
 
-      test('a stream says what the whole answer says, in one message', async () => {
-        const whole = await create(says('Hello there', { model }))
+      test('a stream has the same message as the whole response', async () => {
+        const whole = await create(requestOf('Hello there', { model }))
         const list = await all(await client().chat.completions.create(streamed('Hello there', { model })))
         expect(textOf(list)).toBe(whole.choices[0]?.message.content ?? '')
         expect(list.length).toBeGreaterThan(5)
         expect(list[0]?.choices[0]?.delta).toEqual({ role: 'assistant', content: '' })
         expect(list.at(-1)?.choices[0]).toMatchObject({ delta: {}, finish_reason: 'stop' })
         expect(list.filter((one) => one.choices[0]?.finish_reason).length).toBe(1)
-        for (const { id, created, model: said, object } of list) {
-          expect({ id, created, said, object }).toEqual({
+        for (const { id, created, model: name, object } of list) {
+          expect({ id, created, name, object }).toEqual({
             id: list[0]?.id as string,
             created: list[0]?.created as number,
-            said: model,
+            name: model,
             object: 'chat.completion.chunk',
           })
         }
       })
 
-      test('no chunk is without choices, and none has usage, unless usage was asked for', async () => {
+      test('no chunk is without choices, and none has usage, unless usage was requested', async () => {
         const list = await all(await client().chat.completions.create(streamed('Hello there', { model })))
         expect(list.filter((one) => one.choices.length === 0 || one.usage)).toEqual([])
       })
 
-      test('include_usage brings the usage of the whole answer, in the last chunk alone', async () => {
-        const whole = await create(says('Hello there', { model }))
+      test('include_usage adds the usage of the whole response to the last chunk only', async () => {
+        const whole = await create(requestOf('Hello there', { model }))
         const request = { ...streamed('Hello there', { model }), stream_options: { include_usage: true } }
         const list = await all(await client().chat.completions.create(request))
         const last = list.pop()
@@ -196,15 +199,15 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
         expect(list.filter((one) => one.usage !== null)).toEqual([])
       })
 
-      test('the .stream() helper tells events and ends in the whole completion', async () => {
-        const whole = await create(says('Hello there', { model }))
+      test('the .stream() helper emits events and ends with the whole completion', async () => {
+        const whole = await create(requestOf('Hello there', { model }))
         const content = whole.choices[0]?.message.content as string
-        const request = { ...says('Hello there', { model }), stream_options: { include_usage: true } }
+        const request = { ...requestOf('Hello there', { model }), stream_options: { include_usage: true } }
         const helper = client().chat.completions.stream(request)
-        let [said, snapshots, pieces] = ['', 0, 0]
+        let [text, snapshots, pieces] = ['', 0, 0]
         helper.on('content', (delta, snapshot) => {
-          said += delta
-          if (snapshot === said) snapshots++
+          text += delta
+          if (snapshot === text) snapshots++
           pieces++
         })
         let done = ''
@@ -212,7 +215,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
           done = event.content
         })
         const final = await helper.finalChatCompletion()
-        expect([said, done]).toEqual([content, content])
+        expect([text, done]).toEqual([content, content])
         expect([snapshots > 0, snapshots]).toEqual([true, pieces])
         expect(final.choices[0]).toMatchObject({ finish_reason: 'stop', message: { role: 'assistant', content } })
         expect((await helper.finalMessage()).content).toBe(content)
@@ -221,25 +224,25 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
         expect(final.model).toBe(model)
       })
 
-      test('n=2 gives two answers that differ, whole and through .stream()', async () => {
-        const whole = await create(says('Tell me something', { model, n: 2 }))
+      test('n=2 returns two different choices, whole and through .stream()', async () => {
+        const whole = await create(requestOf('Tell me something', { model, n: 2 }))
         expect(whole.choices.map((choice) => choice.index)).toEqual([0, 1])
         const texts = whole.choices.map((choice) => choice.message.content)
         expect(new Set(texts).size).toBe(2)
-        const helper = client().chat.completions.stream(says('Tell me something', { model, n: 2 }))
+        const helper = client().chat.completions.stream(requestOf('Tell me something', { model, n: 2 }))
         const final = await helper.finalChatCompletion()
         expect(final.choices.map((choice) => choice.message.content)).toEqual(texts)
         expect(final.choices.map((choice) => choice.finish_reason)).toEqual(['stop', 'stop'])
       })
 
-      test('max_tokens cuts with finish_reason length, max_completion_tokens as well', async () => {
+      test('max_tokens and max_completion_tokens end with finish_reason length', async () => {
         for (const more of [{ max_tokens: 3 }, { max_completion_tokens: 3 }]) {
-          const { choices, usage } = await create(says('Hello there', { model, ...more }))
+          const { choices, usage } = await create(requestOf('Hello there', { model, ...more }))
           expect([choices[0]?.finish_reason, usage?.completion_tokens]).toEqual(['length', 3])
         }
       })
 
-      test('fields that are null are absent, roles and names of today are taken', async () => {
+      test('fields that are null count as absent, and current roles and names are accepted', async () => {
         const request = {
           model,
           messages: [
@@ -261,8 +264,8 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
         expect((await create(request)).choices[0]?.finish_reason).toBe('stop')
       })
 
-      test('a tool is called whole: content null, arguments that fit its schema, finish tool_calls', async () => {
-        const { choices } = await create(says('What is the weather in Paris?', { model, tools: [WEATHER, TIME] }))
+      test('a whole tool call has content null, arguments that fit its schema, and finish_reason tool_calls', async () => {
+        const { choices } = await create(requestOf('What is the weather in Paris?', { model, tools: [WEATHER, TIME] }))
         expect(choices[0]).toMatchObject({ finish_reason: 'tool_calls', message: { content: null } })
         const [call, ...more] = choices[0]?.message.tool_calls ?? []
         expect(more).toEqual([])
@@ -272,7 +275,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
         expect(fits(WEATHER.function.parameters, JSON.parse(call.function.arguments))).toBe(true)
       })
 
-      test('a streamed tool call names itself once, and never changes its identity', async () => {
+      test('a streamed tool call has its name once, and never changes its id', async () => {
         const request = streamed('What is the weather in Paris?', { model, tools: [WEATHER] })
         const list = await all(await client().chat.completions.create(request))
         const deltas = list.flatMap((one) => one.choices[0]?.delta.tool_calls ?? [])
@@ -292,8 +295,8 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
         expect(list.at(-1)?.choices[0]?.finish_reason).toBe('tool_calls')
       })
 
-      test('.stream() with strict tools ends in parsed arguments', async () => {
-        const request = says('What is the weather in Paris?', { model, tools: [WEATHER] })
+      test('.stream() with strict tools ends with parsed arguments', async () => {
+        const request = requestOf('What is the weather in Paris?', { model, tools: [WEATHER] })
         const helper = client().chat.completions.stream(request)
         let done = 0
         helper.on('tool_calls.function.arguments.done', () => done++)
@@ -306,11 +309,11 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
 
       test('several tools are called at once, unless parallel_tool_calls is false', async () => {
         const question = 'Call get_weather for Paris and get_time for its zone.'
-        const whole = await create(says(question, { model, tools: [WEATHER, TIME] }))
+        const whole = await create(requestOf(question, { model, tools: [WEATHER, TIME] }))
         const calls = (whole.choices[0]?.message.tool_calls ?? []) as OpenAI.ChatCompletionMessageFunctionToolCall[]
         expect(calls.map((call) => call.function.name)).toEqual(['get_weather', 'get_time'])
         expect(new Set(calls.map((call) => call.id)).size).toBe(2)
-        const request = says(question, { model, tools: [WEATHER, TIME] })
+        const request = requestOf(question, { model, tools: [WEATHER, TIME] })
         const final = await client().chat.completions.stream(request).finalChatCompletion()
         expect(final.choices[0]?.message.tool_calls).toMatchObject(
           calls.map((call) => ({ function: { name: call.function.name, arguments: call.function.arguments } })),
@@ -319,9 +322,9 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
         expect(single.choices[0]?.message.tool_calls).toHaveLength(1)
       })
 
-      test('tool_choice decides: required, one by name, none', async () => {
+      test('tool_choice applies: required, one by name, none', async () => {
         const ask = (tool_choice: Request['tool_choice']) =>
-          create(says('Hello', { model, tools: [WEATHER, TIME], ...(tool_choice ? { tool_choice } : {}) }))
+          create(requestOf('Hello', { model, tools: [WEATHER, TIME], ...(tool_choice ? { tool_choice } : {}) }))
         const names = (answer: OpenAI.ChatCompletion) =>
           (answer.choices[0]?.message.tool_calls ?? []).map((call) =>
             call.type === 'function' ? call.function.name : '',
@@ -332,8 +335,8 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
         expect(names(await ask(undefined))).toEqual([])
       })
 
-      test('a tool loop ends in an answer that has the result in it', async () => {
-        const asked = says('What is the weather in Paris?', { model, tools: [WEATHER] })
+      test('a tool loop ends with an answer from the result', async () => {
+        const asked = requestOf('What is the weather in Paris?', { model, tools: [WEATHER] })
         const first = (await create(asked)).choices[0]?.message as OpenAI.ChatCompletionMessage
         const results = (first.tool_calls ?? []).map(({ id }) => ({
           role: 'tool' as const,
@@ -345,7 +348,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
         expect(second.choices[0]?.message.content).toContain('Sunny, 21 degrees')
       })
 
-      test('runTools drives the loop by itself, streamed and not', async () => {
+      test('runTools runs the loop, streamed and not', async () => {
         const asked: string[] = []
         const tool = {
           type: 'function' as const,
@@ -360,7 +363,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
             },
           },
         }
-        const request = { model, messages: says('What is the weather in Paris?').messages, tools: [tool] }
+        const request = { model, messages: requestOf('What is the weather in Paris?').messages, tools: [tool] }
         const runner = client().chat.completions.runTools(request)
         expect(await runner.finalContent()).toContain('Sunny, 21 degrees')
         const streaming = client().chat.completions.runTools({ ...request, stream: true })
@@ -368,8 +371,8 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
         expect(asked).toEqual(['Paris', 'Paris'])
       })
 
-      test('.parse() gives an object that fits the JSON schema, .stream() too', async () => {
-        const request = says('Describe Ann', { model, response_format: PERSON_FORMAT })
+      test('.parse() and .stream() return an object that fits the JSON schema', async () => {
+        const request = requestOf('Describe Ann', { model, response_format: PERSON_FORMAT })
         const parsed = await client().chat.completions.parse(request)
         const value = parsed.choices[0]?.message.parsed
         expect(fits(PERSON, value)).toBe(true)
@@ -379,19 +382,19 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
         if (Sdk === OpenAI) expect(final.choices[0]?.message.parsed).toEqual(value as null)
       })
 
-      test('JSON mode gives a JSON object', async () => {
-        const { choices } = await create(says('Describe Ann', { model, response_format: { type: 'json_object' } }))
+      test('JSON mode returns a JSON object', async () => {
+        const { choices } = await create(requestOf('Describe Ann', { model, response_format: { type: 'json_object' } }))
         expect(JSON.parse(choices[0]?.message.content ?? '')).toBeObject()
       })
 
-      test('a picture is taken', async () => {
+      test('an image is accepted', async () => {
         const { choices, usage } = await create(withPicture(model))
         expect(choices[0]?.message.content).toContain('1 x 1')
         expect(usage?.prompt_tokens_details).toMatchObject({ image_tokens: expect.any(Number) })
       })
 
-      test('log probabilities come one a token', async () => {
-        const request = says('Hello there', { model, logprobs: true, top_logprobs: 2, max_tokens: 4 })
+      test('there is one log probability per token', async () => {
+        const request = requestOf('Hello there', { model, logprobs: true, top_logprobs: 2, max_tokens: 4 })
         const { choices } = await create(request)
         expect(choices[0]?.logprobs?.content).toHaveLength(4)
         const final = await client().chat.completions.stream(request).finalChatCompletion()
@@ -404,8 +407,8 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
     describe(`${name}: ${model}`, () => {
       type Thinking = { reasoning_content?: string; content?: string | null }
 
-      test('thinks in reasoning_content when thinking_enabled, and streams it before the content', async () => {
-        const request = { ...says('Why is the sky blue?', { model }), thinking_enabled: true }
+      test('has reasoning_content with thinking_enabled, streamed before the content', async () => {
+        const request = { ...requestOf('Why is the sky blue?', { model }), thinking_enabled: true }
         const { choices, usage } = await create(request)
         const said = choices[0]?.message as Thinking
         expect(said.reasoning_content?.length).toBeGreaterThan(0)
@@ -415,31 +418,33 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
         expect(deltas.map((delta) => delta.reasoning_content ?? '').join('')).toBe(said.reasoning_content as string)
         const firstContent = deltas.findIndex((delta) => delta.content)
         expect(firstContent).toBeGreaterThan(deltas.findLastIndex((delta) => delta.reasoning_content))
-        const without = await create(says('Why is the sky blue?', { model }))
+        const without = await create(requestOf('Why is the sky blue?', { model }))
         expect(without.choices[0]?.message).not.toHaveProperty('reasoning_content')
       })
 
-      test('cites in annotations when it searched the web', async () => {
-        const request = { ...says('Why is the sky blue?', { model }), web_search: { enable: true } }
+      test('has annotations after a web search', async () => {
+        const request = { ...requestOf('Why is the sky blue?', { model }), web_search: { enable: true } }
         const message = (await create(request)).choices[0]?.message
         const [annotation] = message?.annotations ?? []
         expect(annotation).toMatchObject({ type: 'url_citation' })
         const { start_index = 0, end_index = 0, url = '' } = annotation?.url_citation ?? {}
         expect(message?.content?.slice(start_index, end_index)).toContain(url)
-        expect((await create(says('Why is the sky blue?', { model }))).choices[0]?.message.annotations).toBeUndefined()
+        expect(
+          (await create(requestOf('Why is the sky blue?', { model }))).choices[0]?.message.annotations,
+        ).toBeUndefined()
       })
     })
   }
 
-  describe(`${name}: leaving`, () => {
-    /** The vendor's request that this brings about. */
+  describe(`${name}: aborting`, () => {
+    /** The upstream request that this causes. */
     async function causing(work: () => Promise<unknown>) {
       const count = served.vendor.requests.length + 1
       await work()
       return served.vendor.request(count)
     }
 
-    test('in the middle of a stream, by abort, reaches the vendor', async () => {
+    test('in the middle of a stream, by abort, aborts the upstream request', async () => {
       served.vendor.answer(stream(chunks('a', 'b', 'c'), { hangAfter: 2 }))
       let said = ''
       const request = await causing(async () => {
@@ -453,7 +458,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
       expect(said).toBe('a') // and the loop just ended: that is this package's way
     })
 
-    test('in the middle of a stream, by leaving the loop, reaches the vendor', async () => {
+    test('in the middle of a stream, by leaving the loop, aborts the upstream request', async () => {
       served.vendor.answer(stream(chunks('a', 'b', 'c'), { hangAfter: 2 }))
       const request = await causing(async () => {
         const answer = await client().chat.completions.create(streamed('Hello', { model: 'v/m' }))
@@ -462,10 +467,10 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
       await request.gone
     })
 
-    test('in the middle of .stream() is an APIUserAbortError and reaches the vendor', async () => {
+    test('in the middle of .stream() is an APIUserAbortError and aborts the upstream request', async () => {
       served.vendor.answer(stream(chunks('a', 'b', 'c'), { hangAfter: 2 }))
       const request = await causing(async () => {
-        const helper = client().chat.completions.stream(says('Hello', { model: 'v/m' }))
+        const helper = client().chat.completions.stream(requestOf('Hello', { model: 'v/m' }))
         helper.on('content', () => helper.abort())
         expect(await rejection(helper.finalChatCompletion())).toBeInstanceOf(Sdk.APIUserAbortError)
         expect(helper.aborted).toBe(true)
@@ -474,13 +479,13 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
     })
 
     for (const isStreamed of [true, false]) {
-      test(`before the first byte of ${isStreamed ? 'a stream' : 'a whole answer'} reaches the vendor`, async () => {
+      test(`before the first byte of ${isStreamed ? 'a stream' : 'a whole response'} aborts the upstream request`, async () => {
         served.vendor.answer(hang())
         const leaving = new AbortController()
         const request = await causing(async () => {
           const coming = served.vendor.request(served.vendor.requests.length + 1)
           const asked = client().chat.completions.create(
-            { ...says('Hello', { model: 'v/m' }), stream: isStreamed },
+            { ...requestOf('Hello', { model: 'v/m' }), stream: isStreamed },
             { signal: leaving.signal },
           )
           const refused = rejection(asked)
@@ -492,7 +497,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
       })
     }
 
-    test('leaves nothing unhandled behind', async () => {
+    test('leaves no rejection unhandled', async () => {
       Bun.gc(true)
       for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve))
       expect(unhandled.seen).toEqual([])
@@ -506,10 +511,10 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
       code: string
       type: string
       param: string | null
-      says: RegExp
+      requestOf: RegExp
       cause: () => Promise<unknown>
     }
-    const told = (line: string, model = 'sandbox/general') => create(says(`Hello\n@sandbox ${line}`, { model }))
+    const told = (line: string, model = 'sandbox/general') => create(requestOf(`Hello\n@sandbox ${line}`, { model }))
     const invalid = 'invalid_request_error'
     const cases: [string, () => Case][] = [
       [
@@ -520,8 +525,8 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
           code: 'invalid_value',
           type: invalid,
           param: 'max_tokens',
-          says: /from 1 to 32768.*not 32769/,
-          cause: () => create(says('Hello', { max_tokens: 32_769 })),
+          requestOf: /from 1 to 32768.*not 32769/,
+          cause: () => create(requestOf('Hello', { max_tokens: 32_769 })),
         }),
       ],
       [
@@ -532,8 +537,8 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
           code: 'invalid_type',
           type: invalid,
           param: 'temperature',
-          says: /must be a number, not the string "1"/,
-          cause: () => create({ ...says('Hello'), temperature: '1' as unknown as number }),
+          requestOf: /must be a number, not the string "1"/,
+          cause: () => create({ ...requestOf('Hello'), temperature: '1' as unknown as number }),
         }),
       ],
       [
@@ -544,19 +549,19 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
           code: 'missing_required_parameter',
           type: invalid,
           param: 'messages',
-          says: /"messages" is required/,
+          requestOf: /"messages" is required/,
           cause: () => create({ model: 'sandbox/general' } as Request),
         }),
       ],
       [
-        '400, a picture for a model that reads text only',
+        '400, an image for a model that accepts text only',
         () => ({
           status: 400,
           Class: Sdk.BadRequestError,
           code: 'unsupported_value',
           type: invalid,
           param: 'messages[0].content[1].type',
-          says: /must be "text", not the string "image_url"/,
+          requestOf: /must be "text", not the string "image_url"/,
           cause: () => create(withPicture('sandbox/compact')),
         }),
       ],
@@ -568,8 +573,8 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
           code: 'unsupported_parameter',
           type: invalid,
           param: 'tools',
-          says: /has no tools/,
-          cause: () => create(says('Hello', { model: 'v/narrow', tools: [WEATHER] })),
+          requestOf: /has no tools/,
+          cause: () => create(requestOf('Hello', { model: 'v/narrow', tools: [WEATHER] })),
         }),
       ],
       [
@@ -580,8 +585,8 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
           code: 'invalid_api_key',
           type: 'authentication_error',
           param: null,
-          says: /token/i,
-          cause: () => create(says('Hello'), { apiKey: 'sk-wrong' }),
+          requestOf: /token/i,
+          cause: () => create(requestOf('Hello'), { apiKey: 'sk-wrong' }),
         }),
       ],
       [
@@ -592,43 +597,43 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
           code: 'model_not_allowed',
           type: 'permission_error',
           param: 'model',
-          says: /may not use the model "sandbox\/general"/,
-          cause: async () => create(says('Hello'), { apiKey: await served.tokenFor(['sandbox/compact']) }),
+          requestOf: /may not use the model "sandbox\/general"/,
+          cause: async () => create(requestOf('Hello'), { apiKey: await served.tokenFor(['sandbox/compact']) }),
         }),
       ],
       [
-        '404, a model that nobody knows',
+        '404, an unknown model',
         () => ({
           status: 404,
           Class: Sdk.NotFoundError,
           code: 'model_not_found',
           type: invalid,
           param: 'model',
-          says: /no model "sandbox\/none"/,
-          cause: () => create(says('Hello', { model: 'sandbox/none' })),
+          requestOf: /no model "sandbox\/none"/,
+          cause: () => create(requestOf('Hello', { model: 'sandbox/none' })),
         }),
       ],
       [
-        '404, an address that is not served',
+        '404, an unknown path',
         () => ({
           status: 404,
           Class: Sdk.NotFoundError,
           code: 'unknown_url',
           type: invalid,
           param: null,
-          says: /Invalid URL \(POST \/v1\/completions\)/,
+          requestOf: /Invalid URL \(POST \/v1\/completions\)/,
           cause: () => client().completions.create({ model: 'sandbox/general', prompt: 'Hello' }),
         }),
       ],
       [
-        '405, a method that the address does not have',
+        '405, a method that the path does not support',
         () => ({
           status: 405,
           Class: Sdk.APIError,
           code: 'method_not_allowed',
           type: invalid,
           param: null,
-          says: /DELETE is not a method of/,
+          requestOf: /DELETE is not a method of/,
           cause: () => client().models.delete('sandbox/general'),
         }),
       ],
@@ -640,8 +645,8 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
           code: 'model_retired',
           type: invalid,
           param: 'model',
-          says: /Use "sandbox\/general" instead/,
-          cause: () => create(says('Hello', { model: 'sandbox/retired' })),
+          requestOf: /Use "sandbox\/general" instead/,
+          cause: () => create(requestOf('Hello', { model: 'sandbox/retired' })),
         }),
       ],
       [
@@ -652,8 +657,8 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
           code: 'request_too_large',
           type: invalid,
           param: null,
-          says: /at most 100000 bytes/,
-          cause: () => create(says('a'.repeat(MAX_BODY))),
+          requestOf: /at most 100000 bytes/,
+          cause: () => create(requestOf('a'.repeat(MAX_BODY))),
         }),
       ],
       [
@@ -664,8 +669,9 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
           code: 'unsupported_media_type',
           type: invalid,
           param: null,
-          says: /application\/json, not "text\/plain"/,
-          cause: () => client().chat.completions.create(says('Hello'), { headers: { 'content-type': 'text/plain' } }),
+          requestOf: /application\/json, not "text\/plain"/,
+          cause: () =>
+            client().chat.completions.create(requestOf('Hello'), { headers: { 'content-type': 'text/plain' } }),
         }),
       ],
       [
@@ -676,7 +682,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
           code: 'rate_limit_exceeded',
           type: 'rate_limit_error',
           param: null,
-          says: /limiting requests/,
+          requestOf: /limiting requests/,
           cause: () => told('status=429'),
         }),
       ],
@@ -688,7 +694,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
           code: 'bad_upstream_response',
           type: 'upstream_error',
           param: null,
-          says: /upstream "far" failed \(502\)/,
+          requestOf: /upstream "far" failed \(502\)/,
           cause: () => told('status=500', 'far/general'),
         }),
       ],
@@ -700,7 +706,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
           code: 'server_is_overloaded',
           type: 'service_unavailable_error',
           param: null,
-          says: /overloaded/,
+          requestOf: /overloaded/,
           cause: () => told('status=503'),
         }),
       ],
@@ -712,14 +718,14 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
           code: 'upstream_timeout',
           type: 'timeout_error',
           param: null,
-          says: /timed out/,
+          requestOf: /timed out/,
           cause: () => told('status=504'),
         }),
       ],
     ]
     for (const [what, of] of cases) {
-      test(`${what}: its class, code, type, param, message and request id are told`, async () => {
-        const { status, Class, code, type, param, says: wording, cause } = of()
+      test(`${what}: the error has its class, code, type, param, message and request id`, async () => {
+        const { status, Class, code, type, param, requestOf: wording, cause } = of()
         const error = await rejection<InstanceType<typeof Sdk.APIError>>(cause())
         expect(error).toBeInstanceOf(Sdk.APIError)
         expect(error).toBeInstanceOf(Class)
@@ -737,13 +743,13 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
       })
     }
 
-    test('500, a fault of the gateway, tells nothing but where to look', async () => {
+    test('500, an internal error, reveals only the request id', async () => {
       const manual = () => Promise.reject(new Error('a secret of ours'))
       const broken = await openPort({}, { manual })
       try {
         const options = { baseURL: broken.url, apiKey: broken.token }
         const error = await rejection<InstanceType<typeof Sdk.APIError>>(
-          create(says('How do I create a token?'), options),
+          create(requestOf('How do I create a token?'), options),
         )
         expect(error).toBeInstanceOf(Sdk.InternalServerError)
         expect(error).toMatchObject({ status: 500, code: 'internal_error', type: 'server_error' })
@@ -754,64 +760,64 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
       }
     })
 
-    test('an id of the client is echoed', async () => {
+    test('a request id of the client is echoed', async () => {
       const error = await rejection<InstanceType<typeof Sdk.APIError>>(
-        create(says('Hello', { n: 0 }), { defaultHeaders: { 'x-request-id': 'my-id' } }),
+        create(requestOf('Hello', { n: 0 }), { defaultHeaders: { 'x-request-id': 'my-id' } }),
       )
       expect(error.requestID).toBe('my-id')
     })
 
-    test('a refusal of a stream comes as its status, before anything is streamed', async () => {
+    test('a refused stream has an error status', async () => {
       for (const model of GENERAL) {
         const request = streamed('Hello\n@sandbox status=429', { model })
         expect(await rejection(client().chat.completions.create(request))).toBeInstanceOf(Sdk.RateLimitError)
       }
     })
 
-    test('a server that is not there is an APIConnectionError', async () => {
+    test('a missing server is an APIConnectionError', async () => {
       const gone = await openPort()
       await gone.close()
-      expect(await rejection(create(says('Hello'), { baseURL: gone.url }))).toBeInstanceOf(Sdk.APIConnectionError)
+      expect(await rejection(create(requestOf('Hello'), { baseURL: gone.url }))).toBeInstanceOf(Sdk.APIConnectionError)
     })
   })
 
-  describe(`${name}: asking again`, () => {
+  describe(`${name}: retries`, () => {
     const patient = { maxRetries: 2 }
     const counted = async (work: Promise<unknown>) => {
       await rejection(work)
       return served.requests.map(({ headers }) => Number(headers.get('x-stainless-retry-count')))
     }
 
-    test('is done for 429 and 503, after the vendor’s retry-after', async () => {
+    test('are sent for 429 and 503, after the vendor’s retry-after', async () => {
       for (const status of [429, 503]) {
         served.requests.length = 0
-        const request = says(`Hello\n@sandbox status=${status} retry_after=0`)
+        const request = requestOf(`Hello\n@sandbox status=${status} retry_after=0`)
         expect(await counted(create(request, patient))).toEqual([0, 1, 2])
       }
     })
 
-    test('succeeds once the vendor does', async () => {
+    test('succeed once the vendor does', async () => {
       served.vendor.answer(failure(429, {}, { 'retry-after': '0' }), whole(completion('At last')))
-      const { choices } = await create(says('Hello', { model: 'v/m' }), patient)
+      const { choices } = await create(requestOf('Hello', { model: 'v/m' }), patient)
       expect(choices[0]?.message.content).toBe('At last')
       expect(served.requests).toHaveLength(2)
     })
 
-    test('is done for 502 and 504, after a pause of its own', async () => {
+    test('are sent for 502 and 504, after the client’s own delay', async () => {
       for (const status of [500, 504]) {
         served.requests.length = 0
-        const request = says(`Hello\n@sandbox status=${status}`)
+        const request = requestOf(`Hello\n@sandbox status=${status}`)
         expect(await counted(create(request, { maxRetries: 1 }))).toEqual([0, 1])
       }
     })
 
-    test('is not done for what another try would not change', async () => {
+    test('are not sent where they would not help', async () => {
       const hopeless: (() => Promise<unknown>)[] = [
-        () => create(says('Hello', { n: 0 }), patient),
-        () => create(says('Hello'), { ...patient, apiKey: 'sk-wrong' }),
-        () => create(says('Hello', { model: 'sandbox/none' }), patient),
-        () => create(says('Hello', { model: 'sandbox/retired' }), patient),
-        () => create(says('a'.repeat(MAX_BODY)), patient),
+        () => create(requestOf('Hello', { n: 0 }), patient),
+        () => create(requestOf('Hello'), { ...patient, apiKey: 'sk-wrong' }),
+        () => create(requestOf('Hello', { model: 'sandbox/none' }), patient),
+        () => create(requestOf('Hello', { model: 'sandbox/retired' }), patient),
+        () => create(requestOf('a'.repeat(MAX_BODY)), patient),
       ]
       for (const ask of hopeless) {
         served.requests.length = 0
@@ -821,9 +827,9 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
       }
     })
 
-    test('is not done for a 502 with x-should-retry: false', async () => {
+    test('are not sent for a 502 with x-should-retry: false', async () => {
       served.vendor.answer(failure(401))
-      const asked = create(says('Hello', { model: 'v/m' }), patient)
+      const asked = create(requestOf('Hello', { model: 'v/m' }), patient)
       const error = await rejection<InstanceType<typeof Sdk.APIError>>(asked)
       expect(error).toMatchObject({ status: 502, code: 'upstream_auth' })
       expect(error.headers?.get('x-should-retry')).toBe('false')
@@ -832,7 +838,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
   })
 
   describe(`${name}: a stream that breaks`, () => {
-    // What the far gateway says broke is, from here, an upstream that failed.
+    // A break reported by the gateway behind is an upstream failure here.
     const faults: [string, string, Record<string, string>][] = [
       [
         'an error of the vendor',
@@ -848,7 +854,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
     for (const [what, line, codes] of faults) {
       const code = codes['sandbox/general'] as string
       for (const [model, code] of Object.entries(codes)) {
-        test(`by ${what} throws after what was said, at ${model}`, async () => {
+        test(`by ${what} throws after the chunks before it, at ${model}`, async () => {
           const { fetch, seen } = watchedFetch()
           const request = streamed(`Hello\n@sandbox ${line}`, { model })
           const answer = await client({ fetch }).chat.completions.create(request)
@@ -868,18 +874,18 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
       }
 
       test(`by ${what} rejects .stream()`, async () => {
-        const helper = client().chat.completions.stream(says(`Hello\n@sandbox ${line}`))
+        const helper = client().chat.completions.stream(requestOf(`Hello\n@sandbox ${line}`))
         expect(await rejection(helper.finalChatCompletion())).toMatchObject({ code })
       })
 
-      test(`by ${what}: the same answer, whole, is a 502`, async () => {
-        const error = await rejection(create(says(`Hello\n@sandbox ${line}`)))
+      test(`by ${what}: the same response, whole, is a 502`, async () => {
+        const error = await rejection(create(requestOf(`Hello\n@sandbox ${line}`)))
         expect(error).toBeInstanceOf(Sdk.InternalServerError)
         expect(error).toMatchObject({ status: 502, code })
       })
     }
 
-    test('by the stop of the gateway throws too', async () => {
+    test('by the shutdown of the gateway throws too', async () => {
       const port = await openPort()
       const { fetch, until } = watchedFetch()
       const ends = client({ baseURL: port.url, apiKey: port.token, fetch })
@@ -891,18 +897,18 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
     })
   })
 
-  describe(`${name}: what vendors do that would break it`, () => {
-    /** The text that a raw client reads, and the completion that the helper makes of the same stream. */
+  describe(`${name}: vendor behaviour that would break it`, () => {
+    /** The text that a plain HTTP client reads, and the completion that the helper assembles from the same stream. */
     async function through(items: Parameters<typeof stream>[0], options: Parameters<typeof stream>[1] = {}) {
       served.vendor.answer(stream(items, options))
       const { fetch, seen } = watchedFetch()
-      const request = { ...says('Hello', { model: 'v/m' }), tools: [WEATHER] }
+      const request = { ...requestOf('Hello', { model: 'v/m' }), tools: [WEATHER] }
       const final = await client({ fetch }).chat.completions.stream(request).finalChatCompletion()
       return { final, text: seen() }
     }
     const call = (fields: object) => chunk({ tool_calls: [{ index: 0, ...fields }] })
 
-    test('a tool call that repeats its identity, or empties it, keeps the first', async () => {
+    test('a tool call with a repeated or empty id keeps the first', async () => {
       for (const again of [
         { id: 'call_1', type: 'function', name: 'get_weather' },
         { id: '', type: null, name: '' },
@@ -948,7 +954,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
       expect(text).toEndWith('data: [DONE]\n\n')
     })
 
-    test('a usage chunk that nobody asked for, ids and retries of events, comments in data: none comes through', async () => {
+    test('an unrequested usage chunk, event ids, retry fields and comments in data are removed', async () => {
       const { final, text } = await through([
         'id: 1\nretry: 10\n: ping\n\n',
         chunk({ role: 'assistant', content: '' }),
@@ -964,38 +970,38 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
       expect(text).not.toContain('"choices":[]')
     })
 
-    test('chunks with an empty id and model have ours', async () => {
+    test('chunks with an empty id and model get the gateway’s', async () => {
       const { final, text } = await through(chunks('Hi').map((one) => ({ ...one, id: '', model: '', created: 0 })))
       expect(final).toMatchObject({ model: 'v/m', id: expect.stringMatching(/^chatcmpl-/) })
       expect(text).not.toMatch(/"(id|model)":""/)
     })
 
-    test('an answer without a role, an object or a fingerprint is a completion', async () => {
+    test('a response without role, object or fingerprint is a completion', async () => {
       served.vendor.answer(whole({ choices: [{ message: { content: 'Hi' }, finish_reason: 'stop' }] }))
-      const answer = await create(says('Hello', { model: 'v/m' }))
+      const answer = await create(requestOf('Hello', { model: 'v/m' }))
       expect(answer).toMatchObject({ object: 'chat.completion', model: 'v/m' })
       expect(answer.choices[0]).toMatchObject({ index: 0, message: { role: 'assistant', content: 'Hi' } })
     })
 
-    test('a whole answer has its message, and the mirrored delta beside it', async () => {
-      const answer = await create(says('Hello', { model: 'v/m' }))
+    test('a whole response has its message, and the same as delta', async () => {
+      const answer = await create(requestOf('Hello', { model: 'v/m' }))
       expect(answer.choices[0]).toMatchObject({ message: { content: 'Hello' }, delta: { content: 'Hello' } })
     })
 
-    test('a flat error and a page of HTML are nested errors', async () => {
+    test('a flat error and an HTML page become nested errors', async () => {
       served.vendor.answer(
         whole({ code: 'bad', message: 'Never heard of it' }, { status: 400 }),
         whole('<html>no</html>', { status: 400, headers: { 'content-type': 'text/html' } }),
       )
-      const first = await rejection(create(says('Hello', { model: 'v/m' })))
+      const first = await rejection(create(requestOf('Hello', { model: 'v/m' })))
       expect(first).toMatchObject({ status: 400, code: 'upstream_invalid_request', message: '400 Never heard of it' })
-      const second = await rejection(create(says('Hello', { model: 'v/m' })))
+      const second = await rejection(create(requestOf('Hello', { model: 'v/m' })))
       expect(second).toMatchObject({ status: 400, code: 'upstream_invalid_request' })
       expect(second.message).not.toContain('(no body)')
     })
   })
 
-  test(`${name}: a keep-alive comment, before the first chunk and between chunks, is no event`, async () => {
+  test(`${name}: a keep-alive comment, before the first chunk and between chunks, is not an event for the client`, async () => {
     const port = await serve({ server: { keep_alive_seconds: 0.02 } })
     try {
       const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -1009,7 +1015,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
       )
       const { fetch, seen, until } = watchedFetch()
       const helper = client({ baseURL: port.url, apiKey: port.token, fetch }).chat.completions.stream(
-        says('Hello', { model: 'v/m' }),
+        requestOf('Hello', { model: 'v/m' }),
       )
       await until(': keep-alive\n\n')
       expect(seen()).not.toContain('data:')
@@ -1028,11 +1034,11 @@ test('retry-after is honoured in whole seconds by both', async () => {
   const asked = Object.values(MAJORS).map(async (Sdk) => {
     const start = performance.now()
     const client = new Sdk({ baseURL: served.url, apiKey: served.token, maxRetries: 1 })
-    const request = says('Hello\n@sandbox status=429 retry_after=1')
+    const request = requestOf('Hello\n@sandbox status=429 retry_after=1')
     const error = await rejection<InstanceType<typeof Sdk.APIError>>(client.chat.completions.create(request))
     expect(error.headers?.get('retry-after')).toBe('1')
     return performance.now() - start
   })
-  // Its own first pause would be half a second at most.
+  // Its own first delay would be half a second at most.
   for (const passed of await Promise.all(asked)) expect(passed).toBeGreaterThanOrEqual(990)
 })
