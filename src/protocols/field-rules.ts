@@ -1,6 +1,24 @@
-/** Applies the operator's lists of dropped and renamed fields to a request body. */
+/** Fields of requests to providers: those that no vendor takes, and the operator's lists of dropped and renamed ones. */
 import { isRecord, type JsonRecord } from '../kit/json.ts'
+import type { ChatRequest } from './canonical.ts'
 import type { FieldRules } from './upstream.ts'
+
+/** Fields of a chat request that a vendor does not support, and what its value must be or be replaced by. */
+export type RefusedFields = {
+  [field in keyof ChatRequest]?: { isUsed(request: ChatRequest): boolean; instead: string }
+}
+
+/** Fields that the chat API itself has replaced. */
+export const REPLACED_FIELDS: RefusedFields = {
+  functions: {
+    isUsed: ({ functions }) => (functions?.length ?? 0) > 0,
+    instead: 'is not supported by the vendor; use "tools"',
+  },
+  function_call: {
+    isUsed: ({ function_call }) => typeof function_call === 'object',
+    instead: 'is not supported by the vendor; use "tool_choice"',
+  },
+}
 
 /** Drops and renames fields, except those that the gateway sets. `generationConfig.seed` names a nested member. */
 export function adapt(

@@ -1,8 +1,7 @@
 /** Encodes a chat request for the contentgen API. Unsupported features are refused by name. */
 
 import type { JsonRecord } from '../../../kit/json.ts'
-import type { ChatRequest } from '../../canonical.ts'
-import { adapt } from '../../field-rules.ts'
+import { adapt, REPLACED_FIELDS, type RefusedFields } from '../../field-rules.ts'
 import type { BodyOptions, MediaReader, UpstreamCall } from '../../upstream.ts'
 import { conversationOf } from './contents.ts'
 import { generationOf } from './generation.ts'
@@ -26,20 +25,13 @@ type BodyEncoder = {
 }
 
 /** Fields that change the meaning and that the vendor does not support, or whose result has no canonical form. */
-const REFUSED: { [field in keyof ChatRequest]?: { isUsed(request: ChatRequest): boolean; instead: string } } = {
+const REFUSED: RefusedFields = {
   audio: { isUsed: ({ audio }) => audio !== undefined, instead: 'must be left out: the response has no audio' },
   modalities: {
     isUsed: ({ modalities }) => modalities?.some((one) => one !== 'text' && one !== 'image') ?? false,
     instead: 'must be of "text" and "image"',
   },
-  functions: {
-    isUsed: ({ functions }) => (functions?.length ?? 0) > 0,
-    instead: 'is not supported by the vendor; use "tools"',
-  },
-  function_call: {
-    isUsed: ({ function_call }) => typeof function_call === 'object',
-    instead: 'is not supported by the vendor; use "tool_choice"',
-  },
+  ...REPLACED_FIELDS,
 }
 
 /** Fields that the gateway sets. The operator's lists and defaults cannot replace them. */

@@ -2,7 +2,7 @@
 
 import type { JsonRecord } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../canonical.ts'
-import { adapt } from '../../field-rules.ts'
+import { adapt, REPLACED_FIELDS, type RefusedFields } from '../../field-rules.ts'
 import type { BodyOptions, UpstreamCall } from '../../upstream.ts'
 import { refused } from './blocks.ts'
 import { vendorSchema } from './json-schema.ts'
@@ -24,7 +24,7 @@ type BodyEncoder = {
 }
 
 /** Fields that change the meaning and that no model of the vendor supports. */
-const REFUSED: { [field in keyof ChatRequest]?: { isUsed(request: ChatRequest): boolean; instead: string } } = {
+const REFUSED: RefusedFields = {
   n: { isUsed: ({ n = 1 }) => n > 1, instead: 'must be 1' },
   logprobs: { isUsed: ({ logprobs }) => logprobs === true, instead: 'must be false: the vendor returns none' },
   audio: { isUsed: ({ audio }) => audio !== undefined, instead: 'must be left out: the vendor generates no audio' },
@@ -32,14 +32,7 @@ const REFUSED: { [field in keyof ChatRequest]?: { isUsed(request: ChatRequest): 
     isUsed: ({ modalities }) => modalities?.some((one) => one !== 'text') ?? false,
     instead: 'must be ["text"]',
   },
-  functions: {
-    isUsed: ({ functions }) => (functions?.length ?? 0) > 0,
-    instead: 'is not supported by the vendor; use "tools"',
-  },
-  function_call: {
-    isUsed: ({ function_call }) => typeof function_call === 'object',
-    instead: 'is not supported by the vendor; use "tool_choice"',
-  },
+  ...REPLACED_FIELDS,
 }
 
 /** Fields that the gateway sets. The operator's lists and defaults cannot replace them. */
