@@ -254,7 +254,7 @@ const FAILURES: Omit<Column, 'group'>[] = [
   {
     name: '400 from the provider',
     check: ({ client, target }) =>
-      expectFault(client, chatInputOf(target.model, 'Fail.\n@sandbox status=400'), { status: 400, pattern: /refused/ }),
+      expectFault(client, chatInputOf(target.model, 'Fail.\n@sandbox status=400'), { status: 400, pattern: /rejected/ }),
   },
   {
     name: '401',

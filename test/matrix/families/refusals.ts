@@ -64,7 +64,7 @@ export const vendorColumns = <Client extends Faulty>({
     name: '400 from the provider',
     group,
     check: ({ client, target }) =>
-      expectFault(client, send(client, target.model, '@sandbox status=400'), { status: 400, pattern: /refused/ }),
+      expectFault(client, send(client, target.model, '@sandbox status=400'), { status: 400, pattern: /rejected/ }),
   },
   {
     name: '429',

@@ -37,7 +37,7 @@ export function startWire(wire: Wire): Started {
       const form = isForm ? await request.formData() : undefined
       const body = request.method === 'POST' && !isForm ? ((await request.json()) as IncomingRequest['body']) : {}
       const status = statusIn(form ? String(form.get('prompt')) : JSON.stringify(body))
-      if (status !== undefined) return refuse(status, `refused with ${status}, as asked`)
+      if (status !== undefined) return refuse(status, `rejected with ${status}, as requested`)
       const answer = wire.answer({ path, body, form, origin })
       if (answer === undefined) return refuse(404, `there is no ${path}`)
       if (typeof answer === 'string') return refuse(400, answer)

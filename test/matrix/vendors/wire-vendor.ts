@@ -53,7 +53,7 @@ function answerTo({ wire, script, broken }: Parts, request: VendorRequest): Answ
   if (typeof received === 'string') return whole(wire.failure(400, received), { status: 400 })
   const scripted = script.respond(received)
   const { status, cut_after, hang_after, error_after } = scripted.faults
-  if (status !== undefined) return whole(wire.failure(status, `refused with ${status}, as asked`), { status })
+  if (status !== undefined) return whole(wire.failure(status, `rejected with ${status}, as requested`), { status })
   const model = wire.model(body, path)
   if (!wire.isStreamed(body, path)) return whole(wire.whole(scripted, model, body))
   const events = wire.events(scripted, model, body)
