@@ -49,7 +49,7 @@ export type GatewayParts = {
   clock?: Clock
   /** The store's URL; default: a file in `config.data_dir`. */
   store_url?: string
-  /** The pages of the manual: they are served, and the sandbox answers from them. */
+  /** The pages of the manual: served to browsers, and the source of the sandbox's answers. */
   manual?: () => Promise<ManualFile[]>
   version: string
   /** Starts no background work: for commands that only read. */
@@ -217,8 +217,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     drain,
     async close({ deadline_ms }) {
       await drain({ deadline_ms })
-      const rooms = [tasks, webhooks, background]
-      await Promise.all([...rooms.map((room) => room.stop({ deadline_ms })), cleaner.stop()])
+      const workers = [tasks, webhooks, background]
+      await Promise.all([...workers.map((worker) => worker.stop({ deadline_ms })), cleaner.stop()])
       await supply.close()
       await pipeline.close({ deadline_ms: SETTLE_MILLISECONDS })
       await ledger.close()

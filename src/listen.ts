@@ -24,22 +24,22 @@ export type Listener = {
 
 /**
  * Longer than the keep-alive of common proxies and clients (60 s), so that they close first. What Bun 1.4.5 does by
- * itself, measured: a first head that is not complete within 12 s is cut, however it drips; a later one on the same
- * connection counts as idle. A head above 16 KiB is 431. A body that nobody reads yet is held back, not kept in memory.
- * What it cannot: a request that is sent before the answer to the one before it (pipelining), or a client that closes
- * its half of the connection while it waits, ends the connection.
+ * itself, measured: it cuts a connection whose first head is not complete within 12 s; a later one on the same
+ * connection counts as idle. It responds 431 to a head above 16 KiB. It does not buffer a body that is not read yet.
+ * What it cannot do: a request that is sent before the previous response (pipelining), and a client that closes its half
+ * of the connection while it waits, end the connection.
  */
 const IDLE_SECONDS = 75
-/** What was written last may still be on its way to the socket, also where the deadline leaves no time. */
+/** The last bytes may still be on their way to the socket, even after the deadline. */
 const FLUSH_MILLISECONDS = 500
 
 export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS }: ListenParts): Promise<Listener> {
   const bun = Bun.serve({
     hostname: server.host,
     port: server.port,
-    // Otherwise faults would be shown to clients with our source, and printed beside the log.
+    // Otherwise errors would be shown to clients with our source, and printed outside the log.
     development: false,
-    // Outside of development the default lets a second process share the port, and take half of the requests.
+    // Outside of development the default lets a second process share the port and receive half of the requests.
     reusePort: false,
     idleTimeout: idle_seconds,
     // The gateway limits bodies itself, so that a body that is too large gets an error in its own form.
@@ -55,7 +55,7 @@ export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS
       })
     },
     error(cause) {
-      log.error('unanswered request', {}, cause)
+      log.error('request failed without a response', {}, cause)
       return new Response(null, { status: 500 })
     },
   })
@@ -67,7 +67,7 @@ export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS
       const deadline = performance.now() + deadline_ms
       bun.stop()
       await gateway.drain({ deadline_ms })
-      // A file is sent by the runtime itself, after its request was answered as far as the gateway knows.
+      // The runtime itself sends a file, after the gateway has finished its request.
       const end = Math.max(deadline, performance.now() + FLUSH_MILLISECONDS)
       while (bun.pendingRequests > 0 && performance.now() < end) await Bun.sleep(5)
       await bun.stop(true)

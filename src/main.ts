@@ -6,13 +6,13 @@ import { ConfigError } from './config/problem.ts'
 type Run = (args: string[], terminal: Terminal) => Promise<number>
 
 /** Each command is loaded on demand: `version` need not wait for the server's code. */
-const COMMANDS: Record<string, { says: string; load: () => Promise<{ run: Run }> }> = {
-  serve: { says: 'start the gateway (the default)', load: () => import('./cli/serve.ts') },
-  token: { says: 'create, list, revoke and rotate tokens', load: () => import('./cli/token.ts') },
-  task: { says: 'list, show, cancel and resume tasks', load: () => import('./cli/task.ts') },
-  models: { says: 'list the catalogue, or import prices and limits', load: () => import('./cli/models.ts') },
-  check: { says: 'check the configuration', load: () => import('./cli/check.ts') },
-  version: { says: 'print the version', load: () => import('./cli/version.ts') },
+const COMMANDS: Record<string, { summary: string; load: () => Promise<{ run: Run }> }> = {
+  serve: { summary: 'start the gateway (the default)', load: () => import('./cli/serve.ts') },
+  token: { summary: 'create, list, revoke and rotate tokens', load: () => import('./cli/token.ts') },
+  task: { summary: 'list, show, cancel and resume tasks', load: () => import('./cli/task.ts') },
+  models: { summary: 'list the catalogue, or import prices and limits', load: () => import('./cli/models.ts') },
+  check: { summary: 'check the configuration', load: () => import('./cli/check.ts') },
+  version: { summary: 'print the version', load: () => import('./cli/version.ts') },
 }
 
 const HELP = `Usage: gatehouse [command] [options]
@@ -21,7 +21,7 @@ A self-hosted gateway to hosted generative models.
 
 Commands:
 ${Object.entries(COMMANDS)
-  .map(([name, { says }]) => `  ${name.padEnd(8)} ${says}`)
+  .map(([name, { summary }]) => `  ${name.padEnd(8)} ${summary}`)
   .join('\n')}
 
 Each command has --help, and --json for output that a program can read.
@@ -32,12 +32,12 @@ Examples:
   gatehouse token create --name laptop --models 'sandbox/*'
 `
 
-async function main(typed: string[], terminal: Terminal): Promise<number> {
-  const [first = 'serve', ...rest] = typed
+async function main(args: string[], terminal: Terminal): Promise<number> {
+  const [first = 'serve', ...rest] = args
   if (first === '--help' || first === '-h') return help([], terminal)
   if (first === 'help') return help(rest, terminal)
   if (first === '--version' || first === '-v') return runCommand('version', rest, terminal)
-  if (first.startsWith('-')) return runCommand('serve', typed, terminal)
+  if (first.startsWith('-')) return runCommand('serve', args, terminal)
   return runCommand(first, rest, terminal)
 }
 
@@ -54,7 +54,7 @@ async function help([about]: string[], terminal: Terminal): Promise<number> {
   return 0
 }
 
-/** 2 for what was typed, 1 for what went wrong; with `--json` the message is a line of JSON on standard error. */
+/** Returns 2 for a usage error, 1 for any other; with `--json` the message is a line of JSON on standard error. */
 function fail(error: unknown, terminal: Terminal): number {
   const asJson = process.argv.includes('--json')
   const message = error instanceof Error ? error.message : String(error)
@@ -75,5 +75,5 @@ function fail(error: unknown, terminal: Terminal): number {
 
 const terminal = processTerminal()
 process.exitCode = await main(process.argv.slice(2), terminal).catch((error: unknown) => fail(error, terminal))
-// Anything that still holds the process, such as a kept-alive connection, is given a moment and no more.
+// What still keeps the process alive, such as a kept-alive connection, gets one second.
 setTimeout(() => process.exit(), 1000).unref()

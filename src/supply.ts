@@ -45,7 +45,7 @@ type Supply = {
   close(): Promise<void>
 }
 
-/** Model discovery at start is optional, and not worth a long wait. */
+/** Model discovery at start is optional and must not take long. */
 const LIST_MODELS_MILLISECONDS = 10_000
 
 export function createSupply({ environment, clock, log, manual, catalogue, media, seen }: SupplyParts): Supply {
@@ -57,12 +57,12 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
   /** Provider id -> the models that it listed. */
   const discovered = new Map<string, DiscoveredModel[]>()
   let local: Record<string, ProviderConfig> = {}
-  let turn: Promise<void> = Promise.resolve()
+  let lastChange: Promise<void> = Promise.resolve()
 
   /** Changes to the catalogue are serialized. */
-  function inTurn(work: () => Promise<void>): Promise<void> {
-    const mine = turn.then(work)
-    turn = mine.catch(() => {})
+  function serialized(work: () => Promise<void>): Promise<void> {
+    const mine = lastChange.then(work)
+    lastChange = mine.catch(() => {})
     return mine
   }
 
@@ -89,13 +89,13 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
   function modelsOf(next: Config, supply: Map<string, Supplied>): Record<string, ModelConfig> {
     const found: Record<string, ModelConfig> = {}
     for (const [id, one] of supply) {
-      if (!isAsked(one)) continue
+      if (!isDiscovered(one)) continue
       const known = presetModels(one.config.preset ?? '')
       // Until the provider has listed its models, and if it never does, its well-known models are served.
       const listed = discovered.get(id) ?? Object.keys(known).map((model): DiscoveredModel => ({ model }))
       for (const { model, created, families } of listed) {
-        const told = { ...(families ? { families } : {}), ...(created === undefined ? {} : { created }) }
-        found[`${id}/${model}`] = { ...known[model], ...told, targets: [{ provider: id, model }] }
+        const described = { ...(families ? { families } : {}), ...(created === undefined ? {} : { created }) }
+        found[`${id}/${model}`] = { ...known[model], ...described, targets: [{ provider: id, model }] }
       }
     }
     return { ...(next.sandbox ? SANDBOX_MODELS : {}), ...found, ...next.models }
@@ -104,13 +104,13 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
   async function fill(next: Config, supply: Map<string, Supplied>): Promise<void> {
     const models = modelsOf(next, supply)
     const now = unixSeconds(clock)
-    const [trouble] = checkSuccessors({
+    const [problem] = checkSuccessors({
       models: new Map(Object.entries(models)),
       now,
       // A model that discovery may find later.
-      mayExist: (id) => isAsked(supply.get(id.slice(0, Math.max(0, id.indexOf('/'))))),
+      mayExist: (id) => isDiscovered(supply.get(id.slice(0, Math.max(0, id.indexOf('/'))))),
     })
-    if (trouble) throw new Error(`models.${trouble.id}.replaced_by: ${trouble.message}`)
+    if (problem) throw new Error(`models.${problem.id}.replaced_by: ${problem.message}`)
     const created = await seen.firstSeen(Object.keys(models), now)
     const filled = Object.entries(models).map(([id, model]) =>
       catalogueModel({
@@ -155,13 +155,13 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
   }
 
   return {
-    apply: (next) => inTurn(() => fill(next, supplyOf(next))),
+    apply: (next) => serialized(() => fill(next, supplyOf(next))),
     async discover() {
       if (config?.discover) local = await probeLocal({ transport, signal: stopped.signal })
-      const asked = config ? [...supplyOf(config)] : []
-      const willing = asked.filter(([, one]) => isAsked(one))
-      await Promise.all(willing.map(([id, { provider }]) => listModels(id, provider)))
-      await inTurn(async () => {
+      const supplies = config ? [...supplyOf(config)] : []
+      const discoverable = supplies.filter(([, one]) => isDiscovered(one))
+      await Promise.all(discoverable.map(([id, { provider }]) => listModels(id, provider)))
+      await serialized(async () => {
         if (config && !stopped.signal.aborted) await fill(config, supplyOf(config))
       })
       return providers()
@@ -170,20 +170,20 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
     find: (id) => supplied.get(id),
     async close() {
       stopped.abort()
-      await turn
+      await lastChange
       await Promise.all([...supplied.values()].map(({ provider }) => provider.close?.()))
     },
   }
 }
 
-/** Whether models of a provider are discovered: as configured, otherwise where no model names it. */
-const isAsked = (one: Supplied | undefined): boolean =>
+/** Whether the models of a provider are discovered: as configured; by default unless the provider is in the file. */
+const isDiscovered = (one: Supplied | undefined): boolean =>
   one !== undefined && (one.config.discover ?? one.found_by !== 'file')
 
 function targetsOf(id: string, model: ModelConfig, supply: Map<string, Supplied>): Target[] {
   const slash = id.indexOf('/')
-  const written = model.targets ?? [{ provider: id.slice(0, Math.max(0, slash)), model: id.slice(slash + 1) }]
-  return written.map((target) => {
+  const targets = model.targets ?? [{ provider: id.slice(0, Math.max(0, slash)), model: id.slice(slash + 1) }]
+  return targets.map((target) => {
     const found = supply.get(target.provider)
     if (found) return { provider: found.provider, model: target.model }
     const known = [...supply.keys()].join(', ')

@@ -127,6 +127,6 @@ describe('images', () => {
         providerSettings: () => undefined,
       })('https://vendor.example/a.png', { provider: { id: 'v' }, model: 'm' } as Target, new AbortController().signal)
     expect(await fetchAs('identity')).toHaveLength(5)
-    await expect(fetchAs('gzip')).rejects.toThrow('came compressed (gzip), which was not asked for')
+    await expect(fetchAs('gzip')).rejects.toThrow('was compressed (gzip), although the request did not accept that')
   })
 })

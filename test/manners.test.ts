@@ -154,7 +154,7 @@ describe('a stop', () => {
     const events = text.split('\n\n').filter(Boolean)
     expect(JSON.parse(events.at(-1)?.replace('data: ', '') ?? '')).toEqual({
       error: {
-        message: 'The gateway was stopped before the answer was complete.',
+        message: 'The gateway was stopped before the response was complete.',
         type: 'service_unavailable_error',
         param: null,
         code: 'shutting_down',

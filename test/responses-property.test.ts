@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ResponseStream } from 'openai/lib/responses/ResponseStream'
-import { eventsAfter, toldEvents } from '../src/chat/response-events.ts'
+import { eventsAfter, storedEventsOf } from '../src/chat/response-events.ts'
 import type { ChatChunk, Delta, Opaque } from '../src/protocols/canonical.ts'
 import { checkedRequest, translatedRequest } from '../src/protocols/responses/client/request.ts'
 import { createResponsesEncoder } from '../src/protocols/responses/client/response.ts'
@@ -128,7 +128,7 @@ test('the openai helper builds the same response as the last event', async () =>
 test('a stream resumed at any number has no gap and no duplicate', () => {
   fc.assert(
     fc.property(spoken, fc.nat(60), (one, after) => {
-      const output = toldEvents(streamOf(one))
+      const output = storedEventsOf(streamOf(one))
       if (!output) throw new Error('Nothing was told.')
       const numbers = eventsOf(eventsAfter(output, after)).map((event) => JSON.parse(event).sequence_number as number)
       const all = Array.from({ length: output.last_number + 1 }, (_none, number) => number)

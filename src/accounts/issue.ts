@@ -96,9 +96,9 @@ function readModels(patterns: string[]): string[] {
 function readFamilies(families: EndpointFamily[] | null): EndpointFamily[] | null {
   if (families === null) return null
   if (families.length === 0) throw invalid('families', 'must hold at least one family; null is every family')
-  const stranger = families.find((family) => !ENDPOINT_FAMILIES.includes(family))
-  if (stranger === undefined) return [...new Set(families)]
-  throw invalid('families', `found ${JSON.stringify(stranger)}, must be one of ${ENDPOINT_FAMILIES.join(', ')}`)
+  const unknown = families.find((family) => !ENDPOINT_FAMILIES.includes(family))
+  if (unknown === undefined) return [...new Set(families)]
+  throw invalid('families', `found ${JSON.stringify(unknown)}, must be one of ${ENDPOINT_FAMILIES.join(', ')}`)
 }
 
 function readExpiry(expires_at: number | null, now: number): number | null {

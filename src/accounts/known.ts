@@ -38,13 +38,13 @@ export function createKnownTokens({ store, clock, log }: Parts): KnownTokens {
   const known = new Map<string, Known & { generation: number }>()
   /** Hash -> when no token was found for it. */
   const unknown = new Map<string, number>()
-  let asking = new Map<string, Promise<Known | undefined>>()
+  let lookups = new Map<string, Promise<Known | undefined>>()
   let reachable = true
 
   function doubt(): void {
     generation++
     unknown.clear()
-    asking = new Map() // a look-up that began before the change must not answer a request that came after it
+    lookups = new Map() // a look-up that began before the change must not answer a request that came after it
   }
 
   function reached(): void {
@@ -80,9 +80,9 @@ export function createKnownTokens({ store, clock, log }: Parts): KnownTokens {
   }
 
   function ask(hash: string): Promise<Known | undefined> {
-    const same = asking.get(hash)
+    const same = lookups.get(hash)
     if (same) return same
-    const mine = asking
+    const mine = lookups
     if (mine.size >= MAX_LOOK_UPS) {
       throw new GatewayError('rate_limit_exceeded', 'Too many API keys to look up at once; try again.', {
         retry_after: 1,

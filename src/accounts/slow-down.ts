@@ -19,8 +19,8 @@ type Offender = { failures: number; last: number; waiting: number }
 
 type SlowDown = {
   /**
-   * Counts a failure of an address; undefined when it may be answered at once, else settles when it may be. Ends early
-   * when `signal` is aborted. Throws rate_limit_exceeded when too many answers wait already.
+   * Counts a failure of an address; undefined if the response may be sent at once, otherwise settles when it may be. Ends
+   * early when `signal` is aborted. Throws rate_limit_exceeded when too many responses are already delayed.
    */
   failed(address: string, signal: AbortSignal): Promise<void> | undefined
 }
@@ -77,7 +77,7 @@ export function createSlowDown({ clock, log }: { clock: Clock; log: Log }): Slow
   }
 }
 
-/** Who counts as one: an IPv4 address, or an IPv6 /64, which is what one subscriber gets and may pick from at will. */
+/** What counts as one address: an IPv4 address, or an IPv6 /64, from which one subscriber may choose addresses freely. */
 export function network(address: string): string {
   const [text = ''] = address.toLowerCase().split('%', 1) // without the zone of a link-local address
   if (!text.includes(':')) return text

@@ -379,10 +379,10 @@ describe('an operator', () => {
     await tokens.issue({ name: 'revoked' })
     await tokens.revoke('revoked')
     expect((await tokens.revoke('revoked')).disabled).toBe(true)
-    expect((await refusal(() => tokens.rotate('revoked'))).message).toContain('is revoked; make a new one')
+    expect((await refusal(() => tokens.rotate('revoked'))).message).toContain('is revoked; create a new one')
     await tokens.issue({ name: 'expired', expires_at: unixSeconds(clock) + 1 })
     await advance(1_000)
-    expect((await refusal(() => tokens.rotate('expired'))).message).toContain('is expired; make a new one')
+    expect((await refusal(() => tokens.rotate('expired'))).message).toContain('is expired; create a new one')
   })
 
   test('is told when no token fits', async () => {

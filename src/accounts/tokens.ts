@@ -30,9 +30,9 @@ export type Tokens = {
   issueFirst(order?: { secret?: string }): Promise<Issued | undefined>
   /** Oldest first. */
   list(): Promise<Token[]>
-  /** Refuses a token from now on. `which`: its id, its name, or the start of its id or visible prefix. */
+  /** Revokes a token, effective immediately. `which`: its id, its name, or the start of its id or visible prefix. */
   revoke(which: string): Promise<Token>
-  /** Replaces the secret of a token; the old one is refused from now on. */
+  /** Replaces the secret of a token; the old one is invalid immediately. */
   rotate(which: string): Promise<Issued>
   /** Records that a token was used now. */
   used(token_id: string): void
@@ -78,7 +78,7 @@ export function createTokens({ store, clock, log, defaults }: TokensParts): Toke
   async function change(which: string, fields: Parameters<TokenStore['update']>[1]): Promise<StoredToken> {
     const token = chooseToken(await store.list(), which)
     if (!(await store.update(token.token_id, fields))) {
-      throw new GatewayError('invalid_value', `The token ${token.token_id} is gone.`, { param: 'token' })
+      throw new GatewayError('invalid_value', `The token ${token.token_id} no longer exists.`, { param: 'token' })
     }
     known.doubt()
     return { ...token, ...fields }
@@ -109,15 +109,19 @@ export function createTokens({ store, clock, log, defaults }: TokensParts): Toke
       if (secret !== undefined) checkSecret(secret)
       // The operator's own token: it allows everything and does not expire, whatever the defaults are.
       const order = { name: FIRST_NAME, models: ['*'], families: null, expires_at: null }
-      const made = makeToken(secret === undefined ? order : { ...order, secret }, { defaults, now: unixSeconds(clock) })
-      if (await store.addFirst(made.token)) {
+      const created = makeToken(secret === undefined ? order : { ...order, secret }, {
+        defaults,
+        now: unixSeconds(clock),
+      })
+      if (await store.addFirst(created.token)) {
         known.doubt()
-        return { token: shown(made.token), secret: made.secret }
+        return { token: shown(created.token), secret: created.secret }
       }
       if (secret !== undefined) {
-        const there = await store.findByHash(made.token.hash)
-        if (!there) log.warn('bootstrap token ignored: the store has tokens already')
-        else if (!inForce(there)) log.warn('the bootstrap token is revoked or expired', { token_id: there.token_id })
+        const existing = await store.findByHash(created.token.hash)
+        if (!existing) log.warn('bootstrap token ignored: the store has tokens already')
+        else if (!inForce(existing))
+          log.warn('the bootstrap token is revoked or expired', { token_id: existing.token_id })
       }
       return undefined
     },
@@ -134,7 +138,7 @@ export function createTokens({ store, clock, log, defaults }: TokensParts): Toke
       const { token_id, disabled, expires_at } = chooseToken(await store.list(), which)
       if (disabled || (expires_at !== null && expires_at <= unixSeconds(clock))) {
         const why = disabled ? 'revoked' : 'expired'
-        throw new GatewayError('invalid_value', `The token ${token_id} is ${why}; make a new one instead.`, {
+        throw new GatewayError('invalid_value', `The token ${token_id} is ${why}; create a new one instead.`, {
           param: 'token',
         })
       }

@@ -71,7 +71,7 @@ function setUp({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
   const count = async (texts: string[]) => (isSilent ? new Promise<never>(() => {}) : texts.map(() => 1))
   const tokenizer = { count, close() {} }
   const chat = createChat({ tokenizer, clock })
-  const notifications = { tell: () => {}, next: async () => {} }
+  const notifications = { notify: () => {}, next: async () => {} }
   const parts = { runs, storedResponses, pipeline, chat, isRevoked: async () => isRevoked, notifications, clock, log }
   return {
     parts,

@@ -13,16 +13,16 @@ import { generateResponse, type RunParts } from './background-run.ts'
 import type { Deferred } from './dialects/dialect.ts'
 import type { ReadResponse } from './dialects/responses.ts'
 import { assertAllowed } from './passthrough.ts'
-import { createNotifications, followEvents, toldEvents } from './response-events.ts'
+import { createNotifications, followEvents, storedEventsOf } from './response-events.ts'
 
 export type Background = {
   /** Stores a request. Resolves with the queued response, or with its events. */
   submit(read: ReadResponse, call: Call): Promise<Deferred>
-  /** The response, canceled unless it had ended. Throws `response_not_found`, and `invalid_value` for one that is not in the background. */
+  /** Cancels the response unless it has ended, and returns it. Throws `response_not_found`, and `invalid_value` for one that is not in the background. */
   cancel(response_id: string, token_id: string): Promise<JsonObject>
   /** Its events after this number. Throws `response_not_found`, and `unsupported_parameter` where none were stored. */
   follow(response_id: string, after: number, call: Call): Promise<AsyncIterable<string>>
-  /** It was deleted. */
+  /** Aborts the generation of a deleted response. */
   drop(response_id: string): void
   start(): void
   stop(options: { deadline_ms: number }): Promise<void>
@@ -32,18 +32,18 @@ type Accepted = ReadResponse & { id: string; model: string }
 
 type BackgroundParts = Omit<RunParts, 'notifications'>
 
-/** The responses of a process that died are claimed again after this time. */
+/** After this time other processes claim the responses of a process that died. */
 const LEASE_MILLISECONDS = 60_000
-/** How often a lease is renewed, and a cancellation by another process is noticed. */
+/** How often a lease is renewed, and cancellations by other processes are detected. */
 const RENEW_MILLISECONDS = 10_000
 const POLL_MILLISECONDS = 1_000
-/** At a time, in one process: they mostly wait for their providers. */
+/** Concurrent runs in one process: they mostly wait for their providers. */
 const CONCURRENCY = 100
-/** Of one token, running and waiting: ten minutes' work of one process where each takes a minute. */
+/** Running and queued responses of one token: ten minutes' work of one process if each takes a minute. */
 const MOST_WAITING = 1_000
-/** When a slot may be free again. */
+/** The `retry-after` of a token whose queue is full. */
 const RETRY_SECONDS = 60
-/** The longest that a model may take: an hour. */
+/** The maximum duration of one generation: an hour. */
 const LONGEST_MILLISECONDS = 3_600_000
 
 export function createBackground(given: BackgroundParts): Background {
@@ -81,7 +81,7 @@ export function createBackground(given: BackgroundParts): Background {
     { clock, log },
   )
 
-  /** Accepts a request: it is stored, and executed later. */
+  /** Accepts a request: stores it, to be executed later. */
   const acceptance: Family<ReadResponse, Accepted, { response: unknown }, undefined> = {
     endpoint: () => 'chatcompat-response',
     modelOf: ({ request }) => request.model,
@@ -102,9 +102,9 @@ export function createBackground(given: BackgroundParts): Background {
         { caller, before, input, previous_response_id: clientRequest.previous_response_id },
         response,
       )
-      const told = request.stream ? toldEvents(events) : undefined
+      const queued = request.stream ? storedEventsOf(events) : undefined
       await runs.add(
-        { response: row, request: rest as unknown as JsonObject, events: told, due_ms: clock.now() },
+        { response: row, request: rest as unknown as JsonObject, events: queued, due_ms: clock.now() },
         before.ids,
       )
       loop.wake()
@@ -179,7 +179,7 @@ export function createBackground(given: BackgroundParts): Background {
 
   function drop(response_id: string): void {
     loop.abort(({ response }) => response.response_id === response_id, LEASE_LOST)
-    notifications.tell(response_id)
+    notifications.notify(response_id)
   }
 }
 

@@ -32,14 +32,14 @@ export type RunParts = {
 }
 
 const REVOKED = 'The token that requested this response was revoked before it was generated.'
-/** It is started a second time when a process died while it was running. */
+/** A second attempt follows when a process died during the first. */
 const MOST_ATTEMPTS = 2
 /** The events that a queued response has: `response.created` and `response.queued`. */
 const LAST_QUEUED_EVENT = 1
 /** The same, and `response.in_progress`. A model of which the client saw no output may be called again. */
 const LAST_BEFORE_CONTENT = 2
 
-/** Rejects when the run was interrupted: the job loop decides what becomes of it. */
+/** Rejects when the run was interrupted: the job loop decides how it continues. */
 export async function generateResponse(
   parts: RunParts,
   run: ResponseRun,
@@ -53,7 +53,7 @@ export async function generateResponse(
   const events = createEventLog({
     clock,
     async write(batch) {
-      if (await runs.save(key, { events: batch })) notifications.tell(response_id)
+      if (await runs.save(key, { events: batch })) notifications.notify(response_id)
       else abort(LEASE_LOST)
     },
     fault(error) {
@@ -68,9 +68,9 @@ export async function generateResponse(
   let failure: ErrorCode | undefined
   const generator = generatorOf(parts, run)
   try {
-    refuseInterrupted(run)
+    assertNotInterrupted(run)
     if (await parts.isRevoked(token_id)) throw new GatewayError('invalid_api_key', REVOKED)
-    await generator.generate({ call: callOf(stored, signal, clock), add, begun: (response) => begin(response) })
+    await generator.generate({ call: callOf(stored, signal, clock), add, onStart: saveStarted })
   } catch (thrown) {
     if (signal.reason === LEASE_LOST || signal.reason === STOPPED) throw thrown
     const error = asGatewayError(signal.reason ?? generator.errorForClient(thrown), { log, request_id: response_id })
@@ -90,15 +90,15 @@ export async function generateResponse(
       error,
     })
   } else log.warn('response ended after its lease', { response_id })
-  notifications.tell(response_id)
+  notifications.notify(response_id)
 
-  async function begin(response: unknown): Promise<void> {
+  async function saveStarted(response: unknown): Promise<void> {
     if (!(await runs.save(key, { response: jsonOf(response) }))) abort(LEASE_LOST)
   }
 }
 
-/** A client that saw output cannot get another one, and a run that ended two processes may end a third. */
-function refuseInterrupted({ last_number, attempts }: ResponseRun): void {
+/** A client that saw output cannot get a different one, and a run that crashed two processes may crash a third. */
+function assertNotInterrupted({ last_number, attempts }: ResponseRun): void {
   if (last_number > LAST_BEFORE_CONTENT || attempts > MOST_ATTEMPTS) {
     throw new GatewayError('internal_error', 'The gateway was interrupted while it generated this response.')
   }
@@ -107,10 +107,11 @@ function refuseInterrupted({ last_number, attempts }: ResponseRun): void {
 type Generation = {
   call: Call
   add(events: string): void
-  begun(response: unknown): Promise<void>
+  /** The response is in progress: it is stored before the model is called. */
+  onStart(response: unknown): Promise<void>
 }
 
-/** Calls the model, and passes on the encoded answer. */
+/** Calls the model, and passes on the encoded response. */
 function generatorOf(
   { storedResponses, pipeline, chat, clock }: RunParts,
   { response: stored, request: body, last_number }: ResponseRun,
@@ -123,9 +124,9 @@ function generatorOf(
     number: Math.max(LAST_QUEUED_EVENT, last_number) + 1,
     hasStarted: last_number >= LAST_BEFORE_CONTENT,
   }
-  let wanted: ChatRequest = { model: clientRequest.model, messages: [] }
+  let chatRequest: ChatRequest = { model: clientRequest.model, messages: [] }
   let { names } = clientTools({})
-  let writer = writerFor(wanted)
+  let writer = writerFor(chatRequest)
   let record: Readonly<CallRecord> | undefined
 
   function writerFor(request: ChatRequest): ResponsesEncoder {
@@ -136,19 +137,19 @@ function generatorOf(
     writer: () => writer,
     record: () => record,
     errorForClient: (thrown: unknown): unknown =>
-      thrown instanceof GatewayError ? errorForClient(thrown, wanted, places) : thrown,
-    async generate({ call, add, begun }: Generation): Promise<void> {
+      thrown instanceof GatewayError ? errorForClient(thrown, chatRequest, places) : thrown,
+    async generate({ call, add, onStart }: Generation): Promise<void> {
       const before =
         previous_id === null ? { items: [], ids: [] } : await storedResponses.conversation(previous_id, token_id)
       const input = stored.input as unknown as InputItem[]
       const translated = translatedRequest({ ...clientRequest, input }, before, places)
       names = translated.names
-      wanted = { ...translated.request, stream: true }
+      chatRequest = { ...translated.request, stream: true }
       let failure: GatewayError | undefined
       const family: Chat['stream'] = {
         ...chat.stream,
         async execute(work, execution) {
-          await begun(writer.started())
+          await onStart(writer.started())
           return chat.stream.execute(work, execution)
         },
         encodeError(error) {
@@ -158,10 +159,10 @@ function generatorOf(
       }
       const prepared = pipeline.prepareStream(family, call, {
         family: 'chatcompat-response',
-        request: wanted,
+        request: chatRequest,
         answer: { id, created },
         writer(_, request) {
-          wanted = request
+          chatRequest = request
           writer = writerFor(request)
           return writer
         },
@@ -169,7 +170,7 @@ function generatorOf(
       const sent = prepared.send()
       record = sent.record
       for await (const text of sent.parts) {
-        // What follows is the estimate of its usage, which may take longer than a gateway that is stopped has left.
+        // The stream continues with an estimate of the usage, which may take longer than a stopping gateway has left.
         if (failure) throw failure
         add(String(text))
       }
@@ -177,7 +178,7 @@ function generatorOf(
   }
 }
 
-/** A call that no client waits for. Whether its token may use the model was checked when the request was accepted. */
+/** A call that no client waits for. Its token was authorized when the request was accepted. */
 function callOf({ response_id, token_id }: StoredResponse, signal: AbortSignal, clock: Clock): Call {
   const caller: Caller = { token_id, mayUseModel: () => true, mayUseFamily: () => true }
   return { request_id: response_id, caller, signal, arrived: clock.now() }

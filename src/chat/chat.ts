@@ -1,4 +1,4 @@
-/** THE HOT PATH: one chat call at one target, whole or streamed, passed through or translated. */
+/** The chat family, and the hot path: a call to a target, whole or streamed, passed through or translated. */
 
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
@@ -24,16 +24,16 @@ import {
 import { watchSecrets } from './secret-watch.ts'
 import { type ResponseContext, translated, type Whole } from './translate.ts'
 
-/** A chat request as a client's protocol read it. */
+/** A chat request, decoded from a client's protocol. */
 export type ChatInput = {
   family: EndpointFamily
   request: ChatRequest
   /** How the request may pass to a provider of the same protocol. */
   passthroughRequest?: PassthroughRequest | undefined
-  /** The id and time of the answer, or what stands before the random part of a new id. */
+  /** The id and time of the response, or the prefix of a new id. */
   answer: { id: string; created: number } | { id_prefix: string }
   writer(head: ResponseHead, request: ChatRequest, request_id: string): ResponseEncoder
-  /** The same error with the names and places that the client wrote. */
+  /** The same error with the field names of the client's protocol. */
   errorForClient?: ((thrown: unknown, request: ChatRequest) => unknown) | undefined
 }
 

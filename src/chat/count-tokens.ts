@@ -35,7 +35,7 @@ export type CountApi = ErrorFormat & {
 export function countTokensEndpoint(
   api: CountApi,
   tokenizer: Tokenizer,
-): JsonEndpoint<CountInput, Question, number, undefined> {
+): JsonEndpoint<CountInput, CountWork, number, undefined> {
   const { family, path, operation, encodeError, errorSchema, encode } = api
   return {
     path,
@@ -50,70 +50,71 @@ export function countTokensEndpoint(
 }
 
 type CountInput = { clientRequest: ChatRequest; passthroughRequest: PassthroughRequest | undefined }
-type Question = { request: ChatRequest; passthroughRequest: PassthroughRequest | undefined; targets: Target[] }
+type CountWork = { request: ChatRequest; passthroughRequest: PassthroughRequest | undefined; targets: Target[] }
 
-/** A count is asked of the first target that can be asked, and estimated where none can or it fails. Nothing is charged. */
+/** The first target that can count does so; if none can, or it fails, the count is estimated. Nothing is charged. */
 const countingFamily = (
   endpoint: EndpointFamily,
   tokenizer: Tokenizer,
-): Family<CountInput, Question, number, undefined> => ({
+): Family<CountInput, CountWork, number, undefined> => ({
   endpoint: () => endpoint,
   modelOf: ({ clientRequest }) => clientRequest.model,
   fit(model, { clientRequest, passthroughRequest }, { caller }) {
-    const question = {
+    const work = {
       request: { ...clientRequest, model: model.id },
       passthroughRequest,
       targets: targetsFor(model.targets, passthroughRequest),
     }
-    assertAllowed(question, caller)
-    return question
+    assertAllowed(work, caller)
+    return work
   },
   meter: () => undefined,
   policy: 'until_answered',
-  async execute(question, execution) {
-    return (await askProvider(question, execution)) ?? (await estimateTokens(question.request, tokenizer))
+  async execute(work, execution) {
+    return (await countAtProvider(work, execution)) ?? (await estimateTokens(work.request, tokenizer))
   },
 })
 
-/** The request translated, or its outline where only a provider of its own protocol understands it. */
+/** The translated request, or a minimal one where only a provider of the same protocol understands it. */
 async function read(
   { parse, passthrough, family }: CountApi,
   body: unknown,
   request: ClientRequest,
 ): Promise<CountInput> {
-  const sentAs = (refusal?: GatewayError) => passthroughRequestFor(passthrough, { family, body, request, refusal })
+  const passthroughOf = (refusal?: GatewayError) =>
+    passthroughRequestFor(passthrough, { family, body, request, refusal })
   try {
-    return { clientRequest: await parse(body, request), passthroughRequest: sentAs() }
+    return { clientRequest: await parse(body, request), passthroughRequest: passthroughOf() }
   } catch (thrown) {
     if (!(thrown instanceof GatewayError) || !passthrough?.minimalRequest) throw thrown
-    const passthroughRequest = sentAs(thrown)
+    const passthroughRequest = passthroughOf(thrown)
     if (!passthroughRequest) throw thrown
     return { clientRequest: passthrough.minimalRequest(body), passthroughRequest }
   }
 }
 
-/** How to ask this target; undefined where it cannot be asked. */
-function counterOf(target: Target, { request, passthroughRequest }: Question, { request_id, signal, caller }: Call) {
+/** The call that counts at this target; undefined if it cannot count. */
+function counterOf(target: Target, { request, passthroughRequest }: CountWork, { request_id, signal, caller }: Call) {
   const call = { model: target.model, request, request_id }
   const passthrough = passthroughFor(target, passthroughRequest)
   if (passthrough?.count && passthroughRequest)
     return () => passthrough.count?.(passthroughCall(target, passthroughRequest, { call, caller }), signal)
   const { chat } = target.provider
-  // An outline is not what the provider would read.
+  // A minimal request is not what the provider would read.
   return chat?.countTokens && !passthroughRequest?.refusal ? () => chat.countTokens?.(call, signal) : undefined
 }
 
-/** The count of the first target that can be asked; undefined where none can or it fails. */
-async function askProvider(
-  question: Question,
+/** The count of the first target that can count; undefined if none can or it fails. */
+async function countAtProvider(
+  work: CountWork,
   { call, attempt }: Pick<Execution<undefined>, 'call' | 'attempt'>,
 ): Promise<number | undefined> {
-  const target = question.targets.find((one) => counterOf(one, question, call))
+  const target = work.targets.find((one) => counterOf(one, work, call))
   if (!target) return undefined
   try {
-    return await attempt([target], async () => counterOf(target, question, call)?.())
+    return await attempt([target], async () => counterOf(target, work, call)?.())
   } catch (error) {
-    // A client that asks only for a number is better served by an estimate than by a provider's failure.
+    // For a client that only requests a number an estimate is more useful than a provider's error.
     if (call.signal.aborted || !(error instanceof GatewayError)) throw error
     return undefined
   }

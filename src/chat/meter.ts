@@ -6,26 +6,26 @@ import type { ChatChunk, ChatCompletion, ChatRequest, Message } from '../protoco
 import { type Usage, usageFrom } from '../spec/usage.ts'
 
 export type ChatMeter = Meter<Usage> & {
-  /** Counts what passes to the client. */
+  /** Counts what is sent to the client. */
   count(batch: ChatChunk[]): void
-  /** The same of text that passes unread: as it stands within the quotes of JSON, latin1: one character per byte. */
+  /** The same for text that passes without being parsed: as it is between the quotes of JSON, in latin1, one character per byte. */
   countRaw(text: string): void
   countWhole(answer: ChatCompletion): void
 }
 
 export function createMeter({ request, tokenizer }: { request: ChatRequest; tokenizer: Tokenizer }): ChatMeter {
   let measured: Usage | undefined
-  /** Whether the answer came to its end: until then a vendor's counts are those of a beginning. */
+  /** Whether the response is complete: until then a provider's counts cover only its beginning. */
   let isWhole = false
-  const said = createSample()
+  const generated = createSample()
 
   const estimate = async (): Promise<Usage> => {
-    const [input, output] = await Promise.all([promptOf(request).tokens(tokenizer), said.tokens(tokenizer)])
+    const [input, output] = await Promise.all([promptOf(request).tokens(tokenizer), generated.tokens(tokenizer)])
     return usageFrom({ input, output, estimated: true })
   }
 
   async function usage(): Promise<Usage> {
-    if (measured && !isWhole) measured = atLeast(measured, await said.tokens(tokenizer))
+    if (measured && !isWhole) measured = atLeast(measured, await generated.tokens(tokenizer))
     measured ??= await estimate()
     return measured
   }
@@ -36,25 +36,25 @@ export function createMeter({ request, tokenizer }: { request: ChatRequest; toke
         if (chunk.usage) measured = chunk.usage
         for (const { delta, finish_reason } of chunk.choices) {
           if (finish_reason) isWhole = true
-          if (delta.content) said.add(delta.content)
-          if (delta.reasoning_content) said.add(delta.reasoning_content)
+          if (delta.content) generated.add(delta.content)
+          if (delta.reasoning_content) generated.add(delta.reasoning_content)
           for (const call of delta.tool_calls ?? []) {
-            said.add(call.function?.name ?? '')
-            said.add(call.function?.arguments ?? '')
+            generated.add(call.function?.name ?? '')
+            generated.add(call.function?.arguments ?? '')
           }
         }
       }
     },
-    countRaw: (text) => said.addRaw(text),
+    countRaw: (text) => generated.addRaw(text),
     countWhole(answer) {
       isWhole = true
       if (answer.usage) measured = answer.usage
       for (const { message } of answer.choices) {
-        said.add(message.content ?? '')
-        said.add(message.reasoning_content ?? '')
+        generated.add(message.content ?? '')
+        generated.add(message.reasoning_content ?? '')
         for (const call of message.tool_calls ?? []) {
-          said.add(call.function.name ?? '')
-          said.add(call.function.arguments)
+          generated.add(call.function.name ?? '')
+          generated.add(call.function.arguments)
         }
       }
     },
@@ -63,11 +63,11 @@ export function createMeter({ request, tokenizer }: { request: ChatRequest; toke
   }
 }
 
-/** Of an answer that broke off: some vendors count before they speak, and what they said since has come too. */
-const atLeast = (begun: Usage, output: number): Usage =>
-  output <= begun.output_tokens ? begun : usageFrom({ input: begun.input_tokens, output, estimated: true })
+/** For a response that broke off: some providers report counts before the output, and the output after them counts too. */
+const atLeast = (reported: Usage, output: number): Usage =>
+  output <= reported.output_tokens ? reported : usageFrom({ input: reported.input_tokens, output, estimated: true })
 
-/** The words that the model was sent, for an estimate; media count nothing here. */
+/** The text that the model was sent, for an estimate; media do not count here. */
 function promptOf(request: ChatRequest): Sample {
   const sample = createSample()
   for (const message of request.messages) sample.add(`${messageText(message)}\n`)

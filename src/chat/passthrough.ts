@@ -1,4 +1,4 @@
-/** The relay lane: where client and vendor speak the same dialect, what the vendor says passes as bytes. */
+/** Passthrough: where client and provider use the same protocol, the provider's response passes as bytes. */
 
 import type { Call } from '../pipeline/call.ts'
 import type { ClientRequest } from '../pipeline/endpoint.ts'
@@ -17,23 +17,23 @@ import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { Usage } from '../spec/usage.ts'
 import type { ChatMeter } from './meter.ts'
-import { begun, type ResponseContext, translated, type Whole } from './translate.ts'
+import { awaitFirstPart, type ResponseContext, translated, type Whole } from './translate.ts'
 
-/** What a client sent, where its dialect has a relay lane. */
+/** A client's request that may pass without translation. */
 export type PassthroughRequest = {
   family: string
   passthrough: ProtocolPassthrough
-  /** As the vendor may have it, but for the model. */
+  /** As the provider may receive it, except for the model. */
   body: Readonly<Record<string, unknown>>
   headers: Record<string, string>
-  /** Why the request could not be put into the house's words: only a vendor of the same dialect can take it. */
+  /** Why the request cannot be translated: only a provider of the same protocol accepts it. */
   refusal?: GatewayError
 }
 
-/** A header's value that a vendor may be sent: names, dates and lists of them. */
+/** A header value that may be sent to a provider: names, dates and lists of them. */
 const HEADER_VALUE = /^[\w.,; =:/+-]{1,1000}$/
 
-/** undefined where the dialect has no such lane, or this body cannot take it. */
+/** Undefined if the protocol has no passthrough, or this body must be translated. */
 export function passthroughRequestFor(
   passthrough: ProtocolPassthrough | undefined,
   {
@@ -49,17 +49,17 @@ export function passthroughRequestFor(
   },
 ): PassthroughRequest | undefined {
   if (!passthrough || typeof body !== 'object' || body === null) return undefined
-  const relayed = passthrough.body(body as Record<string, unknown>)
-  if (!relayed) return undefined
+  const forwarded = passthrough.body(body as Record<string, unknown>)
+  if (!forwarded) return undefined
   const headers: Record<string, string> = {}
   for (const name of passthrough.headers) {
     const value = request.header(name)
     if (value !== null && HEADER_VALUE.test(value)) headers[name] = value
   }
-  return { family, passthrough, body: relayed, headers, ...(refusal ? { refusal } : {}) }
+  return { family, passthrough, body: forwarded, headers, ...(refusal ? { refusal } : {}) }
 }
 
-/** How to send this request to that target as it is; undefined where it must be translated. */
+/** How to send this request to that target without translation; undefined if it must be translated. */
 export function passthroughFor(
   { provider }: Target,
   passthroughRequest: PassthroughRequest | undefined,
@@ -69,7 +69,7 @@ export function passthroughFor(
     : undefined
 }
 
-/** The targets that can take the request. Throws its refusal where none can. */
+/** The targets that accept the request. Throws its `refusal` if none does. */
 export function targetsFor(targets: Target[], passthroughRequest: PassthroughRequest | undefined): Target[] {
   if (!passthroughRequest?.refusal) return targets
   const able = targets.filter((target) => passthroughFor(target, passthroughRequest))
@@ -77,7 +77,7 @@ export function targetsFor(targets: Target[], passthroughRequest: PassthroughReq
   return able
 }
 
-/** Throws for what of a request the caller may not send to one of the targets; before anything is sent. */
+/** Throws for a field that the caller may not send to one of the targets; before anything is sent. */
 export function assertAllowed(
   {
     request,
@@ -98,7 +98,7 @@ export function assertAllowed(
   }
 }
 
-/** The client's request as this target gets it. */
+/** The client's request as it is sent to this target. */
 export const passthroughCall = (
   { provider }: Target,
   { body, headers }: PassthroughRequest,
@@ -133,7 +133,7 @@ export async function passThroughWhole(relaying: PassingThrough): Promise<Whole>
   return read
 }
 
-/** Resolves with the first part. */
+/** Resolves when the first part has arrived. */
 export async function passThroughStream(relaying: PassingThrough): Promise<ResponseStream<Usage>> {
   const { passthroughRequest, chatCall, responseContext, meter } = relaying
   const answer = await sendTo(relaying, true)
@@ -145,15 +145,15 @@ export async function passThroughStream(relaying: PassingThrough): Promise<Respo
   })
   const { includesUsage, end } = stream
   const { store } = responseContext.writer
-  return await begun(passing(answer, stream, meter), { includesUsage, end, ...(store ? { store } : {}) })
+  return await awaitFirstPart(passing(answer, stream, meter), { includesUsage, end, ...(store ? { store } : {}) })
 }
 
 const isBytes = (answer: PassthroughResponse | AsyncIterable<ChatChunk[]>): answer is PassthroughResponse =>
   'faults' in answer
 
 /**
- * What the client gets, one piece a read of the vendor's bytes. Once the answer is complete, a connection that breaks or
- * goes silent is an end like another.
+ * The bytes for the client, one item for each read of the provider's bytes. Once the response is complete, a connection
+ * that breaks or times out is a normal end.
  */
 async function* passing(
   answer: PassthroughResponse,
@@ -171,12 +171,12 @@ async function* passing(
         if (!isLost(error) || !stream.isFinished()) throw error
       }
       const step = bytes ? stream.push(bytes) : stream.close()
-      const told = tell(step, meter)
-      if (told) yield told
+      const encoded = encodeStep(step, meter)
+      if (encoded) yield encoded
       if (step.failure) throw step.failure
       if (bytes && step.isDone) {
         const last = stream.close()
-        const end = tell(last, meter)
+        const end = encodeStep(last, meter)
         if (end) yield end
         if (last.failure) throw last.failure
       }
@@ -189,8 +189,8 @@ async function* passing(
   }
 }
 
-function tell({ events, received: heard }: PassthroughStep, meter: ChatMeter): Uint8Array | undefined {
-  for (const one of heard) {
+function encodeStep({ events, received }: PassthroughStep, meter: ChatMeter): Uint8Array | undefined {
+  for (const one of received) {
     if (typeof one === 'string') meter.countRaw(one)
     else meter.count([one])
   }

@@ -1,17 +1,17 @@
-/** The events of a background response: stored as they come, and streamed to clients from the store. */
+/** The events of a background response: stored as they arrive, and streamed to clients from the store. */
 import { type Clock, pause } from '../kit/clock.ts'
 import type { ResponseRunStore, StoredEvents } from '../store/store.ts'
 
-/** The numbers of events in a text; a data line is one line, so what a model says cannot look like it. */
+/** The numbers of the events in a text. A data line is one line, so the output of a model cannot look like one. */
 const NUMBER = /^data: \{"type":"[\w.]+","sequence_number":(\d+)/gm
 
-/** One durable write for all events of this time. */
-const GATHER_MILLISECONDS = 200
+/** All events of this interval are stored in one durable write. */
+const BATCH_MILLISECONDS = 200
 /** How often a stream polls for events that another process has stored. */
-const LOOK_MILLISECONDS = 1_000
+const POLL_MILLISECONDS = 1_000
 
-/** Some events, and the number of the last of them; undefined where there is none. */
-export function toldEvents(events: string): StoredEvents | undefined {
+/** The events of a text and the number of the last one; undefined if there is none. */
+export function storedEventsOf(events: string): StoredEvents | undefined {
   const last = [...events.matchAll(NUMBER)].at(-1)?.[1]
   return last === undefined ? undefined : { last_number: Number(last), events }
 }
@@ -28,13 +28,13 @@ export function eventsAfter({ events, last_number }: StoredEvents, after: number
 
 type EventLog = {
   add(events: string): void
-  /** The events that are not stored yet, once all before them are. */
+  /** The events that are not stored yet, once all earlier ones are. */
   rest(): Promise<StoredEvents | undefined>
 }
 
-type EventLogParts = { clock: Clock; write(told: StoredEvents): Promise<void>; fault(error: unknown): void }
+type EventLogParts = { clock: Clock; write(batch: StoredEvents): Promise<void>; fault(error: unknown): void }
 
-/** Gathers events and passes them to `write` in batches. */
+/** Collects events and passes them to `write` in batches. */
 export function createEventLog({ clock, write, fault }: EventLogParts): EventLog {
   let pending = ''
   let cancel: (() => void) | undefined
@@ -42,25 +42,25 @@ export function createEventLog({ clock, write, fault }: EventLogParts): EventLog
 
   function flush(): void {
     cancel = undefined
-    // One at a time, in order: what comes meanwhile goes with the next one.
+    // One write at a time, in order: events that arrive meanwhile are in the next one.
     writing = writing
       .then(async () => {
-        const told = take()
-        if (told) await write(told)
+        const batch = take()
+        if (batch) await write(batch)
       })
       .catch(fault)
   }
   function take(): StoredEvents | undefined {
-    const told = toldEvents(pending)
+    const batch = storedEventsOf(pending)
     pending = ''
-    return told
+    return batch
   }
 
   return {
     add(events) {
       if (events === '') return
       pending += events
-      cancel ??= clock.after(GATHER_MILLISECONDS, flush)
+      cancel ??= clock.after(BATCH_MILLISECONDS, flush)
     },
     async rest() {
       cancel?.()
@@ -71,28 +71,28 @@ export function createEventLog({ clock, write, fault }: EventLogParts): EventLog
 }
 
 export type Notifications = {
-  /** Events of this response were stored. */
-  tell(response_id: string): void
-  /** Resolves with the next notification, after a while without any, or when `signal` is aborted. */
+  /** Notifies those who wait that events of this response were stored. */
+  notify(response_id: string): void
+  /** Resolves at the next notification, after a polling interval without one, or when `signal` is aborted. */
   next(response_id: string, signal: AbortSignal): Promise<void>
 }
 
 export function createNotifications({ clock }: { clock: Clock }): Notifications {
   const waiting = new Map<string, Set<() => void>>()
   return {
-    tell(response_id) {
-      for (const wake of waiting.get(response_id) ?? []) wake()
+    notify(response_id) {
+      for (const notified of waiting.get(response_id) ?? []) notified()
     },
     async next(response_id, signal) {
       const control = new AbortController()
-      const wake = () => control.abort()
+      const notified = () => control.abort()
       const all = waiting.get(response_id) ?? new Set()
-      waiting.set(response_id, all.add(wake))
-      signal.addEventListener('abort', wake, { once: true })
-      if (signal.aborted) wake()
-      await pause(clock, LOOK_MILLISECONDS, control.signal).catch(() => {}) // an abort is a notification here, not an error
-      signal.removeEventListener('abort', wake)
-      all.delete(wake)
+      waiting.set(response_id, all.add(notified))
+      signal.addEventListener('abort', notified, { once: true })
+      if (signal.aborted) notified()
+      await pause(clock, POLL_MILLISECONDS, control.signal).catch(() => {}) // an abort is a notification here, not an error
+      signal.removeEventListener('abort', notified)
+      all.delete(notified)
       if (all.size === 0) waiting.delete(response_id)
     },
   }

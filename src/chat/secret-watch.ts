@@ -1,4 +1,4 @@
-/** Ends a stream in which a provider repeats a secret of its own piece by piece, over several deltas. */
+/** Ends a stream in which a provider sends one of its own secrets, split over several deltas. */
 
 import type { ChatChunk } from '../protocols/canonical.ts'
 import type { Provider } from '../providers/provider.ts'
@@ -6,8 +6,8 @@ import { GatewayError } from '../spec/error.ts'
 import type { ChatMeter } from './meter.ts'
 
 /**
- * A secret within one event is replaced where the provider's bytes are read. Of one that is split over events nothing can
- * be replaced any more, so half of it ends the stream. Deltas of several choices are watched as one text.
+ * A secret within one event is replaced where the provider's bytes are read. One that is split over events cannot be
+ * replaced any more, so half of it ends the stream. Deltas of several choices are checked as one text.
  */
 export function watchSecrets(meter: ChatMeter, { id, watchDeltas }: Provider): ChatMeter {
   const watch = watchDeltas?.()

@@ -44,11 +44,11 @@ test('an answer is kept for as long as the operator says by then', async () => {
   const { store, added } = storeOf(0)
   let keep_days = 0.5
   const storedResponses = createStoredResponses({ store, settings: () => ({ keep_days }), clock: manualClock() })
-  await storedResponses.keeper(GOING)?.({ id: 'resp_a', created_at: 100 })
+  await storedResponses.storeFor(GOING)?.({ id: 'resp_a', created_at: 100 })
   keep_days = 2
-  await storedResponses.keeper(GOING)?.({ id: 'resp_b', created_at: 100 })
+  await storedResponses.storeFor(GOING)?.({ id: 'resp_b', created_at: 100 })
   keep_days = 0
-  expect([storedResponses.keeper(GOING), storedResponses.isStoring()]).toEqual([undefined, false])
+  expect([storedResponses.storeFor(GOING), storedResponses.isStoring()]).toEqual([undefined, false])
   expect(added.map(({ expires_at }) => expires_at)).toEqual([100 + 43_200, 100 + 172_800])
 })
 

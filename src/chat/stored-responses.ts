@@ -1,4 +1,4 @@
-/** Answers that are kept for their clients: what a request goes on from, and what it refers to. */
+/** Stored responses: the conversation that a request continues, and the items that it refers to. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { isReference, itemNotFound } from '../protocols/responses/client/history.ts'
 import {
@@ -22,50 +22,50 @@ type PreviousResponse = {
 }
 
 export type StoredResponses = {
-  /** All that was said up to the end of this response. Throws `previous_response_not_found`. */
+  /** The conversation up to the end of this response. Throws `previous_response_not_found`. */
   conversation(response_id: string, token_id: string): Promise<Conversation>
-  /** The items with those in the place of others that refer to them. Throws for one that is not kept. */
+  /** The items, with references replaced by the items that they refer to. Throws for one that is not stored. */
   resolved(items: InputItem[], token_id: string): Promise<InputItem[]>
-  /** Absent where the operator wants nothing kept. */
-  keeper(going: PreviousResponse): StoreResponse | undefined
-  /** Whether answers are kept at all. */
+  /** Stores the response to a request; undefined if the operator stores none. */
+  storeFor(previous: PreviousResponse): StoreResponse | undefined
+  /** Whether responses are stored at all. */
   isStoring(): boolean
-  /** Removes what is over its time, now and then. */
+  /** Removes expired responses, at most once per interval. */
   forget(): Promise<void>
-  /** A response as it is kept, with what it was made from. */
-  rowOf(going: PreviousResponse, response: StorableResponse): StoredResponse
+  /** The row of a response, with its input. */
+  rowOf(previous: PreviousResponse, response: StorableResponse): StoredResponse
   /** One response of this token. Throws `response_not_found`. */
   find(response_id: string, token_id: string): Promise<StoredResponse>
-  /** What a response was made from, the oldest first. Throws `response_not_found`. */
+  /** The input of a response, the oldest item first. Throws `response_not_found`. */
   inputOf(response_id: string, token_id: string): Promise<JsonObject[]>
   /** Throws `response_not_found`. */
   remove(response_id: string, token_id: string): Promise<void>
 }
 
 const DAY_SECONDS = 86_400
-/** Of a conversation, as JSON: twice the longest body by default, and more than any model reads. */
-const MOST_SIGNS = 64 * 1024 * 1024
-/** How often what is over its time is looked for; how many go in one write, and in one look. */
+/** The length of a conversation as JSON: twice the default limit of a body, and more than any model reads. */
+const MAX_CHARACTERS = 64 * 1024 * 1024
+/** How often expired responses are removed, how many in one write, and how many writes at a time. */
 const FORGET_SECONDS = 60
 const FORGET_AT_ONCE = 200
 const FORGET_ROUNDS = 500
 
-/** The ids of an answer's items hold the answer's own: `resp_<name>` has `msg_<name>_0`, and its input `msg_<name>_in0`. */
+/** The ids of a response's items contain its own: `resp_<name>` has `msg_<name>_0`, and its input `msg_<name>_in0`. */
 const ITEM_ID = /^[a-z]+_([A-Za-z0-9]+)_\d+$/
 
 type StoredResponsesParts = {
   store: ResponseStore
-  /** How long answers are kept; 0: not at all. Asked anew for each. */
+  /** How long responses are stored; 0: not at all. Read for each response. */
   settings(): { keep_days: number }
   clock: Clock
 }
 
 export function createStoredResponses({ store, settings, clock }: StoredResponsesParts): StoredResponses {
-  let lookedAt = 0
+  let lastCleanup = 0
   const now = () => unixSeconds(clock)
 
-  const rowOf = (going: PreviousResponse, response: StorableResponse) =>
-    storedFrom(going, response, Math.ceil(settings().keep_days * DAY_SECONDS))
+  const rowOf = (previous: PreviousResponse, response: StorableResponse) =>
+    storedFrom(previous, response, Math.ceil(settings().keep_days * DAY_SECONDS))
 
   async function find(response_id: string, token_id: string): Promise<StoredResponse> {
     const [found] = await store.find([response_id], token_id, now())
@@ -77,7 +77,7 @@ export function createStoredResponses({ store, settings, clock }: StoredResponse
     find,
 
     async conversation(response_id, token_id) {
-      const turns = await store.conversation(response_id, { token_id, now: now(), max_length: MOST_SIGNS })
+      const turns = await store.conversation(response_id, { token_id, now: now(), max_length: MAX_CHARACTERS })
       const [first] = turns
       if (!first) throw previousNotFound(response_id)
       if (first.previous_id !== null) {
@@ -86,7 +86,7 @@ export function createStoredResponses({ store, settings, clock }: StoredResponse
       }
       const { status } = turns.at(-1)?.response ?? {}
       if (status === 'queued' || status === 'in_progress') throw notEnded(response_id)
-      return { items: turns.flatMap(saidIn) as InputItem[], ids: turns.map((turn) => turn.response_id) }
+      return { items: turns.flatMap(itemsOf) as InputItem[], ids: turns.map((turn) => turn.response_id) }
     },
 
     async resolved(items, token_id) {
@@ -98,10 +98,10 @@ export function createStoredResponses({ store, settings, clock }: StoredResponse
       }
       if (wanted.size === 0 && !items.some(isReference)) return items
       const ids = [...wanted.values()]
-      if ((await store.textLength(ids, token_id, now())) > MOST_SIGNS) throw tooLong('input')
+      if ((await store.textLength(ids, token_id, now())) > MAX_CHARACTERS) throw tooLong('input')
       const found = await store.find(ids, token_id, now())
       const byId = new Map(found.flatMap(outputOf).map((item) => [item.id, item]))
-      // The same item may be referred to again and again: what is short as it comes could be longer than all memory.
+      // One item may be referred to many times: a short request could expand beyond all memory.
       const lengths = new Map<unknown, number>()
       let length = 0
       return items.map((item, index) => {
@@ -111,7 +111,7 @@ export function createStoredResponses({ store, settings, clock }: StoredResponse
         const own = lengths.get(item.id) ?? JSON.stringify(referred).length
         lengths.set(item.id, own)
         length += own
-        if (length > MOST_SIGNS) throw tooLong('input')
+        if (length > MAX_CHARACTERS) throw tooLong('input')
         return referred as unknown as InputItem
       })
     },
@@ -120,24 +120,24 @@ export function createStoredResponses({ store, settings, clock }: StoredResponse
 
     isStoring: () => settings().keep_days > 0,
 
-    keeper(going) {
+    storeFor(previous) {
       if (settings().keep_days === 0) return undefined
-      return (response) => store.add(rowOf(going, response), going.before.ids)
+      return (response) => store.add(rowOf(previous, response), previous.before.ids)
     },
 
     async forget() {
-      if (now() - lookedAt < FORGET_SECONDS) return
-      lookedAt = now()
+      if (now() - lastCleanup < FORGET_SECONDS) return
+      lastCleanup = now()
       for (let round = 0; round < FORGET_ROUNDS; round++) {
         if ((await store.deleteExpired(now(), FORGET_AT_ONCE)) < FORGET_AT_ONCE) return
       }
     },
 
     async inputOf(response_id, token_id) {
-      const turns = await store.conversation(response_id, { token_id, now: now(), max_length: MOST_SIGNS })
+      const turns = await store.conversation(response_id, { token_id, now: now(), max_length: MAX_CHARACTERS })
       const last = turns.at(-1)
       if (!last) throw notFound(response_id)
-      return [...turns.slice(0, -1).flatMap(saidIn), ...last.input]
+      return [...turns.slice(0, -1).flatMap(itemsOf), ...last.input]
     },
 
     async remove(response_id, token_id) {
@@ -146,8 +146,8 @@ export function createStoredResponses({ store, settings, clock }: StoredResponse
   }
 }
 
-function storedFrom(going: PreviousResponse, response: StorableResponse, seconds: number): StoredResponse {
-  const { caller, input, previous_response_id } = going
+function storedFrom(previous: PreviousResponse, response: StorableResponse, seconds: number): StoredResponse {
+  const { caller, input, previous_response_id } = previous
   const { id, created_at } = response
   const items = input.map((item, index) => ({ id: itemId(id, kindOf(item), `in${index}`), ...item }))
   return {
@@ -165,7 +165,7 @@ const isItem = (value: Json): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const outputOf = ({ response: { output } }: StoredResponse): JsonObject[] =>
   Array.isArray(output) ? output.filter(isItem) : []
-const saidIn = (turn: StoredResponse): JsonObject[] => [...turn.input, ...outputOf(turn)]
+const itemsOf = (turn: StoredResponse): JsonObject[] => [...turn.input, ...outputOf(turn)]
 
 const kindOf = ({ type = 'message' }: InputItem): string =>
   Object.hasOwn(ITEM_KINDS, type) ? ITEM_KINDS[type as Kind] : 'msg'
@@ -177,7 +177,7 @@ const notFound = (response_id: string) =>
 const tooLong = (param: 'previous_response_id' | 'input') =>
   new GatewayError(
     'context_length_exceeded',
-    `The conversation before this request is too long to go on from: what "${param}" refers to has more than ${MOST_SIGNS} signs.`,
+    `The conversation before this request is too long to continue: what "${param}" refers to has more than ${MAX_CHARACTERS} characters.`,
     { param },
   )
 
@@ -193,6 +193,6 @@ const previousNotFound = (response_id: string) =>
     { param: 'previous_response_id' },
   )
 
-/** Of a request that only its own vendor can read, and whose items were not checked. */
+/** For a request that only its own provider understands, whose items were not validated. */
 const withoutId = (param: string) =>
-  new GatewayError('invalid_type', `"${param}" must be a string: the id of an item that was kept.`, { param })
+  new GatewayError('invalid_type', `"${param}" must be a string: the id of a stored item.`, { param })

@@ -1,4 +1,4 @@
-/** A chat answer on its way to the client, passed through or translated. */
+/** Encodes a chat response for the client, whole or as a stream. */
 
 import type { ResponseStream } from '../pipeline/family.ts'
 import type { ChatChunk } from '../protocols/canonical.ts'
@@ -6,18 +6,18 @@ import type { ResponseEncoder, ResponseHead } from '../protocols/protocol.ts'
 import type { Usage } from '../spec/usage.ts'
 import type { ChatMeter } from './meter.ts'
 
-/** What the encoding of an answer needs: its identity, and the client's encoder. */
+/** What the encoding of a response needs: its identity, and the client's encoder. */
 export type ResponseContext = { head: ResponseHead; writer: ResponseEncoder }
 
-/** A whole answer: its body, as JSON text or as what is to become it. */
+/** A whole response: its body as JSON text, or as a value to be serialized. */
 export type Whole = { encode(usage: Usage): unknown }
 
-/** Chunks of a provider, encoded for the client. Resolves with the first part, or rejects with the refusal. */
+/** Chunks of a provider, encoded for the client. Resolves when the first part has arrived, or rejects with the provider's error. */
 export const translated = (
   chunks: AsyncIterable<ChatChunk[]>,
   writer: ResponseEncoder,
   meter: ChatMeter,
-): Promise<ResponseStream<Usage>> => begun(encode(chunks, writer.encode, meter), writer)
+): Promise<ResponseStream<Usage>> => awaitFirstPart(encode(chunks, writer.encode, meter), writer)
 
 async function* encode(
   batches: AsyncIterable<ChatChunk[]>,
@@ -33,8 +33,8 @@ async function* encode(
 
 type End = Pick<ResponseEncoder, 'includesUsage' | 'end' | 'store'>
 
-/** Waits for the first part, so that a refusal is still one: nothing was sent to the client yet. */
-export async function begun(
+/** Waits for the first part, so that an error can still set the status: nothing was sent to the client yet. */
+export async function awaitFirstPart(
   parts: AsyncGenerator<string | Uint8Array>,
   { includesUsage, end, store }: End,
 ): Promise<ResponseStream<Usage>> {

@@ -29,10 +29,10 @@ export const BatchEmbedRequest = Type.Object(
 const checkOne = checker(EmbedContentRequest)
 const checkBatch = checker(BatchEmbedRequest)
 
-type Asked = { model: string; isBatch: boolean }
+type Options = { model: string; isBatch: boolean }
 
 /** `null` is absent, unknown fields are ignored. Throws GatewayError naming the client's field. */
-export function parseContents(body: unknown, { model, isBatch }: Asked): EmbeddingRequest {
+export function parseContents(body: unknown, { model, isBatch }: Options): EmbeddingRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   }
@@ -77,7 +77,7 @@ function textOf(parts: Record<string, unknown>[], place: string): string {
     if (typeof part.text === 'string') return part.text
     const [field = 'text'] = Object.keys(part)
     const param = `${place}.parts[${index}].${field}`
-    throw new GatewayError('unsupported_value', `"${param}" cannot be embedded: only "text" is taken.`, { param })
+    throw new GatewayError('unsupported_value', `"${param}" cannot be embedded: only "text" is supported.`, { param })
   })
   const text = texts.join('\n')
   if (text !== '') return text

@@ -1,7 +1,7 @@
 /** The embeddings family: splits the list of inputs as the provider requires, and joins the vectors in order. */
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
-import { applyEmbeddingLimits, type EmbeddingOrder, takesNoTokens } from '../models/embedding-limits.ts'
+import { applyEmbeddingLimits, type EmbeddingOrder, tokensUnsupported } from '../models/embedding-limits.ts'
 import type { Call } from '../pipeline/call.ts'
 import type { JsonEndpoint } from '../pipeline/endpoint.ts'
 import type { Family } from '../pipeline/family.ts'
@@ -33,7 +33,7 @@ export const createEmbeddings = ({ tokenizer }: { tokenizer: Tokenizer }): Embed
   meter: ({ order }) => createTextMeter({ inputs: order.inputs, tokenizer }),
   policy: 'until_answered',
   async execute({ model, order, targets }, { call, meter, attempt }) {
-    const answer = await attempt(targets, (target) => allOf(target, { model, order, call }))
+    const answer = await attempt(targets, (target) => embedAll(target, { model, order, call }))
     meter.reported(answer.prompt_tokens)
     return answer
   },
@@ -46,21 +46,21 @@ function targetsFor(model: CatalogueModel, { inputs }: EmbeddingOrder): Target[]
   const serving = model.targets.filter(({ provider }) => provider.embeddings !== undefined)
   if (typeof inputs[0] === 'string') return serving
   const fitting = serving.filter(({ provider }) => model.embeddings.tokens ?? provider.embeddings?.accepts_tokens)
-  if (fitting.length === 0 && serving.length > 0) throw takesNoTokens(model.id, 'input')
+  if (fitting.length === 0 && serving.length > 0) throw tokensUnsupported(model.id, 'input')
   return fitting
 }
 
 function servedBy(target: Target): Served {
   const { embeddings: provider, id } = target.provider
   if (provider) return { target, provider }
-  throw new GatewayError('no_available_channel', `The provider "${id}" serves no embedding models.`)
+  throw new GatewayError('no_available_channel', `The provider "${id}" has no embedding models.`)
 }
 
 type Work = { model: CatalogueModel; order: EmbeddingOrder; call: Call }
 type Answer = { embeddings: number[][]; prompt_tokens?: number }
 
-/** One target embeds the whole list: vectors of different models cannot be compared. */
-async function allOf(one: Target, { model, order, call }: Work): Promise<Answer> {
+/** One target embeds the whole list, since vectors of different models cannot be compared. */
+async function embedAll(one: Target, { model, order, call }: Work): Promise<Answer> {
   const { target, provider } = servedBy(one)
   const inputs = Math.min(
     model.embeddings.most_inputs ?? Number.POSITIVE_INFINITY,
@@ -70,7 +70,7 @@ async function allOf(one: Target, { model, order, call }: Work): Promise<Answer>
   const parts = split(order.inputs, { inputs, tokens })
   const failed = new AbortController()
   const signal = AbortSignal.any([call.signal, failed.signal])
-  const answers = await inTurns(parts, async ({ inputs, first }) => {
+  const answers = await runConcurrently(parts, async ({ inputs, first }) => {
     const { request } = order
     try {
       const answer = await provider.embed({ model: target.model, inputs, request, request_id: call.request_id }, signal)
@@ -79,7 +79,7 @@ async function allOf(one: Target, { model, order, call }: Work): Promise<Answer>
       return answer
     } catch (thrown) {
       failed.abort()
-      throw placed(thrown, order.isList ? first : undefined)
+      throw withListIndex(thrown, order.isList ? first : undefined)
     }
   })
   const embeddings = answers.flatMap((answer) => answer.embeddings)
@@ -100,7 +100,7 @@ function split(inputs: EmbeddingInput[], most: { inputs: number; tokens: number 
   let part: Part = { inputs: [], first: 0 }
   let tokens = 0
   for (const [index, input] of inputs.entries()) {
-    const own = most.tokens === Number.POSITIVE_INFINITY ? 0 : mostTokensOf(input)
+    const own = most.tokens === Number.POSITIVE_INFINITY ? 0 : upperTokenCount(input)
     if (part.inputs.length > 0 && (part.inputs.length >= most.inputs || tokens + own > most.tokens)) {
       parts.push(part)
       part = { inputs: [], first: index }
@@ -113,11 +113,11 @@ function split(inputs: EmbeddingInput[], most: { inputs: number; tokens: number 
 }
 
 /** No tokenizer produces more tokens than the text has bytes. */
-const mostTokensOf = (input: EmbeddingInput): number =>
+const upperTokenCount = (input: EmbeddingInput): number =>
   typeof input === 'string' ? Buffer.byteLength(input) : input.length
 
 /** The same error with the input's index in the whole list; `first` undefined: the client sent no list. */
-function placed(thrown: unknown, first: number | undefined): unknown {
+function withListIndex(thrown: unknown, first: number | undefined): unknown {
   if (!(thrown instanceof GatewayError)) return thrown
   const { param = '' } = thrown.detail
   const [head, index] = /^input\[(\d+)\]/.exec(param) ?? []
@@ -128,12 +128,12 @@ function placed(thrown: unknown, first: number | undefined): unknown {
 }
 
 /** Runs a few at a time, and returns the results in order. Throws the first failure, after which none is started. */
-async function inTurns<Part, Done>(parts: Part[], work: (part: Part) => Promise<Done>): Promise<Done[]> {
+async function runConcurrently<Part, Done>(parts: Part[], work: (part: Part) => Promise<Done>): Promise<Done[]> {
   const done: Done[] = []
   let next = 0
   /** The first failure: the others are caused by it. */
   let failure: { thrown: unknown } | undefined
-  const hand = async () => {
+  const worker = async () => {
     while (next < parts.length && !failure) {
       const at = next++
       try {
@@ -143,7 +143,7 @@ async function inTurns<Part, Done>(parts: Part[], work: (part: Part) => Promise<
       }
     }
   }
-  await Promise.all(Array.from({ length: Math.min(MOST_CALLS_AT_ONCE, parts.length) }, hand))
+  await Promise.all(Array.from({ length: Math.min(MOST_CALLS_AT_ONCE, parts.length) }, worker))
   if (failure) throw failure.thrown
   return done
 }
@@ -158,19 +158,21 @@ function checkSize(inputs: number, dimensions: number): void {
   )
 }
 
-type Wanted = { target: Target; count: number; dimensions: number | undefined }
+type Expected = { target: Target; count: number; dimensions: number | undefined }
 
 /** Checks the number and the length of vectors: a wrong one would be assigned to the wrong input. */
-function checkVectors(vectors: number[][], { target, count, dimensions }: Wanted): void {
+function checkVectors(vectors: number[][], { target, count, dimensions }: Expected): void {
   const wrong = (what: string) =>
-    new GatewayError('bad_upstream_response', `The upstream "${target.provider.id}" answered with ${what}.`)
+    new GatewayError('bad_upstream_response', `The upstream "${target.provider.id}" returned ${what}.`)
   if (vectors.length !== count) throw wrong(`${vectors.length} vectors for ${count} inputs`)
   const length = dimensions ?? vectors[0]?.length ?? 0
   for (const vector of vectors) {
     if (vector.length === 0) throw wrong('an empty vector')
     if (vector.length !== length) {
-      throw wrong(`a vector of ${vector.length} dimensions where ${length} were ${dimensions ? 'asked for' : 'before'}`)
+      throw wrong(
+        `a vector of ${vector.length} dimensions where ${length} were ${dimensions ? 'requested' : 'expected'}`,
+      )
     }
-    if (!vector.every(Number.isFinite)) throw wrong('a vector that holds something else than numbers')
+    if (!vector.every(Number.isFinite)) throw wrong('a vector with values that are not numbers')
   }
 }

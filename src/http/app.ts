@@ -12,7 +12,7 @@ import { errorResponse } from './errors.ts'
 import { isFilesHost } from './files-host.ts'
 import { pathOf, queryOf } from './query.ts'
 
-/** Identifies the caller; throws invalid_api_key. Synchronous when it can be, so that the hot path has nothing to await. */
+/** Identifies the caller; throws invalid_api_key. Synchronous where possible, so that the hot path awaits nothing. */
 export type Authenticate = (context: Context) => Caller | Promise<Caller>
 
 type AppParts = {
@@ -45,10 +45,10 @@ type Env = { Bindings: { live: Live } }
 type Live = Context & { control: AbortController; peer: Peer; ended: boolean; status: number; path: string }
 
 const NO_PARAMS: Record<string, string> = {}
-const NOBODY: Caller = { token_id: '', mayUseModel: () => false, mayUseFamily: () => false }
+const NO_CALLER: Caller = { token_id: '', mayUseModel: () => false, mayUseFamily: () => false }
 /**
  * The rest of a refused body is drained and discarded: a client that is disconnected while it still sends (Node's fetch,
- * Python's urllib) never reads the error. Twice the default limit of a body; a larger one is disconnected all the same.
+ * Python's urllib) never reads the error. Twice the default limit of a body; a client that sends more is disconnected.
  */
 const SKIPPED_BODY_BYTES = 64 * 1024 * 1024
 const BROKEN_ENCODING = /%(?![0-9A-Fa-f]{2})/
@@ -70,14 +70,14 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
   }
   for (const [path, methods] of methodsByPath(routes)) {
     hono.all(path, ({ env, req }) => {
-      if (isWebSocket(env.live.request)) return refuse(new GatewayError('upgrade_required', NO_WEBSOCKET), env.live)
+      if (isWebSocket(env.live.request)) return reject(new GatewayError('upgrade_required', NO_WEBSOCKET), env.live)
       const allow = methods.includes('GET') ? [...methods, 'HEAD'] : methods
-      const message = `${req.method} is not a method of ${shown(env.live.path)}; it has ${allow.join(', ')}.`
-      return refuse(new GatewayError('method_not_allowed', message, { allow }), env.live)
+      const message = `${req.method} is not a method of ${truncated(env.live.path)}; it has ${allow.join(', ')}.`
+      return reject(new GatewayError('method_not_allowed', message, { allow }), env.live)
     })
   }
   hono.notFound(({ env, req }) =>
-    refuse(new GatewayError('unknown_url', `Invalid URL (${req.method} ${shown(env.live.path)})`), env.live),
+    reject(new GatewayError('unknown_url', `Invalid URL (${req.method} ${truncated(env.live.path)})`), env.live),
   )
 
   async function answer(route: Route, context: Live, params: Record<string, string>): Promise<Response> {
@@ -98,28 +98,28 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
       const response = await route.handle(context)
       return context.request.method === 'HEAD' ? await headOf(response) : response
     } catch (thrown) {
-      return refuse(thrown, context, route)
+      return reject(thrown, context, route)
     }
   }
 
-  function refuse(thrown: unknown, context: Live, route?: Route): Response | Promise<Response> {
+  function reject(thrown: unknown, context: Live, route?: Route): Response | Promise<Response> {
     const left = context.signal.aborted ? context.signal.reason : undefined
     const error = asGatewayError(left ?? thrown, { log, request_id: context.request_id })
     context.note.error = error.code
     context.note.stream = false
     if (error.detail.upstream_status !== undefined) context.note.upstream_status = error.detail.upstream_status
     const family = route ?? routes.find(({ path, encodeError }) => encodeError && isAkin(path, context.path))
-    const response = errorResponse(error, (told) => bodyOf(told, context, family?.encodeError))
+    const response = errorResponse(error, (one) => bodyOf(one, context, family?.encodeError))
     return context.request.method === 'HEAD' ? headOf(response) : response
   }
 
-  /** An error in its family's form; in the common form where that cannot be written. */
+  /** An error in its family's form; in the common form if that cannot be encoded. */
   function bodyOf(error: GatewayError, { request, request_id }: Live, write: Route['encodeError']): unknown {
     if (!write) return errorBody(error)
     try {
       return write(error, request_id, request)
     } catch (thrown) {
-      log.error('error body could not be written', { request_id }, thrown)
+      log.error('error body could not be encoded', { request_id }, thrown)
       return errorBody(error)
     }
   }
@@ -137,7 +137,7 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
       signal: control.signal,
       leave,
       finish: (outcome) => finish(context, outcome),
-      caller: NOBODY,
+      caller: NO_CALLER,
       get address() {
         return clientAddress(request, { peer, settings })
       },
@@ -163,7 +163,7 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
     context.peer.ended?.()
     onFinished({
       context,
-      path: shown(context.path),
+      path: truncated(context.path),
       status: context.status,
       outcome: hasLeft(context) ? 'client_gone' : outcome,
       total_ms: clock.now() - context.arrived,
@@ -174,19 +174,19 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
   function responseTo(context: Live): Response | Promise<Response> {
     const { request } = context
     if (closing) {
-      return refuse(new GatewayError('shutting_down', 'The gateway is being stopped.', { retry_after: 1 }), context)
+      return reject(new GatewayError('shutting_down', 'The gateway is being stopped.', { retry_after: 1 }), context)
     }
     if (request.method === 'OPTIONS') return preflight(request, settings)
     const route = direct.get(`${request.method} ${context.path}`)
     return route ? answer(route, context, NO_PARAMS) : hono.fetch(request, { live: context })
   }
 
-  /** Anything thrown before a route is reached, by the router too, is an error like any other. */
+  /** Handles what is thrown before a route is reached, also by the router. */
   async function answered(context: Live): Promise<Response> {
     try {
       return await responseTo(context)
     } catch (thrown) {
-      return refuse(thrown, context)
+      return reject(thrown, context)
     }
   }
 
@@ -216,7 +216,7 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
       const { promise, resolve } = empty
       const cut = () => {
         for (const { control } of live) {
-          control.abort(new GatewayError('shutting_down', 'The gateway was stopped before the answer was complete.'))
+          control.abort(new GatewayError('shutting_down', 'The gateway was stopped before the response was complete.'))
         }
         clock.after(CUT_MILLISECONDS, resolve)
       }
@@ -255,7 +255,7 @@ function isLeftUnread(request: Request, { status }: Response): boolean {
 
 /** Clients that prefer a WebSocket, such as Codex, fall back to HTTP at once after a 426. */
 const NO_WEBSOCKET =
-  'WebSockets are not supported here: send an HTTP POST; with "stream": true it is answered by events.'
+  'WebSockets are not supported here: send an HTTP POST; with "stream": true the response is a stream of events.'
 const isWebSocket = ({ method, headers }: Request): boolean =>
   method === 'GET' && headers.get('upgrade')?.toLowerCase() === 'websocket'
 
@@ -264,7 +264,7 @@ const isAkin = (path: string, other: string): boolean => beginningOf(path) === b
 const beginningOf = (path: string): string => path.split('/', 3).join('/')
 
 /** A path may have thousands of characters, which a log line should not. */
-const shown = (path: string): string => (path.length <= 200 ? path : `${path.slice(0, 200)}...`)
+const truncated = (path: string): string => (path.length <= 200 ? path : `${path.slice(0, 200)}...`)
 
 function methodsByPath(routes: Route[]): Map<string, string[]> {
   const out = new Map<string, string[]>()

@@ -7,7 +7,7 @@ import { findJsonFault } from './json-fault.ts'
 
 export type BodyLimits = { max_bytes: number; seconds: number; clock: Clock }
 
-/** What a family's bodies hold for the most part: text, or images and other media. */
+/** What the bodies of a family mostly contain: text, or images and other media. */
 type BodyContents = 'text' | 'media'
 
 /** The limits of a request body as configured; read at each request, since a reload changes them. */
@@ -119,7 +119,7 @@ export function assertBounded(bytes: Uint8Array): void {
 
 function faultOf(text: string): string {
   if (text.trim() === '') return 'it is empty'
-  if (text.length > SEARCHED_CHARACTERS) return 'it breaks off, or holds a sign that does not belong there'
+  if (text.length > SEARCHED_CHARACTERS) return 'it ends early, or has an unexpected character'
   const { line, column, expected, found } = findJsonFault(text)
   return `line ${line}, column ${column}: expected ${expected}, found ${found}`
 }

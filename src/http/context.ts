@@ -7,7 +7,7 @@ import type { Caller } from '../spec/token.ts'
 /** `done`: the response was sent in full. `client_gone`: the client left first. `cut`: the response was cut short. */
 export type Outcome = 'done' | 'client_gone' | 'cut'
 
-/** What HTTP itself knows of a request, for the access log. Never a prompt, a response or a secret. */
+/** What HTTP knows of a request, for the access log. Never a prompt, a response or a secret. */
 export type AccessNote = {
   token_id?: string
   /** The model of a stored task that was read; the pipeline knows the model of a call. */
@@ -22,7 +22,7 @@ export type AccessNote = {
 /** A request that is over. */
 export type FinishedRequest = {
   context: Context
-  /** As it came, at most 200 characters. */
+  /** As the client sent it, at most 200 characters. */
   path: string
   status: number
   outcome: Outcome

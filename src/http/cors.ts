@@ -44,8 +44,8 @@ export function preflight(request: Request, settings: ServerSettings): Response 
   const headers = new Headers()
   if (corsHeaders(request, settings).some(([name]) => name === 'access-control-allow-origin')) {
     headers.set('access-control-allow-methods', 'GET, HEAD, POST, DELETE, OPTIONS')
-    const asked = request.headers.get('access-control-request-headers')
-    headers.set('access-control-allow-headers', asked ?? 'authorization, content-type')
+    const requested = request.headers.get('access-control-request-headers')
+    headers.set('access-control-allow-headers', requested ?? 'authorization, content-type')
     headers.set('access-control-max-age', '86400')
   }
   return new Response(null, { status: 204, headers })

@@ -194,7 +194,7 @@ describe('a client', () => {
     stream.clock.advance(30_000)
     expect(stream.outcomes).toEqual(['client_gone'])
     expect(stream.counts()).toMatchObject({ aborted: 1, returned: 1 })
-    expect(stream.reader.read()).rejects.toThrow('took nothing')
+    expect(stream.reader.read()).rejects.toThrow('read nothing')
   })
 
   test('that waits in silence is never given up', async () => {

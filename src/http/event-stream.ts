@@ -15,7 +15,7 @@ type EventStreamParts = {
   headers?: Record<string, string>
   /** Default: server-sent events. */
   framing?: Framing
-  /** Called when the client has left: must end a wait of the source. */
+  /** Called when the client has left: must end a pending read of the source. */
   abort(): void
   /** Called once, however the stream ended. */
   onEnd(outcome: Outcome): void
@@ -45,12 +45,12 @@ export function eventStream(parts: EventStreamParts): Response {
   const encoder = new TextEncoder()
   const keepAlive = encoder.encode(framing.keep_alive)
   const source = batches[Symbol.asyncIterator]()
-  let spoken = parts.arrived ?? clock.now()
+  let lastSentAt = parts.arrived ?? clock.now()
   let cancelTimer = () => {}
   let ended = false
-  let begun = false
+  let hasStarted = false
   /** Whether the client is waiting for data. */
-  let wanted = false
+  let isPulling = false
 
   const end = (outcome: Outcome) => {
     if (ended) return
@@ -59,10 +59,10 @@ export function eventStream(parts: EventStreamParts): Response {
     onEnd(outcome)
   }
 
-  const giveUp = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+  const abandon = (controller: ReadableStreamDefaultController<Uint8Array>) => {
     end('client_gone')
     abort()
-    controller.error(new Error('The client took nothing for too long.'))
+    controller.error(new Error('The client read nothing for too long.'))
     void source.return?.()
   }
 
@@ -70,13 +70,13 @@ export function eventStream(parts: EventStreamParts): Response {
   const watchSilence = (controller: ReadableStreamDefaultController<Uint8Array>, ms: number) => {
     cancelTimer = clock.after(ms, () => {
       if (ended) return
-      const silence = clock.now() - spoken
-      // What was said last is still not taken where something is left in the queue.
-      const isReading = wanted && (controller.desiredSize ?? 0) >= 0
-      if (!isReading && silence >= STALLED_MILLISECONDS) return giveUp(controller)
+      const silence = clock.now() - lastSentAt
+      // If the queue is not empty, the client has not read the last chunk.
+      const isReading = isPulling && (controller.desiredSize ?? 0) >= 0
+      if (!isReading && silence >= STALLED_MILLISECONDS) return abandon(controller)
       const left = keep_alive_ms - silence
       if (left <= 0 && isReading) {
-        spoken = clock.now()
+        lastSentAt = clock.now()
         controller.enqueue(keepAlive)
       }
       watchSilence(controller, left > 0 ? left : keep_alive_ms)
@@ -87,14 +87,14 @@ export function eventStream(parts: EventStreamParts): Response {
     {
       start(controller) {
         // Proxies may buffer a head without a body: the keep-alive is sent with it.
-        if (clock.now() - spoken >= keep_alive_ms) {
-          spoken = clock.now()
+        if (clock.now() - lastSentAt >= keep_alive_ms) {
+          lastSentAt = clock.now()
           controller.enqueue(keepAlive)
         }
-        watchSilence(controller, keep_alive_ms - (clock.now() - spoken))
+        watchSilence(controller, keep_alive_ms - (clock.now() - lastSentAt))
       },
       async pull(controller) {
-        wanted = true
+        isPulling = true
         try {
           const { done, value } = await source.next()
           if (ended) return
@@ -103,15 +103,15 @@ export function eventStream(parts: EventStreamParts): Response {
             controller.close()
             return
           }
-          spoken = clock.now()
-          if (!begun) onFirstByte?.()
-          begun = true
+          lastSentAt = clock.now()
+          if (!hasStarted) onFirstByte?.()
+          hasStarted = true
           controller.enqueue(typeof value === 'string' ? encoder.encode(value) : value)
         } catch (error) {
           end('cut')
           controller.error(error)
         } finally {
-          wanted = false
+          isPulling = false
         }
       },
       async cancel() {
@@ -130,7 +130,7 @@ export function eventStream(parts: EventStreamParts): Response {
 /**
  * Waits for the start of a stream, so that a failure before it keeps its status: rejects as `starting` does. Gives up
  * waiting once the request has been silent for `keep_alive_ms` since its arrival; `starting` may then fail later, and
- * whoever reads the stream sees that.
+ * the reader of the stream sees that.
  */
 export async function awaitStart(
   starting: Promise<unknown>,

@@ -35,15 +35,16 @@ export function fileResponse(request: Request, file: ServedFile, { filename, cac
   const { content_type, bytes, version } = file
   const etag = `"${version}"`
   const served = servedAs(content_type)
-  const kept = {
+  const validators = {
     etag,
     'cache-control': cache_control,
     'accept-ranges': 'bytes',
     ...confined(served.content_type),
   }
-  if (isKnown(request.headers.get('if-none-match'), etag)) return new Response(null, { status: 304, headers: kept })
+  if (isKnown(request.headers.get('if-none-match'), etag))
+    return new Response(null, { status: 304, headers: validators })
   const headers: Record<string, string> = {
-    ...kept,
+    ...validators,
     'content-type': served.content_type,
     'content-disposition': `${served.disposition}; filename="${filename.replace(NOT_IN_NAMES, '_')}"`,
     'content-length': String(bytes),
@@ -76,5 +77,7 @@ function partOf({ headers }: Request, { etag, bytes }: { etag: string; bytes: nu
   const last = from === '' || to === '' ? bytes - 1 : Math.min(Number(to), bytes - 1)
   if (from !== '' && to !== '' && Number(to) < Number(from)) return undefined
   if (first < bytes && first <= last) return { first, last }
-  throw new GatewayError('range_not_satisfiable', `The file has ${bytes} bytes; no such part is in it.`, { bytes })
+  throw new GatewayError('range_not_satisfiable', `The file has ${bytes} bytes; the requested range is outside.`, {
+    bytes,
+  })
 }

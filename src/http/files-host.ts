@@ -1,16 +1,16 @@
-/** The host at which nothing but stored files is served, where the operator has set one aside. */
+/** The host that serves stored files only, if the operator has configured one. */
 import type { ServerSettings } from '../config/config.ts'
 
 type HostSettings = Pick<ServerSettings, 'files_base_url' | 'trust_proxy'>
 
-/** Whether the request came by that host; never where there is none. */
+/** Whether the request was sent to that host; false if none is configured. */
 export function isFilesHost(request: Request, { files_base_url, trust_proxy }: HostSettings): boolean {
   if (files_base_url === undefined) return false
   const forwarded = trust_proxy ? request.headers.get('x-forwarded-host')?.split(',')[0]?.trim() : undefined
-  // By name: a port may be another one behind a proxy.
-  const asked = URL.parse(forwarded ? `http://${forwarded}` : request.url)
-  return asked !== null && nameOf(asked) === nameOf(new URL(files_base_url))
+  // Compared by name: behind a proxy the port may differ.
+  const requested = URL.parse(forwarded ? `http://${forwarded}` : request.url)
+  return requested !== null && nameOf(requested) === nameOf(new URL(files_base_url))
 }
 
-/** A dot at the end names the same host. */
+/** A trailing dot names the same host. */
 const nameOf = ({ hostname }: URL): string => hostname.replace(/\.$/, '')

@@ -37,18 +37,18 @@ const isEmpty = ({ value }: FormPart): boolean =>
   typeof value === 'string' ? value === '' : value.bytes.length === 0 && value.filename === ''
 
 function put(into: Fields, name: string, { value, at }: { value: unknown; at: string }): void {
-  if (name in into) throw refusal(at, `"${at}" stands in the form more than once.`)
+  if (name in into) throw refusal(at, `"${at}" occurs in the form more than once.`)
   into[name] = value
 }
 
 function putDeep(fields: Fields, path: string[], value: unknown): void {
   const at = `${path[0]}[${path.slice(1).join('][')}]`
-  if (path.length > DEEPEST) throw refusal(at, `"${at.slice(0, 100)}" lies deeper than ${DEEPEST} levels.`)
+  if (path.length > DEEPEST) throw refusal(at, `"${at.slice(0, 100)}" is nested deeper than ${DEEPEST} levels.`)
   let into = fields
   for (const step of path.slice(0, -1)) {
     into[step] ??= Object.create(null)
     const next = into[step]
-    if (typeof next !== 'object' || next === null) throw refusal(at, `"${at}" stands in the form more than once.`)
+    if (typeof next !== 'object' || next === null) throw refusal(at, `"${at}" occurs in the form more than once.`)
     into = next as Fields
   }
   put(into, path.at(-1) ?? '', { value, at })

@@ -52,7 +52,7 @@ export function findJsonFault(text: string): JsonFault {
     skip(SPACE)
     if (take(closing(sign))) return undefined
     open.push(sign)
-    return sign === '{' ? (name() ?? BEGUN) : BEGUN
+    return sign === '{' ? (name() ?? VALUE_OPENED) : VALUE_OPENED
   }
   /** What is wrong between a value and the next, if anything. */
   const next = (): string | undefined => {
@@ -64,19 +64,20 @@ export function findJsonFault(text: string): JsonFault {
       return undefined
     }
     if (!take(',')) return `\`,\` or \`${closing(inside)}\``
-    return inside === '{' ? (name() ?? BEGUN) : BEGUN
+    return inside === '{' ? (name() ?? VALUE_OPENED) : VALUE_OPENED
   }
 
   let step = value
   for (;;) {
     const expected = step()
-    if (expected !== undefined && expected !== BEGUN) return { ...placeOf(text, at), expected, found: signAt(text, at) }
-    step = expected === BEGUN ? value : next
+    if (expected !== undefined && expected !== VALUE_OPENED)
+      return { ...placeOf(text, at), expected, found: signAt(text, at) }
+    step = expected === VALUE_OPENED ? value : next
   }
 }
 
 /** Not a fault: a value must come now. */
-const BEGUN = ''
+const VALUE_OPENED = ''
 
 const closing = (sign: '{' | '['): string => (sign === '{' ? '}' : ']')
 

@@ -52,9 +52,9 @@ describe('a form', () => {
   })
 
   test.each([
-    ['', FORM['content-type'], 'breaks off'],
-    [field('a', '1'), FORM['content-type'], 'breaks off'],
-    ['hello', FORM['content-type'], 'breaks off'],
+    ['', FORM['content-type'], 'ends early'],
+    [field('a', '1'), FORM['content-type'], 'ends early'],
+    ['hello', FORM['content-type'], 'ends early'],
     [`${field('a', '1')}--b--\r\n`, 'multipart/form-data', 'names no boundary'],
   ])('%j is refused with what is wrong', async (body, type, message) => {
     const refusal = await refusalOf(requestOf(body, { 'content-type': type }))

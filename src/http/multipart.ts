@@ -29,7 +29,9 @@ async function formOf(bytes: Uint8Array<ArrayBuffer>, type: string): Promise<For
   try {
     return await new Response(bytes, { headers: { 'content-type': type } }).formData()
   } catch {
-    const missing = /boundary=/i.test(type) ? 'it breaks off, or is not parted by its boundary' : 'it names no boundary'
+    const missing = /boundary=/i.test(type)
+      ? 'it ends early, or its parts are not separated by its boundary'
+      : 'it names no boundary'
     throw new GatewayError('invalid_value', `The body is not a valid multipart form: ${missing}.`)
   }
 }

@@ -7,7 +7,7 @@ type FetchParts = {
   guardedFetch: GuardedFetch
   /** The configured address rules of a provider. */
   providerSettings(id: string): { private_addresses?: boolean | undefined; base_url?: string | undefined } | undefined
-  /** Of one image. Default 64 MiB, as vendors' own limits are. */
+  /** The limit of one image. Default 64 MiB, like the limits of providers. */
   max_bytes?: number
 }
 
@@ -33,13 +33,13 @@ export function createImageFetch({ guardedFetch, providerSettings, max_bytes = M
       const coding = headers.get('content-encoding')
       if (coding && coding !== 'identity') {
         await body.cancel()
-        throw fault(`came compressed (${coding.slice(0, 40)}), which was not asked for`)
+        throw fault(`was compressed (${coding.slice(0, 40)}), although the request did not accept that`)
       }
       return await readAll(body, () => fault(`is larger than the ${max_bytes} bytes allowed`), max_bytes)
     } catch (thrown) {
       signal.throwIfAborted()
       if (thrown instanceof GatewayError) throw thrown
-      const why = thrown instanceof AddressRefused ? 'lies at an address that is not public' : 'could not be fetched'
+      const why = thrown instanceof AddressRefused ? 'is at an address that is not public' : 'could not be fetched'
       throw fault(why, thrown)
     }
   }

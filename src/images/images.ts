@@ -1,4 +1,4 @@
-/** The images family: generates images at once or as a stream, and fetches their bytes. */
+/** The images family: generates images synchronously or as a stream, and fetches their bytes. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
@@ -32,7 +32,7 @@ export type Images = {
 }
 
 type ImageMeter = Meter<ImageUsage | undefined> & {
-  /** The provider has answered, with these counts where it gave any. */
+  /** The provider has responded, with these counts if it reported any. */
   reported(usage: ImageUsage | undefined): void
 }
 
@@ -42,7 +42,7 @@ type ImagesParts = {
   clock: Clock
 }
 
-/** The maximum that a request may ask for: further addresses of a provider are not fetched. */
+/** The maximum that a request may ask for: further URLs in a provider's response are not fetched. */
 const MOST_FILES = 16
 
 export function createImages({ fetchImage, clock }: ImagesParts): Images {
@@ -51,19 +51,19 @@ export function createImages({ fetchImage, clock }: ImagesParts): Images {
       'url' in image ? await fetchImage(image.url, target, signal) : new Uint8Array(Buffer.from(image.base64, 'base64'))
     const content_type = sniff(bytes.subarray(0, SNIFF_BYTES))
     if (content_type === undefined || !content_type.startsWith('image/')) {
-      throw new GatewayError('bad_upstream_response', `The upstream "${target.provider.id}" answered with no image.`)
+      throw new GatewayError('bad_upstream_response', `The upstream "${target.provider.id}" returned no image.`)
     }
     const { revised_prompt } = image
     return { bytes, content_type, ...(revised_prompt === undefined ? {} : { revised_prompt }) }
   }
 
-  async function finished(
+  async function filesOf(
     { images, usage }: { images: GeneratedImage[]; usage?: ImageUsage },
     target: Target,
     signal: AbortSignal,
   ): Promise<GeneratedImages> {
     if (images.length === 0) {
-      throw new GatewayError('bad_upstream_response', `The upstream "${target.provider.id}" answered with no image.`)
+      throw new GatewayError('bad_upstream_response', `The upstream "${target.provider.id}" returned no image.`)
     }
     const files = await Promise.all(images.slice(0, MOST_FILES).map((image) => fileOf(image, target, signal)))
     return { files, usage, target }
@@ -82,7 +82,7 @@ export function createImages({ fetchImage, clock }: ImagesParts): Images {
       }
       isDone = true
       meter.reported(event.usage)
-      const { files, usage } = await finished(event, target, signal)
+      const { files, usage } = await filesOf(event, target, signal)
       yield writer.completed(files, usage)
     }
     if (!isDone) throw new GatewayError('upstream_cut', 'The upstream ended before the image was complete.')
@@ -118,7 +118,7 @@ export function createImages({ fetchImage, clock }: ImagesParts): Images {
             .catch(mayBeCharged),
         }))
         meter.reported(answer.usage)
-        return await finished(answer, target, signal).catch(mayBeCharged)
+        return await filesOf(answer, target, signal).catch(mayBeCharged)
       },
     },
     stream: {
@@ -129,7 +129,7 @@ export function createImages({ fetchImage, clock }: ImagesParts): Images {
           const { signal } = call
           const imageCall = callOf(target, order, call)
           const events = provider.stream?.(imageCall, partial_images, signal) ?? whole(provider, imageCall, signal)
-          const parts = await peek(encode(events, { writer, target, meter, signal })).catch(mayBeCharged)
+          const parts = await awaitFirst(encode(events, { writer, target, meter, signal })).catch(mayBeCharged)
           return { parts, includesUsage: false, end: () => '' }
         }),
       encodeError: (error, { writer }) => writer.fail(error),
@@ -157,13 +157,13 @@ function createImageMeter(): ImageMeter {
   }
 }
 
-/** Official clients repeat a request by themselves after a 429 or 5xx; after these the provider may charge for both. */
+/** Official clients retry automatically after a 429 or 5xx; after these errors the provider may charge for both requests. */
 function mayBeCharged(thrown: unknown): never {
   if (!(thrown instanceof GatewayError)) throw thrown
   const code = codeInDoubt(thrown)
   if (thrown.status < 500 && code === thrown.code) throw thrown
   const { message, detail } = thrown
-  // Certainly not accepted, or the provider has ended its work without an image.
+  // Certainly not accepted, or the provider has ended without an image.
   if (detail.accepted === 'no' || detail.fail_code !== undefined) throw thrown
   throw new GatewayError(code, `${message} The request may have been charged.`, { ...detail, retry: false })
 }
@@ -173,8 +173,8 @@ async function* whole(provider: ImageProvider, call: ImageCall, signal: AbortSig
   yield { type: 'done', ...(await provider.generate(call, signal)) }
 }
 
-/** Waits for the first item, so that a refusal is still one: nothing was sent to the client yet. */
-async function peek<T>(items: AsyncIterable<T>): Promise<AsyncIterable<T>> {
+/** Waits for the first item, so that an error can still set the status: nothing was sent to the client yet. */
+async function awaitFirst<T>(items: AsyncIterable<T>): Promise<AsyncIterable<T>> {
   const iterator = items[Symbol.asyncIterator]()
   const first = await iterator.next()
   return (async function* () {
@@ -188,5 +188,5 @@ async function peek<T>(items: AsyncIterable<T>): Promise<AsyncIterable<T>> {
 
 function imagesOf({ provider }: Target): ImageProvider {
   if (provider.images) return provider.images
-  throw new GatewayError('no_available_channel', `The provider "${provider.id}" makes no images.`)
+  throw new GatewayError('no_available_channel', `The provider "${provider.id}" has no image models.`)
 }

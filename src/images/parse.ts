@@ -36,16 +36,20 @@ function checkCompanions({ async: isAsync, stream, callback_url, partial_images 
   if (isAsync && stream) {
     throw new GatewayError(
       'invalid_value',
-      '"stream" and "async" cannot both be true: a task is asked for its state.',
+      '"stream" and "async" cannot both be true: clients poll the state of a task.',
       {
         param: 'stream',
       },
     )
   }
   if (callback_url !== undefined && !isAsync) {
-    throw new GatewayError('invalid_value', '"callback_url" needs "async": true; other answers are told at once.', {
-      param: 'callback_url',
-    })
+    throw new GatewayError(
+      'invalid_value',
+      '"callback_url" needs "async": true; other responses are returned directly.',
+      {
+        param: 'callback_url',
+      },
+    )
   }
   if (partial_images !== undefined && partial_images > 0 && !stream) {
     throw new GatewayError('invalid_value', '"partial_images" needs "stream": true.', { param: 'partial_images' })

@@ -23,14 +23,14 @@ export function createImageStreamWriter({ operation, order, created }: Head): Im
     partial: (base64, index) =>
       event(`${name}.partial_image`, { ...head, b64_json: base64, partial_image_index: index }),
     completed(files, usage) {
-      const told = usage ?? { input_tokens: 0, output_tokens: 0, total_tokens: 0 }
+      const reported = usage ?? { input_tokens: 0, output_tokens: 0, total_tokens: 0 }
       return files
         .map(({ bytes, content_type }) =>
           event(`${name}.completed`, {
             ...head,
             output_format: content_type.replace('image/', ''),
             b64_json: base64Of(bytes),
-            usage: { input_tokens_details: { text_tokens: told.input_tokens, image_tokens: 0 }, ...told },
+            usage: { input_tokens_details: { text_tokens: reported.input_tokens, image_tokens: 0 }, ...reported },
           }),
         )
         .join('')

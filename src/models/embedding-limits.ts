@@ -43,32 +43,35 @@ function checkTokens({ id, embeddings }: CatalogueModel, inputs: EmbeddingInput[
   for (const [index, input] of inputs.entries()) {
     if (typeof input === 'string') return // all are of one kind
     const param = isList ? `input[${index}]` : 'input'
-    if (tokens === false) throw takesNoTokens(id, param)
+    if (tokens === false) throw tokensUnsupported(id, param)
     if (most === undefined || input.length <= most) continue
     const message = `"${param}" may have at most ${most} tokens for the model "${id}", not ${input.length}.`
     throw new GatewayError('context_length_exceeded', `${message} That is its maximum context length.`, { param })
   }
 }
 
-export const takesNoTokens = (model: string, param: string) =>
+export const tokensUnsupported = (model: string, param: string) =>
   new GatewayError(
     'unsupported_value',
-    `The model "${model}" takes no token numbers: "${param}" must be a text. Clients that count tokens can be told ` +
+    `The model "${model}" takes no token numbers: "${param}" must be a text. Clients that count tokens can be configured ` +
       'not to, such as `check_embedding_ctx_length=False`.',
     { param },
   )
 
-function dimensionsOf({ id, embeddings }: CatalogueModel, { dimensions: asked }: EmbeddingRequest): number | undefined {
-  const { values, minimum, maximum, default: written } = embeddings.dimensions ?? {}
-  if (asked === undefined) return written
-  const isInRange = asked >= (minimum ?? asked) && asked <= (maximum ?? asked)
-  if (isInRange && (!values || values.includes(asked))) return asked
+function dimensionsOf(
+  { id, embeddings }: CatalogueModel,
+  { dimensions: requested }: EmbeddingRequest,
+): number | undefined {
+  const { values, minimum, maximum, default: fallback } = embeddings.dimensions ?? {}
+  if (requested === undefined) return fallback
+  const isInRange = requested >= (minimum ?? requested) && requested <= (maximum ?? requested)
+  if (isInRange && (!values || values.includes(requested))) return requested
   const allowed = values
     ? values.length === 1
       ? `${values[0]}`
       : `one of ${values.join(', ')}`
     : rangeText(minimum, maximum)
-  throw new GatewayError('invalid_value', `"dimensions" must be ${allowed} for the model "${id}", not ${asked}.`, {
+  throw new GatewayError('invalid_value', `"dimensions" must be ${allowed} for the model "${id}", not ${requested}.`, {
     param: 'dimensions',
   })
 }

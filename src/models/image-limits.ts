@@ -7,7 +7,7 @@ import { checkMedium } from './medium.ts'
 const LONGEST_PROMPT = 32_000
 const MOST_IMAGES = 16
 /** The maximum of OpenAI's API. */
-const MOST_MADE = 10
+const MOST_GENERATED = 10
 /** Pixels of one side; no provider generates as much. */
 const LONGEST_SIDE = 16_384
 
@@ -65,7 +65,7 @@ function checkText({ id, images }: CatalogueModel, param: string, text = ''): vo
 }
 
 function countOf({ id, images }: CatalogueModel, { n = 1 }: ImageRequest): number {
-  const { n: most = MOST_MADE } = images
+  const { n: most = MOST_GENERATED } = images
   if (n <= most) return n
   const allowed = most === 1 ? '1' : `an integer from 1 to ${most}`
   throw refuse('invalid_value', 'n', `"n" must be ${allowed} for the model "${id}", not ${n}.`)
@@ -95,22 +95,22 @@ function checkMask(model: CatalogueModel, mask: string | undefined, operation: I
 }
 
 function choiceOf({ id, images }: CatalogueModel, request: ImageRequest, field: (typeof CHOICES)[number]) {
-  const { values, default: written } = images[field] ?? {}
-  const asked = request[field]
-  if (asked === undefined) return written
-  if (values && !values.includes(asked)) {
+  const { values, default: fallback } = images[field] ?? {}
+  const requested = request[field]
+  if (requested === undefined) return fallback
+  if (values && !values.includes(requested)) {
     const allowed =
       values.length === 1 ? `"${values[0]}"` : `one of ${values.map((one) => JSON.stringify(one)).join(', ')}`
-    const shown = JSON.stringify(asked.slice(0, 60))
+    const shown = JSON.stringify(requested.slice(0, 60))
     throw refuse('invalid_value', field, `"${field}" must be ${allowed} for the model "${id}", not ${shown}.`)
   }
-  if (field === 'size' && !isSize(asked)) {
+  if (field === 'size' && !isSize(requested)) {
     throw refuse('invalid_value', 'size', `"size" must be "auto", or width x height such as "1024x1024".`)
   }
-  if (field === 'aspect_ratio' && !/^[1-9]\d{0,3}:[1-9]\d{0,3}$/.test(asked)) {
+  if (field === 'aspect_ratio' && !/^[1-9]\d{0,3}:[1-9]\d{0,3}$/.test(requested)) {
     throw refuse('invalid_value', 'aspect_ratio', '"aspect_ratio" must be width:height, such as "16:9".')
   }
-  return asked
+  return requested
 }
 
 function isSize(text: string): boolean {

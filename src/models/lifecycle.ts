@@ -12,11 +12,11 @@ export type Life = {
 
 /** The later of the configured status and the status that follows from the dates (unix seconds). */
 export function statusAt(life: Life, now: number): ModelStatus {
-  const written = MODEL_STATUSES.indexOf(life.status ?? 'active')
+  const configured = MODEL_STATUSES.indexOf(life.status ?? 'active')
   const retired = life.retired_at !== undefined && life.retired_at <= now
   const deprecated = life.deprecated_at !== undefined && life.deprecated_at <= now
   const byDate = retired ? 2 : deprecated ? 1 : 0
-  return MODEL_STATUSES[Math.max(written, byDate)] ?? 'active'
+  return MODEL_STATUSES[Math.max(configured, byDate)] ?? 'active'
 }
 
 /**

@@ -18,20 +18,20 @@ const checkExtra = checker(Extra)
  * other models are left out. Throws for a value outside the model's range and for a capability that it lacks.
  */
 export function applyChatLimits(model: CatalogueModel, request: ChatRequest): ChatRequest {
-  const asked: ChatRequest = { ...request, model: model.id }
+  const fitted: ChatRequest = { ...request, model: model.id }
   const tokensField = request.max_completion_tokens === undefined ? 'max_tokens' : 'max_completion_tokens'
   const maxTokens = request.max_completion_tokens ?? request.max_tokens
-  delete asked.max_completion_tokens
-  if (maxTokens !== undefined) asked.max_tokens = maxTokens
-  if (!request.stream) delete asked.stream_options
-  leaveOutForeignFields(model, asked)
-  if (model.fields.size > 0 && !checkExtra.Check(asked)) throw refusalOf(diagnose(Extra, asked))
+  delete fitted.max_completion_tokens
+  if (maxTokens !== undefined) fitted.max_tokens = maxTokens
+  if (!request.stream) delete fitted.stream_options
+  removeUnsupportedFields(model, fitted)
+  if (model.fields.size > 0 && !checkExtra.Check(fitted)) throw refusalOf(diagnose(Extra, fitted))
   for (const field of RANGED_FIELDS) {
     const range = model.limits[field]
     if (!range) continue
-    const value = asked[field]
+    const value = fitted[field]
     if (value === undefined) {
-      if (range.default !== undefined) asked[field] = range.default
+      if (range.default !== undefined) fitted[field] = range.default
     } else if (value < (range.minimum ?? value) || value > (range.maximum ?? value)) {
       const param = field === 'max_tokens' ? tokensField : field
       const allowed = rangeText(range.minimum, range.maximum)
@@ -42,18 +42,18 @@ export function applyChatLimits(model: CatalogueModel, request: ChatRequest): Ch
       )
     }
   }
-  refuseWhatItCannot(model, asked)
-  return asked
+  assertCapabilities(model, fitted)
+  return fitted
 }
 
 /** The extra fields of 2.3 mean nothing to a model that does not list them; they are ignored like unknown ones. */
-function leaveOutForeignFields(model: CatalogueModel, asked: ChatRequest): void {
+function removeUnsupportedFields(model: CatalogueModel, fitted: ChatRequest): void {
   for (const field of EXTRA_FIELDS) {
-    if (!model.fields.has(field)) delete asked[field]
+    if (!model.fields.has(field)) delete fitted[field]
   }
-  if (model.fields.has('web_search') && asked.web_search_options !== undefined) {
-    asked.web_search ??= { enable: true, ...asked.web_search_options }
-    delete asked.web_search_options
+  if (model.fields.has('web_search') && fitted.web_search_options !== undefined) {
+    fitted.web_search ??= { enable: true, ...fitted.web_search_options }
+    delete fitted.web_search_options
   }
 }
 
@@ -63,20 +63,20 @@ const PART_ABILITY: Partial<Record<ContentPart['type'], 'image_input' | 'audio_i
   file: 'file_input',
 }
 
-function refuseWhatItCannot(model: CatalogueModel, asked: ChatRequest): void {
+function assertCapabilities(model: CatalogueModel, fitted: ChatRequest): void {
   const can = model.capabilities
   const refuse = (param: string, what: string) => {
     throw new GatewayError('unsupported_parameter', `The model "${model.id}" has no ${what}.`, { param })
   }
-  if (can.tools === false && asked.tools?.length) refuse('tools', 'tools')
-  if (can.tools === false && asked.functions?.length) refuse('functions', 'tools')
-  if (can.multiple_choices === false && (asked.n ?? 1) > 1) refuse('n', 'several choices: "n" must be 1')
-  if (can.logprobs === false && asked.logprobs) refuse('logprobs', 'log probabilities')
-  if (can.audio_output === false && asked.modalities?.includes('audio')) refuse('modalities', 'audio output')
-  const format = asked.response_format?.type
+  if (can.tools === false && fitted.tools?.length) refuse('tools', 'tools')
+  if (can.tools === false && fitted.functions?.length) refuse('functions', 'tools')
+  if (can.multiple_choices === false && (fitted.n ?? 1) > 1) refuse('n', 'several choices: "n" must be 1')
+  if (can.logprobs === false && fitted.logprobs) refuse('logprobs', 'log probabilities')
+  if (can.audio_output === false && fitted.modalities?.includes('audio')) refuse('modalities', 'audio output')
+  const format = fitted.response_format?.type
   if (can.json_object === false && format === 'json_object') refuse('response_format', 'JSON mode')
   if (can.json_schema === false && format === 'json_schema') refuse('response_format', 'structured output')
-  for (const [i, message] of asked.messages.entries()) {
+  for (const [i, message] of fitted.messages.entries()) {
     if (!Array.isArray(message.content)) continue
     for (const [j, part] of message.content.entries()) {
       const ability = PART_ABILITY[part.type]

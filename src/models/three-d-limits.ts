@@ -44,20 +44,20 @@ const missing = ({ id }: CatalogueModel, param: string) =>
 
 /** The input: a text, one image, or images of several sides. */
 function checkSource(model: CatalogueModel, { prompt = '', image, images = [] }: ThreeDRequest): void {
-  const { prompt: takesPrompt = 'optional', image: takesImage = 'optional', images: most = MOST_IMAGES } = model.three_d
+  const { prompt: promptRule = 'optional', image: imageRule = 'optional', images: most = MOST_IMAGES } = model.three_d
   const has_prompt = prompt.trim() !== ''
-  if (has_prompt && takesPrompt === 'no') throw unsupported(model, 'prompt')
-  if (!has_prompt && takesPrompt === 'required') throw missing(model, 'prompt')
-  if (image !== undefined && takesImage === 'no') throw unsupported(model, 'image')
+  if (has_prompt && promptRule === 'no') throw unsupported(model, 'prompt')
+  if (!has_prompt && promptRule === 'required') throw missing(model, 'prompt')
+  if (image !== undefined && imageRule === 'no') throw unsupported(model, 'image')
   if (images.length > 0 && most === 0) throw unsupported(model, 'images')
   if (image !== undefined && images.length > 0) {
     throw refuse('invalid_value', 'images', 'Send "image", or "images" with all of them, not both.')
   }
-  if (image === undefined && images.length === 0 && takesImage === 'required') throw missing(model, 'image')
+  if (image === undefined && images.length === 0 && imageRule === 'required') throw missing(model, 'image')
   if (has_prompt || image !== undefined || images.length > 0) return
-  const fields = [takesPrompt !== 'no' && '"prompt"', takesImage !== 'no' && '"image"', most > 0 && '"images"']
+  const fields = [promptRule !== 'no' && '"prompt"', imageRule !== 'no' && '"image"', most > 0 && '"images"']
   const named = fields.filter((field) => field !== false)
-  const param = takesPrompt === 'no' ? 'image' : 'prompt'
+  const param = promptRule === 'no' ? 'image' : 'prompt'
   const which = named.length === 1 ? `${named[0]} is required` : `One of ${named.join(', ')} is required`
   throw refuse('missing_required_parameter', param, `${which} by the model "${model.id}".`)
 }
@@ -81,9 +81,9 @@ function checkText({ id, three_d }: CatalogueModel, param: string, text = ''): v
 }
 
 function formatOf({ id, three_d }: CatalogueModel, { format }: ThreeDRequest): ThreeDFormat {
-  const { values = ['glb'], default: written } = three_d.format ?? {}
+  const { values = ['glb'], default: fallback } = three_d.format ?? {}
   const [first = 'glb'] = values
-  if (format === undefined) return written ?? (values.includes('glb') ? 'glb' : first)
+  if (format === undefined) return fallback ?? (values.includes('glb') ? 'glb' : first)
   if (values.includes(format)) return format
   const allowed = values.length === 1 ? `"${first}"` : `one of ${values.map((one) => `"${one}"`).join(', ')}`
   throw refuse('invalid_value', 'format', `"format" must be ${allowed} for the model "${id}", not "${format}".`)
@@ -91,11 +91,11 @@ function formatOf({ id, three_d }: CatalogueModel, { format }: ThreeDRequest): T
 
 /** Absent without a default: the provider decides. */
 function switchOf(model: CatalogueModel, request: ThreeDRequest, field: 'texture' | 'pbr'): boolean | undefined {
-  const { values = [false, true], default: written } = model.three_d[field] ?? {}
-  const asked = request[field]
-  if (asked === undefined) return written ?? (values.length === 1 ? values[0] : undefined)
-  if (values.includes(asked)) return asked
-  const message = `"${field}" must be ${values.join(' or ')} for the model "${model.id}", not ${asked}.`
+  const { values = [false, true], default: fallback } = model.three_d[field] ?? {}
+  const requested = request[field]
+  if (requested === undefined) return fallback ?? (values.length === 1 ? values[0] : undefined)
+  if (values.includes(requested)) return requested
+  const message = `"${field}" must be ${values.join(' or ')} for the model "${model.id}", not ${requested}.`
   throw refuse('invalid_value', field, message)
 }
 
@@ -118,15 +118,18 @@ function checkStl({ texture, pbr }: ThreeDRequest, order: ThreeDOrder): void {
   order.pbr = false
 }
 
-function polycountOf({ id, three_d }: CatalogueModel, { target_polycount: asked }: ThreeDRequest): number | undefined {
+function polycountOf(
+  { id, three_d }: CatalogueModel,
+  { target_polycount: requested }: ThreeDRequest,
+): number | undefined {
   const limit = three_d.target_polycount
   if (limit === false) {
-    if (asked === undefined) return undefined
+    if (requested === undefined) return undefined
     throw refuse('unsupported_parameter', 'target_polycount', `The model "${id}" takes no "target_polycount".`)
   }
-  const { minimum, maximum, default: written } = limit ?? {}
-  if (asked === undefined) return written
-  if (asked >= (minimum ?? asked) && asked <= (maximum ?? asked)) return asked
-  const message = `"target_polycount" must be ${rangeText(minimum, maximum)} for the model "${id}", not ${asked}.`
+  const { minimum, maximum, default: fallback } = limit ?? {}
+  if (requested === undefined) return fallback
+  if (requested >= (minimum ?? requested) && requested <= (maximum ?? requested)) return requested
+  const message = `"target_polycount" must be ${rangeText(minimum, maximum)} for the model "${id}", not ${requested}.`
   throw refuse('invalid_value', 'target_polycount', message)
 }

@@ -79,15 +79,15 @@ function durationOf({ id, video }: CatalogueModel, { duration, seconds }: VideoR
       `"seconds" is ${alias}, but "duration" is ${duration}. Send one of them, or the same in both.`,
     )
   }
-  const { values, minimum, maximum, default: written } = video.duration ?? {}
-  const asked = duration ?? alias
-  if (asked === undefined) return written ?? (values ? Math.min(...values) : minimum)
-  const isInRange = asked > 0 && asked >= (minimum ?? asked) && asked <= (maximum ?? asked)
-  if (isInRange && (!values || values.includes(asked))) return asked
+  const { values, minimum, maximum, default: fallback } = video.duration ?? {}
+  const requested = duration ?? alias
+  if (requested === undefined) return fallback ?? (values ? Math.min(...values) : minimum)
+  const isInRange = requested > 0 && requested >= (minimum ?? requested) && requested <= (maximum ?? requested)
+  if (isInRange && (!values || values.includes(requested))) return requested
   const param = duration === undefined ? 'seconds' : 'duration'
   const range = minimum === undefined && maximum === undefined ? 'more than 0' : rangeText(minimum, maximum)
   const allowed = values ? (values.length === 1 ? `${values[0]}` : `one of ${values.join(', ')}`) : range
-  throw refuse('invalid_value', param, `"${param}" must be ${allowed} for the model "${id}", not ${asked}.`)
+  throw refuse('invalid_value', param, `"${param}" must be ${allowed} for the model "${id}", not ${requested}.`)
 }
 
 /** A number, or one in a string, as multipart forms and the chat-compatible style have it. */
@@ -116,17 +116,22 @@ function audioOf({ id, video }: CatalogueModel, { audio_enable }: VideoRequest):
 }
 
 function checkMedia(model: CatalogueModel, { image, last_image, images = [], video }: VideoRequest): void {
-  const { image: takesImage, last_image: takesLast = true, images: most = MOST_IMAGES, video: takesVideo } = model.video
-  for (const [param, value, takes = 'optional'] of [
-    ['image', image, takesImage],
-    ['video', video, takesVideo],
+  const {
+    image: imageRule,
+    last_image: lastImageAllowed = true,
+    images: most = MOST_IMAGES,
+    video: videoRule,
+  } = model.video
+  for (const [param, value, rule = 'optional'] of [
+    ['image', image, imageRule],
+    ['video', video, videoRule],
   ] as const) {
-    if (takes === 'no' && value !== undefined) throw unsupported(model, param)
-    if (takes === 'required' && value === undefined) throw missing(model, param)
+    if (rule === 'no' && value !== undefined) throw unsupported(model, param)
+    if (rule === 'required' && value === undefined) throw missing(model, param)
     if (value !== undefined) checkMedium(param, value)
   }
   if (last_image !== undefined) {
-    if (!takesLast) throw unsupported(model, 'last_image')
+    if (!lastImageAllowed) throw unsupported(model, 'last_image')
     checkMedium('last_image', last_image)
   }
   if (images.length > 0 && most === 0) throw unsupported(model, 'images')

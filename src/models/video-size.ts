@@ -45,8 +45,8 @@ function ofSize(model: CatalogueModel, given: { size: string; aspect_ratio: stri
 
 /** The model's default, or the first size of the requested ratio where the default contradicts it. */
 function ofDefaultSize(model: CatalogueModel, aspect_ratio: string | undefined): Shape {
-  const { values = [], default: written } = model.video.size ?? {}
-  const candidates = written === undefined ? values : [written, ...values]
+  const { values = [], default: fallback } = model.video.size ?? {}
+  const candidates = fallback === undefined ? values : [fallback, ...values]
   const [first] = candidates
   if (first === undefined) return {}
   if (aspect_ratio === undefined) return withRatioOf(model, { size: first, aspect_ratio })
@@ -65,8 +65,8 @@ function withRatioOf(
   { size, aspect_ratio }: { size: string; aspect_ratio: string | undefined },
 ) {
   if (!isPixels(size)) return { size }
-  const asked = aspect_ratio === undefined ? [] : [aspect_ratio]
-  const found = [...asked, ...(model.video.aspect_ratio?.values ?? []), ...COMMON_RATIOS].find((one) =>
+  const requested = aspect_ratio === undefined ? [] : [aspect_ratio]
+  const found = [...requested, ...(model.video.aspect_ratio?.values ?? []), ...COMMON_RATIOS].find((one) =>
     agree(size, one),
   )
   const ratio = found ?? size.replace('x', ':')
@@ -75,8 +75,8 @@ function withRatioOf(
 }
 
 function defaultRatio({ video }: CatalogueModel): string | undefined {
-  const { values = [], default: written } = video.aspect_ratio ?? {}
-  return written ?? (values.includes('16:9') ? '16:9' : values[0])
+  const { values = [], default: fallback } = video.aspect_ratio ?? {}
+  return fallback ?? (values.includes('16:9') ? '16:9' : values[0])
 }
 
 function tiersInPixels({ video }: CatalogueModel): { size: string; aspect_ratio: string; pixels: string }[] {

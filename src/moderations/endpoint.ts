@@ -40,7 +40,7 @@ const FORMS = {
   parts: formOf(MODERATION_INPUTS.parts),
 }
 
-/** `null` is absent, unknown fields are not looked at. Throws GatewayError naming the field and what it may be. */
+/** `null` is absent, unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
 function parseModerationRequest(body: unknown): ModerationRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
@@ -56,7 +56,7 @@ function parseModerationRequest(body: unknown): ModerationRequest {
   return withKnownParts(request as ModerationRequest)
 }
 
-/** Parts with the members that are known and no others: a provider sees nothing that was not checked. */
+/** Parts with their known members only: a provider receives nothing that was not validated. */
 function withKnownParts({ input, ...rest }: ModerationRequest): ModerationRequest {
   if (typeof input === 'string' || typeof input[0] === 'string') return { ...rest, input }
   const parts = input.filter((item) => typeof item !== 'string')

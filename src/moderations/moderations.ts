@@ -1,4 +1,4 @@
-/** One moderation request: its inputs apart, its images allowed by the model, the results checked. */
+/** The moderations family: separates the inputs, checks that the model accepts images, validates the results. */
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import type { Call } from '../pipeline/call.ts'
@@ -35,7 +35,7 @@ export const createModerations = ({ tokenizer }: { tokenizer: Tokenizer }): Mode
   },
 })
 
-/** Parts without an image are one text, a line each: models that take only texts take those as well. */
+/** Parts without an image are joined to one text, one per line, which text-only models accept too. */
 function inputsOf(input: ModerationRequest['input']): ModerationInput[] {
   if (typeof input === 'string') return [input]
   const texts = input.filter((item) => typeof item === 'string')

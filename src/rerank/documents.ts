@@ -15,19 +15,23 @@ function textOf(document: Document, { fields, index }: { fields: string[]; index
   if (typeof document === 'string') return document
   const values = fields.flatMap((name) => {
     const value = Object.hasOwn(document, name) ? document[name] : undefined
-    return value === undefined || value === null ? [] : [written(value)]
+    return value === undefined || value === null ? [] : [textValue(value)]
   })
   if (values.length > 0) return values.join('\n')
   const [first = 'text'] = fields
   const param = `documents[${index}].${first}`
   const others = fields.length > 1 ? `, or another of "rank_fields",` : ''
-  throw new GatewayError('missing_required_parameter', `"${param}"${others} is required: it is the text to be read.`, {
-    param,
-  })
+  throw new GatewayError(
+    'missing_required_parameter',
+    `"${param}"${others} is required: it is the text to be ranked.`,
+    {
+      param,
+    },
+  )
 }
 
-const written = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+const textValue = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
 /** A document in its result: a text becomes an object with `text`. */
-export const shown = (document: Document | undefined): Record<string, unknown> =>
+export const documentObject = (document: Document | undefined): Record<string, unknown> =>
   typeof document === 'object' ? document : { text: document ?? '' }

@@ -12,7 +12,7 @@ import {
   UPSTREAM_ERRORS,
 } from '../spec/error.ts'
 import { RerankAnswer, RerankRequest } from '../spec/rerank-request.ts'
-import { shown } from './documents.ts'
+import { documentObject } from './documents.ts'
 import type { RerankEndpoint, RerankFamily } from './rerank.ts'
 
 const check = checker(RerankRequest)
@@ -52,7 +52,7 @@ export const rerankEndpoints = (family: RerankFamily): RerankEndpoint[] =>
       model,
       results: answer.results.map((result) => ({
         ...result,
-        ...(input.return_documents ? { document: shown(input.documents[result.index]) } : {}),
+        ...(input.return_documents ? { document: documentObject(input.documents[result.index]) } : {}),
       })),
       usage,
       meta: { billed_units: { search_units: answer.search_units } },

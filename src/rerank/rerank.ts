@@ -28,14 +28,14 @@ export const createRerank = ({ tokenizer }: { tokenizer: Tokenizer }): RerankFam
   meter: ({ request, documents }) => createTextMeter({ inputs: [request.query, ...documents], tokenizer }),
   policy: 'until_answered',
   async execute(work, { call, meter, attempt }) {
-    const answer = await attempt(work.targets, (target) => askOne(target, work, call))
+    const answer = await attempt(work.targets, (target) => rankAt(target, work, call))
     meter.reported(answer.prompt_tokens)
     const search_units = answer.search_units ?? Math.ceil(work.documents.length / UNIT_DOCUMENTS)
     return { results: answer.results, search_units }
   },
 })
 
-async function askOne({ provider, model }: Target, { request, documents, top_n }: RerankWork, call: Call) {
+async function rankAt({ provider, model }: Target, { request, documents, top_n }: RerankWork, call: Call) {
   if (!provider.rerank) {
     throw new GatewayError('no_available_channel', `The provider "${provider.id}" serves no rerankers.`)
   }
@@ -51,24 +51,27 @@ async function askOne({ provider, model }: Target, { request, documents, top_n }
     },
     call.signal,
   )
-  return { ...answer, results: bestOf(answer.results, { provider: provider.id, count: documents.length, top_n }) }
+  return {
+    ...answer,
+    results: sortedResults(answer.results, { provider: provider.id, count: documents.length, top_n }),
+  }
 }
 
-type Wanted = { provider: string; count: number; top_n: number }
+type Expected = { provider: string; count: number; top_n: number }
 
 /** Sorted by score, then by index; at most `top_n`, each document once. Throws for invalid results. */
-function bestOf(results: Scored[], { provider, count, top_n }: Wanted): Scored[] {
+function sortedResults(results: Scored[], { provider, count, top_n }: Expected): Scored[] {
   const wrong = (what: string) =>
-    new GatewayError('bad_upstream_response', `The upstream "${provider}" answered with ${what}.`)
+    new GatewayError('bad_upstream_response', `The upstream "${provider}" returned ${what}.`)
   const seen = new Set<number>()
   for (const { index, relevance_score } of results) {
     if (!Number.isInteger(index) || index < 0 || index >= count)
       throw wrong('the index of a document that was not sent')
     if (seen.has(index)) throw wrong('one document twice')
-    if (!Number.isFinite(relevance_score)) throw wrong('a score that is no number')
+    if (!Number.isFinite(relevance_score)) throw wrong('a score that is not a number')
     seen.add(index)
   }
-  if (results.length < top_n) throw wrong(`${results.length} results where ${top_n} were asked for`)
+  if (results.length < top_n) throw wrong(`${results.length} results where ${top_n} were requested`)
   return results
     .map(({ index, relevance_score }) => ({ index, relevance_score }))
     .sort((one, other) => other.relevance_score - one.relevance_score || one.index - other.index)

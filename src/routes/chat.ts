@@ -1,5 +1,4 @@
-/** Chat over HTTP, whole and streamed, in any dialect (specification 2.2 to 2.4). */
-
+/** The route of a chat API, whole and streamed (specification 2.2 to 2.4). */
 import type { Chat, ChatInput } from '../chat/chat.ts'
 import type { Deferred, Dialect, Exchange } from '../chat/dialects/dialect.ts'
 import { type PassthroughRequest, passthroughRequestFor } from '../chat/passthrough.ts'
@@ -21,7 +20,7 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
   const parse = (body: unknown, context: Context): Exchange | Promise<Exchange> =>
     dialect.read ? dialect.read(body, context) : { request: dialect.parse(body), writer: dialect.writer }
 
-  /** What cannot be translated may still pass, as it is, to a provider of the same protocol. */
+  /** A request that cannot be translated may still pass, unchanged, to a provider of the same protocol. */
   async function read(
     body: unknown,
     context: Context,
@@ -30,7 +29,7 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
       passthroughRequestFor(passthrough, { family, body, request: context, refusal })
     try {
       const exchange = await parse(body, context)
-      // The provider's bytes are server-sent events.
+      // The provider's bytes are server-sent events: they do not fit another framing.
       const passing = exchange.framing ? undefined : passthroughRequest(exchange.refusal, exchange.passthrough)
       if (exchange.refusal && !passing) throw exchange.refusal
       return { ...exchange, passthroughRequest: passing }
@@ -46,7 +45,7 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
     }
   }
 
-  /** An error about a field names the client's field. */
+  /** The same error with the field names of the client's protocol. */
   const errorForClient = (thrown: unknown, request: ChatRequest): unknown =>
     thrown instanceof GatewayError && !(thrown instanceof FieldNotAllowed) && dialect.errorForClient
       ? dialect.errorForClient(thrown, request)
@@ -66,7 +65,7 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
     }
   }
 
-  /** An error that is an answer in this protocol; throws any other. */
+  /** The response to an error that this protocol does not report as one; throws any other error. */
   function answerOf(thrown: unknown, head: ResponseHead, context: Context): Response {
     const answer = thrown instanceof GatewayError ? dialect.blocked?.(thrown, head, context) : undefined
     if (!answer || !(thrown instanceof GatewayError)) throw thrown
@@ -111,7 +110,7 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
       try {
         return await (request.stream ? streamed(input, framing, context) : whole(input, context))
       } catch (error) {
-        // A refusal of what was read names the client's fields already.
+        // The decoder's own error already has the client's field names.
         throw error === passthroughRequest?.refusal ? error : errorForClient(error, request)
       }
     },

@@ -1,4 +1,4 @@
-/** Images over HTTP in the OpenAI shape: at once, as a stream with partial images, or as a task (`async`). */
+/** The routes of images, in the OpenAI form: synchronous, as a stream with partial images, or as a task (`async`). */
 import Type from 'typebox'
 import { bodyLimits } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
@@ -42,14 +42,14 @@ const ROUTES: { path: string; operation: ImageOperation; summary: string; descri
     operation: 'generate',
     summary: 'Create images',
     description:
-      '`response_format: url` answers with signed links that expire, `b64_json` with the bytes. With `stream: true` the answer is a stream of events, with partial images where the model has them. With `async: true` the answer is a task, as for videos.',
+      '`response_format: url` returns signed links that expire, `b64_json` the bytes. With `stream: true` the response is a stream of events, with partial images if the model has them. With `async: true` the response is a task, as for videos.',
     example: { model: 'sandbox/image', prompt: 'A lighthouse in fog', size: '1024x1024' },
   },
   {
     path: '/v1/images/edits',
     operation: 'edit',
-    summary: 'Change images',
-    description: 'Of one image or several, in a form as files (`image`, `image[]`, `mask`), else as URLs or data URIs.',
+    summary: 'Edit images',
+    description: 'Edits one or more images: files of a form (`image`, `image[]`, `mask`), URLs or data URIs.',
     example: {
       model: 'sandbox/image',
       prompt: 'Make the sky green',
@@ -61,7 +61,7 @@ const ROUTES: { path: string; operation: ImageOperation; summary: string; descri
     path: '/v1/images/variations',
     operation: 'variation',
     summary: 'Vary an image',
-    description: 'Of one image, by models that have it.',
+    description: 'Varies one image, if the model supports it.',
     example: {
       model: 'sandbox/image',
       image:
@@ -122,7 +122,7 @@ export function imageRoutes(parts: ImageRouteParts): Route[] {
     async handle(context) {
       const limits = bodyLimits(settings, clock, 'media')
       const posted = await readJsonOrForm(context.request, limits)
-      // An order that is repeated with its key gets its task, whatever has become of the model.
+      // A repeated order with the same key returns its task, even if the model is no longer available.
       if (!context.request.headers.has('idempotency-key'))
         pipeline.authorize(context, { family: 'image-generation', model: fieldOf(posted, 'model') })
       const request = parseImageRequest(bodyOf(posted, IMAGE_FORM))
@@ -134,8 +134,8 @@ export function imageRoutes(parts: ImageRouteParts): Route[] {
 }
 
 function dataOf({ bytes, revised_prompt }: ImageFile, url: string | undefined): ImageAnswer['data'][number] {
-  const told = revised_prompt === undefined ? {} : { revised_prompt }
-  return url === undefined ? { b64_json: base64Of(bytes), ...told } : { url, ...told }
+  const prompt = revised_prompt === undefined ? {} : { revised_prompt }
+  return url === undefined ? { b64_json: base64Of(bytes), ...prompt } : { url, ...prompt }
 }
 
 const IMAGE_ERRORS: ErrorCode[] = [

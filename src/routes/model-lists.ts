@@ -8,7 +8,7 @@ export type Listed = { model: Model; context_tokens: number | undefined; max_tok
 
 export type ListFormat = {
   /** Whether the request comes from a client of this format. */
-  speaks(request: Request): boolean
+  matches(request: Request): boolean
   /** One page of the models, in their order. Throws GatewayError naming the parameter. */
   list(models: Listed[], query: URLSearchParams): unknown
   one(model: Listed): unknown
@@ -19,14 +19,14 @@ const MOST_A_PAGE = 1000
 
 const rfc3339 = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')
 
-/** Anthropic's list: `after_id`, `before_id`, `limit`; retired models only where `lifecycle` asks for them. */
+/** Anthropic's list: `after_id`, `before_id`, `limit`; retired models only if `lifecycle` names them. */
 export const messagesFormat: ListFormat = {
-  speaks: ({ headers }) => headers.has('anthropic-version'),
+  matches: ({ headers }) => headers.has('anthropic-version'),
   one: messagesModel,
   list(models, query) {
-    const asked = [...query.getAll('lifecycle'), ...query.getAll('lifecycle[]')]
-    const wanted = asked.length > 0 ? asked : ['active', 'deprecated']
-    const listed = models.filter(({ model }) => wanted.includes(model.status))
+    const requested = [...query.getAll('lifecycle'), ...query.getAll('lifecycle[]')]
+    const statuses = requested.length > 0 ? requested : ['active', 'deprecated']
+    const listed = models.filter(({ model }) => statuses.includes(model.status))
     const [after, before] = [query.get('after_id'), query.get('before_id')]
     const limit = limitOf(query, 'limit')
     const place = (param: string, id: string): number => {
@@ -61,9 +61,9 @@ function messagesModel({ model, context_tokens, max_tokens }: Listed) {
   }
 }
 
-/** Gemini's list: `pageSize`, `pageToken`. Its key comes in a header or in the query; its versions are paths. */
+/** Gemini's list: `pageSize`, `pageToken`. Its key is in a header or in the query; its versions are paths. */
 export const contentgenFormat: ListFormat = {
-  speaks(request) {
+  matches(request) {
     if (request.headers.has('x-goog-api-key')) return true
     return queryOf(request).has('key') || /^\/v1(beta|alpha)\//.test(pathOf(request))
   },
@@ -100,11 +100,11 @@ function contentgenModel({ model, context_tokens, max_tokens }: Listed) {
 }
 
 function limitOf(query: URLSearchParams, param: string): number {
-  const written = query.get(param)
-  if (written === null || written === '') return MOST_A_PAGE
-  const limit = Number(written)
-  if (!/^\d+$/.test(written) || limit < 1 || limit > MOST_A_PAGE) {
-    throw invalid(param, `must be an integer from 1 to ${MOST_A_PAGE}, not ${JSON.stringify(written.slice(0, 40))}`)
+  const text = query.get(param)
+  if (text === null || text === '') return MOST_A_PAGE
+  const limit = Number(text)
+  if (!/^\d+$/.test(text) || limit < 1 || limit > MOST_A_PAGE) {
+    throw invalid(param, `must be an integer from 1 to ${MOST_A_PAGE}, not ${JSON.stringify(text.slice(0, 40))}`)
   }
   return limit
 }

@@ -1,4 +1,4 @@
-/** Paths that end in a method, as the contentgen style has them: `/v1beta/models/{model}:generateContent`. */
+/** Paths that end in a method, as in the contentgen API: `/v1beta/models/{model}:generateContent`. */
 
 import type { Route } from '../http/context.ts'
 import { ContentgenError, contentgenErrorBody } from '../spec/contentgen-error.ts'
@@ -18,8 +18,8 @@ export function modelMethodRoutes(methods: Record<string, MethodRoute>): Route[]
         context.params = { model: modelOf(context.params.model ?? '', name) }
         return route.handle(context)
       }
-      const told = index === 0 ? { shown: `${place}/{model}:${name}` } : { hidden: true as const }
-      return { ...route, ...told, method: 'POST', path: `${place}/:model{.+:${name}}`, handle }
+      const documented = index === 0 ? { shown: `${place}/{model}:${name}` } : { hidden: true as const }
+      return { ...route, ...documented, method: 'POST', path: `${place}/:model{.+:${name}}`, handle }
     }),
   )
 }
@@ -27,10 +27,10 @@ export function modelMethodRoutes(methods: Record<string, MethodRoute>): Route[]
 /** `models/a/b:generateContent` -> `a/b`. */
 const modelOf = (place: string, method: string): string => place.slice(0, -method.length - 1).replace(/^models\//, '')
 
-/** Answers for methods that no route has; those routes must come before it. */
+/** Errors for unknown methods; the routes of known methods must come first. */
 export function unknownMethodRoutes(routes: Route[]): Route[] {
   const names = routes.flatMap(({ shown }) => /\{model\}:(\w+)$/.exec(shown ?? '')?.[1] ?? [])
-  // Below /v1 there are other paths with a colon in them.
+  // Below /v1 other paths contain a colon too.
   return ['/v1/models', '/v1beta', '/v1alpha'].map((place) => ({
     method: 'POST',
     path: `${place}/:model{.+:[^/:]+}`,

@@ -1,4 +1,4 @@
-/** The model catalogue over HTTP (specification, section 4), in the list format of the client. */
+/** The routes of the model catalogue (specification, section 4), in the list format of the client. */
 import type { Context, Route } from '../http/context.ts'
 import { queryOf } from '../http/query.ts'
 import type { Catalogue } from '../models/catalogue.ts'
@@ -16,7 +16,7 @@ export function modelRoutes({ catalogue }: { catalogue: Catalogue }): Route[] {
     [messagesFormat, encodeMessagesError],
     [contentgenFormat, contentgenErrorBody],
   ]
-  const formatOf = (request: Request) => formats.find(([format]) => format.speaks(request))
+  const formatOf = (request: Request) => formats.find(([format]) => format.matches(request))
 
   const encodeError = (error: GatewayError, request_id?: string, request?: Request) => {
     const [, write = errorBody] = (request && formatOf(request)) ?? []
@@ -47,7 +47,7 @@ export function modelRoutes({ catalogue }: { catalogue: Catalogue }): Route[] {
       operation: {
         summary: 'List the models available to the token',
         description:
-          'Clients that send `anthropic-version` get the list of the messages style, those that send `x-goog-api-key` or `?key=` that of the contentgen style, each with its own pages.',
+          'Clients that send `anthropic-version` get the list in the messages format, those that send `x-goog-api-key` or `?key=` in the contentgen format, each with its own pagination.',
         tag: 'Models',
         response: ModelList,
         errors: ['invalid_value'],

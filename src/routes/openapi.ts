@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document, from the same schemas that check requests and the same sheet that errors come from. */
+/** The OpenAPI 3.1 document, from the schemas that validate requests and the table that defines errors. */
 import type { Route } from '../http/context.ts'
 import {
   ERRORS,
@@ -37,13 +37,13 @@ function errorSheet(): string {
   return [...groups].map(([heading, codes]) => [heading, '', ...codes].join('\n')).join('\n\n')
 }
 
-/** What can happen on any route, on one that needs a token, and on one with a part of the path to be decoded. */
+/** The errors of every route, of one that requires a token, and of one with a path parameter. */
 const COMMON_ERRORS: ErrorCode[] = ['method_not_allowed', 'internal_error', 'shutting_down']
 const TOKEN_ERRORS: ErrorCode[] = ['invalid_api_key', 'rate_limit_exceeded']
 const PARAMETER_ERRORS: ErrorCode[] = ['invalid_value']
 
 /** `/v1/models/:model{.+}` -> `/v1/models/{model}`. */
-export const writtenPath = ({ path, shown }: Pick<Route, 'path' | 'shown'>): string =>
+export const documentedPath = ({ path, shown }: Pick<Route, 'path' | 'shown'>): string =>
   shown ?? path.replaceAll(/:(\w+)(\{[^}]*\})?/g, '{$1}')
 
 export function openApiDocument({ routes: all, version }: OpenApiParts): Json {
@@ -51,7 +51,7 @@ export function openApiDocument({ routes: all, version }: OpenApiParts): Json {
   const components = createComponents()
   const paths: Record<string, Json> = {}
   for (const route of routes) {
-    const path = writtenPath(route)
+    const path = documentedPath(route)
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route, components) }
   }
   return {
@@ -71,7 +71,7 @@ export function openApiDocument({ routes: all, version }: OpenApiParts): Json {
         token: {
           type: 'http',
           scheme: 'bearer',
-          description: 'An API token of this gateway: `gatehouse token create` makes one.',
+          description: 'An API token of this gateway: `gatehouse token create` creates one.',
         },
       },
       schemas: components.all,
@@ -95,12 +95,12 @@ function operationOf(route: Route, components: Components): Json {
 
 /** `GET /v1/models/:model` -> `getModelsModel`. */
 function operationId({ method, path, shown }: Route): string {
-  const words = (shown ?? path).replaceAll(shown ? /[{}]/g : /\{[^}]*\}/g, '').split(/[^A-Za-z0-9]+/)
-  const named = path === '/' ? ['home'] : words.filter((word) => word !== '' && word !== 'v1')
+  const segments = (shown ?? path).replaceAll(shown ? /[{}]/g : /\{[^}]*\}/g, '').split(/[^A-Za-z0-9]+/)
+  const named = path === '/' ? ['home'] : segments.filter((word) => word !== '' && word !== 'v1')
   return method.toLowerCase() + named.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
 }
 
-/** A route that is open to some requests only takes a token or none. */
+/** A route that is public for some requests accepts a token or none. */
 function securityOf({ public: isOpen }: Route): Json {
   if (isOpen === undefined) return {}
   return { security: isOpen === true ? [] : [{ token: [] }, {}] }
@@ -115,11 +115,11 @@ function parametersOf({ params = {}, query = {}, headers = {} }: Operation, comp
     schema: { type: 'string' },
   }))
   const elsewhere = (place: string, parameters: Record<string, Parameter>) =>
-    Object.entries(parameters).map(([name, { schema, ...told }]) => ({
+    Object.entries(parameters).map(([name, { schema, ...described }]) => ({
       name,
       in: place,
       required: false,
-      ...told,
+      ...described,
       schema: components.use(schema),
     }))
   const parameters = [...inPath, ...elsewhere('query', query), ...elsewhere('header', headers)]
@@ -137,7 +137,7 @@ function requestBody({ request, files, example }: Operation, components: Compone
   return { required: true, content }
 }
 
-/** Text is a string; of other media a schema can say nothing. */
+/** Text is a string; a schema cannot describe other media. */
 const mediaContent = (media: string[]): Json =>
   Object.fromEntries(media.map((type) => [type, { schema: type.startsWith('text/') ? { type: 'string' } : {} }]))
 
@@ -160,13 +160,13 @@ function success({ response, stream, media = [], responseHeaders = {} }: Operati
   return { description: 'Success.', headers, ...(Object.keys(content).length === 0 ? {} : { content }) }
 }
 
-/** What is neither a plain success nor an error: a part of a file, or that it has not changed. */
+/** Responses that are neither 200 nor an error, such as a part of a file, or 304. */
 function otherResponses({ otherResponses: others = {}, media = [] }: Operation): Json {
-  const told = Object.entries(others).map(([status, description]) => {
+  const responses = Object.entries(others).map(([status, description]) => {
     const content = status === '206' ? { content: mediaContent(media) } : {}
     return [status, { description, headers: REQUEST_ID, ...content }]
   })
-  return Object.fromEntries(told)
+  return Object.fromEntries(responses)
 }
 
 const header = (type: string, description: string): Json => ({ schema: { type }, description })
@@ -176,26 +176,26 @@ const REQUEST_ID: Json = {
   'request-id': header('string', 'The same.'),
 }
 
-/** What an error of this status tells in headers. */
+/** The headers of errors with this status. */
 function failureHeaders(status: number, group: ErrorCode[]): Json {
   const isMarked = group.some((code) => shouldRetry(code) !== undefined)
   return {
     ...REQUEST_ID,
     ...(status === 429 || status === 503 ? { 'retry-after': header('integer', 'Seconds to wait, when known.') } : {}),
-    ...(isMarked ? { 'x-should-retry': header('boolean', '`false` where asking again is of no use.') } : {}),
+    ...(isMarked ? { 'x-should-retry': header('boolean', '`false` if a retry cannot succeed.') } : {}),
     ...(status === 416 ? { 'content-range': header('string', '`bytes */` and the length of the file.') } : {}),
     ...(status === 401 ? { 'www-authenticate': header('string', 'Always `Bearer`.') } : {}),
-    ...(status === 405 ? { allow: header('string', 'The methods that the path has.') } : {}),
+    ...(status === 405 ? { allow: header('string', 'The methods of the path.') } : {}),
   }
 }
 
-/** The errors of a route, one response a status, each naming its codes and when they come. */
+/** The errors of a route: one response for each status, with its codes and when they occur. */
 function failures(route: Route, components: Components): Json {
   const { operation, path, encodeError = errorBody, errorSchema = ErrorBody } = route
   const own = [...(operation.errors ?? []), ...(path.includes(':') ? PARAMETER_ERRORS : [])]
-  const told = new Set([...own, ...(route.public === true ? [] : TOKEN_ERRORS), ...COMMON_ERRORS])
-  // In the order of the sheet, however a route composed them.
-  const codes = (Object.keys(ERRORS) as ErrorCode[]).filter((code) => told.has(code))
+  const documented = new Set([...own, ...(route.public === true ? [] : TOKEN_ERRORS), ...COMMON_ERRORS])
+  // In the order of the table of errors, however a route lists them.
+  const codes = (Object.keys(ERRORS) as ErrorCode[]).filter((code) => documented.has(code))
   const byStatus = new Map<number, ErrorCode[]>()
   for (const code of codes) {
     const { status } = ERRORS[code]
@@ -226,7 +226,7 @@ function failures(route: Route, components: Components): Json {
 
 type Components = { all: Record<string, Json>; use(schema: unknown): Json }
 
-/** Schemas with a title stand once among the components; wherever they are used, a reference does. */
+/** Schemas with a title are defined once in the components, and referenced wherever they are used. */
 function createComponents(): Components {
   const all: Record<string, Json> = {}
   const use = (schema: unknown): Json => {

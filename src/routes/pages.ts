@@ -37,7 +37,7 @@ export function htmlPage(write: (parts: { version: string; nonce: string }) => s
   })
 }
 
-/** The script has some megabytes and is rarely requested: it is read for each request and not kept in memory. */
+/** The script has some megabytes and is rarely requested: it is read for each request, not kept in memory. */
 async function scalarScript({ request }: Context): Promise<Response> {
   const file = fileURLToPath(new URL('browser/standalone.js', import.meta.resolve('@scalar/api-reference')))
   const { size, mtimeMs } = await stat(file)

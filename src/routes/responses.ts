@@ -1,4 +1,4 @@
-/** Kept responses over HTTP: read, listed by what they were made from, deleted. */
+/** The routes of stored responses: retrieve, delete, cancel, list the input. */
 
 import Type from 'typebox'
 import type { Background } from '../chat/background-responses.ts'
@@ -29,7 +29,7 @@ const ItemList = Type.Object(
 
 const PATH = '/v1/responses/:response_id'
 const params = { response_id: 'The id of a response that was stored.' }
-const include = { description: '`reasoning.encrypted_content` shows it.', schema: Type.String() }
+const include = { description: '`reasoning.encrypted_content` includes it.', schema: Type.String() }
 const tag = 'Chat'
 
 type ResponseRouteParts = {
@@ -53,11 +53,11 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
       query: {
         include,
         stream: {
-          description: 'Its events, as a stream: of one made with `background` and `stream`.',
+          description: 'Its events, as a stream: for a response created with `background` and `stream`.',
           schema: Type.Boolean(),
         },
         starting_after: {
-          description: 'The number of the event after which to go on.',
+          description: 'The number of the event after which the stream starts.',
           schema: Type.Integer({ minimum: 0 }),
         },
       },
@@ -92,13 +92,16 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
     method: 'GET',
     path: `${PATH}/input_items`,
     operation: {
-      summary: 'List what a response was made from',
-      description: 'With the turns before it, where it goes on from another response.',
+      summary: 'List the input of a response',
+      description: 'Includes the earlier turns if it continues another response.',
       tag,
       params,
       query: {
-        after: { description: 'The item after which to go on.', schema: Type.String() },
-        limit: { description: 'How many, at most.', schema: Type.Integer({ minimum: 1, maximum: 100, default: 20 }) },
+        after: { description: 'The id of the item after which the list starts.', schema: Type.String() },
+        limit: {
+          description: 'The maximum number of items.',
+          schema: Type.Integer({ minimum: 1, maximum: 100, default: 20 }),
+        },
         order: { description: 'By time.', schema: Type.Enum(['asc', 'desc'], { default: 'desc' }) },
         include,
       },
@@ -123,7 +126,7 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
     path: `${PATH}/cancel`,
     operation: {
       summary: 'Cancel a response',
-      description: 'One that is made in the background. One that has ended is answered as it is.',
+      description: 'Only for a response in the background. One that has ended is returned unchanged.',
       tag,
       params,
       response: ResponsesAnswer,
@@ -139,7 +142,7 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
 
 const invalid = (param: string, rule: string) => new GatewayError('invalid_value', `"${param}" ${rule}.`, { param })
 
-/** Lists come as `include[]=a&include[]=b` or `include=a`, by client. */
+/** Clients send lists as `include[]=a&include[]=b` or as `include=a`. */
 const includes = (query: URLSearchParams): boolean =>
   [...query.getAll('include[]'), ...query.getAll('include')].includes('reasoning.encrypted_content')
 
@@ -160,7 +163,7 @@ function pageOf(query: URLSearchParams): { limit: number; order: 'asc' | 'desc';
 
 const idAt = (data: JsonObject[], index: number): string | null => (data.at(index)?.id as string | undefined) ?? null
 
-/** The response as it was answered: what its vendor wants back is kept with it, and visibleItem when asked for. */
+/** The response as it was returned: content that its provider needs again is stored, and included on request. */
 function visible(response: JsonObject, includes_encrypted: boolean): JsonObject {
   const output = Array.isArray(response.output) ? response.output : []
   return { ...response, output: output.map((item) => itemOf(item as JsonObject, includes_encrypted)) }

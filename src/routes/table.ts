@@ -24,7 +24,7 @@ import { jsonRoute } from './json-route.ts'
 import { manualRoutes } from './manual.ts'
 import { unknownMethodRoutes } from './model-methods.ts'
 import { modelRoutes } from './models.ts'
-import { openApiDocument, writtenPath } from './openapi.ts'
+import { documentedPath, openApiDocument } from './openapi.ts'
 import { pageRoutes } from './pages.ts'
 import { responseRoutes } from './responses.ts'
 import { taskRoutes } from './tasks/table.ts'
@@ -83,4 +83,4 @@ export function routeTable(parts: TableParts): Route[] {
 const endpointsOf = (routes: Route[]) =>
   routes
     .filter(({ hidden, path }) => !hidden && path.startsWith('/v1/'))
-    .map((route) => ({ method: route.method, path: writtenPath(route), summary: route.operation.summary }))
+    .map((route) => ({ method: route.method, path: documentedPath(route), summary: route.operation.summary }))

@@ -4,28 +4,28 @@ import { GatewayError } from '../spec/error.ts'
 
 /**
  * `until_answered`: the next target is tried after any failure that lies with the target.
- * `until_accepted`: only after one that has certainly not accepted the request (`detail.accepted: 'no'`), for what is
- * charged each time it is made.
+ * `until_accepted`: only after one that has certainly not accepted the request (`detail.accepted: 'no'`), for
+ * requests that are charged each time.
  */
 export type AttemptPolicy = 'until_answered' | 'until_accepted'
 
-/** Told about each attempt, in order. */
+/** Notified of each attempt, in order. */
 type AttemptObserver = {
   attemptStarted(target: Target): void
   attemptFailed(target: Target, error: unknown): void
 }
 
-type Attempting<Answer> = {
+type Attempts<Answer> = {
   signal: AbortSignal
   policy: AttemptPolicy
   execute(target: Target): Promise<Answer>
   observer: AttemptObserver
 }
 
-/** The answer of the first target that gives one. Throws the last failure, or `no_available_channel` without targets. */
+/** The answer of the first target that succeeds. Throws the last failure, or `no_available_channel` without targets. */
 export async function tryTargets<Answer>(
   targets: readonly Target[],
-  { signal, policy, execute, observer }: Attempting<Answer>,
+  { signal, policy, execute, observer }: Attempts<Answer>,
 ): Promise<Answer> {
   let failure: unknown
   for (const target of targets) {

@@ -14,7 +14,7 @@ import type { Dialect, EncodedBody } from './dialect.ts'
 
 type ContentgenMethod = 'generateContent' | 'streamGenerateContent'
 
-/** Of a stream as one array: white space says nothing between its items. */
+/** A stream as one array: white space between its items has no meaning. */
 const ARRAY = { content_type: 'application/json; charset=utf-8', keep_alive: '\n' }
 
 const EXAMPLE = { contents: [{ role: 'user', parts: [{ text: 'What is Gatehouse?' }] }] }
@@ -22,7 +22,7 @@ export const MODEL_PARAMETER = {
   model: 'Model id, with or without the provider prefix; its slash may be raw or `%2F`.',
 }
 
-/** Whether an answer comes whole or as a stream is said by the path, and so is the model. */
+/** The path names the model, and determines whether the response is a stream. */
 export function contentgenDialect(method: ContentgenMethod): Dialect {
   const places: Places = new WeakMap()
   const isStream = method === 'streamGenerateContent'
@@ -44,18 +44,17 @@ export function contentgenDialect(method: ContentgenMethod): Dialect {
     },
     parse: (body) => parseContentgen(body, { model: '', places }),
     read(body, clientRequest) {
-      const {
-        request: made,
-        shows_thoughts,
-        refusal,
-      } = parseOrMinimal(body, { model: clientRequest.params.model ?? '', places })
+      const { request, shows_thoughts, refusal } = parseOrMinimal(body, {
+        model: clientRequest.params.model ?? '',
+        places,
+      })
       const form = isStream && !isSse(clientRequest) ? 'array' : 'events'
-      const passed = { hasStarted: false }
+      const passthroughState = { hasStarted: false }
       return {
-        request: isStream ? { ...made, stream: true } : made,
-        writer: (head) => createContentgenEncoder({ head, shows_thoughts, form, passthroughState: passed }),
+        request: isStream ? { ...request, stream: true } : request,
+        writer: (head) => createContentgenEncoder({ head, shows_thoughts, form, passthroughState: passthroughState }),
         ...(form === 'array' ? { framing: ARRAY } : {}),
-        passthrough: contentgenPassthrough(passed),
+        passthrough: contentgenPassthrough(passthroughState),
         ...(refusal ? { refusal } : {}),
       }
     },
@@ -70,7 +69,7 @@ export function contentgenDialect(method: ContentgenMethod): Dialect {
 
 type Blocked = { head: ResponseHead; method: ContentgenMethod; request: ClientRequest }
 
-/** A prompt that the provider refused before its first word is an answer of this protocol, and no error. */
+/** A prompt that the provider blocked before any output is a response of this protocol, not an error. */
 function blockedResponse(error: GatewayError, { head: { id, model }, method, request }: Blocked): EncodedBody {
   const body = blockedAnswer(error, { id, model })
   if (method === 'generateContent') return { content_type: JSON_TYPE, text: JSON.stringify(body) }
@@ -85,7 +84,7 @@ const ALT = {
   schema: { type: 'string', enum: ['sse', 'json'] } as TSchema,
 }
 
-/** The vendor takes `alt` with or without a `$`. */
+/** Google's API accepts `alt` with or without a `$`. */
 function isSse(request: ClientRequest): boolean {
   const query = request.query()
   return (query.get('alt') ?? query.get('$alt')) === 'sse'

@@ -1,4 +1,4 @@
-/** What a client's way of speaking must do for a chat request: read it, write its answer, and tell its errors. */
+/** A chat API for clients: how it decodes requests, encodes responses and reports errors. It has no HTTP types. */
 import type { Chosen } from '../../models/catalogue.ts'
 import type { ClientRequest, ErrorFormat } from '../../pipeline/endpoint.ts'
 import type { ChatRequest } from '../../protocols/canonical.ts'
@@ -7,18 +7,18 @@ import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import type { Operation } from '../../spec/operation.ts'
 
-/** The form of a stream: its media type (default: server-sent events), and what it sends while nothing happens. */
+/** The form of a stream: its media type (default: server-sent events), and its keep-alive. */
 type Framing = { content_type?: string; keep_alive: string }
 
-/** A request that was read, and who writes its answer. */
+/** A decoded request, and the encoder of its response. */
 export type Exchange = {
   request: ChatRequest
   writer: Dialect['writer']
-  /** Of a stream that is no server-sent events, in place of the dialect's. */
+  /** For a stream that is not server-sent events; replaces the framing of the dialect. */
   framing?: Framing
-  /** How this one request may pass as bytes, in place of the dialect's own way. */
+  /** How this request may pass as bytes; replaces the passthrough of the dialect. */
   passthrough?: ProtocolPassthrough
-  /** Why it cannot be put into the house's words: `request` is its outline, and only `relay` can take it. */
+  /** Why the request cannot be translated: `request` is minimal, and only `passthrough` can send it. */
   refusal?: GatewayError
 }
 
@@ -29,25 +29,25 @@ export type Deferred = Chosen & ({ body: unknown } | { events: AsyncIterable<str
 
 export type Dialect = ErrorFormat & {
   family: EndpointFamily
-  /** Before the random part of an answer's id. */
+  /** The prefix of a response's id. */
   id_prefix: string
   path: string
-  /** `errors` are those beside what every dialect of chat may answer. */
+  /** `errors` are those besides the errors of every chat API. */
   operation: Operation
-  /** What its streams send in silence, where that is no comment. */
+  /** Absent: server-sent events with a comment as keep-alive. */
   framing?: Framing
-  /** A client's JSON in the house's words. Throws GatewayError naming the field and what it may be. */
+  /** Decodes a body. Throws GatewayError that names the field and its rule. */
   parse(body: unknown): ChatRequest
-  /** Reads a request in place of `parse`, where its body alone does not say all of it. Throws as `parse` does. */
+  /** Replaces `parse` where a request is more than its body. Throws as `parse` does. */
   read?(body: unknown, request: ClientRequest): Exchange | Promise<Exchange>
   /** Accepts a request that is executed later; undefined for all others. Throws as `parse` does. */
   defer?(body: unknown, request: ClientRequest): Promise<Deferred | undefined>
-  /** `request_id` is for what is told of an error in mid-stream. */
+  /** `request_id` is for an error event within a stream. */
   writer(head: ResponseHead, request: ChatRequest, request_id: string): ResponseEncoder
-  /** The same error with its `param`, and its place in the message, as the client knows them. */
+  /** The same error with the field names of this protocol in `param` and in the message. */
   errorForClient?(error: GatewayError, request: ChatRequest): GatewayError
-  /** The answer to an error that is no error in this protocol, such as a prompt that was blocked; undefined for others. */
+  /** The response to an error that this protocol does not report as one, such as a blocked prompt; undefined for others. */
   blocked?(error: GatewayError, head: ResponseHead, request: ClientRequest): EncodedBody | undefined
-  /** Present where answers of vendors of this family may pass as bytes. */
+  /** Present if responses of providers of the same protocol may pass as bytes. */
   passthrough?: ProtocolPassthrough
 }

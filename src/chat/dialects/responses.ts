@@ -1,4 +1,4 @@
-/** `POST /v1/responses`: the Responses protocol over HTTP, with stored responses and background work. */
+/** `POST /v1/responses`: the Responses protocol, with stored responses and background generation. */
 import type { Clock } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { Call } from '../../pipeline/call.ts'
@@ -30,20 +30,20 @@ import type { Caller } from '../../spec/token.ts'
 import type { StoredResponses } from '../stored-responses.ts'
 import type { Deferred, Dialect } from './dialect.ts'
 
-/** A request that was read, with what it goes on from. */
+/** A decoded request, with the conversation that it continues. */
 export type ReadResponse = {
   clientRequest: ResponsesRequest
   before: Conversation
   input: InputItem[]
   request: ChatRequest
-  /** What vendors call its tools. */
+  /** The names of its tools at providers. */
   names: ToolNames
 }
 
 type DialectParts = {
-  /** Where answers are remembered; without it a request says all of itself, and nothing is kept. */
+  /** Absent: no response is stored, and no request continues another one. */
   storedResponses?: StoredResponses
-  /** Takes on a request whose answer is made in the background; absent where none is. */
+  /** Accepts a request for a response in the background; absent: none is accepted. */
   queue?(read: ReadResponse, call: Call): Promise<Deferred>
   clock: Clock
 }
@@ -51,8 +51,8 @@ type DialectParts = {
 export function responsesDialect({ storedResponses, queue, clock }: DialectParts): Dialect {
   const places: Places = new WeakMap()
 
-  /** What a request goes on from, and its items with those in the place of references. */
-  async function recalled({ previous_response_id: previous, input }: ResponsesRequest, { token_id }: Caller) {
+  /** The conversation that a request continues, and its items with references resolved. */
+  async function conversationOf({ previous_response_id: previous, input }: ResponsesRequest, { token_id }: Caller) {
     const before =
       storedResponses && previous !== undefined
         ? await storedResponses.conversation(previous, token_id)
@@ -61,20 +61,20 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
     return { before, input: storedResponses ? await storedResponses.resolved(own, token_id) : own }
   }
 
-  async function reading(body: unknown, caller: Caller): Promise<ReadResponse> {
+  async function decode(body: unknown, caller: Caller): Promise<ReadResponse> {
     const clientRequest = checkedRequest(body)
-    const { before, input } = await recalled(clientRequest, caller)
+    const { before, input } = await conversationOf(clientRequest, caller)
     return { clientRequest, before, input, ...translatedRequest({ ...clientRequest, input }, before, places) }
   }
 
-  /** The same, or its outline where only its own vendor can take it. */
-  async function readingOrMinimal(body: unknown, caller: Caller): Promise<ReadResponse & { refusal?: GatewayError }> {
+  /** The same, or a minimal request where only a provider of this protocol accepts it. */
+  async function decodeOrMinimal(body: unknown, caller: Caller): Promise<ReadResponse & { refusal?: GatewayError }> {
     try {
-      return await reading(body, caller)
+      return await decode(body, caller)
     } catch (thrown) {
       if (!(thrown instanceof GatewayError) || !isRecord(body) || !mayPass(body)) throw thrown
       const clientRequest = minimalClientRequest(body)
-      const { before, input } = await recalled(clientRequest, caller)
+      const { before, input } = await conversationOf(clientRequest, caller)
       return {
         clientRequest,
         before,
@@ -103,21 +103,21 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
     },
     parse: (body) => translatedRequest(checkedRequest(body), { items: [], ids: [] }, places).request,
     async read(body, { caller }) {
-      const { clientRequest, before, input, request, names, refusal } = await readingOrMinimal(body, caller)
+      const { clientRequest, before, input, request, names, refusal } = await decodeOrMinimal(body, caller)
       const { previous_response_id } = clientRequest
-      const keep =
+      const store =
         storedResponses && clientRequest.store !== false
-          ? storedResponses.keeper({ caller, before, input, previous_response_id })
+          ? storedResponses.storeFor({ caller, before, input, previous_response_id })
           : undefined
-      const passed = emptyPassthroughState()
+      const passthroughState = emptyPassthroughState()
       const includes_encrypted = clientRequest.include?.includes('reasoning.encrypted_content') ?? false
-      const passage = {
+      const passthroughParts = {
         body: body as JsonRecord,
         before,
         input,
-        isStored: keep !== undefined,
+        isStored: store !== undefined,
         includes_encrypted,
-        state: passed,
+        state: passthroughState,
       }
       return {
         request,
@@ -127,17 +127,17 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
             clientRequest,
             request: limited,
             names,
-            store: keep,
+            store: store,
             clock,
-            passthroughState: passed,
+            passthroughState: passthroughState,
           }),
-        ...(mayPass(body) ? { passthrough: responsesPassthrough(passage) } : {}),
+        ...(mayPass(body) ? { passthrough: responsesPassthrough(passthroughParts) } : {}),
         ...(refusal ? { refusal } : {}),
       }
     },
     async defer(body, call) {
       if (!queue || !isRecord(body) || body.background !== true) return undefined
-      const read = await reading(body, call.caller)
+      const read = await decode(body, call.caller)
       try {
         return await queue(read, call)
       } catch (error) {

@@ -68,9 +68,9 @@ export function requestBaseUrl(request: Request, settings: ServerSettings): stri
   const { host: own, port } = settings
   const here = URL.parse(request.url) ?? new URL(`http://${own.includes(':') ? `[${own}]` : own}:${port}`)
   if (!settings.trust_proxy) return here.origin
-  const told = (name: string) => request.headers.get(name)?.split(',')[0]?.trim() ?? ''
-  const scheme = told('x-forwarded-proto').toLowerCase()
-  const host = told('x-forwarded-host')
+  const header = (name: string) => request.headers.get(name)?.split(',')[0]?.trim() ?? ''
+  const scheme = header('x-forwarded-proto').toLowerCase()
+  const host = header('x-forwarded-host')
   return `${scheme === 'http' || scheme === 'https' ? `${scheme}:` : here.protocol}//${HOST.test(host) ? host : here.host}`
 }
 

@@ -56,7 +56,7 @@ export async function parseAndSubmit<F extends TaskFamily>(
   parts: TaskApiParts,
   context: Context,
   { family, parse }: { family: F; parse(body: unknown): Extract<FamilyRequest, { family: F }>['request'] },
-): Promise<Taken> {
+): Promise<SubmittedTask> {
   const { pipeline, settings, clock } = parts
   const limits = bodyLimits(settings, clock, 'media')
   const posted = await readJsonOrForm(context.request, limits)
@@ -67,14 +67,14 @@ export async function parseAndSubmit<F extends TaskFamily>(
 }
 
 /** The headers tell of its model, and whether it is an old one. */
-type Taken = { task: Task; headers: Record<string, string> }
+type SubmittedTask = { task: Task; headers: Record<string, string> }
 
 /** Submits an order that was parsed before. */
 export async function submitOrder(
   { tasks, settings, clock }: TaskApiParts,
   context: Context,
   request: FamilyRequest,
-): Promise<Taken> {
+): Promise<SubmittedTask> {
   const idempotency_key = parseIdempotencyKey(context.request)
   const base_url = requestBaseUrl(context.request, settings)
   const order: Order = {
