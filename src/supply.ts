@@ -11,6 +11,7 @@ import { presetModels } from './providers/preset-models.ts'
 import type { DiscoveredModel, Provider, Target } from './providers/provider.ts'
 import { createProvider } from './providers/registry.ts'
 import { SANDBOX_MODELS } from './providers/sandbox.ts'
+import { keyWarning } from './providers/settings.ts'
 import { createTransport } from './providers/upstream/transport.ts'
 import type { ModelStore } from './store/store.ts'
 
@@ -71,6 +72,8 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
     const add = (id: string, provider: ProviderConfig, found_by: Found['found_by']) => {
       if (out.has(id)) return
       const parts = { transport, clock, log, environment, manual, media }
+      const warning = keyWarning(id, provider, environment)
+      if (warning !== undefined) log.warn('unsafe provider key', { provider: id, why: warning })
       out.set(id, {
         provider: createProvider({ id, config: provider, timeouts: next.timeouts, ...parts }),
         config: provider,

@@ -238,7 +238,22 @@ describe('check', () => {
       err: '',
       code: 0,
     })
-    expect(await answer(['check'])).toEqual({ valid: true, file: join(directory, 'gatehouse.yaml'), problems: [] })
+    expect(await answer(['check'])).toEqual({
+      valid: true,
+      file: join(directory, 'gatehouse.yaml'),
+      problems: [],
+      warnings: [],
+    })
+  })
+
+  test('warns about a provider key that looks like an ordinary word, and exits with 0', async () => {
+    write('providers:\n  acme:\n    base_url: http://127.0.0.1:9/v1\n    key: sunflower\n')
+    const warning = expect.stringContaining('providers.acme.key looks like an ordinary word')
+    const { out, err, code } = await gatehouse(['check'])
+    expect([out, code]).toEqual(['gatehouse.yaml is valid: 1 provider, 0 models.\n', 0])
+    expect(err).toEqual(warning)
+    expect(err).not.toContain('sunflower')
+    expect(await answer(['check'])).toMatchObject({ valid: true, problems: [], warnings: [warning] })
   })
 
   test('prints every problem with its position and exits with 1', async () => {

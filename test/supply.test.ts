@@ -48,6 +48,26 @@ describe('a provider that is asked for its models', () => {
   })
 })
 
+describe('a provider key', () => {
+  const started = async (key: string) => {
+    const { gateway } = await start({ providers: { v: { base_url: 'http://127.0.0.1:9/v1', key } } })
+    return gateway.logged()
+  }
+
+  test('that looks like an ordinary word is reported at start, without the key', async () => {
+    const logged = await started('Sunflower')
+    expect(logged).toContain('providers.v.key looks like an ordinary word')
+    expect(logged).not.toContain('Sunflower')
+  })
+
+  test.each(['sk-Sunflower', 'short', 'sunflower7', 'not-needed', 'abcdefghijklmnopqrstuvwxyz'])(
+    'such as %s is not reported',
+    async (key) => {
+      expect(await started(key)).not.toContain('ordinary word')
+    },
+  )
+})
+
 describe('a well-known vendor', () => {
   const deepseek = (base_url: string) => ({ preset: 'deepseek', base_url, key: 'k', discover: true })
 

@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts'
 import { configJsonSchemaText } from '../config/json-schema.ts'
 import { loadConfig } from '../config/load.ts'
 import { ConfigError, type ConfigProblem, problemText } from '../config/problem.ts'
+import { keyWarning } from '../providers/settings.ts'
 import { readArguments } from './arguments.ts'
 import { json, type Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
@@ -37,8 +38,12 @@ function checkConfig({ terminal, file, asJson }: { terminal: Terminal; file: str
   const flags = file === undefined ? {} : { config: file }
   try {
     const config = loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) })
-    if (asJson) terminal.out(json({ valid: true, file: config.file ?? null, problems: [] }))
-    else terminal.out(`${summary(config, cwd)}\n`)
+    const warnings = warningsOf(config, environment)
+    if (asJson) terminal.out(json({ valid: true, file: config.file ?? null, problems: [], warnings }))
+    else {
+      for (const warning of warnings) terminal.err(`warning: ${warning}\n`)
+      terminal.out(`${summary(config, cwd)}\n`)
+    }
     return 0
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
@@ -48,6 +53,10 @@ function checkConfig({ terminal, file, asJson }: { terminal: Terminal; file: str
     return 1
   }
 }
+
+/** What is valid, and still likely to be a mistake. */
+const warningsOf = ({ providers }: Config, environment: Terminal['environment']): string[] =>
+  Object.entries(providers).flatMap(([id, provider]) => keyWarning(id, provider, environment) ?? [])
 
 function summary({ file, providers, models }: Config, cwd: string): string {
   if (file === undefined) return 'There is no configuration file; all settings have their defaults.'

@@ -54,6 +54,13 @@ const SIGNED_REQUEST = /^AWS4-HMAC-SHA256\s/
 export const isSecret = (text: string): boolean =>
   Buffer.byteLength(text) >= MIN_SECRET_BYTES && !PLACEHOLDERS.has(text.toLowerCase())
 
+/** Real keys are longer, or have digits. */
+const MAX_WORD_CHARACTERS = 20
+
+/** Whether a key looks like an ordinary word: removing it from responses would remove the same word of generated text. */
+export const looksLikeWord = (key: string): boolean =>
+  isSecret(key) && key.length <= MAX_WORD_CHARACTERS && /^[a-z]+$/i.test(key)
+
 export const isCredentialName = (name: string): boolean => CREDENTIAL_NAME.test(name) && !NOT_A_CREDENTIAL.test(name)
 
 /** Returns the secrets in the value of a credential header. */
