@@ -1,6 +1,6 @@
 /**
- * The answer to a chat request, whole and in chunks (specification 2.4; the `message` of a whole answer and the chunk
- * framing are the choices 8, 9 and 14 of the table in docs/manual/explanation/compatibility.md).
+ * The response to a chat request, whole and in chunks (specification 2.4; `message` in a whole response and the
+ * framing of chunks are the choices 8, 9 and 14 of the table in docs/manual/explanation/compatibility.md).
  */
 import Type from 'typebox'
 import { GeneratedImage, Reasoning } from './message.ts'

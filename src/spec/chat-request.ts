@@ -1,7 +1,7 @@
 /**
- * A chat completion request (specification 2.2 and 2.3) with the further fields that clients send today.
- * The bounds here are those all chat models share; a model's own are catalogue data (`models/limits.ts`).
- * `null` is treated as absent before this schema is applied; unknown top-level fields are ignored.
+ * A chat completion request (specification 2.2 and 2.3), with the further fields that clients send today. These
+ * bounds are common to all chat models; the bounds of one model are catalogue data (`models/limits.ts`). `null` is
+ * removed before this schema is applied; unknown top-level fields are ignored.
  */
 import Type from 'typebox'
 import { Message } from './message.ts'
@@ -88,7 +88,7 @@ export const ChatRequest = Type.Object(
       }),
     ),
     web_search: Type.Optional(WebSearch),
-    // What clients send beyond the specification.
+    // Fields that clients send in addition to the specification's.
     max_completion_tokens: Type.Optional(
       Type.Integer({ minimum: 1, description: 'A synonym of `max_tokens` that takes precedence.' }),
     ),
@@ -178,5 +178,5 @@ export const ChatRequest = Type.Object(
 export type ChatRequest = Type.Static<typeof ChatRequest>
 export type ChatRequestField = keyof ChatRequest
 
-/** Fields that only some models have: their configuration names them. */
+/** Fields that only some models support: their configuration lists them. */
 export const EXTRA_FIELDS = ['repetition_penalty', 'thinking_enabled', 'web_search'] as const

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { contentgenErrorBody } from './contentgen-error.ts'
 import { ERRORS, type ErrorCode, GatewayError } from './error.ts'
 
-test('every error of the sheet has its HTTP status as its code, and a status word', () => {
+test('every error code has its HTTP status as its code, and a status name', () => {
   for (const code of Object.keys(ERRORS) as ErrorCode[]) {
     const { error } = contentgenErrorBody(new GatewayError(code, 'Text.'))
     expect([error.code, error.message]).toEqual([ERRORS[code].status, 'Text.'])
@@ -11,7 +11,7 @@ test('every error of the sheet has its HTTP status as its code, and a status wor
   }
 })
 
-test('the field, the wait and the successor stand in details of known types', () => {
+test('the field, the time to retry and the replacement are in details of known types', () => {
   const detail = { param: 'contents[0]', retry_after: 7, replaced_by: 'a/b' }
   const { details } = contentgenErrorBody(new GatewayError('invalid_value', 'Text.', detail)).error
   expect(details[0]?.metadata).toEqual({ replaced_by: 'a/b' })

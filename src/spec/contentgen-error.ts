@@ -1,4 +1,4 @@
-/** How the contentgen family tells an error: a numeric code, a status word, and details of known types. */
+/** The error format of the contentgen API: a numeric code, a status name, and details of known types. */
 import Type from 'typebox'
 import type { GatewayError } from './error.ts'
 
@@ -22,10 +22,10 @@ const WORD_OF_STATUS: Record<number, string> = {
   504: 'DEADLINE_EXCEEDED',
 }
 
-/** Whose words the reasons are: our codes, in capitals. */
+/** The domain of the reasons: the gateway's codes, in upper case. */
 const DOMAIN = 'gatehouse'
 
-/** `error.code` is the HTTP status: clients throw on a number from 400 to 599, also in mid-stream. */
+/** `error.code` is the HTTP status: clients throw on a number from 400 to 599, also during a stream. */
 export function contentgenErrorBody(error: GatewayError): ContentgenError {
   const { param, retry_after, replaced_by } = error.detail
   const details: ContentgenError['error']['details'] = [

@@ -1,4 +1,4 @@
-/** An embeddings request and its answer, in the OpenAI shape. */
+/** An embeddings request and its response, in the OpenAI format. */
 import Type from 'typebox'
 import { TextUsage } from './usage.ts'
 
@@ -41,7 +41,7 @@ export const EmbeddingRequest = Type.Object(
 )
 export type EmbeddingRequest = Type.Static<typeof EmbeddingRequest>
 
-/** One thing to embed: a text, or the numbers of its tokens. */
+/** One input: a text, or the numbers of its tokens. */
 export type EmbeddingInput = string | number[]
 
 export const EmbeddingList = Type.Object(

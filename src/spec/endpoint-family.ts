@@ -15,7 +15,7 @@ export const ENDPOINT_FAMILIES = [
   'chatcompat-video',
 ] as const
 
-/** Those of chat: any chat model answers in each of them that the gateway serves. */
+/** The chat families: every chat model supports each of them that the gateway serves. */
 export const CHAT_FAMILIES = ['chatcompat', 'chatcompat-response', 'messages-compat', 'contentgen-compat'] as const
 
 export const EndpointFamily = Type.Enum([...ENDPOINT_FAMILIES], {

@@ -1,12 +1,12 @@
-/** Every error that the gateway returns, in one table, and the one shape in which clients see it. */
+/** Every error that the gateway returns, in one table, and the error format for clients. */
 import Type from 'typebox'
 import type { FailCode } from './task.ts'
 
 export type ErrorRow = { status: number; type: string; retry?: boolean; when: string }
 
 /**
- * code -> HTTP status, wire type, and when it is thrown. `retry` is sent as `x-should-retry` where it differs from what
- * `shouldRetry` derives from the status.
+ * code -> HTTP status, wire type, and when it is thrown. `retry` is sent as `x-should-retry` where it differs from
+ * the result of `shouldRetry` for the status.
  */
 export const ERRORS = {
   invalid_json: { status: 400, type: 'invalid_request_error', when: 'The body is not JSON.' },
@@ -146,7 +146,7 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** Client errors that can pass without a change of the request; every other 4xx stays. */
+/** Client errors that may succeed later with the same request. Every other 4xx is permanent. */
 const TRANSIENT_CLIENT_ERRORS = new Set([408, 409, 429])
 
 /**
@@ -191,31 +191,31 @@ export const UPSTREAM_ERRORS: ErrorCode[] = [
 ]
 
 export type ErrorDetail = {
-  /** The field at fault, as a path: `messages[0].content`. */
+  /** The field that caused the error, as a path: `messages[0].content`. */
   param?: string
-  /** Seconds after which asking again makes sense. */
+  /** The time in seconds after which a retry is useful. */
   retry_after?: number
   /** For `model_retired`: the model to use. */
   replaced_by?: string
-  /** The methods that the path does have, for `allow`. */
+  /** The methods that the path supports, for `allow`. */
   allow?: string[]
-  /** For `range_not_satisfiable`: how long the file is. */
+  /** For `range_not_satisfiable`: the size of the file. */
   bytes?: number
-  /** The upstream's HTTP status, for the log. */
+  /** The HTTP status of the upstream, for the log. */
   upstream_status?: number
   /**
-   * Of a request that may cost money: whether the upstream may have taken it. `no`: it was not sent, or it was refused
-   * by a definite answer; absent: nobody knows, and it must not be sent again.
+   * For a request that may cost money: whether the upstream may have accepted it. `no`: it was not sent, or the
+   * upstream definitely refused it. Absent: unknown, so it must not be sent again.
    */
   accepted?: 'no'
-  /** Whether a client should send the same request again, where the code alone does not say. */
+  /** Whether a client should retry the same request, where the code alone does not decide it. */
   retry?: boolean
-  /** With which a task would have failed for the same reason, where the code alone does not say. */
+  /** The `fail_code` of a task that fails for the same reason, where the code alone does not decide it. */
   fail_code?: FailCode
   cause?: unknown
 }
 
-/** An expected error; its message is for the client and contains no secret. */
+/** An expected error. Its message is for the client and contains no secret. */
 export class GatewayError extends Error {
   readonly code: ErrorCode
   readonly detail: ErrorDetail
@@ -255,10 +255,13 @@ export function errorBody(error: GatewayError): ErrorBody {
   return body
 }
 
-/** Where an unexpected error is reported, with its cause. */
+/** Receives unexpected errors, with their cause. */
 type ErrorLog = { error(message: string, fields: { request_id: string }, cause: unknown): void }
 
-/** Returns a GatewayError unchanged. Anything else is a fault of the gateway: it is logged with its cause and reported without it. */
+/**
+ * Returns a GatewayError unchanged. Anything else is a fault of the gateway: it is logged with its cause, and
+ * returned without it.
+ */
 export function asGatewayError(
   thrown: unknown,
   { log, request_id }: { log: ErrorLog; request_id: string },

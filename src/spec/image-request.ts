@@ -1,4 +1,4 @@
-/** An image request and its answer, in the OpenAI shape, with the fields that other vendors' models take. */
+/** An image request and its response, in the OpenAI format, with fields of other vendors' models. */
 import Type from 'typebox'
 
 const media = (what: string) =>
@@ -53,7 +53,7 @@ export const ImageRequest = Type.Object(
       Type.Integer({ minimum: 0, maximum: 3, description: 'Partial images of a stream. Default 0.' }),
     ),
     user: Type.Optional(Type.String({ description: FORWARDED })),
-    /** Of edits and variations. */
+    /** Fields of edits and variations. */
     image: Type.Optional(
       Type.Union([media('What to change.'), Type.Array(media('What to change.'), { minItems: 1 })], {
         description: 'What an edit or a variation changes.',
@@ -81,7 +81,7 @@ export type ImageRequest = Type.Static<typeof ImageRequest>
 export const IMAGE_OPERATIONS = ['generate', 'edit', 'variation'] as const
 export type ImageOperation = (typeof IMAGE_OPERATIONS)[number]
 
-/** A request as a model takes it: defaults filled in, `images` in place of `image`. */
+/** A request for a model: with defaults, and with `images` in place of `image`. */
 export type ImageOrder = Omit<ImageRequest, 'image' | 'stream' | 'async' | 'callback_url' | 'response_format'> & {
   operation: ImageOperation
   prompt: string

@@ -1,10 +1,13 @@
-/** One message of a chat request (specification 2.2), with the content parts, roles and tool calls clients send today. */
+/**
+ * One message of a chat request (specification 2.2), with the content parts, roles and tool calls that clients send
+ * today.
+ */
 import Type from 'typebox'
 
-/** One piece of reasoning. The member in which the gateway keeps the provider's signature is not part of the schema. */
+/** One piece of reasoning. The member that holds the provider's signature is not part of the schema. */
 export const Reasoning = Type.Object({ text: Type.Optional(Type.String()) })
 
-/** An image that a model made. */
+/** An image that a model generated. */
 export const GeneratedImage = Type.Object({
   type: Type.Literal('image_url'),
   image_url: Type.Object({ url: Type.String({ description: 'A data URI.' }) }),

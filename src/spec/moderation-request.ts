@@ -1,4 +1,4 @@
-/** A moderation request and its answer, in the OpenAI shape. */
+/** A moderation request and its response, in the OpenAI format. */
 import Type from 'typebox'
 import { TextUsage } from './usage.ts'
 
@@ -17,7 +17,7 @@ export const ModerationPart = Type.Union([
 ])
 export type ModerationPart = Type.Static<typeof ModerationPart>
 
-/** The forms of `input`, apart, so that a refusal names the one that the client used. */
+/** The forms of `input`, separately, so that an error names the one that the client used. */
 export const MODERATION_INPUTS = {
   text: Type.String(),
   texts: Type.Array(Type.String(), { minItems: 1, maxItems: MAX_MODERATION_TEXTS }),
@@ -41,7 +41,7 @@ export const ModerationRequest = Type.Object(
 )
 export type ModerationRequest = Type.Static<typeof ModerationRequest>
 
-/** One thing to classify, with one result: a text, or parts of which at least one is an image. */
+/** One input with one result: a text, or parts of which at least one is an image. */
 export type ModerationInput = string | ModerationPart[]
 
 const byCategory = <T extends Type.TSchema>(value: T, description: string) =>
@@ -50,7 +50,7 @@ const byCategory = <T extends Type.TSchema>(value: T, description: string) =>
 export const ModerationResult = Type.Object(
   {
     flagged: Type.Boolean({ description: 'Whether any category applies.' }),
-    // OpenAI's older models answer `null` for the categories that they do not know.
+    // OpenAI's older models return `null` for categories that they do not support.
     categories: byCategory(
       Type.Union([Type.Boolean(), Type.Null()]),
       'Whether each category applies; the names are those of the provider.',

@@ -1,4 +1,4 @@
-/** A rerank request and its answer, in the shape that Cohere's and Jina's clients share. */
+/** A rerank request and its response, in the format that the clients of Cohere and Jina share. */
 import Type from 'typebox'
 import { TextUsage } from './usage.ts'
 

@@ -1,8 +1,8 @@
-/** An error as the families of tasks tell it. */
+/** The error format of the task families. */
 import Type from 'typebox'
 import { ErrorBody } from './error.ts'
 
-/** What this family's clients are told of an error: flat, as they know it, with what all other clients read beside it. */
+/** An error for clients of the task families: flat, as they expect it, with the members that all other clients read. */
 export const TaskErrorBody = Type.Object(
   {
     code: Type.String(),

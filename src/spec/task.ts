@@ -1,15 +1,15 @@
-/** A task that takes minutes, as clients see it (specification 2.6, 2.7, 3.2, 7) and as the house keeps it. */
+/** A task that takes minutes, as clients see it (specification 2.6, 2.7, 3.2, 7) and as the gateway stores it. */
 import Type from 'typebox'
 import type { EndpointFamily } from './endpoint-family.ts'
 
-/** In the order in which a task goes through them; only ever forward, SUCCESS and FAILURE are final. */
+/** In the order of a task's states. A task only moves forward; SUCCESS and FAILURE are final. */
 export const TASK_STATUSES = ['NOT_START', 'SUBMITTED', 'QUEUED', 'IN_PROGRESS', 'SUCCESS', 'FAILURE'] as const
 export const TaskStatus = Type.Enum([...TASK_STATUSES])
 export type TaskStatus = (typeof TASK_STATUSES)[number]
 
 type FailRow = { when: string; advice: string }
 
-/** Every `fail_code`: when a task ends with it, and what its client should do then. */
+/** Every `fail_code`: when a task ends with it, and what the client should do. */
 export const FAIL_CODES = {
   invalid_input: {
     when: 'The upstream rejected a field of the request.',
@@ -124,30 +124,31 @@ export type TaskList = Type.Static<typeof TaskList>
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 export type JsonObject = { [name: string]: Json }
 
-/** A file that a task has made, as it is kept: in the gateway's storage (`key`), or at the vendor (`url`). */
+/** A file that a task generated, as it is stored: in the gateway's storage (`key`), or at the provider (`url`). */
 export type TaskOutput = {
   key?: string
   url?: string
   content_type: string
-  /** Unknown of what the gateway did not copy. */
+  /** Absent for files that the gateway did not copy. */
   bytes?: number
 }
 
-/** Something that the vendor has made and that is still to be copied. */
+/** A generated file that is still to be copied. */
 export type RemoteFile = { url: string; content_type?: string }
 
 /**
- * The same, or a file that has no link, only bytes: the key says where they are stored. `polled`: the bytes came with the
- * answer to a poll, so another poll brings them again; otherwise they came with the answer to the order, only once.
+ * The same, or a file without a URL, only bytes: the key says where they are stored. `polled`: the bytes came with
+ * the response to a poll, so another poll returns them again; otherwise they came with the response to the
+ * submission, only once.
  */
 export type ComingOutput = RemoteFile | { key: string; content_type: string; polled?: true }
 
 /**
- * A task as the house keeps it. Times are unix seconds, except those that end in `_ms`, which only plan the work.
- * What is `null` is not known yet.
+ * A task as the gateway stores it. Times are unix seconds, except those that end in `_ms`, which only schedule the
+ * work. `null` means not known yet.
  */
 export type Task = {
-  /** `task_` and 32 alphanumerics; never the vendor's own id. */
+  /** `task_` and 32 alphanumerics; never the provider's own id. */
   task_id: string
   token_id: string
   family: EndpointFamily
@@ -161,36 +162,42 @@ export type Task = {
   finish_time: number
   fail_code: FailCode | ''
   fail_reason: string
-  /** The request in the specification's words, defaults filled in; its media are the task's inputs. */
+  /** The request with the specification's fields and defaults. Its media are the inputs of the task. */
   request: JsonObject
-  /** `scheme://host` by which the client reached the gateway: links to outputs begin with it. */
+  /** The `scheme://host` at which the client reached the gateway. Links to outputs start with it. */
   base_url: string
-  /** Who makes it: empty until a target is chosen. */
+  /** The provider; empty until a target is chosen. */
   provider: string
-  /** The vendor's own name of the model. */
+  /** The provider's name of the model. */
   upstream_model: string
-  /** Targets that certainly did not take the order: `<provider>/<vendor's model>`. */
+  /** Targets that certainly did not accept the submission: `<provider>/<its model>`. */
   tried: string[]
-  /** When the order was about to be sent: written down before it is. */
+  /** When the submission was about to be sent. It is stored before that. */
   sent_at: number | null
-  /** A digest of the provider's configuration with which it was sent: in doubt it is repeated with the same one only. */
+  /**
+   * A digest of the provider's configuration at the submission. A submission in doubt is repeated only with the same
+   * one.
+   */
   sent_to: string | null
-  /** What the vendor answered to the order: all that asking for its progress needs. */
+  /** The provider's response to the submission: everything that polling needs. */
   operation: Json
-  /** What is still to be copied, once the vendor is done. Of a task that failed by it: what a resume goes on with. */
+  /**
+   * The files still to be copied after the provider has finished. For a task whose copying failed: what a resume
+   * continues with.
+   */
   made: ComingOutput[] | null
   outputs: TaskOutput[]
   outputs_expire_at: number | null
   deadline_at: number
   cancel_asked_at: number | null
-  /** What the vendor said after the task had ended by its deadline or by being canceled. */
+  /** The outcome that the provider reported after the task had ended by its deadline or by a cancellation. */
   late_outcome: { status: 'SUCCESS' | 'FAILURE'; at: number; detail: string } | null
-  /** Steps taken since the last that went well. */
+  /** The number of failed steps since the last successful one. */
   failures: number
-  /** When the next step is due, unix milliseconds; of a task in hand, when its lease runs out; `null`: never. */
+  /** When the next step is due, in unix milliseconds; for a claimed task, when its lease expires; `null`: never. */
   due_ms: number | null
-  /** Who has it in hand; empty: nobody. */
+  /** The worker that holds the lease; empty: none. */
   leased_by: string
-  /** Grows with every claim: a write by a holder whose lease was lost does not fit any more. */
+  /** Increases with every claim, so a write by a worker that lost its lease no longer matches. */
   fence: number
 }

@@ -1,4 +1,6 @@
-/** A request for a 3D model: no standard exists, so the shape is that of videos with the words of 3D vendors. */
+/**
+ * A request for a 3D model. No standard exists, so its format is that of videos, with the field names of 3D vendors.
+ */
 import Type from 'typebox'
 
 const media = (what: string) =>
@@ -7,7 +9,7 @@ const media = (what: string) =>
 export const THREE_D_FORMATS = ['glb', 'obj', 'fbx', 'usdz', 'stl'] as const
 export type ThreeDFormat = (typeof THREE_D_FORMATS)[number]
 
-/** The media types of the formats; FBX has none that is registered. */
+/** The media types of the formats. FBX has no registered one. */
 export const THREE_D_TYPES: Record<ThreeDFormat, string> = {
   glb: 'model/gltf-binary',
   obj: 'model/obj',
@@ -60,8 +62,8 @@ export const ThreeDRequest = Type.Object(
 )
 export type ThreeDRequest = Type.Static<typeof ThreeDRequest>
 
-/** The fields that hold media: kept apart from the rest, since they may be large. */
+/** The fields that hold media. They are stored separately because they may be large. */
 export const THREE_D_MEDIA_FIELDS = ['image', 'images'] as const
 
-/** A request as a model takes it: defaults filled in. */
+/** A request for a model, with defaults. */
 export type ThreeDOrder = Omit<ThreeDRequest, 'callback_url'> & { format: ThreeDFormat }

@@ -1,8 +1,8 @@
-/** API tokens: who calls, and what they may use (specification, section 5). */
+/** API tokens: the caller, and what it may use (specification, section 5). */
 import Type from 'typebox'
 import { EndpointFamily } from './endpoint-family.ts'
 
-/** A token as it is kept and shown: everything but the secret itself. Times are unix seconds. */
+/** A token as it is stored and shown: everything except the secret. Times are unix seconds. */
 export const Token = Type.Object(
   {
     token_id: Type.String({ description: '`tok_` and 16 alphanumerics.' }),
@@ -19,25 +19,25 @@ export const Token = Type.Object(
 )
 export type Token = Type.Static<typeof Token>
 
-/** The caller of a request, as far as rooms need to know. */
+/** The caller of a request, as far as other modules need to know it. */
 export type Caller = {
   token_id: string
-  /** Not all models, or not all families. */
+  /** Limited to some models or some families. */
   is_limited?: boolean
   mayUseModel(id: string): boolean
   mayUseFamily(family: EndpointFamily): boolean
 }
 
-/** What one caller did with one model in one hour. */
+/** The usage of one caller with one model in one hour. */
 export type UsageRow = {
   token_id: string
   model: string
-  /** Unix seconds of the hour's start. */
+  /** The start of the hour in unix seconds. */
   hour: number
   requests: number
   errors: number
   input_tokens: number
   output_tokens: number
-  /** Requests whose tokens are an estimate. */
+  /** The number of requests whose tokens are an estimate. */
   estimated: number
 }

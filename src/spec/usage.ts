@@ -1,4 +1,4 @@
-/** Token usage of one answer (specification, section 2.4). */
+/** The token usage of one response (specification, section 2.4). */
 import Type from 'typebox'
 
 const count = Type.Integer({ minimum: 0 })
@@ -39,14 +39,14 @@ export const Usage = Type.Object(
 )
 export type Usage = Type.Static<typeof Usage>
 
-/** Of a request that only puts text in: embeddings, rerank. */
+/** For requests that only have text input: embeddings, rerank. */
 export const TextUsage = Type.Object(
   { prompt_tokens: count, total_tokens: count, estimated: Usage.properties.estimated },
   { title: 'TextUsage' },
 )
 export type TextUsage = Type.Static<typeof TextUsage>
 
-/** What is known of an answer's tokens; everything but the two sums may be missing. */
+/** The known token counts of a response. Everything except the two sums may be absent. */
 type UsageCounts = {
   input: number
   output: number
@@ -59,7 +59,7 @@ type UsageCounts = {
   estimated?: boolean | undefined
 }
 
-/** The specification's usage object from what is known: text tokens are the remainder of what has no other name. */
+/** Builds the specification's usage object. Text tokens are the remainder after all other kinds. */
 export function usageFrom(counts: UsageCounts): Usage {
   const { input, output } = counts
   const inputAudio = counts.input_audio ?? 0

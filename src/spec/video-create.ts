@@ -1,4 +1,4 @@
-/** A video request in the chat-compatible style: the specification's fields, and `input_reference` beside them. */
+/** A video request in the chat-compatible format: the specification's fields, and `input_reference`. */
 import Type from 'typebox'
 import { VideoRequest } from './video-request.ts'
 

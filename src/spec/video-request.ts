@@ -1,4 +1,4 @@
-/** A video generation request (specification 2.5; the fields that it does not show, as other gateways have them). */
+/** A video generation request (specification 2.5, with further fields that other gateways have). */
 import Type from 'typebox'
 
 const media = (what: string) =>
@@ -48,8 +48,8 @@ export const VideoRequest = Type.Object(
 )
 export type VideoRequest = Type.Static<typeof VideoRequest>
 
-/** The fields that hold media: kept apart from the rest, since they may be large. */
+/** The fields that hold media. They are stored separately because they may be large. */
 export const MEDIA_FIELDS = ['image', 'last_image', 'images', 'video'] as const
 
-/** A request as a model takes it: defaults filled in, aliases folded, `size` and `aspect_ratio` each in their own field. */
+/** A request for a model: with defaults, without aliases, and with `size` and `aspect_ratio` in their own fields. */
 export type VideoOrder = Omit<VideoRequest, 'seconds' | 'callback_url'> & { prompt: string; n: number }

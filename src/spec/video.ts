@@ -1,4 +1,4 @@
-/** A video as the chat-compatible style of the API shows it (`chatcompat-video`): the same tasks in other words. */
+/** A video in the chat-compatible format (`chatcompat-video`): the same task with other field names. */
 import Type from 'typebox'
 
 export const Video = Type.Object(
