@@ -254,7 +254,10 @@ const FAILURES: Omit<Column, 'group'>[] = [
   {
     name: '400 from the provider',
     check: ({ client, target }) =>
-      expectFault(client, chatInputOf(target.model, 'Fail.\n@sandbox status=400'), { status: 400, pattern: /rejected/ }),
+      expectFault(client, chatInputOf(target.model, 'Fail.\n@sandbox status=400'), {
+        status: 400,
+        pattern: /rejected/,
+      }),
   },
   {
     name: '401',
