@@ -1,7 +1,6 @@
 /**
- * The same for orders in two parts: the process is killed at every numbered point on the way of a 3D model, whose texture
- * is a second order on what the first has made; in the end nothing may be paid for twice, and nothing that was made and
- * taken is lost.
+ * The same for orders in two parts: the process is killed at every crash point of a 3D model, whose texture is a second
+ * order for the result of the first; in the end nothing may be paid for twice, and no accepted result may be lost.
  */
 import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -13,11 +12,11 @@ import { type CrashPlan, SOLID } from './kit/crash-gateway.ts'
 import { GatewayProcess, TOKEN, waitForEnd } from './kit/gateway-process.ts'
 import { type MeshyOrder, startMeshyVendor } from './kit/meshy-vendor.ts'
 
-/** Each point twice: at the first order's passing, and at a later one's. */
+/** Each point twice: for the first order, and for a later one. */
 const KILLS = Math.max(50, Number(process.env.GATEHOUSE_KILLS ?? 0) / 4)
 const SPEED = 30
 const PATH = '/v1/3d/generations'
-/** This vendor cannot be told to stop, knows no keys, and its files are small. */
+/** This provider cannot cancel, honours no keys, and its files are small. */
 const ELSEWHERE: CrashPoint[] = [
   'doubt: before the order',
   'cancel: before the provider',
@@ -29,7 +28,7 @@ const KINDS = ['plain', 'busy', 'busy-later', 'fails', 'fails-later', 'cancel']
 const directory = mkdtempSync(join(tmpdir(), 'gatehouse-crash-3d-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-/** One submission as its client knows it: repeated with its key until it was answered. */
+/** One submission of a client: repeated with its key until it gets a response. */
 type Submission = { key: string; prompt: string; task_id?: string }
 
 async function submitAll(gateway: GatewayProcess, submissions: Submission[]): Promise<void> {
@@ -44,7 +43,7 @@ async function submitAll(gateway: GatewayProcess, submissions: Submission[]): Pr
   }
 }
 
-/** A client that no longer wants its model, once the vendor has the order. */
+/** A client that cancels its model once the provider has the order. */
 async function cancelWhereWanted(gateway: GatewayProcess, submissions: Submission[]): Promise<void> {
   for (const { prompt, task_id } of submissions) {
     if (!prompt.startsWith('cancel') || task_id === undefined) continue
@@ -57,7 +56,7 @@ async function cancelWhereWanted(gateway: GatewayProcess, submissions: Submissio
   }
 }
 
-/** What the vendor's ledger allows a task to have ended with. */
+/** The outcomes of a task that the provider's ledger allows. */
 function allowed(orders: MeshyOrder[], prompt: string): string[] {
   const [preview, refine] = [
     orders.find(({ mode }) => mode === 'preview'),
@@ -98,7 +97,7 @@ test(
           kill: { point, nth: 1 + (Math.floor(kill / points.length) % 3) },
         })
         for (const kind of KINDS) submissions.push({ key: `${kill}-${kind}`, prompt: `${kind} ${kill}` })
-        // A connection that breaks is what a client sees of a kill.
+        // A client sees a kill as a broken connection.
         const clients = async () => {
           await submitAll(gateway, submissions.slice(-3 * KINDS.length))
           await cancelWhereWanted(gateway, submissions.slice(-KINDS.length))
@@ -126,11 +125,11 @@ test(
       }
       expect(wrong).toEqual([])
       expect(new Set(submissions.map(({ task_id }) => task_id)).size).toBe(submissions.length)
-      // Nothing was ordered that no client knows of.
+      // Nothing was ordered without a client's request.
       const known = new Set(submissions.map(({ prompt }) => prompt))
       expect(vendor.orders.filter(({ prompt }) => !known.has(prompt))).toEqual([])
       expect(points.filter((point) => !died.has(point))).toEqual([])
-      // Most orders meet no kill at all, and come to their end.
+      // Most orders meet no kill and finish.
       const ends = [...ended.values()].filter(({ status }) => status === 'SUCCESS').length
       expect(ends).toBeGreaterThan(submissions.length / 4)
     } finally {

@@ -1,6 +1,6 @@
 /**
- * The process is killed while it copies files that cannot be had, and again while it copies them after a resume: every
- * task is delivered in the end, and paid for once. The command runs beside a gateway, on each engine.
+ * The process is killed while it copies unavailable files, and again while it copies them after a resume: every task is
+ * delivered in the end, and paid for once. The command runs beside a gateway, on each engine.
  */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -92,7 +92,7 @@ describe.each([
       const first = new GatewayProcess(plan)
       const ids: string[] = []
       for (let order = 0; order < ORDERS; order++) ids.push(await submit(first, `order-${order}`))
-      // Kills before the order is known to be taken are another suite's.
+      // Another suite covers kills before the order is accepted.
       for (const id of ids) await taken(first, id)
       await kill(first)
       for (const point of WHILE_GONE) {

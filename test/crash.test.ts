@@ -1,7 +1,7 @@
 /**
- * The process is killed at every numbered point of a task's way, and started again, over and over; in the end the
- * vendor's ledger and what the gateway tells its clients must agree. `GATEHOUSE_KILLS=2000` kills more often; with fewer
- * than four times the number of points some are left out.
+ * The process is killed at every crash point of a task, and restarted, repeatedly; in the end the provider's ledger and
+ * the gateway's responses to clients must agree. `GATEHOUSE_KILLS=2000` kills more often; with fewer than four times the
+ * number of points some points are skipped.
  */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -16,17 +16,17 @@ import { startVideoVendor, type VideoVendor } from './kit/video-vendor.ts'
 
 /** With the 50 of crash-3d.test.ts: 300. */
 const KILLS = Number(process.env.GATEHOUSE_KILLS ?? 250)
-/** Leases of 90 s are over after 3 s, and a task is asked about every 130 ms. */
+/** Leases of 90 s expire after 3 s, and a task is polled every 130 ms. */
 const SPEED = 30
-/** Points that only some tasks come by: where the vendor knows orders by their keys, and where it does not. */
+/** Points that only some tasks reach: with a provider that honours keys, and with one that does not. */
 const ONLY_SAFE: CrashPoint[] = ['doubt: before the order', 'cancel: before the provider', 'cancel: after the provider']
 const ONLY_UNSAFE: CrashPoint[] = ['late: before the write', 'late: after the write']
-/** Of files larger than one step can copy, and of several files of one task: not with this vendor. */
+/** Points of files larger than one step can copy, and of tasks with several files: not with this provider. */
 const ELSEWHERE: CrashPoint[] = [
   'copy: in the middle',
   'copy: before the write',
   'copy: after the write',
-  // Of orders in two parts: crash-3d.test.ts.
+  // Orders in two parts: crash-3d.test.ts.
   'proceed: before the mark',
   'proceed: after the mark',
 ]
@@ -34,15 +34,15 @@ const ELSEWHERE: CrashPoint[] = [
 const directory = mkdtempSync(join(tmpdir(), 'gatehouse-crash-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-/** `busy` is refused at first, `lost` is accepted and answered with a 500. */
+/** `busy` is refused at first; `lost` is accepted, and the response is a 500. */
 const KINDS = ['plain', 'busy', 'lost', 'fails', 'cancel']
 
-/** One submission as its client knows it: repeated with its key until it was answered. */
+/** One submission of a client: repeated with its key until it gets a response. */
 type Submission = { key: string; prompt: string; task_id?: string }
 
 type Chain = { name: string; is_idempotent: boolean; store_url: string; kills: number }
 
-/** Sends what has not been answered yet. A connection that breaks is what a client sees of a kill. */
+/** Sends the submissions that have no response yet. A client sees a kill as a broken connection. */
 async function submitAll(gateway: GatewayProcess, submissions: Submission[]): Promise<void> {
   for (const submission of submissions) {
     if (submission.task_id !== undefined) continue
@@ -60,7 +60,7 @@ async function submitAll(gateway: GatewayProcess, submissions: Submission[]): Pr
   }
 }
 
-/** A client that no longer wants its video, once the vendor has the order; before that a cancel is no news to anyone. */
+/** A client that cancels its video once the provider has the order; an earlier cancel would test nothing. */
 async function cancelWhereWanted(gateway: GatewayProcess, submissions: Submission[]): Promise<void> {
   for (const { prompt, task_id } of submissions) {
     if (!prompt.startsWith('cancel') || task_id === undefined) continue
@@ -78,7 +78,7 @@ async function cancelWhereWanted(gateway: GatewayProcess, submissions: Submissio
   }
 }
 
-/** Kills and starts again, then lets all come to an end; what each client knows, and what it is told. */
+/** Kills and restarts, then lets all tasks end; returns what each client submitted and the outcome it reads. */
 async function run(chain: Chain, vendor: VideoVendor) {
   const epoch_ms = Date.now()
   const base: Omit<CrashPlan, 'kill'> = {
@@ -113,13 +113,13 @@ async function run(chain: Chain, vendor: VideoVendor) {
   return { submissions, ended, missed: points.slice(0, chain.kills).filter((point) => !died.has(point)) }
 }
 
-/** What the vendor's ledger allows a task to have ended with. */
+/** The outcomes of a task that the provider's ledger allows. */
 function allowed(chain: Chain, orders: VideoVendor['orders'], prompt: string): string[] {
   const [order] = orders
   const canceled = prompt.startsWith('cancel') ? ['FAILURE canceled'] : []
   const doubt = chain.is_idempotent ? [] : ['FAILURE submit_outcome_unknown']
   if (!order) return [...canceled, ...doubt]
-  // It never hears that its order was accepted, where it may not ask again.
+  // Without idempotency keys the gateway never learns that a lost order was accepted.
   if (prompt.startsWith('lost') && !chain.is_idempotent) return doubt
   return [order.end === 'failed' ? 'FAILURE generation_failed' : 'SUCCESS ', ...canceled, ...doubt]
 }
@@ -168,7 +168,7 @@ describe.each(chains)('killed $name', ({ name, is_idempotent, store }) => {
         expect(wrong).toEqual([])
         expect(vendor.orders.length).toBeLessThanOrEqual(submissions.length)
         expect(vendor.orders.filter(({ prompt }) => prompt.startsWith('lost')).length).toBeGreaterThan(chain.kills / 2)
-        // Nothing was ordered that no client knows of.
+        // Nothing was ordered without a client's request.
         const known = new Set(submissions.map(({ task_id }) => task_id))
         expect(vendor.orders.filter(({ key }) => !known.has(key.slice(0, 'task_'.length + 32)))).toEqual([])
         expect(missed).toEqual([])

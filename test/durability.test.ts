@@ -1,4 +1,4 @@
-/** What was answered is kept: through kills at any moment, and with two processes writing at once. */
+/** Confirmed writes survive kills at any time, and two processes that write at once. */
 import { Database } from 'bun:sqlite'
 import { afterEach, describe, expect, test } from 'bun:test'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -22,7 +22,7 @@ async function freshFile(): Promise<string> {
 
 const source = (path: string) => JSON.stringify(join(import.meta.dir, '../src', path))
 
-/** Issues tokens and counts usage, and prints each token once it was promised; `rounds` may be without end. */
+/** Issues tokens and counts usage, and prints each token once it is confirmed; `rounds` may be infinite. */
 const WRITER = `
   import { writeSync } from 'node:fs'
   import { systemClock } from ${source('kit/clock.ts')}
@@ -47,7 +47,7 @@ function startWriter(path: string, rounds: number) {
   return Bun.spawn([process.execPath, '-e', WRITER, path, String(rounds)], { stdout: 'pipe', stderr: 'pipe' })
 }
 
-/** Whole lines only: the last one may have been cut by the kill, and then nobody was promised anything. */
+/** Complete lines only: the kill may have cut the last one, which is then unconfirmed. */
 const promised = (out: string) =>
   out
     .split('\n')
@@ -62,7 +62,7 @@ function integrity(path: string): unknown {
   return answer
 }
 
-/** Which of the promised tokens the store does not let in. */
+/** The confirmed tokens that the store does not accept. */
 async function missing(path: string, pairs: string[][]): Promise<string[][]> {
   const store = await openStore({ url: `sqlite:${path}` })
   const log = createLog({ clock: systemClock, level: 'silent', pretty: false, write: () => {} })
@@ -81,7 +81,7 @@ async function missing(path: string, pairs: string[][]): Promise<string[][]> {
   return lost
 }
 
-/** Reads until the writer has promised `count` tokens, then kills it some moments later. */
+/** Reads until the writer has confirmed `count` tokens, then kills it some moments later. */
 async function killAfter(writer: ReturnType<typeof startWriter>, { lines, turns }: { lines: number; turns: number }) {
   let out = ''
   let killed = false
@@ -101,7 +101,7 @@ describe('a kill at any time', () => {
   test('loses no confirmed token, and the next start needs no repair', async () => {
     const path = await freshFile()
     const all: string[][] = []
-    // From before the tables stand (no line yet) to the middle of a busy run; `turns` shifts the moment within a round.
+    // From before the tables exist (no line yet) to the middle of a busy run; `turns` shifts the moment within a round.
     for (let kill = 0; kill < 8; kill++) {
       const writer = startWriter(path, Number.POSITIVE_INFINITY)
       const { out, signal } = await killAfter(writer, { lines: 1 + ((kill * 7) % 30), turns: (kill * 37) % 101 })

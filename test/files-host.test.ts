@@ -1,4 +1,4 @@
-/** Stored files at a host of their own: what a browser makes of one there can touch nothing of the gateway. */
+/** Stored files on a separate host, so that a browser that runs one cannot reach the gateway. */
 import { describe, expect, it } from 'bun:test'
 import { perTest } from './kit/per-test.ts'
 

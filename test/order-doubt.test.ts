@@ -1,4 +1,4 @@
-/** An order in doubt: how long its answer is waited for, when it is looked up, and until when it is sent again. */
+/** An order in doubt: how long its response is awaited, when it is looked up, and how long it is sent again. */
 import { describe, expect, test } from 'bun:test'
 import type { VideoProvider } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
@@ -18,7 +18,7 @@ const refusal = () => new GatewayError('rate_limit_exceeded', 'Later.', { accept
 const hang = () => new Promise<never>(() => {})
 const FIRST_BYTE = { acme: { first_byte_seconds: 300 } }
 
-/** What a process that has died still wants of the store. */
+/** The store of a process that has died: its calls never return. */
 const unless = <T extends object>(isDead: () => boolean, parts: T): T =>
   new Proxy(parts, {
     get(target, name) {
@@ -35,7 +35,7 @@ const endOf = async (gateway: TaskEngine, id: string) => {
 }
 
 describe('the response to an order', () => {
-  /** 30 s beyond the wait for the first byte are for connecting and for reading the rest. */
+  /** 30 s beyond the timeout of the first byte are for connecting and for reading the rest. */
   test.each([
     [60, 89, 'QUEUED'],
     [60, 91, 'FAILURE'],
@@ -192,7 +192,7 @@ test('an order in doubt whose repetition every target would refuse ends with tha
 })
 
 describe('the key of an order', () => {
-  /** An order may be under way for 90 s: it must arrive while the key is remembered. */
+  /** An order may take 90 s: it must arrive while the provider remembers the key. */
   test.each([
     [200, 2],
     [95, 1],

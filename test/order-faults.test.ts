@@ -1,6 +1,6 @@
 /**
- * Every way in which the answer to an order can go wrong, at vendors that honour keys, at vendors that do not, and with a
- * second target beside: in the end the vendors' own count must not be more than one order for each that was asked for.
+ * Every way in which the response to an order can fail, at providers that honour keys, at providers that do not, and with
+ * a second target: in the end the providers must have counted at most one order for each task.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createLog } from '../src/kit/log.ts'
@@ -24,7 +24,7 @@ const HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n'
 
 type Fault = Answer | 'silence' | 'lateness' | Answer[]
 
-/** Orders that were accepted, and answers that do not say so. */
+/** Accepted orders whose responses do not confirm it. */
 const FAULTS: [string, Fault][] = [
   ['500', failure(500)],
   ['501', failure(501)],
@@ -96,7 +96,7 @@ async function worldOf(store: Store, mode: (typeof MODES)[number], fault: Fault 
 
 const isEnded = ({ status }: Task) => status === 'SUCCESS' || status === 'FAILURE'
 
-/** Lets time pass until the task has ended; where a vendor is silent, as long as it takes to give it up. */
+/** Advances time until the task has ended; with a silent provider, until the gateway gives up. */
 async function endOf({ gateway, clock, vendors }: World, task_id: string): Promise<Task> {
   for (let pace = 0; pace < 8_000; pace++) {
     const silence = vendors[0]?.silent()
@@ -109,7 +109,7 @@ async function endOf({ gateway, clock, vendors }: World, task_id: string): Promi
   throw new Error('The task does not end.')
 }
 
-/** Until its order has reached the vendor, which says nothing. */
+/** Waits until the order has reached the provider, which does not respond. */
 async function untilSilent({ gateway, clock, vendors }: World): Promise<void> {
   let isSilent = false
   const silence = vendors[0]?.silent().then(() => {

@@ -1,4 +1,4 @@
-/** A request that costs money: what the transport puts on the wire, how often, and what it says when that failed. */
+/** A request that costs money: what the transport sends, how often, and what it reports after a failure. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
@@ -23,7 +23,7 @@ const vendorWith = (...answers: Answer[]): Vendor => {
   return vendor
 }
 
-/** A bare socket that counts the requests whose first line has reached it, and does what the test says at each point. */
+/** A bare socket that counts the requests whose first line has arrived, and runs the script of the test at each point. */
 function socketServer(on: { open?: 'end' | 'reset'; bytes?: (text: string) => 'end' | 'reset' | undefined }) {
   const seen = { connections: 0, requests: 0 }
   const server = Bun.listen<{ text: string }>({
@@ -49,7 +49,7 @@ function socketServer(on: { open?: 'end' | 'reset'; bytes?: (text: string) => 'e
   return { url: `http://127.0.0.1:${server.port}/v1`, port: server.port, seen }
 }
 
-/** A vendor behind TLS whose connection turns to nonsense once it has read a request. */
+/** A TLS server whose connection returns garbage once it has read a request. */
 async function brokenTls() {
   const read = (name: string) => readFileSync(new URL(`./fixtures/tls/files.example.com.${name}`, import.meta.url))
   const bodies: string[] = []
@@ -92,7 +92,7 @@ function sender({ clock = systemClock, ...parts }: Partial<Parts> = {}) {
   })
   const order = (url: string, more: Partial<UpstreamRequest> = {}) =>
     transport.send({ ...base(url), method: 'POST', body: '{"prompt":"a cat"}', order: true, ...more })
-  /** A request that is no order, read to its end, so that its connection is kept. */
+  /** A request that is not an order, read to its end, so that its connection is reused. */
   const look = async (url: string) => (await transport.send({ ...base(url), method: 'GET' })).text()
   return Object.assign(order, { look })
 }
@@ -107,7 +107,7 @@ async function refusal(promise: Promise<unknown>): Promise<GatewayError> {
   throw new Error('nothing was refused')
 }
 
-/** A bare connection that stands at once. */
+/** A bare connection that is established at once. */
 const atOnce: NonNullable<Parts['dial']> = (_host, _port, settled) => {
   settled()
   return () => {}
@@ -122,7 +122,7 @@ describe('an order', () => {
     const send = sender()
     for (let round = 0; round < 3; round++) await send.look(vendor.url)
     const before = new Set(vendor.requests.map(({ connection }) => connection))
-    expect(before.size).toBe(1) // what is no order shares one
+    expect(before.size).toBe(1) // requests that are not orders share one
     for (let round = 0; round < 3; round++) await (await send(vendor.url, { method })).text()
     const orders = vendor.requests.slice(3)
     expect(orders.map((one) => [one.method, one.body])).toEqual(Array(3).fill([method, '{"prompt":"a cat"}']))
@@ -267,7 +267,7 @@ describe('an order that cannot be sent was certainly not accepted', () => {
   test('but not because TLS fails: the runtime reports the same for an established connection', async () => {
     const plain = socketServer({ bytes: () => 'end' })
     const error = await refusal(sender()(`https://127.0.0.1:${plain.port}/v1`))
-    // A server that hangs up within the handshake looks like one that hangs up on a request: left open.
+    // A server that closes during the handshake looks like one that closes after a request: in doubt.
     expect(error.detail.accepted).toBeUndefined()
     const speaking = Bun.listen({
       hostname: '127.0.0.1',

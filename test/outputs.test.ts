@@ -1,4 +1,4 @@
-/** Finished files: copied from vendors whatever happens on the way, kept whole or not at all, linked to and removed. */
+/** Finished files: copied from providers despite failures, stored completely or not at all, linked and removed. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ import { manualClock } from './kit/clock.ts'
 import { type Answer, failure, hang, startVendor, type Vendor, type Wire, whole } from './kit/vendor.ts'
 
 const LONG = 300_000
-/** How much is written between two syncs. */
+/** How many bytes are written between two syncs. */
 const CHECKPOINT = 32 * 1024
 
 const directories: string[] = []
@@ -27,7 +27,7 @@ afterEach(async () => {
 
 const log = createLog({ clock: systemClock, level: 'silent', pretty: false, write: () => {} })
 
-/** How far the latest answer has been read and written. */
+/** How far the latest response has been read and written. */
 const reading = { bytes: 0, watchers: [] as (() => void)[] }
 
 async function taken(bytes: number): Promise<void> {
@@ -42,7 +42,7 @@ function watched(guardedFetch: GuardedFetch): GuardedFetch {
     const body = new ReadableStream<Uint8Array>(
       {
         async pull(controller) {
-          // Whoever asks for more has written all that came before.
+          // A reader that requests more has written all previous bytes.
           reading.bytes = bytes
           for (const wake of reading.watchers.splice(0)) wake()
           const { done, value } = await reader.read()
@@ -60,7 +60,7 @@ function watched(guardedFetch: GuardedFetch): GuardedFetch {
 
 type RoomParts = { clock?: Clock; max_bytes?: number; files?: FileStore; root?: string; guardedFetch?: GuardedFetch }
 
-/** An outputs room on a directory of its own, which syncs often. */
+/** Outputs in a directory of their own, with frequent syncs. */
 function roomOf({ clock = systemClock, max_bytes = 1e9, root, ...more }: RoomParts = {}) {
   const home = root ?? mkdtempSync(join(tmpdir(), 'gatehouse-outputs-'))
   if (!root) directories.push(home)
@@ -91,15 +91,15 @@ type FileOptions = {
   etag?: string | null
   modified?: string
   type?: string | null
-  /** Breaks off after so many bytes of the body, though more were promised. */
+  /** Closes the connection after this many bytes of the body, though more were announced. */
   cutAfter?: number
-  /** Keeps silent after so many bytes of the body. */
+  /** Stops sending after this many bytes of the body. */
   hangAfter?: number
   ranges?: boolean
   length?: boolean
 }
 
-/** A file server, as object stores are: one file, ranges, `if-range`. */
+/** A file server like an object store: one file, ranges, `if-range`. */
 function file(bytes: Uint8Array, options: FileOptions = {}): Answer {
   const { etag = '"v1"', modified, type = 'video/mp4', ranges = true, length = true } = options
   return async (wire: Wire) => {
@@ -123,13 +123,13 @@ function file(bytes: Uint8Array, options: FileOptions = {}): Answer {
     const stop = options.cutAfter ?? options.hangAfter
     await wire.write(body.subarray(0, stop))
     if (options.hangAfter !== undefined) await wire.gone
-    // What the runtime has received, but nobody has read yet, is lost with the connection.
+    // Bytes that the runtime has received but nothing has read yet are lost with the connection.
     if (options.cutAfter !== undefined) await taken(options.cutAfter)
     if (options.cutAfter !== undefined || !length) wire.close()
   }
 }
 
-/** Bytes that differ everywhere, so that a misplaced part is seen; they begin like an MP4. */
+/** Bytes that differ everywhere, so that a misplaced part is detected; they start like an MP4. */
 function video(length: number, seed = 1): Uint8Array {
   const bytes = new Uint8Array(length)
   let state = seed
@@ -272,7 +272,7 @@ describe('a copy', () => {
 
   test('never joins parts of two files, even if the server does not notice', async () => {
     const [old, bytes] = [video(LONG), video(LONG + 7, 2)]
-    // Neither heeds if-range: one shows another tag, one only another length, one sends another part.
+    // None of them supports if-range: one has another tag, one only another length, one sends another part.
     const careless: Answer[] = [
       (wire) => part(bytes, 100_000, { etag: '"v2"' })(wire),
       (wire) => part(bytes, 100_000, {})(wire),
@@ -398,7 +398,7 @@ describe('a copy', () => {
 })
 
 describe('a crash', () => {
-  /** Copies in a process of its own, which is killed when the vendor has sent `hangAfter` bytes and they lie on disk. */
+  /** Copies in a separate process, which is killed when the server has sent `hangAfter` bytes and they are on the disk. */
   async function crash(home: string, url: string, enough: number): Promise<void> {
     const from = join(import.meta.dir, '../src')
     const code = `
@@ -433,7 +433,7 @@ describe('a crash', () => {
     await crash(home, sourceOf(vendor).url, 100_000)
     expect(await outputs.open('task_1/0')).toBeUndefined()
     expect(await outputs.copy('task_1/0', sourceOf(vendor), soon())).toMatchObject({ done: true })
-    // What was made safe on the disk counts, no more.
+    // Only the synced bytes count.
     const safe = Math.floor(100_000 / CHECKPOINT) * CHECKPOINT
     expect(vendor.requests[1]?.headers.range).toBe(`bytes=${safe}-`)
     expect(await bytesOf(outputs)).toEqual(bytes)
@@ -657,7 +657,7 @@ describe('storing bytes', () => {
   })
 })
 
-/** A part from `first` on, whether it was asked for or not. */
+/** A part from `first` on, whether it was requested or not. */
 function part(bytes: Uint8Array, first: number, { etag }: { etag?: string }): Answer {
   return (wire) => {
     const tag = etag === undefined ? '' : `etag: ${etag}\r\n`

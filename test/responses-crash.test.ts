@@ -1,4 +1,4 @@
-/** The process is killed while it makes responses in the background: what was promised is kept, by the next process. */
+/** The process is killed while it generates background responses: the next process finishes the accepted ones. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,7 +8,7 @@ import { openPort } from './kit/served.ts'
 import { chunk, chunks, hang, startVendor, stream, type Vendor } from './kit/vendor.ts'
 
 const TOKEN = 'sk-crash-suite-0000000000000000'
-/** A minute's lease is over after two seconds. */
+/** A lease of a minute expires after two seconds. */
 const SPEED = 30
 const PATIENCE_MILLISECONDS = 30_000
 
@@ -70,7 +70,7 @@ async function ended(gateway: GatewaySetup, id: string): Promise<Answer> {
   throw new Error('It did not end in time.')
 }
 
-/** The events up to the first that `is` looked for. */
+/** The events up to the first one that `is` matches. */
 async function eventsUntil(response: Response, is: (text: string) => boolean): Promise<string> {
   let text = ''
   for await (const piece of response.body ?? []) {

@@ -1,6 +1,6 @@
 /**
- * Three gateways share one store, each may serve any request and step any task, and one after the other is killed:
- * every task is stepped by one of them at a time, and paid for once. `GATEHOUSE_RIVAL_TASKS` sets how many tasks.
+ * Three gateways share one store, each may serve any request and run any step, and one after the other is killed: every
+ * task is processed by one of them at a time, and paid for once. `GATEHOUSE_RIVAL_TASKS` sets how many tasks.
  */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -16,13 +16,13 @@ const TASKS = Number(process.env.GATEHOUSE_RIVAL_TASKS ?? 1_000)
 const GATEWAYS = 3
 const KILLS = 12
 const SPEED = 30
-/** Orders that a client sends at a time. */
+/** Concurrent orders of a client. */
 const AT_A_TIME = 50
 
 const directory = mkdtempSync(join(tmpdir(), 'gatehouse-rivalry-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-/** Gateways of which one is killed now and then, and replaced. */
+/** Gateways of which one at a time is killed and replaced. */
 class Rivals {
   readonly gateways: GatewayProcess[]
   readonly #plan: CrashPlan
@@ -32,7 +32,7 @@ class Rivals {
   }
   async kill(index: number): Promise<void> {
     const gateway = this.gateways[index] as GatewayProcess
-    // One that has not listened yet has done nothing that a kill could break.
+    // A gateway that does not listen yet has done nothing that a kill could break.
     await gateway.url
     gateway.process.kill('SIGKILL')
     await gateway.process.exited
@@ -44,7 +44,7 @@ class Rivals {
   }
 }
 
-/** Asks one of the gateways after the other until one answers: what a client behind a balancer does. */
+/** Calls one gateway after the other until one responds, like a client behind a load balancer. */
 async function submit(rivals: Rivals, index: number): Promise<string> {
   for (let attempt = index; ; attempt++) {
     const gateway = rivals.gateways[attempt % GATEWAYS] as GatewayProcess
@@ -57,7 +57,7 @@ async function submit(rivals: Rivals, index: number): Promise<string> {
       const { data } = (await response.json()) as { data: { task_id: string } }
       return data.task_id
     } catch {
-      // Its gateway was killed: the next one is asked, with the same key.
+      // Its gateway was killed: the next one is called with the same key.
     }
   }
 }
@@ -72,7 +72,7 @@ async function endOf(rivals: Rivals, task_id: string): Promise<string> {
   }
 }
 
-/** Each item in turn, so many at a time. */
+/** Processes the items in order, a limited number at a time. */
 async function inHands<T, R>(items: T[], concurrency: number, work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = []
   let next = 0
@@ -106,7 +106,7 @@ describe.each(stores)('three gateways on one $engine', ({ engine, store }) => {
       const orders = Array.from({ length: TASKS }, (_, index) => index)
       const killing = (async () => {
         for (let kill = 0; kill < KILLS; kill++) {
-          // An order and two questions a task: the kills fall evenly into the work.
+          // An order and two polls for each task, so that the kills are spread evenly over the work.
           await vendor.until((3 * TASKS * (kill + 0.5)) / KILLS)
           await rivals.kill(Math.floor(random.next() * GATEWAYS))
         }

@@ -1,4 +1,4 @@
-/** A task from its acceptance to its end: what the engine does with what vendors say, on a store in memory. */
+/** A task from its acceptance to its end: how the engine handles provider responses, with an in-memory store. */
 import { describe, expect, test } from 'bun:test'
 import type { TaskProgress } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'

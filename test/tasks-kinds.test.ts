@@ -1,4 +1,4 @@
-/** What the engine does for vendors that answer at once, for orders in two parts, and for families other than videos. */
+/** Providers that return outputs at once, orders in two parts, and families other than videos. */
 import { describe, expect, test } from 'bun:test'
 import type { RemoteOutput, TaskProgress } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
@@ -31,8 +31,8 @@ const bytes = (text: string, content_type = 'image/png'): RemoteOutput => ({
 const link = (url: string): RemoteOutput => ({ url, content_type: 'image/png' })
 
 /**
- * A house whose process ends at the how-manieth time that a point is come by, and another on the same store that goes
- * on when the leases of the first are over.
+ * A gateway whose process dies the nth time that it reaches a crash point, and another on the same store that continues
+ * when the leases of the first have expired.
  */
 async function diesAt(
   point: CrashPoint,
@@ -117,12 +117,12 @@ describe('a provider that returns its outputs at once', () => {
   test.each([
     ['send: before the operation', 'unsafe', 'FAILURE submit_outcome_unknown', 1],
     ['send: before the operation', 'safe', 'SUCCESS', 2],
-    // Taken, and the row says so; the bytes were in the process that has ended.
+    // Accepted, and stored as such; the bytes were in the process that has died.
     ['send: after the operation', 'unsafe', 'FAILURE output_expired', 1],
     ['send: after the operation', 'safe', 'SUCCESS', 2],
     ['copy: before the first byte', 'unsafe', 'FAILURE output_expired', 1],
     ['copy: in the middle', 'safe', 'SUCCESS', 2],
-    // Kept: nothing is lost any more.
+    // Stored: nothing can be lost any more.
     ['copy: after the last byte', 'unsafe', 'SUCCESS', 1],
     ['made: before the write', 'unsafe', 'SUCCESS', 1],
     ['made: after the write', 'unsafe', 'SUCCESS', 1],
@@ -141,7 +141,7 @@ describe('a provider that returns its outputs at once', () => {
     const { next, id } = await diesAt('copy: before the first byte', 2, { vendors: { acme }, files: memoryFiles() })
     await using gateway = next
     expect(endOf(await gateway.read(id))).toBe('FAILURE output_expired')
-    // What was kept is nobody's, and goes.
+    // The stored file belongs to no task any more and is removed.
     const gone = await gateway.store.tasks.outputsToRemove(Math.floor(gateway.clock.now() / 1000), 9)
     expect(gone.flatMap(({ outputs }) => outputs.map(({ key }) => key))).toEqual([`${id}/0.png`])
   })
@@ -226,7 +226,7 @@ describe('a provider that returns its outputs at once', () => {
 
 describe('an order in two parts', () => {
   const proceedable: TaskProgress = { status: 'PROCEED' }
-  /** The first part is done at once, then the second. */
+  /** The first part finishes at once, then the second. */
   const inTwo = (script: Partial<ScriptedVendor> = {}) =>
     scriptedVendor({
       start: async () => ({ operation: { part: 1 } }),
@@ -406,7 +406,7 @@ describe('a task of another family', () => {
     const request = { model: MODEL, prompt: 'a cat', operation: 'generate' as const }
     const order = { request, family: 'image-generation' as const, call: testCall(CALLER), base_url: 'http://gate.test' }
     const id = (await gateway.tasks.submit(order)).task.task_id
-    // Another process, which would take it as soon as its lease is over.
+    // Another process, which would claim it as soon as its lease has expired.
     await using other = await taskEngine({ store: gateway.store, clock: gateway.clock })
     other.providers.set('acme', { id: 'acme', kind: 'scripted', images: { operations: ['generate'], generate: make } })
     await gateway.advance(350)

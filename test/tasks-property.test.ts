@@ -1,4 +1,4 @@
-/** Vendors at random, workers that die at any point, two at a time on one store: whatever comes, the rules hold. */
+/** Property test: random providers, workers that die at any point, two at a time on one store; the invariants hold. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { TaskProgress, VideoProvider } from '../src/providers/provider.ts'
@@ -10,7 +10,7 @@ import type { CrashPoint } from '../src/tasks/crash-points.ts'
 import { type ManualClock, manualClock } from './kit/clock.ts'
 import { memoryFiles, scriptedVendor, settled, type TaskEngine, taskEngine } from './kit/task-engine.ts'
 
-/** Fixed, so that a failure can be had again. */
+/** Fixed, so that a failure can be reproduced. */
 const SEED = 20_261_121
 const RUNS = 150
 const TASKS = 3
@@ -18,7 +18,7 @@ const DEADLINE_MINUTES = 10
 
 const never = () => new Promise<never>(() => {})
 
-/** How a vendor answers one order. `lost`: it was taken, and the answer did not come. */
+/** How a provider responds to one order. `lost`: it was accepted, and the response was lost. */
 type OrderAnswer = 'takes' | 'lost' | 'lost untaken' | 'hangs' | 'garbage' | ErrorCode
 const orderAnswer = fc.oneof(
   { weight: 6, arbitrary: fc.constant<OrderAnswer>('takes') },
@@ -68,7 +68,7 @@ const vendorScript = fc.record({
 const world = fc.record({
   vendors: fc.tuple(vendorScript, vendorScript),
   copies: fc.array(copyAnswer, { maxLength: 4 }),
-  /** The points (counted over all) at which the worker in whose step they are dies. */
+  /** The points (counted over all) at which the worker that reaches them dies. */
   deaths: fc.array(fc.nat(40), { maxLength: 4 }),
   cancel_after: fc.option(fc.nat(60), { nil: undefined }),
   workers: fc.constantFrom(1, 2),
@@ -76,7 +76,7 @@ const world = fc.record({
 type World = typeof world extends fc.Arbitrary<infer T> ? T : never
 type VendorScript = World['vendors'][number]
 
-/** What a vendor knows of one task: what it took, and whether it might have. */
+/** What a provider knows of one task: the orders that it accepted, and those that it may have accepted. */
 type Ledger = { vendor: string; key: string; outcome: 'taken' | 'refused' | 'open'; resubmit: 'safe' | 'unsafe' }
 
 function vendorOf(name: string, script: VendorScript, ledgers: Map<string, Ledger[]>): VideoProvider {
@@ -123,7 +123,7 @@ function vendorOf(name: string, script: VendorScript, ledgers: Map<string, Ledge
   return scriptedVendor(vendor)
 }
 
-/** A process that can die: from then on nothing that it does reaches the world, and nothing reaches it. */
+/** A process that can die: from then on it has no effect, and receives nothing. */
 function mortal() {
   let is_dead = false
   const guarded = <T extends object>(parts: T): T =>
@@ -145,7 +145,7 @@ function mortal() {
 
 type Seen = Map<string, Task>
 
-/** One look at every task: what may never be is found at once. */
+/** Checks the invariants of every task. */
 async function check(store: TaskStore, ids: string[], seen: Seen): Promise<void> {
   for (const id of ids) {
     const task = await store.find(id)
@@ -185,7 +185,7 @@ function checkTask(task: Task): void {
   if (status === 'SUCCESS') expect(task.outputs.length).toBeGreaterThan(0)
 }
 
-/** Nobody who may have taken an order gets company: neither elsewhere, nor here unless twice is certainly once. */
+/** An order that may have been accepted is sent to no other target, and not again unless repeating counts once. */
 function checkLedger(orders: Ledger[]): void {
   const first = orders.find(({ outcome }) => outcome !== 'refused')
   if (!first) return
@@ -253,7 +253,7 @@ async function live(given: World): Promise<{ tasks: Task[]; ledgers: Map<string,
       .then((id) => void ids.push(id))
     await Promise.race([submitted, settled()]) // its process may die on it
   }
-  // What was written before its process died counts as accepted, though nobody was told.
+  // A task that was stored before its process died counts as accepted, though no client got a response.
   for (const { task_id } of await store.tasks.list({ limit: 10 })) if (!ids.includes(task_id)) ids.push(task_id)
   const cancelled = ids[0]
   for (let second = 0; second < 60; second++) {
@@ -291,7 +291,7 @@ describe('with random providers and crashes', () => {
       }),
       { seed: SEED, numRuns: RUNS },
     )
-    // The worlds were worth it: tasks ended in many ways, and processes did die.
+    // The runs were meaningful: tasks ended in many ways, and processes did die.
     expect(deaths).toBeGreaterThan(RUNS / 4)
     expect(ends.size).toBeGreaterThan(6)
     expect(ends.get('SUCCESS')).toBeGreaterThan(RUNS / 4)

@@ -1,4 +1,4 @@
-/** What `gatehouse task resume` does with a task whose files could not be copied: on both engines, in memory, by crashes. */
+/** `gatehouse task resume` for a task whose files could not be copied: on both engines, in memory, with crashes. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { createLog } from '../src/kit/log.ts'
 import { createCleaner } from '../src/outputs/cleaner.ts'
@@ -27,7 +27,7 @@ const seconds = (clock: ManualClock) => Math.floor(clock.now() / 1000)
 const settings = { copy_deadline_minutes: 5 }
 const DAY = 86_400
 
-/** As the command does it. */
+/** Does the same as the command. */
 async function resume(store: Store, clock: ManualClock, task: Task): Promise<boolean | string> {
   const resumption = resumptionOf(task, seconds(clock))
   if (resumption.action !== 'reopen') return resumption.action === 'none' ? resumption.reason : resumption.action
@@ -35,7 +35,7 @@ async function resume(store: Store, clock: ManualClock, task: Task): Promise<boo
   return store.tasks.reopen(task, change)
 }
 
-/** Files of which some cannot be had until the test says so. */
+/** Files of which some are unavailable until the test enables them. */
 function fussyFiles(isGone: (key: string) => boolean) {
   const state = { isGone }
   const files = memoryFiles({
@@ -191,7 +191,7 @@ describe('a resumed task', () => {
     const task = await gateway.read(id)
     expect([endOf(task), task.outputs.length, files.stored.size]).toEqual(['SUCCESS', 2, 2])
     expect(acme.calls).toHaveLength(1)
-    // What it has now is not cleaned away by what was due before.
+    // The earlier expiry does not remove the new files.
     await cleaner.sweep()
     expect(files.stored.size).toBe(2)
   })
@@ -271,7 +271,7 @@ const CRASH_POINTS = [
   'end: after the write',
 ] satisfies CrashPoint[]
 
-/** Dies at the how-manieth time; what it does from then on reaches nobody. */
+/** Dies the nth time; from then on it has no effect. */
 async function killableGateway(options: EngineOptions, point: CrashPoint, nth: number): Promise<TaskEngine> {
   let passed = 0
   let is_dead = false

@@ -1,4 +1,4 @@
-/** What becomes of an order that was taken: polls, files, deadlines, wishes to cancel, stops and crashes. */
+/** The steps of an accepted order: polls, files, deadlines, cancel requests, stops and crashes. */
 import { describe, expect, test } from 'bun:test'
 import type { TaskProgress } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
@@ -22,12 +22,12 @@ const hang = () => new Promise<never>(() => {})
 const working: TaskProgress = { status: 'IN_PROGRESS' }
 const failure = ({ status, fail_code }: Task) => `${status} ${fail_code}`
 const errorOf = async (work: Promise<unknown>) => (await work.catch((error) => error)) as GatewayError
-/** The files that whoever cleans up would remove now. */
+/** The files that the cleaner would remove now. */
 const toRemove = async ({ store, clock }: TaskEngine) =>
   (await store.tasks.outputsToRemove(Math.floor(clock.now() / 1000), 10)).flatMap(({ outputs }) =>
     outputs.map(({ key }) => key),
   )
-/** Long after the first question, the vendor having said nothing new. */
+/** Long after the first poll, without news from the provider. */
 const taken = async (gateway: TaskEngine) => {
   const id = await gateway.submit()
   await gateway.run(6)
@@ -92,7 +92,7 @@ describe('a poll', () => {
     await gateway.run(3)
     expect(acme.polls).toBe(2)
     for (let ask = 0; ask < 46; ask++) {
-      await gateway.tasks.find(id, CALLER) // however often a client asks
+      await gateway.tasks.find(id, CALLER) // however often a client reads it
       await gateway.run(1)
     }
     expect(acme.polls).toBe(2)
@@ -231,7 +231,7 @@ describe('the files', () => {
   test('that are unavailable are retried until the copying deadline, ever less often, and not after it', async () => {
     let failing = true
     const files = memoryFiles({ copy: () => (failing ? Promise.reject(gone()) : Promise.resolve(undefined)) })
-    // The deadline of the task itself has nothing to do with it.
+    // The deadline of the task itself is irrelevant here.
     const settings = { deadline_minutes: 1, copy_deadline_minutes: 120 }
     await using gateway = await taskEngine({ files, settings })
     const id = await gateway.submit()
@@ -241,7 +241,7 @@ describe('the files', () => {
     expect(first.deadline_at - first.submit_time).toBeWithin(7200, 7210)
     await gateway.run(7_180)
     expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS', progress: 99, fail_code: '' })
-    // 2 + 4 + ... + 256, then one every 300 s, each with its fresh look; a jitter of 15 % either way.
+    // 2 + 4 + ... + 256, then one every 300 s, each with a poll for fresh links; a jitter of 15 % either way.
     expect(files.copied.length).toBeWithin(27, 38)
     await gateway.run(25)
     const task = await gateway.read(id)
@@ -255,7 +255,7 @@ describe('the files', () => {
     const late = await gateway.submit()
     await gateway.run(20)
     failing = false
-    gateway.clock.advance(86_400_000) // the gateway was away at the deadline: there is a last attempt
+    gateway.clock.advance(86_400_000) // the gateway was down at the deadline: there is a last attempt
     await gateway.tasks.idle()
     expect(await gateway.read(late)).toMatchObject({ status: 'SUCCESS' })
   })
@@ -305,7 +305,7 @@ describe('the files', () => {
     const task = await gateway.read(id)
     expect(failure(task)).toBe('FAILURE internal_error')
     expect(task.made).toHaveLength(1)
-    // A vendor has nothing to do with a full disk: it is not asked for fresh links.
+    // A full disk is not the provider's fault: it is not polled for fresh links.
     expect(gateway.logged()).toContain('file could not be stored')
   })
 
@@ -368,7 +368,7 @@ describe('the files', () => {
       fail_code: 'output_expired',
       fail_reason: 'The file is larger than 10 bytes.',
     })
-    // What was copied waits a week for an operator who allows more and resumes the task.
+    // The copied files are retained for a week, for an operator who raises the limit and resumes the task.
     expect(await toRemove(gateway)).toEqual([])
     gateway.clock.advance(7 * 86_400_000 - 60_000)
     expect(await toRemove(gateway)).toEqual([])
@@ -492,7 +492,7 @@ describe('the deadline', () => {
     await using gateway = await taskEngine({ vendors: { acme }, settings })
     const id = await taken(gateway)
     expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
-    gateway.clock.advance(86_400_000) // nobody was there all day
+    gateway.clock.advance(86_400_000) // the gateway was down all day
     await gateway.tasks.idle()
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
@@ -792,7 +792,7 @@ describe('the worker', () => {
     expect(await gateway.read(first)).toMatchObject({ status: 'QUEUED', operation: 'op', leased_by: '' })
     const cut = await gateway.read(second)
     expect(cut).toMatchObject({ status: 'SUBMITTED', operation: null })
-    // Whoever comes next finds it in doubt, without waiting for the lease of an order.
+    // The next process finds it in doubt, without waiting for the lease of an order.
     expect(cut.sent_at).not.toBeNull()
     expect(cut).toMatchObject({ leased_by: '', due_ms: gateway.clock.now() })
     expect(await gateway.read(third)).toMatchObject({ status: 'NOT_START' })

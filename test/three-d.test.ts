@@ -1,4 +1,4 @@
-/** 3D models through the whole gateway: ordered, waited for, downloaded, listed, canceled; of the sandbox and of Meshy. */
+/** 3D models through the whole gateway: ordered, polled, downloaded, listed, canceled; of the sandbox and of Meshy. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -55,7 +55,7 @@ async function order(json: object, headers: Record<string, string> = {}): Promis
 const ask = async (task_id: string): Promise<TaskData> =>
   ((await (await gateway.call(`${PATH}/${task_id}`)).json()) as TaskAnswer).data
 
-/** Time passes until it has ended. */
+/** Advances time until it has ended. */
 async function ended(task_id: string): Promise<TaskData> {
   for (let turn = 0; turn < 400; turn++) {
     await gateway.instance.tasks.idle()
@@ -160,7 +160,7 @@ describe('a 3D model of the sandbox', () => {
       status: 422,
       code: 'idempotency_key_reused',
     })
-    // The same words as a video are another request.
+    // The same fields for a video are another request.
     const video = await gateway.call('/v1/video/generations', {
       json: { model: 'sandbox/text-to-video', prompt: json.prompt },
       headers,
@@ -196,7 +196,7 @@ describe('an invalid request for a 3D model', () => {
     }
     const list = await refusalOf(await gateway.call(PATH, { json: [] }))
     expect(list).toMatchObject({ status: 400, code: 'invalid_type' })
-    // What is null, and what nobody knows, is not there.
+    // Null and unknown fields are ignored.
     await order({ model: MODEL, prompt: `${QUICK}a`, image: null, images: null, texture: null, colour: 'red' })
   })
 

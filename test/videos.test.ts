@@ -1,4 +1,4 @@
-/** Videos over HTTP in the specification's words, and the files of both faces: every state, every refusal. */
+/** Videos over HTTP as the specification defines them, and the files of both APIs: every state, every error. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import type { Task } from '../src/spec/task.ts'
 import { BYTES, FAILURE, NOW, SUCCESS, videoFaces } from './kit/video-faces.ts'
@@ -288,7 +288,7 @@ describe('a long poll', () => {
   })
 })
 
-/** Lets everything that can go on without the clock do so. */
+/** Lets all work that does not wait for the clock finish. */
 const settled = async () => {
   for (let turn = 0; turn < 20; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
   return false

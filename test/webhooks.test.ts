@@ -1,4 +1,4 @@
-/** Callbacks from the end of a task to their receiver, on an in-memory store and a clock of our own. */
+/** Webhooks from the end of a task to their receiver, with an in-memory store and a manual clock. */
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
@@ -37,7 +37,7 @@ afterEach(async () => {
 const hang = (signal: AbortSignal) =>
   new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
 
-/** A receiver that answers as the script says, and what it was sent. */
+/** A receiver that responds by a script and records its requests. */
 function receiver(script: Script) {
   const got: (GuardedRequest & { at_ms: number })[] = []
   const guardedFetch = async (request: GuardedRequest): Promise<GuardedAnswer> => {
@@ -80,7 +80,7 @@ function webhooks(guardedFetch: WebhookParts['guardedFetch'], more: Partial<Webh
 let made = 0
 type Ordered = { url?: string; token_id?: string; status?: 'SUCCESS' | 'FAILURE' }
 
-/** A task that is under way and has a callback. */
+/** An unfinished task with a webhook. */
 async function order({ url = 'https://app.test/hook?key=hush', token_id = 'tok_a' }: Ordered = {}): Promise<Task> {
   const now = Math.floor(clock.now() / 1000)
   const task = blankTask({
@@ -117,7 +117,7 @@ async function ended({ status, ...ordered }: Ordered = {}): Promise<Task> {
   return task
 }
 
-/** Moves time on in steps, and lets everything that falls due be done after each. */
+/** Advances time in steps, and lets all due work finish after each. */
 async function pass(ms: number, step: number, idle: () => Promise<void>): Promise<void> {
   for (let gone = 0; gone < ms; gone += step) {
     clock.advance(step)
@@ -516,7 +516,7 @@ describe('fairness', () => {
     expect(got.filter(({ url }) => url === slow).length).toBeLessThanOrEqual(4)
     await until(async () => (await stateOf(last)).delivered_at !== null)
 
-    // Once it is known to be silent it has one hand, and is still tried.
+    // Once it has timed out it has one slot, and is still tried.
     clock.advance(15 * SECOND)
     await Bun.sleep(0)
     const before = got.length
@@ -546,7 +546,7 @@ describe('fairness', () => {
   })
 })
 
-/** Lets what is under way go on until the condition holds; a test that waits in vain fails by its time limit. */
+/** Waits until the condition holds; a test that waits in vain fails by its timeout. */
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await Bun.sleep(0)
 }

@@ -6,8 +6,8 @@ import S3rver from 's3rver'
 import { createBucket } from './bucket.ts'
 
 /**
- * A whole S3 service on loopback (the package `s3rver`, whose one account is S3RVER). It looks at who signed, not at the
- * signature, and takes the range 0-0 for all.
+ * A whole S3 service on loopback (the package `s3rver`, whose one account is S3RVER). It checks the account, not the
+ * signature, and treats the range 0-0 as the whole file.
  */
 const home = mkdtempSync(join(tmpdir(), 'gatehouse-bucket-'))
 const service = new S3rver({
@@ -38,7 +38,7 @@ const filesOf = (more: { prefix?: string; endpoint?: string } = {}) =>
 const { signal } = new AbortController()
 const MEBIBYTE = 1024 * 1024
 
-/** Pieces of one mebibyte each, every one with its number in it, made when they are asked for. */
+/** Chunks of one mebibyte, each filled with its number, created on demand. */
 function pieces(count: number, { failing = false, asked = () => {} } = {}): ReadableStream<Uint8Array> {
   let made = 0
   return new ReadableStream<Uint8Array>(
@@ -145,7 +145,7 @@ describe('a bucket', () => {
 })
 
 describe('an upload', () => {
-  /** Notes what it is asked, and may hold parts back. */
+  /** Records its requests, and can delay parts. */
   function recorder() {
     const seen: string[] = []
     const unsigned: string[] = []

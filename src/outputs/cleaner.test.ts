@@ -6,7 +6,7 @@ import { createCleaner } from './cleaner.ts'
 
 type Row = { task_id: string; expires: number; outputs: TaskOutput[] }
 
-/** As the store keeps it: the oldest first. */
+/** In the order of the store: the oldest first. */
 function world(rows: Row[], { keys = 0, broken = [] as string[] } = {}) {
   const clock = manualClock()
   const files = new Set(rows.flatMap(({ outputs }) => outputs.flatMap(({ key }) => key ?? [])))

@@ -8,7 +8,7 @@ function linksOf({ secret = 'a secret', hours = 24, clock = manualClock() } = {}
   return { ...createLinks({ clock, secret, link_hours: () => hours }), clock }
 }
 
-/** The query of a link, as the HTTP face hands it over. */
+/** The query of a link, as the HTTP route passes it. */
 function readLink(link: string) {
   const url = new URL(link)
   const [, task_id = ''] = /^\/v1\/videos\/([^/]+)\/content$/.exec(url.pathname) ?? []
@@ -58,7 +58,7 @@ describe('a link', () => {
     clock.advance(1000)
     expect(verify(query)).toBe('expired')
     expect(clock.now() - start).toBeLessThanOrEqual((24 * 3600 + 300) * 1000)
-    // Who changes the time of an old link learns nothing of it.
+    // A changed expiry of an old link is forged, not expired.
     expect(verify({ ...query, expires: String(Number(query.expires) + 3600) })).toBe('forged')
   })
 

@@ -1,4 +1,4 @@
-/** Opening a store: what is created, what is refused, and several processes at the same door. */
+/** Opening a store: what is created, what is rejected, and several processes at once. */
 import { Database } from 'bun:sqlite'
 import { afterEach, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
@@ -128,7 +128,7 @@ describe('versions', () => {
   test('rolls back a failed migration, and the next start runs it completely', async () => {
     const path = join(await freshDirectory(), 'gatehouse.db')
     const file = new Database(path)
-    file.run('create table models (in_the_way text)') // made third by the first migration
+    file.run('create table models (in_the_way text)') // the third table of the first migration
     file.close()
     const error = await refusal(`sqlite:${path}`)
     expect(error.message).toBe(`The database ${path} could not be migrated; it was not changed.`)
@@ -183,10 +183,10 @@ describe('several processes', () => {
     const writing = store.models.firstSeen(['a'], 1).then(() => {
       written = true
     })
-    // Turns of the event loop that come round although the write has to wait: SQLite's own wait would stop them.
+    // Turns of the event loop while the write waits: SQLite's own wait would block them.
     for (let turn = 0; turn < 5; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
     expect(written).toBe(false)
-    expect(performance.now() - started).toBeLessThan(1_500) // against the ten seconds that the write may wait in all
+    expect(performance.now() - started).toBeLessThan(1_500) // far below the ten seconds that the write may wait in total
     other.run('commit')
     other.close()
     await writing

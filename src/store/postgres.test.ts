@@ -1,4 +1,4 @@
-/** What only PostgreSQL can do wrong: a server that refuses, goes away, or serves several gateways. */
+/** Failures specific to PostgreSQL: a server that rejects, goes away, or serves several gateways. */
 
 import { afterEach, describe, expect, test } from 'bun:test'
 import { createServer } from 'node:net'
@@ -30,7 +30,7 @@ afterEach(async () => {
   for (const url of databases.splice(0)) await (await startPostgres()).dropDatabase(url)
 })
 
-/** The message of the refusal; neither it nor its causes may repeat the password. */
+/** The message of the error; neither it nor its causes may contain the password. */
 async function refusal(url: string): Promise<string> {
   const error = await openStore({ url }).then(
     () => undefined,
@@ -47,7 +47,7 @@ function changed(url: string, change: (url: URL) => void): string {
   return other.href
 }
 
-/** Statements as the operator, past the store. */
+/** Runs statements as the operator, bypassing the store. */
 async function asOperator<T>(url: string, statement: string): Promise<T[]> {
   const client = new Client({ connectionString: url })
   await client.connect()
@@ -153,7 +153,7 @@ describe('a lost connection', () => {
     const writes = Array.from({ length: 30 }, (_, index) => store.tasks.add({ task: task(`${index}`) }))
     const settled = Promise.allSettled(writes)
     const waiting = "from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-    // By another connection: within a transaction the server repeats its first answer.
+    // On another connection: within a transaction the server repeats its first snapshot.
     while ((await asOperator(url, `select pid ${waiting}`)).length < 10);
     await asOperator(url, `select pg_terminate_backend(pid) ${waiting}`)
     await operator.query('commit')
@@ -203,7 +203,7 @@ describe('several gateways', () => {
       hear()
     })
     let count = 0
-    /** Adds tasks until one is heard of: when the other one listens is its own affair. */
+    /** Adds tasks until one is announced, since the listener connects in the background. */
     const untilHeard = async () => {
       const before = heard.length
       while (heard.length === before) {

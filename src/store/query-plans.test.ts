@@ -1,4 +1,4 @@
-/** How SQLite answers the questions about tasks: from an index, so that a million ended tasks cost nothing. */
+/** SQLite answers the queries about tasks from an index, so that a million ended tasks cost nothing. */
 
 import { Database } from 'bun:sqlite'
 import { afterEach, describe, expect, spyOn, test } from 'bun:test'
@@ -16,7 +16,7 @@ afterEach(async () => {
   for (const directory of directories.splice(0)) await rm(directory, { recursive: true, force: true })
 })
 
-/** The plan of each statement that `work` makes on the store, one text a statement. */
+/** The plan of each statement that `work` runs on the store. */
 async function plansOf(work: (store: Store) => Promise<unknown>): Promise<string[]> {
   const directory = await mkdtemp(join(tmpdir(), 'gatehouse-plans-'))
   directories.push(directory)

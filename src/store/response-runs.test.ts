@@ -1,4 +1,4 @@
-/** The store's contract for answers that are made in the background, kept by every engine. */
+/** The store's contract for background responses, tested on every engine. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { ENGINES } from '../../test/kit/engines.ts'
 import type { StoredResponse } from './store.ts'

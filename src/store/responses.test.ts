@@ -1,4 +1,4 @@
-/** The store's contract for kept answers, kept by every engine. */
+/** The store's contract for stored responses, tested on every engine. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { ENGINES } from '../../test/kit/engines.ts'
 import type { StoredResponse } from './store.ts'

@@ -1,4 +1,4 @@
-/** One commit for many writes: none is lost by another's failure, and none is told before it is stored. */
+/** One commit for many writes: none is lost by another's failure, and none resolves before it is stored. */
 import { Database } from 'bun:sqlite'
 import { afterEach, expect, spyOn, test } from 'bun:test'
 import { sql } from 'kysely'

@@ -1,4 +1,4 @@
-/** What the store promises about tasks, kept by every engine. */
+/** The store's contract for tasks, tested on every engine. */
 
 import { afterEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
@@ -51,7 +51,7 @@ async function addAll(store: Store, ...tasks: Task[]): Promise<void> {
 const claim = (store: Store, change: Partial<Parameters<Store['tasks']['claim']>[0]> = {}) =>
   store.tasks.claim({ by: 'worker', provider: '', now_ms: 20_000, until_ms: 50_000, limit: 10, ...change })
 
-/** Adds a task and takes it in hand. */
+/** Adds a task and claims it. */
 async function inHand(store: Store, order: NewTask): Promise<Task> {
   await store.tasks.add(order)
   const [taken] = await claim(store, { provider: order.task.provider })
@@ -295,7 +295,7 @@ for (const engine of ENGINES) {
         )
         const taken: Task[] = []
         const work = async (from: Store, by: string) => {
-          // A rival may be in the middle of its claim: an empty answer is the end only when nothing is due any more.
+          // Another claim may be running: an empty result is the end only when nothing is due any more.
           while (((await from.tasks.health()).earliest_due_ms ?? 99_000) <= 20_000)
             taken.push(...(await claim(from, { by, limit: 5 })))
         }
@@ -779,7 +779,7 @@ for (const engine of ENGINES) {
   })
 }
 
-/** The order that a claim should have, written down a second time and plainly. */
+/** A simple reference implementation of the order of a claim. */
 function fairly(tasks: Task[]): Task[] {
   const sorted = tasks.toSorted((a, b) => (a.due_ms ?? 0) - (b.due_ms ?? 0) || (a.task_id < b.task_id ? -1 : 1))
   const turnOf = (each: Task) => sorted.filter(({ token_id }) => token_id === each.token_id).indexOf(each)

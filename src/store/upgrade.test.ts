@@ -1,4 +1,4 @@
-/** Databases of other versions, on every engine that keeps its data. */
+/** Databases of other versions, on every persistent engine. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { ENGINES } from '../../test/kit/engines.ts'
 import { MIGRATIONS } from './migrate.ts'
@@ -27,7 +27,7 @@ const USAGE = {
   estimated: 0,
 }
 
-/** What each migration made, so that it can be taken away: the database is then as the version before it left it. */
+/** What each migration created, so that it can be dropped: the database is then as the previous version left it. */
 const UNDO: Record<string, string> = {
   '0002-tasks':
     'drop table tasks; drop table task_inputs; drop table task_keys; drop table callbacks; drop table secrets;',

@@ -1,4 +1,4 @@
-/** The store's callbacks, the same on every engine: due with the end of their task, each in one hand at a time. */
+/** The store's contract for webhooks, tested on every engine: due with the end of their task, claimed one at a time. */
 
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { ENGINES } from '../../test/kit/engines.ts'

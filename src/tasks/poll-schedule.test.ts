@@ -120,7 +120,7 @@ describe('after the end', () => {
 })
 
 describe('a client that reads a task', () => {
-  /** Its last step was at the age of 1,000 seconds. */
+  /** Its last poll was at the age of 1,000 seconds. */
   const waiting = (fields: Partial<Task> = {}) =>
     task({ due_ms: at(1_000) + pollPause(task(), SETTINGS, at(1_000)), ...fields })
 

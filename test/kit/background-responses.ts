@@ -1,6 +1,6 @@
 /**
- * A whole gateway as a process of its own, to be killed while it makes responses in the background: the child of that
- * suite. Its plan is the first argument, as JSON; what it says on standard output is where it listens.
+ * A whole gateway as a separate process, killed while it generates background responses: the child of that suite. Its
+ * plan is the first argument, as JSON; it prints its address on standard output.
  */
 import { DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
 import { createGateway } from '../../src/gateway.ts'
@@ -13,7 +13,7 @@ export type BackgroundPlan = {
   data_dir: string
   vendor_url: string
   token: string
-  /** Its time runs so many times faster than the wall clock, from this moment on (unix milliseconds). */
+  /** How many times faster than the wall clock its time runs, from `epoch_ms` (unix milliseconds) on. */
   speed: number
   epoch_ms: number
 }
@@ -27,7 +27,7 @@ async function run(plan: BackgroundPlan): Promise<void> {
       store_url: `sqlite:${plan.data_dir}/gatehouse.db`,
       bootstrap_token: plan.token,
       sandbox: false,
-      // No vendor may come to its time-out by a fast clock alone.
+      // The fast clock alone must not cause a provider's timeout.
       timeouts: { ...DEFAULT_TIMEOUTS, connect_seconds: 3_000, first_byte_seconds: 3_000, idle_seconds: 3_000 },
       providers: { v: { base_url: plan.vendor_url, key: 'vendor-key' } },
       models: { 'v/m': {} },

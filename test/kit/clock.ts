@@ -1,10 +1,10 @@
-/** A clock that stands still until a test moves it. */
+/** A clock that stands still until a test advances it. */
 import type { Clock } from '../../src/kit/clock.ts'
 
 export type ManualClock = Clock & {
-  /** Moves time forward and runs what falls due, in order. */
+  /** Advances time and runs the timers that fall due, in order. */
   advance(ms: number): void
-  /** How many timers wait. */
+  /** The number of pending timers. */
   waiting(): number
 }
 

@@ -1,6 +1,6 @@
 /**
- * A whole gateway as a process of its own, which kills itself at one point of a task's way: the child of the crash and
- * rivalry suites. Its plan is the first argument, as JSON; what it says on standard output is where it listens.
+ * A whole gateway as a separate process that kills itself at a crash point: the child of the crash and rivalry suites.
+ * Its plan is the first argument, as JSON; it prints its address on standard output.
  */
 import { DEFAULT_TASKS, DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
 import { createGateway } from '../../src/gateway.ts'
@@ -13,24 +13,24 @@ export type CrashPlan = {
   store_url: string
   data_dir: string
   vendor_url: string
-  /** Where Meshy is, for 3D models; absent: nowhere. */
+  /** The address of Meshy, for 3D models; absent: not configured. */
   meshy_url?: string
   token: string
-  /** Whether the vendor knows an order by its key; then it can also be told to stop. */
+  /** Whether the provider honours idempotency keys; it can then also cancel. */
   is_idempotent: boolean
-  /** Its time runs so many times faster than the wall clock, from this moment on (unix milliseconds). */
+  /** How many times faster than the wall clock its time runs, from `epoch_ms` (unix milliseconds) on. */
   speed: number
   epoch_ms: number
-  /** Default: as the gateway's own. */
+  /** Default: the gateway's own. */
   copy_deadline_minutes?: number
-  /** Where to die, at the how-manieth time that it comes by. */
+  /** The crash point at which to die, the nth time that it is reached. */
   kill?: { point: string; nth: number }
 }
 
 export const FILM = 'acme/film'
 export const SOLID = 'meshy/meshy-6'
 
-/** Leases, pauses and deadlines pass quickly, and alike for all processes of one test. */
+/** Makes leases, pauses and deadlines pass quickly, and equally for all processes of one test. */
 export function fastClock({ speed, epoch_ms }: Pick<CrashPlan, 'speed' | 'epoch_ms'>): Clock {
   return {
     now: () => Math.floor(epoch_ms + (Date.now() - epoch_ms) * speed),
@@ -54,9 +54,9 @@ async function run(plan: CrashPlan): Promise<void> {
       store_url: plan.store_url,
       bootstrap_token: plan.token,
       sandbox: false,
-      // In wall-clock time a thirtieth of it: no task may come to its deadline, or its vendor to a time-out, by load alone.
+      // A thirtieth of it in wall-clock time: load alone must not cause a task's deadline or a provider's timeout.
       tasks: { ...DEFAULT_TASKS, deadline_minutes: 1_440, ...copying },
-      // A short wait for an answer is a short lease of an order.
+      // A short timeout of the response is a short lease of an order.
       timeouts: { ...DEFAULT_TIMEOUTS, connect_seconds: 300, first_byte_seconds: 60 },
       outputs: { link_hours: 24, keep_days: 30, max_bytes: 1_000_000, directory: `${plan.data_dir}/outputs` },
       providers: {

@@ -17,15 +17,15 @@ export type Engine = {
   openAgain?(): Promise<Store>
   /** The address of the last `open`; absent where nobody else can use it. */
   url?(): string
-  /** Runs statements on the data of the last `open`, past the store. */
+  /** Runs statements on the data of the last `open`, bypassing the store. */
   run?(statements: string): Promise<void>
   /** Closes what was opened and removes its data. */
   cleanup(): Promise<void>
 }
 
 /**
- * Where the system keeps files in memory, where it has such a place: each commit waits for the disk otherwise, and what
- * these tests kill is never the system.
+ * A directory in memory, where the system has one: otherwise each commit waits for the disk, and these tests never
+ * crash the whole system.
  */
 const MEMORY_DIRECTORY = isWritable('/dev/shm') ? '/dev/shm' : tmpdir()
 
@@ -76,11 +76,11 @@ function sqliteFile(): Engine {
 function postgres(): Engine {
   const { keep, closeAll } = keeper()
   const databases: string[] = []
-  /** Databases that hold what a new one holds: to make, upgrade and drop one takes some 20 times as long as to empty it. */
+  /** Emptied databases for reuse: creating, migrating and dropping one takes some 20 times as long as emptying it. */
   const empty: string[] = []
-  /** Of these the tables may have been changed, not only the rows. */
+  /** Databases whose tables may have been changed, not only their rows. */
   const altered = new Set<string>()
-  let atFirst: Rows | undefined
+  let initial_rows: Rows | undefined
   const url = () => databases.at(-1) ?? ''
   return {
     name: 'postgres',
@@ -93,15 +93,15 @@ function postgres(): Engine {
       const used = empty.pop()
       databases.push(used ?? (await (await startPostgres()).createDatabase()))
       const store = await keep(openStore({ url: url() }))
-      atFirst ??= await withClient(url(), rowsOf)
+      initial_rows ??= await withClient(url(), rowsOf)
       return store
     },
     openAgain: () => keep(openStore({ url: url() })),
     async cleanup() {
       await closeAll()
       for (const database of databases.splice(0)) {
-        if (atFirst && !altered.has(database)) {
-          const rows = atFirst
+        if (initial_rows && !altered.has(database)) {
+          const rows = initial_rows
           await withClient(database, (client) => restore(client, rows))
           empty.push(database)
         } else await (await startPostgres()).dropDatabase(database)
@@ -123,7 +123,7 @@ async function withClient<T>(connectionString: string, work: (client: Client) =>
   }
 }
 
-/** Those that the upgrade keeps its own record in stay as they are. */
+/** Except the tables in which the migrator keeps its own records. */
 const TABLES = `select quote_ident(tablename) as name from pg_tables
   where schemaname = 'public' and tablename not like 'kysely%' order by 1`
 
@@ -137,13 +137,13 @@ async function rowsOf(client: Client): Promise<Rows> {
 }
 
 /**
- * Ends other connections, as dropping the database would, and puts back these rows and no others. Deleted, not
- * truncated: a truncation makes new files for every table and index, which took 800 times as long.
+ * Ends other connections, as dropping the database would, and restores exactly these rows. With `delete`, since a
+ * `truncate` creates new files for every table and index, which took 800 times as long.
  */
 async function restore(client: Client, rows: Rows): Promise<void> {
   await client.query(`
     select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid();
-    set session_replication_role = replica; -- in any order, whatever refers to whatever
+    set session_replication_role = replica; -- in any order, despite foreign keys
     ${[...rows.keys()].map((name) => `delete from ${name}`).join(';')};
     select setval(oid::regclass, 1, false) from pg_class where relkind = 'S' and relnamespace = 'public'::regnamespace`)
   for (const [name, json] of rows) {

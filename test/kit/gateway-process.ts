@@ -1,12 +1,12 @@
-/** The parent's side of a gateway that runs as a process of its own: started by a plan, called, killed. */
+/** The parent's side of a gateway in a separate process: started with a plan, called, killed. */
 import { join } from 'node:path'
 import type { TaskAnswer, TaskData } from '../../src/spec/task.ts'
 import type { CrashPlan } from './crash-gateway.ts'
 
-/** What every plan lets in. */
+/** The token of every plan. */
 export const TOKEN = 'sk-crash-suite-0000000000000000'
-/** A process that has not come by its point by then is killed where it is. */
-const PATIENCE_MILLISECONDS = 20_000
+/** A process that has not reached its point by then is killed where it is. */
+const KILL_MILLISECONDS = 20_000
 
 export class GatewayProcess {
   readonly process: Bun.Subprocess<'ignore', 'pipe', 'pipe'>
@@ -24,13 +24,13 @@ export class GatewayProcess {
     const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json', ...init.headers }
     return fetch(`${await this.url}${path}`, { ...init, headers })
   }
-  /** How it ended: by its own hand at the point, or by ours. */
-  async exited(patience_ms = PATIENCE_MILLISECONDS): Promise<'at the point' | 'elsewhere'> {
+  /** How it ended: killed by itself at the point, or by the parent. */
+  async exited(timeout_ms = KILL_MILLISECONDS): Promise<'at the point' | 'elsewhere'> {
     let is_late = false
     const late = setTimeout(() => {
       is_late = true
       this.process.kill('SIGKILL')
-    }, patience_ms)
+    }, timeout_ms)
     await this.process.exited
     clearTimeout(late)
     return is_late ? 'elsewhere' : 'at the point'
@@ -44,12 +44,12 @@ async function firstLine(output: ReadableStream<Uint8Array>): Promise<string> {
     text += decoder.decode(piece, { stream: true })
     if (text.includes('\n')) return text.slice(0, text.indexOf('\n'))
   }
-  throw new Error('The gateway ended before it listened.')
+  throw new Error('The gateway exited before it listened.')
 }
 
 const isEnded = ({ status }: TaskData) => status === 'SUCCESS' || status === 'FAILURE'
 
-/** Waits for the end of a task, and says how it ended. */
+/** Waits for the end of a task and returns it. */
 export async function waitForEnd(
   gateway: GatewayProcess,
   task_id: string,

@@ -1,4 +1,4 @@
-/** Houses and vendors that end with the test that opened them. */
+/** Gateways and providers that stop with the test that started them. */
 import { afterEach } from 'bun:test'
 import { startGateway, type TestGateway } from './gateway.ts'
 import { type Answer, startVendor, type Vendor } from './vendor.ts'
@@ -24,7 +24,7 @@ export function perTest() {
   }
 }
 
-/** What a house says to JSON. */
+/** Posts JSON to a gateway and parses the response. */
 export async function postJson<Body = Record<string, unknown>>(gateway: TestGateway, path: string, json: unknown) {
   const answer = await gateway.call(path, { json })
   return { status: answer.status, body: (await answer.json()) as Body, headers: answer.headers }

@@ -1,4 +1,4 @@
-/** A real PostgreSQL for the tests, started by the first who asks, and gone with the process however that ends. */
+/** A real PostgreSQL for the tests, started on first use, and stopped with the process however that ends. */
 import { spawn, spawnSync } from 'node:child_process'
 import { chownSync, cpSync, mkdtempSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -9,7 +9,7 @@ import { Client } from 'pg'
 export type Postgres = {
   /** The address of a database of this server. */
   url(database?: string): string
-  /** Makes an empty database and answers its address. */
+  /** Creates an empty database and returns its address. */
   createDatabase(): Promise<string>
   /** Also ends the connections that are open to it. */
   dropDatabase(url: string): Promise<void>
@@ -23,7 +23,7 @@ const PASSWORD = 'test-only'
 const NOBODY = { uid: 65534, gid: 65534 }
 const READY = 'database system is ready to accept connections'
 
-/** Nothing of it is worth keeping: no waiting for disks, nothing done in the background. */
+/** Its data is disposable: no waiting for disks, no background work. */
 const SETTINGS = [
   'fsync=off',
   'synchronous_commit=off',
@@ -36,8 +36,8 @@ const SETTINGS = [
 ]
 
 /**
- * The guard reads a pipe that ends with this process, also when it is killed; then the server is stopped and its
- * directory removed. Signals of the terminal are for the tests, not for the server.
+ * The guard reads a pipe that closes with this process, even when it is killed; it then stops the server and removes its
+ * directory. Signals of the terminal are for the tests, not for the server.
  */
 const GUARD = `
   trap '' INT HUP TERM
@@ -51,7 +51,7 @@ const GUARD = `
 
 let started: Promise<Postgres> | undefined
 
-/** One server a process. Throws where there are no binaries for this machine. */
+/** One server per process. Throws if there are no binaries for this machine. */
 export function startPostgres(): Promise<Postgres> {
   started ??= start()
   return started
@@ -62,7 +62,7 @@ async function start(): Promise<Postgres> {
   const owner = process.getuid?.() === 0 ? NOBODY : {}
   if (owner === NOBODY) chownSync(directory, NOBODY.uid, NOBODY.gid)
   const binaries = readable(await findBinaries(), owner, directory)
-  const made = spawnSync(
+  const result = spawnSync(
     binaries.initdb,
     [
       '-D',
@@ -78,7 +78,7 @@ async function start(): Promise<Postgres> {
     ],
     { ...owner, cwd: directory, input: `${PASSWORD}\n` },
   )
-  if (made.status !== 0) throw new Error(`PostgreSQL's initdb failed: ${made.error ?? made.stderr}`)
+  if (result.status !== 0) throw new Error(`PostgreSQL's initdb failed: ${result.error ?? result.stderr}`)
   const port = await freePort()
   await serve(binaries.postgres, { directory, port, owner })
   return postgresAt(`127.0.0.1:${port}`)
@@ -97,7 +97,7 @@ async function findBinaries(): Promise<Binaries> {
   }
 }
 
-/** A directory of root's own hides the binaries from the user who is to run them: then they are copied. */
+/** If the server's user cannot read the binaries, because root owns their directory, they are copied. */
 function readable(binaries: Binaries, owner: Partial<typeof NOBODY>, directory: string): Binaries {
   if (spawnSync(binaries.postgres, ['--version'], { ...owner, cwd: directory }).status === 0) return binaries
   const copy = join(directory, 'native')
@@ -128,22 +128,22 @@ function serve(
   })
   guard.unref()
   return new Promise((resolve, reject) => {
-    let said = ''
+    let output = ''
     guard.on('error', reject)
     guard.stderr.on('data', (bytes: Buffer) => {
-      if (said.includes(READY)) return // what it says later only has to be read
-      said += bytes
-      if (said.includes(READY)) resolve()
-      else if (/FATAL/.test(said)) reject(new Error(`PostgreSQL did not start: ${said}`))
+      if (output.includes(READY)) return // later output is only drained
+      output += bytes
+      if (output.includes(READY)) resolve()
+      else if (/FATAL/.test(output)) reject(new Error(`PostgreSQL did not start: ${output}`))
     })
-    guard.on('exit', () => reject(new Error(`PostgreSQL did not start: ${said}`)))
+    guard.on('exit', () => reject(new Error(`PostgreSQL did not start: ${output}`)))
   })
 }
 
 function postgresAt(address: string): Postgres {
   const url = (database = 'postgres') => `postgres://${USER}:${PASSWORD}@${address}/${database}`
   let count = 0
-  const tell = async (statement: string) => {
+  const execute = async (statement: string) => {
     const client = new Client({ connectionString: url() })
     await client.connect()
     try {
@@ -157,9 +157,9 @@ function postgresAt(address: string): Postgres {
     async createDatabase() {
       count += 1
       const name = `test_${process.pid}_${count}`
-      await tell(`create database ${name}`)
+      await execute(`create database ${name}`)
       return url(name)
     },
-    dropDatabase: (address) => tell(`drop database if exists ${new URL(address).pathname.slice(1)} with (force)`),
+    dropDatabase: (address) => execute(`drop database if exists ${new URL(address).pathname.slice(1)} with (force)`),
   }
 }

@@ -1,4 +1,4 @@
-/** The engine of tasks in memory: the real store, a clock that stands still, vendors and files as a test wants them. */
+/** The task engine in memory: the real store, a manual clock, and scripted providers and files. */
 import { createLog } from '../../src/kit/log.ts'
 import { type CatalogueModel, catalogueModel, createCatalogue } from '../../src/models/catalogue.ts'
 import type { Copied, CopySource, Outputs } from '../../src/outputs/outputs.ts'
@@ -18,7 +18,7 @@ import { testCall, testPipeline } from './pipeline.ts'
 export const FILE = { content_type: 'video/mp4', bytes: 24 }
 export const MODEL = 'acme/film'
 
-/** A vendor that takes every order and has one video at the first question, unless the test says otherwise. */
+/** A provider that accepts every order and returns one video at the first poll, unless the test overrides it. */
 export type ScriptedVendor = VideoProvider & { calls: VideoCall[]; polls: number; canceled: number; proceeded: Json[] }
 
 export function scriptedVendor(script: Partial<VideoProvider> = {}): ScriptedVendor {
@@ -59,7 +59,7 @@ export const success = (...urls: string[]): TaskProgress => ({
   outputs: (urls.length === 0 ? ['https://files.acme.test/a.mp4'] : urls).map((url) => ({ url })),
 })
 
-/** Says each of the answers in turn, and then the last one over and over; an error is thrown. */
+/** Returns each of the results in turn, and then the last one repeatedly; an error is thrown. */
 export function respondInTurn<T>(...answers: (T | Error)[]): () => Promise<Exclude<T, Error>> {
   let next = 0
   return async () => {
@@ -83,10 +83,10 @@ export function memoryFiles(script: { copy?: CopyScript } = {}): Files {
     stored: new Map(),
     async copy(key, source) {
       files.copied.push({ key, source })
-      const said = await script.copy?.(key, source)
-      if (said && !said.done) return said
+      const scripted = await script.copy?.(key, source)
+      if (scripted && !scripted.done) return scripted
       files.stored.set(key, FILE.bytes)
-      return said ?? { done: true, output: { key, ...FILE } }
+      return scripted ?? { done: true, output: { key, ...FILE } }
     },
     async keep(key, { content_type, body }) {
       const bytes = (await new Response(body).arrayBuffer()).byteLength
@@ -121,7 +121,7 @@ export const callerOf = (token_id: string): Caller => ({
 export const CALLER = callerOf('tok_one')
 
 export type EngineOptions = {
-  /** By id, in the order in which they are the model's targets; default: one, `acme`. */
+  /** By id, in the order of the model's targets; default: one, `acme`. */
   vendors?: Record<string, VideoProvider>
   files?: Files
   settings?: Partial<TaskSettings>
@@ -131,7 +131,7 @@ export type EngineOptions = {
   crashHook?: CrashHook
   store?: Store
   clock?: ManualClock
-  /** Stands between the engine and the store. */
+  /** Wraps the store that the engine uses. */
   wrapStore?: (store: Store) => Store
 }
 
@@ -140,7 +140,7 @@ export type TaskEngine = {
   store: Store
   clock: ManualClock
   files: Files
-  /** What the configuration has; a test may take one away. */
+  /** The configured providers; a test may remove one. */
   providers: Map<string, Provider>
   settings: TaskSettings
   setTargets(ids: string[]): void
@@ -149,9 +149,9 @@ export type TaskEngine = {
     options?: { caller?: Caller; key?: string; family?: Exclude<Order['family'], 'image-generation'> },
   ): Promise<string>
   read(task_id: string): Promise<Task>
-  /** Moves time on in small paces, and lets every step that falls due be taken to its end. */
+  /** Advances time in small steps, and lets every due step finish. */
   run(seconds: number): Promise<void>
-  /** The same, where steps hang: gives what can go on the time to do so. */
+  /** The same where steps hang: gives other work time to run, without waiting for the steps to finish. */
   advance(seconds: number): Promise<void>
   logged(): string
   [Symbol.asyncDispose](): Promise<void>
@@ -191,7 +191,7 @@ export async function taskEngine(options: EngineOptions = {}): Promise<TaskEngin
     catalogue,
     outputs: files,
     providerOf: (id) => providers.get(id),
-    // Shorter than by default, so that a vendor that never answers is given up sooner.
+    // Shorter than by default, so that a provider that never responds is given up sooner.
     providerSettings: (id) => ({ first_byte_seconds: 60, ...options.providers?.[id] }),
     inputs: { checkInputs: options.checkInputs ?? (async () => {}) },
     settings: () => settings,
@@ -230,7 +230,7 @@ export async function taskEngine(options: EngineOptions = {}): Promise<TaskEngin
     read,
     run: (seconds) =>
       pace(seconds, async () => {
-        await new Promise((resolve) => setImmediate(resolve)) // what is not a step gets its turn
+        await new Promise((resolve) => setImmediate(resolve)) // lets work that is not a step run
         await tasks.idle()
       }),
     advance: (seconds) => pace(seconds, settled),
@@ -247,7 +247,7 @@ export async function taskEngine(options: EngineOptions = {}): Promise<TaskEngin
 
 const PACE_MILLISECONDS = 500
 
-/** Some turns of the event loop: more than a step takes from one of its waits to the next. */
+/** Some turns of the event loop: more than a step needs from one of its waits to the next. */
 export async function settled(): Promise<void> {
   for (let turn = 0; turn < 14; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
