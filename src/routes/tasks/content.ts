@@ -1,4 +1,4 @@
-/** The bytes of what a task has made: to the token it was made for, or to whoever holds a signed link. */
+/** Serves the files of a task: to the token of the task, or to the holder of a signed link. */
 
 import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
@@ -16,22 +16,25 @@ import { isEnded } from '../../tasks/lifecycle.ts'
 import { TASK_ERROR_FORMAT, type TaskApi, type TaskApiParts } from './task-api.ts'
 
 type FileApi = TaskApi & {
-  /** What of a task its files may be, beside the query of all. */
+  /** The accepted values of the `variant` query, if any. */
   variants?: readonly string[]
-  /** The media types that it answers with. */
+  /** The media types of its responses. */
   media: string[]
 }
 
 const QUERY: Record<string, Parameter> = {
-  index: { description: 'Which one, where a task made several. Default 0.', schema: Type.Integer({ minimum: 0 }) },
-  expires: { description: 'Of a signed link.', schema: Type.Integer() },
-  signature: { description: 'Of a signed link: with it no token is needed.', schema: Type.String() },
+  index: {
+    description: 'The index of the file, if the task has several. Default 0.',
+    schema: Type.Integer({ minimum: 0 }),
+  },
+  expires: { description: 'The expiry of a signed link.', schema: Type.Integer() },
+  signature: { description: 'The signature of a signed link, which needs no token.', schema: Type.String() },
 }
 
 export function contentRoute({ tasks, outputs, settings, clock }: TaskApiParts, api: FileApi): Route {
   const idIn = ({ params }: Context) => params[api.id] ?? ''
 
-  /** Whether the query is that of a link; undefined where it is none. */
+  /** Whether the link in the query is valid; undefined if the query has no link. */
   function linkOf(context: Context): 'valid' | 'expired' | 'forged' | undefined {
     const query = queryOf(context.request)
     const signature = query.get('signature')
@@ -50,14 +53,14 @@ export function contentRoute({ tasks, outputs, settings, clock }: TaskApiParts, 
       throw new GatewayError('task_not_exist', 'There is no such task any more. It may have been deleted.')
     }
     if (caller.token_id !== '') return tasks.find(idIn(context), caller, api.families)
-    const why = link === 'expired' ? 'is over its time' : 'is not one of this gateway, or was changed'
+    const reason = link === 'expired' ? 'has expired' : 'is not one of this gateway, or was changed'
     throw new GatewayError(
       'link_expired',
-      `This link ${why}. Ask for the state of the task: each answer has a new link. Or send the token.`,
+      `This link ${reason}. Retrieve the task, which has a new link in each response, or send the token.`,
     )
   }
 
-  /** A link's answer may be kept as long as the link works; with a token it is asked for again, with its etag. */
+  /** The response to a link may be cached as long as the link is valid; with a token it is revalidated with its etag. */
   function cacheControl(context: Context, task: Task): string {
     if (linkOf(context) !== 'valid') return 'private, no-cache'
     const ends = [Number(queryOf(context.request).get('expires')), task.outputs_expire_at ?? Number.POSITIVE_INFINITY]
@@ -69,7 +72,7 @@ export function contentRoute({ tasks, outputs, settings, clock }: TaskApiParts, 
     method: 'GET',
     path: `${api.path}/:${api.id}/content`,
     serves_files: true,
-    // With a token beside a link that does not hold, the token decides.
+    // If a token is sent with an invalid link, the token decides.
     public(context) {
       const link = linkOf(context)
       return link === 'valid' || (link !== undefined && presentedSecret(context.request) === undefined)
@@ -77,14 +80,14 @@ export function contentRoute({ tasks, outputs, settings, clock }: TaskApiParts, 
     operation: {
       summary: `Download the ${api.thing} file of a task`,
       description:
-        'With the token, or by a link of `outputs`, which needs none until it expires. Parts of it may be asked for.',
+        'With the token, or with a link of `outputs`, which needs no token until it expires. Supports range requests.',
       tag: api.tag,
       params: { [api.id]: 'The `task_id` of the task.' },
       query: { ...variantOf(api), ...QUERY },
       headers: {
         Range: { description: 'One part, such as `bytes=0-1023`.', schema: Type.String() },
-        'If-Range': { description: 'The `etag` that the part must belong to.', schema: Type.String() },
-        'If-None-Match': { description: 'The `etag` that is known already.', schema: Type.String() },
+        'If-Range': { description: 'The `etag` of the file to which the part belongs.', schema: Type.String() },
+        'If-None-Match': { description: 'The `etag` of the cached file.', schema: Type.String() },
       },
       media: api.media,
       responseHeaders: {
@@ -93,9 +96,9 @@ export function contentRoute({ tasks, outputs, settings, clock }: TaskApiParts, 
         etag: 'The version of the file.',
       },
       otherResponses: {
-        206: 'The part that was asked for; `content-range` says which.',
-        302: 'The file lies at the upstream, or is served at a host of its own: it is fetched there.',
-        304: 'The file is the one that is known already.',
+        206: 'The requested part; `content-range` has its position.',
+        302: 'A redirect: the file is at the provider, or is served on a separate host.',
+        304: 'The cached file is current.',
       },
       errors: ['task_not_exist', 'output_not_found', 'link_expired', 'range_not_satisfiable'],
     },
@@ -127,13 +130,13 @@ function variantOf({ variants }: FileApi): Record<string, Parameter> {
 function checkVariant(query: URLSearchParams, { variants }: FileApi): void {
   const variant = query.get('variant')
   if (!variants || variant === null || variants.includes(variant)) return
-  const message = `"variant" must be "${variants.join('" or "')}": thumbnails and sprite sheets are not made.`
+  const message = `"variant" must be "${variants.join('" or "')}": thumbnails and sprite sheets are not available.`
   throw new GatewayError('invalid_value', message, { param: 'variant' })
 }
 
 function indexOf(query: URLSearchParams): number {
   const text = query.get('index') ?? '0'
-  if (/^\d{1,3}$/.test(text)) return Number(text) // a task makes at most 16
+  if (/^\d{1,3}$/.test(text)) return Number(text) // a task has at most 16 files
   throw new GatewayError('invalid_value', '"index" must be an integer from 0.', { param: 'index' })
 }
 
@@ -143,8 +146,8 @@ const notFound = (message: string, detail: GatewayError['detail'] = {}) =>
 function outputOf(task: Task, index: number, { thing }: TaskApi): TaskOutput {
   if (!isEnded(task)) throw notFound(`The ${thing} is not ready: the task is ${task.status}, ${task.progress}%.`)
   if (task.status === 'FAILURE') {
-    const why = `The task failed with ${task.fail_code}: ${task.fail_reason}`
-    throw notFound(why, task.fail_code === '' ? {} : { fail_code: task.fail_code })
+    const reason = `The task failed with ${task.fail_code}: ${task.fail_reason}`
+    throw notFound(reason, task.fail_code === '' ? {} : { fail_code: task.fail_code })
   }
   const output = task.outputs[index]
   if (output) return output
@@ -158,12 +161,12 @@ function outputOf(task: Task, index: number, { thing }: TaskApi): TaskOutput {
 const removed = ({ outputs_expire_at }: Task) =>
   notFound(
     outputs_expire_at === null
-      ? 'The file of this task is no longer kept.'
-      : `The file of this task is no longer kept: its time was over at ${new Date(outputs_expire_at * 1000).toISOString()}.`,
+      ? 'The file of this task is no longer available.'
+      : `The file of this task is no longer available: it expired at ${new Date(outputs_expire_at * 1000).toISOString()}.`,
     { fail_code: 'output_expired' },
   )
 
-/** What is not served here is fetched where it is. */
+/** A redirect to a file that is not served here. */
 function movedTo({ url }: Pick<TaskOutput, 'url'>): Response {
   if (url === undefined) throw notFound('The task has no file.')
   return new Response(null, { status: 302, headers: { location: headerValue(url), 'cache-control': 'no-store' } })

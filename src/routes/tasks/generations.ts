@@ -1,4 +1,4 @@
-/** Videos in the specification's own words (2.5 to 2.7, section 4). */
+/** Videos in the API of the specification (2.5 to 2.7, section 4). */
 import type { Route } from '../../http/context.ts'
 import { TaskCreated } from '../../spec/task.ts'
 import { VideoRequest } from '../../spec/video-request.ts'
@@ -35,7 +35,7 @@ const createRoute = (parts: TaskApiParts): Route => ({
   operation: {
     summary: 'Create a video',
     description:
-      'Answers at once with a `task_id`, when the task is stored: from then on it is not lost. Whether the video could be made is told by the task. Which values a model takes, and its defaults, the refusal of any other value names.',
+      'Returns a `task_id` as soon as the task is stored; from then on it is not lost. The task reports whether the video could be generated. The error for an invalid value lists the values that the model accepts.',
     tag: API.tag,
     request: VideoRequest,
     files: ['image', 'last_image', 'images', 'video'],

@@ -1,4 +1,4 @@
-/** Images that were ordered as tasks (`async: true`): asked for, listed, canceled, downloaded. */
+/** Images as tasks (`async: true`): submitted, read, listed, canceled, downloaded. */
 import type { Context, Route } from '../../http/context.ts'
 import type { ImageOperation, ImageRequest } from '../../spec/image-request.ts'
 import { IMAGE_FAMILIES } from '../../tasks/order-kinds.ts'

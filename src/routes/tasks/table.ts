@@ -1,4 +1,4 @@
-/** Tasks over HTTP: videos in the specification's words and in the chat-compatible style, images and 3D models. */
+/** All task routes: videos in the specification's API and in the chat-compatible one, images and 3D models. */
 import type { Route } from '../../http/context.ts'
 import { contentRoute } from './content.ts'
 import { videoGenerationRoutes } from './generations.ts'

@@ -1,4 +1,4 @@
-/** What the faces of tasks over HTTP share: taking an order on, and telling a task. */
+/** What the task routes share: submitting an order and reading a task. */
 
 import type { ServerSettings } from '../../config/config.ts'
 import { bodyLimits } from '../../http/body.ts'
@@ -30,14 +30,14 @@ export type TaskApiParts = {
   clock: Clock
 }
 
-/** Where one sort of tasks is spoken of, and whose tasks are seen there. */
+/** One API of tasks: its path, and the families whose tasks it shows. */
 export type TaskApi = {
-  /** `/v1/video/generations`: a task is below it, by its id. */
+  /** `/v1/video/generations`: tasks are below it, by id. */
   path: string
   /** The name of the id in the path. */
   id: string
   tag: string
-  /** What its tasks make, in a sentence: `video`. */
+  /** What its tasks generate, for sentences: `video`. */
   thing: string
   families: readonly TaskFamily[]
 }
@@ -48,7 +48,7 @@ export const TASK_ERROR_FORMAT: Pick<Route, 'encodeError' | 'errorSchema'> = {
   errorSchema: TaskErrorBody,
 }
 
-/** A task's words change, and are for one client only. */
+/** A task changes, and is for one client only. */
 const NO_STORE = { 'cache-control': 'no-store' }
 
 /** Parses the order and submits it. */
@@ -60,16 +60,16 @@ export async function parseAndSubmit<F extends TaskFamily>(
   const { pipeline, settings, clock } = parts
   const limits = bodyLimits(settings, clock, 'media')
   const posted = await readJsonOrForm(context.request, limits)
-  // An order that is repeated with its key gets its task, whatever has become of the model.
+  // A repeated order with a known key gets its task, whatever has become of the model.
   if (!context.request.headers.has('idempotency-key'))
     pipeline.authorize(context, { family, model: fieldOf(posted, 'model') })
   return submitOrder(parts, context, { family, request: parse(bodyOf(posted, ORDER_FORM)) } as FamilyRequest)
 }
 
-/** The headers tell of its model, and whether it is an old one. */
+/** The headers report its model, and whether it is to be retired. */
 type SubmittedTask = { task: Task; headers: Record<string, string> }
 
-/** Submits an order that was parsed before. */
+/** Submits a parsed order. */
 export async function submitOrder(
   { tasks, settings, clock }: TaskApiParts,
   context: Context,
@@ -94,7 +94,7 @@ export async function submitOrder(
   return { task, headers }
 }
 
-/** One task of the caller's, held back while nothing changes if the client asks for that. */
+/** One task of the caller; with `wait`, once it has changed. */
 export async function readTask({ tasks }: TaskApiParts, context: Context, { id, families }: TaskApi): Promise<Task> {
   const { request, params, caller, signal, note } = context
   const seconds = parseWait(queryOf(request))
@@ -112,17 +112,17 @@ function retryHeader(tasks: Pick<Tasks, 'retryAfter'>, task: Task): Record<strin
   return isEnded(task) ? {} : { 'retry-after': String(Math.max(1, Math.ceil(tasks.retryAfter(task)))) }
 }
 
-/** With links as they are made now: the operator may have moved the gateway since the order. */
+/** With the current base URL for links: the operator may have moved the gateway since the order. */
 export const withBase = (task: Task, { base_url }: ServerSettings): Task =>
   base_url === undefined ? task : { ...task, base_url: base_url.replace(/\/+$/, '') }
 
 export const ORDER_ERRORS: ErrorCode[] = [...MODEL_REQUEST_ERRORS, 'idempotency_key_reused']
 
 export const RETRY_HEADERS = {
-  'retry-after': 'Seconds after which asking again makes sense; absent once the task has ended.',
+  'retry-after': 'Seconds after which to poll again; absent once the task has ended.',
 }
 
 export const ORDER_HEADERS = {
   ...RETRY_HEADERS,
-  'idempotent-replayed': '`true` when the Idempotency-Key is known, and this is the task that was made for it.',
+  'idempotent-replayed': '`true` if the Idempotency-Key is known and this is its first task.',
 }

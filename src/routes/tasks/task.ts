@@ -1,4 +1,4 @@
-/** A task over HTTP in the specification's words (2.7), whatever it makes: asked for, listed, canceled. */
+/** Routes to read, list and cancel tasks of any family, as the specification defines them (2.7). */
 
 import type { Route } from '../../http/context.ts'
 import { queryOf } from '../../http/query.ts'
@@ -22,9 +22,9 @@ export const statusRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
   method: 'GET',
   path: `${api.path}/:${api.id}`,
   operation: {
-    summary: 'Ask for the state of a task',
+    summary: 'Retrieve a task',
     description:
-      'Ask every 3 to 5 seconds until the status is SUCCESS or FAILURE, or when `retry-after` says; or let `wait` hold the answer until there is news. The links in `outputs` need no token, and expire; each answer has new ones.',
+      'Poll every 3 to 5 seconds, or after `retry-after`, until the status is SUCCESS or FAILURE; or use `wait` to get the response when the task changes. The links in `outputs` need no token and expire; each response has new ones.',
     tag: api.tag,
     params: idOf(api),
     query: WAIT_PARAMETER,
@@ -68,7 +68,7 @@ export const cancelRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
   operation: {
     summary: 'Cancel a task',
     description:
-      'Notes the wish, and answers with the task as it is. It ends as FAILURE with the fail_code `canceled`; the upstream is told where it can be told. A task that has ended stays as it is.',
+      'Stores the request and returns the task unchanged. The task ends as FAILURE with the fail_code `canceled`; the order is canceled at the provider where the provider supports it. An ended task does not change.',
     tag: api.tag,
     params: idOf(api),
     response: TaskAnswer,

@@ -1,4 +1,4 @@
-/** 3D models over HTTP: ordered as videos are, and told by the same words (specification 2.6, 2.7). */
+/** 3D models over HTTP: submitted and read like videos (specification 2.6, 2.7). */
 import type { Route } from '../../http/context.ts'
 import { TaskCreated } from '../../spec/task.ts'
 import { THREE_D_TYPES, ThreeDRequest } from '../../spec/three-d-request.ts'
@@ -40,7 +40,7 @@ const createRoute = (parts: TaskApiParts): Route => ({
   operation: {
     summary: 'Create a 3D model',
     description:
-      'Answers at once with a `task_id`, when the task is stored: from then on it is not lost. One of `prompt`, `image` and `images` is required. Of the `outputs` of the task the first is in the `format` that was asked for; other files follow, a picture of it last.',
+      'Returns a `task_id` as soon as the task is stored; from then on it is not lost. One of `prompt`, `image` and `images` is required. The first of the `outputs` has the requested `format`; other files follow, a preview image last.',
     tag: API.tag,
     request: ThreeDRequest,
     files: ['image', 'images'],

@@ -1,4 +1,4 @@
-/** The same tasks in the chat-compatible style of videos. */
+/** The same tasks in the chat-compatible video API. */
 
 import type { Context, Route } from '../../http/context.ts'
 import { queryOf } from '../../http/query.ts'
@@ -39,7 +39,7 @@ const createRoute = (parts: TaskApiParts): Route => ({
   path: VIDEOS.path,
   operation: {
     summary: 'Create a video',
-    description: 'Takes the fields of `POST /v1/video/generations` too, and as a form as well as as JSON.',
+    description: 'Also accepts the fields of `POST /v1/video/generations`, as JSON or as a form.',
     tag: VIDEOS.tag,
     request: VideoCreate,
     files: ['input_reference', 'image', 'last_image', 'images', 'video'],
@@ -102,7 +102,7 @@ const deleteRoute = (parts: TaskApiParts): Route => ({
   path: `${VIDEOS.path}/:video_id`,
   operation: {
     summary: 'Delete a video and its files',
-    description: 'One that has not ended is refused: cancel it first.',
+    description: 'An unfinished video is rejected: cancel it first.',
     tag: VIDEOS.tag,
     params: VIDEO_ID,
     response: VideoDeleted,
