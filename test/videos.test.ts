@@ -574,7 +574,7 @@ describe('the file', () => {
     gateway.clock.advance(25 * 3_600_000)
     expect(await errorOf(await call(link, { token: '' }))).toMatchObject({
       ...refused,
-      message: expect.stringContaining('over its time'),
+      message: expect.stringContaining('has expired'),
     })
     expect((await call(link)).status).toBe(200)
     expect((await call(link, { token: 'two' })).status).toBe(404)
