@@ -1,10 +1,10 @@
-/** Providers that nobody wrote down: by well-known keys in the environment, and by asking this machine's runtimes. */
+/** Finds providers without configuration: by well-known keys in the environment, and by probing this machine's runtimes. */
 import type { ProviderConfig, Timeouts } from '../config/schema.ts'
 import { isRecord } from '../kit/json.ts'
 import { PRESETS } from './presets.ts'
 import type { Transport } from './upstream/transport.ts'
 
-/** One provider for each vendor whose key is in the environment. The keys themselves stay there. */
+/** Returns one provider for each preset whose key is in the environment. The keys themselves stay there. */
 export function discoverProviders(environment: Record<string, string | undefined>): Record<string, ProviderConfig> {
   const found: Record<string, ProviderConfig> = {}
   for (const [id, preset] of Object.entries(PRESETS)) {
@@ -14,7 +14,7 @@ export function discoverProviders(environment: Record<string, string | undefined
   return found
 }
 
-/** A runtime on this machine answers its model list within a few milliseconds; nobody should wait for one that is not there. */
+/** A runtime on this machine returns its model list within a few milliseconds; a start must not wait for a missing one. */
 const PROBE_SECONDS = 0.5
 const PROBE_TIMEOUTS: Required<Timeouts> = {
   connect_seconds: PROBE_SECONDS,
@@ -22,7 +22,7 @@ const PROBE_TIMEOUTS: Required<Timeouts> = {
   idle_seconds: PROBE_SECONDS,
   total_seconds: PROBE_SECONDS,
 }
-/** A list of thousands of models is no local runtime's. */
+/** No local runtime has a list of thousands of models. */
 const MAX_LIST_BYTES = 1024 * 1024
 
 type Runtime = { preset: string; port: number; owner: string }
@@ -33,13 +33,13 @@ const RUNTIMES: Runtime[] = Object.entries(PRESETS).flatMap(([preset, { local }]
 type ProbeParts = {
   transport: Transport
   signal: AbortSignal
-  /** Which ports to ask, for which runtime. Default: the customary ones. */
+  /** Which ports to probe, for which runtime. Default: the usual ones. */
   ports?: { preset: string; port: number }[]
 }
 
 /**
- * Asks the customary ports of 127.0.0.1 for their model lists, all at once. A runtime is known by its answer, so one
- * that listens on another's port is still called by its own name. What does not answer as a runtime is left alone.
+ * Requests the model lists of the usual ports of 127.0.0.1, all at once. A runtime is recognised by its response, so one that
+ * listens on another's port still gets its own name. Anything that does not respond as a runtime is ignored.
  */
 export async function probeLocal({
   transport,
@@ -48,7 +48,7 @@ export async function probeLocal({
 }: ProbeParts): Promise<Record<string, ProviderConfig>> {
   const answers = await Promise.all(
     ports.map(async ({ preset, port }) => {
-      const owner = await askOwner(transport, port, signal)
+      const owner = await fetchOwner(transport, port, signal)
       if (owner === undefined) return undefined
       return { preset: RUNTIMES.find((runtime) => runtime.owner === owner)?.preset ?? preset, port }
     }),
@@ -63,8 +63,8 @@ export async function probeLocal({
   return found
 }
 
-/** What a model list says of its owner; undefined where there is no list, or a gateway (ours, perhaps) answers. */
-async function askOwner(transport: Transport, port: number, signal: AbortSignal): Promise<string | undefined> {
+/** Reads the owner in a model list; undefined where there is no list, or where a gateway (perhaps this one) responds. */
+async function fetchOwner(transport: Transport, port: number, signal: AbortSignal): Promise<string | undefined> {
   try {
     const answer = await transport.send({
       provider: `127.0.0.1:${port}`,
@@ -86,7 +86,7 @@ async function askOwner(transport: Transport, port: number, signal: AbortSignal)
     if (!isRecord(first)) return ''
     return first.supported_endpoint_types === undefined ? String(first.owned_by ?? '') : undefined
   } catch {
-    // Nobody there, or somebody else: both are what was asked.
+    // No listener, or something else listens: no runtime was found.
     return undefined
   }
 }

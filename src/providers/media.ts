@@ -1,4 +1,4 @@
-/** Input media of a request, in whatever form they were given: checked when a task is prepared, read for vendors. */
+/** Input media of a request, as URL, data URI or base64: checked when a task is prepared, read for providers. */
 import { AddressRefused, type GuardedAnswer, type GuardedFetch } from '../kit/guarded-fetch.ts'
 import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -11,25 +11,25 @@ export type Medium = { bytes: Uint8Array; content_type: string }
 export type Media = {
   /**
    * The bytes of a URL, a data URI or base64. Throws GatewayError `input_media_invalid`, naming `param`; with
-   * `retry_after` when the fault may pass.
+   * `retry_after` when the error may be temporary.
    */
   read(value: string, signal: AbortSignal, param?: string): Promise<Medium>
-  /** Whether all can be fetched and are of a kind that fits their field; the same error for the first that is not. */
+  /** Checks that all can be fetched and have a type that fits their field; throws the same error for the first that does not. */
   check(inputs: MediaInputs, signal: AbortSignal): Promise<void>
 }
 
 type MediaParts = {
   guardedFetch: GuardedFetch
-  /** Of one medium. Default 64 MiB, as vendors' own limits are. */
+  /** The limit of one medium. Default 64 MiB, like the providers' own limits. */
   max_bytes?: number
 }
 
 const MAX_BYTES = 64 * 1024 * 1024
 const IMAGES = ['image/png', 'image/jpeg', 'image/webp', 'image/gif', 'image/avif', 'image/heic']
 const VIDEOS = ['video/mp4', 'video/webm', 'video/quicktime']
-/** data:image/png;base64,AAAA: type, then parameters, then the mark of base64. */
+/** data:image/png;base64,AAAA: type, then parameters, then `;base64`. */
 const DATA_URI = /^data:[^,;]*((?:;[^,;]*)*),/i
-/** Other gateways give base64 without any mark; line breaks are customary in it, and its URL-safe alphabet is in use. */
+/** Other gateways send base64 without a prefix; line breaks are common in it, and so is its URL-safe alphabet. */
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/
 const URL_START = /^[a-z][a-z0-9+.-]*:/i
 
@@ -52,13 +52,13 @@ export function createMedia({ guardedFetch, max_bytes = MAX_BYTES }: MediaParts)
       throw thrown instanceof Fault ? thrown : faultOf(thrown)
     } finally {
       signal.removeEventListener('abort', follow)
-      // Only the beginning may have been wanted.
-      ending.abort(new Error('Enough has come.'))
+      // Perhaps only the beginning was needed.
+      ending.abort(new Error('Enough was read.'))
     }
   }
 
-  /** At most so many bytes of a URL; all of what is at hand. */
-  async function take(value: string, signal: AbortSignal, atMost: number): Promise<Medium> {
+  /** Reads at most so many bytes of a URL; all bytes of inline data. */
+  async function readMedium(value: string, signal: AbortSignal, atMost: number): Promise<Medium> {
     const isUrl = URL_START.test(value) && !/^data:/i.test(value)
     const bytes = isUrl ? await fetchMedium(value, signal, atMost) : decode(value, max_bytes)
     const content_type = sniff(bytes)
@@ -70,12 +70,12 @@ export function createMedia({ guardedFetch, max_bytes = MAX_BYTES }: MediaParts)
 
   return {
     async read(value, signal, param) {
-      return inField(param, () => take(value, signal, max_bytes))
+      return inField(param, () => readMedium(value, signal, max_bytes))
     },
     async check(inputs, signal) {
       for (const { param, value, kinds } of fieldsOf(inputs)) {
         await inField(param, async () => {
-          const { content_type } = await take(value, signal, SNIFF_BYTES)
+          const { content_type } = await readMedium(value, signal, SNIFF_BYTES)
           if (!kinds.includes(content_type)) {
             throw new Fault(`is of the type ${content_type}, where one of ${kindsOf(kinds)} is expected`)
           }
@@ -85,19 +85,19 @@ export function createMedia({ guardedFetch, max_bytes = MAX_BYTES }: MediaParts)
   }
 }
 
-/** Of one chat request: no vendor takes more, and each may be a whole file of a stranger's. */
-const MOST_READ = 1_000
-const READ_AT_A_TIME = 4
+/** Per chat request: no provider accepts more, and each may be a large file on a foreign host. */
+const MAX_READS = 1_000
+const CONCURRENT_READS = 4
 
-/** What one chat request brings: a few at a time, and all together no more than one alone may be. */
+/** The media of one chat request: a few at a time, and together no larger than one alone may be. */
 export function createRequestMedia(media: Pick<Media, 'read'>, max_bytes = MAX_BYTES): Pick<Media, 'read'> {
-  const lanes: Promise<unknown>[] = Array.from({ length: READ_AT_A_TIME }, () => Promise.resolve())
-  let asked = 0
+  const slots: Promise<unknown>[] = Array.from({ length: CONCURRENT_READS }, () => Promise.resolve())
+  let started = 0
   let length = 0
   let failure: { thrown: unknown } | undefined
 
   async function read(value: string, signal: AbortSignal, param?: string): Promise<Medium> {
-    // What the one was refused for ends the request: the others are of no use.
+    // The first error ends the request: the other media are not needed.
     if (failure) throw failure.thrown
     try {
       const medium = await media.read(value, signal, param)
@@ -114,14 +114,14 @@ export function createRequestMedia(media: Pick<Media, 'read'>, max_bytes = MAX_B
 
   return {
     async read(value, signal, param) {
-      const lane = asked++ % READ_AT_A_TIME
-      if (asked > MOST_READ) {
+      const slot = started++ % CONCURRENT_READS
+      if (started > MAX_READS) {
         return inField(param, () => {
-          throw new Fault(`is one too many: a request may have at most ${MOST_READ} media by their addresses`)
+          throw new Fault(`is one too many: a request may have at most ${MAX_READS} media by their addresses`)
         })
       }
-      const work = (lanes[lane] ?? Promise.resolve()).then(() => read(value, signal, param))
-      lanes[lane] = work.catch(() => {})
+      const work = (slots[slot] ?? Promise.resolve()).then(() => read(value, signal, param))
+      slots[slot] = work.catch(() => {})
       return work
     },
   }
@@ -139,13 +139,13 @@ function fieldsOf({ image, last_image, images = [], video }: MediaInputs): Field
   return fields.flatMap(([param, value, kinds]) => (value === undefined ? [] : [{ param, value, kinds }]))
 }
 
-/** What is wrong with a medium, as the end of a sentence that begins with its field. */
+/** What is wrong with a medium, as the end of a sentence that starts with the name of its field. */
 class Fault extends Error {
-  /** It may pass. */
-  readonly isPassing: boolean
-  constructor(message: string, isPassing = false) {
+  /** The error may be temporary. */
+  readonly isTemporary: boolean
+  constructor(message: string, isTemporary = false) {
     super(message)
-    this.isPassing = isPassing
+    this.isTemporary = isTemporary
   }
 }
 
@@ -160,7 +160,7 @@ async function inField<T>(param: string | undefined, work: () => Promise<T>): Pr
     const what = param === undefined ? 'The medium' : `"${param}"`
     throw new GatewayError('input_media_invalid', `${what} ${thrown.message}.`, {
       ...(param === undefined ? {} : { param }),
-      ...(thrown.isPassing ? { retry_after: RETRY_SECONDS } : {}),
+      ...(thrown.isTemporary ? { retry_after: RETRY_SECONDS } : {}),
       cause: thrown,
     })
   }
@@ -200,8 +200,8 @@ function decodePercent(text: string): string {
 async function readBody(answer: GuardedAnswer, limits: { atMost: number; max_bytes: number }): Promise<Uint8Array> {
   const { status, headers, body } = answer
   if (status !== 200 && status !== 206) {
-    const isPassing = status >= 500 || status === 429 || status === 408
-    throw new Fault(`could not be fetched: its host answered with HTTP ${status}`, isPassing)
+    const isTemporary = status >= 500 || status === 429 || status === 408
+    throw new Fault(`could not be fetched: its host answered with HTTP ${status}`, isTemporary)
   }
   const coding = headers.get('content-encoding')
   if (coding && coding !== 'identity') {
@@ -223,7 +223,7 @@ async function readBody(answer: GuardedAnswer, limits: { atMost: number; max_byt
 
 const tooLarge = (max_bytes: number) => new Fault(`is larger than the ${max_bytes} bytes allowed`)
 
-/** Hosts are the client's own words; what the network said beyond its code stays here. */
+/** The host comes from the client; of a network error only the code is returned. */
 function faultOf(thrown: unknown): Fault {
   if (thrown instanceof AddressRefused) return new Fault(`could not be fetched: ${inSentence(thrown.message)}`)
   const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : 'unknown'

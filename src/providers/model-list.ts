@@ -1,4 +1,4 @@
-/** The model list of a vendor, in the shapes that vendors give it, with only the models left that are served here. */
+/** Reads a provider's model list in its known shapes, and keeps only the models that the gateway can serve. */
 import { familyOfName, familyOfType, NAMED_FAMILIES } from '../config/model-names.ts'
 import { matchesGlob } from '../kit/glob.ts'
 import { isRecord, type JsonRecord } from '../kit/json.ts'
@@ -16,14 +16,14 @@ type Patterns = {
 /** A list that comes in pages. */
 export type ModelPage = {
   models: DiscoveredModel[]
-  /** What to ask the next page with. */
+  /** The cursor of the next page. */
   next: string | undefined
 }
 
-/** Vendors have some hundred models, and give a thousand a page. */
+/** Providers have some hundred models, and return a thousand per page. */
 const MAX_PAGES = 20
 
-/** The wanted models of all pages, each once, by name. */
+/** Returns the matching models of all pages, each once, sorted by name. */
 export async function readPages(
   ask: (from: string | undefined) => Promise<ModelPage>,
   patterns: Patterns,
@@ -32,7 +32,7 @@ export async function readPages(
   let from: string | undefined
   for (let pages = 0; pages < MAX_PAGES; pages++) {
     const { models, next } = await ask(from)
-    for (const one of models) if (one.families || isWanted(one.model, patterns)) found.set(one.model, one)
+    for (const one of models) if (one.families || matchesPatterns(one.model, patterns)) found.set(one.model, one)
     if (next === undefined || next === from) break
     from = next
   }
@@ -49,23 +49,23 @@ export function readModelList(payload: unknown, patterns: Patterns): DiscoveredM
   const found = new Map<string, DiscoveredModel>()
   for (const item of list) {
     if (!isRecord(item) || item.active === false || item.status === 'retired') continue
-    // Gemini lists `models/x` and answers to `x`.
+    // Gemini lists `models/x` and accepts `x`.
     const model = (namedText(item.id) ?? namedText(item.name))?.replace(/^models\//, '')
     if (model === undefined || found.has(model)) continue
     const other = otherFamily(item, model)
-    if (other ? !patterns.others?.includes(other) : !isChatModel(item) || !isWanted(model, patterns)) continue
+    if (other ? !patterns.others?.includes(other) : !isChatModel(item) || !matchesPatterns(model, patterns)) continue
     const created = Number.isInteger(item.created) && Number(item.created) > 0 ? { created: Number(item.created) } : {}
     found.set(model, { model, ...created, ...(other ? { families: [other] } : {}) })
   }
   return byName(found)
 }
 
-function isWanted(model: string, { include, exclude }: Patterns): boolean {
+function matchesPatterns(model: string, { include, exclude }: Patterns): boolean {
   const name = model.toLowerCase()
   return include.some((glob) => matchesGlob(glob, name)) && !exclude.some((glob) => matchesGlob(glob, name))
 }
 
-/** By what the list tells besides the name, else by the name; undefined: chat, or a family that is not served. */
+/** Decides by the other fields of the item, else by the name; undefined: chat, or a family that is not served. */
 function otherFamily(item: JsonRecord, model: string): EndpointFamily | undefined {
   const { type, architecture, supported_endpoint_types: declared } = item
   const families: readonly EndpointFamily[] | undefined = Array.isArray(declared) ? declared : undefined
@@ -77,15 +77,15 @@ function otherFamily(item: JsonRecord, model: string): EndpointFamily | undefine
   return familyOfType(`${typeof type === 'string' ? type : ''} ${modalities}`) ?? familyOfName(model)
 }
 
-/** What vendors say beside the name; a model that says nothing is taken for a chat model. */
+/** Decides by the other fields of the item; a model without any counts as a chat model. */
 function isChatModel(item: JsonRecord): boolean {
   const { type, capabilities, architecture, supported_endpoint_types } = item
-  // Together's word; others say `model` or `text-generation` here.
+  // Together's field; others have `model` or `text-generation` here.
   if (typeof type === 'string' && /image|audio|video|moderation|transcribe/i.test(type)) return false
   if (isRecord(capabilities) && capabilities.completion_chat === false) return false // Mistral
   if (isRecord(architecture) && Array.isArray(architecture.output_modalities)) {
     if (!architecture.output_modalities.includes('text')) return false // OpenRouter
   }
-  // Another Gatehouse says it outright.
+  // Another Gatehouse lists it explicitly.
   return !Array.isArray(supported_endpoint_types) || supported_endpoint_types.includes('chatcompat')
 }

@@ -1,4 +1,4 @@
-/** Kind -> adapter, one line each. */
+/** The adapter of each kind, one line each. */
 import { createRequire } from 'node:module'
 import type { ProviderKind } from '../config/provider-kinds.ts'
 import type { AiSdkKind } from './ai-sdk/vendors.ts'
@@ -19,12 +19,12 @@ import { type AdapterParts, settingsOf } from './settings.ts'
 import { createScrubbingTransport } from './upstream/scrubbing-transport.ts'
 import { secretsInConfig, secretsInEnvironment } from './upstream/secret-forms.ts'
 
-/** Most vendors' code is loaded with the first provider of the kind: a gateway has a few of them. */
+/** The code of most kinds is loaded with the first provider of the kind: a gateway uses only a few of them. */
 const require = createRequire(import.meta.url)
 
 type ProviderParts = AdapterParts & {
   environment: Record<string, string | undefined>
-  /** The project's manual, which the sandbox answers from. */
+  /** The project's manual, which the sandbox quotes. */
   manual: () => Promise<{ name: string; text: string }[]>
 }
 
@@ -61,7 +61,7 @@ function create(kind: ProviderKind, parts: ProviderParts): Provider {
   return (require('./ai-sdk/ai-sdk.ts') as typeof import('./ai-sdk/ai-sdk.ts')).createAiSdkProvider(kind, parts)
 }
 
-/** The provider that a configuration describes. Throws an Error that names it and says what would be right. */
+/** Creates the provider of a configuration. Throws an Error that names the setting and the valid values. */
 export function createProvider(given: ProviderParts): Provider {
   const { config, environment } = given
   const preset = Object.hasOwn(PRESETS, config.preset ?? '') ? PRESETS[config.preset ?? ''] : undefined
@@ -71,7 +71,7 @@ export function createProvider(given: ProviderParts): Provider {
   const parts = { ...given, transport }
   const provider = create(kind, parts)
   const whole =
-    preset && kind === (preset.kind ?? 'chatcompat') ? { ...provider, ...borrowed(preset, parts) } : provider
+    preset && kind === (preset.kind ?? 'chatcompat') ? { ...provider, ...otherKindMembers(preset, parts) } : provider
   const { applies_to = 'limited_tokens', allow = [] } = parts.config.passthrough ?? {}
   const ruled = { ...whole, passthroughRules: { applies_to, allow }, watchDeltas: transport.watchDeltas }
   return ruled.listModels ? { ...ruled, listModels: onlyServed(ruled, ruled.listModels) } : ruled
@@ -79,14 +79,17 @@ export function createProvider(given: ProviderParts): Provider {
 
 type ListModels = NonNullable<Provider['listModels']>
 
-/** A provider's list names models that only another of its interfaces serves. */
+/** Filters out models that only another API of the provider serves. */
 const onlyServed =
   (provider: Provider, listModels: ListModels): ListModels =>
   async (signal) =>
     (await listModels(signal)).filter(({ families }) => families?.some((one) => servesFamily(provider, one)) ?? true)
 
-/** What the same vendor makes by another kind: at its own address there, so not where another one is configured. */
-function borrowed({ video, images, key_env }: Preset, parts: ProviderParts): Pick<Provider, 'video' | 'images'> {
+/** The families that the same vendor serves by another kind, at its own base URL: none where another URL is configured. */
+function otherKindMembers(
+  { video, images, key_env }: Preset,
+  parts: ProviderParts,
+): Pick<Provider, 'video' | 'images'> {
   const { config, environment } = parts
   const key = config.key ?? key_env.map((name) => environment[name]).find((value) => value)
   if (!key || config.base_url !== undefined) return {}
@@ -96,7 +99,7 @@ function borrowed({ video, images, key_env }: Preset, parts: ProviderParts): Pic
       ...parts,
       config: { kind, key, ...(timeouts ? { timeouts } : {}), ...(options ? { options } : {}) },
     })
-  const filming = video && as(video).video
-  const drawing = images && as(images).images
-  return { ...(filming ? { video: filming } : {}), ...(drawing ? { images: drawing } : {}) }
+  const videoMember = video && as(video).video
+  const imageMember = images && as(images).images
+  return { ...(videoMember ? { video: videoMember } : {}), ...(imageMember ? { images: imageMember } : {}) }
 }

@@ -1,4 +1,4 @@
-/** One provider as it is spoken to: the operator's configuration on top of a preset, nothing left open. */
+/** The settings of one provider: the operator's configuration on top of its preset, with every default filled in. */
 import { NAMED_FAMILIES } from '../config/model-names.ts'
 import type { Quirks } from '../config/quirks.ts'
 import type { ProviderConfig, Timeouts } from '../config/schema.ts'
@@ -23,7 +23,7 @@ export type ProviderSettings = {
   timeouts: Required<Timeouts>
   /** Globs over the provider's model names: which of those it lists are chat models; and the other families it lists. */
   chat_models: { include: string[]; exclude: string[]; others?: EndpointFamily[] }
-  /** What a text to embed is, in the vendor's words; undefined: it knows no such field. */
+  /** The provider's names of the input types; undefined: it has no such field. */
   input_types?: InputTypeNames
 }
 
@@ -46,12 +46,12 @@ const DEFAULT_QUIRKS: Required<Quirks> = {
   passthrough: true,
 }
 
-/** Model names, anywhere, that are of another trade than chat. */
+/** Model names of any provider that are not for chat. */
 export const NOT_CHAT = ['*embed*', '*whisper*', '*dall-e*', '*tts*', '*rerank*', '*moderation*', '*transcribe*']
 
 /**
- * The provider's configuration with its preset filled in. The operator's word wins; lists and records are merged.
- * Throws an Error that names the provider and says what would be right.
+ * Merges the provider's configuration with its preset. The operator's settings win; lists and records are merged.
+ * Throws an Error that names the provider and the valid values.
  */
 export function resolveProvider(id: string, config: ProviderConfig, environment: Environment = {}): ProviderConfig {
   const preset = presetOf(id, config)
@@ -101,7 +101,7 @@ export type AdapterParts = SettingsParts & {
   media?: Media
 }
 
-/** Everything an adapter needs, checked. Throws an Error that names the provider and says what would be right. */
+/** Returns all settings that an adapter needs, checked. Throws an Error that names the provider and the valid values. */
 export function settingsOf({ id, config, timeouts, environment }: SettingsParts): ProviderSettings {
   const resolved = resolveProvider(id, config, environment)
   const preset = presetOf(id, config)
@@ -142,16 +142,16 @@ export function settingsOf({ id, config, timeouts, environment }: SettingsParts)
   }
 }
 
-/** What the operator wrote of a kind's own options. Throws for one that the kind does not have. */
+/** Reads a kind's own options. Throws for an unknown one. */
 export function readOptions(
   { id, config }: Pick<SettingsParts, 'id' | 'config'>,
   kind: string,
   names: readonly string[],
 ) {
   const options: Record<string, unknown> = config.options ?? {}
-  const stray = Object.keys(options).find((name) => !names.includes(name))
-  if (stray !== undefined) {
-    throw new Error(`providers.${id}.options has no "${stray}" for the kind ${kind}; it has ${names.join(', ')}`)
+  const unknown = Object.keys(options).find((name) => !names.includes(name))
+  if (unknown !== undefined) {
+    throw new Error(`providers.${id}.options has no "${unknown}" for the kind ${kind}; it has ${names.join(', ')}`)
   }
   return {
     options,
@@ -165,11 +165,11 @@ function presetOf(id: string, config: ProviderConfig): Preset | undefined {
   if (preset) return preset
   throw new Error(
     `providers.${id}.preset is "${config.preset}"; known are ${Object.keys(PRESETS).sort().join(', ')}. ` +
-      'For any other OpenAI-shaped vendor leave preset out and give base_url.',
+      'For any other OpenAI-shaped provider, leave preset out and set base_url.',
   )
 }
 
-/** Credentials in an address become a header, so that the address can be used without care. */
+/** Credentials in a URL become a header, so that the URL itself holds no secret. */
 function addressOf(id: string, base_url: string | undefined) {
   if (base_url === undefined) throw new Error(`providers.${id} needs base_url, for example https://api.example.com/v1`)
   const url = URL.parse(base_url)
@@ -183,7 +183,7 @@ function addressOf(id: string, base_url: string | undefined) {
   const query = url.search
   url.search = ''
   url.hash = ''
-  if (query) throw new Error(`providers.${id}.base_url must not have a query; use headers for what the vendor needs`)
+  if (query) throw new Error(`providers.${id}.base_url must not have a query; use headers for what the provider needs`)
   return {
     address: url.href.replace(/\/+$/, ''), // paths are appended with their own slash
     authorization: user || password ? `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` : undefined,

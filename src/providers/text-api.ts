@@ -3,7 +3,7 @@ import { isRecord } from '../kit/json.ts'
 
 export type InputTypeNames = { query: string; document: string }
 
-/** What clients of several vendors write, as one of the house's words. */
+/** The values that clients of several providers send, mapped to one of two. */
 const KNOWN: Record<string, keyof InputTypeNames> = {
   query: 'query',
   search_query: 'query',
@@ -16,13 +16,13 @@ const KNOWN: Record<string, keyof InputTypeNames> = {
   'retrieval.passage': 'document',
 }
 
-/** In the vendor's words; what nobody here knows may be the vendor's own, and stays as it is. */
-export function toVendorInputType(value: string, words: InputTypeNames): string {
+/** The provider's name of an input type; an unknown value may be the provider's own and is passed on. */
+export function toVendorInputType(value: string, names: InputTypeNames): string {
   const known = KNOWN[value.toLowerCase()]
-  return known === undefined ? value : words[known]
+  return known === undefined ? value : names[known]
 }
 
-/** What vendors count of texts that only go in. */
+/** The token count of an API with input tokens only. */
 export function readTokenCount(payload: unknown): number | undefined {
   if (!isRecord(payload)) return undefined
   const usage = isRecord(payload.usage) ? payload.usage : {}
@@ -33,7 +33,7 @@ export function readTokenCount(payload: unknown): number | undefined {
 
 const isCount = (value: unknown): value is number => typeof value === 'number' && Number.isInteger(value) && value > 0
 
-/** What was counted, tokens or whole searches. */
+/** The billed usage: tokens or whole searches. */
 export function readBilledUnits(payload: unknown): { prompt_tokens?: number; search_units?: number } {
   const meta = isRecord(payload) && isRecord(payload.meta) ? payload.meta : {}
   const units = isRecord(meta.billed_units) ? meta.billed_units : {}
