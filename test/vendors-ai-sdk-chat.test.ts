@@ -2,20 +2,17 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { createHash, createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderKind } from '../src/config/provider-kinds.ts'
 import type { ProviderConfig } from '../src/config/schema.ts'
-import { createLog } from '../src/kit/log.ts'
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../src/protocols/canonical.ts'
 import type { Media } from '../src/providers/media.ts'
 import type { ChatCall, DiscoveredModel, Provider } from '../src/providers/provider.ts'
 import { createProvider } from '../src/providers/registry.ts'
-import { createTransport } from '../src/providers/upstream/transport.ts'
 import { GatewayError } from '../src/spec/error.ts'
-import { manualClock } from './kit/clock.ts'
 import { eventFrame } from './kit/event-frames.ts'
 import { startGateway } from './kit/gateway.ts'
 import { manualPage } from './kit/manual.ts'
+import { providerParts } from './kit/provider-parts.ts'
 import { type Answer, hang, type StreamOptions, startVendor, stream, type Vendor, whole } from './kit/vendor.ts'
 
 const NEVER = new AbortController().signal
@@ -181,26 +178,8 @@ afterEach(async () => {
 })
 
 function provide(config: ProviderConfig, environment: Record<string, string> = {}, media?: Media) {
-  const clock = manualClock()
-  const lines: string[] = []
-  const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => lines.push(text) })
-  const transport = createTransport({ clock, log })
-  const provider = createProvider({
-    id: 'acme',
-    config,
-    timeouts: DEFAULT_TIMEOUTS,
-    transport,
-    clock,
-    log,
-    environment,
-    manual: async () => [],
-    ...(media ? { media } : {}),
-  })
-  const logged = () => {
-    log.flush()
-    return lines.join('')
-  }
-  return { provider, logged, clock }
+  const parts = providerParts(config, { environment, media })
+  return { provider: createProvider(parts), logged: parts.logged, clock: parts.clock }
 }
 
 function open(given: Case, ...answers: Answer[]) {

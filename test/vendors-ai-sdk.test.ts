@@ -4,13 +4,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DEFAULT_OUTPUTS, DEFAULT_TIMEOUTS } from '../src/config/config.ts'
+import { DEFAULT_OUTPUTS } from '../src/config/config.ts'
 import type { ProviderConfig } from '../src/config/schema.ts'
-import { createLog } from '../src/kit/log.ts'
 import { discoverProviders } from '../src/providers/discover.ts'
 import type { RemoteOutput, VideoCall, VideoProvider } from '../src/providers/provider.ts'
 import { createProvider } from '../src/providers/registry.ts'
-import { createTransport } from '../src/providers/upstream/transport.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { VideoOrder } from '../src/spec/video-request.ts'
 import {
@@ -33,9 +31,10 @@ import {
   VERTEX_HOME,
   XAI,
 } from './kit/ai-sdk-cases.ts'
-import { manualClock } from './kit/clock.ts'
+import type { manualClock } from './kit/clock.ts'
 import { startGateway } from './kit/gateway.ts'
 import { testCall } from './kit/pipeline.ts'
+import { providerParts } from './kit/provider-parts.ts'
 import { type Answer, reset, startVendor, type Vendor, whole } from './kit/vendor.ts'
 
 const SIGNAL = new AbortController().signal
@@ -45,27 +44,8 @@ afterEach(async () => {
   for (const vendor of started.splice(0)) await vendor.stop()
 })
 
-const partsOf = (config: ProviderConfig, environment: Record<string, string> = {}) => {
-  const clock = manualClock()
-  const lines: string[] = []
-  const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => lines.push(text) })
-  const transport = createTransport({ clock, log })
-  const logged = () => {
-    log.flush()
-    return lines.join('')
-  }
-  return {
-    id: 'acme',
-    config,
-    timeouts: DEFAULT_TIMEOUTS,
-    transport,
-    clock,
-    log,
-    environment,
-    manual: async () => [],
-    logged,
-  }
-}
+const partsOf = (config: ProviderConfig, environment: Record<string, string> = {}) =>
+  providerParts(config, { environment })
 
 type Opened = { vendor: Vendor; video: VideoProvider; logged: () => string; clock: ReturnType<typeof manualClock> }
 

@@ -12,6 +12,7 @@ import { type ErrorCode, GatewayError } from '../src/spec/error.ts'
 import type { ImageOrder } from '../src/spec/image-request.ts'
 import { manualClock } from './kit/clock.ts'
 import { manualPage } from './kit/manual.ts'
+import { providerParts } from './kit/provider-parts.ts'
 import { type Answer, hangUp, raw, reset, startVendor, type Vendor, whole } from './kit/vendor.ts'
 
 const KEY = 'key-canary-of-the-operator'
@@ -804,20 +805,14 @@ function open(given: Case, answers: (origin: string) => Answer[], config: Partia
   const vendor = startVendor()
   started.push(vendor)
   vendor.answer(...answers(vendor.origin))
-  const clock = manualClock()
-  const lines: string[] = []
-  const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => lines.push(text) })
-  const provider = createProvider({
-    id: 'acme',
-    config: { kind: given.kind, base_url: vendor.origin + given.base, key: KEY, ...given.config, ...config },
-    timeouts: DEFAULT_TIMEOUTS,
-    transport: createTransport({ clock, log }),
-    clock,
-    log,
-    environment: {},
-    manual: async () => [],
+  const parts = providerParts({
+    kind: given.kind,
+    base_url: vendor.origin + given.base,
+    key: KEY,
+    ...given.config,
+    ...config,
   })
-  const images = provider.images as ImageProvider
+  const images = createProvider(parts).images as ImageProvider
   const order = (more: Partial<ImageOrder>): ImageOrder => ({
     model: 'acme/m',
     operation: more.images ? 'edit' : 'generate',
@@ -835,11 +830,7 @@ function open(given: Case, answers: (origin: string) => Answer[], config: Partia
     if (error instanceof GatewayError) return error
     throw error
   }
-  const logged = () => {
-    log.flush()
-    return lines.join('')
-  }
-  return { vendor, images, make, fail, logged }
+  return { vendor, images, make, fail, logged: parts.logged }
 }
 
 const acceptanceOf = ({ detail }: GatewayError): Refusal['accepted'] =>
