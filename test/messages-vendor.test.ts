@@ -246,7 +246,7 @@ describe('a Messages provider on loopback', () => {
     [529, 'overloaded_error', 'Overloaded', 'server_is_overloaded', 503],
   ]
   for (const [status, type, message, code, shown] of REFUSALS) {
-    test(`${status} ${type} (${message}) is ${code}, before the answer and within it`, async () => {
+    test(`${status} ${type} (${message}) is ${code}, before the response and during it`, async () => {
       vendor.answer(whole(error(type, message), { status }), whole(error(type, message)))
       await expect(provider.chat?.complete(CALL, NEVER)).rejects.toMatchObject({ code, status: shown })
       await expect(chunksFrom(provider)).rejects.toMatchObject({ code })

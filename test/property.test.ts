@@ -69,7 +69,7 @@ function mayFailWith({ status, cut_after, error_after }: Fault): number[] {
 async function send({ text, fault = {} }: Body): Promise<number> {
   sent++
   const response = await inTime(gateway.chat(text), 'the answer')
-  const summary = await inTime(response.text(), 'the end of the answer')
+  const summary = await inTime(response.text(), 'the end of the response')
   expect(response.headers.get('x-request-id')).toMatch(/^req_\w{24}$/)
   expect(response.headers.get('request-id')).toBe(response.headers.get('x-request-id'))
   if (response.status !== 200) checkRefusal(response.status, summary, fault)
@@ -82,7 +82,7 @@ function checkError(body: unknown): { status: number } {
   if (!isError.Check(body)) throw new Error(`not an error: ${JSON.stringify(body)}`)
   const { code, type, message, param } = body.error
   const row = ERRORS[code as keyof typeof ERRORS]
-  if (row === undefined) throw new Error(`not a code of the sheet: ${code}`)
+  if (row === undefined) throw new Error(`not an error code of the table: ${code}`)
   expect(type).toBe(row.type)
   expect(message).not.toBe('')
   // Hostile names are returned only truncated.

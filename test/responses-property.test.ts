@@ -129,7 +129,7 @@ test('a stream resumed at any number has no gap and no duplicate', () => {
   fc.assert(
     fc.property(spoken, fc.nat(60), (one, after) => {
       const output = storedEventsOf(streamOf(one))
-      if (!output) throw new Error('Nothing was told.')
+      if (!output) throw new Error('Nothing was sent.')
       const numbers = eventsOf(eventsAfter(output, after)).map((event) => JSON.parse(event).sequence_number as number)
       const all = Array.from({ length: output.last_number + 1 }, (_none, number) => number)
       expect(numbers).toEqual(all.filter((number) => number > after))

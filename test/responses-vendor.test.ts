@@ -286,7 +286,7 @@ describe('a Responses provider behind the whole gateway', () => {
   })
   const lastSent = (): SentBody => {
     const last = vendor.requests.at(-1)
-    if (!last) throw new Error('nothing was asked')
+    if (!last) throw new Error('no request was sent')
     return last.json() as SentBody
   }
   const requestBody = (model: string, more: object = {}) => ({

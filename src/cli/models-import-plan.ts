@@ -195,15 +195,15 @@ function priceSettings(figures: Facts['prices'], { config, overwrite, as_of }: H
   const names = ['currency', 'input', 'cached_input', 'output'] as const
   const own = have && { ...have, currency: have.currency ?? 'USD' }
   if (own && names.every((name) => own[name] === next[name as keyof typeof next])) return []
-  const isKept = have !== undefined && have.source !== SOURCE && !overwrite
+  const isStored = have !== undefined && have.source !== SOURCE && !overwrite
   const out: Setting[] = []
   for (const name of [...names, 'source', 'as_of'] as const) {
     const to: Value | undefined = { ...next, source: SOURCE, as_of }[name as keyof typeof next]
     const from = have?.[name]
-    if (from === to || (isKept && (to === undefined || name === 'source' || name === 'as_of'))) continue
-    if (isKept && name === 'currency' && from === undefined) continue
+    if (from === to || (isStored && (to === undefined || name === 'source' || name === 'as_of'))) continue
+    if (isStored && name === 'currency' && from === undefined) continue
     const values = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) }
-    out.push({ path: ['prices', name], change: isKept ? 'kept' : from === undefined ? 'new' : 'changed', ...values })
+    out.push({ path: ['prices', name], change: isStored ? 'kept' : from === undefined ? 'new' : 'changed', ...values })
   }
   return out
 }

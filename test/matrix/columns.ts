@@ -36,7 +36,7 @@ function expectAnswer(reply: Reply, { target }: Cell): void {
 }
 
 function expectUsage({ usage }: Reply, { target }: Cell): void {
-  if (!usage) throw new Error('No usage was told.')
+  if (!usage) throw new Error('No usage was reported.')
   expect([usage.input > 0, usage.output > 0]).toEqual([true, true])
   if (!target.vendor) return
   expect(usage.input).toBe(INPUT)
@@ -85,7 +85,7 @@ async function refusal(call: Promise<unknown>): Promise<unknown> {
   } catch (error) {
     return error
   }
-  throw new Error('It was answered.')
+  throw new Error('The call succeeded.')
 }
 
 /** A whole and a streamed request are refused equally, with the client's own error. */

@@ -55,7 +55,7 @@ export async function startGatewayServer(settings: Parameters<typeof startGatewa
       await listener.stop({ deadline_ms: 0 })
       await gateway[Symbol.asyncDispose]()
       log.flush()
-      if (faults.length > 0) throw new Error(`requests that were not answered:\n${faults.join('')}`)
+      if (faults.length > 0) throw new Error(`requests that failed:\n${faults.join('')}`)
     },
   }
 }

@@ -9,7 +9,7 @@ export async function refusal(call: PromiseLike<unknown>): Promise<unknown> {
   } catch (error) {
     return error
   }
-  throw new Error('It was answered.')
+  throw new Error('The call succeeded.')
 }
 
 type Expected = { status: number; pattern: RegExp; param?: string }

@@ -43,7 +43,7 @@ describe('refused requests, with the field and the rule', () => {
     ['no content', user(undefined), 'missing_required_parameter', 'messages[0].content', 'required'],
     ['content that is null', user(null), 'missing_required_parameter', 'messages[0].content', 'required'],
     [
-      'an answer of the past that says nothing at all',
+      'an earlier response without any content',
       { ...hello, messages: [...hello.messages, { role: 'assistant' }] },
       'missing_required_parameter',
       'messages[1].content',
@@ -84,14 +84,14 @@ describe('refused requests, with the field and the rule', () => {
       'required',
     ],
     [
-      'a tool choice nobody knows',
+      'an unknown tool choice',
       { ...hello, tool_choice: 'maybe' },
       'invalid_value',
       'tool_choice',
       '"none", "auto", "required"',
     ],
     [
-      'a response format nobody knows',
+      'an unknown response format',
       { ...hello, response_format: { type: 'xml' } },
       'invalid_value',
       'response_format.type',

@@ -521,7 +521,7 @@ describe('contentgen schemas', () => {
   test.each<[string, unknown, unknown]>([
     ['unknown keywords go', { type: 'object', $schema: 'x', examples: [1], if: {} }, { type: 'object' }],
     [
-      'bounds that it lacks are told in words',
+      'unsupported constraints move to the description',
       { type: 'string', description: 'D', minLength: 2, pattern: '^a' },
       { type: 'string', description: 'D\n\n{minLength: 2, pattern: ^a}' },
     ],

@@ -13,7 +13,7 @@ type AnswerParts = { head: ResponseHead; clientRequest: ResponsesRequest; reques
 export type Answer = ReturnType<ReturnType<typeof answerOf>>
 
 /** Returns a function that builds the response to one request in any status. */
-export function answerOf({ head, clientRequest, request, isStored: isKept }: AnswerParts) {
+export function answerOf({ head, clientRequest, request, isStored }: AnswerParts) {
   const echo = echoOf(clientRequest, request)
   return (state: State, output: OutputItem[], usage?: Usage) => ({
     id: head.id,
@@ -25,7 +25,7 @@ export function answerOf({ head, clientRequest, request, isStored: isKept }: Ans
     incomplete_details: null as object | null,
     model: head.model,
     ...echo,
-    store: isKept,
+    store: isStored,
     output,
     usage: usage ? usageOf(usage) : null,
     ...state,

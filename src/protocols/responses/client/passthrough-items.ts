@@ -61,14 +61,9 @@ const NOT_SENT = ['provider_options', 'previous_response_id', 'background', 'acc
  * says whether the response is stored. Undefined if the body names another model, which the caller may not be allowed
  * to use.
  */
-export function passthroughBody({
-  body,
-  before,
-  input,
-  isStored: isKept,
-}: PassthroughExchange): JsonRecord | undefined {
+export function passthroughBody({ body, before, input, isStored }: PassthroughExchange): JsonRecord | undefined {
   if (namesAnotherModel(body) || addsModel([...before.items, ...input])) return undefined
-  const forwarded: JsonRecord = { ...body, store: isKept }
+  const forwarded: JsonRecord = { ...body, store: isStored }
   for (const field of NOT_SENT) delete forwarded[field]
   const given = Array.isArray(body.input) ? body.input : undefined
   if (!given && before.items.length === 0) return forwarded
@@ -132,7 +127,7 @@ const isBlank = (value: unknown): boolean =>
 
 /** Rewrites a provider's responses for the client. Each function returns the same object if nothing changes. */
 export function createResponseRewriter(
-  { body, isStored: isKept, includes_encrypted }: PassthroughExchange,
+  { body, isStored, includes_encrypted }: PassthroughExchange,
   { id: response_id, created, model }: ResponseHead,
 ) {
   const ids = new Map<string, string>()
@@ -151,7 +146,7 @@ export function createResponseRewriter(
 
   /** The item as it is stored, with its encrypted content. */
   function itemOf(item: unknown, index: unknown): unknown {
-    if (!isKept || !isRecord(item)) return item
+    if (!isStored || !isRecord(item)) return item
     const { id: vendors, encrypted_content: value } = item
     const id = idOf(vendors, item.type, index)
     if (typeof value !== 'string' || value === '') return { ...item, id }
@@ -160,7 +155,7 @@ export function createResponseRewriter(
   }
 
   const shownItem = (item: unknown): unknown =>
-    isKept && isRecord(item) ? visibleItem(item as unknown as OutputItem, includes_encrypted) : item
+    isStored && isRecord(item) ? visibleItem(item as unknown as OutputItem, includes_encrypted) : item
 
   function changesTo(response: JsonRecord): JsonRecord {
     const changes: JsonRecord = {}
@@ -169,9 +164,9 @@ export function createResponseRewriter(
     }
     const previous = body.previous_response_id ?? null
     if ((response.previous_response_id ?? null) !== previous) changes.previous_response_id = previous
-    if (response.store !== undefined && response.store !== isKept) changes.store = isKept
+    if (response.store !== undefined && response.store !== isStored) changes.store = isStored
     if (typeof response.model !== 'string') changes.model = model
-    if (isKept) Object.assign(changes, { id: response_id, created_at: created, store: true })
+    if (isStored) Object.assign(changes, { id: response_id, created_at: created, store: true })
     return changes
   }
 
@@ -186,11 +181,11 @@ export function createResponseRewriter(
       const changes = changesTo(response)
       const output = Array.isArray(response.output) ? response.output : done
       // Client libraries read it without checking that it exists.
-      if (isKept || output !== response.output) changes.output = output.map(itemOf)
+      if (isStored || output !== response.output) changes.output = output.map(itemOf)
       return Object.keys(changes).length === 0 ? response : { ...response, ...changes }
     },
     /** The response as the client receives it. */
     visible: (response: JsonRecord): JsonRecord =>
-      isKept && Array.isArray(response.output) ? { ...response, output: response.output.map(shownItem) } : response,
+      isStored && Array.isArray(response.output) ? { ...response, output: response.output.map(shownItem) } : response,
   }
 }

@@ -40,8 +40,8 @@ function forwarded(pieces: Uint8Array[], more: Partial<PassthroughExchange> = {}
   const passage = passageOf(more)
   const request = { model: head.model, messages: [] }
   const clientRequest = passage.body as ResponsesRequest
-  const { state: passed, isStored: isKept } = passage
-  const keep = isKept ? async () => {} : undefined
+  const { state: passed, isStored } = passage
+  const keep = isStored ? async () => {} : undefined
   const writer = createResponsesEncoder({
     head,
     clientRequest,
@@ -270,8 +270,8 @@ describe('a response that is not stored', () => {
 
   test('adds the model and the items to responses of imitations of the API', () => {
     const all = FIXTURES.find(([name]) => name === 'imitator.sse')?.[1] ?? new Uint8Array()
-    for (const isKept of [false, true]) {
-      const events = eventsOf(forwarded([all], { isStored: isKept }).text)
+    for (const isStored of [false, true]) {
+      const events = eventsOf(forwarded([all], { isStored }).text)
       const responses = events.map(({ response }) => response as JsonRecord).filter((one) => one !== undefined)
       expect(responses.map(({ model }) => model)).toEqual(['house/model', 'house/model'])
       expect(responses.map(({ output }) => (output as JsonRecord[]).map(({ type }) => type))).toEqual([

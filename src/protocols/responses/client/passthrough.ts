@@ -63,7 +63,7 @@ const MEMBERS: Member[] = [
 ]
 
 function createResponsesStream({ head, faults }: PassthroughParts, exchange: PassthroughExchange): PassthroughStream {
-  const { state: passed, isStored: isKept } = exchange
+  const { state: passed, isStored } = exchange
   const blocks = createSseBlocks()
   const reader = createEventReader(head)
   const rewriter = createResponseRewriter(exchange, head)
@@ -84,7 +84,7 @@ function createResponsesStream({ head, faults }: PassthroughParts, exchange: Pas
       const response = rewriter.visible(rewriter.response(payload.response, done))
       if (response !== payload.response) changes.response = response
     }
-    if (isKept) {
+    if (isStored) {
       const { item, item_id, output_index } = payload
       if (isRecord(item)) changes.item = rewriter.item(item, output_index)
       if (typeof item_id === 'string') changes.item_id = rewriter.idOf(item_id, undefined, output_index)
@@ -142,7 +142,7 @@ function createResponsesStream({ head, faults }: PassthroughParts, exchange: Pas
   function learn(original: string, payload: JsonRecord): void {
     if (typeof payload.delta !== 'string') return
     const { item_id, output_index } = payload
-    const id = isKept && typeof item_id === 'string' ? rewriter.idOf(item_id, undefined, output_index) : undefined
+    const id = isStored && typeof item_id === 'string' ? rewriter.idOf(item_id, undefined, output_index) : undefined
     const itemId = id === undefined ? '' : `"item_id":${JSON.stringify(id)}`
     const vendorItemId = /"item_id": ?"(?:[^"\\]|\\.)*"/ // the member with its value, which may hold escapes
     known.learn(original, payload, (fixed) => (itemId === '' ? fixed : fixed.replace(vendorItemId, () => itemId)))

@@ -41,7 +41,7 @@ function clientOf(gateway: Gateway): VideosClient {
         if (reply.status === 'error') throw new Error(reply.error)
         if (reply.status === 'pending') continue
         const [video] = reply.videos
-        if (video?.type !== 'binary') throw new Error(`It came as ${video?.type}.`)
+        if (video?.type !== 'binary') throw new Error(`The type is ${video?.type}.`)
         return { bytes: video.data, media_type: video.mediaType }
       }
     },
