@@ -73,7 +73,7 @@ describe('a client that leaves', () => {
     ['a whole answer, before its first byte', {}, hang(), undefined],
     ['a stream, before its first byte', { stream: true }, hang(), undefined],
     ['a stream, in its middle', { stream: true }, stream([chunk({ content: 'Hello' })], { hangAfter: 1 }), 'Hello'],
-  ])('%s, takes the vendor off the line', async (_, more, answer, seen) => {
+  ])('%s, ends the request to the provider', async (_, more, answer, seen) => {
     const port = await start()
     port.vendor.answer(answer)
     const client = ask(port, more)
@@ -85,7 +85,7 @@ describe('a client that leaves', () => {
     expect(await outcomes(port)).toEqual(['client_gone'])
   })
 
-  test('with a stream that never pauses, takes the vendor off the line', async () => {
+  test('with a stream that never pauses, ends the request to the provider', async () => {
     const port = await start()
     port.vendor.answer(endless(() => {}))
     const client = ask(port, { stream: true })
@@ -95,7 +95,7 @@ describe('a client that leaves', () => {
     expect(await outcomes(port)).toEqual(['client_gone'])
   })
 
-  test('two thousand times leaves nothing behind: no connection, no open request, each line in the log', async () => {
+  test('two thousand times leaves no connection and no open request, and logs each request', async () => {
     const port = await start()
     port.vendor.otherwise(stream([chunk({ content: 'Hello' })], { hangAfter: 1 }))
     const leave = async (_: unknown, index: number) => {
@@ -115,7 +115,7 @@ describe('a client that leaves', () => {
 })
 
 describe('a client that reads nothing', () => {
-  test('holds the vendor back, and gets all of it when it reads on', async () => {
+  test('slows the provider down, and receives everything when it reads again', async () => {
     const port = await start()
     let said = 0
     port.vendor.answer(endless(() => said++))
@@ -141,7 +141,7 @@ describe('a client that reads nothing', () => {
 })
 
 describe('a connection', () => {
-  test('is used for one answer after another, whole, streamed and refused', async () => {
+  test('is reused for one response after another: whole, streamed and errors', async () => {
     const port = await start()
     port.vendor.answer(whole(completion('Hello')), stream([chunk({ content: 'Hello' }), chunk({}, 'stop')]))
     const client = ask(port)
@@ -199,7 +199,7 @@ describe('a connection', () => {
   test.each([
     ['too much', 'request_too_large', 413, {}],
     ['much with a bad token', 'invalid_api_key', 401, { bearer: 'sk-none' }],
-  ])('that sends %s can send it all, and gets its answer: %s', async (_, code, status, more) => {
+  ])('that sends %s can send all of it, and receives the response: %s', async (_, code, status, more) => {
     const port = await start({ max_body_bytes: 1_000_000 })
     const answer = await sendBlindly(port, { bytes: 20_000_000, ...more })
     expect([answer.status, answer.fault]).toEqual([status, ''])
@@ -207,7 +207,7 @@ describe('a connection', () => {
     expect(answer.sent).toBeGreaterThan(20_000_000)
   })
 
-  test('that sends more than anybody does by mistake is cut, and nothing of it is kept in memory', async () => {
+  test('that sends more than anyone does by mistake is closed, and none of it is kept in memory', async () => {
     const port = await start({ max_body_bytes: 1_000_000 })
     const before = process.memoryUsage.rss()
     for (const bytes of [60_000_000, 1_000_000_000]) {

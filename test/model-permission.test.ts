@@ -74,14 +74,14 @@ it('reads the model of a form', async () => {
   expect(await textOf('/v1/images/edits', { form })).toEqual([403, expect.stringContaining('may not use the model')])
 })
 
-it('leaves a model that is no text to the validation', async () => {
+it('leaves a model that is not a string to the validation', async () => {
   for (const model of [7, {}, ['sandbox/embedding'], null, undefined]) {
     const [status] = await textOf('/v1/chat/completions', { json: { model, messages: [] } })
     expect(status).toBe(400)
   }
 })
 
-it('answers a repeated order although its model is gone', async () => {
+it('responds to a repeated order although its model no longer exists', async () => {
   await using before = await startGateway()
   const order = { json: { model: 'sandbox/text-to-video', prompt: 'x' }, headers: { 'idempotency-key': 'key-1' } }
   const first = await before.call('/v1/video/generations', order)

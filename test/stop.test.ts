@@ -4,7 +4,7 @@ import { FILM } from './kit/crash-gateway.ts'
 import { startGateway } from './kit/gateway.ts'
 import { startVideoVendor } from './kit/video-vendor.ts'
 
-test('a stop does not wait for clients that wait for news of a task: they are told what there is', async () => {
+test('a stop does not wait for clients that wait for a task to change: they get its current state', async () => {
   const vendor = startVideoVendor({ polls: 100 })
   await using gateway = await startGateway({
     providers: { acme: { kind: 'chatcompat-video', base_url: vendor.url, key: 'acme-key' } },

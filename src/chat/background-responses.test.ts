@@ -135,7 +135,7 @@ describe('a claimed response', () => {
     expect(clientRequest).toEqual(['v/m'])
   })
 
-  test('fails without a call when its token was revoked since', async () => {
+  test('fails without a call when its token was revoked meanwhile', async () => {
     const { parts, clientRequest, ended } = setUp({ isRevoked: true })
     await generateResponse(parts, run, runContext())
     expect(clientRequest).toEqual([])
@@ -143,7 +143,7 @@ describe('a claimed response', () => {
   })
 })
 
-test('a response that is interrupted by a stop rejects before its usage is known, so that it can be released', async () => {
+test('a response interrupted by a stop rejects before its usage is known, so that it can be released', async () => {
   const { parts, ended, asked } = setUp({ isSilent: true })
   const control = new AbortController()
   const generated = generateResponse(parts, run, { signal: control.signal, abort: (reason) => control.abort(reason) })

@@ -29,7 +29,7 @@ const request = (
 })
 
 describe('an estimate', () => {
-  test('counts words by the tokenizer, and roughly without it', async () => {
+  test('counts text by the tokenizer, and roughly without it', async () => {
     const words = request('The quick brown fox jumps over the lazy dog. '.repeat(100))
     const exact = await estimateTokens(words, tokenizer)
     expect(exact).toBeGreaterThan(900)
@@ -37,7 +37,7 @@ describe('an estimate', () => {
     expect(Math.abs(roughTokens(words) - exact)).toBeLessThan(exact / 3)
   })
 
-  test('counts media by rules of thumb, not by their letters', () => {
+  test('counts media by rules of thumb, not by their characters', () => {
     const url = `data:image/png;base64,${'A'.repeat(4_000_000)}`
     const image = roughTokens(request([{ type: 'image_url', image_url: { url } }]))
     expect(image).toBeGreaterThan(1000)
@@ -109,7 +109,7 @@ describe('the route', () => {
 
   const BODY = { model: 'a/b', messages: [{ role: 'user', content: 'hello world' }] }
 
-  test('asks the target that can count, in the vendor’s own name of the model', async () => {
+  test('calls the target that can count, with the provider’s name of the model', async () => {
     const clientRequest: string[] = []
     const { answer, record, recorded } = await ask(
       [
@@ -127,7 +127,7 @@ describe('the route', () => {
     expect(recorded).toEqual([])
   })
 
-  test('estimates where none can, and where the vendor would not say', async () => {
+  test('estimates if no target can count, and if the provider returns an error', async () => {
     const none = await ask([undefined], BODY)
     const refused = await ask([async () => Promise.reject(new GatewayError('upstream_auth', 'No.'))], BODY)
     expect(none.answer).toEqual({ input_tokens: 7 })
@@ -135,12 +135,12 @@ describe('the route', () => {
     expect(refused.record).toMatchObject({ attempts: 1, error: undefined })
   })
 
-  test('needs no max_tokens, and refuses what is wrong in the client’s words', async () => {
+  test('requires no max_tokens, and names the client’s fields in errors', async () => {
     await expect(ask([undefined], { ...BODY, messages: [] })).rejects.toMatchObject({ detail: { param: 'messages' } })
     await expect(ask([undefined], { ...BODY, model: 'a/c' })).rejects.toMatchObject({ code: 'model_not_found' })
   })
 
-  describe('a prompt that only a vendor of its own dialect understands', () => {
+  describe('a prompt that only a provider of the same protocol understands', () => {
     const OWN = { ...BODY, tools: [{ type: 'code_execution_20260120', name: 'code_execution' }], unseen: { a: 1 } }
     const counted: { body: unknown; headers: unknown; model: string }[] = []
     const passthrough = (more: object = {}) => ({
@@ -149,7 +149,7 @@ describe('the route', () => {
       ...more,
     })
 
-    test('is counted by such a vendor as it is, and estimated where it cannot be asked', async () => {
+    test('is counted unchanged by such a provider, and estimated if that cannot count', async () => {
       const count = async ({ body, headers, model }: { body: unknown; headers: unknown; model: string }) => {
         counted.push({ body, headers, model })
         return 77
@@ -164,18 +164,18 @@ describe('the route', () => {
       expect(answer.input_tokens).toBeGreaterThan(7)
     })
 
-    test('is refused where there is none, and for what is wrong with it in any case', async () => {
+    test('is rejected if there is none, and for other errors in any case', async () => {
       await expect(ask([async () => 1], OWN)).rejects.toMatchObject({ code: 'unsupported_parameter' })
       const wrong = ask([undefined], { ...OWN, messages: [] }, undefined, [passthrough()])
       await expect(wrong).rejects.toMatchObject({ detail: { param: 'messages' } })
     })
   })
 
-  test('a fault of ours is not hidden by an estimate', async () => {
+  test('does not hide an internal error behind an estimate', async () => {
     await expect(ask([async () => Promise.reject(new TypeError('x'))], BODY)).rejects.toBeInstanceOf(TypeError)
   })
 
-  test('of another dialect has its own path and answer', async () => {
+  test('of another protocol has its own path and response', async () => {
     const api: CountApi = {
       family: 'messages-compat',
       path: '/other',

@@ -29,7 +29,7 @@ test('the last count that the provider reported is the usage', async () => {
   expect(await meter.usage()).toEqual(usageFrom({ input: 9, output: 2 }))
 })
 
-test('without a count the usage is estimated from the whole answer, and marked', async () => {
+test('without a count the usage is estimated from the whole response and marked as estimated', async () => {
   const meter = meterOf()
   meter.count([says({ reasoning_content: 'let me ' }), says({ content: 'think about ' })])
   meter.count([says({ tool_calls: [{ index: 0, function: { name: 'f ', arguments: '{} x' } }] })])
@@ -37,7 +37,7 @@ test('without a count the usage is estimated from the whole answer, and marked',
   expect(await meter.usage()).toEqual(usageFrom({ input: 4, output: 7, estimated: true }))
 })
 
-test('counts from the beginning of an answer that broke off do not cover what came since', async () => {
+test('counts from the beginning of a response that broke off do not cover the later output', async () => {
   const meter = meterOf()
   meter.count([says({ content: 'one ' }, usageFrom({ input: 9, output: 1 })), says({ content: 'two three four' })])
   expect(await meter.usage()).toEqual(usageFrom({ input: 9, output: 4, estimated: true }))

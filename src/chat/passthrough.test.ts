@@ -68,7 +68,7 @@ async function passed(last: GatewayError | undefined, isFinished: boolean) {
   return { text, code, ends }
 }
 
-test('an answer that came to its end leaves its connection to the next one', async () => {
+test('a complete response leaves its connection to the next one', async () => {
   expect(await passed(undefined, true)).toEqual({ text: 'words+close', code: undefined, ends: ['released'] })
 })
 
@@ -86,7 +86,7 @@ test.each(['upstream_cut', 'upstream_timeout'] as const)(
   },
 )
 
-test('any other failure is one even after a complete answer', async () => {
+test('any other failure is reported even after a complete response', async () => {
   const failed = await passed(new GatewayError('bad_upstream_response', 'Nonsense.'), true)
   expect(failed).toEqual({ text: 'words', code: 'bad_upstream_response', ends: ['dropped'] })
 })

@@ -26,7 +26,7 @@ function storeOf(over: number) {
 const caller = { token_id: 'tok_a', mayUseModel: () => true, mayUseFamily: () => true }
 const GOING = { caller, before: { items: [], ids: [] }, input: [], previous_response_id: undefined }
 
-test('all that is over its time is removed at a look, in writes of bounded size, and a look comes once a minute', async () => {
+test('expired responses are removed once a minute, in writes of bounded size', async () => {
   const { store, writes } = storeOf(450)
   const clock = manualClock()
   const storedResponses = createStoredResponses({ store, settings: () => ({ keep_days: 30 }), clock })
@@ -40,7 +40,7 @@ test('all that is over its time is removed at a look, in writes of bounded size,
   expect(writes).toHaveLength(4)
 })
 
-test('an answer is kept for as long as the operator says by then', async () => {
+test('a response is stored for as long as is configured at that time', async () => {
   const { store, added } = storeOf(0)
   let keep_days = 0.5
   const storedResponses = createStoredResponses({ store, settings: () => ({ keep_days }), clock: manualClock() })
@@ -52,7 +52,7 @@ test('an answer is kept for as long as the operator says by then', async () => {
   expect(added.map(({ expires_at }) => expires_at)).toEqual([100 + 43_200, 100 + 172_800])
 })
 
-test('a conversation that is too long is told from one with a gap', async () => {
+test('a conversation that is too long is distinguished from one with a gap', async () => {
   const turn = (id: string, previous_id: string | null): StoredResponse => ({
     response_id: id,
     token_id: 'tok_a',
@@ -75,7 +75,7 @@ test('a conversation that is too long is told from one with a gap', async () => 
   expect(await refusal()).toBe('previous_response_not_found')
 })
 
-describe('items that are referred to', () => {
+describe('referenced items', () => {
   const storedResponses = (text: string, length = 0) => {
     const output = [{ type: 'message', id: 'msg_a_0', role: 'assistant', content: text }]
     const row = { response_id: 'resp_a', token_id: 'tok_a', previous_id: null, created_at: 1, expires_at: 2, input: [] }
@@ -87,7 +87,7 @@ describe('items that are referred to', () => {
     Array.from({ length: count }, () => ({ type: 'item_reference', id: 'msg_a_0' }) as const)
   const MILLION = 'x'.repeat(1024 * 1024)
 
-  test('may be long together, and no longer', async () => {
+  test('may have a total length up to the limit, and not more', async () => {
     expect(await storedResponses(MILLION).resolved(references(63), 'tok_a')).toHaveLength(63)
     const refusal = await storedResponses(MILLION)
       .resolved(references(64), 'tok_a')
@@ -95,7 +95,7 @@ describe('items that are referred to', () => {
     expect(refusal).toMatchObject({ code: 'context_length_exceeded', detail: { param: 'input' } })
   })
 
-  test('are not read where the answers that hold them are too long', async () => {
+  test('are not read if the responses that contain them are too long', async () => {
     expect(await storedResponses('', 64 * 1024 * 1024).resolved(references(1), 'tok_a')).toHaveLength(1)
     const refusal = await storedResponses('', 64 * 1024 * 1024 + 1)
       .resolved(references(1), 'tok_a')

@@ -31,7 +31,7 @@ function appOf(routes: Partial<Route>[]) {
 }
 
 describe('HEAD', () => {
-  test('of an answer with a length does not read its body', async () => {
+  test('does not read the body of a response with a known length', async () => {
     const seen: string[] = []
     const body = () =>
       new ReadableStream<Uint8Array>(
@@ -49,13 +49,13 @@ describe('HEAD', () => {
     expect(seen).toEqual(['canceled'])
   })
 
-  test('of one without tells the length of its body', async () => {
+  test('reports the length of a body without one', async () => {
     const answer = await appOf([{ public: true }])('/v1/things/1', { method: 'HEAD' })
     expect([answer.body, answer.headers.get('content-length')]).toEqual([null, '4'])
   })
 })
 
-test('a route may be open to some requests, by their path and query, and ask the rest for a token', async () => {
+test('a route can be public for some requests, by path and query, and require a token for the others', async () => {
   const call = appOf([{ public: ({ request, params }) => request.url.endsWith(`?pass=${params.id}`) }])
   expect((await call('/v1/things/7?pass=7')).status).toBe(200)
   expect((await call('/v1/things/7?pass=8')).status).toBe(401)
@@ -69,7 +69,7 @@ test('a route may be open to some requests, by their path and query, and ask the
   expect((await broken('/v1/things/7')).status).toBe(400)
 })
 
-test("what is refused below a family's paths is told in its form, elsewhere in the common one", async () => {
+test("an error below a family's paths has the family's form, elsewhere the common form", async () => {
   const call = appOf([
     { encodeError: ({ code }) => ({ own: code }) },
     { path: '/v1/others', encodeError: ({ code }) => ({ other: code }) },

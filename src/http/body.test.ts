@@ -83,12 +83,12 @@ describe('a body', () => {
     }
   })
 
-  test('whose length lies is counted all the same', async () => {
+  test('is counted even if its content-length is wrong', async () => {
     const request = requestOf(inPieces(`"${'x'.repeat(200)}"`), { 'content-length': '50' })
     expect(await codeOf(readJson(request, limits))).toBe('request_too_large')
   })
 
-  test('that does not arrive in time is given up', async () => {
+  test('is rejected when it does not arrive in time', async () => {
     const request = requestOf(new ReadableStream<Uint8Array>({ pull: () => new Promise(() => {}) }))
     const reading = codeOf(readJson(request, limits))
     clock.advance(60_000)
@@ -103,12 +103,12 @@ describe('a body', () => {
     },
   )
 
-  test('that is not JSON is told the place, and nothing of what else it said', async () => {
+  test('that is not JSON gets an error with the position, and with nothing else of its content', async () => {
     const reading = readJson(requestOf('{\n  "a": "my secret"\n  "b": 1}'), limits)
     expect(reading).rejects.toThrow('The body is not valid JSON: line 3, column 3: expected `,` or `}`, found `"`.')
   })
 
-  test('that is not UTF-8 is refused; the sign for what cannot be shown is not', async () => {
+  test('that is not UTF-8 is rejected; the replacement character is accepted', async () => {
     for (const headers of [{ 'content-length': '4' }, {}]) {
       expect(await codeOf(readJson(requestOf(Uint8Array.of(34, 0xc3, 0x28, 34), headers), limits))).toBe('invalid_json')
     }
@@ -118,7 +118,7 @@ describe('a body', () => {
   const deep = (depth: number, more = '') => `${'['.repeat(depth)}${more}${']'.repeat(depth)}`
   const large = { ...limits, max_bytes: 1e7 }
 
-  test('may be nested 256 deep and not deeper, however much more it holds', async () => {
+  test('may be nested 256 levels deep and not deeper, whatever its size', async () => {
     const wide = Array.from({ length: 3000 }, () => '"["').join()
     for (const more of ['', wide]) {
       expect(await codeOf(readJson(withLength(deep(255, `[${more}]`)), large))).toBe('none')
@@ -127,7 +127,7 @@ describe('a body', () => {
     expect(await codeOf(readJson(withLength(`{"a":${deep(256)}}`), large))).toBe('invalid_json')
   })
 
-  test('nested a million deep is refused, not a crash', async () => {
+  test('nested a million levels deep is rejected without a crash', async () => {
     expect(await codeOf(readJson(withLength(deep(1_000_000)), large))).toBe('invalid_json')
     expect(await codeOf(readJson(withLength('['.repeat(1_000_000)), large))).toBe('invalid_json')
     expect(await codeOf(readJson(withLength('['.repeat(100_000)), large))).toBe('invalid_json')

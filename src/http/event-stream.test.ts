@@ -56,7 +56,7 @@ function streamOf(framing?: Framing, waited_ms = 0) {
   }
 }
 
-test('has the headers that keep proxies from holding events back', () => {
+test('has the headers that stop proxies from buffering events', () => {
   const { headers } = streamOf().response
   expect(Object.fromEntries(headers)).toEqual({
     'content-type': 'text/event-stream; charset=utf-8',
@@ -67,7 +67,7 @@ test('has the headers that keep proxies from holding events back', () => {
   })
 })
 
-test('passes every batch as one piece and tells its end once', async () => {
+test('writes every batch as one chunk and reports its end once', async () => {
   const stream = streamOf()
   stream.say('data: 1\n\n')
   stream.say('data: 2\n\ndata: 3\n\n')
@@ -79,7 +79,7 @@ test('passes every batch as one piece and tells its end once', async () => {
   expect(stream.clock.waiting()).toBe(0)
 })
 
-test('reads nothing from its source before the client asks for it', async () => {
+test('reads nothing from its source before the client reads', async () => {
   const stream = streamOf()
   for (let i = 0; i < 10; i++) stream.say(`data: ${i}\n\n`)
   await Promise.resolve()
@@ -90,7 +90,7 @@ test('reads nothing from its source before the client asks for it', async () => 
 })
 
 describe('silence', () => {
-  test('is broken by a comment block each 15 s, not a moment earlier, and only while the client waits', async () => {
+  test('is interrupted by a comment every 15 s, not earlier, and only while the client is reading', async () => {
     const stream = streamOf()
     const first = stream.read()
     stream.clock.advance(14_999)
@@ -103,7 +103,7 @@ describe('silence', () => {
     expect(await stream.read()).toBe('data: 1\n\n')
   })
 
-  test('is counted from what was said last', async () => {
+  test('is measured from the last chunk', async () => {
     const stream = streamOf()
     stream.clock.advance(10_000)
     stream.say('data: 1\n\n')
@@ -119,7 +119,7 @@ describe('silence', () => {
 describe('silence before the head', () => {
   const soon = (next: Promise<unknown>) => Promise.race([next, Promise.resolve('nothing')])
 
-  test('counts: 15 s after the arrival a comment goes with the head', async () => {
+  test('counts: 15 s after the arrival a comment is sent with the head', async () => {
     const stream = streamOf(undefined, 15_000)
     expect(await stream.read()).toBe(': keep-alive\n\n')
     const next = stream.read()
@@ -129,7 +129,7 @@ describe('silence before the head', () => {
     expect(await next).toBe(': keep-alive\n\n')
   })
 
-  test('of less than 15 s leaves the rest of them', async () => {
+  test('of less than 15 s leaves the rest for the first comment', async () => {
     const stream = streamOf(undefined, 14_998)
     const next = stream.read()
     stream.clock.advance(1)
@@ -154,7 +154,7 @@ describe('silence before the head', () => {
     },
   )
 
-  test('is over with the start, or with its failure', async () => {
+  test('ends with the start, or with its failure', async () => {
     const clock = manualClock()
     const silence = { arrived: clock.now(), keep_alive_ms: 15_000, clock }
     expect(await awaitStart(Promise.resolve('started'), silence)).toBeUndefined()
@@ -163,7 +163,7 @@ describe('silence before the head', () => {
   })
 })
 
-test('a stream of another form has its own type, and its own way to be kept open', async () => {
+test('a stream of another form has its own media type and its own keep-alive', async () => {
   const stream = streamOf({ content_type: 'application/json', keep_alive: '\n' })
   expect(stream.response.headers.get('content-type')).toBe('application/json')
   expect(stream.response.headers.get('x-accel-buffering')).toBe('no')
@@ -174,7 +174,7 @@ test('a stream of another form has its own type, and its own way to be kept open
 })
 
 describe('a client', () => {
-  test('that leaves while the source waits ends that wait first, then the source', async () => {
+  test('that leaves while the source is waiting ends the wait first, then the source', async () => {
     const stream = streamOf()
     const pending = stream.read()
     await Promise.resolve()
@@ -185,7 +185,7 @@ describe('a client', () => {
     expect(stream.clock.waiting()).toBe(0)
   })
 
-  test('that takes nothing for two minutes is given up, and not before', async () => {
+  test('that reads nothing for two minutes counts as gone, and not before', async () => {
     const stream = streamOf()
     stream.say('data: 1\n\n')
     await stream.read()
@@ -197,7 +197,7 @@ describe('a client', () => {
     expect(stream.reader.read()).rejects.toThrow('read nothing')
   })
 
-  test('that waits in silence is never given up', async () => {
+  test('that keeps reading never counts as gone', async () => {
     const stream = streamOf()
     for (let i = 0; i < 40; i++) {
       const next = stream.read()

@@ -20,7 +20,7 @@ const ask = (
     cache_control: 'private, max-age=60',
   })
 
-test('a whole file has its type, its length, and says that parts of it may be had', async () => {
+test('a whole file has its type, its length, and announces range requests', async () => {
   const answer = ask()
   expect(answer.status).toBe(200)
   expect(Object.fromEntries(answer.headers)).toEqual({
@@ -49,7 +49,7 @@ test.each([
   ['bytes=-10', TEXT, 'bytes 0-9/10'],
   ['bytes=-11', TEXT, 'bytes 0-9/10'],
   ['BYTES = 1 - 2', '12', 'bytes 1-2/10'],
-])('%s is the part %s', async (range, text, content_range) => {
+])('%s is the range %s', async (range, text, content_range) => {
   const answer = ask({ range })
   expect([answer.status, answer.headers.get('content-range')]).toEqual([206, content_range])
   expect(answer.headers.get('content-length')).toBe(String(text.length))
@@ -68,7 +68,7 @@ test.each(['bytes=10-', 'bytes=10-12', 'bytes=-0', `bytes=${'9'.repeat(400)}-`])
   expect(thrown).toMatchObject({ code: 'range_not_satisfiable', detail: { bytes: 10 } })
 })
 
-test('no part is in an empty file, but it may be had whole', async () => {
+test('an empty file has no ranges, but is served whole', async () => {
   const empty = { bytes: 0, body: () => new Blob([]).stream() }
   for (const range of ['bytes=0-', 'bytes=-5', 'bytes=0-0']) {
     expect(() => ask({ range }, empty)).toThrow('has 0 bytes')
@@ -85,7 +85,7 @@ test.each(['bytes=5-3', 'bytes=-', 'bytes=', 'bytes=a-b', 'bytes=0-1,4-5', 'line
 )
 
 describe('conditions', () => {
-  test('a part is given of the same version only; of another the whole file', () => {
+  test('a range is served for the same version only, otherwise the whole file', () => {
     expect(ask({ range: 'bytes=0-1', 'if-range': '"v1"' }).status).toBe(206)
     for (const other of ['"v2"', 'W/"v1"', 'Wed, 21 Oct 2026 07:28:00 GMT']) {
       expect(ask({ range: 'bytes=0-1', 'if-range': other }).status).toBe(200)
@@ -93,7 +93,7 @@ describe('conditions', () => {
     }
   })
 
-  test('what the client has already is not sent again', () => {
+  test('a file that the client has already is not sent again', () => {
     for (const known of ['"v1"', 'W/"v1"', '"v0", "v1"', '*']) {
       const answer = ask({ 'if-none-match': known, range: 'bytes=0-1' })
       expect([answer.status, answer.body]).toEqual([304, null])
@@ -105,7 +105,7 @@ describe('conditions', () => {
   })
 })
 
-test('HEAD tells the whole file, opens nothing and has no parts', () => {
+test('HEAD describes the whole file, opens nothing and ignores ranges', () => {
   const never = () => {
     throw new Error('opened')
   }
@@ -113,7 +113,7 @@ test('HEAD tells the whole file, opens nothing and has no parts', () => {
   expect([answer.status, answer.body, answer.headers.get('content-length')]).toEqual([200, null, '10'])
 })
 
-test('what could run in a browser is saved, not shown', () => {
+test('a file that a browser could execute is downloaded, not displayed', () => {
   for (const content_type of [
     'text/html',
     'image/svg+xml',
@@ -147,7 +147,7 @@ test('what could run in a browser is saved, not shown', () => {
   }
 })
 
-test('a file name brings nothing else into its header', () => {
+test('a file name cannot add anything to its header', () => {
   for (const filename of ['a";x="b.mp4', 'a\r\nset-cookie: b=c', 'ä\u202e.mp4', '../a/b\\c.mp4', 'a b.mp4']) {
     const request = new Request('http://gatehouse.test/')
     const { headers } = fileResponse(request, file(), { filename, cache_control: 'private' })

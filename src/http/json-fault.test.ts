@@ -28,16 +28,16 @@ test.each([
   ['[NaN]', '1:2 a value, not `N`'],
   ['', '1:1 a value, not the end'],
   ['[\u00a01]', '1:2 a value, not `\u00a0`'],
-])('the fault of %j is told: %s', (text, expected) => {
+])('describes the error in %j: %s', (text, expected) => {
   expect(said(text)).toBe(expected)
 })
 
-test('the fault of a text a million deep, or a million long, is found in its turn', () => {
+test('finds the error in a text a million levels deep or a million characters long', () => {
   expect(said('['.repeat(1_000_000))).toBe('1:1000001 a value, not the end')
   expect(said(`["${'\\n'.repeat(1_000_000)}`)).toBe('1:2000003 the closing double quote of a string, not the end')
 })
 
-test('it finds a fault exactly where the parser says there is one: a good text ends in want of nothing more', () => {
+test('finds an error exactly where the parser reports one, and none in a valid text', () => {
   fc.assert(
     fc.property(fc.json(), fc.nat(), fc.constantFrom('', ',', '"', '}', ']', '\\', 'x', '0'), (json, where, sign) => {
       const at = where % (json.length + 1)

@@ -23,7 +23,7 @@ async function refusalOf(request: Request) {
 }
 
 describe('a form', () => {
-  test('is its parts in order, names that stand twice included', async () => {
+  test('is decoded to its parts in order, repeated names included', async () => {
     const form = new FormData()
     form.append('prompt', 'Katze 🐈')
     form.append('images[]', 'one')
@@ -43,7 +43,7 @@ describe('a form', () => {
     })
   })
 
-  test('may have an empty place for a file, as browsers send it', async () => {
+  test('may have a file field without a file, as browsers send it', async () => {
     const empty = '--b\r\nContent-Disposition: form-data; name="f"; filename=""\r\n\r\n\r\n--b--\r\n'
     const { parts } = (await readJsonOrForm(requestOf(empty, FORM), limits)) as { parts: unknown }
     expect(parts).toEqual([
@@ -56,13 +56,13 @@ describe('a form', () => {
     [field('a', '1'), FORM['content-type'], 'ends early'],
     ['hello', FORM['content-type'], 'ends early'],
     [`${field('a', '1')}--b--\r\n`, 'multipart/form-data', 'names no boundary'],
-  ])('%j is refused with what is wrong', async (body, type, message) => {
+  ])('%j is rejected with the reason', async (body, type, message) => {
     const refusal = await refusalOf(requestOf(body, { 'content-type': type }))
     expect(refusal.code).toBe('invalid_value')
     expect(refusal.message).toContain(message)
   })
 
-  test('has as many bytes as any body may have, and not one more', async () => {
+  test('may have as many bytes as any body, and not one more', async () => {
     const frame = `${field('a', '')}--b--\r\n`.length
     const whole = `${field('a', 'x'.repeat(2_000 - frame))}--b--\r\n`
     expect(whole).toHaveLength(2_000)
@@ -77,7 +77,7 @@ describe('a form', () => {
     expect(readJsonOrForm(form(1_001), large)).rejects.toMatchObject({ code: 'invalid_value' })
   })
 
-  test('must come in time', async () => {
+  test('must arrive in time', async () => {
     const body = new ReadableStream({ start() {} })
     const init = { method: 'POST', body, headers: FORM, duplex: 'half' } as RequestInit
     const refused = refusalOf(new Request('http://gatehouse.test/', init))
@@ -86,7 +86,7 @@ describe('a form', () => {
   })
 })
 
-test('JSON is read as JSON, anything else is refused with both types', async () => {
+test('reads JSON as JSON, and rejects other types with the two accepted ones', async () => {
   const json = requestOf('{"a":1}', { 'content-type': 'application/json; charset=utf-8' })
   expect(await readJsonOrForm(json, limits)).toEqual({ kind: 'json', value: { a: 1 } })
   for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/mixed; boundary=b']) {

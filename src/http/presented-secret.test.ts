@@ -44,7 +44,7 @@ describe('the presented secret', () => {
     },
   )
 
-  test('is taken from the first place that has one', () => {
+  test('is read from the first place that has one', () => {
     const all = { authorization: 'Bearer one', 'x-api-key': 'two', 'x-goog-api-key': 'three' }
     const { authorization: _, ...withoutFirst } = all
     const { 'x-api-key': __, ...withoutSecond } = withoutFirst

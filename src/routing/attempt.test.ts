@@ -28,7 +28,7 @@ async function attempt(failures: unknown[], policy: AttemptPolicy, signal = new 
 }
 
 describe('until_answered', () => {
-  test('tries each target once, in order, until one answers', async () => {
+  test('tries each target once, in order, until one succeeds', async () => {
     const two = await attempt([unreachable, unreachable], 'until_answered')
     expect(two).toEqual({ outcome: 'three', tried: ['one', 'two', 'three'], failed: ['one', 'two'] })
     const all = await attempt([unreachable, unreachable, unreachable], 'until_answered')
@@ -39,11 +39,11 @@ describe('until_answered', () => {
     new GatewayError('invalid_value', 'Wrong at every target.'),
     new GatewayError('internal_error', 'A fault of the gateway.'),
     new TypeError('A fault of the gateway.'),
-  ])('stops after an error that does not lie with the target: %p', async (error) => {
+  ])('stops after an error that the target did not cause: %p', async (error) => {
     expect(await attempt([error], 'until_answered')).toEqual({ outcome: error, tried: ['one'], failed: ['one'] })
   })
 
-  test('stops where the client has left', async () => {
+  test('stops when the client has left', async () => {
     expect((await attempt([unreachable], 'until_answered', AbortSignal.abort())).tried).toEqual(['one'])
   })
 
@@ -54,7 +54,7 @@ describe('until_answered', () => {
   })
 })
 
-test('until_accepted goes on only after a request that was certainly not accepted', async () => {
+test('until_accepted tries the next target only after a request that was certainly not accepted', async () => {
   const { outcome, tried } = await attempt([notAccepted, unreachable], 'until_accepted')
   expect({ outcome, tried }).toEqual({ outcome: unreachable, tried: ['one', 'two'] })
 })
