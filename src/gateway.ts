@@ -29,6 +29,7 @@ import { createPipeline } from './pipeline/pipeline.ts'
 import { createMedia } from './providers/media.ts'
 import { createRerank } from './rerank/rerank.ts'
 import { routeTable } from './routes/table.ts'
+import { baseUrlOf } from './routes/tasks/request-parameters.ts'
 import type { Model } from './spec/model.ts'
 import type { Caller, Token } from './spec/token.ts'
 import { openStore } from './store/open-store.ts'
@@ -150,7 +151,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     store,
     guardedFetch,
     master_secret: await webhookMasterSecret(store.secrets),
-    describe: (task) => taskData(task, outputs),
+    describe: (task) => taskData(task, { outputs, base_url: baseUrlOf(settings) ?? task.base_url }),
     private_origins: () => live.tasks.callback_origins,
     clock,
     log,

@@ -488,6 +488,18 @@ describe('links lead', () => {
     expect(await baseOf(server, strange)).toBe('http://gatehouse.test')
   })
 
+  test('to the address of the request that reads them, not to that of the order', async () => {
+    const task = await film({ base_url: 'http://evil.example' })
+    const origin = 'http://192.0.2.1:9000'
+    const link = `${origin}/v1/videos/${task.task_id}/content?`
+    const { data } = await (await call(`${origin}${GENERATIONS}/${task.task_id}`)).json()
+    expect([data.result_url, ...data.outputs].map((url: string) => url.startsWith(link))).toEqual([true, true])
+    const list = await (await call(`${origin}${GENERATIONS}?status=SUCCESS`)).text()
+    expect(list).toContain(link)
+    const canceled = await (await call(`${origin}${GENERATIONS}/${task.task_id}/cancel`, { json: {} })).json()
+    expect(canceled.data.result_url).toStartWith(link)
+  })
+
   test('to the configured address, also for earlier tasks', async () => {
     expect(await baseOf({ base_url: 'https://video.example.com/' }, FORWARDED)).toBe('https://video.example.com')
     const task = await film()

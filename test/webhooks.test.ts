@@ -2,6 +2,8 @@
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
+import { DEFAULT_TASKS } from '../src/config/config.ts'
+import { systemClock } from '../src/kit/clock.ts'
 import { createGuardedFetch, type GuardedAnswer, type GuardedRequest } from '../src/kit/guarded-fetch.ts'
 import { createLog } from '../src/kit/log.ts'
 import type { Task } from '../src/spec/task.ts'
@@ -11,6 +13,7 @@ import { blankTask } from '../src/tasks/lifecycle.ts'
 import { webhookMasterSecret } from '../src/tasks/webhook-delivery.ts'
 import { createWebhooks, type WebhookParts } from '../src/tasks/webhooks.ts'
 import { type ManualClock, manualClock } from './kit/clock.ts'
+import { startGateway } from './kit/gateway.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -206,6 +209,34 @@ describe('the event', () => {
     const master = await webhookMasterSecret(store.secrets)
     expect(master).toMatch(/^[A-Za-z0-9]{48}$/)
     expect(await webhookMasterSecret(store.secrets)).toBe(master)
+  })
+})
+
+describe('links in the event', () => {
+  /** The link that a whole gateway sends after an order with this `Host`. */
+  async function linkSentBy(server: object): Promise<string> {
+    const heard = Promise.withResolvers<{ data: { result_url: string } }>()
+    const hook = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      async fetch(request) {
+        heard.resolve((await request.json()) as { data: { result_url: string } })
+        return new Response()
+      },
+    })
+    const tasks = { ...DEFAULT_TASKS, poll_seconds: 0.2, callback_origins: [hook.url.origin] }
+    const gateway = await startGateway({ server, tasks }, { clock: systemClock })
+    running.push({ stop: () => gateway[Symbol.asyncDispose]() }, { stop: () => hook.stop(true) })
+    const json = { model: 'sandbox/text-to-video', prompt: 'A kite.\n@sandbox quick=1', callback_url: hook.url.href }
+    const headers = { authorization: `Bearer ${gateway.token}`, 'content-type': 'application/json' }
+    const url = 'http://chosen.example/v1/video/generations'
+    await gateway.instance.fetch(new Request(url, { method: 'POST', headers, body: JSON.stringify(json) }))
+    return new URL((await heard.promise).data.result_url).origin
+  }
+
+  test('lead to the configured address, else to the one at which the order was submitted', async () => {
+    expect(await linkSentBy({ base_url: 'https://models.example.com/' })).toBe('https://models.example.com')
+    expect(await linkSentBy({})).toBe('http://chosen.example')
   })
 })
 

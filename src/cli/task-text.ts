@@ -60,7 +60,7 @@ export function taskText(shown: Shown): string {
     ['kept until', outputs_expire_at === null ? undefined : time(outputs_expire_at)],
     ['late end', late_outcome ? `${late_outcome.status}, ${time(late_outcome.at)}: ${late_outcome.detail}` : undefined],
     ['callback', callback && callbackText(callback, { task, now })],
-    ['links to', task.base_url],
+    ['address', task.base_url],
     ['request', JSON.stringify(task.request)],
   ]
   return table(rows.flatMap(([name, text]) => (text === undefined ? [] : [[name, text.replaceAll(/\s+/g, ' ')]])))

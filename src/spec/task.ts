@@ -164,7 +164,10 @@ export type Task = {
   fail_reason: string
   /** The request with the specification's fields and defaults. Its media are the inputs of the task. */
   request: JsonObject
-  /** The `scheme://host` at which the client reached the gateway. Links to outputs start with it. */
+  /**
+   * The `scheme://host` at which the client submitted the order. Only links in webhooks start with it, and only without
+   * `server.base_url`: other links start with the address of the request that reads them.
+   */
   base_url: string
   /** The provider; empty until a target is chosen. */
   provider: string

@@ -5,10 +5,11 @@ import type { FailCode, Task, TaskAnswer, TaskCreated, TaskData, TaskList } from
 import type { TaskErrorBody } from '../spec/task-error.ts'
 import { kindOf } from './order-kinds.ts'
 
-type Links = Pick<Outputs, 'link'>
+/** Where links lead: `base_url` is known only when they are read, since the gateway may have moved since the order. */
+type Links = { outputs: Pick<Outputs, 'link'>; base_url: string }
 
 /** Links are created on each read, so that each is valid for its full lifetime from then on. */
-export function taskData(task: Task, outputs: Links): TaskData {
+export function taskData(task: Task, links: Links): TaskData {
   const { task_id, status, submit_time, start_time, finish_time } = task
   const has_failed = status === 'FAILURE'
   const data: TaskData = {
@@ -22,14 +23,14 @@ export function taskData(task: Task, outputs: Links): TaskData {
     fail_reason: has_failed ? task.fail_reason : '',
   }
   if (status !== 'SUCCESS') return data
-  data.outputs = outputUrls(task, outputs)
+  data.outputs = outputUrls(task, links)
   const [first] = data.outputs
   if (first !== undefined) data.result_url = first
   return data
 }
 
 /** Copied files have links of the gateway, the rest have the provider's URLs. */
-function outputUrls({ task_id, family, base_url, outputs: files }: Task, outputs: Links): string[] {
+function outputUrls({ task_id, family, outputs: files }: Task, { outputs, base_url }: Links): string[] {
   const path = kindOf(family).content_path
   return files.flatMap(({ key, url }, index) => {
     if (key !== undefined) return [outputs.link({ base_url, path, task_id, index })]
@@ -37,10 +38,10 @@ function outputUrls({ task_id, family, base_url, outputs: files }: Task, outputs
   })
 }
 
-export const encodeTask = (task: Task, outputs: Links, message = ''): TaskAnswer => ({
+export const encodeTask = (task: Task, links: Links, message = ''): TaskAnswer => ({
   code: 'success',
   message,
-  data: taskData(task, outputs),
+  data: taskData(task, links),
 })
 
 export const encodeTaskCreated = ({ task_id }: Task): TaskCreated => ({
@@ -50,14 +51,11 @@ export const encodeTaskCreated = ({ task_id }: Task): TaskCreated => ({
   fail_code: '',
 })
 
-export const encodeTaskList = (
-  { tasks, has_more }: { tasks: Task[]; has_more: boolean },
-  outputs: Links,
-): TaskList => ({
+export const encodeTaskList = ({ tasks, has_more }: { tasks: Task[]; has_more: boolean }, links: Links): TaskList => ({
   code: 'success',
   message: '',
   data: {
-    tasks: tasks.map((task) => taskData(task, outputs)),
+    tasks: tasks.map((task) => taskData(task, links)),
     has_more,
     next_cursor: (has_more && tasks.at(-1)?.task_id) || '',
   },

@@ -61,9 +61,13 @@ export function parseIdempotencyKey({ headers }: Request): string | undefined {
 /** A host name or an IP address with an optional port: nothing that could change the meaning of a link. */
 const HOST = /^([\w.-]+|\[[\da-fA-F:.]+\])(:\d{1,5})?$/
 
+/** `server.base_url` as links start with it. */
+export const baseUrlOf = ({ base_url }: Pick<ServerSettings, 'base_url'>) => base_url?.replace(/\/+$/, '')
+
 /** `scheme://host` at which the client reached the gateway; behind a trusted proxy, what the proxy reports. */
 export function requestBaseUrl(request: Request, settings: ServerSettings): string {
-  if (settings.base_url !== undefined) return settings.base_url.replace(/\/+$/, '')
+  const configured = baseUrlOf(settings)
+  if (configured !== undefined) return configured
   // Without a host header (HTTP/1.0) the request has no host.
   const { host: own, port } = settings
   const here = URL.parse(request.url) ?? new URL(`http://${own.includes(':') ? `[${own}]` : own}:${port}`)

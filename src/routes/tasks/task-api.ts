@@ -112,9 +112,11 @@ function retryHeader(tasks: Pick<Tasks, 'retryAfter'>, task: Task): Record<strin
   return isEnded(task) ? {} : { 'retry-after': String(Math.max(1, Math.ceil(tasks.retryAfter(task)))) }
 }
 
-/** With the current base URL for links: the operator may have moved the gateway since the order. */
-export const withBase = (task: Task, { base_url }: ServerSettings): Task =>
-  base_url === undefined ? task : { ...task, base_url: base_url.replace(/\/+$/, '') }
+/** Links in a response lead to the configured address, or to the one at which its client reached the gateway. */
+export const linksFor = ({ outputs, settings }: TaskApiParts, { request }: Pick<Context, 'request'>) => ({
+  outputs,
+  base_url: requestBaseUrl(request, settings),
+})
 
 export const ORDER_ERRORS: ErrorCode[] = [...MODEL_REQUEST_ERRORS, 'idempotency_key_reused']
 

@@ -6,13 +6,13 @@ import { TaskAnswer, TaskList } from '../../spec/task.ts'
 import { encodeTask, encodeTaskList } from '../../tasks/task-response.ts'
 import { PAGE_PARAMETERS, parsePage, parseStatuses, STATUS_PARAMETER, WAIT_PARAMETER } from './request-parameters.ts'
 import {
+  linksFor,
   RETRY_HEADERS,
   readTask,
   TASK_ERROR_FORMAT,
   type TaskApi,
   type TaskApiParts,
   taskHeaders,
-  withBase,
 } from './task-api.ts'
 
 const idOf = ({ id }: TaskApi) => ({ [id]: 'The identifier that was returned when the task was created.' })
@@ -34,7 +34,7 @@ export const statusRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
   },
   async handle(context) {
     const task = await readTask(parts, context, api)
-    return Response.json(encodeTask(withBase(task, parts.settings), parts.outputs), {
+    return Response.json(encodeTask(task, linksFor(parts, context)), {
       headers: taskHeaders(parts, task),
     })
   },
@@ -56,8 +56,9 @@ export const listRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
     const statuses = parseStatuses(query)
     const filter = { families: api.families, ...parsePage(query), ...(statuses ? { statuses } : {}) }
     const { tasks, has_more } = await parts.tasks.list(caller, filter)
-    const listing = { tasks: tasks.map((task) => withBase(task, parts.settings)), has_more }
-    return Response.json(encodeTaskList(listing, parts.outputs), { headers: { 'cache-control': 'no-store' } })
+    return Response.json(encodeTaskList({ tasks, has_more }, linksFor(parts, { request })), {
+      headers: { 'cache-control': 'no-store' },
+    })
   },
 })
 
@@ -79,7 +80,7 @@ export const cancelRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
     const { params, caller, note } = context
     const task = await parts.tasks.cancel(params[api.id] ?? '', caller, api.families)
     note.model = task.model
-    const answer = encodeTask(withBase(task, parts.settings), parts.outputs, messageOf(task.status))
+    const answer = encodeTask(task, linksFor(parts, context), messageOf(task.status))
     return Response.json(answer, { headers: taskHeaders(parts, task) })
   },
 })
