@@ -4,6 +4,7 @@ import type { ModelConfig, ProviderConfig } from './config/schema.ts'
 import { checkSuccessors } from './config/successors.ts'
 import { type Clock, unixSeconds } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
+import type { Alias } from './models/aliases.ts'
 import { type Catalogue, type CatalogueModel, catalogueModel } from './models/catalogue.ts'
 import { discoverProviders, probeLocal } from './providers/discover.ts'
 import type { Media } from './providers/media.ts'
@@ -105,7 +106,7 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
   }
 
   async function fill(next: Config, supply: Map<string, Supplied>): Promise<void> {
-    const models = modelsOf(next, supply)
+    const { models, aliases } = withoutAliases(modelsOf(next, supply))
     const now = unixSeconds(clock)
     const [problem] = checkSuccessors({
       models: new Map(Object.entries(models)),
@@ -124,7 +125,7 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
         when_retired: next.when_retired,
       }),
     )
-    catalogue.replace(filled)
+    catalogue.replace(filled, aliases)
     rows = filled
     supplied = supply
     config = next
@@ -182,6 +183,14 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
 /** Whether the models of a provider are discovered: as configured; by default unless the provider is in the file. */
 const isDiscovered = (one: Supplied | undefined): boolean =>
   one !== undefined && (one.config.discover ?? one.found_by !== 'file')
+
+function withoutAliases(all: Record<string, ModelConfig>): { models: Record<string, ModelConfig>; aliases: Alias[] } {
+  const entries = Object.entries(all)
+  return {
+    models: Object.fromEntries(entries.filter(([, { alias_of }]) => alias_of === undefined)),
+    aliases: entries.flatMap(([key, { alias_of }]) => (alias_of === undefined ? [] : [{ key, alias_of }])),
+  }
+}
 
 function targetsOf(id: string, model: ModelConfig, supply: Map<string, Supplied>): Target[] {
   const slash = id.indexOf('/')

@@ -371,7 +371,7 @@ const MISTAKES: [string, string][] = [
   ],
   [
     'models: { "sandbox/v1.5": { statu: active } }',
-    '1:29  models."sandbox/v1.5".statu: unknown key "statu"; did you mean "status"? (allowed: families, targets, created, status',
+    '1:29  models."sandbox/v1.5".statu: unknown key "statu"; did you mean "status"? (allowed: families, targets, alias_of, created, status',
   ],
   ['wholly_unknown: 1', '1:1  wholly_unknown: unknown key "wholly_unknown" (allowed: $schema, server, sandbox,'],
   // limits may narrow what all models share, not widen it
@@ -515,6 +515,30 @@ const MISTAKES: [string, string][] = [
   [
     'models: { sandbox/x: { families: [rerank], replaced_by: sandbox/general } }',
     '1:57  models.sandbox/x.replaced_by: found "sandbox/general", which answers chatcompat; must answer one of: rerank',
+  ],
+  [
+    'models: { "claude-*": { families: [rerank] } }',
+    '1:11  models.claude-*: is a pattern, and needs `alias_of` with the id of a model',
+  ],
+  [
+    'models: { "claude-*": { alias_of: sandbox/genral } }',
+    '1:35  models.claude-*.alias_of: found "sandbox/genral", must be the full id of a model; did you mean "sandbox/general"?',
+  ],
+  [
+    'models: { fast: { alias_of: sandbox/general }, "*": { alias_of: fast } }',
+    '1:65  models.*.alias_of: found "fast", which is an alias itself; name the model it leads to: "sandbox/general"',
+  ],
+  [
+    'models: { fast: { alias_of: sandbox/general, created: 5 } }',
+    '1:46  models.fast.created: cannot stand beside `alias_of`; set it at the model "sandbox/general"',
+  ],
+  [
+    'models: { "a*b*": { alias_of: sandbox/general }, "a*c*": { alias_of: sandbox/embedding } }',
+    '1:50  models.a*c*: matches the same ids as "a*b*", and neither is more specific; make the prefix of one longer',
+  ],
+  [
+    'models: { fast: { alias_of: sandbox/general }, sandbox/x: { replaced_by: fast } }',
+    '1:74  models.sandbox/x.replaced_by: found "fast", must be the id of a model',
   ],
 ]
 

@@ -82,6 +82,7 @@ export function planImport(parts: PlanParts): Plan {
 /** The models in the file, by any id. */
 function planWritten({ plan, models, pairings, data, overwrite, isAsked, factsOf }: Draft): void {
   for (const [id, config] of Object.entries(models)) {
+    if (config.alias_of !== undefined) continue
     const target = targetOf(id, config, pairings)
     if (!target || !isAsked(id, target.model)) continue
     const { pairing, model } = target

@@ -80,7 +80,7 @@ async function catalogueOf(config: Config, terminal: Terminal): Promise<Row[]> {
 }
 
 function rowOf(config: Config, model: Model): Row {
-  const context_tokens = config.models[model.id]?.context_tokens
+  const context_tokens = config.models[config.models[model.id]?.alias_of ?? model.id]?.context_tokens
   return {
     ...model,
     targets: targetsOf(config, model.id),
@@ -88,9 +88,12 @@ function rowOf(config: Config, model: Model): Row {
   }
 }
 
-/** `provider/model` of each target, in order; a model without targets is its own target. */
-const targetsOf = (config: Config, id: string): string[] =>
-  config.models[id]?.targets?.map(({ provider, model }) => `${provider}/${model}`) ?? [id]
+/** `provider/model` of each target, in order; a model without targets is its own target, an alias has those of its model. */
+function targetsOf(config: Config, id: string): string[] {
+  const { alias_of, targets } = config.models[id] ?? {}
+  if (alias_of !== undefined) return targetsOf(config, alias_of)
+  return targets?.map(({ provider, model }) => `${provider}/${model}`) ?? [id]
+}
 
 function asTable(rows: Row[], terminal: Terminal): string {
   if (rows.length === 0) return 'There are no models: no provider is configured or found, and the sandbox is off.\n'

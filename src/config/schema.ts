@@ -210,6 +210,13 @@ export const ModelConfig = Type.Object(
         description: 'The providers that serve it, in order. Default: <provider>/<model> of the id.',
       }),
     ),
+    alias_of: optional(
+      Type.String({
+        minLength: 1,
+        description:
+          'The full id of the model that serves it. The key may then contain `*`, which matches any text; other settings are those of that model.',
+      }),
+    ),
     created: unixTime('Unix time at which it was made. Default: when it first entered the catalogue.'),
     status: optional(
       Type.Enum([...MODEL_STATUSES], { description: 'Its state. Default: by the dates below, else active.' }),

@@ -1,4 +1,6 @@
 /** Checks that a schema cannot express: whether the parts of a configuration file are consistent. */
+
+import { checkAliases } from './alias-checks.ts'
 import { HOST_DESCRIPTION, isHost } from './environment.ts'
 import { nearest } from './nearest.ts'
 import type { Path } from './read-yaml.ts'
@@ -37,10 +39,14 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
   for (const [id, provider] of present(config.providers)) checkProvider({ id, provider, parts, say: report })
   for (const [id, model] of present(config.models)) checkModel({ id, model, parts, say: report })
   const builtIn = config.sandbox === false ? {} : parts.vendors?.sandbox
-  const models = new Map(present({ ...builtIn, ...config.models }))
-  // A faulty entry still exists: its own problem is reported at its own position.
-  const isInFile = (id: string) => Object.hasOwn(config.models ?? {}, id)
+  const models = new Map(present({ ...builtIn, ...config.models }).filter(([, model]) => !('alias_of' in model)))
+  const inFile = config.models ?? {}
+  // A faulty entry still exists: its own problem is reported at its own position. An alias is not a model.
+  const isInFile = (id: string) => Object.hasOwn(inFile, id) && !('alias_of' in (inFile[id] ?? {}))
   const mayExist = (id: string) => isInFile(id) || isFoundElsewhere(id, parts)
+  for (const { path, part, message } of checkAliases({ all: new Map(present(inFile)), models, mayExist })) {
+    report(path, message, part)
+  }
   for (const { id, message } of checkSuccessors({ models, now: parts.now, mayExist })) {
     report(['models', id, 'replaced_by'], message)
   }
@@ -166,7 +172,7 @@ function checkModel({ id, model, parts, say: report }: ModelParts): void {
       `found ${JSON.stringify(id)}, must be like "provider/model", without white space or empty parts`,
       'key',
     )
-  } else if (!('targets' in model)) {
+  } else if (!('targets' in model || 'alias_of' in model || id.includes('*'))) {
     checkOwnTarget({ id, model, parts, say: report })
   }
   for (const [index, target] of (model.targets ?? []).entries()) {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { matchesGlob } from './glob.ts'
+import { globSpecificity, globsOverlap, matchesGlob } from './glob.ts'
 
 /** What a glob means, said as a regular expression: slow, and plain to see. */
 const asRegExp = (pattern: string) =>
@@ -66,4 +66,24 @@ describe('globs', () => {
     expect(matchesGlob(`${'a*'.repeat(2_000)}b`, 'a'.repeat(20_000))).toBe(false)
     expect(performance.now() - started).toBeLessThan(500)
   })
+})
+
+test('two globs overlap if some name matches both', () => {
+  const overlap = (left: string, right: string) => [globsOverlap(left, right), globsOverlap(right, left)]
+  expect(overlap('*', 'a')).toEqual([true, true])
+  expect(overlap('a*', '*b')).toEqual([true, true])
+  expect(overlap('a*b', 'a*c')).toEqual([false, false])
+  expect(overlap('a*b', 'ab')).toEqual([true, true])
+  expect(overlap('a', 'b')).toEqual([false, false])
+  expect(overlap('', '*')).toEqual([true, true])
+  fc.assert(
+    fc.property(glob, glob, text, (left, right, name) => {
+      if (matchesGlob(left, name) && matchesGlob(right, name)) expect(globsOverlap(left, right)).toBe(true)
+    }),
+  )
+})
+
+test('a longer prefix is more specific, then more literal characters', () => {
+  const patterns = ['*', '*a', 'a*', 'a*b', 'ab*']
+  expect(patterns.toSorted((a, b) => globSpecificity(a) - globSpecificity(b))).toEqual(patterns)
 })

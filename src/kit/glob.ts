@@ -15,3 +15,27 @@ export function matchesGlob(pattern: string, name: string): boolean {
   }
   return true
 }
+
+/** The prefix before the first `*` decides; all other literal characters break ties. Larger is more specific. */
+export function globSpecificity(pattern: string): number {
+  const prefix = pattern.split('*', 1)[0] ?? ''
+  return prefix.length * 10_000 + pattern.replaceAll('*', '').length
+}
+
+/** Whether some name matches both patterns. */
+export function globsOverlap(left: string, right: string): boolean {
+  // reachable[j]: the first i characters of `left` and the first j of `right` can match one name.
+  let row: boolean[] = []
+  for (let i = 0; i <= left.length; i++) {
+    const next: boolean[] = []
+    for (let j = 0; j <= right.length; j++) {
+      const above = row[j] === true && (left[i - 1] === '*' || right[j - 1] === '*')
+      const before = next[j - 1] === true && (left[i - 1] === '*' || right[j - 1] === '*')
+      const diagonal =
+        row[j - 1] === true && (left[i - 1] === right[j - 1] || left[i - 1] === '*' || right[j - 1] === '*')
+      next[j] = (i === 0 && j === 0) || above || before || diagonal
+    }
+    row = next
+  }
+  return row[right.length] === true
+}

@@ -11,6 +11,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import { type Model, ownerOf } from '../spec/model.ts'
 import type { Caller } from '../spec/token.ts'
+import { type Alias, createAliases } from './aliases.ts'
 import { type Life, statusAt } from './lifecycle.ts'
 
 export type CatalogueModel = Life & {
@@ -38,7 +39,7 @@ export type CatalogueModel = Life & {
   when_retired: RetiredPolicy
 }
 
-/** The model that serves a call, and the one that was requested: they differ where a retired model redirects. */
+/** The model that serves a call, and the one that was requested: they differ for an alias and where a retired model redirects. */
 export type Chosen = { model: CatalogueModel; requested: CatalogueModel }
 
 export type Catalogue = {
@@ -55,8 +56,8 @@ export type Catalogue = {
   require(name: string | undefined, family: EndpointFamily, caller: Caller): Chosen
   /** The model that serves requests of this family under this full id, for work that was accepted before; undefined: none. */
   serving(id: string, family: EndpointFamily): CatalogueModel | undefined
-  /** Replaces all models in one step. */
-  replace(rows: CatalogueModel[]): void
+  /** Replaces all models and aliases in one step. */
+  replace(rows: CatalogueModel[], aliases?: readonly Alias[]): void
 }
 
 type RowParts = {
@@ -95,8 +96,40 @@ export function catalogueModel({ id, config, targets, created, when_retired }: R
 export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
   let byId = new Map<string, CatalogueModel>()
   let byShortName = new Map<string, CatalogueModel[]>()
+  let aliases = createAliases([])
 
-  function resolve(name: string, caller: Caller): CatalogueModel {
+  /**
+   * An exact id wins, be it of a model or an alias, then a short name, then the most specific pattern. `requested` of
+   * an alias is the target under the requested id.
+   */
+  function resolve(name: string, caller: Caller): Chosen {
+    const alias = byId.has(name)
+      ? undefined
+      : (aliases.exact(name) ?? (byShortName.has(name) ? undefined : aliases.matching(name)))
+    if (alias) return resolveAlias(name, alias, caller)
+    const model = resolveModel(name, caller)
+    return { model, requested: model }
+  }
+
+  /**
+   * The caller needs the right to use the target, or the alias itself: one of its patterns must match the key as the
+   * operator wrote it. The requested id does not count, because a token for `acme/*` could otherwise reach any model
+   * through the alias `*` by inventing an id of `acme`.
+   */
+  function resolveAlias(name: string, { key, alias_of }: Alias, caller: Caller): Chosen {
+    if (!caller.mayUseModel(alias_of) && !caller.mayUseModel(key)) throw notAllowed(name)
+    const model = byId.get(alias_of)
+    if (model) return { model, requested: { ...model, id: name } }
+    throw new GatewayError(
+      'model_not_found',
+      `The model ${quoted(name)} is an alias of "${alias_of}", which does not exist now.`,
+      {
+        param: 'model',
+      },
+    )
+  }
+
+  function resolveModel(name: string, caller: Caller): CatalogueModel {
     const exact = byId.get(name)
     const fitting = exact ? [exact] : (byShortName.get(name) ?? [])
     const allowed = fitting.filter((model) => caller.mayUseModel(model.id))
@@ -122,12 +155,19 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
     const seen = new Set([model.id])
     for (let next = model.replaced_by; next !== undefined && !seen.has(next); ) {
       seen.add(next)
-      const found = resolve(next, caller)
+      const found = resolveModel(next, caller)
       if (statusAt(found, unixSeconds(clock)) !== 'retired') return found
       next = found.replaced_by
     }
     throw retired(model)
   }
+
+  /** Patterns are not listed: there is no list of the ids that they match. */
+  const listedAliases = (caller: Caller): CatalogueModel[] =>
+    aliases.literal.flatMap(({ key, alias_of }) => {
+      const model = byId.get(alias_of)
+      return model && (caller.mayUseModel(alias_of) || caller.mayUseModel(key)) ? [{ ...model, id: key }] : []
+    })
 
   function firstOf(family: EndpointFamily, caller: Caller): Chosen {
     if (!caller.mayUseFamily(family)) throw familyNotAllowed(family)
@@ -144,10 +184,10 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
 
   function choose(name: string | undefined, family: EndpointFamily, caller: Caller): Chosen {
     if (name === undefined) return firstOf(family, caller)
-    const requested = resolve(name, caller)
-    const isRetired = statusAt(requested, unixSeconds(clock)) === 'retired'
-    if (isRetired && requested.when_retired === 'refuse') throw retired(requested)
-    const model = isRetired && requested.when_retired === 'redirect' ? successor(requested, caller) : requested
+    const { model: found, requested } = resolve(name, caller)
+    const isRetired = statusAt(found, unixSeconds(clock)) === 'retired'
+    if (isRetired && found.when_retired === 'refuse') throw retired(found)
+    const model = isRetired && found.when_retired === 'redirect' ? successor(found, caller) : found
     if (!model.families.includes(family)) throw wrongFamily(model, family)
     if (!caller.mayUseFamily(family)) throw familyNotAllowed(family)
     return { model, requested }
@@ -155,17 +195,18 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
 
   return {
     list: (caller) =>
-      [...byId.values()]
-        .filter((model) => caller.mayUseModel(model.id) && isUsable(model, caller))
+      [...[...byId.values()].filter((model) => caller.mayUseModel(model.id)), ...listedAliases(caller)]
+        .filter((model) => isUsable(model, caller))
         .sort((a, b) => (a.id < b.id ? -1 : 1))
         .map((model) => publicModel(model, caller, unixSeconds(clock))),
     find(name, caller) {
-      const model = resolve(name, caller)
-      if (isUsable(model, caller)) return publicModel(model, caller, unixSeconds(clock))
+      const { requested } = resolve(name, caller)
+      if (isUsable(requested, caller)) return publicModel(requested, caller, unixSeconds(clock))
       throw notAllowed(name)
     },
     sizesOf(id) {
-      const model = byId.get(id)
+      const alias = aliases.exact(id) ?? aliases.matching(id)
+      const model = byId.get(id) ?? byId.get(alias?.alias_of ?? '')
       return { context_tokens: model?.context_tokens, max_tokens: model?.limits.max_tokens?.maximum }
     },
     require: choose,
@@ -177,7 +218,8 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
         throw error
       }
     },
-    replace(rows) {
+    replace(rows, next = []) {
+      aliases = createAliases(next)
       byId = new Map(rows.map((row) => [row.id, row]))
       byShortName = new Map()
       for (const row of rows) {
