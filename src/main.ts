@@ -5,9 +5,9 @@ import { ConfigError } from './config/problem.ts'
 
 type Run = (args: string[], terminal: Terminal) => Promise<number>
 
-/** Each command is loaded on demand: `version` need not wait for the server's code. */
+/** Each command is loaded on demand, so that `version` does not load the server. */
 const COMMANDS: Record<string, { summary: string; load: () => Promise<{ run: Run }> }> = {
-  serve: { summary: 'start the gateway (the default)', load: () => import('./cli/serve.ts') },
+  serve: { summary: 'start the gateway', load: () => import('./cli/serve.ts') },
   token: { summary: 'create, list, revoke and rotate tokens', load: () => import('./cli/token.ts') },
   task: { summary: 'list, show, cancel and resume tasks', load: () => import('./cli/task.ts') },
   models: { summary: 'list the catalogue, or import prices and limits', load: () => import('./cli/models.ts') },
@@ -15,7 +15,7 @@ const COMMANDS: Record<string, { summary: string; load: () => Promise<{ run: Run
   version: { summary: 'print the version', load: () => import('./cli/version.ts') },
 }
 
-const HELP = `Usage: gatehouse [command] [options]
+const HELP = `Usage: gatehouse <command> [options]
 
 A self-hosted gateway to hosted generative models.
 
@@ -27,14 +27,14 @@ ${Object.entries(COMMANDS)
 Each command has --help, and --json for output that a program can read.
 
 Examples:
-  gatehouse                                 start on http://127.0.0.1:8787
+  gatehouse serve                           start on http://127.0.0.1:8787
   gatehouse serve --port 9000
   gatehouse token create --name laptop --models 'sandbox/*'
 `
 
 async function main(args: string[], terminal: Terminal): Promise<number> {
-  const [first = 'serve', ...rest] = args
-  if (first === '--help' || first === '-h') return help([], terminal)
+  const [first, ...rest] = args
+  if (first === undefined || first === '--help' || first === '-h') return help([], terminal)
   if (first === 'help') return help(rest, terminal)
   if (first === '--version' || first === '-v') return runCommand('version', rest, terminal)
   if (first.startsWith('-')) return runCommand('serve', args, terminal)
@@ -54,7 +54,7 @@ async function help([about]: string[], terminal: Terminal): Promise<number> {
   return 0
 }
 
-/** Returns 2 for a usage error, 1 for any other; with `--json` the message is a line of JSON on standard error. */
+/** The exit code: 2 for invalid arguments, 1 for other errors. With `--json` the message is a line of JSON on standard error. */
 function fail(error: unknown, terminal: Terminal): number {
   const asJson = process.argv.includes('--json')
   const message = error instanceof Error ? error.message : String(error)
@@ -75,5 +75,5 @@ function fail(error: unknown, terminal: Terminal): number {
 
 const terminal = processTerminal()
 process.exitCode = await main(process.argv.slice(2), terminal).catch((error: unknown) => fail(error, terminal))
-// What still keeps the process alive, such as a kept-alive connection, gets one second.
+// An open handle, such as a keep-alive connection, may delay the exit by at most this long.
 setTimeout(() => process.exit(), 1000).unref()

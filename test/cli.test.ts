@@ -41,9 +41,11 @@ const textOf = (stream: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<string
 type Options = { env?: Record<string, string>; command?: string }
 
 function spawn(args: string[], { env = {}, command = COMMAND }: Options = {}) {
+  // A token is created without a gateway only where the data directory is named.
+  const named: Record<string, string> = args[0] === 'token' ? { GATEHOUSE_DATA_DIR: join(directory, 'data') } : {}
   const child = Bun.spawn([command, ...args], {
     cwd: directory,
-    env: { ...BASE, ...env },
+    env: { ...BASE, ...named, ...env },
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
@@ -205,6 +207,12 @@ describe('help and invalid arguments', () => {
     expect(await gatehouse(args)).toEqual({ out: '', err, code: 2 })
   })
 
+  test('without a command prints the help and starts nothing', async () => {
+    const { out, err, code } = await gatehouse([])
+    expect({ out, err, code }).toEqual({ out: (await gatehouse(['help'])).out, err: '', code: 0 })
+    expect(readdirSync(directory)).toEqual([])
+  })
+
   test('--json reports an error as JSON', async () => {
     const { err, out, code } = await gatehouse(['models', '--json', '--nope'])
     expect({ out, code, told: JSON.parse(err) }).toEqual({
@@ -359,10 +367,10 @@ describe('token', () => {
   test('uses the defaults of the configuration; flags win', async () => {
     writeFileSync(
       join(directory, 'gatehouse.yaml'),
-      'tokens: { models: ["house/*"], families: [chatcompat], expires_after_days: 2 }',
+      'tokens: { models: ["team/*"], families: [chatcompat], expires_after_days: 2 }',
     )
     const byDefault = await answer(['token', 'create', '--name', 'a'])
-    expect(byDefault.token).toMatchObject({ models: ['house/*'], families: ['chatcompat'] })
+    expect(byDefault.token).toMatchObject({ models: ['team/*'], families: ['chatcompat'] })
     expect(byDefault.token.expires_at - byDefault.token.created_at).toBe(2 * 86_400)
     const asSaid = await answer(['token', 'create', '--name', 'b', '--models', '*', '--expires', '2126-12-31'])
     expect(asSaid.token).toMatchObject({ models: ['*'], expires_at: Date.UTC(2127, 0, 1) / 1000 })
@@ -398,6 +406,51 @@ describe('token', () => {
     const { out, err, code } = await gatehouse(['token', action, 'tok_nobody'])
     expect({ out, code }).toEqual({ out: '', code: 1 })
     expect(err).toContain('tok_nobody')
+  })
+})
+
+describe('the data directory of a command', () => {
+  const unnamed = { env: { GATEHOUSE_DATA_DIR: '' } }
+
+  test('is the one of the configuration file, relative to the file, for serve and for the commands', async () => {
+    mkdirSync(join(directory, 'etc'))
+    writeFileSync(join(directory, 'etc/gate.yaml'), 'data_dir: ../store\n')
+    const { secret } = await answer(['token', 'create', '--name', 'a', '--config', 'etc/gate.yaml'], unnamed)
+    expect(existsSync(join(directory, 'store/gatehouse.db'))).toBe(true)
+    const gateway = await serve(['--config', 'etc/gate.yaml'])
+    const headers = { authorization: `Bearer ${secret}` }
+    expect((await fetch(`${gateway.url}/v1/models`, { headers })).status).toBe(200)
+    const { tokens } = await answer(['token', 'list', '--config', 'etc/gate.yaml'], unnamed)
+    expect(tokens.map(({ name }: { name: string }) => name)).toContain('a')
+    expect(existsSync(join(directory, 'data'))).toBe(false)
+  })
+
+  test('is read from a file that is invalid elsewhere, so that a token can be revoked', async () => {
+    writeFileSync(join(directory, 'gatehouse.yaml'), 'data_dir: store\n')
+    const { token } = await answer(['token', 'create', '--name', 'a'], unnamed)
+    writeFileSync(join(directory, 'gatehouse.yaml'), 'data_dir: store\nsandbox: 1\n')
+    expect((await answer(['token', 'revoke', token.token_id], unnamed)).token.disabled).toBe(true)
+  })
+
+  test('is not created by token create unless it is named', async () => {
+    const { out, err, code } = await gatehouse(['token', 'create', '--name', 'a'], unnamed)
+    expect({ out, code }).toEqual({ out: '', code: 1 })
+    expect(err).toContain(`There is no store in ${join(directory, 'data')}. Start the gateway there first.`)
+    expect(existsSync(join(directory, 'data'))).toBe(false)
+    expect((await gatehouse(['token', 'create', '--name', 'a', '--data-dir', 'data'], unnamed)).code).toBe(0)
+    expect((await gatehouse(['token', 'create', '--name', 'b'], unnamed)).code).toBe(0)
+  })
+
+  test('is named in a note when it has no store', async () => {
+    for (const args of [
+      ['token', 'list'],
+      ['task', 'list'],
+    ]) {
+      const { err, code } = await gatehouse(args, unnamed)
+      expect({ err, code }).toMatchObject({ code: 0 })
+      expect(err).toStartWith(`There is no store in ${join(directory, 'data')}. Name the data directory`)
+    }
+    expect(existsSync(join(directory, 'data'))).toBe(false)
   })
 })
 

@@ -8,6 +8,7 @@ import { systemClock } from '../kit/clock.ts'
 import { createLog } from '../kit/log.ts'
 import type { Model } from '../spec/model.ts'
 import { readArguments } from './arguments.ts'
+import { terminalFormat } from './log-format.ts'
 import { table } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
@@ -56,7 +57,7 @@ async function catalogueOf(config: Config, terminal: Terminal): Promise<Row[]> {
   const { environment, interactive, err } = terminal
   const clock = systemClock
   const level = config.log_level === 'info' ? 'warn' : config.log_level
-  const log = createLog({ clock, level, pretty: interactive, write: err })
+  const log = createLog({ clock, level, pretty: interactive && terminalFormat(terminal), write: err })
   // Reading must not create a store with a first token: without one, an empty store in memory is used.
   const is_there = config.store_url !== storeUrl(config.data_dir) || existsSync(storePath(config.data_dir))
   const store_url = is_there ? config.store_url : 'sqlite::memory:'

@@ -11,6 +11,7 @@ import { createLog, type Log } from '../kit/log.ts'
 import { listen } from '../listen.ts'
 import { type Arguments, readArguments } from './arguments.ts'
 import { bannerJson, bannerText, type Started } from './banner.ts'
+import { terminalFormat } from './log-format.ts'
 import type { Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
 import { VERSION } from './version.ts'
@@ -53,7 +54,7 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
   const load = (readFile?: () => string | undefined): Config =>
     loadConfig({ environment, cwd, flags, vendors: knownVendors(environment), ...(readFile && { readFile }) })
   const config = load()
-  const log = createLog({ clock, level: config.log_level, pretty: interactive, write: err })
+  const log = createLog({ clock, level: config.log_level, pretty: interactive && terminalFormat(terminal), write: err })
   const stopped = stopSignal()
   const { server, gateway } = await open(config, log, () =>
     createGateway({ config, environment, log, clock, manual: loadManual, version: VERSION }),

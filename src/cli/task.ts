@@ -1,7 +1,5 @@
 /** `gatehouse task`: lists, shows, cancels and resumes tasks, whether or not a gateway is running. */
-import { existsSync } from 'node:fs'
 import { chooseToken } from '../accounts/choose.ts'
-import { readEnvironment } from '../config/environment.ts'
 import { nearest } from '../config/nearest.ts'
 import { systemClock, unixSeconds } from '../kit/clock.ts'
 import { TASK_STATUSES, type Task, type TaskStatus } from '../spec/task.ts'
@@ -9,6 +7,7 @@ import { openStore } from '../store/open-store.ts'
 import type { Store, TaskFilter } from '../store/store.ts'
 import { resumptionOf } from '../tasks/resume.ts'
 import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
+import { storeToRead } from './store-location.ts'
 import { taskTable, taskText, UNFINISHED } from './task-text.ts'
 import { json, type Terminal } from './terminal.ts'
 
@@ -31,8 +30,9 @@ Commands:
       --deadline <duration>  time limit from now on: 30m, 2h, 1d (the maximum, and the default for files)
 
 Options:
-  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then ./data); not used with
-                          GATEHOUSE_DATABASE_URL
+  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then data_dir of the configuration file,
+                          then ./data); not used with GATEHOUSE_DATABASE_URL
+  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
   --json                  print the result as one line of JSON
 
 Examples:
@@ -63,25 +63,22 @@ export async function run([name, ...args]: string[], terminal: Terminal): Promis
   const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
   if (!action) throw new UsageError('task', unknownCommand(name, known))
   const { flags, positionals } = action
-  const given = readArguments({ command: `task ${name}`, args, flags: { ...flags, 'data-dir': 'text' }, positionals })
+  const given = readArguments({
+    command: `task ${name}`,
+    args,
+    flags: { ...flags, config: 'text', 'data-dir': 'text' },
+    positionals,
+  })
   if (given.has('help')) {
     terminal.out(HELP)
     return 0
   }
-  const store = await openStore({ url: storeOf(given, terminal) })
+  const store = await openStore({ url: storeToRead(given, terminal).url })
   try {
     return await action.run({ given, store, terminal })
   } finally {
     await store.close()
   }
-}
-
-/** Reading must not create a store: without one, an empty store in memory is used. */
-function storeOf(given: Arguments, { environment, cwd }: Terminal): string {
-  const data_dir = given.text('data-dir')
-  const { store_url } = readEnvironment({ environment, cwd, flags: data_dir === undefined ? {} : { data_dir } })
-  const is_missing = store_url.startsWith('sqlite:') && !existsSync(store_url.slice('sqlite:'.length))
-  return is_missing ? 'sqlite::memory:' : store_url
 }
 
 const DEFAULT_LIMIT = 50

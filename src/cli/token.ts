@@ -3,7 +3,6 @@
 import { chooseToken } from '../accounts/choose.ts'
 import { createTokens, type Tokens } from '../accounts/tokens.ts'
 import type { Config } from '../config/config.ts'
-import { readEnvironment } from '../config/environment.ts'
 import { loadConfig } from '../config/load.ts'
 import { nearest } from '../config/nearest.ts'
 import { patternProblem } from '../config/semantic-checks.ts'
@@ -16,6 +15,8 @@ import type { Store } from '../store/store.ts'
 import { webhookMasterSecret, webhookSecret } from '../tasks/webhook-delivery.ts'
 import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
 import { readExpiry } from './expiry.ts'
+import { terminalFormat } from './log-format.ts'
+import { locateStore, OTHER_DIRECTORIES, storeToRead } from './store-location.ts'
 import { table, timeText } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
@@ -30,7 +31,6 @@ Commands:
                              configuration, otherwise all)
       --families <names>     families it may use, separated by commas (default: all)
       --expires <when>       30d, 12h, 2026-12-31 (to the end of that day, UTC), or never
-      --config <file>        the configuration file, for the defaults
   list                   show the tokens; secrets are not stored and cannot be shown
   revoke <token>         reject the token from now on; <token> is its id, its name, or the start of its id
   rotate <token>         give the token a new secret, printed once; the old one is rejected from now on
@@ -38,8 +38,9 @@ Commands:
 
 Options:
   --quiet                 print only the secret
-  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then ./data); not used with
-                          GATEHOUSE_DATABASE_URL
+  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then data_dir of the configuration file,
+                          then ./data); not used with GATEHOUSE_DATABASE_URL
+  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
   --json                  print the result as one line of JSON
 
 Examples:
@@ -56,7 +57,7 @@ const WHICH = 'a token: its id or its name, as gatehouse token list shows them'
 
 const ACTIONS: Record<string, Action> = {
   create: {
-    flags: { name: 'text', models: 'text', families: 'text', expires: 'text', config: 'text', quiet: 'switch' },
+    flags: { name: 'text', models: 'text', families: 'text', expires: 'text', quiet: 'switch' },
     positionals: [],
     run: create,
   },
@@ -76,7 +77,12 @@ export async function run([name, ...args]: string[], terminal: Terminal): Promis
   const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
   if (!action) throw new UsageError('token', unknownCommand(name, known))
   const { flags, positionals } = action
-  const given = readArguments({ command: `token ${name}`, args, flags: { ...flags, 'data-dir': 'text' }, positionals })
+  const given = readArguments({
+    command: `token ${name}`,
+    args,
+    flags: { ...flags, config: 'text', 'data-dir': 'text' },
+    positionals,
+  })
   if (given.has('help')) {
     terminal.out(HELP)
     return 0
@@ -94,11 +100,12 @@ async function withTokens({ given, terminal, needsDefaults }: Opening, work: (wo
     ...(config_ === undefined ? {} : { config: config_ }),
     ...(data_dir === undefined ? {} : { data_dir }),
   }
-  const settings = readEnvironment({ environment, cwd, flags })
   const config = needsDefaults ? loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) }) : undefined
   const clock = systemClock
-  const log = createLog({ clock, level: 'error', pretty: interactive, write: err })
-  const store = await openStore({ url: settings.store_url })
+  const log = createLog({ clock, level: 'error', pretty: interactive && terminalFormat(terminal), write: err })
+  const store = await openStore({
+    url: needsDefaults ? storeToWrite(given, terminal) : storeToRead(given, terminal).url,
+  })
   try {
     const defaults = config?.tokens ?? { models: ['*'] }
     const tokens = createTokens({ store: store.tokens, clock, log, defaults })
@@ -107,6 +114,15 @@ async function withTokens({ given, terminal, needsDefaults }: Opening, work: (wo
     await store.close()
     log.flush()
   }
+}
+
+/**
+ * A new store is created only in a directory that is named: in `./data` it would be a second one that no gateway reads.
+ */
+function storeToWrite(given: Arguments, terminal: Terminal): string {
+  const { url, exists, is_named, name } = locateStore(given, terminal)
+  if (exists || is_named) return url
+  throw new Error(`There is no store in ${name}. Start the gateway there first. ${OTHER_DIRECTORIES}`)
 }
 
 async function create({ given, tokens, terminal }: Work): Promise<number> {

@@ -1,7 +1,6 @@
 /** Reads the `GATEHOUSE_*` variables and the equivalent flags; a flag wins over its variable. */
 import { resolve } from 'node:path'
 import { LOG_LEVELS, type LogLevel } from '../kit/log.ts'
-import { storeUrl } from './config.ts'
 import { COMMAND_LINE, ConfigError, type ConfigProblem, ENVIRONMENT } from './problem.ts'
 
 export type Environment = Record<string, string | undefined>
@@ -14,10 +13,10 @@ export type EnvironmentSettings = {
   config: string | undefined
   host: string | undefined
   port: number | undefined
-  /** Absolute. */
-  data_dir: string
-  /** `postgres://...` as given, else the SQLite file in the data directory. May contain a password. */
-  store_url: string
+  /** Absolute; undefined when absent. */
+  data_dir: string | undefined
+  /** `postgres://...`; may contain a password. */
+  database_url: string | undefined
   bootstrap_token: string | undefined
   log_level: LogLevel
   discover: boolean | undefined
@@ -28,7 +27,10 @@ export const ENVIRONMENT_VARIABLES = {
   GATEHOUSE_CONFIG: { default: './gatehouse.yaml', meaning: 'Path of the configuration file.' },
   GATEHOUSE_HOST: { default: '127.0.0.1', meaning: 'Address to listen on.' },
   GATEHOUSE_PORT: { default: '8787', meaning: 'Port to listen on, from 0 to 65535; 0 takes a free one.' },
-  GATEHOUSE_DATA_DIR: { default: './data', meaning: 'Directory of the store and of finished files.' },
+  GATEHOUSE_DATA_DIR: {
+    default: '`data_dir` of the file, then `./data`',
+    meaning: 'Directory of the store and of finished files.',
+  },
   GATEHOUSE_DATABASE_URL: {
     default: 'the SQLite file in the data directory',
     meaning: 'A PostgreSQL database as the store, such as `postgres://user:password@host:5432/name`.',
@@ -110,14 +112,13 @@ export function inspectEnvironment({ environment, flags = {}, cwd }: Environment
   if (directory?.text === '') report(directory, 'is empty, must be the path of a directory')
   const config = given('GATEHOUSE_CONFIG', 'config')
   if (config?.text === '') report(config, 'is empty, must be the path of a file')
-  const data_dir = resolve(cwd, directory?.text ?? 'data')
   return {
     settings: {
       config: config?.text,
       host,
       port,
-      data_dir,
-      store_url: database ?? storeUrl(data_dir),
+      data_dir: directory && resolve(cwd, directory.text),
+      database_url: database,
       bootstrap_token,
       log_level: log_level ?? 'info',
       discover,

@@ -1,7 +1,8 @@
 /** The only reader of the configuration: merges file, environment and flags into one frozen value, or reports every problem. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
+import { memberOf } from '../kit/json.ts'
 import { checkFile } from './check.ts'
 import {
   type Config,
@@ -10,6 +11,7 @@ import {
   DEFAULT_SERVER,
   DEFAULT_TASKS,
   DEFAULT_TIMEOUTS,
+  storeUrl,
 } from './config.ts'
 import { type Environment, type EnvironmentSettings, type Flags, inspectEnvironment } from './environment.ts'
 import { ConfigError, type ConfigProblem } from './problem.ts'
@@ -44,7 +46,7 @@ export function loadConfig(parts: LoadParts): Config {
   if (text === undefined) {
     if (settings.config !== undefined && problems.length === 0) problems.push(unreadable(name, 'there is no such file'))
     if (problems.length > 0) throw new ConfigError(problems)
-    return settled({ settings, path: undefined, file: {} })
+    return settled({ settings, path: undefined, file: {}, cwd })
   }
   const { readYaml } = require('./read-yaml.ts') as typeof import('./read-yaml.ts')
   const { config: file, problems: inFile } = checkFile({
@@ -55,17 +57,28 @@ export function loadConfig(parts: LoadParts): Config {
     now,
   })
   if (problems.length + inFile.length > 0) throw new ConfigError([...problems, ...inFile])
-  return settled({ settings, path, file })
+  return settled({ settings, path, file, cwd })
 }
 
-type Settled = { settings: EnvironmentSettings; path: string | undefined; file: FileConfig }
+/** `data_dir` of a configuration file; undefined without one. The rest of the file is not validated. */
+export function fileDataDir(path: string, environment: Environment): string | undefined {
+  const text = readTextFile(path)
+  if (text === undefined) return undefined
+  const { readYaml } = require('./read-yaml.ts') as typeof import('./read-yaml.ts')
+  const data_dir = memberOf(readYaml(text, environment).value, 'data_dir')
+  return typeof data_dir === 'string' && data_dir !== '' ? resolve(dirname(path), data_dir) : undefined
+}
 
-function settled({ settings, path, file }: Settled): Config {
-  const { host, port, data_dir, store_url, log_level, bootstrap_token } = settings
+type Settled = { settings: EnvironmentSettings; path: string | undefined; file: FileConfig; cwd: string }
+
+function settled({ settings, path, file, cwd }: Settled): Config {
+  const { host, port, log_level, bootstrap_token } = settings
+  const in_file = path === undefined || file.data_dir === undefined ? undefined : resolve(dirname(path), file.data_dir)
+  const data_dir = settings.data_dir ?? in_file ?? resolve(cwd, 'data')
   return deepFreeze({
     file: path,
     data_dir,
-    store_url,
+    store_url: settings.database_url ?? storeUrl(data_dir),
     log_level,
     bootstrap_token,
     server: {

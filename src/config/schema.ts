@@ -292,6 +292,13 @@ export type TokenDefaults = Type.Static<typeof TokenDefaults>
 export const FileConfig = Type.Object(
   {
     $schema: optional(Type.String()),
+    data_dir: optional(
+      Type.String({
+        minLength: 1,
+        description:
+          'Directory of the store and of finished files; relative to this file. The flag and the variable win. Default ./data.',
+      }),
+    ),
     server: optional(ServerConfig),
     sandbox: optional(Type.Boolean({ description: 'Whether the built-in simulated provider is there. Default true.' })),
     discover: optional(

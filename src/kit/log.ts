@@ -15,11 +15,15 @@ export type Log = {
   flush(): void
 }
 
+type LogLine = { now: number; level: LogLevel; event: string; fields: LogFields }
+/** One line with its line end. */
+export type LineFormat = (line: LogLine) => string
+
 type LogParts = {
   clock: Clock
   level: LogLevel
-  /** Whether the output is a terminal. */
-  pretty: boolean
+  /** How a person reads it, on a terminal; false: JSON with every field. */
+  pretty: LineFormat | false
   write: (text: string) => void
 }
 
@@ -41,9 +45,8 @@ export function createLog({ clock, level, pretty, write }: LogParts): Log {
   const line = (rank: LogLevel, event: string, fields: LogFields = {}, cause?: unknown) => {
     if (LOG_LEVELS.indexOf(rank) < floor) return
     const why = cause === undefined ? {} : { cause: describeCause(cause) }
-    held += pretty
-      ? prettyLine(clock.now(), rank, event, { ...fields, ...why })
-      : jsonLine(clock.now(), rank, event, { ...fields, ...why })
+    const parts = { now: clock.now(), level: rank, event, fields: { ...fields, ...why } }
+    held += pretty ? pretty(parts) : jsonLine(parts)
     if (held.length > HOLD_CHARACTERS || rank === 'error') return flush()
     if (timed) return
     timed = true
@@ -61,18 +64,8 @@ export function createLog({ clock, level, pretty, write }: LogParts): Log {
   }
 }
 
-function jsonLine(now: number, level: LogLevel, event: string, fields: LogFields): string {
+function jsonLine({ now, level, event, fields }: LogLine): string {
   return `${JSON.stringify({ time: new Date(now).toISOString(), level, event, ...fields })}\n`
-}
-
-function prettyLine(now: number, level: LogLevel, event: string, fields: LogFields): string {
-  const time = new Date(now).toISOString().slice(11, 23)
-  const mark = level === 'info' ? '' : `${level.toUpperCase()} `
-  const rest = Object.entries(fields)
-    .filter(([, value]) => value !== undefined && value !== null && value !== '')
-    .map(([key, value]) => `${key}=${typeof value === 'string' ? value.replaceAll('\n', ' ') : value}`)
-    .join('  ')
-  return `${time}  ${mark}${event}  ${rest}\n`
 }
 
 /** An error's name, message and first stack lines; only for internal errors. */

@@ -1,0 +1,48 @@
+/** Finds the store that a command works on, and explains where it looked when there is none. */
+import { existsSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { storePath, storeUrl } from '../config/config.ts'
+import { readEnvironment } from '../config/environment.ts'
+import { DEFAULT_FILE, fileDataDir } from '../config/load.ts'
+import type { Arguments } from './arguments.ts'
+import type { Terminal } from './terminal.ts'
+
+export type StoreLocation = {
+  url: string
+  /** False only for a SQLite file that does not exist yet. */
+  exists: boolean
+  /** Whether a flag, a variable or the configuration file names the store; otherwise it is `./data`. */
+  is_named: boolean
+  /** For messages: the directory, or `the PostgreSQL database`. Contains no password. */
+  name: string
+}
+
+export const OTHER_DIRECTORIES =
+  'Name the data directory of the gateway with --data-dir, GATEHOUSE_DATA_DIR, or data_dir in gatehouse.yaml.'
+
+/** The first of: --data-dir or the variables, `data_dir` of the configuration file, `./data`. */
+export function locateStore(given: Arguments, { environment, cwd }: Terminal): StoreLocation {
+  const [config, data_dir] = [given.text('config'), given.text('data-dir')]
+  const flags = { ...(config === undefined ? {} : { config }), ...(data_dir === undefined ? {} : { data_dir }) }
+  const settings = readEnvironment({ environment, cwd, flags })
+  if (settings.database_url !== undefined) {
+    return { url: settings.database_url, exists: true, is_named: true, name: 'the PostgreSQL database' }
+  }
+  const file = resolve(cwd, settings.config ?? DEFAULT_FILE)
+  const named = settings.data_dir ?? fileDataDir(file, environment)
+  const directory = named ?? resolve(cwd, 'data')
+  return {
+    url: storeUrl(directory),
+    exists: existsSync(storePath(directory)),
+    is_named: named !== undefined,
+    name: dirname(storePath(directory)),
+  }
+}
+
+/** The store to read: an empty one in memory when there is none, with a note, so that reading creates no files. */
+export function storeToRead(given: Arguments, terminal: Terminal): { url: string; name: string } {
+  const { url, exists, name } = locateStore(given, terminal)
+  if (exists) return { url, name }
+  if (!given.has('json')) terminal.err(`There is no store in ${name}. ${OTHER_DIRECTORIES}\n`)
+  return { url: 'sqlite::memory:', name }
+}
