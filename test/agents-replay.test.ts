@@ -103,12 +103,12 @@ const toolNamesOf = ({ tools = [] }: { tools?: NamedTool[] }): string[] => names
 describe.each(AGENTS.map((agent) => [agent] as const))('%s', (agent) => {
   const requests = recorded(agent)
 
-  test('has recorded a tool loop of three requests or more', () => {
+  test('has a recorded tool loop of at least three requests', () => {
     expect(requests.length).toBeGreaterThanOrEqual(3)
     expect(JSON.stringify(requests.at(-1))).toContain('console.log(new Date().getDate())')
   })
 
-  test.each(KIND_IDS.map((id) => [id] as const))('is answered by a provider of %s', async (id) => {
+  test.each(KIND_IDS.map((id) => [id] as const))('is answered through a %s provider', async (id) => {
     for (const request of requests) {
       const response = await send(forModel(request, `${id}/m`))
       const text = await response.text()
@@ -123,7 +123,7 @@ describe.each(AGENTS.map((agent) => [agent] as const))('%s', (agent) => {
     expect(vendors[id].requests.length).toBe(requests.length)
   })
 
-  test('passes unchanged to a provider of its own protocol', async () => {
+  test('reaches a provider of the same protocol unchanged', async () => {
     const own = OWN[agent]
     for (const request of requests) {
       const response = await send(forModel(request, `${own}/m`))

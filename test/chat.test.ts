@@ -69,8 +69,8 @@ async function usageOf(gateway: TestGateway) {
   }))
 }
 
-describe('a whole answer', () => {
-  test('has the form of 2.4 with message and mirrored delta, our id and the public model name', async () => {
+describe('a complete response', () => {
+  test('has the form of section 2.4: message, mirrored delta, our id and the public model name', async () => {
     const { vendor, gateway } = await start()
     vendor.answer(whole(completion('Hello')))
     const response = await gateway.chat(ask({ model: 'm' }))
@@ -86,7 +86,7 @@ describe('a whole answer', () => {
     expect(vendor.requests[0]?.headers.authorization).toBe('Bearer upstream-secret-key')
   })
 
-  test('carries the full usage of 2.4, measured by the vendor', async () => {
+  test('has the full usage of section 2.4, as the provider reported it', async () => {
     const { vendor, gateway } = await start()
     const usage = {
       prompt_tokens: 9,
@@ -112,7 +112,7 @@ describe('a whole answer', () => {
     ])
   })
 
-  test('carries an estimate, marked as one, where the vendor gave no usage', async () => {
+  test('has an estimated usage, marked as such, when the provider reports none', async () => {
     const { vendor, gateway } = await start()
     vendor.answer(whole(completion('Hello', { usage: undefined })))
     const { usage } = await (await gateway.chat(ask())).json()
@@ -121,7 +121,7 @@ describe('a whole answer', () => {
     expect(usage.prompt_tokens).toBeGreaterThan(1)
   })
 
-  test('takes a field of the vendor along where the operator allows it, and no other', async () => {
+  test('forwards a provider field only if the operator allows it', async () => {
     const vendor = startVendor()
     const gateway = await startGateway({
       providers: { v: { base_url: vendor.url, fields: { allow: ['top_k'] } } },
@@ -134,7 +134,7 @@ describe('a whole answer', () => {
     expect('frobnicate' in (sent ?? {})).toBe(false)
   })
 
-  test('is refused before anything is sent where a field is out of its range', async () => {
+  test('is rejected before anything is sent when a field is out of range', async () => {
     const { vendor, gateway } = await start({ limits: { max_tokens: { minimum: 1, maximum: 100 } } })
     const response = await gateway.chat(ask({ max_tokens: 101 }))
     expect(response.status).toBe(400)
@@ -142,7 +142,7 @@ describe('a whole answer', () => {
     expect(vendor.requests.length).toBe(0)
   })
 
-  test('ends at the vendor as soon as the client leaves', async () => {
+  test('is cancelled at the provider as soon as the client disconnects', async () => {
     const { vendor, gateway } = await start()
     vendor.answer(hang())
     const client = new AbortController()
@@ -156,7 +156,7 @@ describe('a whole answer', () => {
 })
 
 describe('a stream', () => {
-  test('is framed as event-stream clients expect, to the letter', async () => {
+  test('has exactly the framing that event-stream clients expect', async () => {
     const { vendor, gateway } = await start()
     vendor.answer(stream(chunks('Hel', 'lo')))
     const response = await gateway.chat(ask({ stream: true }))
@@ -180,7 +180,7 @@ describe('a stream', () => {
     ])
   })
 
-  test('tells its usage in one last chunk when that was asked for', async () => {
+  test('reports its usage in one last chunk if requested', async () => {
     const { vendor, gateway } = await start()
     vendor.answer(stream(chunks('Hello')))
     const response = await gateway.chat(ask({ stream: true, stream_options: { include_usage: true } }))
@@ -193,7 +193,7 @@ describe('a stream', () => {
     ])
   })
 
-  test('whose vendor gave no usage is estimated where the client asked for it, and counted in any case', async () => {
+  test('without usage from the provider reports an estimate if requested, and is recorded in any case', async () => {
     const { vendor, gateway } = await start()
     vendor.otherwise(stream(chunks('Hello').slice(0, -1)))
     const plain = await (await gateway.chat(ask({ stream: true }))).text()
@@ -205,7 +205,7 @@ describe('a stream', () => {
     expect((await usageOf(gateway))[0]).toMatchObject({ requests: 2, errors: 0, output_tokens: 2, estimated: 2 })
   })
 
-  test('keeps the status of a refusal: nothing was promised before the first chunk', async () => {
+  test('returns the status of an error before the first chunk', async () => {
     const { vendor, gateway } = await start()
     vendor.answer(failure(429, { message: 'slow down' }, { 'retry-after': '7' }))
     const response = await gateway.chat(ask({ stream: true }))
@@ -216,7 +216,7 @@ describe('a stream', () => {
     ])
   })
 
-  test('that breaks ends in one error event without [DONE], and is counted as far as it came', async () => {
+  test('that breaks ends with one error event without [DONE]; its tokens so far are recorded', async () => {
     const { vendor, gateway } = await start()
     const cut = cutOnceRead()
     vendor.answer(cut.answer)
@@ -233,7 +233,7 @@ describe('a stream', () => {
     expect((await usageOf(gateway))[0]).toMatchObject({ requests: 1, errors: 1, output_tokens: 1, estimated: 1 })
   })
 
-  test('that ends without a finish is broken, however quietly', async () => {
+  test('that ends without a finish_reason is an error, even if the connection closed normally', async () => {
     const { vendor, gateway } = await start()
     vendor.answer(stream([chunk({ role: 'assistant', content: 'Hel' })], { done: false }))
     const text = await (await gateway.chat(ask({ stream: true }))).text()
@@ -241,7 +241,7 @@ describe('a stream', () => {
     expect(text).not.toContain('[DONE]')
   })
 
-  test('that the client leaves ends at the vendor, and is counted as far as it came', async () => {
+  test('that the client abandons is cancelled at the provider; its tokens so far are recorded', async () => {
     const { vendor, gateway } = await start()
     vendor.answer(stream(chunks('Hello', 'world'), { hangAfter: 2 }))
     const response = await gateway.chat(ask({ stream: true }))
@@ -253,7 +253,7 @@ describe('a stream', () => {
     expect((await usageOf(gateway))[0]).toMatchObject({ requests: 1, errors: 0, output_tokens: 1, estimated: 1 })
   })
 
-  test('that the client leaves before the first byte ends at the vendor too', async () => {
+  test('that the client abandons before the first byte is cancelled at the provider too', async () => {
     const { vendor, gateway } = await start()
     vendor.answer(hang())
     const client = new AbortController()
@@ -265,7 +265,7 @@ describe('a stream', () => {
     await vendor.idle()
   })
 
-  test('keeps the connection alive through silence, before the first chunk and between chunks', async () => {
+  test('sends keep-alives during silence, before the first chunk and between chunks', async () => {
     const { vendor, gateway } = await start()
     let go = () => {}
     const gate = () =>
@@ -301,7 +301,7 @@ describe('a stream', () => {
     expect(end).toEndWith('data: [DONE]\n\n')
   })
 
-  test('counts the silence from the arrival of the request: its body and targets that failed are in it', async () => {
+  test('measures the silence from the arrival of the request, including its body and failed targets', async () => {
     const gate = Promise.withResolvers<void>()
     const first = startVendor(async (wire) => {
       await gate.promise
@@ -338,7 +338,7 @@ describe('a stream', () => {
     await read.leave()
   })
 
-  test('whose vendor refuses after the silence was broken ends in an error event', async () => {
+  test('ends with an error event when the provider rejects the request after a keep-alive was sent', async () => {
     const { vendor, gateway } = await start()
     let go = () => {}
     const gate = new Promise<void>((resolve) => {
@@ -359,14 +359,14 @@ describe('a stream', () => {
     expect(text).not.toContain('[DONE]')
   })
 
-  test('never carries an id: or retry: field, and no comment is glued to data', async () => {
+  test('has no id: or retry: field, and no comment within an event', async () => {
     const { vendor, gateway } = await start()
     vendor.answer(stream([': comment\n\nid: 7\nretry: 5\n', ...chunks('Hello')]))
     const text = await (await gateway.chat(ask({ stream: true }))).text()
     for (const block of text.split('\n\n').filter(Boolean)) expect(block).toMatch(/^(data: [^\n]+|: keep-alive)$/)
   })
 
-  test('gives every choice its own role and finish', async () => {
+  test('gives every choice its own role and finish_reason', async () => {
     const { vendor, gateway } = await start()
     const items = [
       chunk({ content: 'a' }),
@@ -385,7 +385,7 @@ describe('a stream', () => {
 })
 
 describe('several targets', () => {
-  test('the next one is asked while nothing was said, and only for a fault of the first', async () => {
+  test('try the next one before the first chunk, and only for a fault of the first', async () => {
     const cut = cutOnceRead()
     const first = startVendor(failure(503), failure(400), cut.answer)
     const second = startVendor(whole(completion('from the second')))
@@ -411,7 +411,7 @@ describe('several targets', () => {
   })
 })
 
-test('where every target fails each was asked once: tries do not multiply', async () => {
+test('are each called once when all of them fail: retries do not multiply', async () => {
   const vendors = [startVendor(), startVendor(), startVendor()]
   for (const vendor of vendors) vendor.otherwise(failure(503))
   const gateway = await startGateway({
@@ -426,10 +426,10 @@ test('where every target fails each was asked once: tries do not multiply', asyn
   expect(vendors.map(({ requests }) => requests.length)).toEqual([2, 2, 2])
 })
 
-describe('a model on its way out', () => {
+describe('a deprecated or retired model', () => {
   const life = { deprecated_at: 1_700_000_000, replaced_by: 'v/m' }
 
-  test('is served with headers that say so', async () => {
+  test('is served with headers that announce it', async () => {
     const { gateway } = await start({}, { 'v/old': { ...life, retired_at: 4_000_000_000 } })
     const response = await gateway.chat(ask({ model: 'v/old' }))
     expect(response.status).toBe(200)
@@ -439,14 +439,14 @@ describe('a model on its way out', () => {
     expect(response.headers.get('x-model-replaced-by')).toBe('v/m')
   })
 
-  test('is refused with 410 and its successor once it is retired', async () => {
+  test('returns 410 with its successor once it is retired', async () => {
     const { gateway } = await start({}, { 'v/old': { status: 'retired', replaced_by: 'v/m' } })
     const response = await gateway.chat(ask({ model: 'v/old' }))
     expect(response.status).toBe(410)
     expect((await response.json()).error).toMatchObject({ code: 'model_retired', replaced_by: 'v/m' })
   })
 
-  test('redirects to its successor where the operator says so, and tells', async () => {
+  test('redirects to its successor if configured, and reports it', async () => {
     const old: ModelConfig = { status: 'retired', replaced_by: 'v/m', when_retired: 'redirect' }
     const { vendor, gateway } = await start({}, { 'v/old': old })
     const response = await gateway.chat(ask({ model: 'v/old' }))
@@ -457,7 +457,7 @@ describe('a model on its way out', () => {
   })
 })
 
-test('no prompt, answer or secret ever stands in the log', async () => {
+test('the log never contains a prompt, a response or a secret', async () => {
   const { vendor, gateway } = await start()
   vendor.answer(
     whole(completion('answer-canary')),

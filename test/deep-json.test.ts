@@ -61,15 +61,15 @@ async function asked(kind: Kind | 'rerank-compat', answer: { body: string; type:
 }
 
 for (const kind of KINDS) {
-  describe(`a vendor of the kind ${kind}`, () => {
+  describe(`deeply nested JSON of a ${kind} provider`, () => {
     for (const [client, { path, body }] of Object.entries(CLIENTS)) {
-      test(`that answers with it is a bad vendor to a client of ${client}`, async () => {
+      test(`in a response is an upstream error for a client of ${client}`, async () => {
         await using gateway = await asked(kind, { body: deepAnswer, type: 'application/json' })
         const response = await gateway.call(path(false), body(false))
         expect([response.status, await response.text()]).toEqual([502, expect.not.stringContaining('Something went')])
       })
 
-      test(`that streams it is told of in the stream to a client of ${client}`, async () => {
+      test(`in a stream is reported in the stream to a client of ${client}`, async () => {
         const events = `event: message_start\ndata: ${deepAnswer}\n\ndata: ${deepAnswer}\n\n`
         await using gateway = await asked(kind, { body: events, type: 'text/event-stream' })
         const response = await gateway.call(path(true), body(true))
@@ -79,7 +79,7 @@ for (const kind of KINDS) {
         if (response.status !== 200) expect(response.status).toBe(502)
       })
 
-      test(`that refuses with it is told of by its status to a client of ${client}`, async () => {
+      test(`in an error keeps the status of the error for a client of ${client}`, async () => {
         await using gateway = await asked(kind, {
           body: `{"error":{"message":"no","x":${DEEP}}}`,
           type: 'application/json',
@@ -91,7 +91,7 @@ for (const kind of KINDS) {
 
       const call = CALLS[kind]
       if (call !== undefined) {
-        test(`that calls a tool with it costs a client of ${client} no 500`, async () => {
+        test(`in a tool call causes no 500 for a client of ${client}`, async () => {
           await using gateway = await asked(kind, { body: call, type: 'application/json' })
           const response = await gateway.call(path(false), body(false))
           expect(await response.text()).not.toContain('Something went')
@@ -102,21 +102,21 @@ for (const kind of KINDS) {
   })
 }
 
-test('a vendor of embeddings that answers with it is a bad vendor', async () => {
+test('deeply nested JSON in an embeddings response is an upstream error', async () => {
   await using gateway = await asked('chatcompat', { body: `{"data":${DEEP}}`, type: 'application/json' })
   const response = await gateway.call('/v1/embeddings', { model: 'vendor/m', input: 'x' })
   expect([response.status, await response.text()]).toEqual([502, expect.not.stringContaining('Something went')])
 })
 
-test('a vendor of rerank that answers with it is a bad vendor', async () => {
+test('deeply nested JSON in a rerank response is an upstream error', async () => {
   await using gateway = await asked('rerank-compat', { body: `{"results":${DEEP}}`, type: 'application/json' })
   const response = await gateway.call('/v1/rerank', { model: 'vendor/m', query: 'x', documents: ['x'] })
   expect([response.status, await response.text()]).toEqual([502, expect.not.stringContaining('Something went')])
 })
 
-describe('a client that brings it in the arguments of a call', () => {
+describe("deeply nested JSON in the arguments of a client's tool call", () => {
   for (const kind of KINDS) {
-    test(`to a vendor of the kind ${kind} gets no 500`, async () => {
+    test(`causes no 500 with a ${kind} provider`, async () => {
       await using gateway = await asked(kind, {
         body: '{"error":{"message":"no"}}',
         type: 'application/json',

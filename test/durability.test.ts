@@ -97,7 +97,7 @@ async function killAfter(writer: ReturnType<typeof startWriter>, { lines, turns 
   return { out, signal: writer.signalCode }
 }
 
-describe('a kill at any time', () => {
+describe('a kill at any moment', () => {
   test('loses no confirmed token, and the next start needs no repair', async () => {
     const path = await freshFile()
     const all: string[][] = []
@@ -126,7 +126,7 @@ describe('a kill at any time', () => {
   }, 30_000)
 })
 
-test('processes that write at the same time on one file lose nothing', async () => {
+test('processes that write to one file at the same time lose nothing', async () => {
   const path = await freshFile()
   const writers = [startWriter(path, 40), startWriter(path, 40), startWriter(path, 40)]
   const outs = await Promise.all(writers.map((writer) => new Response(writer.stdout).text()))

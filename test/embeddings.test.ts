@@ -25,8 +25,8 @@ const numbered: Answer = (wire) => {
 }
 const texts = (count: number) => Array.from({ length: count }, (_, at) => String(at))
 
-describe('the answer', () => {
-  test('has a vector for each input, in order, and the counts', async () => {
+describe('the response', () => {
+  test('has a vector for each input, in order, and the token counts', async () => {
     const gateway = await open()
     const { body, status } = await embed(gateway, { model: 'embedding', input: ['one two', 'three'] })
     expect(status).toBe(200)
@@ -39,7 +39,7 @@ describe('the answer', () => {
     expect(body.usage).toEqual({ prompt_tokens: 3, total_tokens: 3 })
   })
 
-  test('a text, a list of one, and `null` for what is not asked are the same question', async () => {
+  test('is the same for a text, a list of one text, and `null` for optional fields', async () => {
     const gateway = await open()
     const [one, list, nulls] = await Promise.all(
       [{ input: 'A river' }, { input: ['A river'] }, { input: 'A river', dimensions: null, encoding_format: null }].map(
@@ -50,7 +50,7 @@ describe('the answer', () => {
     expect(nulls?.body).toEqual(one?.body as EmbeddingList & { error: Json })
   })
 
-  test('base64 holds the same vector in 32-bit floats', async () => {
+  test('has the same vector, in 32-bit floats, with base64', async () => {
     const gateway = await open()
     const asked = { model: 'sandbox/embedding', input: 'A river', dimensions: 64 }
     const plain = await embed(gateway, asked)
@@ -60,7 +60,7 @@ describe('the answer', () => {
     expect(floatsOfBase64(text ?? '')).toEqual(numbers.map(Math.fround))
   })
 
-  test('token numbers are one input, or a list of them', async () => {
+  test('accepts token ids as one input or a list of inputs', async () => {
     const gateway = await open()
     const one = await embed(gateway, { model: 'sandbox/embedding', input: [5, 6, 7], dimensions: 8 })
     const list = await embed(gateway, { model: 'sandbox/embedding', input: [[5, 6, 7], [8]], dimensions: 8 })
@@ -70,7 +70,7 @@ describe('the answer', () => {
   })
 })
 
-describe('limits, on both sides', () => {
+describe('limits: the last allowed value and the first rejected one', () => {
   const many = (count: number) => Array(count).fill('x')
   const numbers = (count: number) => Array(count).fill(7)
   test.each([
@@ -111,7 +111,7 @@ describe('limits, on both sides', () => {
     else expect([status, body.error.param]).toEqual([400, expected])
   })
 
-  test('a model may take certain lengths only, and has one that is asked for by default', async () => {
+  test('a model may accept certain dimensions only, and may have a default', async () => {
     const vendor = vendorWith()
     vendor.otherwise((wire) => {
       const { dimensions } = wire.request.json() as { dimensions: number }
@@ -129,7 +129,7 @@ describe('limits, on both sides', () => {
     expect([status, body.error.message]).toEqual([400, '"dimensions" must be one of 2, 4 for the model "v/m", not 3.'])
   })
 
-  test('a model of chat embeds nothing, and the other way round', async () => {
+  test('a chat model is rejected for embeddings, and an embedding model for chat', async () => {
     const gateway = await open()
     const { status, body } = await embed(gateway, { model: 'sandbox/general', input: 'x' })
     expect([status, body.error.code]).toEqual([400, 'unsupported_endpoint'])
@@ -137,7 +137,7 @@ describe('limits, on both sides', () => {
     expect(((await chat.json()) as { error: Json }).error.code).toBe('unsupported_endpoint')
   })
 
-  test('its family is its own, also by its name alone', async () => {
+  test('an embedding model has its own family, also when only its name shows it', async () => {
     const vendor = vendorWith()
     const gateway = await open({
       providers: { v: { base_url: vendor.url, key: 'k' } },
@@ -156,7 +156,7 @@ describe('limits, on both sides', () => {
 describe('long lists', () => {
   const models = { 'v/m': { families: ['embeddings' as const], embeddings: { most_inputs: 3 } } }
 
-  test('are split at the limit of the model, and joined in order whichever part comes first', async () => {
+  test('are split at the limit of the model, and joined in order, whichever part finishes first', async () => {
     const vendor = vendorWith()
     const gates = new Map<string, () => void>()
     // The parts are answered from the last to the first.
@@ -177,7 +177,7 @@ describe('long lists', () => {
   test.each([
     [3, 1],
     [4, 2],
-  ])('%d inputs make %d calls where three go into one', async (count, calls) => {
+  ])('%d inputs need %d calls of at most three inputs', async (count, calls) => {
     const vendor = vendorWith()
     vendor.otherwise(numbered)
     const gateway = await open({ providers: { v: { base_url: vendor.url, key: 'k' } }, models })
@@ -185,7 +185,7 @@ describe('long lists', () => {
     expect(vendor.requests).toHaveLength(calls)
   })
 
-  test('are split by their tokens too, of which a text has at most one a byte', async () => {
+  test('are split by their tokens too; a text has at most one token for each byte', async () => {
     const vendor = vendorWith()
     vendor.otherwise((wire) => {
       const { input } = wire.request.json() as { input: string[] }
@@ -202,7 +202,7 @@ describe('long lists', () => {
     expect(parts.sort()).toEqual([1, 1, 1, 1, 2]) // two of five are ten; what is too long goes alone; ü has two bytes
   })
 
-  test('have four calls under way at most', async () => {
+  test('have at most four calls open at a time', async () => {
     const vendor = vendorWith()
     let open_now = 0
     let most = 0
@@ -224,7 +224,7 @@ describe('long lists', () => {
     expect(most).toBe(4)
   })
 
-  test('end at the first failure: calls under way are cut, no more are made', async () => {
+  test('end at the first failure: open calls are cancelled and no new ones start', async () => {
     const vendor = vendorWith()
     vendor.otherwise((wire) => {
       const { input } = wire.request.json() as { input: string[] }
@@ -237,7 +237,7 @@ describe('long lists', () => {
     await vendor.aborted
   })
 
-  test('of the sandbox are split as well', async () => {
+  test('are split for the sandbox too', async () => {
     const gateway = await open()
     const { body } = await embed(gateway, { model: 'sandbox/embedding', input: texts(600), dimensions: 4 })
     expect(vectors(body)).toHaveLength(600)
@@ -245,7 +245,7 @@ describe('long lists', () => {
   })
 })
 
-test('an embedding model that a vendor lists is found, with its family, and embeds', async () => {
+test('an embedding model that a provider lists is discovered with its family, and can be called', async () => {
   const vendor = vendorWith()
   vendor.otherwise((wire) => {
     const data = ['gpt-x', 'text-embedding-x', 'bge-reranker'].map((id) => ({ id, object: 'model', created: 7 }))
@@ -286,7 +286,7 @@ describe('targets', () => {
     return { gateway, one, other }
   }
 
-  test('the next one answers the whole list when the first is broken, and says so in the log', async () => {
+  test('the next one embeds the whole list when the first fails, and the log reports it', async () => {
     let asked = 0
     const { gateway, other } = await two((wire) => (++asked === 2 ? failure(503) : numbered)(wire), numbered)
     const { body } = await embed(gateway, { model: 'm', input: texts(5) })
@@ -295,7 +295,7 @@ describe('targets', () => {
     expect(gateway.logged()).toContain('"target":"b/y"')
   })
 
-  test('a vector too few is a broken target too; the caller’s own mistake is not', async () => {
+  test('a missing vector is a failed target too; an error of the client is not', async () => {
     const short: Answer = whole({ data: [{ index: 0, embedding: [1] }] })
     const { gateway } = await two(short, numbered)
     expect((await embed(gateway, { model: 'm', input: texts(2) })).status).toBe(200)
@@ -305,8 +305,8 @@ describe('targets', () => {
   })
 })
 
-describe('what is counted', () => {
-  test('an answer, a refusal and an answer without counts', async () => {
+describe('recorded usage', () => {
+  test('covers a response, an error and a response without counts', async () => {
     const vendor = vendorWith(numbered, failure(400), whole({ data: [{ index: 0, embedding: [1, 2] }] }))
     const gateway = await open({
       providers: { v: { base_url: vendor.url, key: 'k' } },
@@ -324,7 +324,7 @@ describe('what is counted', () => {
   })
 
   test.each(['chatcompat', 'cohere'] as const)(
-    'a client that leaves (%s): its calls are cut, and what it asked is counted',
+    'a client that disconnects (%s): its calls are cancelled and its inputs are counted',
     async (kind) => {
       const vendor = vendorWith()
       vendor.otherwise(hang())
@@ -348,14 +348,14 @@ describe('what is counted', () => {
     },
   )
 
-  test('the sandbox gives no counts where it is told so', async () => {
+  test('the sandbox returns no counts with usage=none', async () => {
     const gateway = await open()
     const { body } = await embed(gateway, { model: 'sandbox/embedding', input: 'river\n@sandbox usage=none' })
     expect(body.usage.estimated).toBe(true)
   })
 })
 
-describe('the sandbox misbehaves as told', () => {
+describe('sandbox directives', () => {
   test.each([
     ['status=429 retry_after=3', 429, 'rate_limit_exceeded'],
     ['status=500', 502, 'bad_upstream_response'],
@@ -369,14 +369,14 @@ describe('the sandbox misbehaves as told', () => {
     if (status === 429) expect(answer.headers.get('retry-after')).toBe('3')
   })
 
-  test('the line is no part of the text', async () => {
+  test('are not part of the text', async () => {
     const gateway = await open()
     const plain = await embed(gateway, { model: 'sandbox/embedding', input: 'A river' })
     const told = await embed(gateway, { model: 'sandbox/embedding', input: 'A river\n@sandbox first_ms=0' })
     expect(vectors(told.body)).toEqual(vectors(plain.body))
   })
 
-  test('it lets wait', async () => {
+  test('delay the response', async () => {
     const gateway = await open()
     let is_done = false
     const asking = embed(gateway, { model: 'sandbox/embedding', input: '@sandbox first_ms=5000' }).then(() => {
@@ -391,7 +391,7 @@ describe('the sandbox misbehaves as told', () => {
   })
 })
 
-describe('the contentgen face', () => {
+describe('the contentgen API', () => {
   const content = (text: string) => ({ content: { parts: [{ text }] } })
   type Embedded = { embedding: { values: number[] }; embeddings: { values: number[] }[]; usageMetadata: Json }
   const ask = (gateway: TestGateway, path: string, json: unknown) =>
@@ -405,7 +405,7 @@ describe('the contentgen face', () => {
     '/v1/models/sandbox/embedding',
     '/v1/sandbox%2Fembedding',
     '/v1alpha/models/embedding',
-  ])('%s: both methods, the vectors of the other face', async (path) => {
+  ])('%s: both methods return the vectors of /v1/embeddings', async (path) => {
     const gateway = await open()
     const plain = await embed(gateway, { model: 'embedding', input: ['one', 'two'], dimensions: 16 })
     const [one, two] = vectors(plain.body)
@@ -425,21 +425,21 @@ describe('the contentgen face', () => {
     [{ ...content('x'), outputDimensionality: 0 }, 'outputDimensionality'],
     [{ ...content('x'), outputDimensionality: 5000 }, 'outputDimensionality'],
     [content('a '.repeat(8_193)), 'content'],
-  ])('%# is refused in its own words', async (json, field) => {
+  ])('invalid request %# returns an error in the contentgen format', async (json, field) => {
     const gateway = await open()
     const { status, body } = await ask(gateway, '/v1beta/models/embedding:embedContent', json)
     expect([status, body.error.code, body.error.status]).toEqual([400, 400, 'INVALID_ARGUMENT'])
     expect(JSON.stringify(body.error.details)).toContain(`"field":"${field}"`)
   })
 
-  test('a fault in the middle of a batch is told with its place', async () => {
+  test('an error in the middle of a batch names its position', async () => {
     const gateway = await open()
     const requests = [content('x'), content('a '.repeat(8_193))]
     const { body } = await ask(gateway, '/v1beta/models/embedding:batchEmbedContents', { requests })
     expect(JSON.stringify(body.error.details)).toContain('"field":"requests[1].content"')
   })
 
-  test('one batch has one length', async () => {
+  test('a batch with different dimensions is rejected', async () => {
     const gateway = await open()
     const requests = [8, 16].map((outputDimensionality) => ({ ...content('x'), outputDimensionality }))
     const { status, body } = await ask(gateway, '/v1beta/models/embedding:batchEmbedContents', { requests })
@@ -447,14 +447,14 @@ describe('the contentgen face', () => {
     expect(body.error.message).toContain('requests[1].outputDimensionality')
   })
 
-  test('a model that is not there is told in its shape', async () => {
+  test('an unknown model returns an error in the contentgen format', async () => {
     const gateway = await open()
     const { body } = await ask(gateway, '/v1beta/models/nobody:embedContent', content('x'))
     expect(body.error).toMatchObject({ code: 404, status: 'NOT_FOUND' })
   })
 })
 
-test('a model on its way out says so in headers', async () => {
+test('a deprecated model is announced in headers', async () => {
   const vendor = vendorWith(numbered)
   const gateway = await open({
     providers: { v: { base_url: vendor.url, key: 'k' } },

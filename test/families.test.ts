@@ -131,7 +131,7 @@ describe('the sandbox', () => {
   afterAll(() => gateway[Symbol.asyncDispose]())
 
   test.each([...ENDPOINT_FAMILIES])(
-    'has a model of %s, which answers',
+    'has a model of %s, which responds',
     async (family) => {
       const able = models.filter((one) => one.status === 'active' && one.supported_endpoint_types.includes(family))
       expect(able.length).toBeGreaterThan(0)
@@ -145,7 +145,7 @@ describe('the sandbox', () => {
     30_000,
   )
 
-  test('none of its models takes a request of a family that it does not declare', async () => {
+  test('rejects a request of a family that the model does not declare', async () => {
     for (const { id, status, supported_endpoint_types } of models) {
       for (const family of ENDPOINT_FAMILIES.filter((one) => !supported_endpoint_types.includes(one))) {
         const answer = await ask(gateway, family, id)
@@ -155,7 +155,7 @@ describe('the sandbox', () => {
     }
   })
 
-  test('each of its models that is not retired takes what it declares', async () => {
+  test('accepts, for each model that is not retired, every family that it declares', async () => {
     for (const { id, status, supported_endpoint_types } of models) {
       expect(supported_endpoint_types).not.toEqual([])
       for (const family of status === 'retired' ? [] : supported_endpoint_types) {
@@ -193,7 +193,7 @@ describe('a provider of each kind', () => {
     await vendor.stop()
   })
 
-  test.each([...PROVIDER_KINDS])('%s: takes what it declares, and nothing else', async (kind) => {
+  test.each([...PROVIDER_KINDS])('%s: serves the families that it declares and no other', async (kind) => {
     const declared = models.find(({ id }) => id === `${kind}/m`)?.supported_endpoint_types ?? []
     expect(declared).not.toEqual([])
     for (const family of ENDPOINT_FAMILIES) {
@@ -206,7 +206,7 @@ describe('a provider of each kind', () => {
     }
   })
 
-  test('all of them together have every family', () => {
+  test('every family is served by at least one of them', () => {
     const all = new Set(models.flatMap(({ supported_endpoint_types }) => supported_endpoint_types))
     expect([...all].sort()).toEqual([...ENDPOINT_FAMILIES].sort())
   })

@@ -15,14 +15,14 @@ describe('embeddings', () => {
   const embed = async (json: Json) =>
     postJson<Refused>(await open(), '/v1/embeddings', { model: 'sandbox/embedding', ...json })
 
-  test('a list has 100,000 inputs at most', async () => {
+  test('accept at most 100,000 inputs', async () => {
     const input = Array<string>(100_000).fill('x')
     expect((await embed({ input, dimensions: 1 })).status).toBe(200)
     const { body } = await embed({ input: [...input, 'x'], dimensions: 1 })
     expect(body.error.message).toBe('"input" must be an array of at most 100000 items, not 100001.')
   })
 
-  test('an answer has ten million numbers at most', async () => {
+  test('return at most ten million numbers', async () => {
     const vendor = vendorWith(failure(400))
     const gateway = await open({
       providers: { v: { base_url: vendor.url, key: 'k' } },
@@ -36,7 +36,7 @@ describe('embeddings', () => {
     expect(vendor.requests.length).toBeGreaterThan(0)
   })
 
-  test('a length of 65,536 is the most that may be asked for in the contentgen shape', async () => {
+  test('accept at most 65,536 dimensions in the contentgen format', async () => {
     const ask = async (outputDimensionality: number) => {
       const json = { content: { parts: [{ text: 'x' }] }, outputDimensionality }
       return (await postJson<Refused>(await open(), '/v1beta/models/embedding:embedContent', json)).body.error.message
@@ -46,7 +46,7 @@ describe('embeddings', () => {
   })
 })
 
-describe('rerank by a vendor that counts nothing', () => {
+describe('rerank by a provider that reports no usage', () => {
   const answered = async (count: number, results: { index: number; relevance_score: number }[]) => {
     const gateway = await open({
       providers: { v: { kind: 'rerank-compat', base_url: vendorWith(whole({ results })).url, key: 'k' } },
@@ -56,13 +56,13 @@ describe('rerank by a vendor that counts nothing', () => {
     return (await postJson<RerankAnswer>(gateway, '/v1/rerank', json)).body
   }
 
-  test('a hundred documents are one search unit, one more are two', async () => {
+  test('counts one search unit for 100 documents and two for 101', async () => {
     const results = [{ index: 0, relevance_score: 1 }]
     expect((await answered(100, results)).meta.billed_units.search_units).toBe(1)
     expect((await answered(101, results)).meta.billed_units.search_units).toBe(2)
   })
 
-  test('of equal documents the earlier comes first, in whatever order they come', async () => {
+  test('ranks the earlier of two equal documents first, whatever order the provider returns', async () => {
     const { results } = await answered(
       3,
       [2, 0, 1].map((index) => ({ index, relevance_score: 0.5 })),
@@ -76,10 +76,10 @@ describe('images', () => {
   const within: [string, Json, Json][] = [
     ['a side', { size: '16384x16384' }, { size: '16385x16384' }],
     ['the other side', { size: '1x16384' }, { size: '1x16385' }],
-    ['their count', { n: 16 }, { n: 17 }],
+    ['the count', { n: 16 }, { n: 17 }],
     ['a seed', { seed: 4_294_967_295 }, { seed: 4_294_967_296 }],
     ['compression', { output_compression: 100 }, { output_compression: 101 }],
-    ['what is changed', { image: Array(16).fill(PNG) }, { image: Array(17).fill(PNG) }],
+    ['the number of input images', { image: Array(16).fill(PNG) }, { image: Array(17).fill(PNG) }],
   ]
   test.each(within)('%s has a bound', async (_, good, bad) => {
     const vendor = vendorWith()
@@ -99,7 +99,7 @@ describe('images', () => {
     expect([status, body.error.param]).toEqual([400, Object.keys(bad)[0] ?? ''])
   })
 
-  test('at its vendor one has as many bytes as are allowed, and not one more', async () => {
+  test('from a provider are accepted up to the byte limit and rejected one byte above it', async () => {
     const fetchOf = (length: number) =>
       createImageFetch({
         guardedFetch: async ({ url }) => ({
@@ -115,7 +115,7 @@ describe('images', () => {
     await expect(fetchOf(11)).rejects.toThrow('larger than the 10 bytes allowed')
   })
 
-  test('at its vendor one is not taken compressed', async () => {
+  test('from a provider are rejected if they are compressed', async () => {
     const fetchAs = (coding: string) =>
       createImageFetch({
         guardedFetch: async ({ url }) => ({

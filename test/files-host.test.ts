@@ -36,7 +36,7 @@ describe('server.files_base_url', () => {
     }
   })
 
-  it('serves nothing else under any spelling of its name', async () => {
+  it('serves nothing else for any spelling of its host name', async () => {
     const { link, at } = await withImage({ files_base_url: FILES })
     for (const host of ['FILES.example', 'files.example.', '%66iles.example', 'files.example.:8788']) {
       expect([host, (await at(host, '/docs')).status]).toEqual([host, 404])

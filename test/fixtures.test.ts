@@ -20,7 +20,7 @@ const folders = readdirSync(FIXTURES, { recursive: true, encoding: 'utf8' })
   .filter((name) => readdirSync(join(FIXTURES, name)).some((file) => statSync(join(FIXTURES, name, file)).isFile()))
 
 describe('fixtures', () => {
-  test.each(folders.map((name) => [name] as const))('%s says where its shapes come from', (name) => {
+  test.each(folders.map((name) => [name] as const))('%s name the source of their formats', (name) => {
     // A README counts for the folders below it too.
     const readme = [name, name.split('/')[0] ?? ''].map((at) => join(FIXTURES, at, 'README.md')).find(existsSync)
     expect(readme).toBeDefined()
@@ -31,18 +31,18 @@ describe('fixtures', () => {
 })
 
 describe('recorded requests of agents', () => {
-  test.each(AGENTS.map((agent) => [agent] as const))('of %s hold no prose of others', (agent) => {
+  test.each(AGENTS.map((agent) => [agent] as const))('of %s contain no text of third parties', (agent) => {
     expect(recorded(agent).flatMap((request) => foreignProse(request, OURS))).toEqual([])
   })
 
-  test('are of all agents that have a folder', () => {
+  test('exist for all agents that have a folder', () => {
     const names = readdirSync(join(FIXTURES, 'agents')).filter((name) =>
       statSync(join(FIXTURES, 'agents', name)).isDirectory(),
     )
     expect(names.sort()).toEqual([...AGENTS].sort())
   })
 
-  test('hold no key and no path of the machine that recorded them, and are not too large', () => {
+  test('contain no key and no path of the machine that recorded them, and are not too large', () => {
     const texts = AGENTS.flatMap((agent) => recorded(agent).map((request) => JSON.stringify(request)))
     for (const text of texts) {
       expect(text).not.toMatch(/recorder-key|\/tmp\/|127\.0\.0\.1/)
@@ -50,7 +50,7 @@ describe('recorded requests of agents', () => {
     expect(texts.join('').length).toBeLessThan(AGENTS_BYTES_AT_MOST)
   })
 
-  test('have filler in which no tool is named, so that a scripted provider calls none by chance', () => {
+  test('have filler text without any tool name, so that a scripted provider calls no tool by chance', () => {
     const names = AGENTS.flatMap((agent) =>
       recorded(agent).flatMap((request) =>
         [...JSON.stringify(request.body).matchAll(/"name":"(\w{3,})"/g)].map(([, name = '']) => name.toLowerCase()),

@@ -39,7 +39,7 @@ const EXCESSES: Record<string, { value: string; named: string }> = {
 
 for (const [path, fields] of Object.entries(ALL)) {
   describe(`POST ${path}`, () => {
-    test('answers 413 and names what there is too much of', async () => {
+    test('returns 413 and names the limit that was exceeded', async () => {
       await using gateway = await startGateway()
       for (const { value, named } of Object.values(EXCESSES)) {
         const response = await gateway.call(path, { json: `{${fields},"x":${value}}` })
@@ -47,7 +47,7 @@ for (const [path, fields] of Object.entries(ALL)) {
       }
     })
 
-    test('answers 400 for JSON that is nested too deep', async () => {
+    test('returns 400 for JSON that is nested too deeply', async () => {
       await using gateway = await startGateway()
       for (const depth of [256, 1_000_000]) {
         const response = await gateway.call(path, { json: `{${fields},"x":${'['.repeat(depth)}${']'.repeat(depth)}}` })
@@ -72,7 +72,7 @@ describe('server.max_text_body_bytes', () => {
     })
   }
   for (const [path, fields] of Object.entries({ ...CHATS, ...ORDERS })) {
-    test(`does not bound ${path}, whose bodies may hold media`, async () => {
+    test(`does not bound ${path}, whose bodies may contain media`, async () => {
       await using gateway = await startGateway(settings)
       expect((await gateway.call(path, { json: sized(fields, 4096) })).status).toBe(200)
       expect((await gateway.call(path, { json: sized(fields, 4097) })).status).toBe(413)

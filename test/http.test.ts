@@ -67,17 +67,17 @@ const failing = (error: unknown, more: Partial<Route> = {}): Route =>
   )
 
 describe('a request id', () => {
-  test.each(['x', 'a.b_c:d-9', 'x'.repeat(128)])('that is valid comes back: %s', async (id) => {
+  test.each(['x', 'a.b_c:d-9', 'x'.repeat(128)])('that is valid is returned: %s', async (id) => {
     const { headers } = await gateway().call('/ok', { headers: { 'x-request-id': id } })
     expect([headers.get('x-request-id'), headers.get('request-id')]).toEqual([id, id])
   })
 
-  test.each(['', 'x'.repeat(129), 'a b', 'a\tb', '<script>', 'ä'])('that is not is replaced: %j', async (id) => {
+  test.each(['', 'x'.repeat(129), 'a b', 'a\tb', '<script>', 'ä'])('that is invalid is replaced: %j', async (id) => {
     const { headers } = await gateway().call('/ok', { headers: { 'x-request-id': id } })
     expect(headers.get('x-request-id')).toMatch(/^req_[A-Za-z0-9]{24}$/)
   })
 
-  test('stands on every answer, in both spellings, and in the log', async () => {
+  test('is in every response, in both headers, and in the log', async () => {
     const { call, lines } = gateway({
       routes: [failing(new Error('x')), failing(new GatewayError('invalid_value', 'x'))],
     })
@@ -124,19 +124,16 @@ describe('a path', () => {
     expect(await (await gateway().call(path)).json()).toEqual({ thing })
   })
 
-  test.each(['/things/%', '/things/a%2', '/things/%zz', '/things/%E0%A4%A'])(
-    '%s is a mistake of the caller',
-    async (path) => {
-      const answer = await gateway().call(path)
-      expect([answer.status, (await answer.json()).error.code]).toEqual([400, 'invalid_value'])
-    },
-  )
+  test.each(['/things/%', '/things/a%2', '/things/%zz', '/things/%E0%A4%A'])('%s is a client error', async (path) => {
+    const answer = await gateway().call(path)
+    expect([answer.status, (await answer.json()).error.code]).toEqual([400, 'invalid_value'])
+  })
 
-  test('that is not UTF-8 is no fault of ours', async () => {
+  test('that is not UTF-8 causes no internal error', async () => {
     expect((await gateway().call('/things/%FF%FE')).status).toBe(200)
   })
 
-  test('that nobody knows is 404 and says which', async () => {
+  test('that is unknown returns 404 and repeats the path', async () => {
     const answer = await gateway().call('/v1/nothing?key=secret')
     expect(answer.status).toBe(404)
     expect(await answer.json()).toEqual({
@@ -155,13 +152,13 @@ describe('a path', () => {
     ['/things', 'GET', 'POST'],
     ['/things', 'HEAD', 'POST'],
     ['/things/a/b', 'PATCH', 'GET, HEAD'],
-  ])('%s has no %s, and says what it has', async (path, method, allow) => {
+  ])('%s does not allow %s, and names the methods that it allows', async (path, method, allow) => {
     const answer = await gateway().call(path, { method })
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, allow])
     if (method !== 'HEAD') expect((await answer.json()).error.code).toBe('method_not_allowed')
   })
 
-  test('that is asked for a WebSocket says 426, and which protocol it speaks', async () => {
+  test('that receives a WebSocket upgrade returns 426 with the supported protocol', async () => {
     const { call } = gateway()
     const upgrade = { connection: 'Upgrade', upgrade: 'WebSocket', 'sec-websocket-version': '13' }
     const answer = await call('/things', { method: 'GET', headers: upgrade })
@@ -173,7 +170,7 @@ describe('a path', () => {
     expect((await call('/things', { method: 'PUT', headers: upgrade })).status).toBe(405)
   })
 
-  test('answers HEAD as it answers GET, without the body', async () => {
+  test('answers HEAD like GET, without the body', async () => {
     const { call } = gateway()
     for (const path of ['/ok', '/things/a%2Fb']) {
       const whole = await call(path)
@@ -183,7 +180,7 @@ describe('a path', () => {
     }
   })
 
-  test('that is wrong answers HEAD with the status and the length of its error', async () => {
+  test('that is unknown answers HEAD with the status and the length of its error', async () => {
     const { call } = gateway({ authenticate: () => Promise.reject(new GatewayError('invalid_api_key', 'No.')) })
     for (const path of ['/ok', '/nowhere', '/things']) {
       const whole = await call(path, { method: path === '/things' ? 'PUT' : 'GET' })
@@ -203,7 +200,7 @@ describe('an error', () => {
     return { status: answer.status, headers: answer.headers, body: await answer.json(), lines: lines() }
   }
 
-  test('thrown on purpose has the status of its code and the one shape', async () => {
+  test('that is a GatewayError has the status of its code and the common format', async () => {
     const error = new GatewayError('invalid_value', 'It must be 1.', { param: 'a.b' })
     const { status, headers, body } = await answerTo(error)
     expect([status, headers.get('content-type')?.split(';')[0]]).toEqual([400, 'application/json'])
@@ -219,13 +216,13 @@ describe('an error', () => {
     ['invalid_api_key', { 'www-authenticate': 'Bearer', 'x-should-retry': 'false' }],
     ['insufficient_quota', { 'x-should-retry': 'false' }],
     ['upstream_auth', { 'x-should-retry': 'false' }],
-  ])('%s says so in headers: %j', async (code, expected) => {
+  ])('%s is announced in headers: %j', async (code, expected) => {
     const { headers } = await answerTo(new GatewayError(code, 'x'))
     for (const [name, value] of Object.entries(expected)) expect([name, headers.get(name)]).toEqual([name, value])
   })
 
   test.each(Object.keys(ERRORS) as ErrorCode[])(
-    '%s says whether a retry can help, where the status does not',
+    '%s states whether a retry can help, where the status does not',
     async (code) => {
       const permanent = ['insufficient_quota', 'upstream_auth', 'output_refused', 'task_not_ended']
       const transient = [408, 409, 429, 500, 502, 503, 504].includes(ERRORS[code].status) && !permanent.includes(code)
@@ -240,19 +237,19 @@ describe('an error', () => {
     [1, '1'],
     [12.5, '13'],
     [-3, '0'],
-  ])('tells to wait in whole seconds, rounded up: %d -> %s', async (retry_after, expected) => {
+  ])('has retry-after in whole seconds, rounded up: %d -> %s', async (retry_after, expected) => {
     const { headers } = await answerTo(new GatewayError('rate_limit_exceeded', 'x', { retry_after }))
     expect(headers.get('retry-after')).toBe(expected)
   })
 
-  test('is written in the way of its family', async () => {
+  test('is encoded in the format of its API', async () => {
     const encodeError = ({ message }: GatewayError) => ({ type: 'error', message })
     const { status, body } = await answerTo(new GatewayError('model_not_found', 'No such model.'), { encodeError })
     expect([status, body]).toEqual([404, { type: 'error', message: 'No such model.' }])
   })
 
   test.each([new Error('the inner secret'), 'the inner secret', undefined, new TypeError('the inner secret')])(
-    'that is a fault of ours is logged with its cause and told without it',
+    'that is internal is logged with its cause and returned without it',
     async (thrown) => {
       const { status, headers, body, lines } = await answerTo(thrown)
       expect([status, body.error.code]).toEqual([500, 'internal_error'])
@@ -275,7 +272,7 @@ describe('a caller', () => {
   test.each<[string, Authenticate]>([
     ['at once', () => CALLER],
     ['later', async () => CALLER],
-  ])('is known to the route and to the log, found %s', async (_, authenticate) => {
+  ])('is available to the route and to the log, found %s', async (_, authenticate) => {
     const { call, lines } = gateway({ routes: [whoami], authenticate })
     expect(await (await call('/whoami')).json()).toEqual(['tok_1', 'tok_1'])
     expect(lines()[0].token_id).toBe('tok_1')
@@ -284,7 +281,7 @@ describe('a caller', () => {
   test.each<[string, Authenticate]>([
     ['at once', refuse],
     ['later', async () => refuse()],
-  ])('who is nobody gets nothing, refused %s, unless the route is public', async (_, authenticate) => {
+  ])('that is not authenticated is rejected %s, unless the route is public', async (_, authenticate) => {
     const { call, lines } = gateway({ routes: [whoami, open], authenticate })
     expect((await call('/whoami')).status).toBe(401)
     expect((await call('/things/%zz')).status).toBe(401)
@@ -292,7 +289,7 @@ describe('a caller', () => {
     expect(lines()[0]).toMatchObject({ status: 401, error: 'invalid_api_key' })
   })
 
-  test('has the address of its connection, or the one that a trusted proxy saw', async () => {
+  test('has the address of its connection, or the one that a trusted proxy forwards', async () => {
     const where = get('/where', ({ address }) => new Response(address))
     const headers = { 'x-forwarded-for': '203.0.113.7, 198.51.100.2' }
     expect(await (await gateway({ routes: [where] }).call('/where', { headers })).text()).toBe('192.0.2.1')
@@ -303,7 +300,7 @@ describe('a caller', () => {
 })
 
 describe('the log', () => {
-  test('has one line a request, with its times, and without the query', async () => {
+  test('has one line for each request, with its times and without the query', async () => {
     const slow = get('/slow', async ({ note }) => {
       clock.advance(250)
       note.model = 'a/b'
@@ -329,7 +326,7 @@ describe('the log', () => {
     ])
   })
 
-  test('has a line for every request, whatever became of it', async () => {
+  test('has a line for every request, however it ended', async () => {
     const { call, lines } = gateway({
       routes: [failing(new Error('x'))],
     })
@@ -349,7 +346,7 @@ describe('the log', () => {
     expect(new Set(requests.map(({ request_id }) => request_id)).size).toBe(calls.length)
   })
 
-  test('shortens a path that nobody could read', async () => {
+  test('truncates a very long path', async () => {
     const { call, lines } = gateway()
     const answer = await call(`/${'x'.repeat(10_000)}`)
     expect((await answer.text()).length).toBeLessThan(400)
@@ -368,7 +365,7 @@ describe('the log', () => {
       })
     })
 
-  test('writes the line of a stream at its end, and says how it ended', async () => {
+  test('writes the line of a stream when it ends, with its outcome', async () => {
     const two = async function* () {
       yield 'data: 1\n\n'
       yield 'data: 2\n\n'
@@ -386,7 +383,7 @@ describe('the log', () => {
     expect(lines()[1]).toMatchObject({ status: 200, outcome: 'client_gone' })
   })
 
-  test('says that a stream was cut when its source broke', async () => {
+  test('records that a stream was cut when its source failed', async () => {
     const broken = async function* () {
       yield 'data: 1\n\n'
       throw new Error('broken')
@@ -396,7 +393,7 @@ describe('the log', () => {
     expect(lines()).toMatchObject([{ status: 200, outcome: 'cut' }])
   })
 
-  test('knows who left before the answer, whatever became of it', async () => {
+  test('records a client that disconnected before the response, whatever the outcome', async () => {
     const leaving = new AbortController()
     const { call, lines } = gateway({
       routes: [
@@ -418,7 +415,7 @@ describe('a browser of another origin', () => {
   const origin = 'https://app.example'
   const preflight = { method: 'OPTIONS', headers: { origin, 'access-control-request-headers': 'x-custom' } }
 
-  test('is told nothing unless it is configured', async () => {
+  test('gets no CORS headers unless it is configured', async () => {
     for (const cors_origins of [[], ['https://other.example']]) {
       const { call } = gateway({ settings: { cors_origins } })
       for (const init of [{ headers: { origin } }, preflight]) {
@@ -431,35 +428,38 @@ describe('a browser of another origin', () => {
   test.each([
     [[origin, 'https://other.example'], origin],
     [['*'], '*'],
-  ])('may call when it is one of %j, errors included, and see what clients read', async (cors_origins, allowed) => {
-    const { call } = gateway({ settings: { cors_origins } })
-    for (const path of ['/ok', '/nowhere']) {
-      const { headers } = await call(path, { headers: { origin } })
-      expect(headers.get('access-control-allow-origin')).toBe(allowed)
-      for (const name of [
-        'x-request-id',
-        'request-id',
-        'retry-after',
-        'x-should-retry',
-        'x-ratelimit-limit-requests',
-      ]) {
-        expect(headers.get('access-control-expose-headers')?.split(', ')).toContain(name)
+  ])(
+    'may call if it is one of %j, errors included, and may read the headers that clients need',
+    async (cors_origins, allowed) => {
+      const { call } = gateway({ settings: { cors_origins } })
+      for (const path of ['/ok', '/nowhere']) {
+        const { headers } = await call(path, { headers: { origin } })
+        expect(headers.get('access-control-allow-origin')).toBe(allowed)
+        for (const name of [
+          'x-request-id',
+          'request-id',
+          'retry-after',
+          'x-should-retry',
+          'x-ratelimit-limit-requests',
+        ]) {
+          expect(headers.get('access-control-expose-headers')?.split(', ')).toContain(name)
+        }
+        expect(headers.get('vary')).toContain('origin')
       }
-      expect(headers.get('vary')).toContain('origin')
-    }
-    const { status, headers } = await call('/things', preflight)
-    expect([status, headers.get('access-control-allow-headers')]).toEqual([204, 'x-custom'])
-    expect(headers.get('access-control-allow-methods')).toContain('POST')
-  })
+      const { status, headers } = await call('/things', preflight)
+      expect([status, headers.get('access-control-allow-headers')]).toEqual([204, 'x-custom'])
+      expect(headers.get('access-control-allow-methods')).toContain('POST')
+    },
+  )
 
-  test('may call as soon as the settings say so', async () => {
+  test('may call as soon as the settings allow it', async () => {
     const { call, settings } = gateway()
     settings.cors_origins = ['*']
     expect((await call('/ok', { headers: { origin } })).headers.has('access-control-allow-origin')).toBe(true)
   })
 })
 
-describe('the end', () => {
+describe('close', () => {
   const waiting = () => {
     const { promise, resolve } = Promise.withResolvers<Response>()
     let signal: AbortSignal | undefined
@@ -470,7 +470,7 @@ describe('the end', () => {
     return { route, answer: () => resolve(new Response('late')), reason: () => signal?.reason }
   }
 
-  test('waits for what is open, and refuses what is new', async () => {
+  test('waits for open requests and rejects new ones', async () => {
     const { route, answer, reason } = waiting()
     const { app, call } = gateway({ routes: [route] })
     const open = call('/wait')
@@ -485,7 +485,7 @@ describe('the end', () => {
     await app.close({ deadline_ms: 60_000 })
   })
 
-  test('cuts what is open at the deadline, not before, and gives up on what does not heed it', async () => {
+  test('aborts open requests at the deadline, not before, and stops waiting for those that ignore the abort', async () => {
     const { route, reason } = waiting()
     const { app, call, clock } = gateway({ routes: [route] })
     void call('/wait')
@@ -498,7 +498,7 @@ describe('the end', () => {
     await closed
   })
 
-  test('may be hurried by a second wish', async () => {
+  test('takes the shorter deadline of a second call', async () => {
     const { route, reason } = waiting()
     const { app, call, clock } = gateway({ routes: [route] })
     void call('/wait')
@@ -511,7 +511,7 @@ describe('the end', () => {
   })
 })
 
-describe('the pages', () => {
+describe('pages', () => {
   type Health = { unfinished: number; oldest_seconds: number; lag_seconds: number }
   const pages = (ready = async () => {}, tasks?: () => Promise<Health>) =>
     gateway({
@@ -528,7 +528,7 @@ describe('the pages', () => {
     })
   const BROWSER = { headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } }
 
-  test('say at the root what this is: a page to browsers, JSON to the rest', async () => {
+  test('describe the gateway at the root: HTML for browsers, JSON for other clients', async () => {
     const { call } = pages()
     const page = await call('/', BROWSER)
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
@@ -548,7 +548,7 @@ describe('the pages', () => {
     }
   })
 
-  test.each(['/', '/docs'])('%s runs only its own scripts and asks nobody else for anything', async (path) => {
+  test.each(['/', '/docs'])('%s runs only its own scripts and loads nothing from other hosts', async (path) => {
     const page = await pages().call(path, BROWSER)
     const policy = page.headers.get('content-security-policy') ?? ''
     const nonce = /'nonce-([A-Za-z0-9]{20})'/.exec(policy)?.[1] ?? 'none'
@@ -562,7 +562,7 @@ describe('the pages', () => {
     expect(addresses.filter((address) => !/^(\/(?!\/)|data:)/.test(address))).toEqual([])
   })
 
-  test('a script of the reference is served from its package, and only when it has changed', async () => {
+  test('serve a script of the reference from its package, and only if it has changed', async () => {
     const { call } = pages()
     const script = await call('/docs/scalar.js')
     expect(script.headers.get('content-type')).toStartWith('text/javascript')
@@ -573,7 +573,7 @@ describe('the pages', () => {
     expect((await call('/docs/scalar.js', { headers: { 'if-none-match': '"other"' } })).status).toBe(200)
   })
 
-  test('tell without a token whether it is alive and ready', async () => {
+  test('report liveness and readiness without a token', async () => {
     const alive = await pages().call('/healthz')
     expect([alive.status, await alive.json()]).toEqual([200, { status: 'ok', version: '1.2.3<' }])
     const ready = await pages().call('/readyz')
@@ -584,7 +584,7 @@ describe('the pages', () => {
     expect(await (await pages().call('/openapi.json')).json()).toEqual({ openapi: '3.1.0' })
   })
 
-  test('tell how far behind the work on tasks is; 503 only when the store does not answer', async () => {
+  test('report how far the work on tasks is behind; 503 only if the store does not respond', async () => {
     const health = { unfinished: 12_000, oldest_seconds: 86_400, lag_seconds: 3_600 }
     const ready = await pages(undefined, async () => health).call('/readyz')
     expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready', tasks: health }])

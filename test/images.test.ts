@@ -40,12 +40,12 @@ async function colourAt(bytes: Uint8Array, x: number, y: number): Promise<number
   return [...context.getImageData(Math.floor(x * image.width), Math.floor(y * image.height), 1, 1).data]
 }
 
-describe('an image at once', () => {
+describe('a synchronous image', () => {
   for (const [name, Client] of [
     ['openai 7', OpenAI],
     ['openai 6', OldOpenAI],
   ] as const) {
-    test(`${name} gets its bytes, in the size and the format that were asked for`, async () => {
+    test(`${name} gets its bytes in the requested size and format`, async () => {
       // Of the two versions only one is typed here: they are called alike.
       const { images } = new Client({ apiKey: port.token, baseURL: port.url, maxRetries: 0 }) as OpenAI
       for (const [output_format, type] of [
@@ -62,7 +62,7 @@ describe('an image at once', () => {
     })
   }
 
-  test('the AI SDK generates several, all different', async () => {
+  test('the AI SDK generates several different ones', async () => {
     const provider = createOpenAICompatible({ name: 'gatehouse', apiKey: port.token, baseURL: port.url })
     const { images } = await generateImage({
       model: provider.imageModel(MODEL),
@@ -74,7 +74,7 @@ describe('an image at once', () => {
     expect(images[0]?.base64).not.toBe(images[1]?.base64)
   })
 
-  test('the same prompt and seed give the same image, another prompt another', async () => {
+  test('the same prompt and seed give the same image, another prompt gives another', async () => {
     const imageOf = async (prompt: string, seed: number) => {
       const answer = await post('/v1/images/generations', { model: MODEL, prompt, seed, size: '256x256' })
       return (await answer.json()).data[0].b64_json as string
@@ -90,7 +90,7 @@ describe('an image at once', () => {
     expect(seeded).not.toBe(one)
   })
 
-  test('by link: it is kept, and had without a token until the link is over', async () => {
+  test('with a URL is stored, and served without a token until the link expires', async () => {
     const answer = await client.images.generate({ model: MODEL, prompt: 'A kite', n: 2, response_format: 'url' })
     const urls = answer.data?.map(({ url = '' }) => url) ?? []
     expect(urls).toHaveLength(2)
@@ -109,7 +109,7 @@ describe('an image at once', () => {
 })
 
 describe('an edit', () => {
-  test('is drawn over the image, and with a mask only where that is transparent', async () => {
+  test('changes the image, and with a mask only where the mask is transparent', async () => {
     const image = await toFile(await square('#ff0000'), 'a.png', { type: 'image/png' })
     const answer = await client.images.edit({ model: MODEL, image, prompt: 'A kite', size: '256x256' })
     expect(await colourAt(bytesOf(answer.data?.[0]?.b64_json), 0.02, 0.5)).toEqual([255, 0, 0, 255])
@@ -122,7 +122,7 @@ describe('an edit', () => {
     expect(await colourAt(bytes, 0.98, 0.5)).not.toEqual([255, 0, 0, 255])
   })
 
-  test('takes the image as a data URI too, and its field as a list', async () => {
+  test('accepts the image as a data URI too, and the field as a list', async () => {
     const uri = `data:image/png;base64,${Buffer.from(await square('#00ff00')).toString('base64')}`
     for (const image of [uri, [uri]]) {
       expect((await post('/v1/images/edits', { model: MODEL, prompt: 'x', image, size: '256x256' })).status).toBe(200)
@@ -140,13 +140,13 @@ describe('an edit', () => {
     expect((await port.gateway.instance.fetch(request)).status).toBe(200)
   })
 
-  test('of something that is no image is refused by name', async () => {
+  test('of a file that is not an image returns an error that names the field', async () => {
     const refused = await post('/v1/images/edits', { model: MODEL, prompt: 'x', image: 'AAAA' })
     const { error } = await refused.json()
     expect([refused.status, error.param]).toEqual([400, 'image'])
   })
 
-  test('of a small file that stands for more pixels than anybody draws over is refused before it is decoded', async () => {
+  test('of a small file with too many pixels is rejected before it is decoded', async () => {
     const bytes = Buffer.from(await square('#ff0000'))
     bytes.writeUInt32BE(100_000, 16)
     bytes.writeUInt32BE(100_000, 20)
@@ -157,7 +157,7 @@ describe('an edit', () => {
     expect(error.message).toContain('36000000 pixels')
   })
 
-  test('without an image, a generation with one, and a variation of two are refused', async () => {
+  test('without an image is rejected, and so are a generation with one and a variation of two', async () => {
     const uri = `data:image/png;base64,${Buffer.from(await square('#00ff00')).toString('base64')}`
     const cases: [string, object, string][] = [
       ['edits', { prompt: 'x' }, 'image'],
@@ -181,7 +181,7 @@ describe('an edit', () => {
 })
 
 describe('a stream', () => {
-  test('has partial images, then the complete one with its usage', async () => {
+  test('has partial images, then the complete image with its usage', async () => {
     const stream = await client.images.generate({
       model: MODEL,
       prompt: 'A kite',
@@ -203,7 +203,7 @@ describe('a stream', () => {
     ])
   })
 
-  test('of an edit names its events so', async () => {
+  test('of an edit has the event names of edits', async () => {
     const image = await toFile(await square('#ff0000'), 'a.png', { type: 'image/png' })
     const stream = await client.images.edit({ model: MODEL, image, prompt: 'A kite', size: '256x256', stream: true })
     const seen: string[] = []
@@ -211,7 +211,7 @@ describe('a stream', () => {
     expect(seen).toEqual(['image_edit.completed'])
   })
 
-  describe('of a vendor that says nothing', () => {
+  describe('of a silent provider', () => {
     const silent = async () => {
       const answer = Promise.withResolvers<Answer>()
       const vendor = startVendor(async (wire) => (await answer.promise)(wire))
@@ -233,7 +233,7 @@ describe('a stream', () => {
       }
     }
 
-    test('is opened with a keep-alive 15 s after the request, and not earlier', async () => {
+    test('starts with a keep-alive 15 s after the request, not earlier', async () => {
       await using stream = await silent()
       stream.gateway.clock.advance(14_999)
       await new Promise((resolve) => setImmediate(resolve))
@@ -251,7 +251,7 @@ describe('a stream', () => {
     test.each([
       [14_999, 502, /^\{"code":"bad_upstream_response"/],
       [15_000, 200, /^: keep-alive\n\n(event: error\n)?data: \{.*"bad_upstream_response"/],
-    ])('and fails after %d ms is told so with status %d', async (ms, status, text) => {
+    ])('that fails after %d ms returns the error with status %d', async (ms, status, text) => {
       await using stream = await silent()
       stream.gateway.clock.advance(ms)
       await new Promise((resolve) => setImmediate(resolve))
@@ -262,7 +262,7 @@ describe('a stream', () => {
     })
   })
 
-  test('that is refused before its first event is an error with its status', async () => {
+  test('that is rejected before its first event returns the status of the error', async () => {
     const body = { model: MODEL, prompt: '@sandbox status=429 retry_after=7', stream: true }
     const response = await post('/v1/images/generations', body)
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '7'])
@@ -270,7 +270,7 @@ describe('a stream', () => {
 })
 
 describe('a task', () => {
-  test('is answered at once, and has its links in the end', async () => {
+  test('is accepted at once, and has its links when it has finished', async () => {
     const created = await (
       await post('/v1/images/generations', { model: MODEL, prompt: 'A kite', size: '256x256', n: 2, async: true })
     ).json()
@@ -300,7 +300,7 @@ describe('a task', () => {
     expect(await idOf()).toBe(await idOf())
   })
 
-  test('that the vendor refuses is a task that failed', async () => {
+  test('that the provider rejects has failed', async () => {
     const body = { model: MODEL, prompt: '@sandbox status=400', async: true }
     const { data } = await (await post('/v1/images/generations', body)).json()
     const path = `/v1/images/generations/${data.task_id}?wait=30`
@@ -341,12 +341,12 @@ describe('several targets', () => {
     return [response.status, one.requests.length, two.requests.length]
   }
 
-  test('the next one is asked where the first has certainly not taken the request', async () => {
+  test('try the next one if the first has certainly not accepted the request', async () => {
     expect(await asked(failure(404))).toEqual([200, 1, 1])
     expect(await asked(failure(429))).toEqual([200, 1, 1])
   })
 
-  test('a refusal of all of them may be repeated', async () => {
+  test('return a retryable error if all of them rejected the request', async () => {
     const vendor = startVendor(failure(429))
     const gateway = await startGateway({
       providers: { v: { base_url: vendor.url } },
@@ -359,7 +359,7 @@ describe('several targets', () => {
     await vendor.stop()
   })
 
-  test('and not where it may have, and be paid: nobody pays twice for one request', async () => {
+  test('do not try the next one if the first may have accepted the request: nobody pays twice', async () => {
     expect(await asked(hangUp())).toEqual([502, 1, 0])
     expect(await asked(failure(500))).toEqual([502, 1, 0])
     expect(await asked(failure(503))).toEqual([503, 1, 0])
@@ -371,7 +371,7 @@ describe('several targets', () => {
   })
 })
 
-test('of a vendor that makes more images than anybody may ask for, so many are taken', async () => {
+test('of a provider that returns more images than the maximum of a request, only the maximum is used', async () => {
   const image = { b64_json: Buffer.from('\x89PNG\r\n\x1a\n', 'latin1').toString('base64') }
   const vendor = startVendor(...[16, 17].map((count) => whole({ created: 1, data: Array(count).fill(image) })))
   const gateway = await startGateway({
@@ -386,10 +386,10 @@ test('of a vendor that makes more images than anybody may ask for, so many are t
   await vendor.stop()
 })
 
-describe('a refusal', () => {
+describe('an error', () => {
   const refusals: [string, object, string, string][] = [
-    ['a size that the model does not draw', { size: '333x333' }, 'invalid_value', 'size'],
-    ['more images than it makes', { n: 11 }, 'invalid_value', 'n'],
+    ['an unsupported size', { size: '333x333' }, 'invalid_value', 'size'],
+    ['more images than the model generates', { n: 11 }, 'invalid_value', 'n'],
     ['no image', { n: 0 }, 'invalid_value', 'n'],
     ['an unknown format', { output_format: 'gif' }, 'invalid_value', 'output_format'],
     ['no prompt', { prompt: ' ' }, 'missing_required_parameter', 'prompt'],
@@ -399,10 +399,10 @@ describe('a refusal', () => {
     ['a stream of a task', { stream: true, async: true }, 'invalid_value', 'stream'],
     ['a callback without a task', { callback_url: 'https://example.com' }, 'invalid_value', 'callback_url'],
     ['a number as text', { n: '2' }, 'invalid_type', 'n'],
-    ['what would not be heeded', { negative_prompt: 'rain' }, 'unsupported_parameter', 'negative_prompt'],
+    ['an unsupported parameter', { negative_prompt: 'rain' }, 'unsupported_parameter', 'negative_prompt'],
   ]
   for (const [what, body, code, param] of refusals) {
-    test(`of ${what} names the field`, async () => {
+    test(`for ${what} names the field`, async () => {
       const response = await post('/v1/images/generations', { model: MODEL, prompt: 'A kite', ...body })
       const { error, ...told } = await response.json()
       expect([response.status, error.code, error.param]).toEqual([400, code, param])
@@ -410,7 +410,7 @@ describe('a refusal', () => {
     })
   }
 
-  test('and on the other side of each bound it is made', async () => {
+  test('does not occur at the allowed side of each bound', async () => {
     for (const body of [
       { n: 10, size: '256x256' },
       { prompt: 'x'.repeat(32_000), size: '256x256' },
@@ -427,7 +427,7 @@ describe('a refusal', () => {
     expect((await stream.text()).split('\n\n').filter(Boolean)).toHaveLength(4)
   })
 
-  test('of a model of another family says which it answers', async () => {
+  test('for a model of another family names the family that it serves', async () => {
     const response = await post('/v1/images/generations', { model: 'sandbox/general', prompt: 'A kite' })
     expect((await response.json()).error.code).toBe('unsupported_endpoint')
   })

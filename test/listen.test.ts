@@ -116,7 +116,7 @@ async function flood({ socket }: Wire, piece: string, bound: number): Promise<vo
 }
 
 describe('a connection', () => {
-  test('carries one request after another', async () => {
+  test('serves one request after another', async () => {
     const { server } = await start()
     const wire = dial(server)
     wire.send(head('GET /hello'))
@@ -127,7 +127,7 @@ describe('a connection', () => {
     await wire.until(answers(3))
   })
 
-  test('carries the answer to HEAD without a body, but with its length', async () => {
+  test('returns the response to HEAD without a body, but with its length', async () => {
     const { server } = await start()
     const wire = dial(server)
     wire.send(head('HEAD /hello'))
@@ -137,7 +137,7 @@ describe('a connection', () => {
     expect(await wire.until(answers(2))).toEndWith('\r\n\r\nhello')
   })
 
-  test('may bring its body in single bytes, and its head too', async () => {
+  test('may send its body and its head in single bytes', async () => {
     const { server } = await start()
     const wire = dial(server)
     wire.socket.setNoDelay(true)
@@ -148,7 +148,7 @@ describe('a connection', () => {
     expect(await wire.until(answers(1))).toContain('{"echo":{"a":1}}')
   })
 
-  test('of the old kind, without a host, is answered and closed', async () => {
+  test('of HTTP/1.0, without a host, gets a response and is closed', async () => {
     const { server } = await start()
     const wire = dial(server)
     wire.send('GET /hello/?x=1 HTTP/1.0\r\n\r\n')
@@ -157,7 +157,7 @@ describe('a connection', () => {
     expect(text).toContain('x-request-id: req_')
   })
 
-  test('that waits for leave to send its body gets it', async () => {
+  test('that expects 100-continue gets it', async () => {
     const { server } = await start()
     const wire = dial(server)
     wire.send(head('POST /echo', { ...JSON_TYPE, 'content-length': '2', expect: '100-continue' }))
@@ -166,7 +166,7 @@ describe('a connection', () => {
     expect(await wire.until((text) => text.endsWith('}'))).toContain('{"echo":{}}')
   })
 
-  test('is closed when it idles, but not while a request waits in silence', async () => {
+  test('is closed when it is idle, but not while a request waits for its response', async () => {
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
     const route = get('/wait', () => answered.then(() => new Response('hello')))
     const { server } = await start({ routes: [route], idle_seconds: 1 })
@@ -191,7 +191,7 @@ describe('a request that is not HTTP', () => {
     [`${head('POST /echo', { 'content-length': '2', 'transfer-encoding': 'chunked' })}0\r\n\r\n`, 400],
     [`POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{} `, 400],
     [`${head('POST /echo', chunked)}zz\r\n`, 400],
-  ])('is refused and its connection closed: %j', async (text, status) => {
+  ])('is rejected and its connection closed: %j', async (text, status) => {
     const { server, lines } = await start()
     const wire = dial(server)
     wire.send(text)
@@ -208,7 +208,7 @@ describe('a request that is not HTTP', () => {
     'GET http://elsewhere/hello HTTP/1.1\r\nhost: h\r\n\r\n',
     'GET /h\xe9llo/%%%/../..\\ HTTP/1.1\r\nhost: h\r\n\r\n',
     'PROPFIND /hello HTTP/1.1\r\nhost: h\r\n\r\n',
-  ])('that is odd, but HTTP, is answered in the house: %j', async (text) => {
+  ])('that is unusual, but HTTP, is answered by the app: %j', async (text) => {
     const { server, lines } = await start()
     const wire = dial(server)
     wire.socket.write(text, 'latin1')
@@ -218,7 +218,7 @@ describe('a request that is not HTTP', () => {
     expect(lines().split('"event":"request"').length).toBe(2)
   })
 
-  test('a head may have nearly 16 KiB, and no more; an endless one is cut', async () => {
+  test('a head may have nearly 16 KiB and no more; an endless one is cut off', async () => {
     const { server } = await start()
     const wire = dial(server)
     wire.send(head('GET /hello', { 'x-long': 'x'.repeat(16_000) }))
@@ -243,7 +243,7 @@ describe('a body', () => {
   test.each([
     ['announced', { ...JSON_TYPE, 'content-length': '100' }, '{"a":'],
     ['in chunks', chunked, '5\r\n{"a":\r\n'],
-  ])('that stays away (%s) is 408, and its connection closed', async (_, headers, beginning) => {
+  ])('that does not arrive (%s) returns 408 and closes the connection', async (_, headers, beginning) => {
     const { server } = await start()
     const wire = dial(server)
     wire.send(head('POST /echo', headers) + beginning)
@@ -251,7 +251,7 @@ describe('a body', () => {
     expect([statusOf(text), codeOf(text)]).toEqual([408, 'request_timeout'])
   })
 
-  test('that drips is 408 all the same', async () => {
+  test('that arrives too slowly returns 408 too', async () => {
     const { server } = await start()
     const wire = dial(server)
     wire.send(head('POST /echo', { ...JSON_TYPE, 'content-length': '90000' }))
@@ -260,7 +260,7 @@ describe('a body', () => {
     expect(statusOf(text)).toBe(408)
   })
 
-  test('of exactly the limit is taken, announced or in chunks', async () => {
+  test('of exactly the limit is accepted, with content-length or in chunks', async () => {
     const { server } = await start()
     const body = `"${'x'.repeat(settings.max_body_bytes - 2)}"`
     const wire = dial(server)
@@ -270,7 +270,7 @@ describe('a body', () => {
     await wire.until(answers(2))
   })
 
-  test('that announces too much is 413 before any of it was read', async () => {
+  test('with a content-length above the limit returns 413 before any of it is read', async () => {
     const { server } = await start()
     const wire = dial(server)
     wire.send(head('POST /echo', { ...JSON_TYPE, 'content-length': String(settings.max_body_bytes + 1) }))
@@ -278,7 +278,7 @@ describe('a body', () => {
     expect([statusOf(text), codeOf(text)]).toEqual([413, 'request_too_large'])
   })
 
-  test('that is refused is let come: a client that still sends would not read why if it were cut off', async () => {
+  test('that is rejected is drained, because a client that is cut off while it sends does not read the error', async () => {
     const { server } = await start()
     const wire = dial(server)
     const length = 8_000_000 // far more than the buffers on the way hold
@@ -291,7 +291,7 @@ describe('a body', () => {
     expect(statusOf(await wire.until(answers(2)))).toBe(413)
   })
 
-  test('without an end is cut at the limit', async () => {
+  test('without an end is cut off at the limit', async () => {
     const { server, lines } = await start()
     const wire = dial(server)
     wire.send(head('POST /echo', chunked))
@@ -301,7 +301,7 @@ describe('a body', () => {
     expect(lines()).toContain('"error":"request_too_large"')
   })
 
-  test('that nobody wants to read is not waited for when it is large', async () => {
+  test('that no route reads is not awaited if it is large', async () => {
     const { server } = await start()
     const small = dial(server)
     small.send(`${head('POST /nowhere', { 'content-length': '5' })}hello${head('GET /hello')}`)
@@ -313,7 +313,7 @@ describe('a body', () => {
 })
 
 describe('a client', () => {
-  test('that leaves before its answer ends the work for it', async () => {
+  test('that disconnects before its response ends the work for it', async () => {
     const { promise: left, resolve } = Promise.withResolvers<unknown>()
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
     const route = get('/work', ({ signal }) => {
@@ -331,7 +331,7 @@ describe('a client', () => {
     expect(lines()).toContain('"outcome":"client_gone"')
   })
 
-  test('that leaves in the middle of its body is no fault of ours', async () => {
+  test('that disconnects in the middle of its body causes no internal error', async () => {
     for (const headers of [{ ...JSON_TYPE, 'content-length': '100' }, chunked]) {
       const { server, app, lines } = await start()
       const wire = dial(server)
@@ -344,7 +344,7 @@ describe('a client', () => {
     }
   })
 
-  test('that stops reading stops the source, and is cut when it takes nothing for long', async () => {
+  test('that stops reading stops the source, and is disconnected when it reads nothing for long', async () => {
     const clock = manualClock()
     const { promise: outcome, resolve } = Promise.withResolvers<Outcome>()
     let made = 0
@@ -384,8 +384,8 @@ describe('a client', () => {
   })
 })
 
-describe('a fault of ours', () => {
-  test('tells the client nothing about it', async () => {
+describe('an internal error', () => {
+  test('reveals nothing to the client', async () => {
     const { server, lines } = await start({
       routes: [
         get('/fault', () => {
@@ -400,7 +400,7 @@ describe('a fault of ours', () => {
 })
 
 describe('a stop', () => {
-  test('lets open requests finish, takes no new ones, and then is over', async () => {
+  test('lets open requests finish, accepts no new ones, and then resolves', async () => {
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
     const { server, app } = await start({ routes: [get('/wait', () => answered.then(() => new Response('hello')))] })
     const busy = dial(server)
@@ -417,7 +417,7 @@ describe('a stop', () => {
     await Promise.all([busy.closed, idle.closed])
   })
 
-  test('cuts what is still open at the deadline', async () => {
+  test('cuts open requests at the deadline', async () => {
     const route = get('/forever', ({ signal }) => {
       const { promise, reject } = Promise.withResolvers<Response>()
       signal.addEventListener('abort', () => reject(signal.reason))
@@ -432,7 +432,7 @@ describe('a stop', () => {
     expect([statusOf(text), codeOf(text)]).toEqual([503, 'shutting_down'])
   })
 
-  test('is over soon after the deadline even where work does not heed it', async () => {
+  test('resolves soon after the deadline even if work ignores the abort', async () => {
     const { server, app } = await start({ routes: [get('/deaf', () => new Promise<Response>(() => {}))] })
     const wire = dial(server)
     wire.send(head('GET /deaf'))
@@ -442,7 +442,7 @@ describe('a stop', () => {
   })
 })
 
-test('a port in use is an error that names it', async () => {
+test('a port in use is an error that names the port', async () => {
   const { server } = await start()
   const log = createLog({ clock: systemClock, level: 'silent', pretty: false, write: () => {} })
   const gateway = { fetch: async () => new Response(), drain: async () => {} }

@@ -58,7 +58,7 @@ const REQUESTS: [method: string, path: string, body?: string][] = [
 ]
 
 for (const host of ['127.0.0.1', '::']) {
-  test(`a request is answered whatever its host header, on ${host}`, async () => {
+  test(`a request gets a response whatever its host header, on ${host}`, async () => {
     await using gateway = await startGateway({ server: { host } })
     const log = createLog({ clock: manualClock(), level: 'silent', pretty: false, write() {} })
     const { fetch, drain } = gateway.instance
@@ -87,7 +87,7 @@ for (const host of ['127.0.0.1', '::']) {
 describe('an item_reference', () => {
   const references = [{}, { id: 1 }, { id: null }, { id: {} }, { id: ['msg_x'] }, { id: '' }, { id: 'msg_none' }]
   for (const reference of references) {
-    test(`${JSON.stringify(reference)} is refused and named`, async () => {
+    test(`${JSON.stringify(reference)} is rejected with an error that names it`, async () => {
       await using gateway = await startGateway()
       for (const path of ['/v1/responses', '/v1/responses/input_tokens']) {
         for (const more of [{}, { background: true }, { previous_response_id: 'resp_none' }]) {
@@ -101,7 +101,7 @@ describe('an item_reference', () => {
   }
 })
 
-describe('an error that cannot be written', () => {
+describe('an error that cannot be encoded', () => {
   const throwing = () => {
     throw new Error('The writer is broken.')
   }
@@ -120,7 +120,7 @@ describe('an error that cannot be written', () => {
   }
   const ask = (handle: () => never) => app(handle).fetch(new Request('http://a.test/x'), { address: '' })
 
-  test('by its family is written in the common form', async () => {
+  test('by its API is returned in the common format', async () => {
     const response = await ask(() => {
       throw new GatewayError('invalid_value', 'No.', { param: 'x' })
     })
@@ -136,7 +136,7 @@ describe('an error that cannot be written', () => {
     Symbol('x'),
     new Proxy({}, { get: throwing }),
   ]) {
-    test(`whatever was thrown (${typeof thrown}) is an internal error`, async () => {
+    test(`is an internal error if the thrown value is of type ${typeof thrown}`, async () => {
       const response = await ask(() => {
         throw thrown
       })
@@ -144,7 +144,7 @@ describe('an error that cannot be written', () => {
     })
   }
 
-  test('with a wait that is no number has no retry-after', async () => {
+  test('has no retry-after if the wait is not a number', async () => {
     for (const retry_after of [Number.NaN, Number.POSITIVE_INFINITY]) {
       const response = await ask(() => {
         throw new GatewayError('rate_limit_exceeded', 'No.', { retry_after })

@@ -23,7 +23,7 @@ describe('a token', () => {
     ['?alt=sse&key=', `?alt=sse&key=${token}`, {}],
   ]
 
-  test.each(ways)('is taken from %s, on every route that needs one', async (_, query, headers) => {
+  test.each(ways)('is read from %s on every route that needs one', async (_, query, headers) => {
     const given = { authorization: '', ...headers }
     const body = { model: 'general', messages: [{ role: 'user', content: '@sandbox tokens=1' }] }
     expect((await gateway.call(`/v1/models${query}`, { headers: given })).status).toBe(200)
@@ -40,7 +40,7 @@ describe('a token', () => {
     ['another case', '', { authorization: `Bearer ${token.toUpperCase()}` }],
     ['a cookie', '', { cookie: `key=${token}` }],
     ['another field of the query', `?api_key=${token}`, {}],
-  ])('that is %s is 401, in the same words as any other', async (_, query, headers) => {
+  ])('that is %s returns 401 with the same message as any other', async (_, query, headers) => {
     for (const path of ['/v1/models', '/v1/models/general', '/v1/models/nobody', '/v1/chat/completions']) {
       // A clock that moves on forgives the failures before; they would be slowed, and this clock stands still.
       gateway.clock.advance(60_000)
@@ -56,7 +56,7 @@ describe('a token', () => {
   })
   const REFUSAL = 'Missing or invalid API key. Send it as "Authorization: Bearer <token>".'
 
-  test('stands in no line of the log, however it came, right or wrong', async () => {
+  test('is in no line of the log, however it was sent, valid or not', async () => {
     for (const [, query, headers] of ways) {
       await gateway.call(`/nowhere${query}`, { headers: { authorization: '', ...headers } })
       await gateway.call(`/v1/models${query}`, { headers: { authorization: '', ...headers, 'x-api-key': `${token}x` } })
@@ -67,8 +67,8 @@ describe('a token', () => {
   })
 })
 
-describe('a fault inside', () => {
-  test('is told without its words, logged with them, and leaves the house as it was', async () => {
+describe('an internal error', () => {
+  test('is returned without its message, logged with it, and does not disturb other requests', async () => {
     const broken = await startGateway()
     open.push(() => broken[Symbol.asyncDispose]())
     // What no caller can do: a part of the house that fails.
@@ -132,7 +132,7 @@ const refusedWhileStopping = async ({ call, chat }: TestGateway) => {
 }
 
 describe('a stop', () => {
-  test('lets an open stream say all that it has to say, and refuses what is new', async () => {
+  test('lets an open stream finish and rejects new requests', async () => {
     const { busy, finish, toEnd } = await openStream()
     const drained = busy.instance.drain({ deadline_ms: 60_000 })
     await refusedWhileStopping(busy)
@@ -144,7 +144,7 @@ describe('a stop', () => {
     await drained
   })
 
-  test('ends a stream at the deadline with one error event, without [DONE], and lets go of the vendor', async () => {
+  test('ends a stream at the deadline with one error event, without [DONE], and cancels the call of the provider', async () => {
     const { vendor, busy, toEnd } = await openStream()
     const drained = busy.instance.drain({ deadline_ms: 10_000 })
     busy.clock.advance(9_999)
@@ -171,7 +171,7 @@ describe('a stop', () => {
     expect(JSON.parse(line ?? '')).toMatchObject({ status: 200, outcome: 'cut', error: 'shutting_down', stream: true })
   })
 
-  test('answers a whole request that it cuts with 503', async () => {
+  test('returns 503 for a request without a stream that it aborts', async () => {
     const vendor = startVendor(async (wire) => wire.gone)
     const busy = await startGateway({ providers: { v: { base_url: vendor.url } }, models: { 'v/m': {} } })
     open.push(
@@ -189,7 +189,7 @@ describe('a stop', () => {
   })
 })
 
-test('a line of the log says how each request ended, once', async () => {
+test('the log has exactly one line for each request, with its outcome', async () => {
   const vendor = startVendor()
   const busy = await startGateway({ providers: { v: { base_url: vendor.url } }, models: { 'v/m': {} } })
   open.push(

@@ -32,12 +32,12 @@ const idsOf = async (models: AsyncIterable<{ id: string }>) => {
   return ids
 }
 
-describe('a client of the messages style', () => {
+describe('a client of the Messages API', () => {
   for (const [name, Client] of [
     ['@anthropic-ai/sdk 1', Anthropic],
     ['@anthropic-ai/sdk 0', OldAnthropic],
   ] as const) {
-    test(`${name} finds all callable models, over as many pages as it asks for`, async () => {
+    test(`${name} lists all callable models, over several pages`, async () => {
       const client = new Client({ apiKey: port.token, baseURL: base, maxRetries: 0 })
       expect(await idsOf(client.models.list())).toEqual(['a/old', 'a/one', 'a/two'])
       expect(await idsOf(client.models.list({ limit: 1 }))).toEqual(['a/old', 'a/one', 'a/two'])
@@ -46,7 +46,7 @@ describe('a client of the messages style', () => {
     })
   }
 
-  test('is told the life and the sizes of a model', async () => {
+  test('gets the lifecycle and the limits of a model', async () => {
     const { body } = await get('/v1/models', MESSAGES)
     expect(Object.keys(body)).toEqual(['data', 'has_more', 'first_id', 'last_id'])
     expect(body).toMatchObject({ has_more: false, first_id: 'a/old', last_id: 'a/two' })
@@ -56,7 +56,7 @@ describe('a client of the messages style', () => {
     expect(two).toMatchObject({ max_input_tokens: null, max_tokens: null })
   })
 
-  test('sees retired models where it asks for them', async () => {
+  test('gets retired models if requested', async () => {
     const { body } = await get('/v1/models?lifecycle=retired', MESSAGES)
     expect(body.data).toHaveLength(1)
     expect(body.data[0]).toMatchObject({ id: 'a/gone', retires_at: '2022-04-15T05:20:00Z' })
@@ -74,7 +74,7 @@ describe('a client of the messages style', () => {
     expect(await page('after_id=a/two')).toEqual([[], false])
   })
 
-  test('is refused what cannot be, in its own words', async () => {
+  test('gets an error in its own format for an invalid request', async () => {
     for (const limit of ['0', '1001', 'x', '1.5']) {
       const { status, body } = await get(`/v1/models?limit=${limit}`, MESSAGES)
       expect([status, body.type, body.error.type]).toEqual([400, 'error', 'invalid_request_error'])
@@ -89,7 +89,7 @@ describe('a client of the messages style', () => {
   })
 })
 
-describe('a client of the contentgen style', () => {
+describe('a client of the contentgen API', () => {
   for (const [name, Client] of [
     ['@google/genai 3', GoogleGenAI],
     ['@google/genai 2', OldGoogleGenAI],
@@ -104,7 +104,7 @@ describe('a client of the contentgen style', () => {
     })
   }
 
-  test('is known by its key in the header or the query, and by its version in the path', async () => {
+  test('is recognized by its key in the header or the query, and by the version in the path', async () => {
     const asked = [
       get('/v1/models', CONTENTGEN()),
       get(`/v1/models?key=${port.token}`, { authorization: '' }),
@@ -118,7 +118,7 @@ describe('a client of the contentgen style', () => {
     expect((await get('/v1/models', { 'x-api-key': port.token })).body.object).toBe('list')
   })
 
-  test('is refused in its own words', async () => {
+  test('gets errors in its own format', async () => {
     const missing = await get('/v1beta/models/nowhere')
     expect([missing.status, missing.body.error.code, missing.body.error.status]).toEqual([404, 404, 'NOT_FOUND'])
     const unknown = await get('/v1/models', { authorization: '', 'x-goog-api-key': 'sk-wrong' })

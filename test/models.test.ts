@@ -23,7 +23,7 @@ const get = async (path: string) => {
 }
 
 describe('the list', () => {
-  test('is an envelope of models in the form of 2.1, sorted by id', async () => {
+  test('is an envelope of models in the form of section 2.1, sorted by id', async () => {
     const { status, body } = await get('/v1/models')
     expect(status).toBe(200)
     expect(Compile(ModelList).Check(body)).toBe(true)
@@ -34,7 +34,7 @@ describe('the list', () => {
     for (const model of body.data) expect(model.owned_by).toBe(model.id.split('/')[0])
   })
 
-  test('leaves out what is empty and never shows null', async () => {
+  test('omits empty fields and never contains null', async () => {
     const { body } = await get('/v1/models')
     for (const model of body.data) expect(Object.values(model)).not.toContain(null)
     const one = body.data.find((model: Model) => model.id === 'a/one')
@@ -48,7 +48,7 @@ describe('the list', () => {
     ])
   })
 
-  test('holds only what the presented token may use', async () => {
+  test('contains only models that the token may use', async () => {
     const { secret } = await gateway.instance.tokens.issue({ name: 'narrow', models: ['b/*'] })
     const response = await gateway.call('/v1/models', { headers: { authorization: `Bearer ${secret}` } })
     const { data } = (await response.json()) as ModelList
@@ -57,7 +57,7 @@ describe('the list', () => {
     expect(foreign.status).toBe(403)
   })
 
-  test('holds only the families that the presented token may use, in the shape of each client', async () => {
+  test('contains only families that the token may use, in the format of each API', async () => {
     const own = await startGateway({
       sandbox: false,
       providers: { a: provider },
@@ -94,7 +94,7 @@ describe('the list', () => {
     await own[Symbol.asyncDispose]()
   })
 
-  test('answers HEAD with the headers alone, and takes a trailing slash', async () => {
+  test('answers HEAD with the headers only, and accepts a trailing slash', async () => {
     const head = await gateway.call('/v1/models', { method: 'HEAD' })
     expect([head.status, await head.text()]).toEqual([200, ''])
     expect(head.headers.get('content-type')).toContain('application/json')
@@ -112,7 +112,7 @@ describe('one model', () => {
     'a name with a space': 'a/spaced%20name',
   }
   for (const [what, name] of Object.entries(names)) {
-    test(`is found by ${what}, and is itself, without an envelope`, async () => {
+    test(`is found by ${what}, and returned without an envelope`, async () => {
       const { status, body } = await get(`/v1/models/${name}`)
       expect(status).toBe(200)
       expect(Compile(Model).Check(body)).toBe(true)
@@ -121,24 +121,24 @@ describe('one model', () => {
     })
   }
 
-  test('that nobody knows is 404 in the one error shape', async () => {
+  test('that is unknown returns 404 in the common error format', async () => {
     const { status, body } = await get('/v1/models/a/nothing')
     expect(status).toBe(404)
     expect(body.error).toMatchObject({ code: 'model_not_found', type: 'invalid_request_error', param: 'model' })
   })
 
-  test('whose short name fits several is 400 and names them', async () => {
+  test('whose short name matches several returns 400 and names them', async () => {
     const { status, body } = await get('/v1/models/same')
     expect([status, body.error.code]).toEqual([400, 'ambiguous_model'])
     expect(body.error.message).toContain('a/same, b/same')
   })
 
-  test("with a broken percent-encoding is the caller's mistake", async () => {
+  test('with an invalid percent-encoding returns 400', async () => {
     expect((await get('/v1/models/a%2')).status).toBeOneOf([400, 404])
     expect((await get('/v1/models/%E0%A4%A')).status).toBeOneOf([400, 404])
   })
 
-  test('shows where it is in its life', async () => {
+  test('shows its lifecycle', async () => {
     expect((await get('/v1/models/a/old')).body).toMatchObject({
       status: 'deprecated',
       deprecated_at: 1_700_000_000,
@@ -147,7 +147,7 @@ describe('one model', () => {
     expect((await get('/v1/models/sandbox/retired')).body.status).toBe('retired')
   })
 
-  test('has the created time that was written, else when it entered the catalogue', async () => {
+  test('has the configured created time, or else the time when it entered the catalogue', async () => {
     expect((await get('/v1/models/b/deep/name')).body.created).toBe(1_700_000_000)
     expect((await get('/v1/models/a/one')).body.created).toBe(Math.floor(gateway.clock.now() / 1000))
   })

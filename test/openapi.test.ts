@@ -60,7 +60,7 @@ const schemaOf = (name: string, status: number): Json =>
   operations.find((operation) => operation.name === name)?.operation.responses[status]?.content?.['application/json']
     ?.schema ?? {}
 
-test('it is an OpenAPI 3.1 document of this version, with the paths of the specification', () => {
+test('the document is OpenAPI 3.1, of this version, with the paths of the specification', () => {
   expect(document.openapi).toStartWith('3.1')
   expect(document.info.version).toBe('0.0.0-test')
   expect(operations.map(({ name }) => name).sort()).toEqual([
@@ -116,7 +116,7 @@ test('it is an OpenAPI 3.1 document of this version, with the paths of the speci
   expect(document.components.securitySchemes.token).toMatchObject({ type: 'http', scheme: 'bearer' })
 })
 
-test('every reference leads somewhere, and every schema can be used', () => {
+test('every reference resolves, and every schema compiles', () => {
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)]
   expect(references.length).toBeGreaterThan(10)
   for (const [, name = ''] of references) expect(Object.keys(document.components.schemas)).toContain(name)
@@ -133,7 +133,7 @@ function memberNames(value: unknown): string[] {
   return [...Object.keys(properties), ...Object.values(value).flatMap(memberNames)]
 }
 
-test('the members that only translation between protocols needs are not in the document', () => {
+test('members that only translation between protocols needs are not in the document', () => {
   const names = memberNames(document)
   expect(names).toContainValues(['reasoning_details', 'tool_calls', 'images', 'provider_options'])
   for (const inner of ['opaque', 'origin']) expect(names).not.toContain(inner)
@@ -143,7 +143,7 @@ test('the members that only translation between protocols needs are not in the d
   expect(memberNames(schema)).not.toContain('stop_sequence')
 })
 
-test('operations have names of their own, known tags, and a parameter for each gap of their path', () => {
+test('operations have unique names, known tags, and a parameter for each placeholder of their path', () => {
   const names = operations.map(({ operation }) => operation.operationId)
   expect(new Set(names).size).toBe(names.length)
   const tags = document.tags.map(({ name }) => name)
@@ -155,7 +155,7 @@ test('operations have names of their own, known tags, and a parameter for each g
   }
 })
 
-test('every error of the sheet is in it, with its status', () => {
+test('every error of the specification is in the document, with its status', () => {
   const { description } = document.info
   for (const [code, { status, type, when }] of Object.entries(ERRORS)) {
     const group = description.split('\n\n**').find((text) => text.startsWith(`${status}** \`${type}\`\n`))
@@ -163,7 +163,7 @@ test('every error of the sheet is in it, with its status', () => {
   }
 })
 
-test('an operation names its errors under their status, each with an example of the right shape', () => {
+test('an operation names its errors under their status, each with an example of the right format', () => {
   let examples = 0
   for (const { operation } of operations) {
     for (const [status, { content }] of Object.entries(operation.responses)) {
@@ -191,7 +191,7 @@ const ANSWERED_NOWHERE = [
   'output_refused',
 ]
 
-test('every error of the sheet is told of an operation that answers it', () => {
+test('every error of the specification is documented at an operation that returns it', () => {
   const told = operations.flatMap(({ operation }) =>
     Object.values(operation.responses).flatMap(({ content }) =>
       Object.keys(content?.['application/json']?.examples ?? {}),
@@ -205,7 +205,7 @@ test.each([
   ['GET /v1/models/{model}', ['invalid_value', 'ambiguous_model', 'model_not_allowed', 'model_not_found']],
   ['POST /v1/chat/completions', ['model_retired', 'request_too_large', 'request_timeout', 'unsupported_media_type']],
   ['GET /healthz', ['method_not_allowed', 'internal_error', 'shutting_down']],
-])('%s tells %j among its errors', (name, codes) => {
+])('%s lists %j among its errors', (name, codes) => {
   const responses = operations.find((operation) => operation.name === name)?.operation.responses ?? {}
   for (const code of codes) {
     const { content } = responses[ERRORS[code as keyof typeof ERRORS].status] ?? {}
@@ -213,7 +213,7 @@ test.each([
   }
 })
 
-test('what is in the document is there, for HEAD too; what needs no token says so and needs none', async () => {
+test('every documented operation exists, for HEAD too; public operations are marked and need no token', async () => {
   const video = await finishedVideo()
   const image = await finishedImage()
   const solid = await finishedSolid()
@@ -246,7 +246,7 @@ test('what is in the document is there, for HEAD too; what needs no token says s
   }
 })
 
-test('queries, headers, forms and parts of files are told where they are understood', () => {
+test('queries, headers, forms and byte ranges are documented where they are supported', () => {
   const of = (path: string, method: string) => document.paths[path]?.[method]
   const told = (path: string, method: string, place: string) =>
     (of(path, method)?.parameters ?? []).filter((one) => one.in === place).map(({ name }) => name)
@@ -267,14 +267,14 @@ test('queries, headers, forms and parts of files are told where they are underst
   expect(file?.security).toEqual([{ token: [] }, {}])
 })
 
-test('a refusal that is no error stands beside the errors of its status', () => {
+test('a failure response that is not an error object is documented beside the errors of its status', () => {
   const schema = schemaOf('GET /readyz', 503)
   expect(fits(schema, { status: 'not ready', reason: 'x' })).toBe(true)
   expect(fits(schema, { error: { message: 'x', type: 'x', param: null, code: 'shutting_down' } })).toBe(true)
   expect(fits(schema, { status: 'ready' })).not.toBe(true)
 })
 
-test('the home page names every path of the API, to programs and to people', async () => {
+test('the home page names every path of the API, in JSON and in HTML', async () => {
   const paths = Object.keys(document.paths).filter((path) => path.startsWith('/v1/'))
   const { endpoints } = await (await gateway.call('/')).json()
   expect(endpoints).toEqual(paths)
@@ -282,7 +282,7 @@ test('the home page names every path of the API, to programs and to people', asy
   for (const { name, path } of operations) if (paths.includes(path)) expect(page).toContain(`<code>${name}</code>`)
 })
 
-test('the headers of errors are told where they are sent', () => {
+test('the headers of errors are documented where they are sent', () => {
   const responses = document.paths['/v1/chat/completions']?.post?.responses ?? {}
   expect(responses['401']?.headers).toHaveProperty('www-authenticate')
   expect(responses['405']?.headers).toHaveProperty('allow')
@@ -297,7 +297,7 @@ test('the headers of errors are told where they are sent', () => {
   expect(responses['400']?.headers).not.toHaveProperty('retry-after')
 })
 
-test('the example of a request is a good one, and is answered as described, whole and streamed', async () => {
+test('the example of a chat request is valid, and its response is as documented, complete and streamed', async () => {
   const operation = document.paths['/v1/chat/completions']?.post
   const { schema = {}, example } = operation?.requestBody?.content['application/json'] ?? {}
   expect(fits(schema, example)).toBe(true)
@@ -315,7 +315,7 @@ test('the example of a request is a good one, and is answered as described, whol
 })
 
 test.each(['/v1/video/generations', '/v1/videos', '/v1/3d/generations'])(
-  'the example of %s is a good one, and is answered as described',
+  'the example of %s is valid, and its response is as documented',
   async (path) => {
     const { schema = {}, example } = document.paths[path]?.post?.requestBody?.content['application/json'] ?? {}
     expect(fits(schema, example)).toBe(true)
@@ -330,7 +330,7 @@ test.each(['/v1/video/generations', '/v1/videos', '/v1/3d/generations'])(
   },
 )
 
-test('what the catalogue and an error really look like is what it says', async () => {
+test('the real catalogue and a real error match the document', async () => {
   const list = await (await gateway.call('/v1/models')).json()
   expect(fits(schemaOf('GET /v1/models', 200), list)).toBe(true)
   const model = await (await gateway.call('/v1/models/sandbox/general')).json()
@@ -340,7 +340,7 @@ test('what the catalogue and an error really look like is what it says', async (
   expect(fits(schemaOf('GET /v1/models/{model}', 404), missing)).toBe(true)
 })
 
-test('a hidden route is left out, a public one asks for no token, a titled schema stands once', () => {
+test('a hidden route is omitted, a public one requires no token, a titled schema occurs once', () => {
   const Thing = Type.Object(
     { name: Type.String(), inner: Type.Optional(Type.Array(Type.Object({}))) },
     { title: 'Thing' },

@@ -25,27 +25,30 @@ const rank = (gateway: TestGateway, more: Json = {}, path = '/v1/rerank') =>
   })
 const orderOf = ({ results }: RerankAnswer) => results.map(({ index }) => index)
 
-describe('the answer', () => {
-  test.each(['/v1/rerank', '/v2/rerank'])('%s: the best first, with the counts of both clients', async (path) => {
-    const { status, body } = await rank(await open(), {}, path)
-    expect([status, body.model]).toEqual([200, 'sandbox/rerank'])
-    expect(orderOf(body)).toEqual([1, 2, 0])
-    const scores = body.results.map(({ relevance_score }) => relevance_score)
-    expect(scores).toEqual([...scores].sort((one, other) => other - one))
-    for (const score of scores) expect(score >= 0 && score <= 1).toBe(true)
-    expect(body.usage.prompt_tokens).toBeGreaterThan(20)
-    expect(body.usage.total_tokens).toBe(body.usage.prompt_tokens)
-    expect(body.meta.billed_units.search_units).toBe(1)
-    expect(body.results[0]).not.toHaveProperty('document')
-  })
+describe('the response', () => {
+  test.each(['/v1/rerank', '/v2/rerank'])(
+    '%s: has the best document first, with the counts of both formats',
+    async (path) => {
+      const { status, body } = await rank(await open(), {}, path)
+      expect([status, body.model]).toEqual([200, 'sandbox/rerank'])
+      expect(orderOf(body)).toEqual([1, 2, 0])
+      const scores = body.results.map(({ relevance_score }) => relevance_score)
+      expect(scores).toEqual([...scores].sort((one, other) => other - one))
+      for (const score of scores) expect(score >= 0 && score <= 1).toBe(true)
+      expect(body.usage.prompt_tokens).toBeGreaterThan(20)
+      expect(body.usage.total_tokens).toBe(body.usage.prompt_tokens)
+      expect(body.meta.billed_units.search_units).toBe(1)
+      expect(body.results[0]).not.toHaveProperty('document')
+    },
+  )
 
-  test('of equal documents the earlier comes first', async () => {
+  test('has the earlier of two equal documents first', async () => {
     const same = Array(20).fill('Snow')
     const { body } = await rank(await open(), { documents: same })
     expect(orderOf(body)).toEqual(same.map((_, index) => index))
   })
 
-  test('top_n keeps the best, and may be more than there are', async () => {
+  test('is limited to the best top_n, which may exceed the number of documents', async () => {
     const gateway = await open()
     expect(orderOf((await rank(gateway, { top_n: 1 })).body)).toEqual([1])
     expect(orderOf((await rank(gateway, { top_n: 3 })).body)).toEqual([1, 2, 0])
@@ -53,13 +56,13 @@ describe('the answer', () => {
     expect(orderOf((await rank(gateway, { top_n: null })).body)).toEqual([1, 2, 0])
   })
 
-  test('documents are repeated where they are asked for: a text as an object with `text`, an object as it came', async () => {
+  test('repeats the documents if requested: a text as an object with `text`, an object unchanged', async () => {
     const object = { text: 'The snow melts in April.', page: 7 }
     const { body } = await rank(await open(), { documents: ['Boats', object], return_documents: true })
     expect(body.results.map(({ document }) => document)).toEqual([object, { text: 'Boats' }])
   })
 
-  test('a hundred documents are one search unit, one more are two', async () => {
+  test('counts one search unit for 100 documents and two for 101', async () => {
     const gateway = await open()
     const units = async (count: number) =>
       (await rank(gateway, { documents: Array(count).fill('Snow') })).body.meta.billed_units.search_units
@@ -68,13 +71,13 @@ describe('the answer', () => {
   })
 })
 
-describe('objects', () => {
+describe('documents that are objects', () => {
   const documents = [
     { title: 'Boats', body: 'They leave at noon.' },
     { title: 'Spring', body: 'The snow melts.', text: 'nothing' },
   ]
 
-  test('rank_fields says what is read, in which order', async () => {
+  test('are read by the rank_fields, in their order', async () => {
     const gateway = await open()
     expect(orderOf((await rank(gateway, { documents, rank_fields: ['title', 'body'] })).body)).toEqual([1, 0])
     const vendor = vendorWith(whole({ results: [0, 1].map((index) => ({ index, relevance_score: 1 })) }))
@@ -86,13 +89,13 @@ describe('objects', () => {
     expect(vendor.requests[0]?.json().documents).toEqual(['They leave at noon.\nBoats', 'The snow melts.\nSpring'])
   })
 
-  test('what is no text is read as JSON', async () => {
+  test('have values that are no text read as JSON', async () => {
     const gateway = await open()
     const { body } = await rank(gateway, { documents: [{ text: 5 }, { text: ['snow', 'melts'] }] })
     expect(orderOf(body)).toEqual([1, 0])
   })
 
-  test('one that has none of the fields is named', async () => {
+  test('without any of the fields are rejected with their position', async () => {
     const gateway = await open()
     const plain = await rank(gateway, { documents: ['x', { title: 'x' }] })
     expect([plain.status, plain.body.error.param]).toEqual([400, 'documents[1].text'])
@@ -101,7 +104,7 @@ describe('objects', () => {
   })
 })
 
-describe('limits, on both sides', () => {
+describe('limits: the last allowed value and the first rejected one', () => {
   const many = (count: number) => Array(count).fill('x')
   test.each([
     ['no documents', { documents: [] }, 'documents'],
@@ -132,16 +135,16 @@ describe('limits, on both sides', () => {
     expect(orderOf((await rank(gateway, { documents, query: 'snow melts', max_tokens_per_doc: 3 })).body)[0]).toBe(1)
   })
 
-  test('a model of chat ranks nothing', async () => {
+  test('a chat model is rejected', async () => {
     const { status, body } = await rank(await open(), { model: 'sandbox/general' })
     expect([status, body.error.code]).toEqual([400, 'unsupported_endpoint'])
   })
 })
 
-describe('targets and counts', () => {
+describe('targets and usage', () => {
   const results = [0, 1, 2].map((index) => ({ index, relevance_score: index / 10 }))
 
-  test('the next target answers when the first is broken; its answer without counts is estimated', async () => {
+  test('the next target is called when the first fails; missing counts are estimated', async () => {
     const [one, other] = [vendorWith(failure(503)), vendorWith(whole({ results }))]
     const kind = 'rerank-compat' as const
     const gateway = await open({
@@ -167,7 +170,7 @@ describe('targets and counts', () => {
     ])
   })
 
-  test('a refusal is counted as one, and costs nothing', async () => {
+  test('an error is recorded as a request without usage', async () => {
     const vendor = vendorWith(failure(400, { message: 'No' }))
     const gateway = await open({
       providers: { v: { kind: 'rerank-compat', base_url: vendor.url, key: 'k' } },
@@ -180,7 +183,7 @@ describe('targets and counts', () => {
   })
 })
 
-describe('the sandbox misbehaves as told', () => {
+describe('sandbox directives', () => {
   test.each([
     ['status=503 retry_after=9', 503, 'server_is_overloaded'],
     ['status=404', 502, 'bad_upstream_response'],

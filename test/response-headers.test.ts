@@ -102,7 +102,7 @@ async function gatewayFor({ served, families }: (typeof FAMILIES)[string]) {
 }
 
 for (const [family, described] of Object.entries(FAMILIES)) {
-  test(`${family}: any successor is named, and the call is answered`, async () => {
+  test(`${family}: any successor is named in a header, and the call succeeds`, async () => {
     await using gateway = await gatewayFor(described)
     const { path, body } = described
     for (const [at, name] of names.entries()) {

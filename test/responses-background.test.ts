@@ -58,7 +58,7 @@ async function errorOf(answer: PromiseLike<unknown>): Promise<unknown> {
   throw new Error('It was answered.')
 }
 
-test('it is promised at once, made, counted, and gone on from', async () => {
+test('a background response is returned at once as queued, is generated and counted, and can be continued', async () => {
   const held = Promise.withResolvers<void>()
   vendor.answer(stream([held.promise, ...chunks('Well ', 'thought.')]))
   const queued = await client().create({ ...ASKED, metadata: { a: 'b' } })
@@ -88,7 +88,7 @@ test('it is promised at once, made, counted, and gone on from', async () => {
   expect(vendor.requests).toHaveLength(2)
 })
 
-test('its use is counted for its token', async () => {
+test('the usage of a background response is recorded for its token', async () => {
   const secret = await here.tokenFor(['*'])
   const { id } = await client(here, secret).create(ASKED)
   const own = client(here, secret)
@@ -105,7 +105,7 @@ test('its use is counted for its token', async () => {
   })
 })
 
-test('what cannot be asked is refused at once, and nothing is written down', async () => {
+test('an invalid request is rejected at once and not stored', async () => {
   for (const [more, status, param] of [
     [{ store: false }, 400, 'store'],
     [{ model: 'v/none' }, 404, 'model'],
@@ -116,7 +116,7 @@ test('what cannot be asked is refused at once, and nothing is written down', asy
   expect(vendor.requests).toEqual([])
 })
 
-test('a vendor that refuses, or breaks off, is told of in the response', async () => {
+test('an error or a broken stream of the provider is reported in the response', async () => {
   vendor.answer(failure(400, { error: { message: 'No such thing.' } }))
   const refused = await ended((await client().create(ASKED)).id)
   expect([refused.status, refused.error?.code]).toEqual(['failed', 'invalid_prompt' as never])
@@ -126,7 +126,7 @@ test('a vendor that refuses, or breaks off, is told of in the response', async (
 })
 
 describe('cancel', () => {
-  test('ends it, and the vendor is left; a second one changes nothing', async () => {
+  test('ends the response and the call of the provider; a second cancel changes nothing', async () => {
     vendor.answer(hang())
     const { id } = await client().create(ASKED)
     const asked = await vendor.request()
@@ -136,7 +136,7 @@ describe('cancel', () => {
     expect((await client().retrieve(id)).status).toBe('cancelled')
   })
 
-  test('of one that has ended answers it; of one that was no such thing, or another token`s, is refused', async () => {
+  test('returns a response that has ended, and rejects one that is not in the background or belongs to another token', async () => {
     const done = await ended((await client().create(ASKED)).id)
     expect((await client().cancel(done.id)).status).toBe('completed')
     const plain = await client().create({ ...ASKED, background: false })
@@ -145,7 +145,7 @@ describe('cancel', () => {
     expect(await errorOf(stranger.cancel(done.id))).toMatchObject({ status: 404, code: 'response_not_found' })
   })
 
-  test('a deleted one is left, too', async () => {
+  test('is implied when a response is deleted', async () => {
     vendor.answer(hang())
     const { id } = await client().create(ASKED)
     const asked = await vendor.request()
@@ -155,8 +155,8 @@ describe('cancel', () => {
   })
 })
 
-describe('its events', () => {
-  test('are told as they come, and again from any of them, by another gateway too', async () => {
+describe('the events of a background response', () => {
+  test('are sent as they occur, and again from any position, by another gateway too', async () => {
     const held = Promise.withResolvers<void>()
     vendor.answer(
       stream([chunk({ content: 'Hel' }), held.promise, chunk({ content: 'lo' }), chunk({}, 'stop'), usageChunk()]),
@@ -197,7 +197,7 @@ describe('its events', () => {
     expect(vendor.requests).toHaveLength(1)
   })
 
-  test('end with a cancel', async () => {
+  test('end when the response is cancelled', async () => {
     vendor.answer(hang())
     const live = await client().create({ ...ASKED, stream: true })
     let last = ''
@@ -210,7 +210,7 @@ describe('its events', () => {
     expect(['response.queued', 'response.in_progress']).toContain(last)
   })
 
-  test('tell of a failure', async () => {
+  test('report a failure', async () => {
     vendor.answer(failure(429, { error: { message: 'Slow down.' } }))
     const live = await client().create({ ...ASKED, stream: true })
     const types: string[] = []
@@ -223,7 +223,7 @@ describe('its events', () => {
     expect(types.slice(0, 2)).toEqual(['response.created', 'response.queued'])
   })
 
-  test('are not told of one that was not asked for as a stream, nor from nowhere', async () => {
+  test('are rejected for a response without a stream, for an invalid position and for another token', async () => {
     const { id } = await client().create(ASKED)
     expect(await errorOf(client().retrieve(id, { stream: true }))).toMatchObject({ status: 400, param: 'stream' })
     const response = await fetch(`${here.url}/responses/${id}?stream=true&starting_after=x`, {

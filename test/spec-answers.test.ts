@@ -55,7 +55,7 @@ describe('2.1, the model', () => {
     expect(list.data.length).toBe(6 + Object.keys(SANDBOX_MODELS).length)
   })
 
-  test('each listed model is what its retrieval answers, without an envelope', async () => {
+  test('each listed model equals its retrieval, without an envelope', async () => {
     for (const model of (await listed()).data) {
       const alone = await retrieved(model.id)
       expect(alone).toEqual(model)
@@ -77,7 +77,7 @@ describe('2.1, the model', () => {
     expect(new Set((await listed()).data.map(({ object }) => object))).toEqual(new Set(['model'] as const))
   })
 
-  test('created: a Unix timestamp, as written or of entering the catalogue', async () => {
+  test('created: a Unix timestamp, as configured or of entering the catalogue', async () => {
     expect((await retrieved('v/dated')).created).toBe(1_600_000_000)
     expect((await retrieved('v/m')).created).toBe(Math.floor(gateway.clock.now() / 1000))
   })
@@ -108,7 +108,7 @@ describe('2.1, the model', () => {
     expect(String((await retrieved(id)).status)).toBe(status)
   })
 
-  test('deprecated_at, retired_at, replaced_by: there when known, omitted when empty', async () => {
+  test('deprecated_at, retired_at, replaced_by: present if known, omitted if empty', async () => {
     expect(await retrieved('v/dated')).toMatchObject({
       deprecated_at: 1_700_000_000,
       retired_at: 4_000_000_000,
@@ -175,8 +175,8 @@ const SCENES: Record<string, Json> = {
   },
 }
 
-describe.each(['sandbox/general', 'sandbox/compact', 'sandbox/vision'])('2.4, answers of %s', (model) => {
-  test.each(Object.keys(SCENES))('%s is as the tables and the document say, whole and in chunks', async (scene) => {
+describe.each(['sandbox/general', 'sandbox/compact', 'sandbox/vision'])('2.4, responses of %s', (model) => {
+  test.each(Object.keys(SCENES))('%s matches the tables and the document, complete and in chunks', async (scene) => {
     const both = await bothOf({ model, ...SCENES[scene] })
     expectTrue(both)
     const { answer, chunks } = both
@@ -228,7 +228,7 @@ function expectSums(usage: Usage | null | undefined) {
   expect(output.text_tokens + output.audio_tokens + output.reasoning_tokens).toBe(usage.completion_tokens)
 }
 
-test('the tables and the document notice what is missing or of another type', async () => {
+test('the tables and the document reject a missing field and a field of another type', async () => {
   const { answer } = await bothOf({ model: 'sandbox/general', ...saying('@sandbox tokens=2') })
   const spoilt: [(string | number)[], unknown][] = [
     [['id'], undefined],
@@ -253,7 +253,7 @@ test('the tables and the document notice what is missing or of another type', as
   }
 })
 
-describe('2.4, answers of a vendor', () => {
+describe('2.4, responses of a provider', () => {
   /** What a vendor says in its own way, whole and in chunks, as clients get it. */
   async function through(said: { message: Json; deltas: Json[]; finish?: unknown; usage?: Json; more?: Json }) {
     const { message, deltas, finish = 'stop', usage, more = {} } = said
@@ -279,13 +279,13 @@ describe('2.4, answers of a vendor', () => {
     ['end_turn', 'stop'],
     ['SAFETY', 'content_filter'],
     ['something else', 'stop'],
-  ])('finish_reason: of `%s` it is `%s`', async (finish, expected) => {
+  ])('finish_reason: `%s` becomes `%s`', async (finish, expected) => {
     const { answer, chunks } = await through({ ...HELLO, finish })
     expect(String(answer.choices[0]?.finish_reason)).toBe(expected)
     expect(String(chunks.at(-2)?.choices[0]?.finish_reason)).toBe(expected)
   })
 
-  test('delta: `reasoning` and `reasoning_content` of a vendor are one field here', async () => {
+  test('delta: `reasoning` and `reasoning_content` of a provider become one field', async () => {
     for (const field of ['reasoning', 'reasoning_content']) {
       const said = { role: 'assistant', [field]: 'Hm.', content: 'Hello' }
       const { message, deltas } = await through({ message: said, deltas: [{ [field]: 'Hm.' }, { content: 'Hello' }] })
@@ -294,7 +294,7 @@ describe('2.4, answers of a vendor', () => {
     }
   })
 
-  test('delta: what a vendor sends as null is left out, but for the content of a whole message', async () => {
+  test('delta: fields that a provider sends as null are omitted, except the content of a complete message', async () => {
     const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }
     const empty = { content: null, reasoning: null, reasoning_content: null, refusal: null }
     const { message, deltas, answer } = await through({
@@ -330,12 +330,12 @@ describe('2.4, answers of a vendor', () => {
     expect(calls.map((one) => one.function.arguments).join('')).toBe('{"a":1}')
   })
 
-  test('system_fingerprint: the vendor’s, or null', async () => {
+  test('system_fingerprint: that of the provider, or null', async () => {
     expect((await through({ ...HELLO, more: { system_fingerprint: 'fp_1' } })).answer.system_fingerprint).toBe('fp_1')
     expect((await through({ ...HELLO, more: { system_fingerprint: null } })).answer.system_fingerprint).toBeNull()
   })
 
-  test('usage: every member that a vendor gives arrives under its name', async () => {
+  test('usage: every member that a provider reports is returned under its name', async () => {
     const { answer } = await through({
       ...HELLO,
       usage: {
@@ -360,7 +360,7 @@ describe('2.4, answers of a vendor', () => {
     })
   })
 
-  test('usage: what a vendor does not tell is zero where it is required, and absent where it is not', async () => {
+  test('usage: a member that a provider does not report is zero if it is required, and absent otherwise', async () => {
     const { answer } = await through(HELLO)
     expect(answer.usage).toEqual({
       prompt_tokens: 9,

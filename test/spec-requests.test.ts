@@ -87,7 +87,7 @@ for (const { letter, name, maximum, defaults, hasExtra } of MODELS) {
 
   describe(`2.2 and 8, chat model ${letter}`, () => {
     test.each(ranges)(
-      '%s: every number of its range arrives, none outside does',
+      '%s: numbers of its range reach the provider, others are rejected',
       async (field, below, inside, says, above) => {
         for (const value of inside) {
           await expectTaken(name, { [field]: value })
@@ -137,7 +137,7 @@ for (const { letter, name, maximum, defaults, hasExtra } of MODELS) {
       }
     })
 
-    test('model: the one value of this model, in full or without its prefix, is answered in full', async () => {
+    test('model: the id of this model, in full or without its prefix, is returned in full', async () => {
       const { secret } = await gateway.instance.tokens.issue({ name: `only-${name}`, models: [`sandbox/${name}`] })
       const headers = { authorization: `Bearer ${secret}` }
       for (const model of [`sandbox/${name}`, name]) {
@@ -156,7 +156,7 @@ for (const { letter, name, maximum, defaults, hasExtra } of MODELS) {
       }
     })
 
-    test('stream: true is a stream; false, null and none are not; nothing else is taken', async () => {
+    test('stream: true is a stream; false, null and none are not; other values are rejected', async () => {
       const typeOf = async (more: Json) => {
         const answer = await gateway.chat(asking(`sandbox/${name}`, more))
         await answer.text()
@@ -215,13 +215,13 @@ for (const { letter, name, maximum, defaults, hasExtra } of MODELS) {
   })
 
   describe(`2.3, chat model ${letter}`, () => {
-    test(`defaults: ${JSON.stringify(defaults)} and stream false reach the vendor`, async () => {
+    test(`defaults: ${JSON.stringify(defaults)} and stream false reach the provider`, async () => {
       expect(await received(name, {})).toEqual(defaults)
       const { stream, stream_options, ...rest } = await received(name, { stream: true })
       expect([stream, stream_options, rest]).toEqual([true, { include_usage: true }, defaults])
     })
 
-    test('a default gives way to what was asked for, and null asks for nothing', async () => {
+    test('a requested value replaces the default, and null requests nothing', async () => {
       for (const field of ['max_tokens', 'frequency_penalty', 'presence_penalty', 'temperature', 'top_p']) {
         expect(await received(name, { [field]: 1 })).toEqual({ ...defaults, [field]: 1 })
         expect(await received(name, { [field]: null })).toEqual(defaults)
@@ -301,11 +301,11 @@ for (const { letter, name, maximum, defaults, hasExtra } of MODELS) {
         }
       })
 
-      test('what an extra field may not be is refused by name', async () => {
+      test('an invalid value of an extra field returns an error that names the field', async () => {
         for (const [field, value, code, param] of wrong) await expectRefused(name, { [field]: value }, { code, param })
       })
     } else {
-      test('the extra fields of C are unknown here, and ignored whatever they hold', async () => {
+      test('the extra fields of model C are unknown, and ignored whatever their value', async () => {
         for (const [field, value] of wrong) {
           await expectTaken(name, { [field]: value })
           expect(await received(name, { [field]: value })).toEqual(defaults)
@@ -313,7 +313,7 @@ for (const { letter, name, maximum, defaults, hasExtra } of MODELS) {
       })
     }
 
-    test('a field that nobody knows is ignored, whatever it holds', async () => {
+    test('an unknown field is ignored, whatever its value', async () => {
       for (const value of [1, 'x', null, { a: [] }]) {
         await expectTaken(name, { frobnicate: value })
         expect(await received(name, { frobnicate: value })).toEqual(defaults)

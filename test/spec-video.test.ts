@@ -136,13 +136,13 @@ describe('2.5, the request', () => {
     ])
   })
 
-  test('a model of another family, and one that is not there, are refused', async () => {
+  test('a model of another family and an unknown model are rejected', async () => {
     expect((await order({ ...D, model: 'sandbox/general' })).status).toBe(400)
     expect((await order({ ...D, model: 'sandbox/nothing' })).status).toBe(404)
   })
 })
 
-test('2.6, the answer to a submission', async () => {
+test('2.6, the response to a submission', async () => {
   const answer = await order(D)
   expect(answer.status).toBe(200)
   expect(answer.headers.get('content-type')).toStartWith('application/json')
@@ -152,8 +152,8 @@ test('2.6, the answer to a submission', async () => {
   expect([body.message, body.fail_code]).toEqual(['', ''])
 })
 
-describe('2.7 and 3.2, the life of a task', () => {
-  test('goes forward only, and its progress never decreases', async () => {
+describe('2.7 and 3.2, the lifecycle of a task', () => {
+  test('moves forward only, and its progress never decreases', async () => {
     const seen = await life('A boat')
     const ranks = seen.map(({ status }) => STATUSES.indexOf(status))
     expect(ranks).toEqual(ranks.toSorted((a, b) => a - b))
@@ -163,7 +163,7 @@ describe('2.7 and 3.2, the life of a task', () => {
     expect(new Set(ranks).size).toBeGreaterThan(2)
   })
 
-  test('outputs are there on SUCCESS only, and can be fetched without a token', async () => {
+  test('outputs are present on SUCCESS only, and can be fetched without a token', async () => {
     const seen = await life('A pond')
     const last = seen.at(-1)
     for (const data of seen.slice(0, -1)) expect('outputs' in data || 'result_url' in data).toBe(false)
@@ -175,7 +175,7 @@ describe('2.7 and 3.2, the life of a task', () => {
     expect((await file.arrayBuffer()).byteLength).toBe(Number(file.headers.get('content-length')))
   })
 
-  test('times are there when they are known, and in order', async () => {
+  test('times are present if they are known, and in order', async () => {
     const seen = await life('A river')
     for (const { status, submit_time, start_time, finish_time } of seen) {
       expect(submit_time).toBeGreaterThan(0)
@@ -187,7 +187,7 @@ describe('2.7 and 3.2, the life of a task', () => {
     expect(start_time).toBeGreaterThan(0)
   })
 
-  test('7: a failure is told inside a normal answer, with code and reason', async () => {
+  test('7: a failure is reported in a normal response, with code and reason', async () => {
     const last = (await life('fail')).at(-1)
     expect(last).toMatchObject({ status: 'FAILURE', progress: '100%' })
     expect(last?.fail_code).not.toBe('')
@@ -196,7 +196,7 @@ describe('2.7 and 3.2, the life of a task', () => {
   })
 })
 
-test('4 and 5: every path of videos asks for a token', async () => {
+test('4 and 5: every path of videos requires a token', async () => {
   const anonymous = { headers: { authorization: '' } }
   for (const [method, path] of [
     ['POST', '/v1/video/generations'],

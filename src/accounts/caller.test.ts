@@ -20,11 +20,11 @@ function token(change: Partial<Token>): Token {
 }
 
 describe('a caller', () => {
-  test('bears the id of its token', () => {
+  test('has the id of its token', () => {
     expect(callerOf(token({})).token_id).toBe('tok_a')
   })
 
-  test('may use the models that one of its patterns fits, and no other', () => {
+  test('may use the models that one of its patterns matches, and no other', () => {
     const caller = callerOf(token({ models: ['sandbox/*', 'acme/small'] }))
     expect(caller.mayUseModel('sandbox/general')).toBe(true)
     expect(caller.mayUseModel('acme/small')).toBe(true)
@@ -32,15 +32,15 @@ describe('a caller', () => {
     expect(caller.mayUseModel('general')).toBe(false)
   })
 
-  test('may use every model by a lone star, whatever stands beside it', () => {
+  test('may use every model with the pattern *, whatever the other patterns', () => {
     expect(callerOf(token({ models: ['acme/*', '*'] })).mayUseModel('any thing')).toBe(true)
   })
 
-  test('may use nothing when its list is empty', () => {
+  test('may use nothing if its list is empty', () => {
     expect(callerOf(token({ models: [] })).mayUseModel('sandbox/general')).toBe(false)
   })
 
-  test('may use every family by null, else those that are listed', () => {
+  test('may use every family with null, otherwise those that are listed', () => {
     const [every, one, none] = [null, ['chatcompat'] as EndpointFamily[], []].map((families) =>
       callerOf(token({ families })),
     )
@@ -51,7 +51,7 @@ describe('a caller', () => {
     }
   })
 
-  test('gives the same answer the second time as the first, and after more models than it remembers', () => {
+  test('returns the same result the second time, and after more models than its cache holds', () => {
     const caller = callerOf(token({ models: ['a*', '*5'] }))
     const ids = Array.from({ length: 2_500 }, (_, index) => `${index % 2 ? 'a' : 'b'}${index}`)
     for (const id of [...ids, ...ids]) {

@@ -19,12 +19,12 @@ function trouble(tokens: StoredToken[], which: string): string {
   }
 }
 
-describe('choosing a token', () => {
+describe('selecting a token', () => {
   const laptop = make('laptop', { token_id: 'tok_aaaa000000000000', prefix: 'sk-Abcdef' })
   const ci = make('ci', { token_id: 'tok_aaaa111111111111', prefix: 'sk-Abcxyz' })
   const tokens = [laptop, ci]
 
-  test('is by id, by name, by the start of an id, or by the start of a visible prefix', () => {
+  test('works by id, by name, by the start of an id, or by the start of a visible prefix', () => {
     for (const which of [
       'tok_aaaa0',
       laptop.token_id,
@@ -39,12 +39,12 @@ describe('choosing a token', () => {
     }
   })
 
-  test('is by the whole secret too, for one that was found where it should not be', () => {
+  test('works by the complete secret too, for a secret that was leaked', () => {
     const { token, secret } = makeToken({ name: 'leaked' }, { defaults: {}, now: 0 })
     expect(chooseToken([...tokens, token], secret)).toBe(token)
   })
 
-  test('refuses what fits several, and names them', () => {
+  test('rejects an ambiguous term and names the candidates', () => {
     expect(trouble(tokens, 'tok_aaaa')).toBe(
       `Several tokens fit: ${laptop.token_id} (laptop), ${ci.token_id} (ci). Give the id of one.`,
     )
@@ -52,7 +52,7 @@ describe('choosing a token', () => {
     expect(trouble(many, 'same')).toContain(' and 2 more. ')
   })
 
-  test('prefers those in force among tokens of one name', () => {
+  test('prefers active tokens among those of one name', () => {
     const old = make('ci', { disabled: true })
     expect(chooseToken([old, ci], 'ci')).toBe(ci)
     expect(chooseToken([old], 'ci')).toBe(old)
@@ -63,19 +63,19 @@ describe('choosing a token', () => {
     expect(chooseToken([...tokens, odd], 'tok_aaaa')).toBe(odd)
   })
 
-  test('refuses starts so short that they are slips', () => {
+  test('rejects starts that are too short to be intended', () => {
     expect(trouble([laptop], 'tok_')).toContain('No token has "tok_"')
     expect(trouble([laptop], '')).toContain('No token has ""')
     expect(trouble([laptop], 'tok_a')).toStartWith('chose')
   })
 
-  test('says that none fits, without repeating what may be a secret', () => {
+  test('reports that no token matches, without repeating a possible secret', () => {
     expect(trouble(tokens, 'phone')).toBe('No token has "phone" as its id, name or prefix; there are 2 in all.')
     const { secret } = makeToken({ name: 'other' }, { defaults: {}, now: 0 })
     expect(trouble(tokens, secret)).not.toContain(secret.slice(0, 12))
   })
 
-  test('by any start of any id finds that token or says that others fit too', () => {
+  test('by any start of any id finds that token or reports that it is ambiguous', () => {
     const crowd = Array.from({ length: 40 }, (_, index) => make(`n${index}`))
     fc.assert(
       fc.property(fc.nat(39), fc.integer({ min: 5, max: 20 }), (index, length) => {

@@ -24,7 +24,7 @@ const trouble = (order: Partial<TokenOrder>) => {
 }
 
 describe('a new token', () => {
-  test('has a secret of sk- and 48 alphanumerics, of which only the hash and nine characters are kept', () => {
+  test('has a secret of sk- and 48 alphanumerics, of which only the hash and nine characters are stored', () => {
     const { token, secret } = make()
     expect(secret).toMatch(/^sk-[A-Za-z0-9]{48}$/)
     expect(token.prefix).toBe(secret.slice(0, 9))
@@ -32,7 +32,7 @@ describe('a new token', () => {
     expect(JSON.stringify(token)).not.toContain(secret.slice(9))
   })
 
-  test('has an id of its own, and is for everything and for ever when nothing else is said', () => {
+  test('has a unique id, and by default all models and no end', () => {
     const { token } = make({ name: '  laptop ' })
     expect(token.token_id).toMatch(/^tok_[A-Za-z0-9]{16}$/)
     expect(token).toMatchObject({
@@ -47,7 +47,7 @@ describe('a new token', () => {
     expect(make().token.token_id).not.toBe(token.token_id)
   })
 
-  test('takes from the configuration what the order leaves open, and nothing else', () => {
+  test('uses the configured defaults for missing fields, and for nothing else', () => {
     const defaults = { models: ['acme/*'], families: ['rerank'] as EndpointFamily[], expires_after_days: 1.5 }
     expect(make({}, defaults).token).toMatchObject({
       models: ['acme/*'],
@@ -58,21 +58,21 @@ describe('a new token', () => {
     expect(make(order, defaults).token).toMatchObject(order)
   })
 
-  test('holds each pattern and family once', () => {
+  test('has each pattern and family once', () => {
     const { token } = make({ models: ['a', 'b', 'a'], families: ['rerank', 'rerank'] })
     expect([token.models, token.families]).toEqual([['a', 'b'], ['rerank']])
   })
 })
 
-describe('an order is refused, by the field', () => {
-  test('when the name is empty, too long, or would garble a terminal', () => {
+describe('a request for a token is rejected with the field', () => {
+  test('if the name is empty, too long, or contains control characters', () => {
     expect(trouble({ name: ' ' })).toBe('name | name: must not be empty.')
     expect(make({ name: 'n'.repeat(100) }).token.name).toHaveLength(100)
     expect(trouble({ name: 'n'.repeat(101) })).toContain('at most 100 characters; it has 101')
     expect(trouble({ name: 'a\u001b[31mb' })).toContain('control characters')
   })
 
-  test('when the patterns are none, too many, or not patterns', () => {
+  test('if there are no patterns, too many, or invalid ones', () => {
     expect(trouble({ models: [] })).toContain('"*" is every model')
     expect(trouble({ models: ['a', ''] })).toStartWith('models[1] | ')
     expect(trouble({ models: ['a b'] })).toContain('white space')
@@ -81,13 +81,13 @@ describe('an order is refused, by the field', () => {
     expect(trouble({ models: patterns })).toContain('at most 1000')
   })
 
-  test('when the families are none or unknown', () => {
+  test('if there are no families or unknown ones', () => {
     expect(make({ families: [...ENDPOINT_FAMILIES] }).token.families).toEqual([...ENDPOINT_FAMILIES])
     expect(trouble({ families: [] })).toContain('null is every family')
     expect(trouble({ families: ['chat' as EndpointFamily] })).toContain('found "chat", must be one of chatcompat, ')
   })
 
-  test('when the end has passed, or is no time in seconds', () => {
+  test('if the expiry has passed, or is not a time in seconds', () => {
     expect(make({ expires_at: now + 1 }).token.expires_at).toBe(now + 1)
     expect(trouble({ expires_at: now })).toContain('must lie in the future')
     expect(trouble({ expires_at: now + 0.5 })).toContain('whole unix seconds')
@@ -96,7 +96,7 @@ describe('an order is refused, by the field', () => {
     expect(trouble({ expires_at: Number.NaN })).toContain('whole unix seconds')
   })
 
-  test('when its secret is too short, too long, or not fit for a header; without repeating it', () => {
+  test('if the secret is too short, too long, or not valid in a header; without repeating it', () => {
     for (const good of ['x'.repeat(20), 'x'.repeat(512), '!~'.repeat(10)])
       expect(make({ secret: good }).secret).toBe(good)
     for (const bad of [
@@ -115,7 +115,7 @@ describe('an order is refused, by the field', () => {
   })
 })
 
-test('of a secret that somebody chose at most a quarter is shown', () => {
+test('at most a quarter of a chosen secret is shown', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom('a', 'b', '-'), minLength: 20, maxLength: 512 }), (secret) => {
       const { prefix } = formatOf(secret)

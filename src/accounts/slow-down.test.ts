@@ -57,7 +57,7 @@ function refusal(work: () => unknown): GatewayError {
 }
 
 describe('slowing down', () => {
-  test('the first failures are answered at once, the next wait longer and longer, up to two seconds', async () => {
+  test('answers the first failures immediately and delays the next ones more and more, up to two seconds', async () => {
     const { spend, delay } = setUp()
     spend('1.2.3.4')
     const delays = []
@@ -65,14 +65,14 @@ describe('slowing down', () => {
     expect(delays).toEqual([250, 500, 1000, 2000, 2000, 2000])
   })
 
-  test('one address does not slow another', async () => {
+  test('does not affect other addresses', async () => {
     const { slowDown, spend } = setUp()
     spend('1.2.3.4')
     expect(slowDown.failed('1.2.3.4', never)).toBeDefined()
     expect(slowDown.failed('1.2.3.5', never)).toBeUndefined()
   })
 
-  test('an address is forgiven after a quiet minute, and not before', async () => {
+  test('ends for an address after a minute without a failure, not before', async () => {
     const { clock, slowDown, spend } = setUp()
     spend('1.2.3.4')
     clock.advance(FORGIVE_MILLISECONDS - 1)
@@ -81,7 +81,7 @@ describe('slowing down', () => {
     expect(slowDown.failed('1.2.3.4', never)).toBeUndefined()
   })
 
-  test('a wait ends when the client leaves, and frees its place and its timer', async () => {
+  test('ends a delay when the client disconnects, and frees its slot and its timer', async () => {
     const { clock, slowDown, spend } = setUp()
     spend('1.2.3.4')
     const timers = clock.waiting()
@@ -93,7 +93,7 @@ describe('slowing down', () => {
     expect(slowDown.failed('1.2.3.4', never)).toBeDefined()
   })
 
-  test('an address may hold so many waiting answers, one more is told when to come again', () => {
+  test('limits the delayed responses of an address; one more gets a retry-after', () => {
     const { slowDown, spend } = setUp()
     spend('1.2.3.4')
     for (let index = 0; index < MAX_WAITING_AN_ADDRESS; index++) {
@@ -103,7 +103,7 @@ describe('slowing down', () => {
     expect([error.code, error.detail.retry_after]).toEqual(['rate_limit_exceeded', 2])
   })
 
-  test('all addresses together may hold so many waiting answers', () => {
+  test('limits the delayed responses of all addresses together', () => {
     const { slowDown, spend } = setUp()
     for (let index = 0; index < MAX_WAITING; index++) {
       const address = `10.0.${Math.floor(index / MAX_WAITING_AN_ADDRESS)}.1`
@@ -114,7 +114,7 @@ describe('slowing down', () => {
     expect(refusal(() => slowDown.failed('9.9.9.9', never)).code).toBe('rate_limit_exceeded')
   })
 
-  test('so many addresses are remembered, then the one that was quiet the longest is forgotten', () => {
+  test('limits the addresses that it stores, and drops the one with the oldest failure', () => {
     const { slowDown, spend } = setUp()
     spend('old')
     spend('lively')
@@ -125,7 +125,7 @@ describe('slowing down', () => {
     expect(slowDown.failed('old', never)).toBeUndefined()
   })
 
-  test('the log names an address when its slowing begins, once', async () => {
+  test('logs an address once, when its delays begin', async () => {
     const { spend, delay, logLines } = setUp()
     spend('1.2.3.4')
     expect(logLines()).toBe('')
@@ -135,7 +135,7 @@ describe('slowing down', () => {
   })
 })
 
-describe('who counts as one address', () => {
+describe('the address that failures are counted by', () => {
   test.each([
     ['192.0.2.7', '192.0.2.7'],
     ['::ffff:192.0.2.7', '192.0.2.7'],

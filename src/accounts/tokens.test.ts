@@ -82,8 +82,8 @@ async function refusal(work: () => unknown): Promise<GatewayError> {
   throw new Error('nothing was refused')
 }
 
-describe('a caller is let in', () => {
-  test('by a good token: the first time from the store, then from memory, at once', async () => {
+describe('a caller is authenticated', () => {
+  test('by a valid token: the first time from the store, then from memory, immediately', async () => {
     const { tokens, enter, state } = await setUp()
     const { token, secret } = await tokens.issue({ name: 'a', models: ['acme/*'], families: ['rerank'] })
     const first = await enter(secret)
@@ -95,13 +95,13 @@ describe('a caller is let in', () => {
     expect(state.finds).toBe(finds)
   })
 
-  test('by a token that another process made a moment ago', async () => {
+  test('by a token that another process has just created', async () => {
     const { elsewhere, enter } = await setUp()
     const { token, secret } = await elsewhere.issue({ name: 'a' })
     expect((await enter(secret)).token_id).toBe(token.token_id)
   })
 
-  test('by a token that was made just after somebody had tried it', async () => {
+  test('by a token that was created just after a failed attempt with it', async () => {
     const { tokens, elsewhere, enter, advance } = await setUp()
     const [here, there] = [newSecret(), newSecret()]
     await refusal(() => enter(here))
@@ -113,7 +113,7 @@ describe('a caller is let in', () => {
     await enter(there)
   })
 
-  test('by one look-up, however many of its requests come at once', async () => {
+  test('by one lookup, however many requests arrive at once', async () => {
     const { elsewhere, enter, state } = await setUp()
     const { secret } = await elsewhere.issue({ name: 'a' })
     await Promise.all(Array.from({ length: 50 }, () => enter(secret)))
@@ -121,8 +121,8 @@ describe('a caller is let in', () => {
   })
 })
 
-describe('a caller is refused', () => {
-  test('in the same words whatever the reason, and without hearing the secret again', async () => {
+describe('a caller is rejected', () => {
+  test('with the same message whatever the reason, and without the secret in it', async () => {
     const { tokens, enter, advance, clock } = await setUp()
     const revoked = await tokens.issue({ name: 'revoked' })
     await enter(revoked.secret)
@@ -145,7 +145,7 @@ describe('a caller is refused', () => {
     }
   })
 
-  test('from the second on in which the token expires, and not before', async () => {
+  test('from the second in which the token expires, not before', async () => {
     const { tokens, enter, advance, clock } = await setUp()
     const { secret } = await tokens.issue({ name: 'a', expires_at: unixSeconds(clock) + 10 })
     await enter(secret)
@@ -155,7 +155,7 @@ describe('a caller is refused', () => {
     expect((await refusal(() => enter(secret))).code).toBe('invalid_api_key')
   })
 
-  test('at once when the token was revoked or rotated here', async () => {
+  test('immediately after the token was revoked or rotated here', async () => {
     const { tokens, enter } = await setUp()
     const one = await tokens.issue({ name: 'one' })
     const two = await tokens.issue({ name: 'two' })
@@ -168,7 +168,7 @@ describe('a caller is refused', () => {
     expect(rotated.token.prefix).toBe(rotated.secret.slice(0, 9))
   })
 
-  test('within a second when another process revoked or rotated the token', async () => {
+  test('within a second after another process revoked or rotated the token', async () => {
     const { elsewhere, enter, advance } = await setUp()
     const one = await elsewhere.issue({ name: 'one' })
     const two = await elsewhere.issue({ name: 'two' })
@@ -183,7 +183,7 @@ describe('a caller is refused', () => {
     await enter(three.secret)
   })
 
-  test('also when the look-up that would let it in began before the token was revoked', async () => {
+  test('even if the lookup began before the token was revoked', async () => {
     const { tokens, enter, state } = await setUp()
     const { secret } = await tokens.issue({ name: 'a' })
     let release = () => {}
@@ -200,7 +200,7 @@ describe('a caller is refused', () => {
     await refusal(() => enter(secret))
   })
 
-  test('without asking the store again and again for the same bad token', async () => {
+  test('without a lookup in the store for each attempt with the same invalid token', async () => {
     const { enter, state, advance } = await setUp()
     const bad = newSecret()
     for (let index = 0; index < FREE_FAILURES; index++) await refusal(() => enter(bad))
@@ -210,7 +210,7 @@ describe('a caller is refused', () => {
     expect(state.finds).toBe(2)
   })
 
-  test('with 429 when too many different tokens wait for the store', async () => {
+  test('with 429 if too many different tokens wait for the store', async () => {
     const { enter, state } = await setUp()
     let release = () => {}
     state.held = new Promise((resolve) => {
@@ -225,8 +225,8 @@ describe('a caller is refused', () => {
   })
 })
 
-describe('guessing', () => {
-  test('is slowed by address, while a good token from there is not, and a missing one does not count', async () => {
+describe('failed attempts', () => {
+  test('are slowed down by address; a valid token from there is not, and a missing one does not count', async () => {
     const { tokens, enter, advance } = await setUp()
     const { secret } = await tokens.issue({ name: 'good' })
     for (let index = 0; index < 50; index++) await refusal(() => enter(undefined))
@@ -246,8 +246,8 @@ describe('guessing', () => {
   })
 })
 
-describe('when the store is away', () => {
-  test('known tokens go on, others get an error that is ours, and the log says it once', async () => {
+describe('while the store is unavailable', () => {
+  test('known tokens remain valid, others get an internal error, and the log reports it once', async () => {
     const { tokens, elsewhere, enter, state, advance, logged } = await setUp()
     const { secret } = await tokens.issue({ name: 'known' })
     const other = await elsewhere.issue({ name: 'not yet known' })
@@ -268,7 +268,7 @@ describe('when the store is away', () => {
     expect(logged().match(/the store is reachable again/g)).toHaveLength(1)
   })
 
-  test('a known token goes on as it was last seen, also when something had changed just before', async () => {
+  test('a known token keeps its last known state, even if it had changed just before', async () => {
     const { tokens, elsewhere, enter, state, advance } = await setUp()
     const { secret } = await tokens.issue({ name: 'known' })
     await enter(secret)
@@ -281,10 +281,10 @@ describe('when the store is away', () => {
   })
 })
 
-describe('the last use', () => {
+describe('the time of last use', () => {
   const lastUsed = async (store: Store) => (await store.tokens.list()).map(({ last_used_at }) => last_used_at)
 
-  test('is written half a minute later, for all tokens at once', async () => {
+  test('is stored half a minute later, for all tokens at once', async () => {
     const { tokens, enter, store, advance, clock } = await setUp()
     const one = await tokens.issue({ name: 'one' })
     const two = await tokens.issue({ name: 'two' })
@@ -300,7 +300,7 @@ describe('the last use', () => {
     expect(await lastUsed(store)).toEqual([used, used, null])
   })
 
-  test('is written at the end, and does not look like a change to others', async () => {
+  test('is stored at the end, and is not a change that other processes react to', async () => {
     const { tokens, enter, store, clock } = await setUp()
     const { token, secret } = await tokens.issue({ name: 'one' })
     await enter(secret)
@@ -314,7 +314,7 @@ describe('the last use', () => {
 })
 
 describe('the first token', () => {
-  test('is made on an empty store only, for everything and for ever', async () => {
+  test('is created in an empty store only, for all models and without an end', async () => {
     const { store, clock } = await setUp()
     const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
     const defaults = { models: ['acme/*'], expires_after_days: 1 }
@@ -325,7 +325,7 @@ describe('the first token', () => {
     expect(await tokens.list()).toHaveLength(1)
   })
 
-  test('has the given secret; the next start with the same one is nothing to speak of', async () => {
+  test('has the given secret; the next start with the same one logs nothing', async () => {
     const { tokens, elsewhere, enter, logged } = await setUp()
     const secret = 'a-secret-of-my-own-choice'
     expect((await tokens.issueFirst({ secret }))?.secret).toBe(secret)
@@ -334,7 +334,7 @@ describe('the first token', () => {
     expect(logged()).toBe('')
   })
 
-  test('is not made beside others: another secret is named useless in the log, a revoked one too', async () => {
+  test('is not created beside others: the log warns that another secret, or a revoked one, has no effect', async () => {
     const { tokens, enter, logged } = await setUp()
     const secret = 'a-secret-of-my-own-choice'
     await tokens.issueFirst({ secret })
@@ -347,7 +347,7 @@ describe('the first token', () => {
     expect(logged()).not.toContain(secret)
   })
 
-  test('is refused when its secret is too short, also where it would not be used', async () => {
+  test('is rejected if its secret is too short, even if it would not be used', async () => {
     const { tokens } = await setUp()
     expect((await refusal(() => tokens.issueFirst({ secret: 'x'.repeat(19) }))).detail.param).toBe('secret')
     expect(await tokens.list()).toEqual([])
@@ -357,7 +357,7 @@ describe('the first token', () => {
 })
 
 describe('an operator', () => {
-  test('sees all tokens, oldest first, and nothing of a secret but its prefix', async () => {
+  test('gets all tokens, oldest first, with only the prefix of each secret', async () => {
     const { tokens } = await setUp()
     const one = await tokens.issue({ name: 'one' })
     const two = await tokens.issue({ name: 'two' })
@@ -366,7 +366,7 @@ describe('an operator', () => {
     expect(JSON.stringify(await tokens.list())).not.toContain(one.secret.slice(9))
   })
 
-  test('cannot give one secret to two tokens', async () => {
+  test('cannot use one secret for two tokens', async () => {
     const { tokens } = await setUp()
     await tokens.issue({ name: 'one', secret: 'x'.repeat(20) })
     const error = await refusal(() => tokens.issue({ name: 'two', secret: 'x'.repeat(20) }))
@@ -374,7 +374,7 @@ describe('an operator', () => {
     expect(await tokens.list()).toHaveLength(1)
   })
 
-  test('cannot rotate what is revoked or expired, and may revoke twice', async () => {
+  test('cannot rotate a revoked or expired token, but may revoke one twice', async () => {
     const { tokens, advance, clock } = await setUp()
     await tokens.issue({ name: 'revoked' })
     await tokens.revoke('revoked')
@@ -385,14 +385,14 @@ describe('an operator', () => {
     expect((await refusal(() => tokens.rotate('expired'))).message).toContain('is expired; create a new one')
   })
 
-  test('is told when no token fits', async () => {
+  test('gets an error if no token matches', async () => {
     const { tokens } = await setUp()
     expect((await refusal(() => tokens.revoke('nobody'))).message).toContain('No token has "nobody"')
     expect((await refusal(() => tokens.rotate('nobody'))).detail.param).toBe('token')
   })
 })
 
-test('no secret ever stands in the log', async () => {
+test('the log never contains a secret', async () => {
   const { tokens, elsewhere, enter, state, advance, logged } = await setUp()
   const { secret } = await tokens.issue({ name: 'canary' })
   const bad = newSecret()
@@ -409,7 +409,7 @@ test('no secret ever stands in the log', async () => {
   for (const canary of [secret, bad]) expect(logged()).not.toContain(canary.slice(3, 20))
 })
 
-test('nothing is watched before the start or after the end', async () => {
+test('changes are not watched before the start or after the end', async () => {
   const { store, clock } = await setUp()
   const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
   const tokens = createTokens({ store: store.tokens, clock, log, defaults: {} })

@@ -65,7 +65,7 @@ const use = (change: Partial<Use> = {}): Use => ({
 const requests = (rows: UsageRow[]) => rows.reduce((sum, row) => sum + row.requests, 0)
 
 describe('the ledger', () => {
-  test('writes nothing before its time, then one row for a token, model and hour', async () => {
+  test('writes nothing before its interval, then one row for a token, model and hour', async () => {
     const { ledger, state, stored, advance } = await setUp()
     ledger.record(use())
     ledger.record(use({ error: true, estimated: true, input_tokens: 1, output_tokens: 0 }))
@@ -99,7 +99,7 @@ describe('the ledger', () => {
     expect(state.writes).toEqual([2])
   })
 
-  test('adds to what it has written before, and begins a new row with the hour', async () => {
+  test('adds to the stored row, and begins a new row with the hour', async () => {
     const { ledger, stored, advance } = await setUp()
     ledger.record(use())
     await advance(2_000)
@@ -113,7 +113,7 @@ describe('the ledger', () => {
     ])
   })
 
-  test('sets no timer while there is nothing to write', async () => {
+  test('sets no timer while it has nothing to write', async () => {
     const { ledger, clock, advance } = await setUp()
     expect(clock.waiting()).toBe(0)
     ledger.record(use())
@@ -122,7 +122,7 @@ describe('the ledger', () => {
     expect(clock.waiting()).toBe(0)
   })
 
-  test('keeps what the store refused, tries less and less often, and loses and doubles nothing', async () => {
+  test('retains rows that the store rejected, retries with backoff, and neither loses nor doubles anything', async () => {
     const { ledger, state, stored, advance, logged } = await setUp()
     state.failing = true
     ledger.record(use())
@@ -145,7 +145,7 @@ describe('the ledger', () => {
     expect(logged()).toContain('disk full')
   })
 
-  test('holds so many rows while the store is away, counts on for those, and logs what it drops', async () => {
+  test('limits its rows while the store is unavailable, still adds to those, and logs what it drops', async () => {
     const { ledger, state, stored, advance, logged } = await setUp()
     state.failing = true
     for (let index = 0; index < 10_000; index++) ledger.record(use({ model: `m${index}` }))
@@ -160,7 +160,7 @@ describe('the ledger', () => {
     expect([rows.length, requests(rows)]).toEqual([10_000, 10_001])
   })
 
-  test('writes a great many rows in parts, with turns for others between them', async () => {
+  test('writes many rows in batches and yields to other work between them', async () => {
     const { ledger, state, advance, stored } = await setUp()
     for (let index = 0; index < 1_200; index++) ledger.record(use({ model: `m${index}` }))
     await advance(2_000)
@@ -171,7 +171,7 @@ describe('the ledger', () => {
     expect(await stored()).toHaveLength(1_200)
   })
 
-  test('writes the rest at its end, also while a write is under way', async () => {
+  test('writes the rest on close, also during a write', async () => {
     const { ledger, clock, stored } = await setUp()
     for (let index = 0; index < 700; index++) ledger.record(use({ model: `m${index}` }))
     clock.advance(2_000)
@@ -181,7 +181,7 @@ describe('the ledger', () => {
     expect(clock.waiting()).toBe(0)
   })
 
-  test('writes at its end what a write under way could not', async () => {
+  test('writes on close what the current write could not', async () => {
     const { ledger, state, clock, stored } = await setUp()
     let release = () => {}
     state.held = new Promise((resolve) => {
@@ -199,7 +199,7 @@ describe('the ledger', () => {
     expect(requests(await stored())).toBe(1)
   })
 
-  test('gives up at its end when the store stays away, and says what was lost', async () => {
+  test('gives up on close if the store stays unavailable, and logs what was lost', async () => {
     const { ledger, state, stored, logged } = await setUp()
     state.failing = true
     ledger.record(use())
@@ -209,7 +209,7 @@ describe('the ledger', () => {
     expect(await stored()).toEqual([])
   })
 
-  test('takes nothing after its end, and says so', async () => {
+  test('accepts nothing after close, and logs it', async () => {
     const { ledger, clock, logged } = await setUp()
     await ledger.close()
     ledger.record(use())
@@ -218,7 +218,7 @@ describe('the ledger', () => {
     expect(clock.waiting()).toBeLessThanOrEqual(1) // the log's own
   })
 
-  test('tells who was used', async () => {
+  test('reports which tokens were used', async () => {
     const { ledger, state } = await setUp()
     ledger.record(use())
     ledger.record(use({ token_id: 'tok_b' }))
@@ -226,7 +226,7 @@ describe('the ledger', () => {
   })
 
   test.each([Number.NaN, -5, Number.POSITIVE_INFINITY, 1e300, 0.4])(
-    'a count of %p does not spoil the sums',
+    'a count of %p does not corrupt the sums',
     async (odd) => {
       const { ledger, stored, advance } = await setUp()
       ledger.record(use({ input_tokens: odd, output_tokens: 1 }))
@@ -237,7 +237,7 @@ describe('the ledger', () => {
     },
   )
 
-  test('whatever is recorded, whenever the store fails, the sums come out true', async () => {
+  test('the sums are correct for random records and random failures of the store', async () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant('use' as const), model: fc.constantFrom('a', 'b'), tokens: fc.nat(1000) }),
       fc.record({ kind: fc.constant('pass' as const), ms: fc.integer({ min: 1, max: 40_000 }) }),

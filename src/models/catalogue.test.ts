@@ -40,7 +40,7 @@ function codeOf(work: () => unknown): string {
 }
 
 describe('a model as clients see it (2.1)', () => {
-  test('has every field that is always there, and leaves out the empty ones', () => {
+  test('has every required field and omits the empty ones', () => {
     expect(catalogueOf({ 'p/m': {} }).find('p/m', anyone)).toEqual({
       id: 'p/m',
       object: 'model',
@@ -51,7 +51,7 @@ describe('a model as clients see it (2.1)', () => {
     })
   })
 
-  test('shows its dates and successor when it has them', () => {
+  test('has its dates and successor if they are configured', () => {
     const life = { deprecated_at: 5, retired_at: NOW + 10, replaced_by: 'p/n' }
     expect(catalogueOf({ 'p/m': life, 'p/n': {} }).find('p/m', anyone)).toMatchObject({ ...life, status: 'deprecated' })
   })
@@ -62,7 +62,7 @@ describe('a model as clients see it (2.1)', () => {
     expect(catalogue.find('plain', anyone).owned_by).toBe('plain')
   })
 
-  test('declares only families that a target of it serves', () => {
+  test('declares only families that one of its targets serves', () => {
     const families = ['chatcompat', 'embeddings'] as const
     const catalogue = catalogueOf({ 'p/m': { families: [...families] }, 'q/m': { provider: mute } })
     expect(catalogue.find('p/m', anyone).supported_endpoint_types).toEqual(['chatcompat'])
@@ -73,26 +73,26 @@ describe('a model as clients see it (2.1)', () => {
 describe('finding a model', () => {
   const catalogue = catalogueOf({ 'p/m': {}, 'q/m': {}, 'q/only': {}, 'a/b/c': {}, zero: {} })
 
-  test('the list is sorted by id and holds what the token may use', () => {
+  test('the list is sorted by id and contains what the token may use', () => {
     expect(catalogue.list(anyone).map((model) => model.id)).toEqual(['a/b/c', 'p/m', 'q/m', 'q/only', 'zero'])
     expect(catalogue.list(callerOf('q/*')).map((model) => model.id)).toEqual(['q/m', 'q/only'])
     expect(catalogue.list(callerOf())).toEqual([])
   })
 
-  test('works by full id, and by what follows the first slash', () => {
+  test('works by full id, and by the part after the first slash', () => {
     expect(catalogue.find('q/only', anyone).id).toBe('q/only')
     expect(catalogue.find('only', anyone).id).toBe('q/only')
     expect(catalogue.find('b/c', anyone).id).toBe('a/b/c')
     expect(codeOf(() => catalogue.find('c', anyone))).toBe('model_not_found')
   })
 
-  test('a short name that fits several is refused with the candidates the token may use', () => {
+  test('an ambiguous short name is rejected with the candidates that the token may use', () => {
     expect(codeOf(() => catalogue.find('m', anyone))).toBe('ambiguous_model')
     expect(() => catalogue.find('m', anyone)).toThrow('p/m, q/m')
     expect(catalogue.find('m', callerOf('p/*')).id).toBe('p/m')
   })
 
-  test('shows the families that the token may use, and no model without one', () => {
+  test('returns only the families that the token may use, and no model without one', () => {
     const chats = ['chatcompat', 'chatcompat-response', 'messages-compat', 'contentgen-compat'] as const
     const mine = catalogueOf({
       'p/all': { families: [...chats] },
@@ -110,14 +110,14 @@ describe('finding a model', () => {
     expect(mine.list(anyone).find(({ id }) => id === 'p/all')?.supported_endpoint_types).toEqual([...chats])
   })
 
-  test('what the token may not use is refused as such, what is not there as not found', () => {
+  test('a model that the token may not use is forbidden, and an unknown one is not found', () => {
     expect(codeOf(() => catalogue.find('p/m', callerOf('q/*')))).toBe('model_not_allowed')
     expect(codeOf(() => catalogue.find('only', callerOf('p/*')))).toBe('model_not_allowed')
     expect(codeOf(() => catalogue.find('nowhere', anyone))).toBe('model_not_found')
   })
 })
 
-describe('choosing a model for a request', () => {
+describe('selecting a model for a request', () => {
   const past = { retired_at: NOW }
   const catalogue = catalogueOf({
     'p/m': {},
@@ -132,7 +132,7 @@ describe('choosing a model for a request', () => {
   })
   const choose = (name: string, caller = anyone) => catalogue.require(name, 'chatcompat', caller)
 
-  test('a model of another family is refused', () => {
+  test('a model of another family is rejected', () => {
     expect(codeOf(() => choose('q/m'))).toBe('unsupported_endpoint')
     expect(codeOf(() => catalogue.require('p/m', 'rerank', anyone))).toBe('unsupported_endpoint')
   })
@@ -148,30 +148,30 @@ describe('choosing a model for a request', () => {
     const first = (...patterns: string[]) =>
       rerankers.require(undefined, 'rerank', { ...callerOf(...patterns), mayUseFamily: () => true }).model.id
 
-    test('takes the first model of the list that serves the family and is not retired', () => {
+    test('selects the first model of the list that serves the family and is not retired', () => {
       expect(first('*')).toBe('c/first')
     })
 
-    test('takes the first of those that the token may use', () => {
+    test('selects the first of those that the token may use', () => {
       expect(first('a/*', 'd/*')).toBe('d/last')
     })
 
-    test('asks for a name where the token may use none', () => {
+    test('requires a name if the token may use none', () => {
       expect(codeOf(() => first('a/*', 'b/*'))).toBe('model_not_found')
       expect(() => first('a/*')).toThrow('"model"')
     })
 
-    test('is refused to a token that may not use the family', () => {
+    test('is rejected for a token that may not use the family', () => {
       expect(codeOf(() => rerankers.require(undefined, 'rerank', anyone))).toBe('model_not_allowed')
     })
   })
 
-  test('a token that may not use the family is refused', () => {
+  test('a token that may not use the family is rejected', () => {
     const caller = { ...anyone, mayUseFamily: () => false }
     expect(codeOf(() => choose('p/m', caller))).toBe('model_not_allowed')
   })
 
-  test('a retired one is refused with its successor, served, or redirected, as configured', () => {
+  test('a retired model is rejected with its successor, served, or redirected, as configured', () => {
     expect(codeOf(() => choose('old/refuse'))).toBe('model_retired')
     expect(() => choose('old/refuse')).toThrow('p/m')
     expect(choose('old/serve').model.id).toBe('old/serve')
@@ -179,12 +179,12 @@ describe('choosing a model for a request', () => {
     expect(codeOf(() => choose('by/hand'))).toBe('model_retired')
   })
 
-  test('a redirect never leads in a circle, nor to a model the token may not use', () => {
+  test('a redirect never forms a cycle, nor leads to a model that the token may not use', () => {
     expect(codeOf(() => choose('old/loop'))).toBe('model_retired')
     expect(codeOf(() => choose('old/redirect', callerOf('old/*')))).toBe('model_not_allowed')
   })
 
-  test('dates bring about the states by themselves', () => {
+  test('dates change the status without a restart', () => {
     expect(choose('soon/retired').model.id).toBe('soon/retired')
     clock.advance(60_000)
     expect(codeOf(() => choose('soon/retired'))).toBe('model_retired')

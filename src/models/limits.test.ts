@@ -37,13 +37,13 @@ const C: ModelConfig = {
 }
 
 describe('ranges and defaults', () => {
-  test('an absent field takes the default of its model; without a default nothing is sent', () => {
+  test('an absent field gets the default of its model; without a default nothing is sent', () => {
     expect(applyChatLimits(modelOf(A), requestOf())).toMatchObject({ max_tokens: 32_768, temperature: 1 })
     const asked = applyChatLimits(modelOf(C), requestOf())
     expect('max_tokens' in asked || 'temperature' in asked).toBe(false)
   })
 
-  test("a model's own upper bound holds on both sides, under either name of the field", () => {
+  test("the model's own maximum is accepted and one more is rejected, under either name of the field", () => {
     for (const field of ['max_tokens', 'max_completion_tokens'] as const) {
       expect(applyChatLimits(modelOf(A), requestOf({ [field]: 32_768 })).max_tokens).toBe(32_768)
       const refusal = refusalOf(A, { [field]: 32_769 })
@@ -54,13 +54,13 @@ describe('ranges and defaults', () => {
     expect(refusalOf(A, { temperature: 1.6 })?.message).toContain('at most 1.5')
   })
 
-  test('max_completion_tokens wins over max_tokens and goes on as max_tokens', () => {
+  test('max_completion_tokens takes precedence over max_tokens and is forwarded as max_tokens', () => {
     const asked = applyChatLimits(modelOf(A), requestOf({ max_tokens: 99_999, max_completion_tokens: 5 }))
     expect(asked.max_tokens).toBe(5)
     expect('max_completion_tokens' in asked).toBe(false)
   })
 
-  test('the model goes on under its full id', () => {
+  test('the model is forwarded under its full id', () => {
     expect(applyChatLimits(modelOf(A), requestOf()).model).toBe('p/m')
   })
 })
@@ -68,7 +68,7 @@ describe('ranges and defaults', () => {
 describe('extra fields', () => {
   const extra = { repetition_penalty: 1.1, thinking_enabled: true, web_search: { enable: true } }
 
-  test('are kept for a model that lists them and left out for the others', () => {
+  test('are forwarded for a model that lists them and omitted for others', () => {
     expect(applyChatLimits(modelOf(C), requestOf(extra))).toMatchObject(extra)
     expect(Object.keys(applyChatLimits(modelOf({}), requestOf(extra))).sort()).toEqual(['messages', 'model'])
   })
@@ -82,7 +82,7 @@ describe('extra fields', () => {
     [{ web_search: { max_results: 0 } }, 'invalid_value', 'web_search.max_results', 'at least 1'],
   ]
   for (const [more, code, param, text] of wrong) {
-    test(`${JSON.stringify(more)} is refused by a model that has the field, and not read by one that has not`, () => {
+    test(`${JSON.stringify(more)} is rejected for a model that has the field, and ignored for one that has not`, () => {
       const refusal = refusalOf(C, more as Partial<ChatRequest>)
       expect(refusal).toMatchObject({ code, param })
       expect(refusal?.message).toContain(`must be ${text}`)
@@ -96,13 +96,13 @@ describe('extra fields', () => {
     }
   })
 
-  test('web_search_options is another way to enable web_search', () => {
+  test('web_search_options enables web_search too', () => {
     expect(applyChatLimits(modelOf(C), requestOf({ web_search_options: {} })).web_search).toEqual({ enable: true })
     expect(applyChatLimits(modelOf({}), requestOf({ web_search_options: {} })).web_search_options).toEqual({})
   })
 })
 
-describe('what a model cannot do is refused by name', () => {
+describe('an unsupported capability is rejected by name', () => {
   const tool = { type: 'function' as const, function: { name: 'f' } }
   const cases: [ModelConfig['capabilities'], Partial<ChatRequest>, string][] = [
     [{ tools: false }, { tools: [tool] }, 'tools'],
@@ -127,13 +127,13 @@ describe('what a model cannot do is refused by name', () => {
     })
   }
 
-  test('what asks for nothing is not refused', () => {
+  test('a field that requests nothing is not rejected', () => {
     const none = { tools: false, multiple_choices: false, logprobs: false, json_object: false }
     const harmless = { tools: [], n: 1, logprobs: false, response_format: { type: 'text' as const } }
     expect(refusalOf({ capabilities: none }, harmless)).toBeUndefined()
   })
 
-  test('a content part of a modality that the model lacks is named by its place', () => {
+  test('a content part of an unsupported modality is rejected with its position', () => {
     const content = [
       { type: 'text' as const, text: 'look' },
       { type: 'image_url' as const, image_url: { url: 'data:,' } },

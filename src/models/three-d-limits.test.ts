@@ -32,18 +32,18 @@ function refusalOf(limits: ThreeDLimits, request: Partial<ThreeDRequest>) {
 const URL_A = 'https://files.example/a.png'
 
 describe('defaults', () => {
-  test('a model that says nothing makes GLB, and leaves the rest to its vendor', () => {
+  test('a model without defaults generates GLB, and leaves the rest to its provider', () => {
     expect(orderOf({})).toEqual({ model: 'p/m', prompt: 'a cat', format: 'glb' })
   })
 
-  test('the format is GLB where there is one, else the first, else what the operator says', () => {
+  test("the format is GLB if the model has it, else the first one, else the operator's", () => {
     const formatOf = (format: NonNullable<ThreeDLimits['format']>) => orderOf({ format }).format
     expect(formatOf({ values: ['obj', 'glb'] })).toBe('glb')
     expect(formatOf({ values: ['stl', 'obj'] })).toBe('stl')
     expect(formatOf({ values: ['obj', 'glb'], default: 'obj' })).toBe('obj')
   })
 
-  test("the operator's own come first, and an only value is one", () => {
+  test("the operator's defaults take precedence, and an only value is a default", () => {
     const limits: ThreeDLimits = {
       texture: { default: true },
       pbr: { values: [false] },
@@ -52,7 +52,7 @@ describe('defaults', () => {
     expect(orderOf(limits)).toMatchObject({ texture: true, pbr: false, target_polycount: 900 })
   })
 
-  test('what the client asks for is passed on, but for where it wants to be told', () => {
+  test("the client's fields are forwarded, except its webhook", () => {
     const asked = {
       prompt: 'a',
       seed: 3,
@@ -68,7 +68,7 @@ describe('defaults', () => {
   })
 })
 
-describe('of what it is made', () => {
+describe('inputs', () => {
   test('one of prompt, image and images is required', () => {
     for (const request of [{}, { prompt: ' ' }, { images: [] }, { texture: true }]) {
       expect(refusalOf({}, request)).toEqual({
@@ -82,7 +82,7 @@ describe('of what it is made', () => {
     }
   })
 
-  test('only what the model takes is named as missing', () => {
+  test('only inputs that the model accepts are named as missing', () => {
     expect(refusalOf({ image: 'no', images: 0 }, {})?.message).toBe('"prompt" is required by the model "p/m".')
     expect(refusalOf({ prompt: 'no', images: 0 }, {})).toMatchObject({
       param: 'image',
@@ -107,7 +107,7 @@ describe('of what it is made', () => {
     })
   })
 
-  test('an image may be required, optional or none; several are one too', () => {
+  test('an image may be required, optional or none; several images satisfy the requirement', () => {
     expect(refusalOf({ image: 'required' }, { prompt: 'a' })).toMatchObject({ param: 'image' })
     expect(refusalOf({ image: 'required' }, { images: [URL_A] })).toBeUndefined()
     expect(refusalOf({ image: 'no' }, { image: URL_A })).toMatchObject({
@@ -116,11 +116,11 @@ describe('of what it is made', () => {
     })
   })
 
-  test('image and images are the same question, asked once', () => {
+  test('image and images are the same input and exclude each other', () => {
     expect(refusalOf({}, { image: URL_A, images: [URL_A] })).toMatchObject({ code: 'invalid_value', param: 'images' })
   })
 
-  test('images may be as many as the model takes', () => {
+  test('images are accepted up to the limit of the model', () => {
     expect(refusalOf({ images: 2 }, { images: [URL_A, URL_A] })).toBeUndefined()
     expect(refusalOf({ images: 2 }, { images: [URL_A, URL_A, URL_A] })).toMatchObject({
       code: 'invalid_value',
@@ -136,7 +136,7 @@ describe('of what it is made', () => {
   })
 
   test.each(['ftp://a', 'data:image/png;base64,a', 'not base64!', 'http://['])(
-    'a medium is an address, a data URI or base64, not %p',
+    'an image is a URL, a data URI or base64, not %p',
     (value) => {
       expect(refusalOf({}, { image: value })).toMatchObject({ code: 'invalid_value', param: 'image' })
       expect(refusalOf({}, { images: [URL_A, value] })).toMatchObject({ code: 'invalid_value', param: 'images[1]' })
@@ -157,8 +157,8 @@ describe('of what it is made', () => {
   })
 })
 
-describe('what it shall be', () => {
-  test('a format that the model makes', () => {
+describe('output options', () => {
+  test('the format is one that the model generates', () => {
     expect(orderOf({ format: { values: ['glb', 'fbx'] } }, { prompt: 'a', format: 'fbx' }).format).toBe('fbx')
     expect(refusalOf({ format: { values: ['glb', 'fbx'] } }, { prompt: 'a', format: 'obj' })).toEqual({
       code: 'invalid_value',
@@ -170,7 +170,7 @@ describe('what it shall be', () => {
     )
   })
 
-  test.each(['texture', 'pbr'] as const)('%s as the model has it', (field) => {
+  test.each(['texture', 'pbr'] as const)('%s is one that the model supports', (field) => {
     expect(refusalOf({ [field]: { values: [false] } }, { prompt: 'a', [field]: true })).toMatchObject({
       code: 'invalid_value',
       param: field,
@@ -179,7 +179,7 @@ describe('what it shall be', () => {
     expect(orderOf({}, { prompt: 'a', [field]: false })[field]).toBe(false)
   })
 
-  test('maps need a texture; a default of theirs gives way', () => {
+  test('PBR maps require a texture; a default for them is dropped', () => {
     expect(refusalOf({}, { prompt: 'a', texture: false, pbr: true })).toMatchObject({
       code: 'invalid_value',
       param: 'pbr',
@@ -188,7 +188,7 @@ describe('what it shall be', () => {
     expect(orderOf({}, { prompt: 'a', texture: true, pbr: true })).toMatchObject({ texture: true, pbr: true })
   })
 
-  test('STL holds no texture: who asks for one is told, a default gives way', () => {
+  test('STL has no texture: a request for one is rejected, a default is dropped', () => {
     const limits: ThreeDLimits = {
       format: { values: ['glb', 'stl'] },
       texture: { default: true },
@@ -202,7 +202,7 @@ describe('what it shall be', () => {
     expect(orderOf(limits, { prompt: 'a' })).toMatchObject({ texture: true, pbr: true })
   })
 
-  test('polygons within the range, on both sides', () => {
+  test('polygons are accepted within the range, on both sides', () => {
     const limits: ThreeDLimits = { target_polycount: { minimum: 100, maximum: 300 } }
     for (const target_polycount of [100, 300]) {
       expect(orderOf(limits, { prompt: 'a', target_polycount }).target_polycount).toBe(target_polycount)
@@ -221,7 +221,7 @@ describe('what it shall be', () => {
     ['target_polycount', { target_polycount: 100 }],
     ['negative_prompt', { negative_prompt: 'rain' }],
     ['seed', { seed: 0 }],
-  ])('%s only where the model takes one', (field, asked) => {
+  ])('%s is accepted only if the model supports it', (field, asked) => {
     expect(refusalOf({ [field]: false }, { prompt: 'a', ...asked })).toMatchObject({
       code: 'unsupported_parameter',
       param: field,

@@ -42,7 +42,7 @@ const D: VideoLimits = {
 }
 
 describe('defaults', () => {
-  test('what the specification leaves open is filled in: 16:9, the shortest, the first size, no audio, one video', () => {
+  test('missing fields are filled in: 16:9, the shortest duration, the first size, no audio, one video', () => {
     expect(orderOf(D)).toEqual({
       model: 'p/m',
       prompt: 'a cat',
@@ -54,7 +54,7 @@ describe('defaults', () => {
     })
   })
 
-  test("the operator's own defaults come first", () => {
+  test("the operator's defaults take precedence", () => {
     const own: VideoLimits = {
       aspect_ratio: { values: ['1:1', '16:9'], default: '1:1' },
       duration: { minimum: 2, maximum: 10, default: 6 },
@@ -67,13 +67,13 @@ describe('defaults', () => {
     expect(orderOf({ aspect_ratio: { values: ['1:1', '4:3'] } }).aspect_ratio).toBe('1:1')
   })
 
-  test('a model without limits gets what was asked for, and nothing that was not', () => {
+  test('a model without limits gets the requested fields and no others', () => {
     expect(orderOf({})).toEqual({ model: 'p/m', prompt: 'a cat', n: 1 })
     const asked = { aspect_ratio: '5:4', duration: 3.5, size: '1000x800', audio_enable: true, seed: 7 }
     expect(orderOf({}, asked)).toEqual({ model: 'p/m', prompt: 'a cat', n: 1, ...asked })
   })
 
-  test('aliases and what is not for the vendor do not travel on', () => {
+  test('aliases, and fields that are not for the provider, are not forwarded', () => {
     const order = orderOf({}, { seconds: '8', callback_url: 'https://x.test/', metadata: { a: { b: 1 } } })
     expect(order).toEqual({ model: 'p/m', prompt: 'a cat', n: 1, duration: 8, metadata: { a: { b: 1 } } })
   })
@@ -86,14 +86,14 @@ describe('allowed values, on both sides', () => {
     [{ seconds: '7.9' }, '"seconds" must be one of 4, 8 for the model "p/m", not 7.9.'],
     [{ size: '480p' }, '"size" must be one of "720p", "1080p" for the model "p/m", or in pixels one of 1280x720,'],
     [{ n: 2 }, '"n" must be 1 for the model "p/m", not 2.'],
-  ])('%j is refused with the field and what it may be', (more, message) => {
+  ])('%j is rejected with the field and its allowed values', (more, message) => {
     const [param = ''] = Object.keys(more)
     const refusal = refusalOf(D, more)
     expect(refusal).toMatchObject({ code: 'invalid_value', param })
     expect(refusal?.message).toContain(message)
   })
 
-  test('each value of the sets is taken', () => {
+  test('each value of the sets is accepted', () => {
     for (const aspect_ratio of D.aspect_ratio?.values ?? [])
       expect(orderOf(D, { aspect_ratio })).toMatchObject({ aspect_ratio })
     for (const duration of [4, 8]) expect(orderOf(D, { duration }).duration).toBe(duration)
@@ -101,7 +101,7 @@ describe('allowed values, on both sides', () => {
     for (const audio_enable of [true, false]) expect(orderOf(D, { audio_enable }).audio_enable).toBe(audio_enable)
   })
 
-  test('a range of durations ends where it says', () => {
+  test('a range of durations includes its bounds and nothing beyond', () => {
     const limits: VideoLimits = { duration: { minimum: 2, maximum: 10 } }
     for (const duration of [2, 10]) expect(orderOf(limits, { duration }).duration).toBe(duration)
     for (const duration of [1.99, 10.01]) {
@@ -110,7 +110,7 @@ describe('allowed values, on both sides', () => {
     for (const duration of [0, -4]) expect(refusalOf({}, { duration })?.message).toContain('more than 0')
   })
 
-  test('n and images go up to their limits', () => {
+  test('n and images are accepted up to their limits', () => {
     expect(orderOf({ n: 4 }, { n: 4 }).n).toBe(4)
     expect(refusalOf({ n: 4 }, { n: 5 })?.message).toContain('from 1 to 4')
     const two = ['https://x.test/1', 'https://x.test/2']
@@ -119,14 +119,14 @@ describe('allowed values, on both sides', () => {
     expect('images' in orderOf({ images: 0 }, { images: [] })).toBe(false)
   })
 
-  test('audio that cannot be switched on or off is refused', () => {
+  test('audio that cannot be switched on or off is rejected', () => {
     expect(refusalOf({ audio_enable: { values: [false] } }, { audio_enable: true })).toMatchObject({
       code: 'invalid_value',
       param: 'audio_enable',
     })
   })
 
-  test('a prompt is required where it is, and as long as it may be', () => {
+  test('a prompt is required if the model requires it, and limited in length', () => {
     for (const prompt of ['', '  \n']) {
       expect(refusalOf(D, { prompt })).toMatchObject({ code: 'missing_required_parameter', param: 'prompt' })
     }
@@ -141,16 +141,16 @@ describe('allowed values, on both sides', () => {
 })
 
 describe('seconds', () => {
-  test('say the same as duration: a number, or one in a string', () => {
+  test('mean the same as duration: a number, or one in a string', () => {
     for (const seconds of [8, '8', '8.0']) expect(orderOf(D, { seconds }).duration).toBe(8)
     expect(orderOf(D, { seconds: '8', duration: 8 }).duration).toBe(8)
   })
 
-  test.each(['', ' 8', '8s', '0x8', '8e0', '-8', 'Infinity'])('%j is no number of seconds', (seconds) => {
+  test.each(['', ' 8', '8s', '0x8', '8e0', '-8', 'Infinity'])('%j is rejected', (seconds) => {
     expect(refusalOf({}, { seconds })).toMatchObject({ code: 'invalid_value', param: 'seconds' })
   })
 
-  test('that contradict the duration are refused', () => {
+  test('that contradict the duration are rejected', () => {
     const refusal = refusalOf(D, { seconds: '4', duration: 8 })
     expect(refusal).toMatchObject({ code: 'invalid_value', param: 'seconds' })
     expect(refusal?.message).toContain('"seconds" is 4, but "duration" is 8')
@@ -165,12 +165,12 @@ describe('sizes in pixels', () => {
     ['1440x1080', '1080p', '4:3'],
     ['720x960', '720p', '3:4'],
     ['1080P', '1080p', '16:9'],
-  ])('%s is %s and %s where the model takes tiers', (size, tier, aspect_ratio) => {
+  ])('%s is %s and %s if the model has size tiers', (size, tier, aspect_ratio) => {
     expect(orderOf(D, { size })).toMatchObject({ size: tier, aspect_ratio })
     expect(orderOf(D, { size, aspect_ratio })).toMatchObject({ size: tier, aspect_ratio })
   })
 
-  test('that are no combination of a tier and a ratio are refused, naming all that are', () => {
+  test('that match no tier and ratio are rejected with a list of all that do', () => {
     for (const size of ['1281x720', '1792x1024', '854x480', '1280x', 'x720', '1280*720']) {
       const refusal = refusalOf(D, { size })
       expect(refusal).toMatchObject({ code: 'invalid_value', param: 'size' })
@@ -178,20 +178,20 @@ describe('sizes in pixels', () => {
     }
   })
 
-  test('that contradict the ratio are refused', () => {
+  test('that contradict the ratio are rejected', () => {
     const refusal = refusalOf(D, { size: '1280x720', aspect_ratio: '9:16' })
     expect(refusal).toMatchObject({ code: 'invalid_value', param: 'size' })
     expect(refusal?.message).toContain('"1280x720" is 16:9, but "aspect_ratio" is 9:16')
   })
 
-  test('are as near to their ratio as even sides come', () => {
+  test('are as close to their ratio as even sides allow', () => {
     expect(orderOf({ size: { values: ['480p'] } }, { size: '854x480' })).toMatchObject({
       size: '480p',
       aspect_ratio: '16:9',
     })
   })
 
-  test('stay as they are where the model takes them so; a tier then names the pixels', () => {
+  test('are unchanged if the model accepts them; a tier is then converted to pixels', () => {
     const limits: VideoLimits = { size: { values: ['1280x720', '720x1280'] } }
     expect(orderOf(limits)).toMatchObject({ size: '1280x720' })
     expect(orderOf(limits, { size: '720x1280' })).toEqual({ model: 'p/m', prompt: 'a cat', n: 1, size: '720x1280' })
@@ -199,7 +199,7 @@ describe('sizes in pixels', () => {
     expect(refusalOf(limits, { size: '720x1280', aspect_ratio: '16:9' })).toMatchObject({ param: 'size' })
   })
 
-  test('follow the ratio where only that was asked for', () => {
+  test('follow the ratio if only the ratio was requested', () => {
     const limits: VideoLimits = {
       size: { values: ['1280x720', '720x1280'] },
       aspect_ratio: { values: ['16:9', '9:16'] },
@@ -212,7 +212,7 @@ describe('sizes in pixels', () => {
   })
 })
 
-describe('what a model does not take', () => {
+describe('fields that a model does not support', () => {
   test.each<[keyof VideoRequest, VideoLimits, unknown]>([
     ['image', { image: 'no' }, 'https://x.test/a.png'],
     ['video', { video: 'no' }, 'https://x.test/a.mp4'],
@@ -220,7 +220,7 @@ describe('what a model does not take', () => {
     ['images', { images: 0 }, ['https://x.test/a.png']],
     ['negative_prompt', { negative_prompt: false }, 'blur'],
     ['seed', { seed: false }, 0],
-  ])('%s is refused, not left out', (param, limits, value) => {
+  ])('%s is rejected, not omitted', (param, limits, value) => {
     expect(refusalOf(limits, { [param]: value })).toEqual({
       code: 'unsupported_parameter',
       param,
@@ -244,7 +244,7 @@ describe('media', () => {
     'data:image/svg+xml;charset=utf-8;base64,AAAA',
     'iVBORw0KGgo=',
     'AA==',
-  ])('%s has a form that is taken', (image) => {
+  ])('%s has an accepted form', (image) => {
     expect(orderOf({}, { image, last_image: image, video: image, images: [image] })).toMatchObject({
       image,
       video: image,
@@ -265,7 +265,7 @@ describe('media', () => {
     'AAAAA',
     'AA-_',
     '====',
-  ])('%j is refused with its place', (value) => {
+  ])('%j is rejected with its position', (value) => {
     for (const [more, param] of [
       [{ image: value }, 'image'],
       [{ last_image: value }, 'last_image'],
@@ -276,7 +276,7 @@ describe('media', () => {
     }
   })
 
-  test('a large one is looked through in a moment', () => {
+  test('a large one is checked quickly', () => {
     const image = `data:image/png;base64,${'A'.repeat(32 * 1024 * 1024)}`
     const begun = performance.now()
     orderOf({}, { image })

@@ -42,8 +42,8 @@ async function faultOf(work: Promise<unknown>): Promise<GatewayError> {
   return thrown
 }
 
-describe('reading', () => {
-  test('gives the same bytes, and their true type, from any of the forms', async () => {
+describe('reading media', () => {
+  test('returns the same bytes and their actual type for each form', async () => {
     const vendor = vendorOf()
     vendor.otherwise(served(png))
     const forms = [
@@ -66,7 +66,7 @@ describe('reading', () => {
     }
   })
 
-  test('a medium of exactly the limit is read, one byte more is refused, from any of the forms', async () => {
+  test('accepts exactly the limit and rejects one byte more, for each form', async () => {
     for (const [length, fits] of [
       [100_000, true],
       [100_001, false],
@@ -82,7 +82,7 @@ describe('reading', () => {
     }
   })
 
-  test('a file that its host compressed is refused, and one that it says is not is read', async () => {
+  test('rejects a compressed response, and accepts content-encoding: identity', async () => {
     const encoded = (coding: string) => (wire: { write(bytes: Uint8Array): Promise<void> }) => {
       const head = `HTTP/1.1 200 OK\r\ncontent-encoding: ${coding}\r\ncontent-length: ${png.length}\r\n\r\n`
       return wire.write(Buffer.concat([Buffer.from(head), png]))
@@ -94,14 +94,14 @@ describe('reading', () => {
     )
   })
 
-  test('an abort is handed on as it is', async () => {
+  test('passes an abort on unchanged', async () => {
     const reason = new Error('enough')
     expect(await media.read('http://a.example/', AbortSignal.abort(reason)).catch((error) => error)).toBe(reason)
   })
 })
 
-describe('the check', () => {
-  test('lets through what fits its field, and fetches only the beginning of a URL', async () => {
+describe('checking media', () => {
+  test('accepts a medium that fits its field, and fetches only the beginning of a URL', async () => {
     const vendor = vendorOf()
     vendor.otherwise((wire) => served(wire.request.path === '/a.mp4' ? mp4 : png)(wire))
     await media.check(
@@ -123,8 +123,8 @@ describe('the check', () => {
   })
 
   const wrong: [what: string, value: string, message: string][] = [
-    ['no base64', 'a cat', '"image" could not be read: it is neither an http(s) URL, nor a data URI, nor base64.'],
-    ['base64 of no whole bytes', 'AAAAA', 'nor base64'],
+    ['invalid base64', 'a cat', '"image" could not be read: it is neither an http(s) URL, nor a data URI, nor base64.'],
+    ['incomplete base64', 'AAAAA', 'nor base64'],
     ['nothing', ' ', '"image" could not be read: it is empty.'],
     ['an unknown kind', btoa('just a text'), '"image" could not be read: it is no png, jpeg'],
     ['a data URI that is not in base64', 'data:image/png,abc', 'has to be in base64'],
@@ -143,19 +143,19 @@ describe('the check', () => {
     ],
   ]
   for (const [what, value, message] of wrong) {
-    test(`refuses ${what}, and says why`, async () => {
+    test(`rejects ${what}, with the reason`, async () => {
       const error = await faultOf(media.check({ image: value }, signal))
       expect(error.message).toContain(message)
       expect(error.detail.param).toBe('image')
     })
   }
 
-  test('names the field at fault, also within a list', async () => {
+  test('names the field of the error, also within a list', async () => {
     expect((await faultOf(media.check({ images: [PNG, 'a cat'] }, signal))).detail.param).toBe('images[1]')
     expect((await faultOf(media.check({ video: PNG }, signal))).message).toContain('"video" is of the type image/png')
   })
 
-  test('says what the host answered, but not the address with its signature', async () => {
+  test('reports the status of the host, but not the URL with its signature', async () => {
     const vendor = vendorOf(failure(404), whole(''))
     const url = at(vendor, '/a.png?signature=secret')
     const gone = await faultOf(media.check({ image: url }, signal))
@@ -167,7 +167,7 @@ describe('the check', () => {
     expect(nobody.message).not.toContain('secret')
   })
 
-  test('tells what may pass from what will not', async () => {
+  test('distinguishes temporary failures from permanent ones', async () => {
     const rows: [status: number, retry_after: number | undefined][] = [
       [404, undefined],
       [403, undefined],
@@ -186,7 +186,7 @@ describe('the check', () => {
     expect((await faultOf(media.check({ image: 'http://127.0.0.2/' }, signal))).detail.retry_after).toBeUndefined()
   })
 
-  test('says that a host name is not known', async () => {
+  test('reports an unknown host name', async () => {
     const nameless = createGuardedFetch({
       clock: systemClock,
       resolve: async () => {
@@ -198,7 +198,7 @@ describe('the check', () => {
   })
 })
 
-describe('of one chat request', () => {
+describe('the media of one chat request', () => {
   /** A reader of media of 100 bytes each, which counts how many it reads at a time. */
   function counted() {
     const state = { reads: 0, open: 0, most: 0 }
@@ -218,7 +218,7 @@ describe('of one chat request', () => {
     return Promise.all(Array.from({ length: count }, (_, index) => one.read('x', signal, `messages[${index}]`)))
   }
 
-  test('all together may be as long as it says, and no longer; after that nothing is read', async () => {
+  test('are accepted up to a total size; above it nothing more is read', async () => {
     const reader = counted()
     expect(await readAll(reader, { count: 10, most: 1_000 })).toHaveLength(10)
     expect(reader.state).toEqual({ reads: 10, open: 0, most: 4 })
@@ -228,7 +228,7 @@ describe('of one chat request', () => {
     expect(other.state.reads).toBeLessThan(15)
   })
 
-  test('a thousand are read, and not one more', async () => {
+  test('are at most a thousand', async () => {
     const reader = counted()
     expect(await readAll(reader, { count: 1_000 })).toHaveLength(1_000)
     expect((await faultOf(readAll(reader, { count: 1_001 }))).detail.param).toBe('messages[1000]')

@@ -10,7 +10,7 @@ const settings = (config: ProviderConfig, environment: Record<string, string> = 
   settingsOf({ id: 'p', config, timeouts: DEFAULT_TIMEOUTS, environment })
 
 describe('settings of a provider', () => {
-  test('a preset needs nothing but its key, from the environment or the configuration, which wins', () => {
+  test('a preset needs only its key, from the environment or the configuration, which takes precedence', () => {
     const fromEnvironment = settings({ preset: 'groq' }, { GROQ_API_KEY: 'gsk-env' })
     expect(fromEnvironment.base_url).toBe('https://api.groq.com/openai/v1')
     expect(fromEnvironment.headers.authorization).toBe('Bearer gsk-env')
@@ -19,7 +19,7 @@ describe('settings of a provider', () => {
     )
   })
 
-  test('what the operator writes wins over the preset, and lists are joined', () => {
+  test("the operator's settings take precedence over the preset, and lists are merged", () => {
     const resolved = resolveProvider('p', {
       preset: 'openai',
       base_url: 'http://proxy.internal/v1',
@@ -37,33 +37,33 @@ describe('settings of a provider', () => {
     expect(resolved.fields?.drop).not.toContain('web_search')
   })
 
-  test('an unknown preset is refused with the list of those there are', () => {
+  test('an unknown preset is rejected with the list of presets', () => {
     expect(() => settings({ preset: 'opnai' })).toThrow(/providers\.p\.preset is "opnai"; known are .*mistral.*openai/)
     expect(() => settings({ preset: 'constructor' })).toThrow(/known are/)
   })
 
   test.each([[undefined], ['api.example.com/v1'], ['ftp://example.com'], ['https://example.com/v1?key=x']])(
-    'the address %p is refused with what would be right',
+    'the base_url %p is rejected with a correct example',
     (base_url) => {
       const config = base_url === undefined ? {} : { base_url }
       expect(() => settings(config)).toThrow(/providers\.p.*base_url/)
     },
   )
 
-  test('credentials in the address become a header, and are kept out of the address', () => {
+  test('credentials in the base_url become a header and are removed from the URL', () => {
     const { base_url, headers } = settings({ base_url: 'https://us%40er:pass-word@example.com/v1/' })
     expect(base_url).toBe('https://example.com/v1')
     expect(headers.authorization).toBe(`Basic ${btoa('us@er:pass-word')}`)
   })
 
-  test('a key that no header can hold is refused without being shown', () => {
+  test('a key that is not valid in a header is rejected without being shown', () => {
     for (const key of ['two words', 'line\nbreak', 'schlüssel']) {
       expect(() => settings({ base_url: 'https://example.com/v1', key })).toThrow(/^providers\.p\.key holds/)
       expect(() => settings({ base_url: 'https://example.com/v1', key })).not.toThrow(new RegExp(key))
     }
   })
 
-  test('a header may carry the key, and an own authorization wins', () => {
+  test('a header may contain the key, and a configured authorization takes precedence', () => {
     const { headers } = settings({
       base_url: 'https://example.com/v1',
       key: 'key-12345678',
@@ -72,33 +72,30 @@ describe('settings of a provider', () => {
     expect(headers).toEqual({ 'api-key': 'key-12345678', authorization: 'Token abcdefgh' })
   })
 
-  test('time-outs of the house hold unless the provider has its own', () => {
+  test('the global timeouts apply unless the provider has its own', () => {
     const { timeouts } = settings({ base_url: 'https://example.com/v1', timeouts: { idle_seconds: 5 } })
     expect(timeouts).toEqual({ ...DEFAULT_TIMEOUTS, idle_seconds: 5 })
   })
 })
 
 describe('presets', () => {
-  test.each(Object.entries(PRESETS))(
-    '%s is complete: an address, and TLS wherever it leaves the machine',
-    (id, preset) => {
-      const { base_url, headers } = settings({ preset: id, key: 'key-12345678' })
-      const url = new URL(base_url)
-      expect(url.protocol).toBe(url.hostname === '127.0.0.1' ? 'http:' : 'https:')
-      expect(base_url).not.toEndWith('/')
-      expect(headers.authorization).toBe('Bearer key-12345678')
-      for (const name of preset.key_env) expect(name).toMatch(/^[A-Z][A-Z0-9_]+$/)
-      if (preset.local) expect(url.port).toBe(String(preset.local.port))
-    },
-  )
+  test.each(Object.entries(PRESETS))('%s is complete: it has a URL, with TLS unless it is local', (id, preset) => {
+    const { base_url, headers } = settings({ preset: id, key: 'key-12345678' })
+    const url = new URL(base_url)
+    expect(url.protocol).toBe(url.hostname === '127.0.0.1' ? 'http:' : 'https:')
+    expect(base_url).not.toEndWith('/')
+    expect(headers.authorization).toBe('Bearer key-12345678')
+    for (const name of preset.key_env) expect(name).toMatch(/^[A-Z][A-Z0-9_]+$/)
+    if (preset.local) expect(url.port).toBe(String(preset.local.port))
+  })
 
-  test('a key in the environment brings its vendor, and the key stays there', () => {
+  test('a key in the environment enables its vendor, and is not copied', () => {
     const environment = { OPENAI_API_KEY: 'sk-1', GOOGLE_API_KEY: 'AIza', MISTRAL_API_KEY: '', HOME: '/root' }
     expect(discoverProviders(environment)).toEqual({ openai: { preset: 'openai' }, gemini: { preset: 'gemini' } })
     expect(discoverProviders({})).toEqual({})
   })
 
-  test('a variable that is set for other purposes brings nothing by itself, but serves when asked', () => {
+  test('a variable that is set for other purposes enables nothing by itself, but is used if configured', () => {
     const environment = { GITHUB_TOKEN: 'ghp-1', HF_TOKEN: 'hf-1' }
     expect(discoverProviders(environment)).toEqual({})
     expect(settings({ preset: 'github' }, environment).headers.authorization).toBe('Bearer ghp-1')
@@ -109,7 +106,7 @@ describe('model lists', () => {
   const names = (payload: unknown, preset = 'xai') =>
     readModelList(payload, settings({ preset }).chat_models)?.map(({ model }) => model)
 
-  test('only models of the families that are served are taken, each once, sorted', () => {
+  test('only models of served families are used, each once, sorted', () => {
     const ids = [
       'gpt-4o',
       'o3-mini',
@@ -138,7 +135,7 @@ describe('model lists', () => {
     ])
   })
 
-  test('models of embeddings and rerankers come with their family, rerankers only where they are served', () => {
+  test('embedding models and rerankers get their family, rerankers only if the provider serves them', () => {
     const data = [
       { id: 'bge-reranker-v2-m3' },
       { id: 'BAAI/bge-m3', created: 7 },
@@ -157,7 +154,7 @@ describe('model lists', () => {
     expect(families('vllm')).toHaveLength(7)
   })
 
-  test('models of moderations come with their family by their names; Together’s guards are not among them', () => {
+  test('moderation models get their family by their names; Together’s guard models do not', () => {
     const data = [
       { id: 'omni-moderation-2024-09-26' },
       { id: 'mistral-moderation-2411', capabilities: { completion_chat: false } },
@@ -177,7 +174,7 @@ describe('model lists', () => {
     }
   })
 
-  test('models of images come with their family, where the vendor makes images below the same address', () => {
+  test('image models get their family if the vendor serves images below the same URL', () => {
     const data = [
       { id: 'gpt-image-2' },
       { id: 'black-forest-labs/FLUX.2-pro', type: 'image' },
@@ -199,7 +196,7 @@ describe('model lists', () => {
     expect(families('openrouter')).toEqual([])
   })
 
-  test('vendors’ shapes: a bare list, `models/` before the name, what they say of type and trade', () => {
+  test('formats of vendors: a bare list, a `models/` prefix, their fields for type and task', () => {
     expect(
       names([
         { id: 'b', type: 'chat' },
@@ -220,7 +217,7 @@ describe('model lists', () => {
     expect(names({ data: [{ id: 'x', architecture: { output_modalities: ['audio'] } }] })).toEqual([])
   })
 
-  test('another Gatehouse is taken at its word', () => {
+  test('the families that another Gatehouse lists are used as they are', () => {
     const data = [
       { id: 'a/chat', supported_endpoint_types: ['chatcompat'], status: 'deprecated', created: 5 },
       { id: 'a/old', supported_endpoint_types: ['chatcompat'], status: 'retired' },
@@ -231,11 +228,11 @@ describe('model lists', () => {
     ])
   })
 
-  test.each([[undefined], [{}], ['x'], [{ data: 'x' }]])('%p is no list', (payload) => {
+  test.each([[undefined], [{}], ['x'], [{ data: 'x' }]])('%p is not a list', (payload) => {
     expect(names(payload)).toBeUndefined()
   })
 
-  test('items that are none are passed over', () => {
+  test('invalid items are skipped', () => {
     expect(names({ data: [null, 'x', {}, { id: '' }, { id: 'a', created: 'then' }] })).toEqual(['a'])
   })
 })

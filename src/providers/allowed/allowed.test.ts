@@ -42,13 +42,13 @@ const NAMES =
 const KNOWN =
   /^\.model$|\.modelSeed$|\.savePreRemeshedModel$|\.motionBucketId$|\.(annotations|citations)\.(file_id|container_id)$|\.fileUri$/
 
-test.each(Object.entries(LISTS))('%s names no model, no adapter and nothing of an account', (_, list) => {
+test.each(Object.entries(LISTS))('%s allows no model, no adapter and no resource of an account', (_, list) => {
   const names = namesIn(list)
   expect(names.length).toBeGreaterThan(20)
   expect(names.filter((name) => NAMES.test(name.slice(name.lastIndexOf('.') + 1)) && !KNOWN.test(name))).toEqual([])
 })
 
-describe('of each kind', () => {
+describe('paths of each kind', () => {
   const wrong = {
     model: 'x',
     model_name: 'x',
@@ -77,7 +77,7 @@ describe('of each kind', () => {
   })
 })
 
-test('documented options pass, in both spellings', () => {
+test('documented options are allowed, in both spellings', () => {
   const metadata = {
     kling: { cfg_scale: 0.4, cameraControl: { type: 'simple', config: { zoom: 1 } } },
     luma: { loop: true, concepts: [{ key: 'pan' }] },
@@ -109,7 +109,7 @@ test('documented options pass, in both spellings', () => {
 })
 
 test.each(['gs://b/x', 'asset://1', 'runway://1', ' s3:x', 'https://storage.cloud.google.com/b/x'])(
-  '%s is a file of the account',
+  '%s is a file of the account and is rejected',
   (image) => {
     expect(refusedAt(() => assertOrder({ image }, vendor, limited))).toBe('image')
     expect(refusedAt(() => assertOrder({ images: ['https://x.example/a.png', image] }, vendor, limited))).toBe(
@@ -118,13 +118,13 @@ test.each(['gs://b/x', 'asset://1', 'runway://1', ' s3:x', 'https://storage.clou
   },
 )
 
-test('the sandbox sends nothing anywhere, so it has no list', () => {
+test('the sandbox calls no provider, so it has no list', () => {
   expect(
     refusedAt(() => assertBody({ any: {} }, 'messages-compat', { id: 's', kind: 'sandbox' }, limited)),
   ).toBeUndefined()
 })
 
-test('headers: what is known, what the operator allows, and everything of a token with all models', () => {
+test('headers: known ones, those that the operator allows, and all with a token for all models', () => {
   const headers = { 'anthropic-beta': 'effort-2025-11-24,effort-x,files-api-2025-04-14', 'openai-beta': 'x=1' }
   expect(allowedHeaders(headers, vendor, limited)).toEqual({ 'anthropic-beta': 'effort-2025-11-24' })
   expect(allowedHeaders(headers, vendor, everyone)).toEqual(headers)
@@ -135,7 +135,7 @@ test('headers: what is known, what the operator allows, and everything of a toke
   })
 })
 
-test('what coding agents send by default is allowed, or refused with the code that they know', () => {
+test('fields that coding agents send by default are allowed, or rejected with the code that they expect', () => {
   const body = {
     input: [
       { type: 'additional_tools', role: 'developer', tools: [{ type: 'namespace', name: 'n', tools: [] }] },

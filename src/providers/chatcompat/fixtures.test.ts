@@ -44,8 +44,8 @@ const STREAMS: [string, string][] = [
   ['llamacpp.sse', 'Ein Gruß also.'],
 ]
 
-describe('streams in vendors’ true shapes', () => {
-  test.each(STREAMS)('%s says its text, its reasoning, one finish and its usage', async (name, reasoning) => {
+describe('streams in the recorded formats of vendors', () => {
+  test.each(STREAMS)('%s has its text, its reasoning, one finish and its usage', async (name, reasoning) => {
     const chunks = await chunksFrom([fixture(name)])
     const said = heard(chunks)
     expect(said).toMatchObject({ content: 'Guten Tag', reasoning, finish: ['stop'], calls: [] })
@@ -53,7 +53,7 @@ describe('streams in vendors’ true shapes', () => {
   })
 
   test.each(['openai-tools.sse', 'ollama-tools.sse', 'gemini-tools.sse', 'vllm-tools.sse'])(
-    '%s says its two tool calls, each with its identity first and once',
+    '%s has its two tool calls, each with its id and name first and once',
     async (name) => {
       const chunks = await chunksFrom([fixture(name)])
       const { calls, finish } = heard(chunks)
@@ -74,7 +74,7 @@ describe('streams in vendors’ true shapes', () => {
   )
 
   test.each([...STREAMS.map(([name]) => name), 'openai-tools.sse', 'vllm-tools.sse'])(
-    '%s says the same when it is cut in two at any byte',
+    '%s decodes to the same chunks when it is split in two at any byte',
     async (name) => {
       const bytes = fixture(name)
       const expected = await chunksFrom([bytes])
@@ -85,7 +85,7 @@ describe('streams in vendors’ true shapes', () => {
   )
 
   test.each([...STREAMS.map(([name]) => name), 'openai-tools.sse', 'gemini-tools.sse', 'vllm-tools.sse'])(
-    '%s becomes chunks of the specification: its schema holds, the role is said first and each choice ends once',
+    '%s becomes chunks that fit the specified schema: the role comes first and each choice ends once',
     async (name) => {
       const chunks = await chunksFrom([fixture(name)])
       for (const chunk of chunks) {
@@ -104,12 +104,12 @@ describe('streams in vendors’ true shapes', () => {
     },
   )
 
-  test('what a vendor adds of its own is kept', async () => {
+  test('fields that a vendor adds are kept', async () => {
     expect((await chunksFrom([fixture('perplexity.sse')]))[0]).toMatchObject({ citations: ['https://example.com/a'] })
     expect((await chunksFrom([fixture('openrouter.sse')]))[0]).toMatchObject({ provider: 'Fireworks' })
   })
 
-  test('cached and reasoning tokens are counted in every spelling', async () => {
+  test('cached and reasoning tokens are read in every spelling', async () => {
     const usageIn = async (name: string) => heard(await chunksFrom([fixture(name)])).usage
     expect(await usageIn('openai.sse')).toMatchObject({ prompt_cache_hit_tokens: 8 })
     expect(await usageIn('deepseek.sse')).toMatchObject({ prompt_cache_hit_tokens: 16 })
@@ -119,13 +119,13 @@ describe('streams in vendors’ true shapes', () => {
   })
 })
 
-describe('whole answers in vendors’ true shapes', () => {
+describe('complete responses in the recorded formats of vendors', () => {
   test.each([
     ['openai.json', undefined],
     ['deepseek.json', 'Ein Gruß also.'],
     ['mistral.json', 'Ein Gruß also.'],
     ['openrouter.json', 'Ein Gruß also.'],
-  ])('%s becomes a completion of the specification', async (name, reasoning) => {
+  ])('%s becomes a completion that fits the specification', async (name, reasoning) => {
     const answer = await whole(fixture(name))
     expect(isCompletion.Check(answer)).toBe(true)
     expect(answer?.choices[0]?.message).toMatchObject({ role: 'assistant', content: 'Guten Tag' })
@@ -139,7 +139,7 @@ describe('whole answers in vendors’ true shapes', () => {
     expect(answer?.choices[0]?.message.annotations?.[0]?.url_citation.url).toBe('https://example.com/a')
   })
 
-  test('tool calls get the id and the finish that the vendor left out, and keep its signature', async () => {
+  test('tool calls get the id and finish_reason that the vendor omitted, and keep its signature', async () => {
     const answer = await whole(fixture('gemini-tools.json'))
     expect(answer?.choices[0]).toMatchObject({
       finish_reason: 'tool_calls',
@@ -158,7 +158,7 @@ describe('whole answers in vendors’ true shapes', () => {
     expect(answer?.usage?.completion_tokens).toBe(10) // the total says that six more were thought
   })
 
-  test('a vendor that streams although a whole answer was asked for is put together', async () => {
+  test('a stream that arrives in place of a complete response is assembled', async () => {
     for (const name of ['openai.sse', 'deepseek.sse', 'perplexity.sse']) {
       const answer = await whole(fixture(name), { type: 'text/event-stream' })
       expect(isCompletion.Check(answer)).toBe(true)
@@ -173,7 +173,7 @@ describe('whole answers in vendors’ true shapes', () => {
     ])
   })
 
-  test('a vendor that answers whole although a stream was asked for is turned into chunks, however it labels it', async () => {
+  test('a complete response that arrives in place of a stream is converted to chunks, whatever its content type', async () => {
     for (const type of ['application/json', 'text/event-stream', 'text/plain']) {
       const chunks = await chunksFrom([fixture('deepseek.json')], type)
       expect(heard(chunks)).toMatchObject({ content: 'Guten Tag', reasoning: 'Ein Gruß also.', finish: ['stop'] })

@@ -62,8 +62,8 @@ const STREAMS: [name: string, said: object][] = [
   ['unseen.sse', { ...NOTHING, content: 'Guten Tag', finish: ['stop'] }],
 ]
 
-describe('streams in the vendor’s true shapes', () => {
-  test.each(STREAMS)('%s says its words, its thoughts, its calls, one finish and its usage', async (name, said) => {
+describe('streams in the provider’s recorded formats', () => {
+  test.each(STREAMS)('%s has its text, thoughts, calls, one finish and its usage', async (name, said) => {
     const { chunks, failure } = await read([fixture(name)])
     expect(failure).toBeUndefined()
     expect(heard(chunks)).toMatchObject(said)
@@ -71,7 +71,7 @@ describe('streams in the vendor’s true shapes', () => {
     for (const chunk of chunks) expect({ fits: isChunk.Check(chunk), chunk }).toMatchObject({ fits: true })
   })
 
-  test.each(STREAMS)('%s split at every byte says the same', async (name) => {
+  test.each(STREAMS)('%s split at every byte decodes to the same chunks', async (name) => {
     const bytes = fixture(name)
     const once = heard((await read([bytes])).chunks)
     for (let at = 1; at < bytes.length; at++) {
@@ -85,7 +85,7 @@ describe('streams in the vendor’s true shapes', () => {
     expect(heard(each.chunks)).toEqual(once)
   })
 
-  test.each(STREAMS)('%s cut at any byte before its finish is an error, never a shorter answer', async (name) => {
+  test.each(STREAMS)('%s cut at any byte before its finish is an error, never a shorter response', async (name) => {
     const bytes = fixture(name)
     // The event that holds the finish is complete with the brace that closes its object.
     const finish = bytes.indexOf('"finishReason"')
@@ -101,7 +101,7 @@ describe('streams in the vendor’s true shapes', () => {
     }
   })
 
-  test('each of several answers has its own words and its own finish, and none may be without', async () => {
+  test('each of several candidates has its own text and finish, and a missing finish is an error', async () => {
     const bytes = fixture('two.sse')
     const { chunks, failure } = await read([bytes], { more: { n: 2 } })
     expect(failure).toBeUndefined()
@@ -111,7 +111,7 @@ describe('streams in the vendor’s true shapes', () => {
     expect(cut.failure?.code).toBe('upstream_cut')
   })
 
-  test('a finish that is said with every event is told once, at the end', async () => {
+  test('a finish in every event is reported once, at the end', async () => {
     const event = (text: string) =>
       `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ text }] }, finishReason: 'STOP' }] })}\n\n`
     const { chunks } = await read([Buffer.from(event('a')), Buffer.from(event('b'))])
@@ -119,7 +119,7 @@ describe('streams in the vendor’s true shapes', () => {
     expect(chunks.at(-1)?.choices[0]?.finish_reason).toBe('stop')
   })
 
-  test('an answer in one piece, or as the list of its events, is as good as a stream', async () => {
+  test('a complete response, or a list of its events, decodes like a stream', async () => {
     const { chunks } = await read([fixture('whole.json')], { type: 'application/json; charset=UTF-8' })
     expect(heard(chunks)).toMatchObject({ content: 'Guten Tag', finish: ['stop'], usage: [19, 8, 10] })
     const events = fixture('stream.sse').toString().split('\r\n\r\n').filter(Boolean)
@@ -128,7 +128,7 @@ describe('streams in the vendor’s true shapes', () => {
     expect(heard(listed.chunks)).toEqual(heard((await read([fixture('stream.sse')])).chunks))
   })
 
-  test('what is no answer is said to be none', async () => {
+  test('an invalid response is an error', async () => {
     const page = await read([Buffer.from('<html>')], { type: 'text/html' })
     expect(page.failure).toMatchObject({ code: 'bad_upstream_response' })
     for (const body of ['data: 7\n\n', 'data: {"candidates"\n\ndata: x\n\n']) {
@@ -140,7 +140,7 @@ describe('streams in the vendor’s true shapes', () => {
   })
 })
 
-describe('errors in the middle of an answer', () => {
+describe('errors in the middle of a response', () => {
   const error = { error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } }
   const before = fixture('stream.sse').subarray(0, fixture('stream.sse').lastIndexOf('data:'))
 
@@ -161,7 +161,7 @@ describe('errors in the middle of an answer', () => {
   test.each([
     ['MALFORMED_FUNCTION_CALL', 'bad_upstream_response'],
     ['TOO_MANY_TOOL_CALLS', 'bad_upstream_response'],
-  ])('the finish %s is %s, with the vendor’s word', async (finishReason, code) => {
+  ])('the finish %s is %s, with the provider’s term', async (finishReason, code) => {
     const body = { candidates: [{ content: {}, finishReason, finishMessage: 'x' }] }
     const { chunks, failure } = await read([Buffer.from(`data: ${JSON.stringify(body)}\n\n`)])
     expect(heard(chunks).finish).toEqual([])
@@ -169,7 +169,7 @@ describe('errors in the middle of an answer', () => {
     await expect(whole(JSON.stringify(body))).rejects.toMatchObject({ code })
   })
 
-  test('a prompt that is refused for its content is the caller’s affair', async () => {
+  test('a prompt that is rejected for its content is a client error', async () => {
     const body = { promptFeedback: { blockReason: 'PROHIBITED_CONTENT' }, usageMetadata: { promptTokenCount: 4 } }
     const { chunks, failure } = await read([Buffer.from(`data: ${JSON.stringify(body)}\n\n`)])
     expect(chunks).toEqual([])
@@ -178,7 +178,7 @@ describe('errors in the middle of an answer', () => {
   })
 })
 
-describe('whole answers', () => {
+describe('complete responses', () => {
   test.each(['whole.json', 'tools.json', 'grounded.json', 'image.json', 'unseen.json'])(
     '%s fits the specification',
     async (name) => {
@@ -187,7 +187,7 @@ describe('whole answers', () => {
     },
   )
 
-  test('words, thoughts and counts', async () => {
+  test('text, thoughts and counts', async () => {
     expect(await whole(fixture('whole.json'))).toEqual({
       id: 'bWFkZSBieSBoYW5k',
       object: 'chat.completion',
@@ -210,7 +210,7 @@ describe('whole answers', () => {
     })
   })
 
-  test('parallel calls without ids get ids of their own, and keep their signature', async () => {
+  test('parallel calls without ids get unique ids and keep their signature', async () => {
     const choice = (await whole(fixture('tools.json')))?.choices[0]
     expect(choice).toMatchObject({ finish_reason: 'tool_calls', message: { content: null } })
     const calls = choice?.message.tool_calls ?? []
@@ -224,7 +224,7 @@ describe('whole answers', () => {
     for (const { id } of calls) expect(id).toMatch(/^call_\w{24}$/)
   })
 
-  test('ids of the vendor’s are kept, but for one that comes twice', async () => {
+  test('ids of the provider are kept, except one that occurs twice', async () => {
     const parts = ['a', 'a', ''].map((id) => ({ functionCall: { id, name: 'f' } }))
     const answer = await whole(JSON.stringify({ candidates: [{ content: { parts } }] }))
     const ids = answer?.choices[0]?.message.tool_calls?.map(({ id }) => id) ?? []
@@ -232,7 +232,7 @@ describe('whole answers', () => {
     expect(new Set(ids).size).toBe(3)
   })
 
-  test('a client that takes one call at a time gets the first', async () => {
+  test('a client that allows one call at a time gets the first', async () => {
     const answer = await whole(fixture('tools.json'), { more: { parallel_tool_calls: false } })
     expect(answer?.choices[0]?.message.tool_calls).toMatchObject([{ function: { name: 'get_weather' } }])
     const { chunks } = await read([fixture('tools.sse')], { more: { parallel_tool_calls: false } })
@@ -241,14 +241,14 @@ describe('whole answers', () => {
     expect(both?.choices[0]?.message.tool_calls).toHaveLength(3)
   })
 
-  test('places of citations are counted in characters, though the vendor counts bytes', async () => {
+  test('positions of citations are in characters, though the provider counts bytes', async () => {
     const message = (await whole(fixture('grounded.json')))?.choices[0]?.message
     expect(message?.annotations as object[]).toEqual(CITED)
     const { start_index = 0, end_index = 0 } = message?.annotations?.[1]?.url_citation ?? {}
     expect(message?.content?.slice(start_index, end_index)).toBe('Der Dom ist 157 m hoch.')
   })
 
-  test('a count that does not fit the words is set right by them; pages without a place stand behind all', async () => {
+  test('a position that does not fit the text is corrected by the text; pages without a position come last', async () => {
     const grounded = (metadata: object) => ({
       candidates: [{ content: { parts: [{ text: 'Ähm, ja.' }] }, groundingMetadata: metadata }],
     })
@@ -268,7 +268,7 @@ describe('whole answers', () => {
     expect(await spans({ webSearchQueries: ['x'] })).toBeUndefined()
   })
 
-  test('images are told as data URIs, with what the vendor wants back', async () => {
+  test('images become data URIs, with the metadata that the provider requires back', async () => {
     const message = (await whole(fixture('image.json')))?.choices[0]?.message
     expect(message?.content).toBe('Here it is.')
     expect(message?.images).toMatchObject([{ type: 'image_url', opaque: opaque('c2lnbmF0dXJlIDM=') }])
@@ -296,7 +296,7 @@ describe('whole answers', () => {
     })
   })
 
-  test('how sure the model was', async () => {
+  test('logprobs', async () => {
     const logprobsResult = {
       chosenCandidates: [{ token: 'é', logProbability: -0.5, tokenId: 7 }, { token: '!' }],
       topCandidates: [
@@ -329,7 +329,7 @@ describe('whole answers', () => {
     expect(chunks.flatMap(({ choices }) => choices).flatMap(({ logprobs }) => logprobs ?? [])).toEqual([told])
   })
 
-  test('places may be counted from the part that they stand in', async () => {
+  test('positions may be relative to their part', async () => {
     const parts = [{ text: 'Ähm. ' }, { text: 'Gut.' }]
     const support = { segment: { partIndex: 1, endIndex: 4 }, groundingChunkIndices: [0] }
     const groundingMetadata = {
@@ -341,7 +341,7 @@ describe('whole answers', () => {
     expect(answer?.choices[0]?.message.annotations).toEqual([{ type: 'url_citation', url_citation }])
   })
 
-  test('a limit that was met while calls were made is told as a limit', async () => {
+  test('a token limit that is reached during tool calls is reported as length', async () => {
     const parts = [{ functionCall: { name: 'f' } }]
     const answer = await whole(JSON.stringify({ candidates: [{ content: { parts }, finishReason: 'MAX_TOKENS' }] }))
     expect(answer?.choices[0]).toMatchObject({
@@ -350,7 +350,7 @@ describe('whole answers', () => {
     })
   })
 
-  test('of counts that come in parts, the later ones are added to the earlier', async () => {
+  test('counts that arrive in parts are added up', async () => {
     const event = (usageMetadata: object, more: object = {}) =>
       `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ text: 'x' }] }, ...more }], usageMetadata })}\n\n`
     const first = event({ promptTokenCount: 5, candidatesTokenCount: 1 })
@@ -375,13 +375,17 @@ describe('whole answers', () => {
   })
 
   test.each([
-    ['thoughts beside the answer', { promptTokenCount: 5, candidatesTokenCount: 3, thoughtsTokenCount: 2 }, [5, 5, 2]],
     [
-      'thoughts within it',
+      'thoughts in addition to the answer',
+      { promptTokenCount: 5, candidatesTokenCount: 3, thoughtsTokenCount: 2 },
+      [5, 5, 2],
+    ],
+    [
+      'thoughts within the answer',
       { promptTokenCount: 5, candidatesTokenCount: 3, thoughtsTokenCount: 2, totalTokenCount: 8 },
       [5, 3, 2],
     ],
-    ['what tools found', { promptTokenCount: 5, toolUsePromptTokenCount: 7, candidatesTokenCount: 3 }, [12, 3, 0]],
+    ['tool results', { promptTokenCount: 5, toolUsePromptTokenCount: 7, candidatesTokenCount: 3 }, [12, 3, 0]],
     ['nonsense', { promptTokenCount: -5, candidatesTokenCount: 'x', totalTokenCount: null }, undefined],
     ['nothing', undefined, undefined],
   ])('counts: %s', async (_, usageMetadata, told) => {

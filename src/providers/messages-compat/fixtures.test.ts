@@ -53,9 +53,9 @@ const STREAMS: [name: string, said: object][] = [
   ['refusal.sse', { ...NOTHING, refusal: 'This may do harm.', finish: ['content_filter'], usage: [20, 0, 1] }],
 ]
 
-describe('a streamed answer', () => {
+describe('a streamed response', () => {
   for (const [name, said] of STREAMS) {
-    test(`${name} says the same wherever its bytes are split`, async () => {
+    test(`${name} decodes to the same chunks wherever its bytes are split`, async () => {
       const bytes = fixture(name)
       const { chunks, failure } = await read([bytes])
       expect(failure).toBeUndefined()
@@ -68,7 +68,7 @@ describe('a streamed answer', () => {
       }
     })
 
-    test(`${name} cut at any byte before its finish is an error, and never a short answer`, async () => {
+    test(`${name} cut at any byte before its finish is an error, never a shorter response`, async () => {
       const bytes = fixture(name)
       const end = bytes.indexOf('message_stop') - 'event: '.length
       const finish = bytes.lastIndexOf('message_delta', end)
@@ -83,18 +83,18 @@ describe('a streamed answer', () => {
     })
   }
 
-  test('an error in the middle comes after what was said before it', async () => {
+  test('an error in the middle comes after the content before it', async () => {
     const { chunks, failure } = await read([fixture('overloaded.sse')])
     expect(heard(chunks).content).toBe('Hel')
     expect(failure).toMatchObject({ code: 'server_is_overloaded' })
   })
 
-  test('the prompt is counted before the first word, with its cache', async () => {
+  test('the prompt tokens, with cached ones, are reported before the first text', async () => {
     const { chunks } = await read([fixture('text.sse')])
     expect(chunks[0]?.usage).toMatchObject({ input_tokens: 132, prompt_tokens_details: { cache_write_tokens: 7 } })
   })
 
-  test('an answer in one piece says the same as a stream', async () => {
+  test('a complete response decodes to the same content as a stream', async () => {
     const { chunks, failure } = await read([fixture('whole.json')], { type: 'application/json' })
     const message = (await whole(fixture('whole.json').toString()))?.choices[0]?.message
     expect(failure).toBeUndefined()
@@ -120,8 +120,8 @@ describe('a streamed answer', () => {
   })
 })
 
-describe('a whole answer', () => {
-  test('has its blocks in the house’s places', async () => {
+describe('a complete response', () => {
+  test('has its blocks in our fields', async () => {
     const answer = await whole(fixture('whole.json').toString())
     expect(isCompletion.Check(answer)).toBe(true)
     expect(answer?.choices).toEqual([
@@ -160,9 +160,9 @@ describe('a whole answer', () => {
     ['pause_turn', 'length'],
     ['stop_sequence', 'stop'],
     ['refusal', 'content_filter'],
-    ['a word of tomorrow', 'stop'],
+    ['an unknown reason', 'stop'],
     [null, 'stop'],
-  ])('that stopped for %p ends with %s', async (stop_reason, finish_reason) => {
+  ])('with the stop_reason %p has the finish_reason %s', async (stop_reason, finish_reason) => {
     const body = { content: [{ type: 'text', text: 'x' }], stop_reason, stop_sequence: 'END' }
     expect((await whole(JSON.stringify(body)))?.choices[0]).toMatchObject({ finish_reason, stop_sequence: 'END' })
   })

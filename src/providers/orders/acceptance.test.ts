@@ -25,8 +25,8 @@ const providerOf = (kind: (typeof PROVIDER_KINDS)[number], options: Record<strin
 
 const KINDS = Object.entries(ORDER_KINDS) as [keyof typeof ORDER_KINDS, OrderKindRule][]
 
-describe('the rule for the answers to orders', () => {
-  test('knows every kind that takes orders, and no other', () => {
+describe('the rule for responses to orders', () => {
+  test('covers every kind that accepts orders, and no other', () => {
     const ordering = PROVIDER_KINDS.filter((kind) => {
       const { video, threeD, images } = providerOf(kind)
       return video || threeD || images
@@ -34,7 +34,7 @@ describe('the rule for the answers to orders', () => {
     expect(KINDS.map(([kind]) => kind as string).sort()).toEqual([...ordering].sort())
   })
 
-  test.each(KINDS)('of %s says of no other answer that it was not accepted', (kind, { exceptions = [] }) => {
+  test.each(KINDS)('for %s classifies no other response as "not accepted"', (kind, { exceptions = [] }) => {
     for (let status = 100; status < 600; status++) {
       const hasException = exceptions.some((one) => one.codes === undefined && one.status?.includes(status))
       if (hasException) continue
@@ -46,7 +46,7 @@ describe('the rule for the answers to orders', () => {
   })
 
   const exceptions = KINDS.flatMap(([kind, { exceptions: all = [] }]) => all.map((one) => [kind, one] as const))
-  test.each(exceptions)('has a source for each exception of %s, which counts for its answers only', (kind, one) => {
+  test.each(exceptions)('has a source for each exception of %s, which applies to its responses only', (kind, one) => {
     expect(one.source).toMatch(/^(https:\/\/|manual: |from memory$)/)
     const other = one.acceptance === 'in doubt' ? 422 : 200
     for (const status of one.status ?? [other, 500]) {
@@ -60,7 +60,7 @@ describe('the rule for the answers to orders', () => {
     }
   })
 
-  test('a code that is a number counts like its text', () => {
+  test('treats a numeric code like its text', () => {
     expect(acceptanceOf({ kind: 'kling', status: 200, payload: { code: 1303 } })).toBe('not accepted')
     expect(acceptanceOf({ kind: 'kling', status: 200, payload: { code: 5001 } })).toBe('in doubt')
     expect(acceptanceOf({ kind: 'kling', status: 500, payload: { code: 1303 } })).toBe('in doubt')
@@ -81,8 +81,8 @@ describe('the rule for the answers to orders', () => {
   })
 })
 
-describe('a kind whose orders are sent again', () => {
-  test.each(KINDS)('%s does what its row says', (kind, { sent_again, looked_up_by }) => {
+describe('a kind whose orders are repeated', () => {
+  test.each(KINDS)('%s behaves as its row declares', (kind, { sent_again, looked_up_by }) => {
     for (const options of kind === 'chatcompat-video' ? [{}, { idempotent: true }] : [{}]) {
       const { video, threeD } = providerOf(kind, options)
       for (const orders of [video, threeD]) {
@@ -96,7 +96,7 @@ describe('a kind whose orders are sent again', () => {
 })
 
 // The rows themselves are generated: test/reference.test.ts compares them.
-test('the manual has the rule, and a row for every kind', () => {
+test('the manual contains the rule and a row for every kind', () => {
   expect(manualPage('video-vendors.md')).toContain(`${NOT_ACCEPTED.slice(0, -1).join(', ')} and ${NOT_ACCEPTED.at(-1)}`)
   const rows = [...manualPage('order-responses.md').matchAll(/^\| `([\w-]+)` \| .* \| (?:<|\[)/gm)]
   expect(rows.map(([, kind]) => kind)).toEqual(KINDS.map(([kind]) => kind))

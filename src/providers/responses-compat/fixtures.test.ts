@@ -70,9 +70,9 @@ const STREAMS: [name: string, said: object][] = [
   ],
 ]
 
-describe('a streamed answer', () => {
+describe('a streamed response', () => {
   for (const [name, said] of STREAMS) {
-    test(`${name} says the same wherever its bytes are split`, async () => {
+    test(`${name} decodes to the same chunks wherever its bytes are split`, async () => {
       const bytes = fixture(name)
       const { chunks, batches, failure } = await read([bytes])
       expect(failure).toBeUndefined()
@@ -86,7 +86,7 @@ describe('a streamed answer', () => {
       }
     })
 
-    test(`${name} cut at any byte before its end is an error, and never a short answer`, async () => {
+    test(`${name} cut at any byte before its end is an error, never a shorter response`, async () => {
       const bytes = fixture(name)
       const end = Math.max(bytes.lastIndexOf('"response.completed"'), bytes.lastIndexOf('"response.incomplete"'))
       const closed = bytes.indexOf('}\r\n', end) === -1 ? bytes.indexOf('}\n', end) : bytes.indexOf('}\r\n', end)
@@ -101,21 +101,21 @@ describe('a streamed answer', () => {
     })
   }
 
-  test('the counts of the cache and of reasoning come with the end', async () => {
+  test('the cached and reasoning tokens are reported at the end', async () => {
     const text = (await read([fixture('text.sse')])).chunks.at(-1)
     expect(text?.usage).toMatchObject({ prompt_tokens_details: { cached_tokens: 100, cache_write_tokens: 7 } })
     const tools = (await read([fixture('reasoning-tools.sse')])).chunks.at(-1)
     expect(tools?.usage).toMatchObject({ completion_tokens_details: { reasoning_tokens: 64 } })
   })
 
-  test('who answers is told from the first chunk on', async () => {
+  test('the model and id are in every chunk from the first on', async () => {
     const { chunks } = await read([fixture('text.sse')])
     for (const { id, model, created } of chunks) {
       expect({ id, model, created }).toEqual({ id: 'resp_67cb', model: 'gpt-4.1-2025-04-14', created: 1_741_476_542 })
     }
   })
 
-  test('probabilities stand beside their tokens, once each', async () => {
+  test('logprobs are in the chunks of their tokens, once each', async () => {
     const { chunks } = await read([fixture('text.sse')])
     const tokens = chunks.flatMap(({ choices }) => choices.flatMap(({ logprobs }) => logprobs ?? []))
     expect(tokens).toHaveLength(4)
@@ -137,7 +137,7 @@ describe('a streamed answer', () => {
     ['error.sse', 'rate_limit_exceeded', 'Hel'],
     // Nothing was said: another target may still be asked.
     ['failed-at-once.sse', 'content_policy_violation', undefined],
-  ])('%s is %s, after what was said before it', async (name, code, said) => {
+  ])('%s is %s, after the content before it', async (name, code, said) => {
     const { chunks, failure } = await read([fixture(name)])
     expect(failure).toMatchObject({ code })
     expect(`${failure}`).not.toContain('secret')
@@ -145,7 +145,7 @@ describe('a streamed answer', () => {
     expect(heard(chunks).finish).toEqual([])
   })
 
-  test('an answer in one piece says the same as a stream', async () => {
+  test('a complete response decodes to the same content as a stream', async () => {
     const { chunks, failure } = await read([fixture('whole.json')], { type: 'application/json' })
     const message = (await whole(fixture('whole.json').toString()))?.choices[0]?.message
     expect(failure).toBeUndefined()
@@ -188,8 +188,8 @@ describe('a streamed answer', () => {
   })
 })
 
-describe('a whole answer', () => {
-  test('has its items in the house’s places', async () => {
+describe('a complete response', () => {
+  test('has its items in our fields', async () => {
     const answer = await whole(fixture('whole.json').toString())
     expect(isCompletion.Check(answer)).toBe(true)
     expect(answer).toMatchObject({ id: 'resp_w', model: 'gpt-5.1', created: 1_741_476_542 })
@@ -223,11 +223,11 @@ describe('a whole answer', () => {
     ['incomplete', { reason: 'max_messages' }, 'length'],
     ['incomplete', { reason: 'content_filter' }, 'content_filter'],
     ['incomplete', { reason: 'steered' }, 'stop'],
-    ['incomplete', { reason: 'a word of tomorrow' }, 'length'],
+    ['incomplete', { reason: 'an unknown reason' }, 'length'],
     ['incomplete', null, 'length'],
-    ['a status of tomorrow', null, 'stop'],
+    ['an unknown status', null, 'stop'],
     [undefined, null, 'stop'],
-  ])('with the status %p and %p ends with %s', async (status, incomplete_details, finish_reason) => {
+  ])('with the status %p and %p has the finish_reason %s', async (status, incomplete_details, finish_reason) => {
     const output = [{ type: 'message', content: [{ type: 'output_text', text: 'x' }] }]
     const body = { output, status, incomplete_details }
     expect((await whole(JSON.stringify(body)))?.choices[0]).toMatchObject({
@@ -236,7 +236,7 @@ describe('a whole answer', () => {
     })
   })
 
-  test('that was cut within a call says so, and shows the call as far as it came', async () => {
+  test('that was cut within a tool call reports it, with the call as far as it arrived', async () => {
     const output = [{ type: 'function_call', call_id: 'c', name: 'f', arguments: '{"a', status: 'incomplete' }]
     const body = { output, status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } }
     const choice = (await whole(JSON.stringify(body)))?.choices[0]
@@ -246,7 +246,7 @@ describe('a whole answer', () => {
     ])
   })
 
-  test('with nothing in it has no words, and without usage has none', async () => {
+  test('without items has no content, and without usage has none', async () => {
     const answer = await whole('{"output":[]}')
     expect(answer?.choices[0]?.message).toEqual({ role: 'assistant', content: null })
     expect(answer?.usage).toBeUndefined()

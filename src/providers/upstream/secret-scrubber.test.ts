@@ -67,7 +67,7 @@ describe('createSecretScrubber', () => {
     expect(clean).toBe('a [redacted] b [redacted] c [redacted]')
   })
 
-  it('hands on the same bytes, without a copy, where there is no secret', () => {
+  it('returns the same bytes, without a copy, if there is no secret', () => {
     const body = scrubberOf(KEY).body()
     const bytes = Buffer.from('data: {"text":"sk-canary/"}\n\n')
     expect(body.push(bytes)).toBe(bytes)
@@ -80,7 +80,7 @@ describe('createSecretScrubber', () => {
     expect(Buffer.from(body.push(Buffer.from('-bird'))).toString()).toBe('sk-canary-bird')
   })
 
-  it('agrees with a replacement of texts for random data', () => {
+  it('gives the same result as a replacement in text, for random data', () => {
     const secrets = ['abababab', 'babababa-x', 'aabbaabbaa']
     let seed = 7
     const next = () => {
@@ -107,7 +107,7 @@ describe('createSecretScrubber', () => {
 describe('deltas', () => {
   const secret = 'sk-canary-0123456789abcdef'
 
-  it('are stopped at half of a secret, however it is split', () => {
+  it('are stopped at half of a secret, however they are split', () => {
     for (let size = 1; size <= secret.length; size++) {
       const watch = scrubberOf(secret).deltas()
       let passed = ''
@@ -120,13 +120,13 @@ describe('deltas', () => {
     }
   })
 
-  it('pass where they hold less than half of it', () => {
+  it('pass if they contain less than half of it', () => {
     const watch = scrubberOf(secret).deltas()
     for (const delta of ['sk-', 'canary-', '01', ' sk-sk-', 'canary', '-0', '2'])
       expect(watch.completes(delta)).toBe(false)
   })
 
-  it('are found after a false beginning', () => {
+  it('are stopped after a false beginning too', () => {
     const watch = scrubberOf('aabaabaaacdefghi').deltas()
     expect(watch.completes('aabaab')).toBe(false)
     expect(watch.completes('aabaaa')).toBe(true)
@@ -141,7 +141,7 @@ describe('secrets', () => {
     expect(isSecret('ääää')).toBe(true)
   })
 
-  it('are no words that stand for a key where none is needed', () => {
+  it('are not placeholders that replace a key where none is needed', () => {
     for (const word of ['ollama', 'none', 'sk-test', 'EMPTY', 'not-needed', 'lm-studio', 'LM-Studio', 'x']) {
       expect(isSecret(word)).toBe(false)
       expect(createSecretScrubber([word].filter(isSecret))).toBeUndefined()
@@ -149,7 +149,7 @@ describe('secrets', () => {
     expect(isSecret('not-needed-1')).toBe(true)
   })
 
-  it('are read from every part of the configuration that may hold one', () => {
+  it('are read from every part of the configuration that may contain one', () => {
     const found = secretsInConfig({
       key: 'sk-key-of-config',
       base_url: 'https://someone:pass%2Fword@vendor.example/v1',

@@ -37,7 +37,7 @@ function fetching(answer: () => UpstreamResponse, orders = true, stream = false)
 }
 
 describe('a fetch over the transport', () => {
-  test('sends what it is given, and hands back what came', async () => {
+  test('sends the request and returns the response', async () => {
     const { fetch, sent, wire } = fetching(() =>
       answerOf(201, '{"id":1}', { 'content-type': 'application/json', 'content-encoding': 'gzip', 'x-id': '7' }),
     )
@@ -60,7 +60,7 @@ describe('a fetch over the transport', () => {
     expect(wire).toMatchObject({ orderSent: true, response: { status: 201, text: '{"id":1}' } })
   })
 
-  test('takes bytes, addresses and requests of the runtime', async () => {
+  test('accepts bytes, URLs and Request objects', async () => {
     const { fetch, sent } = fetching(() => answerOf(204, ''), false)
     await fetch(new URL('https://own.example/a'), { method: 'PUT', body: new Uint8Array([1, 2]) })
     await fetch(new Request('https://own.example/b'))
@@ -70,7 +70,7 @@ describe('a fetch over the transport', () => {
     ])
   })
 
-  test('sends one order, and no second one, whatever a package tries', async () => {
+  test('sends one order and no second one, whatever a package retries', async () => {
     const { fetch, sent, wire } = fetching(() => answerOf(503, 'busy'))
     expect((await fetch('https://own.example/a', { method: 'POST', body: '{}' })).status).toBe(503)
     await expect(fetch('https://own.example/a', { method: 'POST', body: '{}' })).rejects.toThrow('twice')
@@ -78,7 +78,7 @@ describe('a fetch over the transport', () => {
     expect(sent).toHaveLength(1)
   })
 
-  test('where nothing is ordered, a POST is a question, and may come again', async () => {
+  test('allows a POST that orders nothing to be repeated', async () => {
     const { fetch, sent, wire } = fetching(() => answerOf(200, '{}'), false)
     await fetch('https://own.example/a', { method: 'POST', body: '{}' })
     await fetch('https://own.example/a', { method: 'POST', body: '{}' })
@@ -86,14 +86,14 @@ describe('a fetch over the transport', () => {
     expect(wire.orderSent).toBe(false)
   })
 
-  test('goes nowhere but where its route leads', async () => {
+  test('calls no URL outside its route', async () => {
     const { fetch, sent, wire } = fetching(() => answerOf(200, '{}'))
     expect(await fetch('https://other.example/a').catch((error: unknown) => error)).toBe(wire.failure as GatewayError)
     expect(wire.failure?.code).toBe('bad_upstream_response')
     expect(sent).toEqual([])
   })
 
-  test('keeps a failure, and forgets it when the next request goes well', async () => {
+  test('stores a failure, and clears it when the next request succeeds', async () => {
     let fails = true
     const { fetch, wire } = fetching(() => {
       if (fails) throw new GatewayError('upstream_timeout', 'late')
@@ -106,7 +106,7 @@ describe('a fetch over the transport', () => {
     expect(wire.failure).toBeUndefined()
   })
 
-  describe('of a streamed answer', () => {
+  describe('of a streamed response', () => {
     /** An answer that counts how often it is read. */
     const streaming = (pieces: (string | GatewayError)[]) => {
       const state = { reads: 0, isDropped: false }
@@ -124,7 +124,7 @@ describe('a fetch over the transport', () => {
       return { answer, state }
     }
 
-    test('hands on what comes, and reads no further than its reader', async () => {
+    test('passes chunks on, and reads no further than its consumer', async () => {
       const { answer, state } = streaming(['a', 'b', 'c'])
       const { fetch, sent } = fetching(() => answer, false, true)
       const response = await fetch('https://own.example/a', { method: 'POST', body: '{}' })
@@ -136,7 +136,7 @@ describe('a fetch over the transport', () => {
       expect(state).toEqual({ reads: 1, isDropped: true })
     })
 
-    test('breaks where it broke, and keeps why', async () => {
+    test('fails where the stream failed, and stores the reason', async () => {
       const cut = new GatewayError('upstream_cut', 'cut')
       const { answer } = streaming(['a', cut])
       const { fetch, wire } = fetching(() => answer, false, true)
@@ -145,7 +145,7 @@ describe('a fetch over the transport', () => {
       expect(wire.failure).toBe(cut)
     })
 
-    test('reads JSON and refusals whole', async () => {
+    test('reads JSON and errors completely', async () => {
       const json = answerOf(200, '{"error":"no"}', { 'content-type': 'application/json' })
       const { fetch, wire } = fetching(() => json, false, true)
       expect(await (await fetch('https://own.example/a')).text()).toBe('{"error":"no"}')

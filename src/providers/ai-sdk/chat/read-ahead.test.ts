@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { readAhead } from './read-ahead.ts'
 
 describe('readAhead', () => {
-  test('yields what arrived meanwhile in one batch, in order, each item once', async () => {
+  test('yields the items that have arrived in one batch, in order, each item once', async () => {
     let control: ReadableStreamDefaultController<number> | undefined
     const stream = new ReadableStream<number>({
       start(one) {
@@ -31,7 +31,7 @@ describe('readAhead', () => {
     await batches.return(undefined)
   })
 
-  test('throws a failure after the items before it, and cancels the stream when the loop is left', async () => {
+  test('throws an error after the items before it, and cancels the stream when the loop ends', async () => {
     let isCancelled = false
     let control: ReadableStreamDefaultController<number> | undefined
     const failing = new ReadableStream<number>({
