@@ -1,23 +1,23 @@
 /**
- * Models of chat, embeddings, images and moderations of well-known vendors, so that a key alone is enough to be answered, also while
- * the vendor's own list cannot be had. What the vendor lists wins: these rows then only add what its list does not tell.
+ * Models of well-known vendors for chat, embeddings, images and moderations, so that a key alone is enough, even while
+ * model discovery fails. The vendor's list takes precedence: these rows then only add what the list lacks.
  * Figures: models.dev, read 2026-11-21.
  */
 import type { ModelConfig, Range } from '../config/schema.ts'
 
 type Facts = {
-  /** Day of release. */
+  /** Release date. */
   released: string
-  /** How many tokens fit, of input and output together. */
+  /** The context window in tokens, input and output together. */
   context: number
-  /** The model reads text alone. */
+  /** The model accepts text only. */
   text_only?: true
 }
 
 const MILLION = 1_000_000
 const MEBI = 1_048_576
 
-const ROWS: Record<string, Record<string, Facts>> = {
+const CHAT_MODELS: Record<string, Record<string, Facts>> = {
   anthropic: {
     'claude-haiku-5-5': { released: '2026-10-07', context: MILLION },
     'claude-opus-5': { released: '2026-07-24', context: MILLION },
@@ -69,8 +69,11 @@ const ROWS: Record<string, Record<string, Facts>> = {
   },
 }
 
-/** The vendors' own pages on embeddings have these figures. */
-const EMBEDDERS: Record<string, Record<string, { released: string; dimensions: Range; input_tokens: number }>> = {
+/** Source: the vendors' documentation of embeddings. */
+const EMBEDDING_MODELS: Record<
+  string,
+  Record<string, { released: string; dimensions: Range; input_tokens: number }>
+> = {
   openai: {
     'text-embedding-3-large': {
       released: '2024-01-25',
@@ -92,13 +95,13 @@ const EMBEDDERS: Record<string, Record<string, { released: string; dimensions: R
   },
 }
 
-/** OpenAI's types (openai 7) and Mistral's page of the model have these. */
-const MODERATORS: Record<string, Record<string, { released: string; text_only?: true }>> = {
+/** Sources: OpenAI's types (openai 7) and Mistral's page of the model. */
+const MODERATION_MODELS: Record<string, Record<string, { released: string; text_only?: true }>> = {
   openai: { 'omni-moderation-latest': { released: '2024-09-26' } },
   mistral: { 'mistral-moderation-latest': { released: '2024-11-06', text_only: true } },
 }
 
-/** No seeds, and nothing that is told to be left out. */
+/** It supports neither a seed nor a negative prompt. */
 const GPT_IMAGE: NonNullable<ModelConfig['images']> = {
   operations: ['generate', 'edit'],
   n: 10,
@@ -113,8 +116,11 @@ const GEMINI_IMAGE: NonNullable<ModelConfig['images']> = {
   negative_prompt: false,
 }
 
-/** Names and days as the vendors' own client packages have them. */
-const PAINTERS: Record<string, Record<string, { released?: string; images: NonNullable<ModelConfig['images']> }>> = {
+/** Sources of names and dates: the vendors' client packages. */
+const IMAGE_MODELS: Record<
+  string,
+  Record<string, { released?: string; images: NonNullable<ModelConfig['images']> }>
+> = {
   openai: {
     'gpt-image-2.5-sunburst': { released: '2026-09-08', images: GPT_IMAGE },
     'gpt-image-2.5-flare': { released: '2026-09-08', images: GPT_IMAGE },
@@ -132,18 +138,18 @@ const PAINTERS: Record<string, Record<string, { released?: string; images: NonNu
   },
 }
 
-/** What is known of a preset's models, by the vendor's own names. */
+/** The known models of a preset, by the vendor's names. */
 export function presetModels(preset: string): Record<string, Omit<ModelConfig, 'targets'>> {
-  const chat = Object.entries(ROWS[preset] ?? {}).map(([model, facts]) => [model, configOf(facts)])
-  const embedders = Object.entries(EMBEDDERS[preset] ?? {}).map(([model, { released, ...embeddings }]) => [
+  const chatModels = Object.entries(CHAT_MODELS[preset] ?? {}).map(([model, facts]) => [model, configOf(facts)])
+  const embeddingModels = Object.entries(EMBEDDING_MODELS[preset] ?? {}).map(([model, { released, ...embeddings }]) => [
     model,
     { families: ['embeddings'], created: Date.parse(released) / 1000, embeddings },
   ])
-  const painters = Object.entries(PAINTERS[preset] ?? {}).map(([model, { released, images }]) => [
+  const imageModels = Object.entries(IMAGE_MODELS[preset] ?? {}).map(([model, { released, images }]) => [
     model,
     { families: ['image-generation'], ...(released ? { created: Date.parse(released) / 1000 } : {}), images },
   ])
-  const moderators = Object.entries(MODERATORS[preset] ?? {}).map(([model, { released, text_only }]) => [
+  const moderationModels = Object.entries(MODERATION_MODELS[preset] ?? {}).map(([model, { released, text_only }]) => [
     model,
     {
       families: ['moderations'],
@@ -151,7 +157,7 @@ export function presetModels(preset: string): Record<string, Omit<ModelConfig, '
       ...(text_only ? { capabilities: { image_input: false } } : {}),
     },
   ])
-  return Object.fromEntries([...chat, ...embedders, ...painters, ...moderators])
+  return Object.fromEntries([...chatModels, ...embeddingModels, ...imageModels, ...moderationModels])
 }
 
 const configOf = ({ released, context, text_only }: Facts): Omit<ModelConfig, 'targets'> => ({

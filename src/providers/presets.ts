@@ -1,4 +1,4 @@
-/** Known vendors and local runtimes, as rows of data. What an operator writes wins over any of it. */
+/** Known vendors and local runtimes as data. The operator's configuration overrides every row. */
 
 import type { ProviderKind } from '../config/provider-kinds.ts'
 import type { Quirks } from '../config/quirks.ts'
@@ -6,30 +6,30 @@ import type { ProviderConfig } from '../config/schema.ts'
 import type { InputTypeNames } from './text-api.ts'
 
 export type Preset = {
-  /** How it is spoken to. Default: chatcompat. */
+  /** Default: chatcompat. */
   kind?: ProviderKind
-  /** The kind by which the same vendor takes orders for videos, with the same key. */
+  /** The kind that creates videos at the same vendor, with the same key. */
   video?: ProviderKind
-  /** Likewise for images; false: it has none that are served. Absent: as its kind has them, below its base URL. */
+  /** Likewise for images; false: no images are served. Absent: the images of its kind, below its base URL. */
   images?: ProviderKind | false
   base_url: string
-  /** Environment variables that hold its key, the first that is set wins; none for what needs no key. */
+  /** Environment variables that contain its key: the first that is set is used. Empty if no key is needed. */
   key_env: string[]
-  /** False: its variable is commonly set for other purposes, so it is not taken as a wish to use the vendor. */
+  /** False: its variable is often set for other purposes, so the variable alone does not add the vendor. */
   found_by_key?: false
   quirks?: Quirks
   fields?: NonNullable<ProviderConfig['fields']>
-  /** It is told what a text to embed is, in these words. */
+  /** The values with which it distinguishes queries from documents to embed. */
   input_types?: InputTypeNames
   /** `{key}` stands for the key. */
   headers?: Record<string, string>
-  /** Globs over the vendor's model names in lower case: which of those it lists are chat models. */
+  /** Globs over the vendor's model names in lower case: which listed models are chat models. */
   chat_models?: { include?: string[]; exclude?: string[] }
-  /** A runtime on this machine: its customary port, and what it writes as `owned_by` in its model list. */
+  /** A runtime on this machine: its default port, and the `owned_by` in its model list. */
   local?: { port: number; owner: string }
 }
 
-/** Fields that only tune, which vendors with a closed schema refuse by name. */
+/** Tuning fields that vendors with a closed schema reject. */
 const TUNING = [
   'logit_bias',
   'metadata',
@@ -42,18 +42,18 @@ const TUNING = [
   'user',
   'verbosity',
 ]
-/** Fields of other vendors' making. */
-const OWN_EXTRAS = ['repetition_penalty', 'thinking_enabled', 'web_search']
+/** Fields that other vendors introduced. */
+const VENDOR_EXTRAS = ['repetition_penalty', 'thinking_enabled', 'web_search']
 
 export const PRESETS: Record<string, Preset> = {
   openai: {
     base_url: 'https://api.openai.com/v1',
     key_env: ['OPENAI_API_KEY'],
     quirks: { developer_role: true, embedding_base64: true, embedding_call_tokens: 300_000 },
-    fields: { drop: [...OWN_EXTRAS, 'messages.reasoning_content'], rename: { max_tokens: 'max_completion_tokens' } },
+    fields: { drop: [...VENDOR_EXTRAS, 'messages.reasoning_content'], rename: { max_tokens: 'max_completion_tokens' } },
     chat_models: {
       include: ['gpt-*', 'chatgpt-*', 'o*', 'ft:*'],
-      // These answer to other endpoints than chat completions, or only with audio.
+      // These have other endpoints than chat completions, or return only audio.
       exclude: ['*instruct*', '*realtime*', '*audio*', '*image*', '*codex*', '*-pro*', '*deep-research*'],
     },
   },
@@ -72,10 +72,10 @@ export const PRESETS: Record<string, Preset> = {
   mistral: {
     base_url: 'https://api.mistral.ai/v1',
     key_env: ['MISTRAL_API_KEY'],
-    // Its last chunk carries the usage without being asked.
+    // Its last chunk contains the usage even if it is not requested.
     quirks: { stream_usage: false, embedding_inputs: 32, embedding_call_tokens: 16_000, embedding_tokens: false },
     fields: {
-      drop: [...TUNING, ...OWN_EXTRAS, 'logprobs', 'top_logprobs', 'messages.reasoning_content'],
+      drop: [...TUNING, ...VENDOR_EXTRAS, 'logprobs', 'top_logprobs', 'messages.reasoning_content'],
       rename: { seed: 'random_seed' },
     },
     chat_models: { exclude: ['*ocr*', '*voxtral*'] },
@@ -84,7 +84,7 @@ export const PRESETS: Record<string, Preset> = {
     base_url: 'https://api.groq.com/openai/v1',
     key_env: ['GROQ_API_KEY'],
     quirks: { multiple_choices: false },
-    fields: { drop: ['logit_bias', 'logprobs', 'top_logprobs', ...OWN_EXTRAS, 'messages.reasoning_content'] },
+    fields: { drop: ['logit_bias', 'logprobs', 'top_logprobs', ...VENDOR_EXTRAS, 'messages.reasoning_content'] },
     chat_models: { exclude: ['*guard*', '*playai*', '*orpheus*'] },
   },
   deepseek: {
@@ -128,14 +128,14 @@ export const PRESETS: Record<string, Preset> = {
     key_env: ['CEREBRAS_API_KEY'],
     quirks: { multiple_choices: false },
     fields: {
-      drop: ['frequency_penalty', 'presence_penalty', 'logit_bias', 'service_tier', ...OWN_EXTRAS],
+      drop: ['frequency_penalty', 'presence_penalty', 'logit_bias', 'service_tier', ...VENDOR_EXTRAS],
       rename: { 'messages.reasoning_content': 'reasoning' },
     },
   },
   perplexity: {
     base_url: 'https://api.perplexity.ai',
     key_env: ['PERPLEXITY_API_KEY'],
-    // Every chunk carries the usage so far.
+    // Every chunk contains the usage so far.
     quirks: { stream_usage: false, tools: false, multiple_choices: false },
   },
   moonshot: { base_url: 'https://api.moonshot.ai/v1', key_env: ['MOONSHOT_API_KEY'] },
@@ -144,7 +144,7 @@ export const PRESETS: Record<string, Preset> = {
     key_env: ['NVIDIA_API_KEY'],
     images: false,
     input_types: { query: 'query', document: 'passage' },
-    fields: { drop: [...TUNING, ...OWN_EXTRAS, 'messages.reasoning_content'] },
+    fields: { drop: [...TUNING, ...VENDOR_EXTRAS, 'messages.reasoning_content'] },
     chat_models: { exclude: ['*nv-*', '*guard*', '*reward*', '*clip*', '*bge-*'] },
   },
   sambanova: { base_url: 'https://api.sambanova.ai/v1', key_env: ['SAMBANOVA_API_KEY'] },
@@ -183,7 +183,7 @@ export const PRESETS: Record<string, Preset> = {
   },
   github: { base_url: 'https://models.github.ai/inference', key_env: ['GITHUB_TOKEN'], found_by_key: false },
 
-  // Vendors of embeddings and rerankers, which list no models.
+  // Vendors of embeddings and rerankers; they have no model list.
   jina: {
     base_url: 'https://api.jina.ai/v1',
     key_env: ['JINA_API_KEY'],
@@ -195,7 +195,7 @@ export const PRESETS: Record<string, Preset> = {
 
   voyage: { kind: 'voyage', base_url: 'https://api.voyageai.com/v1', key_env: ['VOYAGE_API_KEY'], found_by_key: false },
 
-  // Vendors of videos and 3D models. They list no models, so a key alone would bring a provider that serves nothing.
+  // Vendors of videos and 3D models. They have no model list, so a key alone would add a provider without models.
   fal: { kind: 'fal', base_url: 'https://queue.fal.run', key_env: ['FAL_KEY', 'FAL_API_KEY'], found_by_key: false },
   replicate: {
     kind: 'replicate',
@@ -251,7 +251,7 @@ export const PRESETS: Record<string, Preset> = {
     key_env: [],
     local: { port: 1234, owner: 'organization_owner' },
   },
-  // Another Gatehouse is a vendor like any other; base_url says where.
+  // Another Gatehouse is a vendor like any other; set base_url to its address.
   gatehouse: {
     base_url: 'http://127.0.0.1:8787/v1',
     key_env: [],

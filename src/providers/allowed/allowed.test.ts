@@ -1,4 +1,4 @@
-/** The lists of what reaches no other model. */
+/** Tests the lists of fields that reach no other model. */
 import { describe, expect, test } from 'bun:test'
 import type { ObjectShape, Shape } from '../../kit/allow-list.ts'
 import type { GatewayError } from '../../spec/error.ts'
@@ -15,41 +15,46 @@ const vendor = { id: 'v', kind: 'chatcompat' }
 const limited: Caller = { token_id: 't', is_limited: true, mayUseModel: () => true, mayUseFamily: () => true }
 const everyone: Caller = { ...limited, is_limited: false }
 
-function refusedAt(work: () => void): string | undefined {
+function rejectedParam(check: () => void): string | undefined {
   try {
-    work()
+    check()
     return undefined
   } catch (error) {
     return (error as GatewayError).detail.param
   }
 }
 
-/** The names of all members of a list, at any depth, each with its place. */
-function namesIn(shape: Shape, seen = new Set<Shape>(), at = ''): string[] {
-  const one = typeof shape === 'function' ? shape() : shape
-  if (typeof one === 'string' || 'accepts' in one || seen.has(one)) return []
-  seen.add(one)
-  const { members = {}, by_type = {}, others = 'value' }: ObjectShape = one
+/** The paths of all members of a list, at any depth. */
+function pathsIn(shape: Shape, seen = new Set<Shape>(), path = ''): string[] {
+  const resolved = typeof shape === 'function' ? shape() : shape
+  if (typeof resolved === 'string' || 'accepts' in resolved || seen.has(resolved)) return []
+  seen.add(resolved)
+  const { members = {}, by_type = {}, others = 'value' }: ObjectShape = resolved
   const rows = [members, ...Object.values(by_type), { '*': others }].flatMap((row) => Object.entries(row))
-  return rows.flatMap(([name, inner]) => [`${at}.${name}`, ...namesIn(inner, seen, `${at}.${name}`)])
+  return rows.flatMap(([name, inner]) => [`${path}.${name}`, ...pathsIn(inner, seen, `${path}.${name}`)])
 }
 
 const LISTS = { MESSAGES, RESPONSES, CONTENTGEN, CHAT_COMPLETIONS, CHAT_OPTIONS, EXTRAS }
-/** What names models, adapters of models, or things of an account. */
-const NAMES =
+/** Member names that refer to models, adapters, or things in an account. */
+const RISKY =
   /model|fallback|lora|checkpoint|advis|adapter|router?\b|plugin|preset|file_?id|vector|cached|conversation|bucket|uri$|webhook|callback/i
-/** The model is said by the gateway; a seed names nothing; annotations come back from answers; addresses are looked at. */
-const KNOWN =
+/** The gateway sets `model`; a seed refers to nothing; annotations come from earlier responses; URIs are checked. */
+const HARMLESS =
   /^\.model$|\.modelSeed$|\.savePreRemeshedModel$|\.motionBucketId$|\.(annotations|citations)\.(file_id|container_id)$|\.fileUri$/
 
-test.each(Object.entries(LISTS))('%s allows no model, no adapter and no resource of an account', (_, list) => {
-  const names = namesIn(list)
-  expect(names.length).toBeGreaterThan(20)
-  expect(names.filter((name) => NAMES.test(name.slice(name.lastIndexOf('.') + 1)) && !KNOWN.test(name))).toEqual([])
-})
+test.each(Object.entries(LISTS))(
+  '%s contains no field that names a model, an adapter or a thing in an account',
+  (_, list) => {
+    const names = pathsIn(list)
+    expect(names.length).toBeGreaterThan(20)
+    expect(names.filter((name) => RISKY.test(name.slice(name.lastIndexOf('.') + 1)) && !HARMLESS.test(name))).toEqual(
+      [],
+    )
+  },
+)
 
-describe('paths of each kind', () => {
-  const wrong = {
+describe('rejects other names of models, adapters and callbacks in', () => {
+  const rejected = {
     model: 'x',
     model_name: 'x',
     Models: ['x'],
@@ -60,24 +65,24 @@ describe('paths of each kind', () => {
   }
 
   test.each(Object.keys(EXTRAS.members ?? {}))('metadata.%s', (kind) => {
-    for (const [name, value] of Object.entries(wrong)) {
+    for (const [name, value] of Object.entries(rejected)) {
       const order = { metadata: { [kind]: { [name]: value } } }
-      expect(refusedAt(() => assertOrder(order, vendor, limited))).toBe(`metadata.${kind}.${name}`)
-      expect(refusedAt(() => assertOrder(order, vendor, everyone))).toBeUndefined()
+      expect(rejectedParam(() => assertOrder(order, vendor, limited))).toBe(`metadata.${kind}.${name}`)
+      expect(rejectedParam(() => assertOrder(order, vendor, everyone))).toBeUndefined()
     }
-    expect(refusedAt(() => assertOrder({ metadata: { [kind]: 'x' } }, vendor, limited))).toBeUndefined()
+    expect(rejectedParam(() => assertOrder({ metadata: { [kind]: 'x' } }, vendor, limited))).toBeUndefined()
   })
 
   test.each(Object.keys(CHAT_OPTIONS.members ?? {}))('provider_options.%s', (kind) => {
-    for (const [name, value] of Object.entries(wrong)) {
+    for (const [name, value] of Object.entries(rejected)) {
       const options = { [kind]: { [name]: value } }
-      expect(refusedAt(() => assertOptions(options, vendor, limited))).toBe(`provider_options.${kind}.${name}`)
-      expect(refusedAt(() => assertOptions(options, vendor, everyone))).toBeUndefined()
+      expect(rejectedParam(() => assertOptions(options, vendor, limited))).toBe(`provider_options.${kind}.${name}`)
+      expect(rejectedParam(() => assertOptions(options, vendor, everyone))).toBeUndefined()
     }
   })
 })
 
-test('documented options are allowed, in both spellings', () => {
+test('accepts documented options in camel case and in snake case', () => {
   const metadata = {
     kling: { cfg_scale: 0.4, cameraControl: { type: 'simple', config: { zoom: 1 } } },
     luma: { loop: true, concepts: [{ key: 'pan' }] },
@@ -92,7 +97,7 @@ test('documented options are allowed, in both spellings', () => {
     replicate: { go_fast: true },
   }
   expect(
-    refusedAt(() =>
+    rejectedParam(() =>
       assertOrder({ metadata, image: 'iVBORw0KGgo=', images: ['https://x.example/a.png'] }, vendor, limited),
     ),
   ).toBeUndefined()
@@ -105,26 +110,26 @@ test('documented options are allowed, in both spellings', () => {
     },
     'responses-compat': { reasoning: { effort: 'low' }, text: { verbosity: 'low' } },
   }
-  expect(refusedAt(() => assertOptions(options, vendor, limited))).toBeUndefined()
+  expect(rejectedParam(() => assertOptions(options, vendor, limited))).toBeUndefined()
 })
 
 test.each(['gs://b/x', 'asset://1', 'runway://1', ' s3:x', 'https://storage.cloud.google.com/b/x'])(
-  '%s is a file of the account and is rejected',
+  'rejects %s, a file in the account',
   (image) => {
-    expect(refusedAt(() => assertOrder({ image }, vendor, limited))).toBe('image')
-    expect(refusedAt(() => assertOrder({ images: ['https://x.example/a.png', image] }, vendor, limited))).toBe(
+    expect(rejectedParam(() => assertOrder({ image }, vendor, limited))).toBe('image')
+    expect(rejectedParam(() => assertOrder({ images: ['https://x.example/a.png', image] }, vendor, limited))).toBe(
       'images[1]',
     )
   },
 )
 
-test('the sandbox calls no provider, so it has no list', () => {
+test('accepts every field for the sandbox, which sends no requests', () => {
   expect(
-    refusedAt(() => assertBody({ any: {} }, 'messages-compat', { id: 's', kind: 'sandbox' }, limited)),
+    rejectedParam(() => assertBody({ any: {} }, 'messages-compat', { id: 's', kind: 'sandbox' }, limited)),
   ).toBeUndefined()
 })
 
-test('headers: known ones, those that the operator allows, and all with a token for all models', () => {
+test('passes known headers, those the operator allows, and all headers of an unlimited token', () => {
   const headers = { 'anthropic-beta': 'effort-2025-11-24,effort-x,files-api-2025-04-14', 'openai-beta': 'x=1' }
   expect(allowedHeaders(headers, vendor, limited)).toEqual({ 'anthropic-beta': 'effort-2025-11-24' })
   expect(allowedHeaders(headers, vendor, everyone)).toEqual(headers)
@@ -135,7 +140,7 @@ test('headers: known ones, those that the operator allows, and all with a token 
   })
 })
 
-test('fields that coding agents send by default are allowed, or rejected with the code that they expect', () => {
+test('accepts what coding agents send by default, or rejects it with the code that they handle', () => {
   const body = {
     input: [
       { type: 'additional_tools', role: 'developer', tools: [{ type: 'namespace', name: 'n', tools: [] }] },
@@ -153,7 +158,7 @@ test('fields that coding agents send by default are allowed, or rejected with th
     client_metadata: { session_id: 's' },
     reasoning: { effort: 'low', context: 'all_turns' },
   }
-  expect(refusedAt(() => assertBody(body, 'chatcompat-response', vendor, limited))).toBeUndefined()
+  expect(rejectedParam(() => assertBody(body, 'chatcompat-response', vendor, limited))).toBeUndefined()
   const thread = { messages: [], thread: { type: 'create' } }
   expect(() => assertBody(thread, 'messages-compat', vendor, limited)).toThrow(
     expect.objectContaining({ code: 'thread_unsupported_request' }),

@@ -1,4 +1,4 @@
-/** What a token that is limited to some models or families may send to a vendor beyond what the gateway itself says. */
+/** Which fields and headers a token limited to some models or families may send to a vendor, beyond those the gateway sets. */
 import { type AllowList, all, type ObjectShape, type Outside, outsideOf } from '../../kit/allow-list.ts'
 import { camelCase } from '../../kit/camel-case.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
@@ -17,9 +17,9 @@ const DEFAULT_RULES: PassthroughRules = { applies_to: 'limited_tokens', allow: [
 
 type Vendor = Pick<Provider, 'id' | 'kind' | 'passthroughRules'>
 
-/** The rules for what this caller sends to this vendor; undefined where there are none. */
+/** The rules for what this caller may send to this vendor; undefined if there are none. */
 function rulesFor({ kind, passthroughRules = DEFAULT_RULES }: Vendor, caller: Caller): PassthroughRules | undefined {
-  // The sandbox sends nothing anywhere.
+  // The sandbox sends no requests.
   if (kind === 'sandbox') return undefined
   return caller.is_limited || passthroughRules.applies_to === 'all_tokens' ? passthroughRules : undefined
 }
@@ -31,33 +31,33 @@ const BODIES: Record<Dialect, Omit<AllowList, 'besides'>> = {
   'contentgen-compat': { shape: CONTENTGEN, spelling: camelCase },
 }
 
-/** Throws `unsupported_parameter` for what of a body is not on the list of its dialect. */
+/** Throws `unsupported_parameter` if a body has a field that is not on the list of its dialect. */
 export function assertBody(body: unknown, dialect: Dialect, vendor: Vendor, caller: Caller): void {
   const rules = rulesFor(vendor, caller)
   const outside = rules && outsideOf(body, { ...BODIES[dialect], besides: rules.allow })
   if (!outside) return
   const error = notAllowed(outside, vendor)
   if (dialect === 'chatcompat') throw error
-  // From this code the vendor's client libraries recover: they send the whole conversation, without a thread.
+  // The vendor's client libraries recover from this code: they send the whole conversation, without a thread.
   const isThread = dialect === 'messages-compat' && outside.path === 'thread'
   throw new FieldNotAllowed(isThread ? 'thread_unsupported_request' : error.code, error.message, error.detail)
 }
 
-/** The same for `provider_options` of a chat request. */
+/** The same check for `provider_options` of a chat request. */
 export function assertOptions(options: unknown, vendor: Vendor, caller: Caller): void {
   const rules = rulesFor(vendor, caller)
   if (!rules || !isRecord(options)) return
-  const { 'responses-compat': own, ...others } = options
-  const at = 'provider_options'
-  throwIf(outsideOf(own, { shape: RESPONSES, besides: rules.allow }, `${at}.responses-compat`), vendor)
-  throwIf(outsideOf(others, { shape: CHAT_OPTIONS, besides: rules.allow, spelling: spelled }, at), vendor)
+  const { 'responses-compat': responsesOptions, ...others } = options
+  const path = 'provider_options'
+  throwIf(outsideOf(responsesOptions, { shape: RESPONSES, besides: rules.allow }, `${path}.responses-compat`), vendor)
+  throwIf(outsideOf(others, { shape: CHAT_OPTIONS, besides: rules.allow, spelling: camelCase }, path), vendor)
 }
 
-/** The same for an image, a video or a 3D order: its `metadata`, and where its media are. */
+/** The same check for an image, a video or a 3D order: its `metadata` and the addresses of its media. */
 export function assertOrder({ metadata, ...order }: JsonRecord, vendor: Vendor, caller: Caller): void {
   const rules = rulesFor(vendor, caller)
   if (!rules) return
-  throwIf(outsideOf(metadata, { shape: EXTRAS, besides: rules.allow, spelling: spelled }, 'metadata'), vendor)
+  throwIf(outsideOf(metadata, { shape: EXTRAS, besides: rules.allow, spelling: camelCase }, 'metadata'), vendor)
   throwIf(outsideOf(order, { shape: ORDER_MEDIA, besides: rules.allow }), vendor)
 }
 
@@ -66,10 +66,7 @@ const ORDER_MEDIA: ObjectShape = {
   others: 'data',
 }
 
-/** Kinds have a name of their own, the members of their options two spellings. */
-const spelled = camelCase
-
-/** Headers in which a client asks its vendor for what is not in the body: what is not on a list is left out. */
+/** The headers that request features of the vendor, without the values that are not on a list. */
 export function allowedHeaders(
   headers: Record<string, string>,
   vendor: Vendor,
@@ -79,11 +76,11 @@ export function allowedHeaders(
   if (!rules) return headers
   const allowed: Record<string, string> = {}
   for (const [name, value] of Object.entries(headers)) {
-    const kept = value
+    const allowedValues = value
       .split(',')
-      .map((one) => one.trim())
-      .filter((one) => HEADERS[name]?.(one) || rules.allow.includes(`headers.${name}.${one}`))
-    if (kept.length > 0) allowed[name] = kept.join(',')
+      .map((item) => item.trim())
+      .filter((item) => HEADERS[name]?.(item) || rules.allow.includes(`headers.${name}.${item}`))
+    if (allowedValues.length > 0) allowed[name] = allowedValues.join(',')
   }
   return allowed
 }
@@ -106,16 +103,15 @@ function throwIf(outside: Outside | undefined, vendor: Vendor): void {
 function notAllowed({ path, entry, type, allowed }: Outside, { id }: Vendor): GatewayError {
   const param = path.slice(0, MAX_PATH_LENGTH)
   const listed = allowed.slice(0, MAX_LISTED).join(', ')
-  const right =
-    allowed.length === 0 ? '' : ` Allowed here: ${listed}${allowed.length > MAX_LISTED ? ', and more' : ''}.`
+  const hint = allowed.length === 0 ? '' : ` Allowed here: ${listed}${allowed.length > MAX_LISTED ? ', and more' : ''}.`
   return new GatewayError(
     'unsupported_parameter',
     `"${param}"${type === undefined ? '' : ` is "${type}", which`} is not allowed for a token that is limited to some ` +
-      `models or families: it is not known to reach no other model of the provider "${id}". Leave it out.${right} ` +
+      `models or families: it could reach another model of the provider "${id}". Leave it out.${hint} ` +
       `The operator can allow it: providers.${id}.passthrough.allow, "${entry.slice(0, MAX_PATH_LENGTH)}".`,
     { param, accepted: 'no' },
   )
 }
 
-/** Its `param` is in the client's own words. */
+/** Its `param` is already the path in the client's request. */
 export class FieldNotAllowed extends GatewayError {}

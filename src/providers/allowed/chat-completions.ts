@@ -1,8 +1,8 @@
 /**
- * What of a chat completion request reaches no other model and nothing of the operator's account. Sources: the
- * specification (2.2, 2.3), the types of `openai` 7.55.0 (`resources/chat/completions/completions.d.ts`), and what
- * answers of compatible vendors hold and clients send back. Not on the list: `file_id` and audio by its id. Fields of the
- * body that are not in the specification are left out of the body as always, unless the operator allows them.
+ * The fields of a chat completion request that reach no other model and nothing in the operator's account. Sources: the
+ * specification (2.2, 2.3), the types of `openai` 7.55.0 (`resources/chat/completions/completions.d.ts`), and fields that
+ * compatible vendors return and clients send back. Not on the list: `file_id` and audio by its id. The gateway always
+ * drops body fields that are not in the specification, unless the operator allows them.
  */
 import { all, type ObjectShape, plain } from '../../kit/allow-list.ts'
 import { FILE_URL } from './media-url.ts'
@@ -25,17 +25,17 @@ const part: ObjectShape = {
   },
 }
 
-const called: ObjectShape = { members: { ...all('value', 'name', 'description', 'arguments', 'strict') } }
-const declared: ObjectShape = { members: { ...called.members, parameters: 'data' } }
-/** Of Gemini's own compatible interface: what it signed. */
+const functionCall: ObjectShape = { members: { ...all('value', 'name', 'description', 'arguments', 'strict') } }
+const functionDeclaration: ObjectShape = { members: { ...functionCall.members, parameters: 'data' } }
+/** Gemini's OpenAI-compatible API returns its thought signatures here. */
 const extra_content: ObjectShape = { members: { google: plain('thought_signature', 'thought') } }
 
 const message: ObjectShape = {
   members: {
     ...all('value', 'role', 'name', 'tool_call_id', 'reasoning_content', 'reasoning', 'refusal', 'is_error', 'prefix'),
     content: part,
-    tool_calls: { members: { ...all('value', 'id', 'type', 'index'), function: called, opaque, extra_content } },
-    function_call: called,
+    tool_calls: { members: { ...all('value', 'id', 'type', 'index'), function: functionCall, opaque, extra_content } },
+    function_call: functionCall,
     reasoning_details: {
       members: { ...all('value', 'type', 'text', 'summary', 'data', 'signature', 'id', 'format', 'index'), opaque },
     },
@@ -53,8 +53,8 @@ const message: ObjectShape = {
 export const CHAT_COMPLETIONS: ObjectShape = {
   members: {
     messages: message,
-    tools: { members: { type: 'value', function: declared, cache_control } },
-    functions: declared,
+    tools: { members: { type: 'value', function: functionDeclaration, cache_control } },
+    functions: functionDeclaration,
     tool_choice: {
       members: {
         type: 'value',
@@ -79,7 +79,7 @@ export const CHAT_COMPLETIONS: ObjectShape = {
     logit_bias: { others: 'value' },
     prompt_cache_options: plain('mode', 'ttl'),
     stream_options: plain('include_usage', 'include_obfuscation'),
-    /** These have lists of their own. */
+    /** `assertOptions` checks these. */
     provider_options: 'data',
   },
   others: 'data',

@@ -1,8 +1,8 @@
 /**
- * What of a contentgen request reaches no other model and nothing of the operator's account. Source: the types of
- * `@google/genai` 3.1.0, `dist/genai.d.ts`. Names are in camel case; the other spelling of them is the same. Not on the
- * list: `routingConfig`, `modelSelectionConfig` and `retrieval`, which name models; `cachedContent`, `fileSearch`, voices
- * of the account and templates, which name things of the operator's account.
+ * The fields of a contentgen request that reach no other model and nothing in the operator's account. Source: the types
+ * of `@google/genai` 3.1.0, `dist/genai.d.ts`. Names are in camel case; snake case matches too. Not on the list:
+ * `routingConfig`, `modelSelectionConfig` and `retrieval`, which name models; `cachedContent`, `fileSearch`, the account's
+ * voices, and templates, which name things in the operator's account.
  */
 
 import { all, type ObjectShape, plain } from '../../kit/allow-list.ts'
@@ -38,7 +38,7 @@ const part: ObjectShape = {
 const content: ObjectShape = { members: { role: 'value', parts: part } }
 
 const voice: ObjectShape = { members: { prebuiltVoiceConfig: plain('voiceName') } }
-const speech: ObjectShape = {
+const speechSettings: ObjectShape = {
   members: {
     languageCode: 'value',
     voiceConfig: voice,
@@ -56,7 +56,7 @@ const generation: ObjectShape = {
     ...all('value', 'enableAffectiveDialog'),
     ...all('data', 'responseSchema', 'responseJsonSchema'),
     thinkingConfig: plain('includeThoughts', 'thinkingBudget', 'thinkingLevel'),
-    speechConfig: speech,
+    speechConfig: speechSettings,
     imageConfig: plain(
       ...['aspectRatio', 'imageSize', 'personGeneration', 'outputMimeType', 'outputCompressionQuality'],
       'prominentPeople',

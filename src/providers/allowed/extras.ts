@@ -1,18 +1,17 @@
 /**
- * What `metadata` of an image, a video or a 3D order may hold under the name of a kind: options that reach no other model
- * and nothing of the operator's account. Names are in camel case; the other spelling of them is the same. Sources: the
- * option types of the AI SDK's packages (alibaba 2.0.58, amazon-bedrock 5.0.101, black-forest-labs 2.0.41, deepinfra
- * 3.0.57, fal 3.0.41, fireworks 3.0.62, google 4.0.121, google-vertex 5.0.141, luma 3.0.41, minimax 3.0.45, openai 4.0.118,
- * replicate 3.0.46, togetherai 3.0.54, xai 5.0.12), and the references of the vendors that the native kinds name. Vendors
- * behind which anybody's models run (fal, replicate) have fields without end: here are those that most of them share.
- * Not on the list: what names a model or an adapter of one, callbacks, buckets, and ids of what the vendor keeps.
+ * What `metadata` of an image, a video or a 3D order may contain under the name of a kind: options that reach no other
+ * model and nothing in the operator's account. Names are in camel case; snake case matches too. Sources: the option types of
+ * the AI SDK's packages (alibaba 2.0.58, amazon-bedrock 5.0.101, black-forest-labs 2.0.41, deepinfra 3.0.57, fal 3.0.41, fireworks 3.0.62, google 4.0.121, google-vertex 5.0.141, luma 3.0.41, minimax 3.0.45, openai 4.0.118,
+ * replicate 3.0.46, togetherai 3.0.54, xai 5.0.12), and the API references that the native kinds cite. Models of any
+ * publisher run at some vendors (fal, replicate), with an open-ended set of fields: the list has those that most share.
+ * Not on the list: names of models and adapters, callbacks, buckets, and ids of stored objects at the vendor.
  */
 import { all, type ObjectShape, plain, type Shape } from '../../kit/allow-list.ts'
 
 const options = (...names: string[]): ObjectShape => plain(...names)
 const position = plain('horizontal', 'vertical', 'pan', 'tilt', 'roll', 'zoom')
 
-/** Of the models that anybody may offer. */
+/** For vendors that host models of any publisher. */
 const SHARED = [
   ...['guidance', 'guidanceScale', 'cfgScale', 'numInferenceSteps', 'steps', 'strength', 'shift', 'goFast', 'fps'],
   ...['negativePrompt', 'promptOptimizer', 'promptUpsampling', 'enhancePrompt', 'enablePromptExpansion', 'loop'],

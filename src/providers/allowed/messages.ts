@@ -1,8 +1,8 @@
 /**
- * What of a messages request reaches no other model and no file of the operator's account. Source: the types of
+ * The fields of a messages request that reach no other model and no file in the operator's account. Source: the types of
  * `@anthropic-ai/sdk` 1.11.0, `resources/beta/messages/messages.d.ts`. Not on the list: `fallbacks`, the `advisor` tool
  * and `fallback` blocks, which name models; `container`, `file_id`, `container_upload`, `thread`,
- * `user_profile_id` and `workspace_id`, which name things of the operator's account; what changes who pays.
+ * `user_profile_id` and `workspace_id`, which name things in the operator's account; fields that change who pays.
  */
 import { all, type ObjectShape, plain } from '../../kit/allow-list.ts'
 
@@ -62,7 +62,7 @@ const of_code = ['code_execution', 'bash_code_execution', 'text_editor_code_exec
   `${name}_tool_result_error`,
 ])
 
-/** A part of a message; results of tools hold such parts. */
+/** A part of a message; tool results contain such parts. */
 const block: ObjectShape = {
   types: [
     ...['text', 'image', 'document', 'search_result', 'thinking', 'redacted_thinking', 'tool_use', 'tool_result'],
@@ -82,7 +82,7 @@ const block: ObjectShape = {
     ...all('value', 'is_file_update', 'lines', 'new_lines', 'new_start', 'old_lines', 'old_start'),
     cache_control,
     citations,
-    /** Of an image or a document; of a search result it is a text. */
+    /** For an image or a document; for a search result it is a text. */
     source,
     input: 'data',
     caller: plain('type', 'tool_id'),
@@ -130,7 +130,7 @@ export const MESSAGES: ObjectShape = {
     output_format: format,
     cache_control,
     compaction: plain('type', 'instructions'),
-    /** It only compares the caches of two prompts. */
+    /** Only compares the caches of two prompts. */
     diagnostics: plain('previous_message_id'),
     context_management: { members: { edits: edit } },
     mcp_servers: {

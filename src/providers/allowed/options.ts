@@ -1,10 +1,9 @@
 /**
- * What `provider_options` of a chat request may hold under the name of a kind: options that reach no other model and
- * nothing of the operator's account. Names are in camel case; the other spelling of them is the same. Sources: the option
- * types of the AI SDK's packages (alibaba 2.0.58, amazon-bedrock 5.0.101, azure 4.0.85 with openai 4.0.118, cohere
- * 4.0.52, deepseek 3.0.56, fireworks 3.0.62, google 4.0.121, groq 4.0.84, mistral 4.0.87, moonshotai 3.0.60, perplexity
- * 4.0.49, xai 5.0.12, openai-compatible 3.0.92), and the lists of the native kinds. What a package sends on as it is
- * (`additionalModelRequestFields`), and ids of what the vendor keeps, are not on it.
+ * What `provider_options` of a chat request may contain under the name of a kind: options that reach no other model and
+ * nothing in the operator's account. Names are in camel case; snake case matches too. Sources: the option types of
+ * the AI SDK's packages (alibaba 2.0.58, amazon-bedrock 5.0.101, azure 4.0.85 with openai 4.0.118, cohere 4.0.52, deepseek 3.0.56, fireworks 3.0.62, google 4.0.121, groq 4.0.84, mistral 4.0.87, moonshotai 3.0.60, perplexity
+ * 4.0.49, xai 5.0.12, openai-compatible 3.0.92), and the lists of the native kinds. Not on the list: fields that a
+ * package forwards unchanged (`additionalModelRequestFields`), and ids of stored objects at the vendor.
  */
 import { all, type ObjectShape, plain, type Shape } from '../../kit/allow-list.ts'
 import { CONTENTGEN } from './contentgen.ts'
@@ -77,5 +76,5 @@ const KINDS: Record<string, Shape> = {
   ),
 }
 
-/** Of chat: under the name of each kind. */
+/** Options of chat requests, by kind. */
 export const CHAT_OPTIONS: ObjectShape = { members: { ...KINDS, 'contentgen-compat': CONTENTGEN } }

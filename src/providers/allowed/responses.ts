@@ -1,8 +1,8 @@
 /**
- * What of a responses request reaches no other model and nothing of the operator's account. Source: the types of `openai`
- * 7.55.0, `resources/responses/responses.d.ts`. Not on the list: `moderation` and the tool `image_generation`, which use
+ * The fields of a responses request that reach no other model and nothing in the operator's account. Source: the types of
+ * `openai` 7.55.0, `resources/responses/responses.d.ts`. Not on the list: `moderation` and the tool `image_generation`, which use
  * other models; `prompt`, `conversation`, `file_search` (vector stores), `file_id`, containers by their id, connectors and
- * tunnels, skills, and references to stored items, which name things of the operator's account.
+ * tunnels, skills, and references to stored items, which name things in the operator's account.
  */
 import { all, type ObjectShape, plain } from '../../kit/allow-list.ts'
 
@@ -16,7 +16,7 @@ const location = plain('type', 'city', 'country', 'region', 'timezone')
 const network_policy = plain('type', 'allowed_domains')
 const filter = plain('read_only', 'tool_names')
 
-/** A sandbox that the request makes for itself; one by its id is the operator's. */
+/** A sandbox created for the request; one referenced by id belongs to the operator. */
 const own_container: ObjectShape = {
   types: ['auto', 'container_auto', 'local'],
   members: { ...all('value', 'type', 'memory_limit'), network_policy },
@@ -65,7 +65,7 @@ const part: ObjectShape = {
     logprobs: 'data',
     prompt_cache_breakpoint: breakpoint,
     input_audio: plain('data', 'format'),
-    /** Of the output of a shell. */
+    /** Parts of a shell's output. */
     ...all('value', 'stdout', 'stderr'),
     outcome: plain('type', 'exit_code'),
   },
@@ -99,7 +99,7 @@ const item: ObjectShape = {
     ...all('value', 'encrypted_content', 'execution', 'code', 'fingerprint', 'result', 'reason', 'error'),
     ...all('value', 'server_label', 'approval_request_id', 'approve', 'max_output_length'),
     ...all('data', 'arguments', 'operation', 'annotations'),
-    /** Of Codex 0.169.0: who speaks to whom, and its notes on a message. */
+    /** Sent by Codex 0.169.0: sender and recipient of a message, and its metadata. */
     ...all('value', 'author', 'recipient'),
     ...all('data', 'internal_chat_message_metadata_passthrough'),
     content: part,
@@ -116,7 +116,7 @@ const item: ObjectShape = {
     acknowledged_safety_checks: plain('id', 'code', 'message'),
   },
 }
-/** A tool that joins on the way, or one of an MCP server as the server describes it. */
+/** A tool added during the conversation, or one of an MCP server as the server describes it. */
 const item_tool: ObjectShape = {
   ...tool,
   members: { ...tool.members, ...all('data', 'input_schema', 'annotations') },

@@ -1,4 +1,4 @@
-/** Kind `chatcompat`: any vendor or runtime that speaks the OpenAI chat API over HTTP, another Gatehouse included. */
+/** Kind `chatcompat`: any vendor or runtime with the OpenAI chat API, including another Gatehouse. */
 
 import type { ChatChunk } from '../../protocols/canonical.ts'
 import { chunksOf } from '../../protocols/chatcompat/upstream/answer.ts'
@@ -13,39 +13,39 @@ import { createUpstream, type UpstreamParts } from '../upstream/upstream.ts'
 
 type ChatcompatParts = UpstreamParts & { settings: ProviderSettings }
 
-/** A call, with what the client's own headers ask of the vendor. */
-type Asking = ChatCall & { headers?: Record<string, string> }
+/** A call, with the headers of the client that may pass. */
+type HeaderCall = ChatCall & { headers?: Record<string, string> }
 
 export function createChatcompat(parts: ChatcompatParts): Provider {
   const { id, settings, clock } = parts
-  const writeBody = createBodyEncoder(settings)
+  const encodeBody = createBodyEncoder(settings)
   const upstream = createUpstream(parts, { listHeaders: ['openai-beta'] })
 
-  const ask = (call: Asking, signal: AbortSignal, stream: boolean): Promise<UpstreamResponse> =>
+  const request = (call: HeaderCall, signal: AbortSignal, stream: boolean): Promise<UpstreamResponse> =>
     upstream.request(
-      { path: '/chat/completions', body: writeBody(call, stream), call, stream, headers: call.headers },
+      { path: '/chat/completions', body: encodeBody(call, stream), call, stream, headers: call.headers },
       signal,
     )
 
-  const namedOf = (call: ChatCall) => fallbackOf('chatcmpl-', call, clock)
+  const fallbackFor = (call: ChatCall) => fallbackOf('chatcmpl-', call, clock)
 
   async function* chunks(call: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
-    yield* chunksIn(await ask(call, signal, true), call)
+    yield* chunksIn(await request(call, signal, true), call)
   }
 
-  function chunksIn(answer: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
-    const faults = upstream.faultsOf(call.model, answer)
-    return upstream.readStreamOrWhole(answer, {
-      events: () => readStream(answer, namedOf(call), faults),
-      whole: async () => chunksOf(readWhole(await answer.text(), namedOf(call), faults)),
+  function chunksIn(response: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
+    const faults = upstream.faultsOf(call.model, response)
+    return upstream.readStreamOrWhole(response, {
+      events: () => readStream(response, fallbackFor(call), faults),
+      whole: async () => chunksOf(readWhole(await response.text(), fallbackFor(call), faults)),
     })
   }
 
-  /** The request is written as always: of unknown fields, a vendor sees those that its operator allows. */
+  /** The request is encoded as for translation: unknown fields pass only if the operator allows them. */
   const passthrough: PassthroughProvider = {
     dialect: 'chatcompat',
     send: async (call, stream, signal) =>
-      upstream.toPassthroughResponse(await ask(call, signal, stream), call, stream ? chunksIn : undefined),
+      upstream.toPassthroughResponse(await request(call, signal, stream), call, stream ? chunksIn : undefined),
   }
 
   return {
@@ -53,8 +53,8 @@ export function createChatcompat(parts: ChatcompatParts): Provider {
     kind: 'chatcompat',
     chat: {
       async complete(call, signal) {
-        const answer = await ask(call, signal, false)
-        return readWhole(await answer.text(), namedOf(call), upstream.faultsOf(call.model, answer))
+        const response = await request(call, signal, false)
+        return readWhole(await response.text(), fallbackFor(call), upstream.faultsOf(call.model, response))
       },
       chunks,
     },

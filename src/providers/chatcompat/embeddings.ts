@@ -1,4 +1,4 @@
-/** Embeddings of any OpenAI-shaped vendor: `POST /embeddings`, vectors as numbers or as base64. */
+/** Embeddings of any OpenAI-compatible vendor: `POST /embeddings`, vectors as numbers or as base64. */
 import { floatsOfBase64 } from '../../kit/float32.ts'
 import { isRecord } from '../../kit/json.ts'
 import type { EmbeddingProvider } from '../provider.ts'
@@ -13,8 +13,8 @@ export function createCompatEmbeddings(parts: CompatParts): EmbeddingProvider {
   const { input_types, fields } = parts.settings
   const post = createPost(parts)
 
-  /** OpenAI refuses a request with a field that it does not know. */
-  function typed(input_type: string | undefined): { input_type?: string } {
+  /** OpenAI rejects unknown fields. */
+  function inputTypeField(input_type: string | undefined): { input_type?: string } {
     if (input_type === undefined) return {}
     if (input_types) return { input_type: toVendorInputType(input_type, input_types) }
     const isAllowed = fields.allow.includes('input_type') || fields.rename.input_type !== undefined
@@ -26,23 +26,23 @@ export function createCompatEmbeddings(parts: CompatParts): EmbeddingProvider {
     max_tokens: () => embedding_call_tokens,
     accepts_tokens: embedding_tokens,
     async embed({ model, inputs, request, request_id }, signal) {
-      // Left out where base64 is not known: some refuse the field by its name, and numbers are what all give without it.
+      // Omitted where base64 is not known to work: some vendors reject the field, and all return numbers without it.
       const format = embedding_base64 ? { encoding_format: 'base64' } : {}
       const { input_type, ...rest } = request
-      const body = { model, input: inputs, ...format, ...rest, ...typed(input_type) }
+      const body = { model, input: inputs, ...format, ...rest, ...inputTypeField(input_type) }
       const payload = await post.send({ path: '/embeddings', model, body, request_id, signal })
       const list = Array.isArray(payload) ? payload : isRecord(payload) ? payload.data : undefined
       if (!Array.isArray(list)) throw post.notUnderstood('no list of embeddings')
       const embeddings = inOrder(list).map(vectorOf)
-      const whole = embeddings.filter((vector) => vector !== undefined)
-      if (whole.length < embeddings.length) throw post.notUnderstood('an embedding that is no vector')
+      const vectors = embeddings.filter((vector) => vector !== undefined)
+      if (vectors.length < embeddings.length) throw post.notUnderstood('an embedding that is not a vector')
       const tokens = readTokenCount(payload)
-      return { embeddings: whole, ...(tokens === undefined ? {} : { prompt_tokens: tokens }) }
+      return { embeddings: vectors, ...(tokens === undefined ? {} : { prompt_tokens: tokens }) }
     },
   }
 }
 
-/** By their index, where each has one of its own; else as they came. */
+/** Sorted by index if every item has a distinct one; otherwise in the received order. */
 function inOrder(items: unknown[]): unknown[] {
   const placed: unknown[] = new Array(items.length)
   const seen = new Set<number>()

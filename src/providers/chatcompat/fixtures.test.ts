@@ -1,9 +1,9 @@
-/** Every vendor's true shape, read as a stream cut at every byte, ends in the same clean chunks. */
+/** The recorded streams of every vendor, split at every byte, become the same valid chunks. */
 import { describe, expect, test } from 'bun:test'
-import { isChunk, isCompletion, playedTo } from '../../../test/kit/played.ts'
+import { createFixtureProvider, isChunk, isCompletion } from '../../../test/kit/fixture-provider.ts'
 import type { ChatChunk } from '../../protocols/canonical.ts'
 
-const { fixture, read, whole } = playedTo('chatcompat')
+const { fixture, read, complete } = createFixtureProvider('chatcompat')
 
 async function chunksFrom(pieces: Uint8Array[], type?: string): Promise<ChatChunk[]> {
   const { chunks, failure } = await read(pieces, type === undefined ? {} : { type })
@@ -11,8 +11,8 @@ async function chunksFrom(pieces: Uint8Array[], type?: string): Promise<ChatChun
   return chunks
 }
 
-/** What a client makes of the chunks of choice 0. */
-function heard(chunks: ChatChunk[]) {
+/** Assembles the chunks of choice 0 as a client does. */
+function assemble(chunks: ChatChunk[]) {
   const deltas = chunks.flatMap((chunk) => chunk.choices.filter((choice) => choice.index === 0))
   const calls: { id: string | undefined; name: string | undefined; arguments: string }[] = []
   for (const { delta } of deltas) {
@@ -44,19 +44,24 @@ const STREAMS: [string, string][] = [
   ['llamacpp.sse', 'Ein Gruß also.'],
 ]
 
-describe('streams in the recorded formats of vendors', () => {
-  test.each(STREAMS)('%s has its text, its reasoning, one finish and its usage', async (name, reasoning) => {
+describe('recorded streams of vendors', () => {
+  test.each(STREAMS)('%s has its text, its reasoning, one finish reason and its usage', async (name, reasoning) => {
     const chunks = await chunksFrom([fixture(name)])
-    const said = heard(chunks)
-    expect(said).toMatchObject({ content: 'Guten Tag', reasoning, finish: ['stop'], calls: [] })
-    expect(said.usage).toMatchObject({ prompt_tokens: 19, completion_tokens: 10, total_tokens: 29, input_tokens: 19 })
+    const assembled = assemble(chunks)
+    expect(assembled).toMatchObject({ content: 'Guten Tag', reasoning, finish: ['stop'], calls: [] })
+    expect(assembled.usage).toMatchObject({
+      prompt_tokens: 19,
+      completion_tokens: 10,
+      total_tokens: 29,
+      input_tokens: 19,
+    })
   })
 
   test.each(['openai-tools.sse', 'ollama-tools.sse', 'gemini-tools.sse', 'vllm-tools.sse'])(
-    '%s has its two tool calls, each with its id and name first and once',
+    '%s has its two tool calls, each with its id and name once, in its first chunk',
     async (name) => {
       const chunks = await chunksFrom([fixture(name)])
-      const { calls, finish } = heard(chunks)
+      const { calls, finish } = assemble(chunks)
       expect(calls).toMatchObject([
         { name: 'get_weather', arguments: '{"city":"Köln"}' },
         { name: 'get_time', arguments: '{}' },
@@ -74,7 +79,7 @@ describe('streams in the recorded formats of vendors', () => {
   )
 
   test.each([...STREAMS.map(([name]) => name), 'openai-tools.sse', 'vllm-tools.sse'])(
-    '%s decodes to the same chunks when it is split in two at any byte',
+    '%s has the same chunks when it is split at any byte',
     async (name) => {
       const bytes = fixture(name)
       const expected = await chunksFrom([bytes])
@@ -85,11 +90,11 @@ describe('streams in the recorded formats of vendors', () => {
   )
 
   test.each([...STREAMS.map(([name]) => name), 'openai-tools.sse', 'gemini-tools.sse', 'vllm-tools.sse'])(
-    '%s becomes chunks that fit the specified schema: the role comes first and each choice ends once',
+    '%s becomes chunks that fit the schema, with the role first and without null fields',
     async (name) => {
       const chunks = await chunksFrom([fixture(name)])
       for (const chunk of chunks) {
-        // Azure's annotation of an empty chunk and the like are allowed; what has a name in the schema must fit it.
+        // Extra fields such as Azure's annotation of an empty chunk are allowed; fields of the schema must fit it.
         expect({ fits: isChunk.Check(chunk), chunk }).toMatchObject({ fits: true })
         expect(chunk.id).not.toBe('')
         expect(chunk.model).not.toBe('')
@@ -104,13 +109,13 @@ describe('streams in the recorded formats of vendors', () => {
     },
   )
 
-  test('fields that a vendor adds are kept', async () => {
+  test('vendor-specific fields are kept', async () => {
     expect((await chunksFrom([fixture('perplexity.sse')]))[0]).toMatchObject({ citations: ['https://example.com/a'] })
     expect((await chunksFrom([fixture('openrouter.sse')]))[0]).toMatchObject({ provider: 'Fireworks' })
   })
 
-  test('cached and reasoning tokens are read in every spelling', async () => {
-    const usageIn = async (name: string) => heard(await chunksFrom([fixture(name)])).usage
+  test('cached and reasoning tokens are counted under every field name', async () => {
+    const usageIn = async (name: string) => assemble(await chunksFrom([fixture(name)])).usage
     expect(await usageIn('openai.sse')).toMatchObject({ prompt_cache_hit_tokens: 8 })
     expect(await usageIn('deepseek.sse')).toMatchObject({ prompt_cache_hit_tokens: 16 })
     for (const name of ['deepseek.sse', 'groq.sse', 'openrouter.sse', 'xai.sse']) {
@@ -119,29 +124,29 @@ describe('streams in the recorded formats of vendors', () => {
   })
 })
 
-describe('complete responses in the recorded formats of vendors', () => {
+describe('recorded whole responses of vendors', () => {
   test.each([
     ['openai.json', undefined],
     ['deepseek.json', 'Ein Gruß also.'],
     ['mistral.json', 'Ein Gruß also.'],
     ['openrouter.json', 'Ein Gruß also.'],
-  ])('%s becomes a completion that fits the specification', async (name, reasoning) => {
-    const answer = await whole(fixture(name))
-    expect(isCompletion.Check(answer)).toBe(true)
-    expect(answer?.choices[0]?.message).toMatchObject({ role: 'assistant', content: 'Guten Tag' })
-    expect(answer?.choices[0]?.message.reasoning_content).toBe(reasoning as string)
-    expect(answer?.choices[0]?.message).not.toHaveProperty('reasoning')
-    expect(answer?.usage).toMatchObject({ prompt_tokens: 19, completion_tokens: 10, output_tokens: 10 })
+  ])('%s becomes a completion that fits the schema', async (name, reasoning) => {
+    const completion = await complete(fixture(name))
+    expect(isCompletion.Check(completion)).toBe(true)
+    expect(completion?.choices[0]?.message).toMatchObject({ role: 'assistant', content: 'Guten Tag' })
+    expect(completion?.choices[0]?.message.reasoning_content).toBe(reasoning as string)
+    expect(completion?.choices[0]?.message).not.toHaveProperty('reasoning')
+    expect(completion?.usage).toMatchObject({ prompt_tokens: 19, completion_tokens: 10, output_tokens: 10 })
   })
 
   test('citations stay in the message', async () => {
-    const answer = await whole(fixture('openrouter.json'))
-    expect(answer?.choices[0]?.message.annotations?.[0]?.url_citation.url).toBe('https://example.com/a')
+    const completion = await complete(fixture('openrouter.json'))
+    expect(completion?.choices[0]?.message.annotations?.[0]?.url_citation.url).toBe('https://example.com/a')
   })
 
-  test('tool calls get the id and finish_reason that the vendor omitted, and keep its signature', async () => {
-    const answer = await whole(fixture('gemini-tools.json'))
-    expect(answer?.choices[0]).toMatchObject({
+  test('tool calls get the id and the finish reason that the vendor omitted, and keep its signature', async () => {
+    const completion = await complete(fixture('gemini-tools.json'))
+    expect(completion?.choices[0]).toMatchObject({
       finish_reason: 'tool_calls',
       message: {
         content: null,
@@ -155,32 +160,40 @@ describe('complete responses in the recorded formats of vendors', () => {
         ],
       },
     })
-    expect(answer?.usage?.completion_tokens).toBe(10) // the total says that six more were thought
+    expect(completion?.usage?.completion_tokens).toBe(10) // the total includes six more reasoning tokens
   })
 
-  test('a stream that arrives in place of a complete response is assembled', async () => {
-    for (const name of ['openai.sse', 'deepseek.sse', 'perplexity.sse']) {
-      const answer = await whole(fixture(name), { type: 'text/event-stream' })
-      expect(isCompletion.Check(answer)).toBe(true)
-      expect(answer?.choices[0]?.message.content).toBe('Guten Tag')
-      expect(answer?.choices[0]?.finish_reason).toBe('stop')
-      expect(answer?.usage?.total_tokens).toBe(29)
-    }
-    const answer = await whole(fixture('openai-tools.sse'), { type: 'text/event-stream' })
-    expect(answer?.choices[0]?.message.tool_calls).toEqual([
+  test.each(['openai.sse', 'deepseek.sse', 'perplexity.sse'])(
+    'a stream in place of a whole response is assembled: %s',
+    async (name) => {
+      const completion = await complete(fixture(name), { type: 'text/event-stream' })
+      expect(isCompletion.Check(completion)).toBe(true)
+      expect(completion?.choices[0]?.message.content).toBe('Guten Tag')
+      expect(completion?.choices[0]?.finish_reason).toBe('stop')
+      expect(completion?.usage?.total_tokens).toBe(29)
+    },
+  )
+
+  test('tool calls of a stream in place of a whole response are assembled', async () => {
+    const completion = await complete(fixture('openai-tools.sse'), { type: 'text/event-stream' })
+    expect(completion?.choices[0]?.message.tool_calls).toEqual([
       { id: 'call_A1', type: 'function', function: { name: 'get_weather', arguments: '{"city":"Köln"}' } },
       { id: 'call_B2', type: 'function', function: { name: 'get_time', arguments: '{}' } },
     ])
   })
 
-  test('a complete response that arrives in place of a stream is converted to chunks, whatever its content type', async () => {
-    for (const type of ['application/json', 'text/event-stream', 'text/plain']) {
+  test.each(['application/json', 'text/event-stream', 'text/plain'])(
+    'a whole response in place of a stream becomes chunks, as %s',
+    async (type) => {
       const chunks = await chunksFrom([fixture('deepseek.json')], type)
-      expect(heard(chunks)).toMatchObject({ content: 'Guten Tag', reasoning: 'Ein Gruß also.', finish: ['stop'] })
-      expect(heard(chunks).usage?.total_tokens).toBe(29)
+      expect(assemble(chunks)).toMatchObject({ content: 'Guten Tag', reasoning: 'Ein Gruß also.', finish: ['stop'] })
+      expect(assemble(chunks).usage?.total_tokens).toBe(29)
       for (const chunk of chunks) expect(isChunk.Check(chunk)).toBe(true)
-    }
-    const { calls, finish } = heard(await chunksFrom([fixture('gemini-tools.json')], 'application/json'))
+    },
+  )
+
+  test('tool calls of a whole response in place of a stream become chunks', async () => {
+    const { calls, finish } = assemble(await chunksFrom([fixture('gemini-tools.json')], 'application/json'))
     expect(calls).toMatchObject([{ name: 'get_weather', arguments: '{"city":"Köln"}' }])
     expect(finish).toEqual(['tool_calls'])
   })

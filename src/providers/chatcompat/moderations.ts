@@ -1,6 +1,6 @@
 /**
- * Moderation by any provider with OpenAI's path: `POST /moderations`. Mistral's answers differ: they have categories of
- * its own, and do not say `flagged` (`ModerationObject` of its client-python, read 2026-11-22).
+ * Moderation by any provider with OpenAI's path: `POST /moderations`. Mistral's responses differ: they have other
+ * categories and no `flagged` (`ModerationObject` of its client-python, read 2026-11-22).
  */
 import { isRecord } from '../../kit/json.ts'
 import type { ModerationResult } from '../../spec/moderation-request.ts'
@@ -12,7 +12,7 @@ export function createCompatModerations(parts: PostParts): ModerationProvider {
   const post = createPost(parts)
   return {
     async moderate({ model, inputs, request_id }, signal) {
-      // A single input is sent as it is: a list of parts is one input with one result.
+      // A single input is sent without a list: a list of parts is one input with one result.
       const body = { model, input: inputs.length === 1 ? inputs[0] : inputs }
       const payload = await post.send({ path: '/moderations', model, body, request_id, signal })
       const list = isRecord(payload) ? payload.results : undefined
@@ -45,7 +45,7 @@ function resultOf(item: unknown): ModerationResult | undefined {
   }
 }
 
-/** The members of an object that have values of this type. */
+/** The members of an object whose values have this type. */
 function membersOf<Value>(object: unknown, is: (value: unknown) => value is Value): Record<string, Value> {
   const members = Object.entries(isRecord(object) ? object : {})
   return Object.fromEntries(members.filter((member): member is [string, Value] => is(member[1])))

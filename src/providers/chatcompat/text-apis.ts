@@ -1,4 +1,4 @@
-/** The text APIs of an OpenAI-shaped provider besides chat, rerank itself, and kind `rerank-compat`, which has nothing else. */
+/** The text APIs of an OpenAI-compatible provider besides chat, and kind `rerank-compat`, which has only rerank. */
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { Provider, RerankProvider } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'
@@ -21,15 +21,15 @@ export const createRerankCompat = (parts: TextParts): Provider => ({
   rerank: createCompatRerank(parts),
 })
 
-/** The shape of rerank that Jina, vLLM and others share: `POST /rerank`. */
+/** The rerank API that Jina, vLLM and others share: `POST /rerank`. */
 function createCompatRerank(parts: PostParts): RerankProvider {
   const post = createPost(parts)
   return {
     async rerank({ model, query, documents, top_n, max_tokens_per_doc, request_id }, signal) {
-      // Jina repeats every document unless it is told not to.
+      // Jina returns every document by default.
       const body = { model, query, documents, top_n, max_tokens_per_doc, return_documents: false }
       const payload = await post.send({ path: '/rerank', model, body, request_id, signal })
-      // Some say `data` as embeddings do; Text Embeddings Inference gives the bare list.
+      // Some vendors name it `data` as for embeddings; Text Embeddings Inference returns a bare list.
       const list = Array.isArray(payload) ? payload : isRecord(payload) ? (payload.results ?? payload.data) : undefined
       if (!Array.isArray(list)) throw post.notUnderstood('no list of results')
       const results = list.map((item) => {

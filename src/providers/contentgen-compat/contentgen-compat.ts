@@ -1,4 +1,4 @@
-/** Kind `contentgen-compat`: Gemini's own API, and every vendor or runtime that speaks as it does. */
+/** Kind `contentgen-compat`: Gemini's own API, and every vendor or runtime with the same API. */
 import { matchesGlob } from '../../kit/glob.ts'
 import { isRecord, parseJson } from '../../kit/json.ts'
 import type { ChatChunk, ChatCompletion } from '../../protocols/canonical.ts'
@@ -27,11 +27,11 @@ type ContentgenParts = UpstreamParts & { settings: ContentgenSettings; media?: M
 export function createContentgenCompat(parts: ContentgenParts): Provider {
   const { id, settings, clock } = parts
   const { media } = parts
-  const write = createBodyEncoder(settings, media && (() => createRequestMedia(media)))
+  const encoder = createBodyEncoder(settings, media && (() => createRequestMedia(media)))
   const upstream = createUpstream(parts, { errorFromResponse: refusalOf, errorFromBody: failureOf })
 
-  const faultsOf = (model: string, answer: UpstreamResponse): ContentgenFaults => ({
-    ...upstream.faultsOf(model, answer),
+  const faultsOf = (model: string, response: UpstreamResponse): ContentgenFaults => ({
+    ...upstream.faultsOf(model, response),
     blocked: (reason) =>
       new GatewayError(
         'content_policy_violation',
@@ -39,93 +39,95 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
       ),
   })
 
-  const namedOf = (call: ChatCall) => fallbackOf('resp_', call, clock)
+  const fallbackFor = (call: ChatCall) => fallbackOf('resp_', call, clock)
 
-  const readerOf = (call: ChatCall, faults: ContentgenFaults): AnswerReader =>
-    createAnswerReader({ fallback: namedOf(call), faults, one_call: call.request.parallel_tool_calls === false })
+  const createReader = (call: ChatCall, faults: ContentgenFaults): AnswerReader =>
+    createAnswerReader({ fallback: fallbackFor(call), faults, one_call: call.request.parallel_tool_calls === false })
 
   function send(body: string, { call, stream }: { call: ChatCall; stream: boolean }, signal: AbortSignal) {
     const method = stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
-    return upstream.request({ path: `${addressOf(call.model)}:${method}`, body, call, stream }, signal)
+    return upstream.request({ path: `${pathOf(call.model)}:${method}`, body, call, stream }, signal)
   }
 
-  const ask = async (call: ChatCall, signal: AbortSignal, stream: boolean) =>
-    send(await write.answer(call, signal), { call, stream }, signal)
+  const request = async (call: ChatCall, signal: AbortSignal, stream: boolean) =>
+    send(await encoder.answer(call, signal), { call, stream }, signal)
 
-  /** The chunks of an answer that came in one piece, which may be the list of a stream's events. */
+  /** The chunks of a response that is one JSON document: a response, or the list of a stream's events. */
   function chunksOf(text: string, call: ChatCall, faults: ContentgenFaults): ChatChunk[] {
     const payload = parseJson(text)
     if (payload === undefined) throw faults.notUnderstood('answered with something that is not JSON')
-    const reader = readerOf(call, faults)
-    const pieces = ended(Array.isArray(payload) ? payload : [payload])
-    const chunks = pieces.flatMap((piece) => reader.take(objectIn(piece, faults)))
-    if (chunks.length === 0) throw faults.notUnderstood('answered with JSON that holds no answer')
+    const reader = createReader(call, faults)
+    const payloads = ended(Array.isArray(payload) ? payload : [payload])
+    const chunks = payloads.flatMap((item) => reader.take(objectIn(item, faults)))
+    if (chunks.length === 0) throw faults.notUnderstood('answered with JSON that contains no response')
     return [...chunks, ...reader.end()]
   }
 
-  async function whole(call: ChatCall, signal: AbortSignal): Promise<ChatCompletion> {
-    const answer = await ask(call, signal, false)
-    return wholeOf(chunksOf(await answer.text(), call, faultsOf(call.model, answer)), namedOf(call))
+  async function complete(call: ChatCall, signal: AbortSignal): Promise<ChatCompletion> {
+    const response = await request(call, signal, false)
+    return wholeOf(chunksOf(await response.text(), call, faultsOf(call.model, response)), fallbackFor(call))
   }
 
   async function* chunks(call: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
-    yield* chunksIn(await ask(call, signal, true), call)
+    yield* chunksIn(await request(call, signal, true), call)
   }
 
-  function chunksIn(answer: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
-    const faults = faultsOf(call.model, answer)
-    return upstream.readStreamOrWhole(answer, {
-      events: () => readEvents(answer, readerOf(call, faults), faults),
-      whole: async () => chunksOf(await answer.text(), call, faults),
+  function chunksIn(response: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
+    const faults = faultsOf(call.model, response)
+    return upstream.readStreamOrWhole(response, {
+      events: () => readEvents(response, createReader(call, faults), faults),
+      whole: async () => chunksOf(await response.text(), call, faults),
     })
   }
 
   async function countTokens(call: ChatCall, signal: AbortSignal): Promise<number> {
-    const body = await write.count(call, signal)
-    const answer = await upstream.request({ path: `${addressOf(call.model)}:countTokens`, body, call }, signal)
-    return upstream.readTokenCount(answer, 'totalTokens')
+    const body = await encoder.count(call, signal)
+    const response = await upstream.request({ path: `${pathOf(call.model)}:countTokens`, body, call }, signal)
+    return upstream.readTokenCount(response, 'totalTokens')
   }
 
   const pageAt = (token: string | undefined, signal: AbortSignal) => {
-    const at = token === undefined ? '' : `&pageToken=${encodeURIComponent(token)}`
-    return upstream.list(`/models?pageSize=1000${at}`, readModelPage, signal)
+    const query = token === undefined ? '' : `&pageToken=${encodeURIComponent(token)}`
+    return upstream.list(`/models?pageSize=1000${query}`, readModelPage, signal)
   }
 
   const passthrough: PassthroughProvider = {
     dialect: 'contentgen-compat',
     async send(call, stream, signal) {
-      const answer = await send(JSON.stringify(passthroughBody(call, settings)), { call, stream }, signal)
-      return upstream.toPassthroughResponse(answer, call, stream ? chunksIn : undefined)
+      const response = await send(JSON.stringify(passthroughBody(call, settings)), { call, stream }, signal)
+      return upstream.toPassthroughResponse(response, call, stream ? chunksIn : undefined)
     },
   }
   return {
     id,
     kind: 'contentgen-compat',
-    chat: { complete: whole, chunks, countTokens },
+    chat: { complete, chunks, countTokens },
     ...(settings.passthrough ? { passthrough } : {}),
     listModels: (signal) => readPages((token) => pageAt(token, signal), settings.chat_models),
   }
 }
 
-/** A model's place as a path, with nothing in it that could mean another one. */
-const addressOf = (model: string): string => `/${modelPath(model).split('/').map(encodeURIComponent).join('/')}`
+/** The path of a model; encoded, so that a name cannot select another path. */
+const pathOf = (model: string): string => `/${modelPath(model).split('/').map(encodeURIComponent).join('/')}`
 
-/** Chat models by their shape, whose answers are images. */
-const DRAWING = ['gemini-*image*', '*nano-banana*']
+/** Models with the chat API that return images. */
+const IMAGE_MODELS = ['gemini-*image*', '*nano-banana*']
 
-/** Those that answer at all; undefined for something that is no such list. */
+/** One page of the model list, without models that neither generate nor embed; undefined if the payload is not one. */
 function readModelPage(payload: unknown): ModelPage | undefined {
   if (!isRecord(payload)) return undefined
-  // The vendor writes an empty list by leaving it out.
+  // The vendor omits an empty list.
   const { models: list = Object.keys(payload).length === 0 ? [] : undefined } = payload
   if (!Array.isArray(list)) return undefined
   const models = list.filter(isRecord).flatMap(({ name, supportedGenerationMethods: methods }): DiscoveredModel[] => {
-    const model = namedText(name)?.replace(/^models\//, '') // its place there, which is added again for a question
-    const answers = !Array.isArray(methods) || methods.includes('generateContent')
+    const model = namedText(name)?.replace(/^models\//, '') // the prefix, which requests add again
+    const generates = !Array.isArray(methods) || methods.includes('generateContent')
     const embeds = Array.isArray(methods) && methods.includes('embedContent')
-    if (model === undefined || !(answers || embeds)) return []
-    if (!answers) return [{ model, families: ['embeddings'] }]
-    return [DRAWING.some((glob) => matchesGlob(glob, model)) ? { model, families: ['image-generation'] } : { model }]
+    if (model === undefined || !(generates || embeds)) return []
+    if (!generates) return [{ model, families: ['embeddings'] }]
+    return [
+      IMAGE_MODELS.some((glob) => matchesGlob(glob, model)) ? { model, families: ['image-generation'] } : { model },
+    ]
   })
   return { models, next: namedText(payload.nextPageToken) }
 }

@@ -1,4 +1,4 @@
-/** Embeddings by Gemini's own API: one text by `embedContent`, several by `batchEmbedContents`. */
+/** Embeddings of the Gemini API: `embedContent` for one text, `batchEmbedContents` for several. */
 
 import { isRecord } from '../../kit/json.ts'
 import type { EmbeddingProvider } from '../provider.ts'
@@ -6,17 +6,17 @@ import { readTokenCount, toVendorInputType } from '../text-api.ts'
 import { createPost, type PostParts } from '../upstream/post-json.ts'
 
 /** The vendor's limit for one batch. */
-const MOST_INPUTS = 100
+const MAX_INPUTS = 100
 const TYPES = { query: 'RETRIEVAL_QUERY', document: 'RETRIEVAL_DOCUMENT' }
 
 export function createContentgenEmbeddings(parts: PostParts): EmbeddingProvider {
   const post = createPost(parts)
   return {
-    max_inputs: () => MOST_INPUTS,
+    max_inputs: () => MAX_INPUTS,
     accepts_tokens: false,
     async embed({ model, inputs, request, request_id }, signal) {
       const { dimensions, input_type } = request
-      const one = (input: string | number[]) => ({
+      const toRequest = (input: string | number[]) => ({
         model: `models/${model}`,
         content: { parts: [{ text: input }] },
         ...(dimensions === undefined ? {} : { outputDimensionality: dimensions }),
@@ -25,16 +25,16 @@ export function createContentgenEmbeddings(parts: PostParts): EmbeddingProvider 
       const [first] = inputs
       const isSingle = first !== undefined && inputs.length === 1
       const path = `/models/${encodeURIComponent(model)}:${isSingle ? 'embedContent' : 'batchEmbedContents'}`
-      const body = isSingle ? one(first) : { requests: inputs.map(one) }
+      const body = isSingle ? toRequest(first) : { requests: inputs.map(toRequest) }
       const payload = await post.send({ path, model, body, request_id, signal })
-      const told = isRecord(payload) ? payload : {}
-      const list = isSingle ? [told.embedding] : told.embeddings
+      const response = isRecord(payload) ? payload : {}
+      const list = isSingle ? [response.embedding] : response.embeddings
       if (!Array.isArray(list)) throw post.notUnderstood('no list of embeddings')
       const embeddings = list.flatMap((item) => {
         const values = isRecord(item) ? item.values : undefined
         return Array.isArray(values) && values.every((value) => typeof value === 'number') ? [values] : []
       })
-      if (embeddings.length < list.length) throw post.notUnderstood('an embedding that is no vector')
+      if (embeddings.length < list.length) throw post.notUnderstood('an embedding that is not a vector')
       const tokens = readTokenCount(payload)
       return { embeddings, ...(tokens === undefined ? {} : { prompt_tokens: tokens }) }
     },

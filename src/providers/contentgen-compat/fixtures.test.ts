@@ -1,56 +1,62 @@
-/** The vendor's true shapes, read as a stream cut and split at every byte, end in the same clean chunks or in an error. */
+/** The vendor's recorded streams, split at every byte, become the same valid chunks; cut at any byte, they end in an error. */
 import { describe, expect, test } from 'bun:test'
-import { isChunk, isCompletion, NOTHING as NO_WORDS, playedTo, heard as saidBy } from '../../../test/kit/played.ts'
+import {
+  assemble as assembleChoice,
+  createFixtureProvider,
+  EMPTY as EMPTY_CHOICE,
+  isChunk,
+  isCompletion,
+} from '../../../test/kit/fixture-provider.ts'
 import type { ChatChunk } from '../../protocols/canonical.ts'
 
-const { fixture, read, whole } = playedTo('contentgen-compat')
+const { fixture, read, complete } = createFixtureProvider('contentgen-compat')
 
-/** What a client makes of the chunks of one choice: with its thoughts, and with the signatures of its calls. */
-function heard(chunks: ChatChunk[], choice = 0) {
+/** Assembles the chunks of one choice as a client does: with its thoughts, and with the signatures of its calls. */
+function assemble(chunks: ChatChunk[], choice = 0) {
   const deltas = chunks.flatMap(({ choices }) => choices).filter(({ index }) => index === choice)
   const calls: unknown[] = deltas.flatMap(({ delta }) =>
-    (delta.tool_calls ?? []).map(({ index, function: called, opaque }) => [
+    (delta.tool_calls ?? []).map(({ index, function: { name, arguments: text }, opaque }) => [
       index,
-      called.name,
-      called.arguments,
+      name,
+      text,
       opaque?.value,
     ]),
   )
   const thought = deltas.map(({ delta }) => delta.reasoning_content ?? '').join('')
-  return { ...saidBy(chunks, choice), thought, calls }
+  return { ...assembleChoice(chunks, choice), thought, calls }
 }
 
-const NOTHING = { ...NO_WORDS, thought: '' }
+const EMPTY = { ...EMPTY_CHOICE, thought: '' }
 const opaque = (value: string) => ({ origin: 'contentgen-compat' as const, value })
 const CALLS = [
   [0, 'get_weather', '{"city":"Köln"}', 'c2lnbmF0dXJlIDE='],
   [1, 'get_time', '{}', undefined],
   [2, 'get_time', '{"zone":"CET"}', undefined],
 ]
-const page = (start_index: number, end_index: number, letter: string, title: string) => ({
+const citation = (start_index: number, end_index: number, redirect: string, title: string) => ({
   type: 'url_citation',
   url_citation: {
     start_index,
     end_index,
-    url: `https://vertexaisearch.cloud.google.com/grounding-api-redirect/${letter}`,
+    url: `https://vertexaisearch.cloud.google.com/grounding-api-redirect/${redirect}`,
     title,
   },
 })
 const FACTS = 'Köln hat 1,1 Mio. Einwohner. Der Dom ist 157 m hoch.'
 const SECOND = FACTS.indexOf('Der')
 const CITED = [
-  page(0, SECOND - 1, 'A', 'koeln.de'),
-  page(SECOND, FACTS.length, 'A', 'koeln.de'),
-  page(SECOND, FACTS.length, 'B', 'dom.de'),
+  citation(0, SECOND - 1, 'A', 'koeln.de'),
+  citation(SECOND, FACTS.length, 'A', 'koeln.de'),
+  citation(SECOND, FACTS.length, 'B', 'dom.de'),
 ]
 
-const STREAMS: [name: string, said: object][] = [
-  ['stream.sse', { ...NOTHING, content: 'Guten Tag', thought: 'Ein Gruß also.', finish: ['stop'], usage: [19, 8, 10] }],
-  ['tools.sse', { ...NOTHING, thought: 'I look it up.', calls: CALLS, finish: ['tool_calls'], usage: [80, 0, 70] }],
+const STREAMS: [name: string, expected: object][] = [
+  ['stream.sse', { ...EMPTY, content: 'Guten Tag', thought: 'Ein Gruß also.', finish: ['stop'], usage: [19, 8, 10] }],
+  ['tools.sse', { ...EMPTY, thought: 'I look it up.', calls: CALLS, finish: ['tool_calls'], usage: [80, 0, 70] }],
   [
     'signed-text.sse',
     {
-      ...NOTHING,
+      ...EMPTY,
       content: 'Guten Tag',
       thought: 'Let me think.',
       pieces: [{ text: 'Let me think.' }, { opaque: opaque('c2lnbmF0dXJlIDI=') }],
@@ -58,85 +64,93 @@ const STREAMS: [name: string, said: object][] = [
       usage: [80, 0, 70],
     },
   ],
-  ['grounded.sse', { ...NOTHING, content: FACTS, annotations: CITED, finish: ['stop'], usage: [110, 0, 20] }],
-  ['unseen.sse', { ...NOTHING, content: 'Guten Tag', finish: ['stop'] }],
+  ['grounded.sse', { ...EMPTY, content: FACTS, annotations: CITED, finish: ['stop'], usage: [110, 0, 20] }],
+  ['unseen.sse', { ...EMPTY, content: 'Guten Tag', finish: ['stop'] }],
 ]
 
-describe('streams in the provider’s recorded formats', () => {
-  test.each(STREAMS)('%s has its text, thoughts, calls, one finish and its usage', async (name, said) => {
-    const { chunks, failure } = await read([fixture(name)])
-    expect(failure).toBeUndefined()
-    expect(heard(chunks)).toMatchObject(said)
-    expect(chunks[0]?.choices[0]?.delta.role).toBe('assistant')
-    for (const chunk of chunks) expect({ fits: isChunk.Check(chunk), chunk }).toMatchObject({ fits: true })
-  })
+describe('recorded streams of the vendor', () => {
+  test.each(STREAMS)(
+    '%s has its text, its thoughts, its calls, one finish reason and its usage',
+    async (name, expected) => {
+      const { chunks, failure } = await read([fixture(name)])
+      expect(failure).toBeUndefined()
+      expect(assemble(chunks)).toMatchObject(expected)
+      expect(chunks[0]?.choices[0]?.delta.role).toBe('assistant')
+      for (const chunk of chunks) expect({ fits: isChunk.Check(chunk), chunk }).toMatchObject({ fits: true })
+    },
+  )
 
-  test.each(STREAMS)('%s split at every byte decodes to the same chunks', async (name) => {
+  test.each(STREAMS)('%s has the same content when it is split at every byte', async (name) => {
     const bytes = fixture(name)
-    const once = heard((await read([bytes])).chunks)
+    const once = assemble((await read([bytes])).chunks)
     for (let at = 1; at < bytes.length; at++) {
       const { chunks, failure } = await read([bytes.subarray(0, at), bytes.subarray(at)])
-      if (failure || JSON.stringify(heard(chunks)) !== JSON.stringify(once)) {
-        expect({ at, failure, heard: heard(chunks) }).toEqual({ at, failure: undefined, heard: once })
+      if (failure || JSON.stringify(assemble(chunks)) !== JSON.stringify(once)) {
+        expect({ at, failure, assemble: assemble(chunks) }).toEqual({ at, failure: undefined, assemble: once })
       }
     }
     const each = await read([...bytes].map((byte) => Uint8Array.of(byte)))
     expect(each.failure).toBeUndefined()
-    expect(heard(each.chunks)).toEqual(once)
+    expect(assemble(each.chunks)).toEqual(once)
   })
 
-  test.each(STREAMS)('%s cut at any byte before its finish is an error, never a shorter response', async (name) => {
-    const bytes = fixture(name)
-    // The event that holds the finish is complete with the brace that closes its object.
-    const finish = bytes.indexOf('"finishReason"')
-    const complete = bytes.indexOf('\n', finish)
-    for (let at = 0; at < bytes.length; at++) {
-      const { chunks, failure } = await read([bytes.subarray(0, at)])
-      const finishes = heard(chunks).finish.length
-      const told = failure ? failure.code : 'whole'
-      if (told !== 'whole' || at < finish)
-        expect({ at, told, finishes }).toEqual({ at, told: 'upstream_cut', finishes: 0 })
-      else expect(finishes).toBe(1)
-      if (at > complete) expect({ at, told }).toEqual({ at, told: 'whole' })
-    }
-  })
+  test.each(STREAMS)(
+    '%s is an error when it is cut at any byte before its finish reason, never a shorter response',
+    async (name) => {
+      const bytes = fixture(name)
+      // The event with the finish reason is complete with the brace that closes its object.
+      const finish = bytes.indexOf('"finishReason"')
+      const complete = bytes.indexOf('\n', finish)
+      for (let at = 0; at < bytes.length; at++) {
+        const { chunks, failure } = await read([bytes.subarray(0, at)])
+        const finishes = assemble(chunks).finish.length
+        const outcome = failure ? failure.code : 'whole'
+        if (outcome !== 'whole' || at < finish)
+          expect({ at, outcome, finishes }).toEqual({ at, outcome: 'upstream_cut', finishes: 0 })
+        else expect(finishes).toBe(1)
+        if (at > complete) expect({ at, outcome }).toEqual({ at, outcome: 'whole' })
+      }
+    },
+  )
 
-  test('each of several candidates has its own text and finish, and a missing finish is an error', async () => {
+  test('each of several choices has its own text and finish reason, and a choice without one is an error', async () => {
     const bytes = fixture('two.sse')
     const { chunks, failure } = await read([bytes], { more: { n: 2 } })
     expect(failure).toBeUndefined()
-    expect(heard(chunks, 0)).toMatchObject({ content: 'A1', finish: ['stop'] })
-    expect(heard(chunks, 1)).toMatchObject({ content: 'B2', finish: ['length'] })
+    expect(assemble(chunks, 0)).toMatchObject({ content: 'A1', finish: ['stop'] })
+    expect(assemble(chunks, 1)).toMatchObject({ content: 'B2', finish: ['length'] })
     const cut = await read([bytes.subarray(0, bytes.lastIndexOf('data:'))])
     expect(cut.failure?.code).toBe('upstream_cut')
   })
 
-  test('a finish in every event is reported once, at the end', async () => {
+  test('a finish reason in every event is reported once, at the end', async () => {
     const event = (text: string) =>
       `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ text }] }, finishReason: 'STOP' }] })}\n\n`
     const { chunks } = await read([Buffer.from(event('a')), Buffer.from(event('b'))])
-    expect(heard(chunks)).toMatchObject({ content: 'ab', finish: ['stop'] })
+    expect(assemble(chunks)).toMatchObject({ content: 'ab', finish: ['stop'] })
     expect(chunks.at(-1)?.choices[0]?.finish_reason).toBe('stop')
   })
 
-  test('a complete response, or a list of its events, decodes like a stream', async () => {
+  test('one JSON document, and a list of events, have the same content as a stream', async () => {
     const { chunks } = await read([fixture('whole.json')], { type: 'application/json; charset=UTF-8' })
-    expect(heard(chunks)).toMatchObject({ content: 'Guten Tag', finish: ['stop'], usage: [19, 8, 10] })
+    expect(assemble(chunks)).toMatchObject({ content: 'Guten Tag', finish: ['stop'], usage: [19, 8, 10] })
     const events = fixture('stream.sse').toString().split('\r\n\r\n').filter(Boolean)
     const list = `[${events.map((event) => event.replace('data: ', '')).join(',\n')}]`
     const listed = await read([Buffer.from(list)], { type: 'application/json' })
-    expect(heard(listed.chunks)).toEqual(heard((await read([fixture('stream.sse')])).chunks))
+    expect(assemble(listed.chunks)).toEqual(assemble((await read([fixture('stream.sse')])).chunks))
   })
 
-  test('an invalid response is an error', async () => {
-    const page = await read([Buffer.from('<html>')], { type: 'text/html' })
-    expect(page.failure).toMatchObject({ code: 'bad_upstream_response' })
-    for (const body of ['data: 7\n\n', 'data: {"candidates"\n\ndata: x\n\n']) {
-      expect((await read([Buffer.from(body)])).failure).toMatchObject({ code: 'bad_upstream_response' })
-    }
-    for (const body of ['', '{}', '[]', '"x"', '<html>', '{"candidates":7}']) {
-      await expect(whole(body)).rejects.toMatchObject({ code: 'bad_upstream_response' })
-    }
+  test.each([
+    ['<html>', 'text/html'],
+    ['data: 7\n\n', 'text/event-stream'],
+    ['data: {"candidates"\n\ndata: x\n\n', 'text/event-stream'],
+  ])('%p as %s is not a stream', async (body, type) => {
+    const { failure } = await read([Buffer.from(body)], { type })
+    expect(failure).toMatchObject({ code: 'bad_upstream_response' })
+  })
+
+  test.each(['', '{}', '[]', '"x"', '<html>', '{"candidates":7}'])('%p is not a whole response', async (body) => {
+    await expect(complete(body)).rejects.toMatchObject({ code: 'bad_upstream_response' })
   })
 })
 
@@ -153,7 +167,7 @@ describe('errors in the middle of a response', () => {
     const bytes = Buffer.concat([before, Buffer.from(text)])
     for (const pieces of [[bytes], [...bytes].map((byte) => Uint8Array.of(byte))]) {
       const { chunks, failure } = await read(pieces)
-      expect(heard(chunks)).toMatchObject({ content: 'Guten ', finish: [] })
+      expect(assemble(chunks)).toMatchObject({ content: 'Guten ', finish: [] })
       expect(failure).toMatchObject({ code: 'server_is_overloaded' })
     }
   })
@@ -161,34 +175,34 @@ describe('errors in the middle of a response', () => {
   test.each([
     ['MALFORMED_FUNCTION_CALL', 'bad_upstream_response'],
     ['TOO_MANY_TOOL_CALLS', 'bad_upstream_response'],
-  ])('the finish %s is %s, with the provider’s term', async (finishReason, code) => {
+  ])('the finish reason %s fails with %s and its name', async (finishReason, code) => {
     const body = { candidates: [{ content: {}, finishReason, finishMessage: 'x' }] }
     const { chunks, failure } = await read([Buffer.from(`data: ${JSON.stringify(body)}\n\n`)])
-    expect(heard(chunks).finish).toEqual([])
+    expect(assemble(chunks).finish).toEqual([])
     expect(failure).toMatchObject({ code, message: expect.stringContaining(finishReason) })
-    await expect(whole(JSON.stringify(body))).rejects.toMatchObject({ code })
+    await expect(complete(JSON.stringify(body))).rejects.toMatchObject({ code })
   })
 
-  test('a prompt that is rejected for its content is a client error', async () => {
+  test('a prompt refused for its content fails with content_policy_violation', async () => {
     const body = { promptFeedback: { blockReason: 'PROHIBITED_CONTENT' }, usageMetadata: { promptTokenCount: 4 } }
     const { chunks, failure } = await read([Buffer.from(`data: ${JSON.stringify(body)}\n\n`)])
     expect(chunks).toEqual([])
     expect(failure).toMatchObject({ code: 'content_policy_violation', message: expect.stringContaining('PROHIBITED') })
-    await expect(whole(JSON.stringify(body))).rejects.toMatchObject({ code: 'content_policy_violation' })
+    await expect(complete(JSON.stringify(body))).rejects.toMatchObject({ code: 'content_policy_violation' })
   })
 })
 
-describe('complete responses', () => {
+describe('whole responses', () => {
   test.each(['whole.json', 'tools.json', 'grounded.json', 'image.json', 'unseen.json'])(
-    '%s fits the specification',
+    '%s fits the schema',
     async (name) => {
-      const answer = await whole(fixture(name))
-      expect({ fits: isCompletion.Check(answer), answer }).toMatchObject({ fits: true })
+      const completion = await complete(fixture(name))
+      expect({ fits: isCompletion.Check(completion), completion }).toMatchObject({ fits: true })
     },
   )
 
-  test('text, thoughts and counts', async () => {
-    expect(await whole(fixture('whole.json'))).toEqual({
+  test('have text, thoughts and token counts', async () => {
+    expect(await complete(fixture('whole.json'))).toEqual({
       id: 'bWFkZSBieSBoYW5k',
       object: 'chat.completion',
       created: expect.any(Number),
@@ -210,57 +224,57 @@ describe('complete responses', () => {
     })
   })
 
-  test('parallel calls without ids get unique ids and keep their signature', async () => {
-    const choice = (await whole(fixture('tools.json')))?.choices[0]
+  test('parallel calls without ids get generated ids and keep their signature', async () => {
+    const choice = (await complete(fixture('tools.json')))?.choices[0]
     expect(choice).toMatchObject({ finish_reason: 'tool_calls', message: { content: null } })
     const calls = choice?.message.tool_calls ?? []
-    const told: unknown[] = calls.map(({ function: called, opaque: signed }) => [
-      called.name,
-      called.arguments,
-      signed?.value,
+    const signedCalls: unknown[] = calls.map(({ function: { name, arguments: text }, opaque: signature }) => [
+      name,
+      text,
+      signature?.value,
     ])
-    expect(told).toEqual(CALLS.map(([, ...call]) => call))
+    expect(signedCalls).toEqual(CALLS.map(([, ...call]) => call))
     expect(new Set(calls.map(({ id }) => id)).size).toBe(3)
     for (const { id } of calls) expect(id).toMatch(/^call_\w{24}$/)
   })
 
-  test('ids of the provider are kept, except one that occurs twice', async () => {
+  test('ids of the vendor are kept, except a duplicate', async () => {
     const parts = ['a', 'a', ''].map((id) => ({ functionCall: { id, name: 'f' } }))
-    const answer = await whole(JSON.stringify({ candidates: [{ content: { parts } }] }))
-    const ids = answer?.choices[0]?.message.tool_calls?.map(({ id }) => id) ?? []
+    const completion = await complete(JSON.stringify({ candidates: [{ content: { parts } }] }))
+    const ids = completion?.choices[0]?.message.tool_calls?.map(({ id }) => id) ?? []
     expect(ids[0]).toBe('a')
     expect(new Set(ids).size).toBe(3)
   })
 
-  test('a client that allows one call at a time gets the first', async () => {
-    const answer = await whole(fixture('tools.json'), { more: { parallel_tool_calls: false } })
-    expect(answer?.choices[0]?.message.tool_calls).toMatchObject([{ function: { name: 'get_weather' } }])
+  test('without parallel_tool_calls the client gets the first call', async () => {
+    const completion = await complete(fixture('tools.json'), { more: { parallel_tool_calls: false } })
+    expect(completion?.choices[0]?.message.tool_calls).toMatchObject([{ function: { name: 'get_weather' } }])
     const { chunks } = await read([fixture('tools.sse')], { more: { parallel_tool_calls: false } })
-    expect(heard(chunks).calls).toHaveLength(1)
-    const both = await whole(fixture('tools.json'), { more: { parallel_tool_calls: true } })
+    expect(assemble(chunks).calls).toHaveLength(1)
+    const both = await complete(fixture('tools.json'), { more: { parallel_tool_calls: true } })
     expect(both?.choices[0]?.message.tool_calls).toHaveLength(3)
   })
 
-  test('positions of citations are in characters, though the provider counts bytes', async () => {
-    const message = (await whole(fixture('grounded.json')))?.choices[0]?.message
+  test('positions of citations are in characters, although the vendor counts bytes', async () => {
+    const message = (await complete(fixture('grounded.json')))?.choices[0]?.message
     expect(message?.annotations as object[]).toEqual(CITED)
     const { start_index = 0, end_index = 0 } = message?.annotations?.[1]?.url_citation ?? {}
     expect(message?.content?.slice(start_index, end_index)).toBe('Der Dom ist 157 m hoch.')
   })
 
-  test('a position that does not fit the text is corrected by the text; pages without a position come last', async () => {
+  test('positions that do not match the cited text are corrected by it; sources without a position cite the whole text', async () => {
     const grounded = (metadata: object) => ({
       candidates: [{ content: { parts: [{ text: 'Ähm, ja.' }] }, groundingMetadata: metadata }],
     })
     const web = { uri: 'https://a.example/', title: 'A' }
     const off = { segment: { startIndex: 1, endIndex: 3, text: 'ja.' }, groundingChunkIndices: [0, 7] }
     const spans = async (metadata: object) =>
-      (await whole(JSON.stringify(grounded(metadata))))?.choices[0]?.message.annotations?.map(
+      (await complete(JSON.stringify(grounded(metadata))))?.choices[0]?.message.annotations?.map(
         ({ url_citation: { start_index, end_index } }) => [start_index, end_index],
       )
     expect(await spans({ groundingChunks: [{ web }], groundingSupports: [off] })).toEqual([[5, 8]])
     expect(await spans({ groundingChunks: [{ web }, { web: { uri: 'javascript:x' } }] })).toEqual([[0, 8]])
-    // The first letter has two bytes.
+    // The first character has two bytes.
     const counted = { segment: { startIndex: 6, endIndex: 9 }, groundingChunkIndices: [0] }
     expect(await spans({ groundingChunks: [{ web }], groundingSupports: [counted] })).toEqual([[5, 8]])
     const beyond = { segment: { startIndex: 6, endIndex: 999 }, groundingChunkIndices: [0] }
@@ -268,14 +282,14 @@ describe('complete responses', () => {
     expect(await spans({ webSearchQueries: ['x'] })).toBeUndefined()
   })
 
-  test('images become data URIs, with the metadata that the provider requires back', async () => {
-    const message = (await whole(fixture('image.json')))?.choices[0]?.message
+  test('images become data URIs, with the signature that the vendor requires back', async () => {
+    const message = (await complete(fixture('image.json')))?.choices[0]?.message
     expect(message?.content).toBe('Here it is.')
     expect(message?.images).toMatchObject([{ type: 'image_url', opaque: opaque('c2lnbmF0dXJlIDM=') }])
     expect(message?.images?.[0]?.image_url.url).toStartWith('data:image/png;base64,iVBOR')
   })
 
-  test('a thought that is signed, one that is hidden, and code that was run', async () => {
+  test('a signed thought, a hidden thought, and executed code', async () => {
     const parts = [
       { text: 'First.', thought: true, thoughtSignature: 'A' },
       { text: '', thought: true, thoughtSignature: 'B' },
@@ -283,8 +297,8 @@ describe('complete responses', () => {
       { codeExecutionResult: { outcome: 'OUTCOME_OK', output: '1\n' } },
       { text: 'One.', thoughtSignature: 'C' },
     ]
-    const answer = await whole(JSON.stringify({ candidates: [{ content: { parts } }] }))
-    expect(answer?.choices[0]?.message).toEqual({
+    const completion = await complete(JSON.stringify({ candidates: [{ content: { parts } }] }))
+    expect(completion?.choices[0]?.message).toEqual({
       role: 'assistant',
       content: '\n```python\nprint(1)\n```\n\n```\n1\n```\nOne.',
       reasoning_content: 'First.',
@@ -296,7 +310,7 @@ describe('complete responses', () => {
     })
   })
 
-  test('logprobs', async () => {
+  test('have logprobs', async () => {
     const logprobsResult = {
       chosenCandidates: [{ token: 'é', logProbability: -0.5, tokenId: 7 }, { token: '!' }],
       topCandidates: [
@@ -309,7 +323,7 @@ describe('complete responses', () => {
       ],
     }
     const body = { candidates: [{ content: { parts: [{ text: 'é!' }] }, finishReason: 'STOP', logprobsResult }] }
-    const told = {
+    const logprobs = {
       content: [
         {
           token: 'é',
@@ -324,38 +338,40 @@ describe('complete responses', () => {
       ],
       refusal: null,
     }
-    expect((await whole(JSON.stringify(body)))?.choices[0]?.logprobs).toEqual(told)
+    expect((await complete(JSON.stringify(body)))?.choices[0]?.logprobs).toEqual(logprobs)
     const { chunks } = await read([Buffer.from(`data: ${JSON.stringify(body)}\n\n`)])
-    expect(chunks.flatMap(({ choices }) => choices).flatMap(({ logprobs }) => logprobs ?? [])).toEqual([told])
+    expect(chunks.flatMap(({ choices }) => choices).flatMap((choice) => choice.logprobs ?? [])).toEqual([logprobs])
   })
 
-  test('positions may be relative to their part', async () => {
+  test('positions may be relative to a part', async () => {
     const parts = [{ text: 'Ähm. ' }, { text: 'Gut.' }]
     const support = { segment: { partIndex: 1, endIndex: 4 }, groundingChunkIndices: [0] }
     const groundingMetadata = {
       groundingChunks: [{ web: { uri: 'https://a.example/' } }],
       groundingSupports: [support],
     }
-    const answer = await whole(JSON.stringify({ candidates: [{ content: { parts }, groundingMetadata }] }))
+    const completion = await complete(JSON.stringify({ candidates: [{ content: { parts }, groundingMetadata }] }))
     const url_citation = { start_index: 5, end_index: 9, url: 'https://a.example/', title: 'https://a.example/' }
-    expect(answer?.choices[0]?.message.annotations).toEqual([{ type: 'url_citation', url_citation }])
+    expect(completion?.choices[0]?.message.annotations).toEqual([{ type: 'url_citation', url_citation }])
   })
 
-  test('a token limit that is reached during tool calls is reported as length', async () => {
+  test('a limit that is reached in tool calls has the finish reason length', async () => {
     const parts = [{ functionCall: { name: 'f' } }]
-    const answer = await whole(JSON.stringify({ candidates: [{ content: { parts }, finishReason: 'MAX_TOKENS' }] }))
-    expect(answer?.choices[0]).toMatchObject({
+    const completion = await complete(
+      JSON.stringify({ candidates: [{ content: { parts }, finishReason: 'MAX_TOKENS' }] }),
+    )
+    expect(completion?.choices[0]).toMatchObject({
       finish_reason: 'length',
       message: { tool_calls: [{ type: 'function' }] },
     })
   })
 
-  test('counts that arrive in parts are added up', async () => {
+  test('token counts of several events are merged', async () => {
     const event = (usageMetadata: object, more: object = {}) =>
       `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ text: 'x' }] }, ...more }], usageMetadata })}\n\n`
     const first = event({ promptTokenCount: 5, candidatesTokenCount: 1 })
     const { chunks } = await read([Buffer.from(first + event({ candidatesTokenCount: 3 }, { finishReason: 'STOP' }))])
-    expect(heard(chunks).usage).toEqual([5, 0, 3])
+    expect(assemble(chunks).usage).toEqual([5, 0, 3])
   })
 
   test.each([
@@ -369,30 +385,26 @@ describe('complete responses', () => {
     ['OTHER', 'stop'],
     ['toString', 'stop'],
     [undefined, 'stop'],
-  ])('the finish %s is %s', async (finishReason, told) => {
+  ])('the finish reason %s becomes %s', async (finishReason, finish_reason) => {
     const body = { candidates: [{ content: { parts: [{ text: 'x' }], role: 'model' }, finishReason }] }
-    expect((await whole(JSON.stringify(body)))?.choices[0]?.finish_reason as string).toBe(told)
+    expect((await complete(JSON.stringify(body)))?.choices[0]?.finish_reason as string).toBe(finish_reason)
   })
 
   test.each([
+    ['thoughts beside the output', { promptTokenCount: 5, candidatesTokenCount: 3, thoughtsTokenCount: 2 }, [5, 5, 2]],
     [
-      'thoughts in addition to the answer',
-      { promptTokenCount: 5, candidatesTokenCount: 3, thoughtsTokenCount: 2 },
-      [5, 5, 2],
-    ],
-    [
-      'thoughts within the answer',
+      'thoughts within the output',
       { promptTokenCount: 5, candidatesTokenCount: 3, thoughtsTokenCount: 2, totalTokenCount: 8 },
       [5, 3, 2],
     ],
-    ['tool results', { promptTokenCount: 5, toolUsePromptTokenCount: 7, candidatesTokenCount: 3 }, [12, 3, 0]],
-    ['nonsense', { promptTokenCount: -5, candidatesTokenCount: 'x', totalTokenCount: null }, undefined],
-    ['nothing', undefined, undefined],
-  ])('counts: %s', async (_, usageMetadata, told) => {
+    ['results of tools', { promptTokenCount: 5, toolUsePromptTokenCount: 7, candidatesTokenCount: 3 }, [12, 3, 0]],
+    ['invalid counts', { promptTokenCount: -5, candidatesTokenCount: 'x', totalTokenCount: null }, undefined],
+    ['no counts', undefined, undefined],
+  ])('token counts: %s', async (_, usageMetadata, expected) => {
     const body = { candidates: [{ content: { parts: [{ text: 'x' }] } }], usageMetadata }
-    const usage = (await whole(JSON.stringify(body)))?.usage
+    const usage = (await complete(JSON.stringify(body)))?.usage
     expect(
       usage ? [usage.input_tokens, usage.output_tokens, usage.completion_tokens_details.reasoning_tokens] : undefined,
-    ).toEqual(told)
+    ).toEqual(expected)
   })
 })

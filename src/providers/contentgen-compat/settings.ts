@@ -1,4 +1,4 @@
-/** One provider of this kind as it is spoken to: address, headers with the key, and what differs from the vendor's models. */
+/** The settings of one contentgen provider: address, headers with the key, and overrides of its models' rules. */
 
 import type { ModelRule } from '../../protocols/contentgen/upstream/model-rules.ts'
 import type { ContentgenOptions } from '../../protocols/contentgen/upstream/request.ts'
@@ -6,7 +6,7 @@ import { type ProviderSettings, readOptions, resolveProvider, type SettingsParts
 
 export type ContentgenSettings = Omit<ProviderSettings, 'quirks'> &
   ContentgenOptions & {
-    /** Responses to clients of the same protocol pass through. */
+    /** Whether responses to clients of the same protocol pass through. */
     passthrough: boolean
   }
 
@@ -16,20 +16,20 @@ const OPTIONS = ['auth', 'thinking'] as const
 const AUTH = [KEY_HEADER, 'bearer']
 const THINKING = ['none', 'budget', 'level'] as const
 
-/** Throws an Error that names the provider and says what would be right. */
+/** Throws an Error that names the provider and the accepted values. */
 export function contentgenSettings(parts: SettingsParts): ContentgenSettings {
   const { id, environment } = parts
-  // Without an address it is the vendor itself that is meant.
+  // Without a base URL it is the vendor itself.
   const config = parts.config.preset || parts.config.base_url ? parts.config : { ...parts.config, preset: 'gemini' }
   const { quirks, ...settings } = settingsOf({ ...parts, config })
   const { key } = resolveProvider(id, config, environment)
   const { auth, rule } = optionsOf({ ...parts, config })
   const { authorization, ...headers } = settings.headers
-  // A key goes where the vendor looks for it, unless the operator wrote that header.
+  // The key goes into the header that the vendor expects, unless the operator set that header.
   const isOurs = key !== undefined && authorization === `Bearer ${key}`
   if (isOurs && auth === KEY_HEADER) headers[KEY_HEADER] ??= key
   else if (authorization !== undefined) headers.authorization = authorization
-  const base_url = addressOf(settings.base_url)
+  const base_url = toBaseUrl(settings.base_url)
   return {
     ...settings,
     base_url,
@@ -40,8 +40,8 @@ export function contentgenSettings(parts: SettingsParts): ContentgenSettings {
   }
 }
 
-/** The vendor's OpenAI-shaped interface lies below this one; an address without a path lacks its version. */
-function addressOf(base_url: string): string {
+/** The vendor's OpenAI-compatible API is below this one; a base URL without a path lacks the version. */
+function toBaseUrl(base_url: string): string {
   const address = base_url.replace(/\/openai$/, '')
   return new URL(address).pathname === '/' ? `${address}/v1beta` : address
 }
@@ -52,7 +52,7 @@ function optionsOf(parts: SettingsParts) {
   if (typeof auth !== 'string' || !AUTH.includes(auth)) throw wrong('auth', AUTH.join(' or '))
   const rule: Partial<ModelRule> = {}
   if (thinking !== undefined) {
-    const known = THINKING.find((one) => one === thinking)
+    const known = THINKING.find((value) => value === thinking)
     if (!known) throw wrong('thinking', `one of ${THINKING.join(', ')}`)
     rule.thinking = known
   }

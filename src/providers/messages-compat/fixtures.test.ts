@@ -1,16 +1,16 @@
-/** The vendor's true shapes, read as a stream cut and split at every byte, end in the same clean chunks or in an error. */
+/** The vendor's recorded streams, split at every byte, become the same valid chunks; cut at any byte, they end in an error. */
 import { describe, expect, test } from 'bun:test'
-import { heard, isChunk, isCompletion, NOTHING, playedTo } from '../../../test/kit/played.ts'
+import { assemble, createFixtureProvider, EMPTY, isChunk, isCompletion } from '../../../test/kit/fixture-provider.ts'
 
-const { fixture, read, whole } = playedTo('messages-compat')
+const { fixture, read, complete } = createFixtureProvider('messages-compat')
 const signed = (value: string) => ({ opaque: { origin: 'messages-compat' as const, value } })
 
-const STREAMS: [name: string, said: object][] = [
-  ['text.sse', { ...NOTHING, content: 'Grüße aus 東京 🗼', finish: ['stop'], usage: [132, 100, 15] }],
+const STREAMS: [name: string, expected: object][] = [
+  ['text.sse', { ...EMPTY, content: 'Grüße aus 東京 🗼', finish: ['stop'], usage: [132, 100, 15] }],
   [
     'thinking-tools.sse',
     {
-      ...NOTHING,
+      ...EMPTY,
       content: 'Let me look.',
       pieces: [
         { text: 'Two cities, two calls.', ...signed('EqQBCgIYAhIM1gbcDa9GJwZA2b3h') },
@@ -28,7 +28,7 @@ const STREAMS: [name: string, said: object][] = [
   [
     'web-search.sse',
     {
-      ...NOTHING,
+      ...EMPTY,
       content: 'It is sunny.',
       annotations: [
         {
@@ -40,41 +40,41 @@ const STREAMS: [name: string, said: object][] = [
       usage: [10_682, 0, 510],
     },
   ],
-  ['unseen.sse', { ...NOTHING, content: 'Hi', finish: ['stop'], usage: [9, 0, 4] }],
+  ['unseen.sse', { ...EMPTY, content: 'Hi', finish: ['stop'], usage: [9, 0, 4] }],
   [
     'imitator.sse',
     {
-      ...NOTHING,
+      ...EMPTY,
       calls: [{ id: 'call_00_x', name: 'look', arguments: '{"at":"here"}' }],
       finish: ['tool_calls'],
       usage: [31, 0, 8],
     },
   ],
-  ['refusal.sse', { ...NOTHING, refusal: 'This may do harm.', finish: ['content_filter'], usage: [20, 0, 1] }],
+  ['refusal.sse', { ...EMPTY, refusal: 'This may do harm.', finish: ['content_filter'], usage: [20, 0, 1] }],
 ]
 
 describe('a streamed response', () => {
-  for (const [name, said] of STREAMS) {
-    test(`${name} decodes to the same chunks wherever its bytes are split`, async () => {
+  for (const [name, expected] of STREAMS) {
+    test(`${name} has the same chunks when it is split at any byte`, async () => {
       const bytes = fixture(name)
       const { chunks, failure } = await read([bytes])
       expect(failure).toBeUndefined()
-      expect(heard(chunks)).toEqual(said as ReturnType<typeof heard>)
+      expect(assemble(chunks)).toEqual(expected as ReturnType<typeof assemble>)
       for (const chunk of chunks) expect(isChunk.Check(chunk)).toBe(true)
       expect(chunks[0]?.choices[0]?.delta.role).toBe('assistant')
       for (let at = 1; at < bytes.length; at++) {
         const { chunks: split } = await read([bytes.subarray(0, at), bytes.subarray(at)])
-        if (!Bun.deepEquals(split, chunks)) throw new Error(`split at ${at} it says something else`)
+        if (!Bun.deepEquals(split, chunks)) throw new Error(`split at ${at} the chunks differ`)
       }
     })
 
-    test(`${name} cut at any byte before its finish is an error, never a shorter response`, async () => {
+    test(`${name} is an error when it is cut at any byte before its finish reason, never a short response`, async () => {
       const bytes = fixture(name)
       const end = bytes.indexOf('message_stop') - 'event: '.length
       const finish = bytes.lastIndexOf('message_delta', end)
       for (let at = 0; at < bytes.length; at++) {
         const { chunks, failure } = await read([bytes.subarray(0, at)])
-        const isWhole = heard(chunks).finish.length > 0
+        const isWhole = assemble(chunks).finish.length > 0
         if (isWhole !== (failure === undefined)) throw new Error(`cut at ${at}: ${failure?.code ?? 'no error'}`)
         if (failure && failure.code !== 'upstream_cut') throw new Error(`cut at ${at}: ${failure.code}`)
         if (at < finish && isWhole) throw new Error(`cut at ${at} it has ended`)
@@ -83,25 +83,25 @@ describe('a streamed response', () => {
     })
   }
 
-  test('an error in the middle comes after the content before it', async () => {
+  test('ends with an error of the vendor after the text before it', async () => {
     const { chunks, failure } = await read([fixture('overloaded.sse')])
-    expect(heard(chunks).content).toBe('Hel')
+    expect(assemble(chunks).content).toBe('Hel')
     expect(failure).toMatchObject({ code: 'server_is_overloaded' })
   })
 
-  test('the prompt tokens, with cached ones, are reported before the first text', async () => {
+  test('has the input tokens in its first chunk, with the cached ones', async () => {
     const { chunks } = await read([fixture('text.sse')])
     expect(chunks[0]?.usage).toMatchObject({ input_tokens: 132, prompt_tokens_details: { cache_write_tokens: 7 } })
   })
 
-  test('a complete response decodes to the same content as a stream', async () => {
+  test('has the same chunks when it comes as one JSON document', async () => {
     const { chunks, failure } = await read([fixture('whole.json')], { type: 'application/json' })
-    const message = (await whole(fixture('whole.json').toString()))?.choices[0]?.message
+    const message = (await complete(fixture('whole.json').toString()))?.choices[0]?.message
     expect(failure).toBeUndefined()
-    const said = heard(chunks)
-    expect(said).toMatchObject({ content: message?.content ?? '', finish: ['tool_calls'], usage: [234, 200, 44] })
-    expect(said.pieces).toEqual(message?.reasoning_details ?? [])
-    expect(said.annotations).toHaveLength(1)
+    const assembled = assemble(chunks)
+    expect(assembled).toMatchObject({ content: message?.content ?? '', finish: ['tool_calls'], usage: [234, 200, 44] })
+    expect(assembled.pieces).toEqual(message?.reasoning_details ?? [])
+    expect(assembled.annotations).toHaveLength(1)
   })
 
   test.each([
@@ -115,16 +115,16 @@ describe('a streamed response', () => {
       'rate_limit_exceeded',
     ],
     ['{"a":1}', 'application/json', 'bad_upstream_response'],
-  ])('%p as %s is %s', async (body, type, code) => {
+  ])('%p as %s fails with %s', async (body, type, code) => {
     expect((await read([Buffer.from(body)], { type })).failure).toMatchObject({ code })
   })
 })
 
-describe('a complete response', () => {
-  test('has its blocks in our fields', async () => {
-    const answer = await whole(fixture('whole.json').toString())
-    expect(isCompletion.Check(answer)).toBe(true)
-    expect(answer?.choices).toEqual([
+describe('a whole response', () => {
+  test('becomes a completion with the parts of every block', async () => {
+    const completion = await complete(fixture('whole.json').toString())
+    expect(isCompletion.Check(completion)).toBe(true)
+    expect(completion?.choices).toEqual([
       {
         index: 0,
         message: {
@@ -145,7 +145,7 @@ describe('a complete response', () => {
         finish_reason: 'tool_calls',
       },
     ])
-    expect(answer?.usage).toMatchObject({
+    expect(completion?.usage).toMatchObject({
       input_tokens: 234,
       output_tokens: 44,
       prompt_tokens_details: { cached_tokens: 200, cache_write_tokens: 4 },
@@ -160,14 +160,14 @@ describe('a complete response', () => {
     ['pause_turn', 'length'],
     ['stop_sequence', 'stop'],
     ['refusal', 'content_filter'],
-    ['an unknown reason', 'stop'],
+    ['a future reason', 'stop'],
     [null, 'stop'],
-  ])('with the stop_reason %p has the finish_reason %s', async (stop_reason, finish_reason) => {
+  ])('with the stop reason %p ends with %s', async (stop_reason, finish_reason) => {
     const body = { content: [{ type: 'text', text: 'x' }], stop_reason, stop_sequence: 'END' }
-    expect((await whole(JSON.stringify(body)))?.choices[0]).toMatchObject({ finish_reason, stop_sequence: 'END' })
+    expect((await complete(JSON.stringify(body)))?.choices[0]).toMatchObject({ finish_reason, stop_sequence: 'END' })
   })
 
-  test('without usage has none', async () => {
-    expect((await whole('{"content":[]}'))?.usage).toBeUndefined()
+  test('without usage has no usage', async () => {
+    expect((await complete('{"content":[]}'))?.usage).toBeUndefined()
   })
 })

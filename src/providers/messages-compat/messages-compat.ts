@@ -1,4 +1,4 @@
-/** Kind `messages-compat`: Anthropic's API, and every vendor or runtime that speaks as it does. */
+/** Kind `messages-compat`: Anthropic's API, and every vendor or runtime with the same API. */
 
 import { isRecord } from '../../kit/json.ts'
 import type { ChatChunk, ChatCompletion } from '../../protocols/canonical.ts'
@@ -17,55 +17,55 @@ import type { MessagesSettings } from './settings.ts'
 
 type MessagesParts = UpstreamParts & { settings: MessagesSettings }
 
-/** The shape of a body is the client's, and so is the version that says which it is. */
-const CLIENTS = ['anthropic-version']
+/** A passthrough body is the client's, so its version header is the client's too. */
+const CLIENT_HEADERS = ['anthropic-version']
 
 export function createMessagesCompat(parts: MessagesParts): Provider {
   const { id, settings, clock } = parts
-  const write = createBodyEncoder(settings)
+  const encoder = createBodyEncoder(settings)
   const upstream = createUpstream(parts, {
     errorFromResponse: refusalOf,
     errorFromBody: failureOf,
     listHeaders: ['anthropic-beta'],
-    clientHeaders: CLIENTS,
+    clientHeaders: CLIENT_HEADERS,
   })
 
-  const namedOf = (call: ChatCall) => fallbackOf('msg_', call, clock)
+  const fallbackFor = (call: ChatCall) => fallbackOf('msg_', call, clock)
 
-  const ask = (call: ChatCall, signal: AbortSignal, stream: boolean) =>
-    upstream.request({ path: '/v1/messages', body: write.answer(call, stream), call, stream }, signal)
+  const request = (call: ChatCall, signal: AbortSignal, stream: boolean) =>
+    upstream.request({ path: '/v1/messages', body: encoder.answer(call, stream), call, stream }, signal)
 
-  async function whole(call: ChatCall, signal: AbortSignal): Promise<ChatCompletion> {
-    const answer = await ask(call, signal, false)
-    const faults = upstream.faultsOf(call.model, answer)
-    return answerOf(messageIn(await answer.text(), faults), namedOf(call))
+  async function complete(call: ChatCall, signal: AbortSignal): Promise<ChatCompletion> {
+    const response = await request(call, signal, false)
+    const faults = upstream.faultsOf(call.model, response)
+    return answerOf(messageIn(await response.text(), faults), fallbackFor(call))
   }
 
   async function* chunks(call: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
-    yield* chunksIn(await ask(call, signal, true), call)
+    yield* chunksIn(await request(call, signal, true), call)
   }
 
-  function chunksIn(answer: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
-    const faults = upstream.faultsOf(call.model, answer)
-    const reader = createEventReader(namedOf(call))
-    return upstream.readStreamOrWhole(answer, {
-      events: () => readEvents(answer, reader, faults),
+  function chunksIn(response: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
+    const faults = upstream.faultsOf(call.model, response)
+    const reader = createEventReader(fallbackFor(call))
+    return upstream.readStreamOrWhole(response, {
+      events: () => readEvents(response, reader, faults),
       async whole() {
-        const events = eventsOf(messageIn(await answer.text(), faults))
+        const events = eventsOf(messageIn(await response.text(), faults))
         return events.map(reader.take).filter((chunk) => chunk !== undefined)
       },
     })
   }
 
-  const countTokens = (call: ChatCall, signal: AbortSignal) => countIn(write.count(call), call, signal)
+  const countTokens = (call: ChatCall, signal: AbortSignal) => countTokensOf(encoder.count(call), call, signal)
 
-  async function countIn(
+  async function countTokensOf(
     body: string,
     call: ChatCall & Partial<Pick<PassthroughCall, 'headers'>>,
     signal: AbortSignal,
   ) {
-    const question = { path: '/v1/messages/count_tokens', body, call, headers: call.headers }
-    return upstream.readTokenCount(await upstream.request(question, signal), 'input_tokens')
+    const request = { path: '/v1/messages/count_tokens', body, call, headers: call.headers }
+    return upstream.readTokenCount(await upstream.request(request, signal), 'input_tokens')
   }
 
   const pageAfter = (id: string | undefined, signal: AbortSignal) => {
@@ -77,21 +77,24 @@ export function createMessagesCompat(parts: MessagesParts): Provider {
     dialect: 'messages-compat',
     async send(call, stream, signal) {
       const body = JSON.stringify(passthroughBody(call, settings))
-      const answer = await upstream.request({ path: '/v1/messages', body, call, stream, headers: call.headers }, signal)
-      return upstream.toPassthroughResponse(answer, call, stream ? chunksIn : undefined)
+      const response = await upstream.request(
+        { path: '/v1/messages', body, call, stream, headers: call.headers },
+        signal,
+      )
+      return upstream.toPassthroughResponse(response, call, stream ? chunksIn : undefined)
     },
-    count: (call, signal) => countIn(JSON.stringify(countedBody(call, settings)), call, signal),
+    count: (call, signal) => countTokensOf(JSON.stringify(countedBody(call, settings)), call, signal),
   }
   return {
     id,
     kind: 'messages-compat',
-    chat: { complete: whole, chunks, countTokens },
+    chat: { complete, chunks, countTokens },
     ...(settings.passthrough ? { passthrough } : {}),
     listModels: (signal) => readPages((after) => pageAfter(after, signal), settings.chat_models),
   }
 }
 
-/** One page of the list of models; undefined for something that is no such list. */
+/** One page of the model list; undefined if the payload is not one. */
 function readModelPage(payload: unknown): ModelPage | undefined {
   if (!isRecord(payload) || !Array.isArray(payload.data)) return undefined
   const models = payload.data.filter(isRecord).flatMap(({ id, created_at }) => {

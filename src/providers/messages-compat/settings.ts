@@ -1,4 +1,4 @@
-/** One messages-shaped provider as it is spoken to: address, headers with the key, and what differs from the vendor's models. */
+/** The settings of one Messages provider: address, headers with the key, and overrides of its models' rules. */
 
 import type { ModelRule } from '../../protocols/messages/upstream/model-rules.ts'
 import type { MessagesOptions } from '../../protocols/messages/upstream/request.ts'
@@ -6,27 +6,27 @@ import { type ProviderSettings, readOptions, resolveProvider, type SettingsParts
 
 export type MessagesSettings = Omit<ProviderSettings, 'quirks'> &
   MessagesOptions & {
-    /** Responses to clients of the same protocol pass through. */
+    /** Whether responses to clients of the same protocol pass through. */
     passthrough: boolean
   }
 
-/** Of the vendor's versions, the one that all its models and all its imitators know. */
+/** The API version that all models of the vendor and all compatible vendors support. */
 const DEFAULT_VERSION = '2023-06-01'
-/** From this one on the vendor takes no temperature, top_p and top_k, whatever the model. */
+/** From this version on, the vendor rejects temperature, top_p and top_k for every model. */
 const WITHOUT_SAMPLING = '2026-10-21'
 
 const OPTIONS = ['version', 'auth', 'sampling', 'thinking'] as const
 const AUTH = ['x-api-key', 'bearer']
 const THINKING = ['none', 'budget', 'adaptive', 'either'] as const
 
-/** Throws an Error that names the provider and says what would be right. */
+/** Throws an Error that names the provider and the accepted values. */
 export function messagesSettings(parts: SettingsParts): MessagesSettings {
   const { id, config, environment } = parts
   const { quirks, ...settings } = settingsOf(parts)
   const { key } = resolveProvider(id, config, environment)
   const options = optionsOf(parts)
   const headers: Record<string, string> = { 'anthropic-version': options.version, ...settings.headers }
-  // A key goes where the vendor looks for it, unless the operator wrote that header.
+  // The key goes into the header that the vendor expects, unless the operator set that header.
   const isOurs = key !== undefined && headers.authorization === `Bearer ${key}`
   if (isOurs && options.auth === 'x-api-key') {
     delete headers.authorization
@@ -38,11 +38,11 @@ export function messagesSettings(parts: SettingsParts): MessagesSettings {
   if (config.quirks?.json_schema === false) rule.json_schema = false
   return {
     ...settings,
-    base_url: settings.base_url.replace(/\/v1$/, ''),
+    base_url: settings.base_url.replace(/\/v1$/, ''), // the paths start with /v1
     headers,
     rule,
     passthrough: quirks.passthrough,
-  } // paths are appended with it
+  }
 }
 
 function optionsOf(parts: SettingsParts) {
@@ -57,7 +57,7 @@ function optionsOf(parts: SettingsParts) {
     rule.sampling = sampling
   }
   if (thinking !== undefined) {
-    const known = THINKING.find((one) => one === thinking)
+    const known = THINKING.find((value) => value === thinking)
     if (!known) throw wrong('thinking', `one of ${THINKING.join(', ')}`)
     rule.thinking = known
   }

@@ -1,4 +1,4 @@
-/** Kind `responses-compat`: OpenAI's Responses API, and every vendor or runtime that speaks as it does. */
+/** Kind `responses-compat`: OpenAI's Responses API, and every vendor or runtime with the same API. */
 
 import type { ChatChunk, ChatCompletion } from '../../protocols/canonical.ts'
 import { readEvents } from '../../protocols/event-source.ts'
@@ -16,66 +16,66 @@ import type { ResponsesSettings } from './settings.ts'
 
 type ResponsesParts = UpstreamParts & { settings: ResponsesSettings }
 
-/** What a vendor says to a path that it does not have. */
+/** The status of a vendor that lacks a path. */
 const NO_SUCH_PATH = [404, 405, 501]
 
 export function createResponsesCompat(parts: ResponsesParts): Provider {
   const { id, settings, clock } = parts
-  const write = createBodyEncoder(settings)
+  const encoder = createBodyEncoder(settings)
   const upstream = createUpstream(parts, {
     errorFromResponse: refusalOf,
     errorFromBody: failureOf,
     listHeaders: ['openai-beta'],
   })
 
-  const namedOf = (call: ChatCall) => fallbackOf('resp_', call, clock)
+  const fallbackFor = (call: ChatCall) => fallbackOf('resp_', call, clock)
 
-  const ask = (call: ChatCall, signal: AbortSignal, stream: boolean) =>
-    upstream.request({ path: '/responses', body: write.answer(call, stream), call, stream }, signal)
+  const request = (call: ChatCall, signal: AbortSignal, stream: boolean) =>
+    upstream.request({ path: '/responses', body: encoder.answer(call, stream), call, stream }, signal)
 
-  async function whole(call: ChatCall, signal: AbortSignal): Promise<ChatCompletion> {
-    const answer = await ask(call, signal, false)
-    const faults = upstream.faultsOf(call.model, answer)
-    const completion = answerOf(responseIn(await answer.text(), faults), namedOf(call))
+  async function complete(call: ChatCall, signal: AbortSignal): Promise<ChatCompletion> {
+    const response = await request(call, signal, false)
+    const faults = upstream.faultsOf(call.model, response)
+    const completion = answerOf(responseIn(await response.text(), faults), fallbackFor(call))
     if (completion) return completion
     throw faults.notUnderstood('answered with JSON that is not a response')
   }
 
   async function* chunks(call: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
-    yield* chunksIn(await ask(call, signal, true), call)
+    yield* chunksIn(await request(call, signal, true), call)
   }
 
-  function chunksIn(answer: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
-    const faults = upstream.faultsOf(call.model, answer)
-    const reader = createEventReader(namedOf(call))
-    return upstream.readStreamOrWhole(answer, {
-      events: () => readEvents(answer, reader, faults),
+  function chunksIn(response: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
+    const faults = upstream.faultsOf(call.model, response)
+    const reader = createEventReader(fallbackFor(call))
+    return upstream.readStreamOrWhole(response, {
+      events: () => readEvents(response, reader, faults),
       async whole() {
-        const chunk = reader.take(endOf(responseIn(await answer.text(), faults)))
+        const chunk = reader.take(endOf(responseIn(await response.text(), faults)))
         return chunk ? [chunk] : []
       },
     })
   }
 
   async function countTokens(call: ChatCall, signal: AbortSignal): Promise<number> {
-    const answer = await upstream.send({ path: '/responses/input_tokens', body: write.count(call), call }, signal)
-    if (NO_SUCH_PATH.includes(answer.status)) {
-      answer.drop()
-      // Imitators do not have it: from now on they are no longer asked.
+    const response = await upstream.send({ path: '/responses/input_tokens', body: encoder.count(call), call }, signal)
+    if (NO_SUCH_PATH.includes(response.status)) {
+      response.drop()
+      // Compatible vendors may lack this path: do not request it again.
       delete chat.countTokens
-      throw upstream.notUnderstood('cannot count tokens', answer.status)
+      throw upstream.notUnderstood('cannot count tokens', response.status)
     }
-    if (!isSuccess(answer)) throw await upstream.errorFrom(answer, call.model)
-    return upstream.readTokenCount(answer, 'input_tokens')
+    if (!isSuccess(response)) throw await upstream.errorFrom(response, call.model)
+    return upstream.readTokenCount(response, 'input_tokens')
   }
 
-  const chat: ChatProvider = { complete: whole, chunks, countTokens }
+  const chat: ChatProvider = { complete, chunks, countTokens }
   const passthrough: PassthroughProvider = {
     dialect: 'chatcompat-response',
     async send(call, stream, signal) {
-      const body = JSON.stringify(passthroughBody(call, settings, write.defaults(call.model)))
-      const answer = await upstream.request({ path: '/responses', body, call, stream, headers: call.headers }, signal)
-      return upstream.toPassthroughResponse(answer, call, stream ? chunksIn : undefined)
+      const body = JSON.stringify(passthroughBody(call, settings, encoder.defaults(call.model)))
+      const response = await upstream.request({ path: '/responses', body, call, stream, headers: call.headers }, signal)
+      return upstream.toPassthroughResponse(response, call, stream ? chunksIn : undefined)
     },
   }
   return {

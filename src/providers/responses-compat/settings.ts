@@ -1,4 +1,4 @@
-/** One provider of the Responses API as it is spoken to: address, headers with the key, and what differs from its models' rows. */
+/** The settings of one Responses provider: address, headers with the key, and overrides of its models' rules. */
 
 import type { ModelRule } from '../../protocols/responses/upstream/model-rules.ts'
 import type { ResponsesOptions } from '../../protocols/responses/upstream/request.ts'
@@ -6,7 +6,7 @@ import { NOT_CHAT, type ProviderSettings, readOptions, type SettingsParts, setti
 
 export type ResponsesSettings = Omit<ProviderSettings, 'quirks'> &
   ResponsesOptions & {
-    /** Responses to clients of the same protocol pass through. */
+    /** Whether responses to clients of the same protocol pass through. */
     passthrough: boolean
   }
 
@@ -16,10 +16,10 @@ const REASONING: Record<string, Partial<ModelRule>> = {
   plain: { reasons: true, encrypts: false },
   encrypted: { reasons: true, encrypts: true },
 }
-/** Listed beside the chat models, and of another trade. */
-const OTHER_TRADES = ['*realtime*', '*audio*', '*image*', '*instruct*']
+/** Models in the list that are not chat models. */
+const OTHER_MODELS = ['*realtime*', '*audio*', '*image*', '*instruct*']
 
-/** Throws an Error that names the provider and says what would be right. */
+/** Throws an Error that names the provider and the accepted values. */
 export function responsesSettings(parts: SettingsParts): ResponsesSettings {
   const { config } = parts
   const { quirks, chat_models, ...settings } = settingsOf(parts)
@@ -27,9 +27,9 @@ export function responsesSettings(parts: SettingsParts): ResponsesSettings {
   const { developer_role = true, tools = true, json_schema = true } = config.quirks ?? {}
   return {
     ...settings,
-    // A preset's fields and quirks are those of its chat completions.
+    // A preset's fields and quirks apply to chat completions only.
     fields: { allow, drop, rename },
-    chat_models: { include: chat_models.include, exclude: [...NOT_CHAT, ...OTHER_TRADES] },
+    chat_models: { include: chat_models.include, exclude: [...NOT_CHAT, ...OTHER_MODELS] },
     developer_role,
     tools,
     json_schema,

@@ -1,4 +1,4 @@
-/** A vendor of chat models that says given bytes, in given pieces, without a network; and what a client makes of them. */
+/** A chat provider whose responses are given bytes in given pieces, without a network; and a client that assembles chunks. */
 import { readFileSync } from 'node:fs'
 import Schema from 'typebox/schema'
 import { DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
@@ -14,9 +14,9 @@ import { manualClock } from './clock.ts'
 export const isChunk = Schema.Compile(ChatChunk)
 export const isCompletion = Schema.Compile(ChatCompletion)
 
-type Played = {
+type ReadOptions = {
   type?: string
-  /** What is asked beside a word of greeting. */
+  /** Fields of the request besides its message. */
   more?: Partial<ChatRequest>
 }
 
@@ -40,13 +40,13 @@ function transportOf(pieces: Uint8Array[], type: string): Transport {
 }
 
 const callOf = (more: Partial<ChatRequest> = {}): ChatCall => ({
-  model: 'asked-model',
-  request: { model: 'vendor/asked-model', messages: [{ role: 'user', content: 'Hallo' }], ...more },
+  model: 'requested-model',
+  request: { model: 'vendor/requested-model', messages: [{ role: 'user', content: 'Hallo' }], ...more },
   request_id: 'req-1',
 })
 
-/** The adapter of one kind, fed by hand. */
-export function playedTo(kind: ProviderKind) {
+/** The adapter of one kind over a transport that returns the given bytes. */
+export function createFixtureProvider(kind: ProviderKind) {
   const clock = manualClock()
   const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
   const never = new AbortController().signal
@@ -68,8 +68,8 @@ export function playedTo(kind: ProviderKind) {
 
   return {
     fixture: (name: string): Buffer => readFileSync(new URL(`../fixtures/${kind}/${name}`, import.meta.url)),
-    /** What comes of a stream: every chunk, how many came with each read, and the error at its end. */
-    async read(pieces: Uint8Array[], { type = 'text/event-stream', more }: Played = {}) {
+    /** Reads a stream: returns every chunk, the number of chunks of each read, and the error at the end. */
+    async read(pieces: Uint8Array[], { type = 'text/event-stream', more }: ReadOptions = {}) {
       const chunks: ChatChunk[] = []
       const batches: number[] = []
       let failure: { code?: string; message?: string } | undefined
@@ -83,27 +83,27 @@ export function playedTo(kind: ProviderKind) {
       }
       return { chunks, batches, failure }
     },
-    whole: async (body: string | Uint8Array, { type = 'application/json', more }: Played = {}) =>
+    complete: async (body: string | Uint8Array, { type = 'application/json', more }: ReadOptions = {}) =>
       chatOf([Buffer.from(body)], type).complete(callOf(more), never),
   }
 }
 
-/** What a client makes of the chunks of one choice. */
-export function heard(chunks: ChatChunk[], choice = 0) {
+/** Assembles the chunks of one choice as a client does. */
+export function assemble(chunks: ChatChunk[], choice = 0) {
   const deltas = chunks.flatMap(({ choices }) => choices).filter(({ index }) => index === choice)
   const calls: { id: string | undefined; name: string | undefined; arguments: string }[] = []
   const pieces: Reasoning[] = []
-  let words = ''
+  let text = ''
   for (const { delta } of deltas) {
     const details = delta.reasoning_details ?? []
-    // Pieces that come whole say the same again as plain text.
-    if (!details.some(({ text }) => text !== undefined)) words += delta.reasoning_content ?? ''
+    // Complete pieces repeat their text as plain text.
+    if (!details.some((detail) => detail.text !== undefined)) text += delta.reasoning_content ?? ''
     for (const piece of details) {
-      pieces.push(words === '' ? piece : { text: words, ...piece })
-      words = ''
+      pieces.push(text === '' ? piece : { text, ...piece })
+      text = ''
     }
     for (const { index = -1, id, function: part } of delta.tool_calls ?? []) {
-      if (calls[index] && (id ?? part.name) !== undefined) throw new Error('a call was named twice')
+      if (calls[index] && (id ?? part.name) !== undefined) throw new Error('a tool call was named twice')
       calls[index] ??= { id, name: part.name, arguments: '' }
       calls[index].arguments += part.arguments
     }
@@ -120,4 +120,4 @@ export function heard(chunks: ChatChunk[], choice = 0) {
   }
 }
 
-export const NOTHING = { content: '', refusal: '', pieces: [], calls: [], annotations: [] }
+export const EMPTY = { content: '', refusal: '', pieces: [], calls: [], annotations: [] }
