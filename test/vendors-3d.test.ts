@@ -1,4 +1,4 @@
-/** The adapters for vendors of 3D models, each against a loopback vendor that answers in the vendor's shapes. */
+/** The adapters of vendors of 3D models, each against a loopback server that responds in the vendor's format. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -44,7 +44,7 @@ function open(kind: Kind, ...parts: (Answer | { media: Media })[]): { vendor: Ve
   const media = parts.find((part) => typeof part === 'object')
   const config = { kind, base_url: vendor.origin + VERSION[kind], key: KEY }
   const { threeD } = createProvider({ ...partsOf(config), ...media })
-  if (!threeD) throw new Error('no 3D here')
+  if (!threeD) throw new Error('the provider has no 3D models')
   return { vendor, threeD }
 }
 
@@ -55,13 +55,13 @@ const callOf = (model: string, order: Partial<ThreeDOrder> = {}): ThreeDCall => 
   idempotency_key: `${TASK_ID}:acme/${model}`,
 })
 
-async function errorOf(work: Promise<unknown> | undefined): Promise<GatewayError> {
-  const thrown = await Promise.resolve(work).catch((error: unknown) => error)
+async function errorOf(promise: Promise<unknown> | undefined): Promise<GatewayError> {
+  const thrown = await Promise.resolve(promise).catch((error: unknown) => error)
   if (thrown instanceof GatewayError) return thrown
   throw new Error(`expected a GatewayError, found ${thrown}`)
 }
 
-/** Sends the order and hands back the body that the vendor saw. */
+/** Sends the order and returns the request that the vendor received. */
 async function bodyOf(kind: Kind, model: string, order: Partial<ThreeDOrder>) {
   const { vendor, threeD } = open(kind, whole(fixture(kind, kind === 'fal' ? '3d-accepted' : 'accepted')))
   const { operation } = await threeD.start(callOf(model, order), SIGNAL)
@@ -84,7 +84,7 @@ describe('meshy', () => {
     texture: { mode: 'refine', ai_model: 'meshy-6', target_formats: ['glb'] },
   }
 
-  test('from words it is ordered in two parts, of which the second is written down with the first', async () => {
+  test('a text prompt is an order in two parts, and the second is stored with the first', async () => {
     const metadata = {
       meshy: { symmetry_mode: 'on', texture_prompt: 'red silk', mode: 'refine', ai_model: 'other', topology: 'quad' },
       tripo: { quad: true },
@@ -115,13 +115,13 @@ describe('meshy', () => {
     })
   })
 
-  test('without a texture it is one order', async () => {
+  test('a text prompt without a texture is one order', async () => {
     const { body, operation } = await bodyOf('meshy', 'meshy-6', { ...TEXT, texture: false, format: 'stl' })
     expect(body).toEqual({ mode: 'preview', prompt: 'A red kite', ai_model: 'meshy-6', target_formats: ['stl'] })
     expect(operation).toEqual({ way: 'text', id: MESHY_ID, model: 'meshy-6', format: 'stl' })
   })
 
-  test('the second part is ordered on what the first has made, and is asked for as the second half', async () => {
+  test('the second part refines the output of the first, and its progress is the second half', async () => {
     const { vendor, threeD } = open(
       'meshy',
       whole(fixture('meshy', 'running')),
@@ -152,7 +152,7 @@ describe('meshy', () => {
     ])
   })
 
-  test('from an image, and from several, it is one order', async () => {
+  test('one or several images are one order', async () => {
     const one = await bodyOf('meshy', 'meshy-6', { image: PNG, prompt: 'red silk', texture: true, pbr: false })
     expect(one).toMatchObject({ path: '/openapi/v1/image-to-3d', operation: { way: 'image', id: MESHY_ID } })
     expect(one.body).toEqual({
@@ -175,7 +175,7 @@ describe('meshy', () => {
     })
   })
 
-  test('further formats are made where the client names them to the vendor', async () => {
+  test('generates the further formats in metadata', async () => {
     const metadata = { meshy: { target_formats: ['usdz', 'glb', 'nonsense'] } }
     const { body } = await bodyOf('meshy', 'meshy-6', { image: URL_A, format: 'obj', metadata })
     expect(body?.target_formats).toEqual(['obj', 'glb', 'usdz'])
@@ -215,14 +215,14 @@ describe('meshy', () => {
       },
     ],
   ]
-  test.each(states)('asked for the task, %s means what it means', async (name, progress) => {
+  test.each(states)('reads the task state %s', async (name, progress) => {
     const { vendor, threeD } = open('meshy', whole(fixture('meshy', name)))
     expect(await threeD.status(single, SIGNAL)).toEqual(progress)
     expect(vendor.requests[0]).toMatchObject({ method: 'GET', path: `/openapi/v1/image-to-3d/${MESHY_ID}` })
     expect(vendor.requests[0]?.headers.authorization).toBe(`Bearer ${KEY}`)
   })
 
-  test('of what is done the asked format comes first, then others, and the picture last', async () => {
+  test('outputs start with the requested format, then come other formats, and the preview is last', async () => {
     const { threeD } = open('meshy', whole(fixture('meshy', 'done')), whole(fixture('meshy', 'done')))
     const glb = { url: MESHY_FILES('model.glb'), content_type: GLB }
     const others = [
@@ -232,7 +232,7 @@ describe('meshy', () => {
     const obj = { url: MESHY_FILES('model.obj'), content_type: 'model/obj' }
     const preview = { url: MESHY_FILES('preview.png'), content_type: 'image/png' }
     expect(await threeD.status(single, SIGNAL)).toEqual({ status: 'SUCCESS', outputs: [glb, obj, ...others, preview] })
-    // OBJ needs its material and its pictures beside it.
+    // OBJ is followed by its material and its textures.
     expect(await threeD.status({ ...(single as object), format: 'obj' }, SIGNAL)).toEqual({
       status: 'SUCCESS',
       outputs: [
@@ -251,7 +251,7 @@ describe('meshy', () => {
     ['negative_prompt', { ...TEXT, negative_prompt: 'rain' }],
     ['images', { images: [URL_A, URL_A, URL_A, URL_A, URL_A] }],
     ['prompt', { image: URL_A, ...TEXT, texture: false }],
-  ])('what it cannot honour is refused before anything is sent: %s', async (param, order) => {
+  ])('rejects the unsupported field %s before a request is sent', async (param, order) => {
     const { vendor, threeD } = open('meshy')
     const error = await errorOf(threeD.start(callOf('meshy-6', order), SIGNAL))
     expect([error.status, error.detail.param, error.detail.accepted]).toEqual([400, param, 'no'])
@@ -264,14 +264,14 @@ describe('meshy', () => {
     [401, { message: 'Unauthorized' }, 'upstream_auth'],
     [402, { message: 'Insufficient funds' }, 'insufficient_quota'],
     [429, { message: 'NoMoreConcurrentTasks' }, 'rate_limit_exceeded'],
-  ])('an order answered with %d %p is %s, and was not taken: of both its parts', async (status, body, code) => {
+  ])('each part of an order with the response %d %p fails with %s and was not accepted', async (status, body, code) => {
     const refused = whole(body, { status })
     const { threeD } = open('meshy', refused, refused)
     const call = { task_id: TASK_ID, idempotency_key: 'k' }
-    for (const work of [threeD.start(callOf('meshy-6', TEXT), SIGNAL), threeD.proceed?.(textured, call, SIGNAL)]) {
-      const error = await errorOf(work)
-      expect([error.code, error.detail.accepted]).toEqual([code, 'no'])
-    }
+    const first = await errorOf(threeD.start(callOf('meshy-6', TEXT), SIGNAL))
+    const second = await errorOf(threeD.proceed?.(textured, call, SIGNAL))
+    expect({ first: first.code, second: second.code }).toEqual({ first: code, second: code })
+    expect({ first: first.detail.accepted, second: second.detail.accepted }).toEqual({ first: 'no', second: 'no' })
   })
 })
 
@@ -283,7 +283,7 @@ describe('tripo', () => {
   const TEXT = { prompt: 'A red kite' }
   const operation: Json = { id: TRIPO_ID, model: MODEL, format: 'glb' }
 
-  test('an order from words is sent in the words of the vendor', async () => {
+  test('sends an order with a text prompt in the format of the vendor', async () => {
     const order = {
       ...TEXT,
       negative_prompt: 'rain',
@@ -311,12 +311,12 @@ describe('tripo', () => {
     })
   })
 
-  test('who wants no texture wants no maps either, which would bring it along', async () => {
+  test('texture: false turns off the PBR maps too, which would include a texture', async () => {
     const { body } = await bodyOf('tripo', MODEL, { ...TEXT, texture: false })
     expect(body).toMatchObject({ texture: false, pbr: false })
   })
 
-  test('an image by address is sent as it is; several are the views in their order, with empty places', async () => {
+  test('an image by URL is forwarded; several are the views in their order, with empty places', async () => {
     const { body } = await bodyOf('tripo', MODEL, { image: URL_A })
     expect(body).toEqual({ type: 'image_to_model', model_version: MODEL, file: { type: 'png', url: URL_A } })
     vendor?.stop()
@@ -339,7 +339,7 @@ describe('tripo', () => {
     check: async () => {},
   }
 
-  test('an image that came as data is sent ahead as a file', async () => {
+  test('an image in base64 is uploaded first', async () => {
     const { vendor, threeD } = open('tripo', whole(fixture('tripo', 'uploaded')), whole(fixture('tripo', 'accepted')), {
       media,
     })
@@ -354,15 +354,15 @@ describe('tripo', () => {
   test.each<[string, Answer]>([
     ['a broken connection', reset()],
     ['502', whole({ message: 'bad gateway' }, { status: 502 })],
-    ['an answer without a token', whole({ code: 0, data: {} })],
-  ])('a file that could not be sent ahead (%s) leaves nothing open', async (_, answer) => {
+    ['a response without a token', whole({ code: 0, data: {} })],
+  ])('an order was not accepted when its upload failed: %s', async (_, answer) => {
     const { vendor, threeD } = open('tripo', answer, { media })
     const error = await errorOf(threeD.start(callOf(MODEL, { image: PNG }), SIGNAL))
     expect(error.detail.accepted).toBe('no')
     expect(vendor.requests).toHaveLength(1)
   })
 
-  test('another format than GLB is a second order, and its files come with those before it', async () => {
+  test('a format other than GLB is a second order, and the outputs contain the files of both', async () => {
     const { vendor, threeD } = open(
       'tripo',
       whole(fixture('tripo', 'accepted')),
@@ -384,7 +384,7 @@ describe('tripo', () => {
       original_model_task_id: TRIPO_ID,
       face_limit: 900,
     })
-    // Its progress begins anew, and would look like a step back.
+    // The progress of the conversion starts at zero again, so it is not reported.
     expect(await threeD.status(next.operation, SIGNAL)).toEqual({ status: 'IN_PROGRESS' })
     expect(await threeD.status(next.operation, SIGNAL)).toEqual({
       status: 'SUCCESS',
@@ -401,7 +401,7 @@ describe('tripo', () => {
     ])
   })
 
-  test('a conversion that is packed is told as an archive', async () => {
+  test('a packed conversion is an archive', async () => {
     const converted: Json = { id: 'second', model: MODEL, format: 'obj', first: TRIPO_ID }
     const { threeD } = open('tripo', whole(fixture('tripo', 'converted-archive')), whole(fixture('tripo', 'expired')))
     expect(await threeD.status(converted, SIGNAL)).toEqual({
@@ -410,7 +410,7 @@ describe('tripo', () => {
     })
   })
 
-  test('a model with quads is FBX already', async () => {
+  test('a model with quads is already FBX', async () => {
     const order = { ...TEXT, format: 'fbx' as const, metadata: { tripo: { quad: true } } }
     expect((await bodyOf('tripo', MODEL, order)).operation).toEqual({ id: TRIPO_ID, model: MODEL, format: 'fbx' })
   })
@@ -446,7 +446,7 @@ describe('tripo', () => {
         ],
       },
     ],
-  ])('asked for the task, %s means what it means', async (name, progress) => {
+  ])('reads the task state %s', async (name, progress) => {
     const { vendor, threeD } = open('tripo', whole(fixture('tripo', name)))
     expect(await threeD.status(operation, SIGNAL)).toEqual(progress)
     expect(vendor.requests[0]).toMatchObject({ method: 'GET', path: `/v2/openapi/task/${TRIPO_ID}` })
@@ -458,13 +458,13 @@ describe('tripo', () => {
     [400, { code: 2008, message: 'The input violates our content policy.' }, 'content_policy_violation'],
     [403, { code: 2010, message: 'You need more credits to start a new task.' }, 'insufficient_quota'],
     [401, { code: 1002, message: 'Authentication failed' }, 'upstream_auth'],
-  ])('an order answered with %d %p is %s, and was not taken', async (status, body, code) => {
+  ])('an order with the response %d %p fails with %s and was not accepted', async (status, body, code) => {
     const { threeD } = open('tripo', whole(body, { status }))
     const error = await errorOf(threeD.start(callOf(MODEL, TEXT), SIGNAL))
     expect([error.code, error.detail.accepted]).toEqual([code, 'no'])
   })
 
-  test('a code of the vendor in an answer that went well otherwise leaves open what it means', async () => {
+  test('an unknown error code with status 200 leaves open whether the order was accepted', async () => {
     const { threeD } = open('tripo', whole({ code: 9999, message: 'hm' }))
     const error = await errorOf(threeD.start(callOf(MODEL, TEXT), SIGNAL))
     expect([error.code, error.detail.accepted]).toEqual(['bad_upstream_response', undefined])
@@ -474,8 +474,8 @@ describe('tripo', () => {
     ['prompt', { image: URL_A, ...TEXT }],
     ['negative_prompt', { image: URL_A, negative_prompt: 'rain' }],
     ['images', { images: [URL_A, URL_A, URL_A, URL_A, URL_A] }],
-    ['image', { image: PNG }], // without a way to its bytes
-  ])('what it cannot honour is refused before anything is sent: %s', async (param, order) => {
+    ['image', { image: PNG }], // no media reader for the upload
+  ])('rejects the unsupported field %s before a request is sent', async (param, order) => {
     const { vendor, threeD } = open('tripo')
     const error = await errorOf(threeD.start(callOf(MODEL, order), SIGNAL))
     expect([error.status, error.detail.param, error.detail.accepted]).toEqual([400, param, 'no'])
@@ -490,12 +490,12 @@ const FAL_FILES = (name: string) => `https://v3b.fal.media/files/b/0a865ab1/${na
 describe('fal', () => {
   const operation: Json = { path: FAL_PATH, format: 'glb' }
 
-  test('one provider makes videos and 3D models', () => {
+  test('one provider generates videos and 3D models', () => {
     const { video, threeD } = createProvider(partsOf({ kind: 'fal' }, { FAL_KEY: KEY }))
     expect([typeof video?.start, typeof threeD?.start]).toEqual(['function', 'function'])
   })
 
-  test('an order goes to the model, and is asked for where the vendor says, at our address for it', async () => {
+  test('an order goes to the path of the model; polls go to the path in the response, below the base URL', async () => {
     const order = {
       prompt: 'A red kite',
       pbr: true,
@@ -535,10 +535,10 @@ describe('fal', () => {
   })
 
   test.each<[string, unknown]>([
-    ['says nothing of it', undefined],
-    ['names another address', 'https://evil.example/steal'],
-    ['names a way up', `https://queue.fal.run/../admin/requests/${FAL_ID}`],
-  ])('where the vendor %s, the path is that of the app', async (_, response_url) => {
+    ['returns no response_url', undefined],
+    ['returns another host', 'https://evil.example/steal'],
+    ['returns a path with ..', `https://queue.fal.run/../admin/requests/${FAL_ID}`],
+  ])('polls the path of the app when the vendor %s', async (_, response_url) => {
     const { threeD } = open('fal', whole({ request_id: FAL_ID, response_url }))
     const { operation } = await threeD.start(callOf('fal-ai/hunyuan3d-v3/text-to-3d', { prompt: 'A kite' }), SIGNAL)
     expect(operation).toEqual({ path: FAL_PATH, format: 'glb' })
@@ -592,7 +592,7 @@ describe('fal', () => {
       { prompt: 'A kite', input_image_urls: [URL_A], material: 'PBR', geometry_file_format: 'usdz' },
     ],
     ['fal-ai/not-known-yet', { prompt: 'A kite', image: URL_A }, { prompt: 'A kite', image_url: URL_A }],
-  ])('%s is asked in its own words for %p', async (model, order, body) => {
+  ])('%s gets the fields of its own API for %p', async (model, order, body) => {
     expect(await bodyOf('fal', model, order)).toMatchObject({ path: `/${model}`, body })
     expect((await vendor?.request())?.json()).toEqual(body)
   })
@@ -603,7 +603,7 @@ describe('fal', () => {
     ['target_polycount', 'fal-ai/hunyuan-3d/v3.1/rapid/text-to-3d', { prompt: 'A kite', target_polycount: 9 }],
     ['texture', 'fal-ai/not-known-yet', { prompt: 'A kite', texture: false }],
     ['negative_prompt', 'fal-ai/meshy/v6/text-to-3d', { prompt: 'A kite', negative_prompt: 'rain' }],
-  ])('what a model cannot honour is refused before anything is sent: %s of %s', async (param, model, order) => {
+  ])('rejects the unsupported field %s of %s before a request is sent', async (param, model, order) => {
     const { vendor, threeD } = open('fal')
     const error = await errorOf(threeD.start(callOf(model, order), SIGNAL))
     expect([error.code, error.detail.param, error.detail.accepted]).toEqual(['unsupported_parameter', param, 'no'])
@@ -626,14 +626,14 @@ describe('fal', () => {
       ],
     ],
     ['3d-rodin', 'usdz', [{ url: FAL_FILES('base.usdz'), content_type: 'model/vnd.usdz+zip' }]],
-  ])('the files are found wherever %s puts them', async (name, format, outputs) => {
+  ])('finds the files in the result %s', async (name, format, outputs) => {
     expect(await result(name, format)).toEqual({ status: 'SUCCESS', outputs })
   })
 
   test.each([
     ['3d-nothing', 'glb'],
     ['3d-trellis', 'fbx'],
-  ])('a result (%s) without the asked format (%s) has failed', async (name, format) => {
+  ])('a result (%s) without the requested format (%s) has failed', async (name, format) => {
     expect(await result(name, format)).toMatchObject({ status: 'FAILURE', fail_code: 'no_output' })
   })
 
@@ -645,19 +645,19 @@ describe('fal', () => {
       'content_policy_violation',
     ],
     [
-      'an image that could not be had',
+      'an image that could not be downloaded',
       422,
       { detail: [{ type: 'file_download_error', msg: 'No.' }] },
       'input_media_invalid',
     ],
-    ['a field that is wrong', 422, { detail: [{ type: 'missing', msg: 'Field required' }] }, 'invalid_input'],
-    ['a fault of the model', 500, { detail: [{ type: 'internal_server_error', msg: 'Oops.' }] }, 'upstream_error'],
-  ])('a result that is %s ends the task', async (_, status, body, fail_code) => {
+    ['an invalid field', 422, { detail: [{ type: 'missing', msg: 'Field required' }] }, 'invalid_input'],
+    ['an error of the model', 500, { detail: [{ type: 'internal_server_error', msg: 'Oops.' }] }, 'upstream_error'],
+  ])('a result with %s ends the task', async (_, status, body, fail_code) => {
     const { threeD } = open('fal', whole(fixture('fal', '3d-completed')), whole(body, { status }))
     expect(await threeD.status(operation, SIGNAL)).toMatchObject({ status: 'FAILURE', fail_code })
   })
 
-  test('what the queue itself says of a lost request ends the task; a result that is away says nothing of it', async () => {
+  test('an error in the queue status ends the task; an unavailable result does not', async () => {
     const away = whole({ detail: 'Internal error' }, { status: 500 })
     const { threeD } = open(
       'fal',
@@ -674,7 +674,7 @@ describe('fal', () => {
     expect((await errorOf(threeD.status(operation, SIGNAL))).code).toBe('bad_upstream_response')
   })
 
-  test('it can be told to stop, and may refuse', async () => {
+  test('cancels a task, unless the vendor refuses', async () => {
     const { vendor, threeD } = open(
       'fal',
       whole({ status: 'CANCELLATION_REQUESTED' }, { status: 202 }),
@@ -685,7 +685,7 @@ describe('fal', () => {
     await errorOf(threeD.cancel?.(operation, SIGNAL))
   })
 
-  test('a key that is in the environment only is not told in errors', async () => {
+  test('redacts a key from the environment in errors', async () => {
     vendor = startVendor(whole({ detail: `key ${KEY} is not valid` }, { status: 400 }))
     const { threeD } = createProvider(partsOf({ kind: 'fal', base_url: vendor.origin }, { FAL_API_KEY: KEY }))
     const error = await errorOf(threeD?.start(callOf('fal-ai/trellis', { image: URL_A }), SIGNAL))
@@ -724,27 +724,27 @@ const SHARED: [Kind, { call: ThreeDCall; operation: Json; accepted: string; runn
   ],
 ]
 
-describe.each(SHARED)('%s as a vendor of tasks', (kind, { call, operation, accepted, running }) => {
-  const strange = kind === 'tripo' ? { code: 0, data: { status: 'reviewing' } } : { status: 'REVIEWING' }
+describe.each(SHARED)('%s tasks', (kind, { call, operation, accepted, running }) => {
+  const unknownState = kind === 'tripo' ? { code: 0, data: { status: 'reviewing' } } : { status: 'REVIEWING' }
 
-  test('a state that is not known yet keeps the one that was', async () => {
-    expect(await open(kind, whole(strange)).threeD.status(operation, SIGNAL)).toEqual({})
+  test('an unknown state changes nothing', async () => {
+    expect(await open(kind, whole(unknownState)).threeD.status(operation, SIGNAL)).toEqual({})
   })
 
-  test('when it says when to ask again, that is handed on', async () => {
+  test('reports retry-after of a running task', async () => {
     const { threeD } = open(kind, whole(fixture(kind, running), { headers: { 'retry-after': '9' } }))
     expect(await threeD.status(operation, SIGNAL)).toMatchObject({ status: 'IN_PROGRESS', retry_after_seconds: 9 })
   })
 
   test.each<[string, Answer]>([
-    ['no JSON', whole('<html>', { headers: { 'content-type': 'text/html' } })],
+    ['text that is not JSON', whole('<html>', { headers: { 'content-type': 'text/html' } })],
     ['a list', whole([])],
     ['an object without a state', whole({})],
     ['404', whole({ message: 'not found' }, { status: 404 })],
     ['500', whole({ message: 'oops' }, { status: 500 })],
     ['429', whole({ message: 'slow down' }, { status: 429 })],
     ['a broken connection', reset()],
-  ])('%s in place of a state says nothing of the task: an error', async (_, answer) => {
+  ])('%s in place of a task state is an error without effect on the task', async (_, answer) => {
     const { threeD } = open(kind, answer)
     expect((await errorOf(threeD.status(operation, SIGNAL))).detail.accepted).toBeUndefined()
   })
@@ -758,10 +758,10 @@ describe.each(SHARED)('%s as a vendor of tasks', (kind, { call, operation, accep
     ['307', whole('', { status: 307, headers: { location: 'https://elsewhere.example/x' } }), undefined],
     ['502', whole({ message: 'bad gateway' }, { status: 502 }), undefined],
     ['504', whole({ message: 'gateway timeout' }, { status: 504 }), undefined],
-    ['what is not JSON', whole('ok'), undefined],
-    ['an answer without an id', whole({ code: 0 }), undefined],
+    ['text that is not JSON', whole('ok'), undefined],
+    ['a response without an id', whole({ code: 0 }), undefined],
     ['a broken connection', reset(), undefined],
-  ])('an order answered with %s: accepted %p', async (_, answer, expected) => {
+  ])('an order with the response %s has accepted %p', async (_, answer, expected) => {
     const { vendor, threeD } = open(kind, answer, whole(fixture(kind, accepted)))
     const error = await errorOf(threeD.start(call, SIGNAL))
     expect(error.detail.accepted).toBe(expected as 'no')
@@ -769,19 +769,19 @@ describe.each(SHARED)('%s as a vendor of tasks', (kind, { call, operation, accep
     expect(vendor.requests).toHaveLength(1)
   })
 
-  test('an order that reached nobody was not taken', async () => {
+  test('an order was not accepted when nobody was reached', async () => {
     const { vendor, threeD } = open(kind)
     await vendor.stop()
     expect((await errorOf(threeD.start(call, SIGNAL))).detail.accepted).toBe('no')
   })
 
-  test('what was stored of an order of another kind is an error, not a question to the vendor', async () => {
+  test('a stored operation of another kind is an error, and no request is sent', async () => {
     const { vendor, threeD } = open(kind)
     expect((await errorOf(threeD.status({}, SIGNAL))).code).toBe('internal_error')
     expect(vendor.requests).toHaveLength(0)
   })
 
-  test('a second order is never safe', () => {
+  test('has no safe resubmission', () => {
     expect(open(kind).threeD.resubmit).toBe('unsafe')
   })
 })
@@ -790,7 +790,7 @@ test.each([
   ['meshy', 'MESHY_API_KEY'],
   ['tripo', 'TRIPO_API_KEY'],
   ['fal', 'FAL_KEY'],
-] as const)('%s without a key is refused at once, and the message names %s', (kind, name) => {
+] as const)('%s requires a key, and the error names %s', (kind, name) => {
   expect(() => createProvider(partsOf({ kind }))).toThrow(name)
   expect(() => createProvider(partsOf({ kind }, { [name]: KEY }))).not.toThrow()
   expect(() => createProvider(partsOf({ preset: kind }, { [name]: KEY }))).not.toThrow()

@@ -1,4 +1,4 @@
-/** The vendors of embeddings, each against a loopback vendor that answers in the vendor's own shapes. */
+/** The vendors of embeddings, each against a loopback server that responds in the vendor's format. */
 import { describe, expect, test } from 'bun:test'
 import type { ProviderKind } from '../src/config/provider-kinds.ts'
 import type { ProviderConfig } from '../src/config/schema.ts'
@@ -14,26 +14,26 @@ const VECTORS = [
 ]
 
 type Json = Record<string, unknown>
-/** One vendor: where its requests go, how two texts are asked for there, and how it answers. */
+/** One vendor: the path of its requests, the body for two texts, and its response. */
 type Case = {
   name: string
   kind: ProviderKind
   model: string
-  /** The version in the address, as in `base_url`. */
+  /** The path of `base_url`. */
   base: string
   path: string
-  /** The header that holds the key. */
+  /** The header that contains the key. */
   auth: [name: string, value: string]
   /** The body for TEXTS with two dimensions, as queries. */
   body: Json
-  /** The vendor's answer with these vectors. */
+  /** The vendor's response with these vectors. */
   answer(vectors: number[][]): Json
   headers?: Record<string, string>
-  /** What it counted; undefined: nothing, so that it is estimated. */
+  /** The token count in the response; undefined: none, so the gateway estimates it. */
   tokens?: number
-  /** What it says when the request is wrong, and when it refuses the key. */
+  /** The body of its error responses, and the status for an invalid key. Default: 401. */
   invalid: Json
-  forbidden?: number
+  authStatus?: number
   config?: Partial<ProviderConfig>
 }
 
@@ -118,7 +118,7 @@ const CASES: Case[] = [
     },
     answer: (vectors) => ({ embeddings: vectors.map((values) => ({ values, unseen: 1 })), unseen: 1 }),
     invalid: googleError,
-    forbidden: 403,
+    authStatus: 403,
   },
   {
     name: 'google',
@@ -134,7 +134,7 @@ const CASES: Case[] = [
     }),
     tokens: 5,
     invalid: googleError,
-    forbidden: 403,
+    authStatus: 403,
   },
   {
     name: 'google-vertex',
@@ -155,7 +155,7 @@ const CASES: Case[] = [
     }),
     tokens: 6,
     invalid: googleError,
-    forbidden: 403,
+    authStatus: 403,
   },
   {
     name: 'amazon-bedrock',
@@ -164,13 +164,13 @@ const CASES: Case[] = [
     base: '',
     path: `/model/${encodeURIComponent('eu.cohere.embed-v4:0')}/invoke`,
     auth: bearer,
-    // Of its lengths the smallest.
+    // The smallest supported number of dimensions.
     body: { texts: TEXTS, input_type: 'search_query', output_dimension: 256 },
     answer: (vectors) => ({ embeddings: { float: vectors }, id: 'x', response_type: 'embeddings_by_type' }),
     headers: { 'x-amzn-bedrock-input-token-count': '8' },
     tokens: 8,
     invalid: { message: 'Unrecognized thing' },
-    forbidden: 403,
+    authStatus: 403,
   },
   {
     name: 'cohere',
@@ -241,16 +241,16 @@ async function open(given: Case, ...answers: Answer[]) {
   return { vendor, gateway, embed }
 }
 
-/** The vendors whose packages allow certain lengths only: the smallest, with vectors to match. */
-const lengthOf = ({ kind }: Case): number => (kind === 'cohere' || kind === 'amazon-bedrock' ? 256 : 2)
+/** The smallest number of dimensions where a package supports only some, with vectors to match. */
+const dimensionsOf = ({ kind }: Case): number => (kind === 'cohere' || kind === 'amazon-bedrock' ? 256 : 2)
 const vectorsFor = (given: Case): number[][] =>
-  VECTORS.map((vector) => Array.from({ length: lengthOf(given) }, (_, at) => vector[at % 2] ?? 0))
+  VECTORS.map((vector) => Array.from({ length: dimensionsOf(given) }, (_, at) => vector[at % 2] ?? 0))
 
 describe.each(CASES.map((given) => [given.name, given] as const))('%s', (_, given) => {
-  test('is asked in its own words, and its answer told in the OpenAI shape', async () => {
+  test('gets a request in its own format, and its response is returned in the OpenAI format', async () => {
     const vectors = vectorsFor(given)
     const { vendor, embed } = await open(given, whole(given.answer(vectors), { headers: given.headers ?? {} }))
-    const { status, body } = await embed({ dimensions: lengthOf(given), input_type: 'query' })
+    const { status, body } = await embed({ dimensions: dimensionsOf(given), input_type: 'query' })
     expect([status, body.object, body.model]).toEqual([200, 'list', 'v/m'])
     expect(body.data).toEqual(vectors.map((embedding, index) => ({ object: 'embedding', index, embedding })))
     if (given.tokens === undefined) expect(body.usage).toMatchObject({ estimated: true })
@@ -266,17 +266,17 @@ describe.each(CASES.map((given) => [given.name, given] as const))('%s', (_, give
     [429, 'rate_limit_exceeded', 429],
     [500, 'bad_upstream_response', 502],
     [503, 'server_is_overloaded', 503],
-  ] as const)('its %d is told as %s', async (status, code, ours) => {
+  ] as const)('its status %d is returned as %s', async (status, code, ourStatus) => {
     const { embed, gateway } = await open(given, whole(given.invalid, { status, headers: { 'retry-after': '7' } }))
     const answer = await embed()
-    expect([answer.status, (answer.body.error as Json).code]).toEqual([ours, code])
+    expect([answer.status, (answer.body.error as Json).code]).toEqual([ourStatus, code])
     if (status === 400) expect((answer.body.error as Json).message).toBe('Unrecognized thing')
     if (status === 429) expect(answer.headers.get('retry-after')).toBe('7')
     expect(JSON.stringify(answer.body) + gateway.logged()).not.toContain(KEY)
   })
 
-  test('a key that it refuses is the operator’s matter', async () => {
-    const { embed } = await open(given, whole(given.invalid, { status: given.forbidden ?? 401 }))
+  test('a key that it rejects is upstream_auth, without a retry', async () => {
+    const { embed } = await open(given, whole(given.invalid, { status: given.authStatus ?? 401 }))
     const answer = await embed()
     expect([answer.status, (answer.body.error as Json).code]).toEqual([502, 'upstream_auth'])
     expect(answer.headers.get('x-should-retry')).toBe('false')
@@ -285,38 +285,38 @@ describe.each(CASES.map((given) => [given.name, given] as const))('%s', (_, give
   test.each([
     ['too few vectors', (vectors: number[][]) => vectors.slice(1)],
     ['too many vectors', (vectors: number[][]) => [...vectors, ...vectors]],
-    ['vectors of different lengths', ([one = [], two = []]: number[][]) => [one, [...two, 1]]],
-    ['an empty vector', ([one = []]: number[][]) => [one, []]],
-  ])('%s are not understood', async (_, spoil) => {
-    const { embed } = await open(given, whole(given.answer(spoil(vectorsFor(given)))))
+    ['vectors of different lengths', ([first = [], second = []]: number[][]) => [first, [...second, 1]]],
+    ['an empty vector', ([first = []]: number[][]) => [first, []]],
+  ])('%s are a bad_upstream_response', async (_, corrupt) => {
+    const { embed } = await open(given, whole(given.answer(corrupt(vectorsFor(given)))))
     const answer = await embed()
     expect([answer.status, (answer.body.error as Json).code]).toEqual([502, 'bad_upstream_response'])
   })
 
   test.each([
-    ['something that is no JSON', '<html>'],
+    ['text that is not JSON', '<html>'],
     ['an object without vectors', {}],
-  ])('%s is not understood', async (_, body) => {
+  ])('%s is a bad_upstream_response', async (_, body) => {
     const { embed } = await open(given, whole(body))
     const answer = await embed()
     expect([answer.status, (answer.body.error as Json).code]).toEqual([502, 'bad_upstream_response'])
   })
 
-  test('vectors of another length than was asked for are not passed on', async () => {
+  test('vectors with other dimensions than requested are a bad_upstream_response', async () => {
     const { embed } = await open(given, whole(given.answer([VECTORS[0] ?? [], VECTORS[1] ?? []].map((v) => [...v, 0]))))
-    const answer = await embed({ dimensions: lengthOf(given) })
+    const answer = await embed({ dimensions: dimensionsOf(given) })
     expect([answer.status, (answer.body.error as Json).code]).toEqual([502, 'bad_upstream_response'])
   })
 })
 
 const caseOf = (kind: ProviderKind, more: Partial<Case> = {}): Case => {
-  const found = CASES.find((one) => one.kind === kind)
+  const found = CASES.find((first) => first.kind === kind)
   if (!found) throw new Error(`There is no case of ${kind}.`)
   return { ...found, ...more }
 }
 
-describe('what differs between models of one vendor', () => {
-  test('Titan takes one text a call; the calls are joined in order', async () => {
+describe('a vendor with several models or input types', () => {
+  test('Titan gets one text per call, and the vectors are joined in order', async () => {
     const given = caseOf('amazon-bedrock', { model: 'amazon.titan-embed-text-v2:0' })
     const { vendor, embed } = await open(given)
     vendor.otherwise((wire) => {
@@ -328,7 +328,7 @@ describe('what differs between models of one vendor', () => {
     expect(body.usage).toEqual({ prompt_tokens: 9, total_tokens: 9 })
   })
 
-  test('Nova is told its purpose and its length', async () => {
+  test('Nova gets the purpose and the dimensions', async () => {
     const given = caseOf('amazon-bedrock', { model: 'amazon.nova-2-multimodal-embeddings-v1:0' })
     const { vendor, embed } = await open(
       given,
@@ -342,14 +342,14 @@ describe('what differs between models of one vendor', () => {
     })
   })
 
-  test('a length that a package does not know is refused before anything is sent', async () => {
+  test('unsupported dimensions are rejected before a request is sent', async () => {
     const { vendor, embed } = await open(caseOf('cohere'))
     const { status, body } = await embed({ dimensions: 300 })
     expect([status, body.error]).toMatchObject([400, { code: 'invalid_value', param: 'dimensions' }])
     expect(vendor.requests).toHaveLength(0)
   })
 
-  test('so is a kind of input', async () => {
+  test('an unsupported input type is rejected before a request is sent', async () => {
     const { vendor, embed } = await open(caseOf('google'))
     const { status, body } = await embed({ input_type: 'poem' })
     expect([status, body.error]).toMatchObject([400, { code: 'invalid_value', param: 'input_type' }])
@@ -360,20 +360,20 @@ describe('what differs between models of one vendor', () => {
     ['cohere', 'input_type', 'search_document'],
     ['amazon-bedrock', 'input_type', 'search_document'],
     ['voyage', 'input_type', undefined],
-  ] as const)('without a word %s is told %s %s', async (kind, field, value) => {
+  ] as const)('without input_type %s gets %s %s', async (kind, field, value) => {
     const given = caseOf(kind)
     const { vendor, embed } = await open(given, whole(given.answer(VECTORS)))
     await embed()
     expect(vendor.requests[0]?.json()[field]).toBe(value as string)
   })
 
-  test('a vendor that knows no kinds of input is told none', async () => {
+  test('a vendor without input types gets none', async () => {
     const { vendor, embed } = await open(caseOf('chatcompat'), whole(openaiAnswer(VECTORS)))
     await embed({ input_type: 'query' })
     expect(vendor.requests[0]?.json()).toEqual({ model: 'text-embedding-3-small', input: TEXTS })
   })
 
-  test('Azure takes token numbers, Cohere takes none', async () => {
+  test('Azure accepts token ids, Cohere does not', async () => {
     const tokens = [
       [1, 2],
       [3, 4],

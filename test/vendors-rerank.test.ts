@@ -1,4 +1,4 @@
-/** The vendors of rerankers, each against a loopback vendor that answers in the vendor's own shapes. */
+/** The vendors of rerankers, each against a loopback server that responds in the vendor's format. */
 import { describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderKind } from '../src/config/provider-kinds.ts'
@@ -29,18 +29,18 @@ type Case = {
   usage?: { tokens: number }
   units?: number
   invalid: Json
-  forbidden?: number
+  authStatus?: number
   config?: Partial<ProviderConfig>
 }
 
 const results = (scored: Scored[]) =>
-  scored.map(({ index, score }) => ({ index, relevance_score: score, document: { text: 'unasked' }, unseen: 1 }))
+  scored.map(({ index, score }) => ({ index, relevance_score: score, document: { text: 'not requested' }, unseen: 1 }))
 const COMMON = { query: QUERY, documents: DOCUMENTS, top_n: 2, return_documents: false }
 const openaiError = { error: { message: 'Unrecognized thing', type: 'invalid_request_error', param: null, code: null } }
 
 const CASES: Case[] = [
   {
-    name: 'rerank-compat, as Jina answers',
+    name: 'rerank-compat, in the format of Jina',
     kind: 'rerank-compat',
     model: 'jina-reranker-v3',
     base: '/v1',
@@ -144,7 +144,7 @@ const CASES: Case[] = [
       results: scored.map(({ index, score }) => ({ index, relevanceScore: score, unseen: 1 })),
     }),
     invalid: { message: 'Unrecognized thing' },
-    forbidden: 403,
+    authStatus: 403,
     config: { options: { region: 'eu-central-1' } },
   },
   {
@@ -180,7 +180,7 @@ const BEST: Scored[] = [
 ]
 
 describe.each(CASES.map((given) => [given.name, given] as const))('%s', (_, given) => {
-  test('is asked in its own words, and its answer told in the common shape', async () => {
+  test('gets a request in its own format, and its response is returned in the common format', async () => {
     const { vendor, rank } = await open(given, whole(given.answer(BEST)))
     const { status, body } = await rank()
     expect([status, body.model]).toEqual([200, 'v/m'])
@@ -195,7 +195,7 @@ describe.each(CASES.map((given) => [given.name, given] as const))('%s', (_, give
     expect(request?.json()).toEqual(given.body)
   })
 
-  test('results that come unsorted, or more of them than were asked for, are put in order', async () => {
+  test('unsorted results, and more than requested, are sorted and cut', async () => {
     const { rank } = await open(
       given,
       whole(given.answer([{ index: 2, score: 0.25 }, { index: 0, score: 0.01 }, BEST[0] ?? { index: 0, score: 0 }])),
@@ -209,17 +209,17 @@ describe.each(CASES.map((given) => [given.name, given] as const))('%s', (_, give
     [429, 'rate_limit_exceeded', 429],
     [500, 'bad_upstream_response', 502],
     [503, 'server_is_overloaded', 503],
-  ] as const)('its %d is told as %s', async (status, code, ours) => {
+  ] as const)('its status %d is returned as %s', async (status, code, ourStatus) => {
     const { rank, gateway } = await open(given, whole(given.invalid, { status, headers: { 'retry-after': '7' } }))
     const answer = await rank()
-    expect([answer.status, (answer.body.error as Json).code]).toEqual([ours, code])
+    expect([answer.status, (answer.body.error as Json).code]).toEqual([ourStatus, code])
     if (status === 400) expect((answer.body.error as Json).message).toBe('Unrecognized thing')
     if (status === 429) expect(answer.headers.get('retry-after')).toBe('7')
     expect(JSON.stringify(answer.body) + gateway.logged()).not.toContain(KEY)
   })
 
-  test('a key that it refuses is the operator’s matter', async () => {
-    const { rank } = await open(given, whole(given.invalid, { status: given.forbidden ?? 401 }))
+  test('a key that it rejects is upstream_auth', async () => {
+    const { rank } = await open(given, whole(given.invalid, { status: given.authStatus ?? 401 }))
     const answer = await rank()
     expect([answer.status, (answer.body.error as Json).code]).toEqual([502, 'upstream_auth'])
   })
@@ -229,33 +229,31 @@ describe.each(CASES.map((given) => [given.name, given] as const))('%s', (_, give
     ['the same document twice', [BEST[0], BEST[0]]],
     ['a document that was not sent', [BEST[0], { index: 3, score: 0.1 }]],
     ['a document before the first', [BEST[0], { index: -1, score: 0.1 }]],
-  ] as [string, Scored[]][])('%s: not understood', async (_, scored) => {
+  ] as [string, Scored[]][])('%s: bad_upstream_response', async (_, scored) => {
     const { rank } = await open(given, whole(given.answer(scored)))
     const answer = await rank()
     expect([answer.status, (answer.body.error as Json).code]).toEqual([502, 'bad_upstream_response'])
   })
 
   test.each([
-    ['something that is no JSON', '<html>'],
+    ['text that is not JSON', '<html>'],
     ['an object without results', {}],
-  ])('%s: not understood', async (_, body) => {
+  ])('%s: bad_upstream_response', async (_, body) => {
     const { rank } = await open(given, whole(body))
     const answer = await rank()
     expect([answer.status, (answer.body.error as Json).code]).toEqual([502, 'bad_upstream_response'])
   })
 })
 
-test('how much is read of a document is told to Cohere and to vendors of the common shape', async () => {
-  for (const kind of ['cohere', 'rerank-compat']) {
-    const given = CASES.find((one) => one.kind === kind)
-    if (!given) throw new Error(`There is no case of ${kind}.`)
-    const { vendor, rank } = await open(given, whole(given.answer(BEST)))
-    await rank({ max_tokens_per_doc: 512 })
-    expect(vendor.requests[0]?.json().max_tokens_per_doc).toBe(512)
-  }
+test.each(['cohere', 'rerank-compat'])('%s gets max_tokens_per_doc', async (kind) => {
+  const given = CASES.find((item) => item.kind === kind)
+  if (!given) throw new Error(`There is no case of ${kind}.`)
+  const { vendor, rank } = await open(given, whole(given.answer(BEST)))
+  await rank({ max_tokens_per_doc: 512 })
+  expect(vendor.requests[0]?.json().max_tokens_per_doc).toBe(512)
 })
 
-test('Bedrock’s rerankers have a host of their own, and requests to it are signed where there is no key', async () => {
+test('Bedrock’s rerankers have a host of their own, and requests without a key are signed', async () => {
   const clock = manualClock()
   const seen: UpstreamRequest[] = []
   const { rerank } = createProvider({
@@ -268,7 +266,7 @@ test('Bedrock’s rerankers have a host of their own, and requests to it are sig
     transport: {
       async send(request) {
         seen.push(request)
-        throw new GatewayError('upstream_unreachable', 'Nobody is there.')
+        throw new GatewayError('upstream_unreachable', 'No connection.')
       },
     },
     clock,
@@ -277,8 +275,8 @@ test('Bedrock’s rerankers have a host of their own, and requests to it are sig
     manual: async () => [],
   })
   const call = { model: 'amazon.rerank-v1:0', query: QUERY, documents: DOCUMENTS, top_n: 1, request_id: 'req_1' }
-  const asking = rerank?.rerank(call, new AbortController().signal)
-  await expect(asking).rejects.toMatchObject({ code: 'upstream_unreachable' })
+  const pending = rerank?.rerank(call, new AbortController().signal)
+  await expect(pending).rejects.toMatchObject({ code: 'upstream_unreachable' })
   expect(seen.map(({ url }) => url)).toEqual(['https://bedrock-agent-runtime.eu-west-1.amazonaws.com/rerank'])
   expect(seen[0]?.headers.authorization).toMatch(
     /^AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE\/\d{8}\/eu-west-1\/bedrock\//,
