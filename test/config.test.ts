@@ -373,7 +373,10 @@ const MISTAKES: [string, string][] = [
     'models: { "sandbox/v1.5": { statu: active } }',
     '1:29  models."sandbox/v1.5".statu: unknown key "statu"; did you mean "status"? (allowed: families, targets, alias_of, created, status',
   ],
-  ['wholly_unknown: 1', '1:1  wholly_unknown: unknown key "wholly_unknown" (allowed: $schema, data_dir, server, sandbox,'],
+  [
+    'wholly_unknown: 1',
+    '1:1  wholly_unknown: unknown key "wholly_unknown" (allowed: $schema, data_dir, server, sandbox,',
+  ],
   // limits may narrow what all models share, not widen it
   ...(
     [

@@ -23,7 +23,7 @@ const DESCRIBED: Record<string, string> = {
   'toolConfig.functionCallingConfig': '`AUTO`, `ANY`, `NONE` with `allowedFunctionNames`; `VALIDATED` means `AUTO`.',
   'generationConfig.stopSequences': '`stop`, at most five.',
   'generationConfig.responseMimeType':
-    '`application/json` is JSON mode, or structured output with a schema; `text/plain` has no effect; `text/x.enum` is rejected.',
+    '`application/json` is JSON mode, or structured output with a schema; `text/x.enum` is one value of the `enum` of the schema, as text; `text/plain` has no effect.',
   'generationConfig.responseSchema': 'Structured output, converted to a JSON Schema.',
   'generationConfig.responseJsonSchema': 'Structured output; strict if the schema is closed.',
   'generationConfig.responseModalities': '`TEXT` and `IMAGE`; others are rejected.',

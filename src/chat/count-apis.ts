@@ -4,7 +4,7 @@ import type { Clock } from '../kit/clock.ts'
 import { isRecord } from '../kit/json.ts'
 import { parseCount as parseContentgenCount } from '../protocols/contentgen/client/request.ts'
 import { CountTokensRequest } from '../protocols/contentgen/client/schema.ts'
-import { encodeMessagesError } from '../protocols/messages/client/error.ts'
+import { encodeMessagesError, messagesErrorStatus } from '../protocols/messages/client/error.ts'
 import { minimalRequestOf } from '../protocols/messages/client/minimal-request.ts'
 import { messagesPassthrough } from '../protocols/messages/client/passthrough.ts'
 import { parseCount as parseMessagesCount } from '../protocols/messages/client/request.ts'
@@ -45,6 +45,7 @@ export const messagesCount: CountApi = {
   },
   encode: (tokens) => ({ input_tokens: tokens }),
   encodeError: encodeMessagesError,
+  errorStatus: messagesErrorStatus,
   errorSchema: MessagesError,
 }
 

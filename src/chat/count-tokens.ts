@@ -36,11 +36,12 @@ export function countTokensEndpoint(
   api: CountApi,
   tokenizer: Tokenizer,
 ): JsonEndpoint<CountInput, CountWork, number, undefined> {
-  const { family, path, operation, encodeError, errorSchema, encode } = api
+  const { family, path, operation, encodeError, errorStatus, errorSchema, encode } = api
   return {
     path,
     operation: { ...operation, errors: [...MODEL_REQUEST_ERRORS, ...(operation.errors ?? [])] },
     ...(encodeError ? { encodeError } : {}),
+    ...(errorStatus ? { errorStatus } : {}),
     ...(errorSchema ? { errorSchema } : {}),
     family: countingFamily(family, tokenizer),
     endpoint: family,

@@ -108,8 +108,14 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
     context.note.error = error.code
     context.note.stream = false
     if (error.detail.upstream_status !== undefined) context.note.upstream_status = error.detail.upstream_status
-    const family = route ?? routes.find(({ path, encodeError }) => encodeError && isAkin(path, context.path))
-    const response = errorResponse(error, (one) => bodyOf(one, context, family?.encodeError))
+    const family =
+      route ??
+      routes.find(({ errors_below }) => errors_below !== undefined && context.path.startsWith(errors_below)) ??
+      routes.find(({ path, encodeError }) => encodeError && isAkin(path, context.path))
+    const response = errorResponse(error, {
+      write: (one) => bodyOf(one, context, family?.encodeError),
+      status: family?.errorStatus?.(error),
+    })
     return context.request.method === 'HEAD' ? headOf(response) : response
   }
 

@@ -70,6 +70,10 @@ export type Route = {
    * for a path that several families share.
    */
   encodeError?(error: GatewayError, request_id?: string, request?: Request): unknown
+  /** The HTTP status of an error in this route's family; absent: that of the error's code. */
+  errorStatus?(error: GatewayError): number
+  /** Errors of unknown paths below this one have the form of this route. */
+  errors_below?: string
   errorSchema?: TSchema
   handle(context: Context): Response | Promise<Response>
 }

@@ -1,8 +1,10 @@
 /** The one place where an error becomes a response. */
 import { errorBody, type GatewayError, shouldRetry } from '../spec/error.ts'
 
+type Form = { write?: (error: GatewayError) => unknown; status?: number | undefined }
+
 /** The response to an error; `write` encodes the body for families that have a form of their own. */
-export function errorResponse(error: GatewayError, write: (error: GatewayError) => unknown = errorBody): Response {
+export function errorResponse(error: GatewayError, { write = errorBody, status = error.status }: Form = {}): Response {
   const headers: Record<string, string> = {}
   const { retry_after, allow, bytes, retry = shouldRetry(error.code) } = error.detail
   if (retry_after !== undefined && Number.isFinite(retry_after)) {
@@ -16,5 +18,5 @@ export function errorResponse(error: GatewayError, write: (error: GatewayError) 
     headers.connection = 'Upgrade'
   }
   if (allow) headers.allow = allow.join(', ')
-  return Response.json(write(error), { status: error.status, headers })
+  return Response.json(write(error), { status, headers })
 }

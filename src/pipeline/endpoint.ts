@@ -15,8 +15,10 @@ export type ClientRequest = Call & {
   query(): URLSearchParams
 }
 
-/** How an API encodes an error, and the schema of such a body; absent: the OpenAI form. */
+/** How an API encodes an error, its status, and the schema of such a body; absent: the OpenAI form. */
 export type ErrorFormat = {
+  /** The HTTP status of an error in this API; absent: that of the error's code. */
+  errorStatus?(error: GatewayError): number
   encodeError?(error: GatewayError, request_id?: string): unknown
   errorSchema?: TSchema
 }

@@ -65,8 +65,11 @@ type Generated = { reasoning_details?: Reasoning[]; tool_calls?: ToolCall[]; ima
 export type Delta = Omit<PublicDelta, keyof Generated> & Generated
 export type AnswerMessage = Omit<PublicAnswerMessage, keyof Generated> & Generated
 
-/** Of the stop sequences that the client sent, the one that ended the text. The Messages API returns it. */
-type Stopped = { stop_sequence?: string | null }
+/**
+ * `stop_sequence`: of the stop sequences that the client sent, the one that ended the text. `is_paused`: the provider
+ * paused a long turn of its own tools, and continues it when the response is sent back. The Messages API returns both.
+ */
+type Stopped = { stop_sequence?: string | null; is_paused?: true }
 
 export type ChunkChoice = Omit<PublicChunkChoice, 'delta'> & { delta: Delta } & Stopped
 export type ChatChunk = Omit<PublicChunk, 'choices'> & { choices: ChunkChoice[] }

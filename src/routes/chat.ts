@@ -97,6 +97,7 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
     path: dialect.path,
     operation: { ...dialect.operation, errors: [...CHAT_ERRORS, ...(dialect.operation.errors ?? [])] },
     ...(dialect.encodeError ? { encodeError: dialect.encodeError } : {}),
+    ...(dialect.errorStatus ? { errorStatus: dialect.errorStatus } : {}),
     ...(dialect.errorSchema ? { errorSchema: dialect.errorSchema } : {}),
     async handle(context) {
       const limits = bodyLimits(settings, clock, 'media')

@@ -37,6 +37,7 @@ export function unknownMethodRoutes(routes: Route[]): Route[] {
     hidden: true,
     operation: { summary: 'A method that models do not have', tag: 'Chat' },
     encodeError: contentgenErrorBody,
+    ...(place === '/v1/models' ? {} : { errors_below: `${place}/` }),
     errorSchema: ContentgenError,
     handle({ params: { model = '' } }) {
       const name = model.slice(model.lastIndexOf(':') + 1).slice(0, 60)

@@ -181,7 +181,9 @@ function failureHeaders(status: number, group: ErrorCode[]): Json {
   const isMarked = group.some((code) => shouldRetry(code) !== undefined)
   return {
     ...REQUEST_ID,
-    ...(status === 429 || status === 503 ? { 'retry-after': header('integer', 'Seconds to wait, when known.') } : {}),
+    ...(status === 429 || status === 503 || status === 529
+      ? { 'retry-after': header('integer', 'Seconds to wait, when known.') }
+      : {}),
     ...(isMarked ? { 'x-should-retry': header('boolean', '`false` if a retry cannot succeed.') } : {}),
     ...(status === 416 ? { 'content-range': header('string', '`bytes */` and the length of the file.') } : {}),
     ...(status === 401 ? { 'www-authenticate': header('string', 'Always `Bearer`.') } : {}),
@@ -191,14 +193,14 @@ function failureHeaders(status: number, group: ErrorCode[]): Json {
 
 /** The errors of a route: one response for each status, with its codes and when they occur. */
 function failures(route: Route, components: Components): Json {
-  const { operation, path, encodeError = errorBody, errorSchema = ErrorBody } = route
+  const { operation, path, encodeError = errorBody, errorSchema = ErrorBody, errorStatus } = route
   const own = [...(operation.errors ?? []), ...(path.includes(':') ? PARAMETER_ERRORS : [])]
   const documented = new Set([...own, ...(route.public === true ? [] : TOKEN_ERRORS), ...COMMON_ERRORS])
   // In the order of the table of errors, however a route lists them.
   const codes = (Object.keys(ERRORS) as ErrorCode[]).filter((code) => documented.has(code))
   const byStatus = new Map<number, ErrorCode[]>()
   for (const code of codes) {
-    const { status } = ERRORS[code]
+    const status = errorStatus?.(new GatewayError(code, '')) ?? ERRORS[code].status
     byStatus.set(status, [...(byStatus.get(status) ?? []), code])
   }
   const out: Json = {}

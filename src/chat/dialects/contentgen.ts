@@ -2,6 +2,7 @@
 import type { TSchema } from 'typebox'
 import type { ClientRequest } from '../../pipeline/endpoint.ts'
 import { errorForClient } from '../../protocols/contentgen/client/error.ts'
+import { isEnumRequest } from '../../protocols/contentgen/client/fields.ts'
 import { contentgenPassthrough } from '../../protocols/contentgen/client/passthrough.ts'
 import { parseContentgen, parseOrMinimal } from '../../protocols/contentgen/client/request.ts'
 import { blockedAnswer, createContentgenEncoder } from '../../protocols/contentgen/client/response.ts'
@@ -49,10 +50,11 @@ export function contentgenDialect(method: ContentgenMethod): Dialect {
         places,
       })
       const form = isStream && !isSse(clientRequest) ? 'array' : 'events'
+      const is_enum = isEnumRequest(request)
       const passthroughState = { hasStarted: false }
       return {
         request: isStream ? { ...request, stream: true } : request,
-        writer: (head) => createContentgenEncoder({ head, shows_thoughts, form, passthroughState: passthroughState }),
+        writer: (head) => createContentgenEncoder({ head, shows_thoughts, form, is_enum, passthroughState }),
         ...(form === 'array' ? { framing: ARRAY } : {}),
         passthrough: contentgenPassthrough(passthroughState),
         ...(refusal ? { refusal } : {}),

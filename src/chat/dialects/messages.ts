@@ -1,6 +1,6 @@
 /** `POST /v1/messages`: the Messages protocol over HTTP. */
 
-import { encodeMessagesError, errorForClient } from '../../protocols/messages/client/error.ts'
+import { encodeMessagesError, errorForClient, messagesErrorStatus } from '../../protocols/messages/client/error.ts'
 import { messagesPassthrough } from '../../protocols/messages/client/passthrough.ts'
 import { parseMessages } from '../../protocols/messages/client/request.ts'
 import { createMessagesEncoder } from '../../protocols/messages/client/response.ts'
@@ -41,6 +41,7 @@ export function messagesDialect(): Dialect {
     passthrough: messagesPassthrough,
     writer: createMessagesEncoder,
     encodeError: encodeMessagesError,
+    errorStatus: messagesErrorStatus,
     errorSchema: MessagesError,
     errorForClient: (error, request) => errorForClient(error, request, places),
   }

@@ -157,7 +157,7 @@ describe('a whole response', () => {
     ['end_turn', 'stop'],
     ['max_tokens', 'length'],
     ['model_context_window_exceeded', 'length'],
-    ['pause_turn', 'length'],
+    ['pause_turn', 'stop'],
     ['stop_sequence', 'stop'],
     ['refusal', 'content_filter'],
     ['a future reason', 'stop'],

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { ChatCompletionStream } from 'openai/lib/ChatCompletionStream'
 import { Compile } from 'typebox/compile'
 import { ChatChunk, ChatCompletion } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -83,6 +84,30 @@ describe('a chat-completions stream', () => {
       { role: 'assistant', content: '' },
       { content: 'x' },
     ])
+  })
+
+  test('sends the pieces of reasoning once and complete, so that the accumulator of openai keeps them', async () => {
+    const writer = createChunkEncoder(head, { include_usage: false })
+    const opaque = (value: string) => ({ opaque: { origin: 'messages-compat' as const, value } })
+    const text =
+      writer.encode([
+        chunkOf(choiceOf({ reasoning_content: 'Let me ' })),
+        chunkOf(choiceOf({ reasoning_content: 'see.' })),
+      ]) +
+      writer.encode([chunkOf(choiceOf({ reasoning_details: [opaque('S1')] }))]) +
+      writer.encode([
+        chunkOf(choiceOf({ reasoning_details: [opaque('S2')] })),
+        chunkOf(choiceOf({ content: 'Yes.' })),
+      ]) +
+      writer.encode([chunkOf(ends())])
+    const details = [{ text: 'Let me see.', ...opaque('S1') }, opaque('S2')]
+    const deltas = chunksOf(text).flatMap(({ choices }) => choices.map(({ delta }) => delta))
+    expect(deltas.flatMap(({ reasoning_details = [] }): unknown[] => reasoning_details)).toEqual(details)
+    const lines = chunksOf(text).map((chunk) => `${JSON.stringify(chunk)}\n`)
+    const { message } = (
+      await ChatCompletionStream.fromReadableStream(new Blob([lines.join('')]).stream()).finalChatCompletion()
+    ).choices[0] as { message: unknown }
+    expect(message).toMatchObject({ content: 'Yes.', reasoning_details: details })
   })
 
   test('keeps the members that the provider adds', () => {

@@ -5,6 +5,7 @@ import type { Usage } from '../../../spec/usage.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../canonical.ts'
 import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
+import { createReasoningPieces } from './reasoning-pieces.ts'
 
 /**
  * A whole response. With `delta_mirror`, each choice has `delta` with the content of `message`, as section 2.4 is
@@ -51,6 +52,7 @@ type ChunkEncoder = Omit<ResponseEncoder, 'whole'> & {
  */
 export function createChunkEncoder(head: ResponseHead, { include_usage }: { include_usage: boolean }): ChunkEncoder {
   const opened = new Set<number>()
+  const reasoning = createReasoningPieces()
   const object = 'chat.completion.chunk' as const
   const event = (chunk: unknown) => `data: ${JSON.stringify(chunk)}\n\n`
 
@@ -79,6 +81,7 @@ export function createChunkEncoder(head: ResponseHead, { include_usage }: { incl
         if (choice.delta.role !== undefined) delete choice.delta.role
         choice.finish_reason ??= null
         choice.logprobs ??= null
+        reasoning.take(choice)
       }
       if (isHollow(chunk)) continue
       chunk.id = head.id

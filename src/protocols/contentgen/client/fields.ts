@@ -119,16 +119,39 @@ function enumValue<T extends string>(
 function formatOf(config: GenerationConfig): ChatRequest['response_format'] {
   const { responseMimeType: type = '', responseSchema, responseJsonSchema } = config
   const at = 'generationConfig.responseMimeType'
-  const rule = `must be "application/json" or "text/plain", not ${JSON.stringify(type.slice(0, 60))}`
-  if (type === 'text/x.enum') throw refused('unsupported_parameter', at, rule)
-  if (!['', 'application/json', 'text/plain'].includes(type)) throw refused('invalid_value', at, rule)
+  const rule = `must be "application/json", "text/x.enum" or "text/plain", not ${JSON.stringify(type.slice(0, 60))}`
+  if (!['', 'application/json', 'text/x.enum', 'text/plain'].includes(type)) throw refused('invalid_value', at, rule)
   const schema = responseJsonSchema ?? (responseSchema && (jsonSchemaOf(responseSchema) as JsonObject))
+  if (type === 'text/x.enum') return enumFormat(schema)
   if (schema !== undefined && type !== 'text/plain') {
     const strict = isStrict(schema) ? { strict: true } : {}
     return { type: 'json_schema', json_schema: { name: 'answer', schema, ...strict } }
   }
   return type === 'application/json' ? { type: 'json_object' } : undefined
 }
+
+/** One value of an enum. Providers support only objects as a whole response, so the value is a member of one. */
+function enumFormat(schema: JsonObject | undefined): ChatRequest['response_format'] {
+  if (!Array.isArray(schema?.enum) || schema.enum.length === 0) {
+    const param = 'generationConfig.responseSchema'
+    throw refused('invalid_value', param, 'must have "enum" for the "responseMimeType" "text/x.enum"')
+  }
+  const { enum: values, description } = schema
+  const value = { type: 'string', enum: values, ...(description === undefined ? {} : { description }) }
+  return {
+    type: 'json_schema',
+    json_schema: {
+      name: ENUM_FORMAT,
+      schema: { type: 'object', properties: { value }, required: ['value'], additionalProperties: false },
+      strict: true,
+    },
+  }
+}
+
+/** The name of the format distinguishes it from a client's own schema. */
+const ENUM_FORMAT = 'enum_value'
+export const isEnumRequest = ({ response_format: format }: ChatRequest): boolean =>
+  format?.type === 'json_schema' && format.json_schema.name === ENUM_FORMAT
 
 function ownOf(clientRequest: JsonObject): JsonObject {
   const own: JsonObject = {}

@@ -204,8 +204,24 @@ describe('contentgen request fields', () => {
     const closed = { ...open, required: ['a'], additionalProperties: false }
     expect(formatOf({ ...json, responseJsonSchema: closed })).toMatchObject({ json_schema: { strict: true } })
     const enumeration = { responseMimeType: 'text/x.enum', responseSchema: { type: 'STRING', enum: ['a'] } }
+    expect(formatOf(enumeration)).toEqual({
+      type: 'json_schema',
+      json_schema: {
+        name: 'enum_value',
+        schema: {
+          type: 'object',
+          properties: { value: { type: 'string', enum: ['a'] } },
+          required: ['value'],
+          additionalProperties: false,
+        },
+        strict: true,
+      },
+    })
+    const noEnum = { responseMimeType: 'text/x.enum', responseSchema: { type: 'STRING' } }
+    expect(refusal({ generationConfig: noEnum })).toMatchObject(
+      isRefused('invalid_value', 'generationConfig.responseSchema'),
+    )
     const at = 'generationConfig.responseMimeType'
-    expect(refusal({ generationConfig: enumeration })).toMatchObject(isRefused('unsupported_parameter', at))
     expect(refusal({ generationConfig: { responseMimeType: 'image/png' } })).toMatchObject(
       isRefused('invalid_value', at),
     )

@@ -7,6 +7,7 @@ import type { ChatChunk } from '../../canonical.ts'
 import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 import { type AnswerPart, type Candidate, createCandidate } from './candidate.ts'
+import { createEnumStream, unwrapWhole } from './enum-text.ts'
 import { logprobsOf } from './grounding.ts'
 
 type EncoderOptions = {
@@ -14,6 +15,8 @@ type EncoderOptions = {
   shows_thoughts: boolean
   /** `array`: the pieces of a stream are the items of one JSON array. */
   form: 'events' | 'array'
+  /** The request was for `text/x.enum`. */
+  is_enum?: boolean
   /** Whether another encoder sent events before. */
   passthroughState?: { readonly hasStarted: boolean }
 }
@@ -22,10 +25,12 @@ export function createContentgenEncoder({
   head,
   shows_thoughts,
   form,
+  is_enum,
   passthroughState: state,
 }: EncoderOptions): ResponseEncoder {
   const candidates = new Map<number, Candidate>()
   const names = { modelVersion: head.model, responseId: head.id }
+  const enums = is_enum ? createEnumStream() : undefined
   let hasStarted = false
 
   const candidateAt = (index: number): Candidate => {
@@ -44,7 +49,7 @@ export function createContentgenEncoder({
   /** One batch becomes one piece. */
   function encode(batch: ChatChunk[]): string {
     const logprobs = new Map<number, unknown[]>()
-    for (const { choices } of batch) {
+    for (const { choices } of enums?.take(batch) ?? batch) {
       for (const choice of choices) {
         const candidate = candidateAt(choice.index)
         candidate.take(choice.delta)
@@ -63,7 +68,8 @@ export function createContentgenEncoder({
   }
 
   return {
-    whole({ choices }, usage) {
+    whole(answer, usage) {
+      const { choices } = is_enum ? unwrapWhole(answer) : answer
       const finished = choices.map(({ index, message, finish_reason, logprobs }) => {
         const candidate = createCandidate({ shows_thoughts })
         candidate.take(message)
@@ -82,6 +88,7 @@ export function createContentgenEncoder({
     encode,
     includesUsage: true,
     end(usage) {
+      for (const { index, content } of enums?.rest() ?? []) candidateAt(index).take({ content })
       if (candidates.size === 0) candidateAt(0).finish('stop')
       const finished = [...candidates].map(([index, candidate]) => ({
         ...contentOf(candidate.parts()),

@@ -20,6 +20,12 @@ const TYPE_OF_CODE: { [code in ErrorCode]?: string } = { insufficient_quota: 'bi
 const typeOf = ({ code, status }: GatewayError): string =>
   TYPE_OF_CODE[code] ?? TYPE_OF_STATUS[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
 
+/** The status of this API for an overloaded model, which its clients handle in their own way; 503 is not in its list. */
+const OVERLOADED = 529
+
+export const messagesErrorStatus = ({ code, status }: GatewayError): number =>
+  code === 'server_is_overloaded' ? OVERLOADED : status
+
 /** Agents that compact their history recognise a prompt that is too long by this phrase. */
 const TOO_LONG = 'prompt is too long'
 

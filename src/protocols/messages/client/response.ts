@@ -17,10 +17,16 @@ export function createMessagesEncoder(head: ResponseHead, request: ChatRequest, 
   let refusal = ''
   let finish: FinishReason | null = null
   let stopSequence: string | null = null
+  let isPaused = false
 
   function startMessage(counts: object): string {
     hasStarted = true
-    const message = { ...headOf(head), content: [], ...stopOf(null, null, ''), usage: counts }
+    const message = {
+      ...headOf(head),
+      content: [],
+      ...stopOf({ finish: null, stop_sequence: null, refusal: '' }),
+      usage: counts,
+    }
     return event('message_start', { message }) + event('ping', {})
   }
 
@@ -32,6 +38,7 @@ export function createMessagesEncoder(head: ResponseHead, request: ChatRequest, 
         if (choice.index !== 0) continue
         events += blocks.take(choice.delta)
         refusal += choice.delta.refusal ?? ''
+        if (choice.is_paused) isPaused = true
         if (choice.stop_sequence) stopSequence = choice.stop_sequence
         if (!choice.finish_reason) continue
         finish = choice.finish_reason
@@ -49,7 +56,12 @@ export function createMessagesEncoder(head: ResponseHead, request: ChatRequest, 
       return {
         ...headOf(head),
         content: message ? contentOf(message) : [],
-        ...stopOf(choice?.finish_reason ?? 'stop', choice?.stop_sequence ?? null, message?.refusal ?? ''),
+        ...stopOf({
+          finish: choice?.finish_reason ?? 'stop',
+          stop_sequence: choice?.stop_sequence ?? null,
+          isPaused: choice?.is_paused,
+          refusal: message?.refusal ?? '',
+        }),
         usage: usageOf(usage),
       }
     },
@@ -57,7 +69,10 @@ export function createMessagesEncoder(head: ResponseHead, request: ChatRequest, 
     includesUsage: true,
     end(usage) {
       const start = hasStarted ? '' : startMessage(usageOf(usage))
-      const delta = { container: null, ...stopOf(finish ?? 'stop', stopSequence, refusal) }
+      const delta = {
+        container: null,
+        ...stopOf({ finish: finish ?? 'stop', stop_sequence: stopSequence, isPaused, refusal }),
+      }
       const events = blocks.end() + event('message_delta', { delta, usage: usageOf(usage) }) + event('message_stop', {})
       return inOneLine(start + events)
     },
@@ -85,8 +100,17 @@ const STOP_REASONS: Record<FinishReason, string> = {
   content_filter: 'refusal',
 }
 
-function stopOf(finish: FinishReason | null, stop_sequence: string | null, refusal: string) {
-  const byReason = stop_sequence !== null && finish === 'stop' ? 'stop_sequence' : finish && STOP_REASONS[finish]
+type Stop = {
+  finish: FinishReason | null
+  stop_sequence: string | null
+  isPaused?: boolean | undefined
+  refusal: string
+}
+
+function stopOf({ finish, stop_sequence, isPaused, refusal }: Stop) {
+  const isStop = finish === 'stop'
+  const byStop = stop_sequence !== null ? 'stop_sequence' : isPaused ? 'pause_turn' : STOP_REASONS.stop
+  const byReason = isStop ? byStop : finish && STOP_REASONS[finish]
   const stop_reason = refusal === '' ? byReason : 'refusal'
   const isRefusal = stop_reason === 'refusal'
   return {

@@ -182,7 +182,7 @@ export const MessagesAnswer = Type.Object(
     content: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
       description: 'Blocks: text, thinking, redacted_thinking, tool_use.',
     }),
-    stop_reason: nullable(Type.Enum(['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'refusal'])),
+    stop_reason: nullable(Type.Enum(['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'pause_turn', 'refusal'])),
     stop_sequence: nullable(Type.String()),
     usage: MessagesUsage,
   },

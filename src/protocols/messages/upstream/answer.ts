@@ -5,7 +5,7 @@ import type { Annotation } from '../../../spec/chat-completion.ts'
 import type { AnswerMessage, ChatCompletion, Reasoning, ToolCall } from '../../canonical.ts'
 import { holdsError } from '../../provider-error.ts'
 import { type Fallback, type Faults, namedText } from '../../upstream.ts'
-import { citationOf, finishOf, opaqueOf, refusalOf } from './events.ts'
+import { citationOf, finishOf, opaqueOf, pauseOf, refusalOf } from './events.ts'
 import { countsOf, usageOf } from './usage.ts'
 
 type WholeMessage = JsonRecord & { content: unknown[] }
@@ -29,12 +29,13 @@ export function answerOf(payload: WholeMessage, fallback: Fallback): ChatComplet
   const hasCalls = message.tool_calls !== undefined
   const finish = finishOf(payload.stop_reason, hasCalls) ?? (hasCalls ? 'tool_calls' : 'stop')
   const sequence = typeof payload.stop_sequence === 'string' ? { stop_sequence: payload.stop_sequence } : {}
+  const paused = pauseOf(payload.stop_reason)
   return {
     id: namedText(payload.id) ?? fallback.id,
     object: 'chat.completion',
     created: fallback.created,
     model: namedText(payload.model) ?? fallback.model,
-    choices: [{ index: 0, message, finish_reason: finish, ...sequence }],
+    choices: [{ index: 0, message, finish_reason: finish, ...sequence, ...paused }],
     ...(usage ? { usage } : {}),
   }
 }

@@ -122,6 +122,7 @@ export function createEventReader(fallback: Fallback): EventReader {
       delta: { ...(hasStarted ? {} : { role: 'assistant' as const }), ...refusal },
       finish_reason: finish,
       ...(typeof delta.stop_sequence === 'string' ? { stop_sequence: delta.stop_sequence } : {}),
+      ...pauseOf(delta.stop_reason),
     }
     return { ...head, object: 'chat.completion.chunk', choices: [choice], ...(usage ? { usage } : {}) }
   }
@@ -170,13 +171,18 @@ export function citationOf(raw: unknown, start: number, end: number): Annotation
   return { type: 'url_citation', url_citation: { start_index: start, end_index: end, url, title } }
 }
 
+const PAUSED = 'pause_turn'
+export const pauseOf = (stop_reason: unknown): { is_paused?: true } =>
+  stop_reason === PAUSED ? { is_paused: true } : {}
+
 const FINISH_REASONS: Record<string, FinishReason> = {
   end_turn: 'stop',
   stop_sequence: 'stop',
   max_tokens: 'length',
   model_context_window_exceeded: 'length',
-  // The vendor's own tools took too long. The response is incomplete, and a further request continues it.
-  pause_turn: 'length',
+  // The vendor's own tools took too long, and a further request continues the turn. No limit was reached, so it is not
+  // `length`, which makes clients report a limit or drop the response.
+  [PAUSED]: 'stop',
   tool_use: 'tool_calls',
   refusal: 'content_filter',
 }

@@ -1,0 +1,81 @@
+/** Conventions of the vendors' own APIs that their clients rely on. */
+import { afterAll, beforeAll, describe, expect, it } from 'bun:test'
+import { startGateway, type TestGateway } from './kit/gateway.ts'
+
+let gateway: TestGateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway[Symbol.asyncDispose]())
+
+const overloaded = [{ role: 'user', content: '@sandbox status=529' }]
+
+describe('an overloaded provider', () => {
+  it('is 529 overloaded_error in the Messages API', async () => {
+    const json = { model: 'sandbox/general', max_tokens: 20, messages: overloaded }
+    const response = await gateway.call('/v1/messages', { json })
+    expect(response.status).toBe(529)
+    expect(await response.json()).toMatchObject({
+      type: 'error',
+      error: { type: 'overloaded_error', details: { error_code: 'server_is_overloaded' } },
+    })
+  })
+
+  it('is 503 in chat completions', async () => {
+    const response = await gateway.chat({ model: 'sandbox/general', messages: overloaded })
+    expect(response.status).toBe(503)
+  })
+
+  it('is documented with 529 for the Messages API alone', async () => {
+    const { paths } = (await (await gateway.call('/openapi.json')).json()) as {
+      paths: Record<string, { post: { responses: Record<string, unknown> } }>
+    }
+    expect(Object.keys(paths['/v1/messages']?.post.responses ?? {})).toContain('529')
+    expect(Object.keys(paths['/v1/chat/completions']?.post.responses ?? {})).not.toContain('529')
+  })
+})
+
+describe('an unknown path below /v1beta or /v1alpha', () => {
+  it.each([
+    ['GET', '/v1beta/files'],
+    ['POST', '/v1beta/cachedContents'],
+    ['GET', '/v1alpha/anything/else'],
+    ['POST', '/v1beta/models/sandbox/general:dance'],
+  ])('%s %s is answered in the error format of Google', async (method, path) => {
+    const response = await gateway.call(path, { method })
+    expect(response.status).toBe(404)
+    expect(await response.json()).toMatchObject({ error: { code: 404, status: 'NOT_FOUND' } })
+  })
+
+  it('has the same format for a method that a path lacks', async () => {
+    const response = await gateway.call('/v1beta/models', { method: 'DELETE' })
+    expect(await response.json()).toMatchObject({ error: { code: 405 } })
+  })
+
+  it('leaves paths below /v1 in the format of OpenAI', async () => {
+    const response = await gateway.call('/v1/anything', { method: 'POST' })
+    expect(await response.json()).toMatchObject({ error: { code: 'unknown_url', type: 'invalid_request_error' } })
+  })
+})
+
+describe('text/x.enum', () => {
+  const values = ['Percussion', 'String', 'Woodwind']
+  const json = {
+    contents: [{ parts: [{ text: 'What is an oboe?' }] }],
+    generationConfig: { responseMimeType: 'text/x.enum', responseSchema: { type: 'STRING', enum: values } },
+  }
+
+  it('returns one value as text, whole and streamed', async () => {
+    const whole = await gateway.call('/v1beta/models/sandbox/general:generateContent', { json })
+    expect(whole.status).toBe(200)
+    const { candidates } = (await whole.json()) as { candidates: { content: { parts: { text: string }[] } }[] }
+    expect(values).toContain(candidates[0]?.content.parts[0]?.text as string)
+    const stream = await gateway.call('/v1beta/models/sandbox/general:streamGenerateContent?alt=sse', { json })
+    const events = (await stream.text()).split('\n\n').filter(Boolean)
+    const text = events
+      .flatMap((event) => JSON.parse(event.slice('data: '.length)).candidates)
+      .flatMap(({ content }) => content.parts.map((part: { text?: string }) => part.text ?? ''))
+      .join('')
+    expect(values).toContain(text)
+  })
+})
