@@ -7,7 +7,7 @@ import { DEFAULT_FILE, fileDataDir } from '../config/load.ts'
 import type { Arguments } from './arguments.ts'
 import type { Terminal } from './terminal.ts'
 
-export type StoreLocation = {
+type StoreLocation = {
   url: string
   /** False only for a SQLite file that does not exist yet. */
   exists: boolean

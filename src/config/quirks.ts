@@ -48,3 +48,23 @@ export const Quirks = Type.Object(
   { additionalProperties: false },
 )
 export type Quirks = Type.Static<typeof Quirks>
+
+export const Passthrough = Type.Object(
+  {
+    applies_to: Type.Optional(
+      Type.Enum(['limited_tokens', 'all_tokens'], {
+        description:
+          'The tokens whose requests may contain only fields that cannot reach another model. Default limited_tokens.',
+      }),
+    ),
+    allow: Type.Optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        description: 'Additional fields, tool types and header values to allow, such as tools.image_generation.',
+      }),
+    ),
+  },
+  {
+    additionalProperties: false,
+    description: 'What tokens that are limited to some models or families may pass through to the provider.',
+  },
+)

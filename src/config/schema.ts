@@ -6,7 +6,7 @@ import { MODEL_STATUSES } from '../spec/model.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
 import { ImageLimits } from './image-schema.ts'
 import { PROVIDER_KINDS } from './provider-kinds.ts'
-import { Quirks } from './quirks.ts'
+import { Passthrough, Quirks } from './quirks.ts'
 import { ServerConfig } from './server-schema.ts'
 import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
 
@@ -28,26 +28,6 @@ export const Timeouts = Type.Object(
 export type Timeouts = Type.Static<typeof Timeouts>
 
 const OUTPUT_MODES = ['copy', 'passthrough'] as const
-
-const Passthrough = Type.Object(
-  {
-    applies_to: optional(
-      Type.Enum(['limited_tokens', 'all_tokens'], {
-        description:
-          'The tokens whose requests may contain only fields that cannot reach another model. Default limited_tokens.',
-      }),
-    ),
-    allow: optional(
-      Type.Array(Type.String({ minLength: 1 }), {
-        description: 'Additional fields, tool types and header values to allow, such as tools.image_generation.',
-      }),
-    ),
-  },
-  {
-    ...closed,
-    description: 'What tokens that are limited to some models or families may pass through to the provider.',
-  },
-)
 
 export const ProviderConfig = Type.Object(
   {
