@@ -1,4 +1,4 @@
-/** What a token that is limited to some models sends to a vendor: nothing that is not known to reach no other model. */
+/** A token limited to some models sends a vendor only fields that are known not to reach another model. */
 import { afterEach, beforeEach, describe, expect, it } from 'bun:test'
 import fc from 'fast-check'
 import type { EndpointFamily } from '../src/spec/endpoint-family.ts'
@@ -9,9 +9,9 @@ import { type Answer, startVendor, type Vendor, whole } from './kit/vendor.ts'
 const BIG = 'a-big-model'
 const PNG = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex').toString('base64')
 
-type GatewaySetup = TestGateway & { limited: string; of_families: string }
+type GatewaySetup = TestGateway & { limited: string; family_limited: string }
 
-/** One answer for each of a vendor's paths. */
+/** The response for each path of the vendor. */
 const answers: [RegExp, object][] = [
   [/count_tokens|input_tokens/, { input_tokens: 3 }],
   [
@@ -111,13 +111,13 @@ async function start(passthrough?: {
       'v/small': { families: ['video-generation', 'chatcompat-video'] },
     },
   })
-  const issue = async (order: { models?: string[]; families?: EndpointFamily[] }) =>
-    (await gateway.instance.tokens.issue({ name: `t${Math.random()}`, ...order })).secret
+  const issue = async (limits: { models?: string[]; families?: EndpointFamily[] }) =>
+    (await gateway.instance.tokens.issue({ name: `t${Math.random()}`, ...limits })).secret
   closing.push(() => gateway[Symbol.asyncDispose]())
   return {
     ...gateway,
     limited: await issue({ models: ['*/small', 'c/*'] }),
-    of_families: await issue({ families: [...chats, 'video-generation', 'image-generation'] }),
+    family_limited: await issue({ families: [...chats, 'video-generation', 'image-generation'] }),
   }
 }
 
@@ -134,13 +134,13 @@ afterEach(async () => {
 const post = (path: string, json: unknown, { secret = gateway.limited, headers = {} } = {}) =>
   gateway.call(path, { json, headers: { authorization: `Bearer ${secret}`, ...headers } })
 
-/** All that the vendor was sent. */
-const heard = (): string =>
+/** All requests that the vendor received. */
+const allRequests = (): string =>
   vendor.requests.map(({ path, headers, body }) => `${path} ${JSON.stringify(headers)} ${body}`).join('\n')
 
-const said = (content: unknown) => [{ role: 'user', content }]
+const withContent = (content: unknown) => [{ role: 'user', content }]
 const messages = (more: object) =>
-  ['/v1/messages', { model: 'm/small', max_tokens: 100, messages: said('Hi'), ...more }] as const
+  ['/v1/messages', { model: 'm/small', max_tokens: 100, messages: withContent('Hi'), ...more }] as const
 const responses = (more: object) => ['/v1/responses', { model: 'r/small', input: 'Hi', ...more }] as const
 const contents = (more: object) =>
   [
@@ -148,16 +148,16 @@ const contents = (more: object) =>
     { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }], ...more },
   ] as const
 const chat = (more: object, model = 'c/small') =>
-  ['/v1/chat/completions', { model, messages: said('Hi'), ...more }] as const
+  ['/v1/chat/completions', { model, messages: withContent('Hi'), ...more }] as const
 const video = (more: object) => ['/v1/video/generations', { model: 'v/small', prompt: 'A kite', ...more }] as const
 const image = (more: object) =>
   ['/v1/images/generations', { model: 'c/gpt-image-1', prompt: 'A kite', ...more }] as const
 
 type Case = readonly [path: string, json: object, param: string]
-const item = (one: object) => [{ type: 'message', role: 'user', content: 'Hi' }, one]
-const part = (one: object) => ({ contents: [{ role: 'user', parts: [one] }] })
+const item = (entry: object) => [{ type: 'message', role: 'user', content: 'Hi' }, entry]
+const part = (entry: object) => ({ contents: [{ role: 'user', parts: [entry] }] })
 
-/** Bodies that name another model, or a thing of the operator's account, and what the error names. */
+/** Bodies that name another model, or a thing in the operator's account, and the path in the error. */
 const REFUSED: Record<string, Case> = {
   'a tool of a router': [
     ...messages({ tools: [{ type: 'openrouter:advisor', parameters: { model: BIG } }] }),
@@ -171,15 +171,15 @@ const REFUSED: Record<string, Case> = {
   'a name in another case': [...messages({ Engine: BIG }), 'Engine'],
   'an extra body': [...messages({ extra_body: { model: BIG } }), 'extra_body'],
   'a model within a part': [
-    ...messages({ messages: said([{ type: 'text', text: 'Hi', engine: BIG }]) }),
+    ...messages({ messages: withContent([{ type: 'text', text: 'Hi', engine: BIG }]) }),
     'messages[0].content[0].engine',
   ],
-  'a block of a switch of models': [
-    ...messages({ messages: said([{ type: 'fallback', from: { model: 'small' }, to: { model: BIG } }]) }),
+  'a fallback block': [
+    ...messages({ messages: withContent([{ type: 'fallback', from: { model: 'small' }, to: { model: BIG } }]) }),
     'messages[0].content[0].type',
   ],
   'a file by its id': [
-    ...messages({ messages: said([{ type: 'document', source: { type: 'file', file_id: 'file_1' } }]) }),
+    ...messages({ messages: withContent([{ type: 'document', source: { type: 'file', file_id: 'file_1' } }]) }),
     'messages[0].content[0].source.type',
   ],
   'a container by its id': [...messages({ container: 'cntr_1' }), 'container'],
@@ -187,7 +187,7 @@ const REFUSED: Record<string, Case> = {
     ...responses({ tools: [{ type: 'openrouter:advisor', parameters: { model: BIG } }] }),
     'tools[0].type',
   ],
-  'the tool that draws': [...responses({ tools: [{ type: 'image_generation' }] }), 'tools[0].type'],
+  'the image generation tool': [...responses({ tools: [{ type: 'image_generation' }] }), 'tools[0].type'],
   'a stored prompt in a search': [
     ...responses({ tools: [{ type: 'file_search', vector_store_ids: ['vs_1'] }] }),
     'tools[0].type',
@@ -206,16 +206,16 @@ const REFUSED: Record<string, Case> = {
     }),
     'tools[0].tools[0].type',
   ],
-  'a moderator': [...responses({ moderation: { engine: BIG } }), 'moderation'],
+  'a moderation engine': [...responses({ moderation: { engine: BIG } }), 'moderation'],
   'an item of an unknown kind': [...responses({ input: item({ type: 'delegate', to: BIG }) }), 'input[1].type'],
-  'a picture by its id': [
-    ...responses({ input: said([{ type: 'input_image', detail: 'auto', file_id: 'file_1' }]) }),
+  'an image by its id': [
+    ...responses({ input: withContent([{ type: 'input_image', detail: 'auto', file_id: 'file_1' }]) }),
     'input[0].content[0].file_id',
   ],
-  'fallbacks that are spelled with an underscore': [...contents({ fallback_models: [BIG] }), 'fallbackModels'],
+  'fallbacks in snake case': [...contents({ fallback_models: [BIG] }), 'fallbackModels'],
   'a fallback': [...contents({ fallbackModel: BIG }), 'fallbackModel'],
-  'a default': [...contents({ defaultModel: BIG }), 'defaultModel'],
-  'an adviser': [...contents({ advisorModel: BIG }), 'advisorModel'],
+  'a default model': [...contents({ defaultModel: BIG }), 'defaultModel'],
+  'an advisor': [...contents({ advisorModel: BIG }), 'advisorModel'],
   'a model in the settings': [...contents({ generationConfig: { model: BIG } }), 'generationConfig.model'],
   'a cache of the account': [...contents({ cachedContent: 'cachedContents/1' }), 'cachedContent'],
   'a file of the account': [
@@ -238,10 +238,7 @@ const REFUSED: Record<string, Case> = {
     ...contents(part({ fileData: { fileUri: 'gs://bucket/x', mimeType: 'text/plain' } })),
     'contents[0].parts[0].fileData.fileUri',
   ],
-  'a store of files': [
-    ...contents({ tools: [{ file_search: { fileSearchStoreNames: ['x'] } }] }),
-    'tools[0].file_search',
-  ],
+  'a file store': [...contents({ tools: [{ file_search: { fileSearchStoreNames: ['x'] } }] }), 'tools[0].file_search'],
   'options of the responses kind': [
     ...chat({ provider_options: { 'responses-compat': { models: [BIG], fallbacks: [BIG] } } }, 'r/small'),
     'provider_options.responses-compat.models',
@@ -266,7 +263,7 @@ const REFUSED: Record<string, Case> = {
   'a message of chat': [...chat({ messages: [{ role: 'user', content: 'Hi', model: BIG }] }), 'messages[0].model'],
   'metadata of chat': [...chat({ metadata: { router: { model: BIG } } }), 'metadata.router'],
   'a file of chat': [
-    ...chat({ messages: said([{ type: 'file', file: { file_id: 'file_1' } }]) }),
+    ...chat({ messages: withContent([{ type: 'file', file: { file_id: 'file_1' } }]) }),
     'messages[0].content[0].file.file_id',
   ],
   'models of a video': [
@@ -277,17 +274,17 @@ const REFUSED: Record<string, Case> = {
     ...video({ metadata: { 'chatcompat-video': { Model: BIG } } }),
     'metadata.chatcompat-video.Model',
   ],
-  'metadata that goes on as it is': [...video({ metadata: { model_name: BIG } }), 'metadata.model_name'],
+  'metadata that is forwarded unchanged': [...video({ metadata: { model_name: BIG } }), 'metadata.model_name'],
   'a file of the account as a video': [...video({ image: 'asset://1' }), 'image'],
-  'extras of an image': [
+  'metadata of an image': [
     ...image({ metadata: { chatcompat: { refiner_model: BIG } } }),
     'metadata.chatcompat.refiner_model',
   ],
 }
 
 describe('a limited token', () => {
-  it.each(Object.entries(REFUSED))('is refused %s', async (_, [path, json, param]) => {
-    for (const secret of [gateway.limited, gateway.of_families]) {
+  it.each(Object.entries(REFUSED))('cannot send %s', async (_, [path, json, param]) => {
+    for (const secret of [gateway.limited, gateway.family_limited]) {
       for (const stream of path.includes('/v1beta') || path.includes('/video') ? [{}] : [{}, { stream: true }]) {
         const response = await post(path, { ...json, ...stream }, { secret })
         const text = await response.text()
@@ -302,7 +299,7 @@ describe('a limited token', () => {
   })
 
   it.each(Object.entries(REFUSED).filter(([, [path]]) => /messages|responses|v1beta/.test(path)))(
-    'is refused a count of %s',
+    'cannot count tokens with %s',
     async (_, [path, json]) => {
       const counts = path
         .replace('/v1/messages', '/v1/messages/count_tokens')
@@ -318,7 +315,7 @@ describe('a limited token', () => {
   )
 
   it.each(Object.entries(REFUSED).filter(([, [path]]) => path.includes('v1beta')))(
-    'reaches nothing by a stream of contents with %s',
+    'cannot stream contents with %s',
     async (_, [path, json, param]) => {
       const streams = path.replace(':generateContent', ':streamGenerateContent')
       const events = await post(`${streams}?alt=sse`, json)
@@ -326,22 +323,22 @@ describe('a limited token', () => {
         status: 400,
         text: expect.stringContaining(`"${param}`),
       })
-      // One JSON list is always translated; what the gateway does not know is left out there.
+      // A JSON list is always translated, which drops unknown fields.
       await (await post(streams, json)).text()
-      expect(heard()).not.toMatch(/a-big-model|cachedContents|files\/1|gs:|fileSearch/)
+      expect(allRequests()).not.toMatch(/a-big-model|cachedContents|files\/1|gs:|fileSearch/)
     },
   )
 
-  it('is refused in the background too, and what goes on from a response', async () => {
+  it('cannot do so in the background or with previous_response_id', async () => {
     const first = await (await post('/v1/responses', { model: 'r/small', input: 'Hi' })).json()
     for (const more of [{ background: true }, { previous_response_id: (first as { id: string }).id }]) {
       const json = { model: 'r/small', input: item({ type: 'delegate', to: BIG }), ...more }
       expect((await post('/v1/responses', json)).status).toBe(400)
     }
-    expect(heard()).not.toContain(BIG)
+    expect(allRequests()).not.toContain(BIG)
   })
 
-  it('reaches one model, however often and in whatever signs a body names it', async () => {
+  it('reaches one model, however often and with whatever escapes a body names others', async () => {
     const bodies = [
       '{"model":"a-big-model","model":"m/small","max_tokens":9,"messages":[{"role":"user","content":"Hi"}]}',
       '{"\\u006dodel":"a-big-model","model":"m/small","max_tokens":9,"messages":[{"role":"user","content":"Hi"}]}',
@@ -384,7 +381,7 @@ describe('a limited token', () => {
       input: [{ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }],
     })
     expect(vendor.requests.length).toBeGreaterThan(3)
-    expect(heard()).not.toContain(BIG)
+    expect(allRequests()).not.toContain(BIG)
   })
 
   it('reaches one model by a form that names several', async () => {
@@ -401,10 +398,10 @@ describe('a limited token', () => {
     const request = new Request('http://gatehouse.test/v1/images/edits', { method: 'POST', body: form })
     request.headers.set('authorization', `Bearer ${gateway.limited}`)
     await gateway.instance.fetch(request)
-    expect(heard()).not.toContain(BIG)
+    expect(allRequests()).not.toContain(BIG)
   })
 
-  it('sends headers that are known, and no others', async () => {
+  it('sends only known headers', async () => {
     const headers = {
       'anthropic-beta':
         'claude-code-20250219, context-1m-2025-08-07,advisor-tool-2026-03-01,server-side-fallback-2026-06-01',
@@ -415,15 +412,15 @@ describe('a limited token', () => {
     await post(...messages({}), { headers })
     await post(...responses({}), { headers })
     await post(...chat({}), { headers })
-    expect(vendor.requests.map((one) => one.headers['anthropic-beta'])[0]).toBe(
+    expect(vendor.requests.map((entry) => entry.headers['anthropic-beta'])[0]).toBe(
       'claude-code-20250219,context-1m-2025-08-07',
     )
     expect(vendor.requests[1]?.headers['openai-beta']).toBe('responses=experimental')
-    expect(heard()).not.toMatch(/a-big-model|advisor|fallback/)
+    expect(allRequests()).not.toMatch(/a-big-model|advisor|fallback/)
   })
 })
 
-describe('what coding agents send', () => {
+describe('a recorded coding agent', () => {
   const CASES: [AgentId, string][] = [
     ['claude-code', 'm/small'],
     ['codex', 'r/small'],
@@ -432,7 +429,7 @@ describe('what coding agents send', () => {
     ['gemini-cli', 'g/small'],
     ['opencode', 'c/small'],
   ]
-  it.each(CASES)('passes for a limited token, as it was recorded: %s', async (agent, model) => {
+  it.each(CASES)('can use a limited token: %s', async (agent, model) => {
     for (const request of recorded(agent)) {
       vendor.requests.length = 0
       const { path, body } = forModel(request, model)
@@ -451,7 +448,7 @@ describe('what coding agents send', () => {
     }
   })
 
-  it('passes for a limited token: pictures, a long history and one token, in the messages style', async () => {
+  it('can send images, a long history and max_tokens 1 with a limited token, as messages', async () => {
     const use = (id: string, name: string) => ({ type: 'tool_use' as const, id, name, input: { model: 'x' } })
     const uses = [use('t1', 'Read'), use('t2', 'Bash')]
     const turns = [claudeCode.first('Hi'), { role: 'assistant' as const, content: uses }]
@@ -467,7 +464,7 @@ describe('what coding agents send', () => {
     }
   })
 
-  it('passes for a limited token: a patch and a picture, in the responses style', async () => {
+  it('can send a patch and an image with a limited token, as responses', async () => {
     const calls = [{ call_id: 'c1' }, { call_id: 'c2' }] as never
     const input = [...codex.first('Hi'), ...PATCHED, ...codex.results(calls, PNG)]
     const response = await post('/v1/responses', codex.asked('r/small', input))
@@ -475,7 +472,7 @@ describe('what coding agents send', () => {
     expect(vendor.requests[0]?.json()).toMatchObject({ input: expect.arrayContaining([input[0]]) })
   })
 
-  it('passes for a limited token: the contentgen style', async () => {
+  it('can use a limited token with contentgen', async () => {
     const json = {
       systemInstruction: { role: 'user', parts: [{ text: 'You are a coding agent.' }] },
       contents: [
@@ -508,19 +505,19 @@ describe('what coding agents send', () => {
 describe('the operator', () => {
   const advisor = messages({ tools: [{ type: 'openrouter:advisor', parameters: { model: BIG } }] })
 
-  it('lets tokens of all models send what they like, as long as nothing else is set', async () => {
+  it('does not restrict unlimited tokens by default', async () => {
     expect((await post(...advisor, { secret: gateway.token })).status).toBe(200)
-    expect(heard()).toContain(BIG)
+    expect(allRequests()).toContain(BIG)
   })
 
-  it('may hold all tokens to the lists', async () => {
+  it('can restrict all tokens to the lists', async () => {
     gateway = await start({ applies_to: 'all_tokens' })
     expect((await post(...advisor, { secret: gateway.token })).status).toBe(400)
     expect((await post(...messages({}), { secret: gateway.token })).status).toBe(200)
-    expect(heard()).not.toContain(BIG)
+    expect(allRequests()).not.toContain(BIG)
   })
 
-  it('may allow a tool type, a field, an option and a header value to limited tokens', async () => {
+  it('can allow limited tokens a tool type, a field, an option and a header value', async () => {
     const allow = [
       'tools.openrouter:advisor',
       'container',
@@ -542,7 +539,7 @@ describe('the operator', () => {
   })
 })
 
-/** Where the client's own data stand, which no vendor reads as its own fields. */
+/** Paths of the client's own data, which no vendor reads as fields. */
 const DATA =
   /\.(input|input_schema|input_examples|parameters|output_schema|arguments|args|response|schema|parametersJsonSchema|responseJsonSchema|metadata|client_metadata|labels|operation|action|actions|annotations|logprobs|tabs)\b/
 const NAMES = [
@@ -569,8 +566,8 @@ const NAMES = [
   'constructor',
 ]
 
-describe('a forbidden name at any place of a body', () => {
-  // Schemas are data: with those of all tools, hardly a name would be put anywhere else.
+describe('a forbidden name at any path of a body', () => {
+  // Schemas are data: with those of all tools, names would rarely be inserted anywhere else.
   const messagesOf = (model: string) => ({
     ...claudeCode.asked(model, claudeCode.longHistory({ turns: 1, data: PNG, question: 'Hi', last: 'Go on.' })),
     tools: claudeCode.tools.slice(0, 3).map((tool) => ({ ...tool, input_schema: { type: 'object' } })),
@@ -580,7 +577,7 @@ describe('a forbidden name at any place of a body', () => {
     ...codex.asked(model, [...codex.first('Hi'), ...PATCHED]),
     tools: codex.tools.map((tool) => ('parameters' in tool ? { ...tool, parameters: { type: 'object' } } : tool)),
   })
-  const rich: Record<string, readonly [string, object]> = {
+  const BODIES: Record<string, readonly [string, object]> = {
     messages: ['/v1/messages', messagesOf('m/small')],
     responses: ['/v1/responses', responsesOf('r/small')],
     contents: contents({
@@ -589,7 +586,7 @@ describe('a forbidden name at any place of a body', () => {
       safetySettings: [{ category: 'x', threshold: 'y' }],
     }),
     chat: chat({
-      messages: said([
+      messages: withContent([
         { type: 'text', text: 'Hi' },
         { type: 'image_url', image_url: { url: `data:image/png;base64,${PNG}` } },
       ]),
@@ -610,11 +607,11 @@ describe('a forbidden name at any place of a body', () => {
     image: image({ metadata: { chatcompat: { steps: 4 } } }),
   }
 
-  it.each(Object.entries(rich))('never reaches the vendor as a field: %s', async (_, [path, body]) => {
+  it.each(Object.entries(BODIES))('never reaches the vendor as a field: %s', async (_, [path, body]) => {
     const text = JSON.stringify(body)
     expect((await post(path, text)).status).toBeLessThan(300)
     const holders = objectsIn(JSON.parse(text)).length
-    // An order holds no data of the client's.
+    // An order contains no data of the client.
     const isOrder = /video|image/.test(path)
     const value = fc.constantFrom<unknown>(BIG, [BIG], { id: BIG }, { model: BIG }, [{ name: BIG }], [[BIG]])
     await fc.assert(
@@ -623,14 +620,19 @@ describe('a forbidden name at any place of a body', () => {
         fc.constantFrom(...NAMES),
         value,
         fc.boolean(),
-        async (at, name, put, first) => {
+        async (at, name, inserted, first) => {
           const whole = JSON.parse(text)
           const holder = objectsIn(whole)[at] ?? {}
-          const members = Object.entries(holder).filter(([one]) => one !== name || holder !== whole)
-          for (const one of Object.keys(holder)) delete holder[one]
-          const mine: [string, unknown] = [holder === whole && name === 'model' ? 'models' : name, put]
-          for (const [one, member] of first ? [mine, ...members] : [...members, mine]) {
-            Object.defineProperty(holder, one, { value: member, enumerable: true, configurable: true, writable: true })
+          const members = Object.entries(holder).filter(([entry]) => entry !== name || holder !== whole)
+          for (const entry of Object.keys(holder)) delete holder[entry]
+          const insertedMember: [string, unknown] = [holder === whole && name === 'model' ? 'models' : name, inserted]
+          for (const [entry, member] of first ? [insertedMember, ...members] : [...members, insertedMember]) {
+            Object.defineProperty(holder, entry, {
+              value: member,
+              enumerable: true,
+              configurable: true,
+              writable: true,
+            })
           }
           vendor.requests.length = 0
           await post(path, JSON.stringify(whole))

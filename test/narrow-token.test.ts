@@ -1,4 +1,4 @@
-/** A token that may use one model reaches no other, however its request names it to a vendor that takes it as it is. */
+/** A token that may use one model reaches no other, however a passed-through request names it. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { startVendor, type Vendor, whole } from './kit/vendor.ts'
@@ -37,14 +37,14 @@ async function start(): Promise<{ gateway: TestGateway; vendor: Vendor }> {
   return { gateway, vendor }
 }
 
-/** What the vendor was told, of all requests; JSON that stands in a text is a text. */
-const heardBy = ({ requests }: Vendor): string =>
+/** All requests that the vendor received, without the JSON in texts. */
+const requestsOf = ({ requests }: Vendor): string =>
   requests.map(({ body, path }) => `${path} ${body.replaceAll(/\\"[^"]*\\"/g, '')}`).join('\n')
 
 const image = { type: 'image_generation', model: 'a-big-model' }
 const advisor = { type: 'advisor_20260301', name: 'advisor', model: 'a-big-model' }
 
-describe('of messages', () => {
+describe('a messages request cannot name another model', () => {
   const message = {
     id: 'msg_v',
     type: 'message',
@@ -55,19 +55,19 @@ describe('of messages', () => {
     usage: { input_tokens: 3, output_tokens: 2 },
   }
   const added = { type: 'tool_addition', tool: { type: 'tool_definition', definition: advisor } }
-  const said = (content: unknown) => ({ messages: [{ role: 'user', content }] })
+  const withContent = (content: unknown) => ({ messages: [{ role: 'user', content }] })
   const cases: Record<string, object> = {
     'as a tool': { tools: [advisor] },
-    'as a tool that is added on the way': said([{ type: 'text', text: 'Hi' }, added]),
-    'as a tool that is added by the system': {
+    'as a tool that is added during the conversation': withContent([{ type: 'text', text: 'Hi' }, added]),
+    'as a tool that a system message adds': {
       messages: [
         { role: 'user', content: 'Hi' },
         { role: 'system', content: [added] },
       ],
     },
-    'within what was compacted': said([{ type: 'compaction', content: 'Before.', tool_changes: [added] }]),
-    'as one of several, as routers of models take them': { models: ['a-big-model'] },
-    'as what to fall back to': { fallbacks: [{ model: 'a-big-model' }] },
+    'in a compaction': withContent([{ type: 'compaction', content: 'Before.', tool_changes: [added] }]),
+    'in `models`, as model routers accept it': { models: ['a-big-model'] },
+    'as a fallback': { fallbacks: [{ model: 'a-big-model' }] },
     'in a plugin of a router': { plugins: [{ id: 'fusion', model: 'a-big-model' }] },
   }
   test.each(Object.entries(cases))('%s', async (_, more) => {
@@ -76,10 +76,10 @@ describe('of messages', () => {
     const json = { model: 'm/small', max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }], ...more }
     await gateway.call('/v1/messages', { json })
     await gateway.call('/v1/messages/count_tokens', { json: { ...json, max_tokens: undefined } })
-    expect(heardBy(vendor)).not.toContain('a-big-model')
+    expect(requestsOf(vendor)).not.toContain('a-big-model')
   })
 
-  test('words of the client that look like it pass: schemas, calls, texts', async () => {
+  test('but schemas, calls and texts with such names pass', async () => {
     const { gateway, vendor } = await start()
     vendor.otherwise(whole(message))
     const json = {
@@ -108,7 +108,7 @@ describe('of messages', () => {
   })
 })
 
-describe('of responses', () => {
+describe('a responses request cannot name another model', () => {
   const response = {
     id: 'resp_v',
     object: 'response',
@@ -121,16 +121,16 @@ describe('of responses', () => {
   const cases: Record<string, object> = {
     'as a tool': { tools: [image] },
     'in the settings of a tool': { tools: [{ type: 'image_generation', svg: { model: 'a-big-model' } }] },
-    'as a tool that is added on the way': {
+    'as a tool that is added during the conversation': {
       input: [hello, { type: 'additional_tools', role: 'developer', tools: [image] }],
     },
-    'as a tool that was found': {
+    'as a tool in the output of a tool search': {
       input: [
         hello,
         { type: 'tool_search_output', call_id: null, execution: 'client', status: 'completed', tools: [image] },
       ],
     },
-    'as one of several, as routers of models take them': { models: ['a-big-model'] },
+    'in `models`, as model routers accept it': { models: ['a-big-model'] },
     'in a plugin of a router': { plugins: [{ id: 'fusion', model: 'a-big-model' }] },
   }
   test.each(Object.entries(cases))('%s', async (_, more) => {
@@ -139,10 +139,10 @@ describe('of responses', () => {
     const json = { model: 'r/small', input: [hello], ...more }
     await gateway.call('/v1/responses', { json })
     await gateway.call('/v1/responses/input_tokens', { json })
-    expect(heardBy(vendor)).not.toContain('a-big-model')
+    expect(requestsOf(vendor)).not.toContain('a-big-model')
   })
 
-  test('words of the client that look like it pass', async () => {
+  test('but data with such names pass', async () => {
     const { gateway, vendor } = await start()
     vendor.otherwise(whole(response))
     const parameters = { type: 'object', properties: { model: { type: 'string', const: 'T' } } }
@@ -161,7 +161,7 @@ describe('of responses', () => {
   })
 })
 
-describe('of contents', () => {
+describe('a contentgen request cannot name another model', () => {
   const content = {
     candidates: [{ content: { role: 'model', parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }],
     usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2, totalTokenCount: 5 },
@@ -171,7 +171,7 @@ describe('of contents', () => {
     'in the settings of a tool': {
       tools: [{ retrieval: { vertexRagStore: { ragRetrievalConfig: { ranking: ranked } } } }],
     },
-    'in those settings, spelled otherwise': {
+    'in those settings, in snake case': {
       tools: [
         {
           retrieval: {
@@ -189,54 +189,48 @@ describe('of contents', () => {
     const json = { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }], ...more }
     await gateway.call('/v1beta/models/g/small:generateContent', { json })
     await gateway.call('/v1beta/models/g/small:countTokens', { json })
-    expect(heardBy(vendor)).not.toContain('a-big-model')
+    expect(requestsOf(vendor)).not.toContain('a-big-model')
   })
 
-  test('a limit that is said in two spellings is one', async () => {
-    for (const [first, second] of [
-      ['generationConfig', 'generation_config'],
-      ['generation_config', 'generationConfig'],
-    ] as const) {
-      for (const [one, other] of [
-        [{}, { maxOutputTokens: 9000 }],
-        [{ maxOutputTokens: 9000 }, {}],
-        [{ max_output_tokens: 5 }, { maxOutputTokens: 9000 }],
-        [{ max_output_tokens: 9000, maxOutputTokens: 5 }, { max_output_tokens: 9000 }],
-      ]) {
-        const { gateway, vendor } = await start()
-        vendor.otherwise(whole(content))
-        const json = { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }], [first]: one, [second]: other }
-        await gateway.call('/v1beta/models/g/small:generateContent', { json })
-        expect(heardBy(vendor)).not.toContain('9000')
-      }
-    }
-  })
-
-  test('a path names one model of the vendor, whatever stands in it', async () => {
+  const SETTINGS: [object, object][] = [
+    [{}, { maxOutputTokens: 9000 }],
+    [{ maxOutputTokens: 9000 }, {}],
+    [{ max_output_tokens: 5 }, { maxOutputTokens: 9000 }],
+    [{ max_output_tokens: 9000, maxOutputTokens: 5 }, { max_output_tokens: 9000 }],
+  ]
+  const CONFIGS = SETTINGS.flatMap(([settings, otherSettings]) => [
+    { generationConfig: settings, generation_config: otherSettings },
+    { generation_config: settings, generationConfig: otherSettings },
+  ])
+  test.each(CONFIGS)('and cannot exceed a limit by writing it twice: %j', async (config) => {
     const { gateway, vendor } = await start()
     vendor.otherwise(whole(content))
-    const json = { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] }
-    for (const path of [
-      'g/small%2F..%2Fa-big-model',
-      'g/small:x/../a-big-model',
-      'g/..%2fa-big-model',
-      'g/small%3Fa-big-model',
-    ]) {
+    const json = { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }], ...config }
+    await gateway.call('/v1beta/models/g/small:generateContent', { json })
+    expect(requestsOf(vendor)).not.toContain('9000')
+  })
+
+  test.each(['g/small%2F..%2Fa-big-model', 'g/small:x/../a-big-model', 'g/..%2fa-big-model', 'g/small%3Fa-big-model'])(
+    'by the path %s',
+    async (path) => {
+      const { gateway, vendor } = await start()
+      vendor.otherwise(whole(content))
+      const json = { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] }
       const { status } = await gateway.call(`/v1beta/models/${path}:generateContent`, { json })
       expect(status).toBe(404)
-    }
-    expect(vendor.requests).toEqual([])
-  })
+      expect(vendor.requests).toEqual([])
+    },
+  )
 })
 
-describe('of images that are changed, which vendors take as forms', () => {
+describe('an image edit, which is sent as a form, cannot name another model', () => {
   const PNG = `data:image/png;base64,${Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex').toString('base64')}`
   const cases: Record<string, [headers: Record<string, string>, more: object]> = {
-    'by a prompt that ends its field, for a client that gives its request an id': [
+    'by a prompt that ends its form field, for a client that sets the request id': [
       { 'x-request-id': 'known' },
       { prompt: ending('gatehouse-known') },
     ],
-    "by a name of the vendor's own that ends its quotes": [
+    'by a field name that ends its quotes': [
       {},
       { metadata: { chatcompat: { 'a"\r\ncontent-disposition: form-data; name="model': 'a-big-model' } } },
     ],
@@ -246,16 +240,16 @@ describe('of images that are changed, which vendors take as forms', () => {
     vendor.otherwise(whole({ data: [{ b64_json: 'iVBORw0KGgo=' }] }))
     const json = { model: 'i/gpt-image-1', prompt: 'A kite', image: PNG, ...more }
     await gateway.call('/v1/images/edits', { json, headers })
-    const [asked] = vendor.requests
-    const type = asked?.headers['content-type'] ?? ''
+    const [request] = vendor.requests
+    const type = request?.headers['content-type'] ?? ''
     expect(type.split('boundary=')[1]?.length ?? 0).toBeLessThan(71) // RFC 2046, section 5.1.1
-    const form = await new Response(asked?.bytes.slice(), { headers: { 'content-type': type } }).formData()
+    const form = await new Response(request?.bytes.slice(), { headers: { 'content-type': type } }).formData()
     expect(form.getAll('model')).toEqual(['gpt-image-1'])
     expect(form.getAll('prompt')).toHaveLength(1)
   })
 })
 
-/** The rest of a field, and another one after it. */
+/** The rest of a form field, and another field after it. */
 function ending(boundary: string): string {
   return `A kite\r\n--${boundary}\r\ncontent-disposition: form-data; name="model"\r\n\r\na-big-model`
 }

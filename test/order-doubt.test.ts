@@ -14,18 +14,18 @@ import {
 } from './kit/task-engine.ts'
 
 const broken = () => new GatewayError('upstream_cut', 'The connection broke.')
-const refusal = () => new GatewayError('rate_limit_exceeded', 'Later.', { accepted: 'no' })
+const rejection = () => new GatewayError('rate_limit_exceeded', 'Later.', { accepted: 'no' })
 const hang = () => new Promise<never>(() => {})
 const FIRST_BYTE = { acme: { first_byte_seconds: 300 } }
 
-/** The store of a process that has died: its calls never return. */
+/** The store of a dead process: every call rejects. */
 const unless = <T extends object>(isDead: () => boolean, parts: T): T =>
   new Proxy(parts, {
     get(target, name) {
       const value = Reflect.get(target, name)
       if (typeof value !== 'function') return value
       return (...given: unknown[]) =>
-        isDead() ? Promise.reject(new Error('It has died.')) : Reflect.apply(value, target, given)
+        isDead() ? Promise.reject(new Error('The process is dead.')) : Reflect.apply(value, target, given)
     },
   })
 
@@ -61,22 +61,25 @@ describe('the response to an order', () => {
   test.each([
     [358, 0],
     [362, 1],
-  ])('is not awaited by another process: %d s after a process died, its order was claimed %d times', async (...row) => {
-    const [after, times] = row
-    let is_dead = false
-    const wrapStore = (store: Store): Store => ({ ...store, tasks: unless(() => is_dead, store.tasks) })
-    const dead = scriptedVendor({ resubmit: 'safe', start: hang })
-    await using gateway = await taskEngine({ vendors: { acme: dead }, providers: FIRST_BYTE, wrapStore })
-    await gateway.submit()
-    await gateway.advance(1)
-    expect(dead.calls).toHaveLength(1)
-    is_dead = true
-    const alive = scriptedVendor({ resubmit: 'safe' })
-    const { store, clock } = gateway
-    await using other = await taskEngine({ store, clock, vendors: { acme: alive }, providers: FIRST_BYTE })
-    await other.advance(after)
-    expect(alive.calls).toHaveLength(times)
-  })
+  ])(
+    'is not awaited by another process: %d s after a process died, its order was claimed %d times',
+    async (...args) => {
+      const [after, times] = args
+      let is_dead = false
+      const wrapStore = (store: Store): Store => ({ ...store, tasks: unless(() => is_dead, store.tasks) })
+      const dead = scriptedVendor({ resubmit: 'safe', start: hang })
+      await using gateway = await taskEngine({ vendors: { acme: dead }, providers: FIRST_BYTE, wrapStore })
+      await gateway.submit()
+      await gateway.advance(1)
+      expect(dead.calls).toHaveLength(1)
+      is_dead = true
+      const alive = scriptedVendor({ resubmit: 'safe' })
+      const { store, clock } = gateway
+      await using other = await taskEngine({ store, clock, vendors: { acme: alive }, providers: FIRST_BYTE })
+      await other.advance(after)
+      expect(alive.calls).toHaveLength(times)
+    },
+  )
 
   test('to a repetition, and to a second part, is awaited as long', async () => {
     const calls: (() => Promise<{ operation: string }>)[] = [async () => Promise.reject(broken())]
@@ -150,8 +153,8 @@ describe('an order in doubt that can be looked up', () => {
   })
 
   test('is looked up for five minutes after its last possible arrival, and then given up', async () => {
-    let questions = 0
-    const acme = vendorWith(async () => void questions++ as undefined)
+    let lookups = 0
+    const acme = vendorWith(async () => void lookups++ as undefined)
     await using gateway = await taskEngine({ vendors: { acme } })
     const id = await gateway.submit()
     await gateway.run(380)
@@ -160,7 +163,7 @@ describe('an order in doubt that can be looked up', () => {
     const end = await endOf(gateway, id)
     expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'submit_outcome_unknown' })
     expect(end.fail_reason).toContain('may have been charged')
-    expect(questions).toBeGreaterThan(5)
+    expect(lookups).toBeGreaterThan(5)
     expect(acme.calls).toHaveLength(1)
   })
 
@@ -180,8 +183,8 @@ describe('an order in doubt that can be looked up', () => {
 })
 
 test('an order in doubt whose repetition every target would refuse ends with that code, and states that it may have been charged', async () => {
-  const refusal = new GatewayError('upstream_invalid_request', 'x'.repeat(600), { accepted: 'no' })
-  const acme = scriptedVendor({ resubmit: 'safe', start: respondInTurn<never>(broken(), refusal) })
+  const rejection = new GatewayError('upstream_invalid_request', 'x'.repeat(600), { accepted: 'no' })
+  const acme = scriptedVendor({ resubmit: 'safe', start: respondInTurn<never>(broken(), rejection) })
   await using gateway = await taskEngine({ vendors: { acme } })
   const id = await gateway.submit()
   await gateway.run(60)
@@ -223,7 +226,7 @@ describe('an order in doubt whose provider has changed meanwhile', () => {
     ['its headers', { headers: { 'x-account': 'b' } }, 1, 'FAILURE', 'submit_outcome_unknown'],
     ['its kind', { kind: 'kling' }, 1, 'FAILURE', 'submit_outcome_unknown'],
     ['its preset', { preset: 'other' }, 1, 'FAILURE', 'submit_outcome_unknown'],
-    ['what is written', { fields: { drop: ['seed'] } }, 1, 'FAILURE', 'submit_outcome_unknown'],
+    ['its fields', { fields: { drop: ['seed'] } }, 1, 'FAILURE', 'submit_outcome_unknown'],
   ] as const)('in %s is sent again only if its key is known there', async (_, change, times, status, fail_code) => {
     const acme = scriptedVendor({
       resubmit: 'safe',
@@ -261,13 +264,13 @@ describe('at the deadline', () => {
   })
 
   test('an order that was certainly refused states that no provider accepted it', async () => {
-    const end = await atDeadline({ start: respondInTurn<never>(refusal()) })
+    const end = await atDeadline({ start: respondInTurn<never>(rejection()) })
     expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'timeout' })
     expect(end.fail_reason).toBe('No provider accepted the order before the deadline.')
   })
 
   test('an order that was refused first and then left in doubt is not reported as unsent', async () => {
-    const end = await atDeadline({ resubmit: 'safe', start: respondInTurn<never>(refusal(), refusal(), broken()) })
+    const end = await atDeadline({ resubmit: 'safe', start: respondInTurn<never>(rejection(), rejection(), broken()) })
     expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'submit_outcome_unknown' })
     expect(end.fail_reason).toContain('may have been charged')
   })

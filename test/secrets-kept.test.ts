@@ -1,4 +1,4 @@
-/** A provider that repeats the operator's key in what is stored, delivered later, or read by an AI SDK package. */
+/** A provider that repeats the operator's key in stored or later responses, or in those an AI SDK package reads. */
 import { afterEach, describe, expect, it } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { ProviderConfig } from '../src/config/schema.ts'
@@ -9,7 +9,7 @@ import { type Answer, failure, startVendor, stream, type Vendor, whole } from '.
 const KEY = 'sk-canary+0123/456789==abcdefZ'
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 const ECHO = [KEY, encodeURIComponent(KEY), base64(KEY), base64(`a${KEY}`), base64(`ab${KEY}`)].join(' ')
-/** What a client must never get: any form of the key, or half of it. */
+/** Texts that a client must never receive: any form of the key, or half of it. */
 const FORBIDDEN = [...formsOf(KEY), KEY.slice(0, Math.ceil(KEY.length / 2))]
 
 const closing: (() => unknown)[] = []
@@ -37,7 +37,11 @@ function expectClean(text: string): void {
   for (const seen of [text, deltasOf(text)]) for (const form of FORBIDDEN) expect(seen).not.toContain(form)
 }
 
-async function seenBy(gateway: TestGateway, path: string, json?: object): Promise<{ status: number; text: string }> {
+async function responseOf(
+  gateway: TestGateway,
+  path: string,
+  json?: object,
+): Promise<{ status: number; text: string }> {
   const answer = await gateway.call(path, json ? { json } : {})
   const headers = [...answer.headers].map(([name, value]) => `${name}: ${value}`).join('\n')
   return { status: answer.status, text: `${headers}\n\n${await answer.text()}` }
@@ -55,8 +59,8 @@ const completion = (content: string) => ({
   choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
   usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
 })
-const echoed = (): Answer => stream([delta(`Hi ${ECHO} `, { system_fingerprint: ECHO }) + END], { done: true })
-const split = (size: number): Answer =>
+const echoStream = (): Answer => stream([delta(`Hi ${ECHO} `, { system_fingerprint: ECHO }) + END], { done: true })
+const inPieces = (size: number): Answer =>
   stream([['Hi ', ...(KEY.match(new RegExp(`.{1,${size}}`, 'g')) ?? [])].map((text) => delta(text)).join('') + END], {
     done: true,
   })
@@ -64,9 +68,9 @@ const split = (size: number): Answer =>
 const chat = (stream_: boolean) => ({ model: 'v/m', stream: stream_, messages: [{ role: 'user', content: 'Hello' }] })
 
 describe.each(['image/png', 'audio/mpeg', 'model/gltf+json', 'video/mp4, application/json'])(
-  'an answer that is labelled %s but is read as text',
+  'a text response labelled %s',
   (type) => {
-    it.each(['chatcompat', 'mistral', 'groq'] as const)('shows no secret of a %s provider', async (kind) => {
+    it.each(['chatcompat', 'mistral', 'groq'] as const)('contains no secret of a %s provider', async (kind) => {
       const { gateway, vendor } = await start({ kind })
       const headers = { 'content-type': type }
       for (const is_stream of [false, true]) {
@@ -77,7 +81,7 @@ describe.each(['image/png', 'audio/mpeg', 'model/gltf+json', 'video/mp4, applica
           failure(400, { message: ECHO, param: KEY }, headers),
         )
         for (let run = 0; run < 2; run++) {
-          const { text } = await seenBy(gateway, '/v1/chat/completions', chat(is_stream))
+          const { text } = await responseOf(gateway, '/v1/chat/completions', chat(is_stream))
           expectClean(text + gateway.logged())
         }
       }
@@ -86,9 +90,9 @@ describe.each(['image/png', 'audio/mpeg', 'model/gltf+json', 'video/mp4, applica
 )
 
 describe('rerank', () => {
-  it('shows no secret in results, headers and errors', async () => {
+  it('contains no secret in results, headers and errors', async () => {
     const { gateway, vendor } = await start({ kind: 'chatcompat', quirks: { rerank: true } }, ['rerank'])
-    const question = { model: 'v/m', query: 'x', documents: ['a'], return_documents: true }
+    const request = { model: 'v/m', query: 'x', documents: ['a'], return_documents: true }
     vendor.answer(
       whole(
         { id: ECHO, results: [{ index: 0, relevance_score: 0.5, document: { text: ECHO } }], meta: { note: ECHO } },
@@ -96,9 +100,9 @@ describe('rerank', () => {
       ),
       failure(400, { message: ECHO, param: KEY, code: KEY, type: KEY }, { 'retry-after': KEY }),
     )
-    const found = await seenBy(gateway, '/v1/rerank', question)
+    const found = await responseOf(gateway, '/v1/rerank', request)
     expect(found.status).toBe(200)
-    const refused = await seenBy(gateway, '/v1/rerank', question)
+    const refused = await responseOf(gateway, '/v1/rerank', request)
     expect(refused.status).toBe(400)
     expectClean(found.text + refused.text + gateway.logged())
   })
@@ -107,49 +111,47 @@ describe('rerank', () => {
 describe.each(['mistral', 'togetherai', 'fireworks', 'deepinfra', 'groq', 'deepseek'] as const)(
   'a provider of the kind %s',
   (kind) => {
-    it('shows no secret in a whole answer', async () => {
+    it('returns no secret in a whole response', async () => {
       const { gateway, vendor } = await start({ kind })
       vendor.otherwise(whole(completion(`Hi ${ECHO}`), { headers: { 'x-request-id': ECHO } }))
-      const { text } = await seenBy(gateway, '/v1/chat/completions', chat(false))
+      const { text } = await responseOf(gateway, '/v1/chat/completions', chat(false))
       expect(text).toContain('Hi [redacted]')
       expectClean(text + gateway.logged())
     })
 
-    it('shows no secret in a stream', async () => {
+    it('returns no secret in a stream', async () => {
       const { gateway, vendor } = await start({ kind })
-      vendor.otherwise(echoed())
-      const { text } = await seenBy(gateway, '/v1/chat/completions', chat(true))
+      vendor.otherwise(echoStream())
+      const { text } = await responseOf(gateway, '/v1/chat/completions', chat(true))
       expect(text).toContain('Hi [redacted]')
       expectClean(text + gateway.logged())
     })
 
-    it('ends a stream in which a secret comes piece by piece', async () => {
-      for (const size of [1, 7]) {
-        const { gateway, vendor } = await start({ kind })
-        vendor.otherwise(split(size))
-        const { text } = await seenBy(gateway, '/v1/chat/completions', chat(true))
-        expect(text).toContain('repeated the gateway')
-        expectClean(text + gateway.logged())
-      }
+    it.each([1, 7])('ends a stream with a secret in pieces of %d bytes', async (size) => {
+      const { gateway, vendor } = await start({ kind })
+      vendor.otherwise(inPieces(size))
+      const { text } = await responseOf(gateway, '/v1/chat/completions', chat(true))
+      expect(text).toContain('repeated the gateway')
+      expectClean(text + gateway.logged())
     })
 
-    it('shows no secret in errors', async () => {
+    it('returns no secret in errors', async () => {
       const { gateway, vendor } = await start({ kind })
       for (const status of [400, 401, 422, 500]) {
         vendor.otherwise(failure(status, { message: ECHO, param: KEY, code: KEY, type: KEY }, { 'x-request-id': ECHO }))
-        const { text } = await seenBy(gateway, '/v1/chat/completions', chat(false))
+        const { text } = await responseOf(gateway, '/v1/chat/completions', chat(false))
         expectClean(text + gateway.logged())
       }
     })
   },
 )
 
-describe.each(['content', 'reasoning_content', 'refusal'])('a secret that comes piece by piece as %s', (field) => {
+describe.each(['content', 'reasoning_content', 'refusal'])('a secret in pieces in the field %s', (field) => {
   it('ends the stream', async () => {
     const { gateway, vendor } = await start({ kind: 'chatcompat' })
     const pieces = KEY.match(/.{1,3}/g) ?? []
     vendor.answer(stream([pieces.map((piece) => delta(piece).replace('"content"', `"${field}"`)).join('') + END]))
-    const { text } = await seenBy(gateway, '/v1/chat/completions', chat(true))
+    const { text } = await responseOf(gateway, '/v1/chat/completions', chat(true))
     expect(text).toContain('repeated the gateway')
   })
 })
@@ -157,60 +159,60 @@ describe.each(['content', 'reasoning_content', 'refusal'])('a secret that comes 
 describe('a stored response', () => {
   const RESPONSES_STREAM = readFileSync(new URL('./fixtures/responses-compat/text.sse', import.meta.url), 'utf8')
   const echoing = (text: string) =>
-    text.replaceAll(/"(delta|text)": ?"([^"]*)"/g, (_, name, said) => `"${name}":"${said} ${ECHO}"`)
+    text.replaceAll(/"(delta|text)": ?"([^"]*)"/g, (_, name, text) => `"${name}":"${text} ${ECHO}"`)
 
-  it.each(['chatcompat', 'responses-compat'] as const)('of a %s provider holds no secret', async (kind) => {
+  it.each(['chatcompat', 'responses-compat'] as const)('of a %s provider contains no secret', async (kind) => {
     const { gateway, vendor } = await start({ kind })
-    vendor.answer(kind === 'chatcompat' ? echoed() : stream([echoing(RESPONSES_STREAM)], { done: false }))
-    const { text } = await seenBy(gateway, '/v1/responses', { model: 'v/m', input: 'x', stream: true })
+    vendor.answer(kind === 'chatcompat' ? echoStream() : stream([echoing(RESPONSES_STREAM)], { done: false }))
+    const { text } = await responseOf(gateway, '/v1/responses', { model: 'v/m', input: 'x', stream: true })
     expect(text).toContain('[redacted]')
     const id = /"id":"(resp_\w+)"/.exec(text)?.[1]
-    const stored = await seenBy(gateway, `/v1/responses/${id}`)
+    const stored = await responseOf(gateway, `/v1/responses/${id}`)
     expect(stored.status).toBe(200)
     expect(stored.text).toContain('[redacted]')
     expectClean(text + stored.text + gateway.logged())
   })
 
-  it.each([true, false])('made in the background (stream: %p) holds no secret', async (isStream) => {
+  it.each([true, false])('generated in the background (stream: %p) contains no secret', async (isStream) => {
     const { gateway, vendor } = await start({ kind: 'chatcompat' })
     vendor.otherwise((wire) =>
-      ('stream' in wire.request.json() && wire.request.json().stream ? echoed() : whole(completion(`Hi ${ECHO}`)))(
+      ('stream' in wire.request.json() && wire.request.json().stream ? echoStream() : whole(completion(`Hi ${ECHO}`)))(
         wire,
       ),
     )
     const order = { model: 'v/m', input: 'x', background: true, stream: isStream }
-    const { text } = await seenBy(gateway, '/v1/responses', order)
+    const { text } = await responseOf(gateway, '/v1/responses', order)
     const id = /"id":"(resp_\w+)"/.exec(text)?.[1]
-    const stored = await finished(gateway, `${id}`)
+    const stored = await waitUntilFinished(gateway, `${id}`)
     expect(stored).toContain('[redacted]')
     expectClean(text + stored + gateway.logged())
   })
 
-  it('made in the background fails where a secret comes piece by piece, and holds not half of it', async () => {
+  it('generated in the background fails on a secret in pieces, and does not contain half of it', async () => {
     const { gateway, vendor } = await start({ kind: 'chatcompat' })
-    vendor.otherwise(split(3))
-    const { text } = await seenBy(gateway, '/v1/responses', {
+    vendor.otherwise(inPieces(3))
+    const { text } = await responseOf(gateway, '/v1/responses', {
       model: 'v/m',
       input: 'x',
       background: true,
       stream: true,
     })
     const id = /"id":"(resp_\w+)"/.exec(text)?.[1]
-    const stored = await finished(gateway, `${id}`)
+    const stored = await waitUntilFinished(gateway, `${id}`)
     expect(stored).toContain('"status":"failed"')
     expectClean(text + stored + gateway.logged())
   })
 
-  async function finished(gateway: TestGateway, id: string): Promise<string> {
+  async function waitUntilFinished(gateway: TestGateway, id: string): Promise<string> {
     for (;;) {
-      const { text } = await seenBy(gateway, `/v1/responses/${id}`)
+      const { text } = await responseOf(gateway, `/v1/responses/${id}`)
       if (!/"status":"(queued|in_progress)"/.test(text)) return text
       await new Promise((resolve) => setImmediate(resolve))
     }
   }
 })
 
-describe('an error in a stream that is ended because of a secret', () => {
+describe('the error of a stream that ends because of a secret', () => {
   const CLIENTS: [string, string, object, RegExp][] = [
     ['chat completions', '/v1/chat/completions', chat(true), /data: \{"error":\{"message":".*credentials/],
     [
@@ -232,7 +234,7 @@ describe('an error in a stream that is ended because of a secret', () => {
       /data: \{"error":\{"code":50\d/,
     ],
   ]
-  it.each(CLIENTS)('is one of the protocol of %s', async (_, path, json, expected) => {
+  it.each(CLIENTS)('has the format of %s', async (_, path, json, expected) => {
     const { gateway, vendor } = await start({ kind: 'chatcompat' })
     const isRead = Promise.withResolvers<void>()
     const pieces = KEY.match(/.{1,3}/g) ?? []

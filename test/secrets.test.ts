@@ -1,4 +1,4 @@
-/** A provider that repeats the operator's key wherever it can: no byte of it reaches a client, a log line or the store. */
+/** A provider that repeats the operator's key everywhere: no byte of it reaches a client, a log line or the store. */
 import { afterEach, describe, expect, it } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { ProviderConfig } from '../src/config/schema.ts'
@@ -12,7 +12,7 @@ const PASSWORD = 'pass-canary-word'
 const HEADER = 'header-canary-1'
 const SECRETS = [KEY, PASSWORD, HEADER]
 const base64 = (text: string) => Buffer.from(text).toString('base64')
-/** Every form, as text. Base64 with the key at each place within a group. */
+/** Every form, as text. Base64 with the key at each offset within a group. */
 const ECHO = SECRETS.flatMap((secret) => [
   secret,
   encodeURIComponent(secret),
@@ -39,10 +39,10 @@ const FIXTURES: Record<Kind, { whole: string; stream: string }> = {
 const fixture = (kind: Kind, form: 'whole' | 'stream') =>
   readFileSync(new URL(`./fixtures/${kind}/${FIXTURES[kind][form]}`, import.meta.url), 'utf8')
 
-/** Members that say what an object is: with another value an answer is not understood. */
+/** Members with a fixed set of values: with other values a response is invalid. */
 const KIND_MEMBERS = /^(type|object|role|status|finish_reason|finishReason|stop_reason|call_id|name|modality)$/
 
-/** The same answer with the secrets in every text of it. */
+/** The same response with the secrets in every text. */
 function echoing(value: unknown, name = ''): unknown {
   if (typeof value === 'string') return KIND_MEMBERS.test(name) ? value : `${value} ${ECHO}`
   if (Array.isArray(value)) return value.map((item) => echoing(item))
@@ -95,7 +95,7 @@ async function start(config: ProviderConfig, more: object = {}): Promise<{ gatew
   return { gateway, vendor }
 }
 
-/** The texts of a client: what it got byte by byte, and what its SSE deltas come to when they are joined. */
+/** The joined SSE deltas of a response. */
 const joined = (text: string): string =>
   [...text.matchAll(/"(?:content|text|delta|thinking|partial_json)":"((?:[^"\\]|\\.)*)"/g)]
     .map(([, part]) => part)
@@ -105,7 +105,7 @@ function expectClean(text: string, forms = SECRETS.flatMap(formsOf)): void {
   for (const seen of [text, joined(text)]) for (const form of forms) expect(seen).not.toContain(form)
 }
 
-async function seenBy(gateway: TestGateway, path: string, json: object): Promise<{ status: number; text: string }> {
+async function responseOf(gateway: TestGateway, path: string, json: object): Promise<{ status: number; text: string }> {
   const answer = await gateway.call(path, { json })
   const headers = [...answer.headers].map(([name, value]) => `${name}: ${value}`).join('\n')
   return { status: answer.status, text: `${headers}\n\n${await answer.text()}` }
@@ -115,53 +115,53 @@ for (const kind of KINDS) {
   describe(`a ${kind} provider that repeats its secrets in every text and header`, () => {
     for (const client of KINDS) {
       for (const passthrough of client === kind ? [true, false] : [false]) {
-        const how = `${client} clients${passthrough ? ', passed through' : ''}`
+        const clientTitle = `${client} clients${passthrough ? ' with passthrough' : ''}`
 
-        it(`shows none to ${how}, in whole answers`, async () => {
+        it(`returns none to ${clientTitle}, in whole responses`, async () => {
           const { gateway, vendor } = await start({ kind, quirks: { passthrough } })
           vendor.answer(wholeOf(kind))
           const { path, json } = CLIENTS[client]('v/m', false)
-          const { status, text } = await seenBy(gateway, path, json)
+          const { status, text } = await responseOf(gateway, path, json)
           expect(status).toBe(200)
           expect(text).toContain('[redacted]')
           expectClean(text + gateway.logged())
         })
 
-        it(`shows none to ${how}, in streams`, async () => {
+        it(`returns none to ${clientTitle}, in streams`, async () => {
           const { gateway, vendor } = await start({ kind, quirks: { passthrough } })
           vendor.answer(streamOf(kind), streamOf(kind, { chunkBytes: 97 }))
           const { path, json } = CLIENTS[client]('v/m', true)
           for (let run = 0; run < 2; run++) {
-            const { status, text } = await seenBy(gateway, path, json)
+            const { status, text } = await responseOf(gateway, path, json)
             expect(status).toBe(200)
             expect(text).toContain('[redacted]')
             expectClean(text + gateway.logged())
           }
         })
 
-        it(`shows none to ${how}, in errors`, async () => {
+        it(`returns none to ${clientTitle}, in errors`, async () => {
           const { gateway, vendor } = await start({ kind, quirks: { passthrough } })
           const error = { message: ECHO, param: KEY, code: KEY, type: KEY, status: KEY, details: [{ reason: ECHO }] }
           const statuses = [400, 401, 403, 404, 413, 422, 429, 500, 503]
           for (const status of statuses) {
             vendor.answer(failure(status, error, HEADERS))
             const { path, json } = CLIENTS[client]('v/m', false)
-            const answer = await seenBy(gateway, path, json)
+            const answer = await responseOf(gateway, path, json)
             expect(answer.status).toBeGreaterThanOrEqual(400)
             expectClean(answer.text + gateway.logged())
           }
           vendor.answer(stream([{ type: 'error', error }], { done: false, headers: HEADERS }))
           const { path, json } = CLIENTS[client]('v/m', true)
-          expectClean((await seenBy(gateway, path, json)).text + gateway.logged())
+          expectClean((await responseOf(gateway, path, json)).text + gateway.logged())
         })
 
-        it(`ends a stream for ${how} in which a secret comes piece by piece`, async () => {
+        it(`ends a stream for ${clientTitle} with a secret in pieces`, async () => {
           const { gateway, vendor } = await start({ kind, quirks: { passthrough } })
           for (const size of [1, 3, 7, KEY.length - 1]) {
             const pieces = KEY.match(new RegExp(`.{1,${size}}`, 'g')) ?? []
             vendor.answer(stream([inPieces(kind, pieces)], { done: kind === 'chatcompat' }))
             const { path, json } = CLIENTS[client]('v/m', true)
-            const { text } = await seenBy(gateway, path, json)
+            const { text } = await responseOf(gateway, path, json)
             expect(text).toContain('repeated the gateway')
             // Not even half of it.
             expectClean(text + gateway.logged(), [KEY.slice(0, Math.ceil(KEY.length / 2))])
@@ -172,14 +172,14 @@ for (const kind of KINDS) {
   })
 }
 
-/** An event of the fixture's stream that holds a text, and where in it. */
+/** Matches the text in an event of the fixture's stream. */
 const DELTA: Record<Exclude<Kind, 'contentgen-compat'>, RegExp> = {
   chatcompat: /("delta":\{[^}]*"content":)"[^"]+"/,
   'messages-compat': /("text_delta", ?"text": ?)"[^"]+"/,
   'responses-compat': /("delta":)"[^"]+"/,
 }
 
-/** The fixture's stream with these texts as deltas in front of its own first one. */
+/** The fixture's stream with these texts as deltas before its first delta. */
 function inPieces(kind: Kind, pieces: string[]): string {
   const events = fixture(kind, 'stream').split('\n\n')
   if (kind === 'contentgen-compat') {
@@ -188,12 +188,12 @@ function inPieces(kind: Kind, pieces: string[]): string {
   }
   const at = events.findIndex((event) => DELTA[kind].test(event))
   const model = events[at] ?? ''
-  const write = (piece: string) => model.replace(DELTA[kind], (_, before: string) => before + JSON.stringify(piece))
-  return [...events.slice(0, at), ...pieces.map(write), ...events.slice(at)].join('\n\n')
+  const encode = (piece: string) => model.replace(DELTA[kind], (_, before: string) => before + JSON.stringify(piece))
+  return [...events.slice(0, at), ...pieces.map(encode), ...events.slice(at)].join('\n\n')
 }
 
-describe('a stream that is cut at any byte', () => {
-  it('shows no secret', async () => {
+describe('a stream that is split at any byte', () => {
+  it('returns no secret', async () => {
     const { gateway, vendor } = await start({ kind: 'chatcompat' })
     const event = `data: ${JSON.stringify({ id: 'a', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta: { content: ` ${KEY} ` }, finish_reason: null }] })}\n\n`
     const end = fixture('chatcompat', 'stream').split('\n\n').slice(-4).join('\n\n')
@@ -201,7 +201,7 @@ describe('a stream that is cut at any byte', () => {
       vendor.answer(
         stream([event.slice(0, at), new Promise((resolve) => setImmediate(resolve)), event.slice(at) + end]),
       )
-      const { text } = await seenBy(gateway, '/v1/chat/completions', CLIENTS.chatcompat('v/m', true).json)
+      const { text } = await responseOf(gateway, '/v1/chat/completions', CLIENTS.chatcompat('v/m', true).json)
       expect(text).toContain('[redacted]')
       expectClean(text)
     }
@@ -209,7 +209,7 @@ describe('a stream that is cut at any byte', () => {
 })
 
 describe('other endpoints', () => {
-  it('show no secret in embeddings and images', async () => {
+  it('return no secret in embeddings and images', async () => {
     const { gateway, vendor } = await start(
       {},
       {
@@ -230,10 +230,10 @@ describe('other endpoints', () => {
         { headers: HEADERS },
       ),
     )
-    expectClean((await seenBy(gateway, '/v1/embeddings', { model: 'v/e', input: 'a' })).text)
+    expectClean((await responseOf(gateway, '/v1/embeddings', { model: 'v/e', input: 'a' })).text)
     const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
     vendor.answer(whole({ created: 1, data: [{ b64_json: png, revised_prompt: ECHO }] }, { headers: HEADERS }))
-    const image = await seenBy(gateway, '/v1/images/generations', {
+    const image = await responseOf(gateway, '/v1/images/generations', {
       model: 'v/i',
       prompt: 'a',
       response_format: 'b64_json',
@@ -243,7 +243,7 @@ describe('other endpoints', () => {
     expectClean(image.text + gateway.logged())
   })
 
-  it('show no secret in the models that a provider lists', async () => {
+  it('return no secret in the model list of a provider', async () => {
     const vendor = startVendor()
     closing.push(() => vendor.stop())
     vendor.otherwise(whole({ object: 'list', data: [{ id: `m-${KEY}`, object: 'model', created: 1, owned_by: KEY }] }))
@@ -259,26 +259,26 @@ describe('other endpoints', () => {
   })
 })
 
-describe('a key that is no secret', () => {
+describe('a key that is too short or common', () => {
   for (const key of ['ollama', 'sk-test', 'not-needed', 'password', 'assistant', 'completion', 'tool_calls']) {
-    it(`leaves answers as they are: ${key}`, async () => {
+    it(`does not change responses: ${key}`, async () => {
       const { gateway, vendor } = await start({ key, headers: {} })
       vendor.answer(whole({ ...JSON.parse(fixture('chatcompat', 'whole')), system_fingerprint: `about ${key}` }))
-      const { text } = await seenBy(gateway, '/v1/chat/completions', CLIENTS.chatcompat('v/m', false).json)
+      const { text } = await responseOf(gateway, '/v1/chat/completions', CLIENTS.chatcompat('v/m', false).json)
       expect(text).toContain(`about ${key}`)
     })
   }
 
-  it('is a secret from eight characters on', async () => {
+  it('is a secret if it has eight characters', async () => {
     const { gateway, vendor } = await start({ key: 'sk-tests', headers: {} })
     vendor.answer(whole({ ...JSON.parse(fixture('chatcompat', 'whole')), system_fingerprint: 'about sk-tests' }))
-    const { text } = await seenBy(gateway, '/v1/chat/completions', CLIENTS.chatcompat('v/m', false).json)
+    const { text } = await responseOf(gateway, '/v1/chat/completions', CLIENTS.chatcompat('v/m', false).json)
     expect(text).toContain('about [redacted]')
   })
 })
 
 describe('tasks', () => {
-  const alone = (config: ProviderConfig) => {
+  const standaloneVideo = (config: ProviderConfig) => {
     const vendor = startVendor()
     closing.push(() => vendor.stop())
     const call = { model: 'm', request: { model: 'm', messages: [] }, request_id: 'r' }
@@ -286,8 +286,8 @@ describe('tasks', () => {
     return { vendor, video: providerAt(`${vendor.origin}/v1`).video }
   }
 
-  it('do not fail with a reason that holds a secret', async () => {
-    const { vendor, video } = alone({ kind: 'luma' })
+  it('fail with a reason without secrets', async () => {
+    const { vendor, video } = standaloneVideo({ kind: 'luma' })
     vendor.answer(whole({ id: 'a', state: 'failed', failure_reason: `bad ${KEY} and ${base64(`ab${KEY}`)}` }))
     const progress = await video?.status({ id: 'a' }, NEVER)
     expect(progress).toMatchObject({ status: 'FAILURE' })
@@ -295,8 +295,8 @@ describe('tasks', () => {
     expectClean(JSON.stringify(progress))
   })
 
-  it('have no link that holds a secret', async () => {
-    const { vendor, video } = alone({ kind: 'luma' })
+  it('have links without secrets', async () => {
+    const { vendor, video } = standaloneVideo({ kind: 'luma' })
     const url = `https://files.example/a.mp4?key=${encodeURIComponent(KEY)}`
     vendor.answer(whole({ id: 'a', state: 'completed', assets: { video: url } }))
     const progress = await video?.status({ id: 'a' }, NEVER)
@@ -304,8 +304,8 @@ describe('tasks', () => {
     expectClean(JSON.stringify(progress))
   })
 
-  it("have Google's link without the key that it may hold", async () => {
-    const { vendor, video } = alone({ kind: 'google' })
+  it('have the link of Google without the key in it', async () => {
+    const { vendor, video } = standaloneVideo({ kind: 'google' })
     const uri = `https://files.example/a:download?alt=media&key=${encodeURIComponent(KEY)}`
     const response = { generateVideoResponse: { generatedSamples: [{ video: { uri } }] } }
     vendor.answer(whole({ name: 'models/m/operations/o', done: true, response }))

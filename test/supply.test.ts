@@ -1,4 +1,4 @@
-/** Where models come from: the file, the environment, and vendors that are asked, at start and at a reload. */
+/** The sources of models: the file, the environment, and model discovery, at start and at a reload. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { configOf, startGateway } from './kit/gateway.ts'
 import { startVendor, whole } from './kit/vendor.ts'
@@ -24,8 +24,8 @@ function vendorOf(...ids: string[]) {
   return vendor
 }
 
-describe('a provider that is asked for its models', () => {
-  test('adds them under its own name, beside those that were written', async () => {
+describe('a provider with discover: true', () => {
+  test('adds its models under its own name, beside the configured ones', async () => {
     const vendor = vendorOf('one', 'two')
     const { gateway, ids } = await start({
       sandbox: false,
@@ -39,7 +39,7 @@ describe('a provider that is asked for its models', () => {
     expect(gateway.instance.summary().models[1]?.status).toBe('deprecated')
   })
 
-  test('that does not answer adds nothing and is told in the log, without its address', async () => {
+  test('adds nothing if it does not respond, and the log reports it without its address', async () => {
     const { gateway, ids } = await start({ providers: { v: { base_url: 'http://127.0.0.1:9/v1', discover: true } } })
     await gateway.instance.discovery
     expect(ids().every((id) => id.startsWith('sandbox/'))).toBe(true)
@@ -54,7 +54,7 @@ describe('a provider key', () => {
     return gateway.logged()
   }
 
-  test('that looks like an ordinary word is reported at start, without the key', async () => {
+  test('that looks like an ordinary word is reported at start, without the key itself', async () => {
     const logged = await started('Sunflower')
     expect(logged).toContain('providers.v.key looks like an ordinary word')
     expect(logged).not.toContain('Sunflower')
@@ -71,7 +71,7 @@ describe('a provider key', () => {
 describe('a well-known vendor', () => {
   const deepseek = (base_url: string) => ({ preset: 'deepseek', base_url, key: 'k', discover: true })
 
-  test('whose list cannot be had still serves the models that everybody knows', async () => {
+  test('serves its well-known models while model discovery fails', async () => {
     const { gateway, ids } = await start({ sandbox: false, providers: { d: deepseek('http://127.0.0.1:9/v1') } })
     expect(ids()).toEqual(['d/deepseek-v4-pro'])
     await gateway.instance.discovery
@@ -79,7 +79,7 @@ describe('a well-known vendor', () => {
     expect(gateway.instance.summary().models[0]).toMatchObject({ created: Date.parse('2026-04-24') / 1000 })
   })
 
-  test('that lists its models has just those, with what is known of them', async () => {
+  test('serves only the models in its list, with their known properties', async () => {
     const vendor = vendorOf('deepseek-v4-pro', 'deepseek-new')
     const { gateway, ids } = await start({ sandbox: false, providers: { d: deepseek(vendor.url) } })
     await gateway.instance.discovery
@@ -89,7 +89,7 @@ describe('a well-known vendor', () => {
     expect(data.map((model) => model.max_input_tokens)).toEqual([null, 1_000_000])
   })
 
-  test('serves none of them where the operator has written models down and does not ask for its list', async () => {
+  test('serves no well-known models if the operator configured models without discovery', async () => {
     const { ids } = await start({
       sandbox: false,
       providers: { d: { preset: 'deepseek', key: 'k' } },
@@ -99,8 +99,8 @@ describe('a well-known vendor', () => {
   })
 })
 
-describe('another configuration', () => {
-  test('is put in place in one step: models come and go, providers are asked', async () => {
+describe('a reload', () => {
+  test('replaces models in one step and discovers models again', async () => {
     const vendor = vendorOf('found')
     const { gateway, ids } = await start({
       sandbox: false,
@@ -121,27 +121,27 @@ describe('another configuration', () => {
     expect((await gateway.call('/v1/models/a/x')).status).toBe(404)
   })
 
-  test('that does not fit together changes nothing', async () => {
+  test('of an invalid configuration changes nothing', async () => {
     const { gateway, ids } = await start({
       sandbox: false,
       providers: { a: { base_url: 'http://127.0.0.1:9/v1' } },
       models: { 'a/x': {} },
     })
-    const wrong = [
+    const invalid = [
       configOf({ sandbox: false, models: { 'nobody/x': {} } }),
       configOf({ sandbox: false, providers: { p: { preset: 'no-such-preset' } } }),
       configOf({
         models: { 'sandbox/general': { replaced_by: 'sandbox/nothing-at-all' }, 'x/y': { replaced_by: 'gone' } },
       }),
     ]
-    for (const config of wrong) {
+    for (const config of invalid) {
       expect(gateway.instance.reload(config)).rejects.toThrow()
       await gateway.instance.reload(config).catch(() => {})
       expect(ids()).toEqual(['a/x'])
     }
   })
 
-  test('leaves a request in flight as it is', async () => {
+  test('does not affect a request in flight', async () => {
     const vendor = startVendor()
     open.push(vendor.stop)
     const gate = Promise.withResolvers<void>()

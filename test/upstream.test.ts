@@ -1,4 +1,4 @@
-/** Section 4 and the upstream side of section 6: what happens on the wire between the gateway and a vendor. */
+/** Section 4 and the upstream side of section 6: HTTP between the gateway and a vendor. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderConfig } from '../src/config/schema.ts'
@@ -56,14 +56,14 @@ type Options = {
   environment?: Record<string, string>
 }
 
-/** A bare connection that stands at once, so that only the tests of the connect time-out meet it. */
-const atOnce: NonNullable<Options['dial']> = (_host, _port, settled) => {
+/** A TCP connection that succeeds at once, so that only the connect timeout tests see the real one. */
+const connectAtOnce: NonNullable<Options['dial']> = (_host, _port, settled) => {
   settled()
   return () => {}
 }
 
-/** A provider that speaks to this address, and everything it logs. */
-function upstream(base_url: string, { config = {}, clock = systemClock, dial = atOnce, ...rest }: Options = {}) {
+/** A provider with this base URL, and everything it logs. */
+function upstream(base_url: string, { config = {}, clock = systemClock, dial = connectAtOnce, ...rest }: Options = {}) {
   const lines: string[] = []
   const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => lines.push(text) })
   const transport = createTransport({ clock, log, dial, ...rest })
@@ -80,7 +80,7 @@ function upstream(base_url: string, { config = {}, clock = systemClock, dial = a
     },
     whole: (signal = never) => provider.chat?.complete(CALL, signal) ?? Promise.reject(new Error('no chat')),
     chunks: (signal = never) => provider.chat?.chunks(CALL, signal) ?? Promise.reject(new Error('no chat')),
-    async said(signal = never): Promise<ChatChunk[]> {
+    async readAll(signal = never): Promise<ChatChunk[]> {
       const all: ChatChunk[] = []
       for await (const batch of provider.chat?.chunks(CALL, signal) ?? []) all.push(...batch)
       return all
@@ -88,20 +88,22 @@ function upstream(base_url: string, { config = {}, clock = systemClock, dial = a
   }
 }
 
-/** The error that a promise rejects with; anything but a GatewayError fails the test. */
-async function refusal(promise: Promise<unknown>): Promise<GatewayError> {
+/** The error with which a promise rejects; anything but a GatewayError fails the test. */
+async function errorOf(promise: Promise<unknown>): Promise<GatewayError> {
   try {
     await promise
   } catch (error) {
     if (error instanceof GatewayError) return error
     throw error
   }
-  throw new Error('nothing was refused')
+  throw new Error('expected an error')
 }
 
-const textOf = (all: ChatChunk[]) => all.map((one) => one.choices[0]?.delta.content ?? '').join('')
+const textOf = (all: ChatChunk[]) => all.map((item) => item.choices[0]?.delta.content ?? '').join('')
 const finishesOf = (all: ChatChunk[]) =>
-  all.flatMap((one) => one.choices.map((choice) => choice.finish_reason)).filter((reason) => typeof reason === 'string')
+  all
+    .flatMap((item) => item.choices.map((choice) => choice.finish_reason))
+    .filter((reason) => typeof reason === 'string')
 
 describe('a request', () => {
   test('goes to base_url/chat/completions with the key, our request id and a JSON body', async () => {
@@ -121,78 +123,79 @@ describe('a request', () => {
     expect(request?.json()).toEqual({ model: 'test-model', messages: CALL.request.messages })
   })
 
-  test('for a stream asks for events, uncompressed', async () => {
+  test('for a stream accepts events, uncompressed', async () => {
     const vendor = vendorWith()
-    await upstream(vendor.url).said()
+    await upstream(vendor.url).readAll()
     expect(vendor.requests[0]?.headers).toMatchObject({ accept: 'text/event-stream', 'accept-encoding': 'identity' })
   })
 
-  test('uses the connection of the one before, after whole answers, streams and errors alike', async () => {
+  test('reuses the connection after whole responses, streams and errors', async () => {
     const vendor = vendorWith(whole(completion('a')), stream(chunks('b')), failure(429), whole(completion('c')))
-    const { whole: ask, said } = upstream(vendor.url)
-    await ask()
-    await said()
-    await refusal(ask())
-    await ask()
+    const { whole: complete, readAll } = upstream(vendor.url)
+    await complete()
+    await readAll()
+    await errorOf(complete())
+    await complete()
     expect(vendor.accepted()).toBe(1)
   })
 
-  test('uses the connection of a stream whose end came only after its [DONE]', async () => {
+  test('reuses the connection of a stream that ends after its [DONE]', async () => {
     const clock = manualClock()
     const gate = Promise.withResolvers<void>()
     const vendor = vendorWith(stream([...chunks('a'), 'data: [DONE]\n\n', gate.promise], { done: false }))
-    const { whole: ask, said } = upstream(vendor.url, { clock })
-    await said()
+    const { whole: complete, readAll } = upstream(vendor.url, { clock })
+    await readAll()
     gate.resolve()
-    while (clock.waiting() > 0) await new Promise((resolve) => setImmediate(resolve)) // the rest is read
-    await ask()
+    while (clock.waiting() > 0) await new Promise((resolve) => setImmediate(resolve)) // until the rest is read
+    await complete()
     expect(vendor.accepted()).toBe(1)
   })
 
-  test('is never sent twice when the vendor closes a kept connection instead of answering', async () => {
+  const FAULTS: [string, Answer][] = [
+    ['closes', hangUp()],
+    ['resets', reset()],
+    ['closes within the head on', raw('HTTP/1.1 200 OK\r\ncontent-le', { close: true })],
+  ]
+  test.each(FAULTS)('is never sent twice when the vendor %s a reused connection', async (_, fault) => {
     const vendor = vendorWith()
-    const { whole: ask, said } = upstream(vendor.url)
-    for (const fault of [hangUp(), reset(), raw('HTTP/1.1 200 OK\r\ncontent-le', { close: true })]) {
-      for (const send of [ask, said]) {
-        await ask() // a connection is kept
-        const before = vendor.requests.length
-        vendor.answer(fault)
-        expect((await refusal(send())).code).toBe('bad_upstream_response')
-        expect(vendor.requests.length).toBe(before + 1)
-      }
+    const { whole: complete, readAll } = upstream(vendor.url)
+    for (const send of [complete, readAll]) {
+      await complete() // leaves a connection to reuse
+      const before = vendor.requests.length
+      vendor.answer(fault)
+      expect((await errorOf(send())).code).toBe('bad_upstream_response')
+      expect(vendor.requests.length).toBe(before + 1)
     }
   })
 
-  test('after a kept connection was closed while idle goes out once, on a new one', async () => {
+  test('is sent once, on a new connection, after an idle connection was closed', async () => {
     const closing: Answer = async (wire) => {
       await whole(completion('bye'))(wire)
       wire.close()
     }
     const vendor = vendorWith()
-    const { whole: ask } = upstream(vendor.url)
+    const { whole: complete } = upstream(vendor.url)
     for (let round = 1; round <= 5; round++) {
       vendor.answer(closing)
-      await ask()
-      if (round % 2) await vendor.idle() // both: with the close seen, and without a moment to see it
-      await ask()
+      await complete()
+      if (round % 2) await vendor.idle() // test both: with and without the time to see the close
+      await complete()
       expect(vendor.requests.length).toBe(2 * round)
     }
   })
 
-  test('that is redirected is not followed: the key stays with its address', async () => {
+  test.each([301, 302, 307, 308])('does not follow the redirect %d, so the key stays with its host', async (status) => {
     const other = vendorWith()
-    for (const status of [301, 302, 307, 308]) {
-      const vendor = vendorWith(whole('', { status, headers: { location: `${other.url}/chat/completions` } }))
-      const error = await refusal(upstream(vendor.url).whole())
-      expect(error).toMatchObject({ code: 'bad_upstream_response', detail: { upstream_status: status } })
-      expect(error.message).toContain('base_url')
-    }
+    const vendor = vendorWith(whole('', { status, headers: { location: `${other.url}/chat/completions` } }))
+    const error = await errorOf(upstream(vendor.url).whole())
+    expect(error).toMatchObject({ code: 'bad_upstream_response', detail: { upstream_status: status } })
+    expect(error.message).toContain('base_url')
     expect(other.requests).toEqual([])
   })
 })
 
 describe('a stream', () => {
-  test('yields what one read held as one batch, as soon as it is there', async () => {
+  test('yields the chunks of one read as one batch, at once', async () => {
     const gate = Promise.withResolvers<void>()
     const vendor = vendorWith(stream([chunk({ role: 'assistant', content: 'a' }), gate.promise, chunk({}, 'stop')]))
     const iterator = (await upstream(vendor.url).chunks())[Symbol.asyncIterator]()
@@ -203,13 +206,11 @@ describe('a stream', () => {
     expect((await iterator.next()).done).toBe(true)
   })
 
-  test('survives packets of any size', async () => {
-    for (const chunkBytes of [1, 2, 7, 64]) {
-      const vendor = vendorWith(stream(chunks('Grüße ', '世界 ', '🚪'), { chunkBytes }))
-      const all = await upstream(vendor.url).said()
-      expect(textOf(all)).toBe('Grüße 世界 🚪')
-      expect(all.at(-1)?.usage?.total_tokens).toBe(12)
-    }
+  test.each([1, 2, 7, 64])('may come in packets of %d bytes', async (chunkBytes) => {
+    const vendor = vendorWith(stream(chunks('Grüße ', '世界 ', '🚪'), { chunkBytes }))
+    const all = await upstream(vendor.url).readAll()
+    expect(textOf(all)).toBe('Grüße 世界 🚪')
+    expect(all.at(-1)?.usage?.total_tokens).toBe(12)
   })
 
   test.each([
@@ -217,79 +218,81 @@ describe('a stream', () => {
       'comments, blank data and pings between events',
       [': ping\n\n', 'data:\n\n', 'data: : ping\n\n', ...chunks('a'), ': x\n\n'],
     ],
-    ['`data:` without a space', [...chunks('a')].map((one) => `data:${JSON.stringify(one)}\n\n`)],
-    ['CRLF', [...chunks('a')].map((one) => `data: ${JSON.stringify(one)}\r\n\r\n`)],
+    ['`data:` without a space', [...chunks('a')].map((item) => `data:${JSON.stringify(item)}\n\n`)],
+    ['CRLF', [...chunks('a')].map((item) => `data: ${JSON.stringify(item)}\r\n\r\n`)],
     ['a BOM', ['\uFEFF', ...chunks('a')]],
   ])('may come with %s', async (_, items) => {
-    const all = await upstream(vendorWith(stream(items)).url).said()
+    const all = await upstream(vendorWith(stream(items)).url).readAll()
     expect(textOf(all)).toBe('a')
     expect(finishesOf(all)).toEqual(['stop'])
   })
 
-  test('without usage ends well, and has none', async () => {
-    const all = await upstream(vendorWith(stream(chunks('a').slice(0, -1))).url).said()
-    expect(all.some((one) => one.usage)).toBe(false)
+  test('without usage ends normally, without usage', async () => {
+    const all = await upstream(vendorWith(stream(chunks('a').slice(0, -1))).url).readAll()
+    expect(all.some((item) => item.usage)).toBe(false)
   })
 
-  test('may end without [DONE] when every choice has its finish', async () => {
-    for (const framing of ['chunked', 'close'] as const) {
-      const all = await upstream(vendorWith(stream(chunks('a'), { done: false, framing })).url).said()
+  test.each(['chunked', 'close'] as const)(
+    'may end without [DONE] when every choice has a finish reason, with the framing %s',
+    async (framing) => {
+      const all = await upstream(vendorWith(stream(chunks('a'), { done: false, framing })).url).readAll()
       expect(finishesOf(all)).toEqual(['stop'])
+    },
+  )
+
+  test.each([{ cutAfter: 3 }, { resetAfter: 3 }])('is complete with %j, after every finish reason', async (options) => {
+    const gate = Promise.withResolvers<void>()
+    const [role, text, finish, usage] = chunks('a')
+    const vendor = vendorWith(stream([role ?? {}, text ?? {}, finish ?? {}, gate.promise, usage ?? {}], options))
+    const all: ChatChunk[] = []
+    for await (const batch of await upstream(vendor.url).chunks()) {
+      all.push(...batch)
+      if (finishesOf(all).length > 0) gate.resolve()
     }
+    expect(textOf(all)).toBe('a')
   })
 
-  test('whose connection breaks after every finish has ended well: the answer is whole', async () => {
-    for (const options of [{ cutAfter: 3 }, { resetAfter: 3 }]) {
-      const gate = Promise.withResolvers<void>()
-      const [role, text, finish, usage] = chunks('a')
-      const vendor = vendorWith(stream([role ?? {}, text ?? {}, finish ?? {}, gate.promise, usage ?? {}], options))
-      const all: ChatChunk[] = []
-      for await (const batch of await upstream(vendor.url).chunks()) {
-        all.push(...batch)
-        if (finishesOf(all).length > 0) gate.resolve()
-      }
-      expect(textOf(all)).toBe('a')
-    }
-  })
-
-  test('with [DONE] but without a finish gets one, for each open choice', async () => {
+  test('with [DONE] but without finish reasons gets one for each open choice', async () => {
     const items = [chunk({ content: 'a' }), chunk({ content: 'b' }, null, 1), chunk({}, 'length', 1)]
-    const all = await upstream(vendorWith(stream(items)).url).said()
+    const all = await upstream(vendorWith(stream(items)).url).readAll()
     expect(finishesOf(all)).toEqual(['length', 'stop'])
   })
 
   test.each([
     ['is cut within the body', { cutAfter: 2 }],
     ['is reset', { resetAfter: 2 }],
-    ['just ends, with the connection as its end', { cutAfter: 2, framing: 'close' }],
-  ] as [string, StreamOptions][])('that %s before its finish says what came, then upstream_cut', async (_, options) => {
-    const gate = Promise.withResolvers<void>() // a reset may overtake what was sent before it
-    const [role, text, ...rest] = chunks('a', 'b')
-    const vendor = vendorWith(stream([role ?? {}, text ?? {}, gate.promise, ...rest], options))
-    const heard: ChatChunk[] = []
-    const error = await refusal(
-      (async () => {
-        for await (const batch of await upstream(vendor.url).chunks()) {
-          heard.push(...batch)
-          if (textOf(heard) === 'a') gate.resolve()
-        }
-      })(),
-    )
-    expect(error.code).toBe('upstream_cut')
-    expect(textOf(heard)).toBe('a')
-  })
+    ['ends with the connection as its end', { cutAfter: 2, framing: 'close' }],
+  ] as [string, StreamOptions][])(
+    'that %s before its finish reason yields the received text, then upstream_cut',
+    async (_, options) => {
+      const gate = Promise.withResolvers<void>() // a reset may overtake the bytes sent before it
+      const [role, text, ...rest] = chunks('a', 'b')
+      const vendor = vendorWith(stream([role ?? {}, text ?? {}, gate.promise, ...rest], options))
+      const received: ChatChunk[] = []
+      const error = await errorOf(
+        (async () => {
+          for await (const batch of await upstream(vendor.url).chunks()) {
+            received.push(...batch)
+            if (textOf(received) === 'a') gate.resolve()
+          }
+        })(),
+      )
+      expect(error.code).toBe('upstream_cut')
+      expect(textOf(received)).toBe('a')
+    },
+  )
 
-  test('cut within the last event is cut, not misunderstood', async () => {
+  test('cut within the last event is upstream_cut, not bad_upstream_response', async () => {
     const half = `data: ${JSON.stringify(chunk({ content: 'b' })).slice(0, 40)}`
     const options = { done: false, framing: 'close' } as const
     const vendor = vendorWith(stream([chunk({ content: 'a' }), half], options))
-    expect((await refusal(upstream(vendor.url).said())).code).toBe('upstream_cut')
+    expect((await errorOf(upstream(vendor.url).readAll())).code).toBe('upstream_cut')
   })
 
-  test('that ends in the middle of tool call arguments is cut, not finished', async () => {
+  test('that ends within tool call arguments is upstream_cut', async () => {
     const call = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '{"x":' } }
     const vendor = vendorWith(stream([chunk({ tool_calls: [call] })], { done: false }))
-    expect((await refusal(upstream(vendor.url).said())).code).toBe('upstream_cut')
+    expect((await errorOf(upstream(vendor.url).readAll())).code).toBe('upstream_cut')
   })
 
   test.each([
@@ -298,61 +301,61 @@ describe('a stream', () => {
     ['an error event that is text', 'event: error\ndata: boom\n\n', 'bad_upstream_response'],
     ['an error beside the choices', { ...chunk({}), x_groq: { error: 'over capacity' } }, 'bad_upstream_response'],
     [
-      'an error with a finish of its own',
+      'an error with its own finish reason',
       { ...chunk({}, 'error'), error: { code: 502, message: 'x' } },
       'bad_upstream_response',
     ],
-    ['an event that is no JSON', 'data: {"id":\n\n', 'bad_upstream_response'],
-    ['an event that is no object', 'data: 7\n\n', 'bad_upstream_response'],
-  ])('with %s fails, after what came before', async (_, item, code) => {
+    ['an event that is not JSON', 'data: {"id":\n\n', 'bad_upstream_response'],
+    ['an event that is not an object', 'data: 7\n\n', 'bad_upstream_response'],
+  ])('with %s fails after the text before it', async (_, item, code) => {
     const vendor = vendorWith(stream([item]), stream([chunk({ role: 'assistant', content: 'a' }), item]))
-    const { said, chunks: open } = upstream(vendor.url)
-    expect((await refusal(said())).code as string).toBe(code)
-    const heard: ChatChunk[] = []
+    const { readAll, chunks: open } = upstream(vendor.url)
+    expect((await errorOf(readAll())).code as string).toBe(code)
+    const received: ChatChunk[] = []
     const reading = (async () => {
-      for await (const batch of await open()) heard.push(...batch)
+      for await (const batch of await open()) received.push(...batch)
     })()
-    expect((await refusal(reading)).code as string).toBe(code)
-    expect(textOf(heard)).toBe('a')
+    expect((await errorOf(reading)).code as string).toBe(code)
+    expect(textOf(received)).toBe('a')
   })
 
   test.each([
     ['a web page', whole('<!doctype html><h1>hi</h1>', { headers: { 'content-type': 'text/html; charset=utf-8' } })],
-    ['nothing', stream([], { done: true })],
+    ['an empty stream', stream([], { done: true })],
     ['only a usage', stream([usageChunk()])],
-    ['JSON that is no answer', whole({ ok: true })],
+    ['JSON that is not a response', whole({ ok: true })],
     ['an error with status 200', whole({ error: { message: 'x', type: 'server_error' } })],
     ['broken JSON', whole('{"choices":[')],
-  ])('that turns out to be %s is a bad answer, before anything was said', async (_, answer) => {
-    expect((await refusal(upstream(vendorWith(answer).url).said())).code).toBe('bad_upstream_response')
+  ])('that is %s is a bad_upstream_response before any chunk', async (_, answer) => {
+    expect((await errorOf(upstream(vendorWith(answer).url).readAll())).code).toBe('bad_upstream_response')
   })
 
-  test('an event without end is refused before it fills the memory', async () => {
+  test('fails on an endless event before it fills the memory', async () => {
     const megabyte = 'x'.repeat(1024 * 1024)
     const endless: Answer = stream(['data: ', ...Array.from({ length: 40 }, () => megabyte)])
     const vendor = vendorWith(endless)
-    const error = await refusal(upstream(vendor.url).said())
+    const error = await errorOf(upstream(vendor.url).readAll())
     expect(error.code).toBe('bad_upstream_response')
     await vendor.idle() // and its connection is closed
   })
 
-  test('ends at [DONE] although the vendor keeps the connection open, which is then closed', async () => {
+  test('ends at [DONE], and then closes a connection that the vendor keeps open', async () => {
     const clock = manualClock()
     const never = Promise.withResolvers<void>()
     const vendor = vendorWith(stream([...chunks('a'), 'data: [DONE]\n\n', never.promise]))
-    expect(textOf(await upstream(vendor.url, { clock }).said())).toBe('a')
+    expect(textOf(await upstream(vendor.url, { clock }).readAll())).toBe('a')
     expect(vendor.connections()).toBe(1)
     clock.advance(1 * SECONDS)
     await vendor.idle()
   })
 
-  test('what follows [DONE] is not read', async () => {
+  test('ignores events after [DONE]', async () => {
     const vendor = vendorWith(stream([...chunks('a'), 'data: [DONE]\n\n', chunk({ content: 'more' })]))
-    expect(textOf(await upstream(vendor.url).said())).toBe('a')
+    expect(textOf(await upstream(vendor.url).readAll())).toBe('a')
   })
 })
 
-describe('a whole answer', () => {
+describe('a whole response', () => {
   test.each([
     ['a web page', whole('<!doctype html>', { headers: { 'content-type': 'text/html' } })],
     ['broken JSON', whole('{"choices":[')],
@@ -360,42 +363,43 @@ describe('a whole answer', () => {
     ['an error with status 200', whole({ error: { message: 'x' } })],
     ['no choices', whole(completion('a', { choices: [] }))],
     ['a body that is cut', raw('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"id":', { close: true })],
-  ])('that is %s is a bad answer', async (_, answer) => {
-    expect((await refusal(upstream(vendorWith(answer).url).whole())).code).toBe('bad_upstream_response')
+  ])('that is %s is a bad_upstream_response', async (_, answer) => {
+    expect((await errorOf(upstream(vendorWith(answer).url).whole())).code).toBe('bad_upstream_response')
   })
 
-  test('of exactly the size limit passes, one byte more does not, with and without a length', async () => {
-    for (const answer of [whole('x'.repeat(100)), stream(['x'.repeat(100)], { done: false })]) {
-      const vendor = vendorWith(answer, answer)
-      const { transport, settings } = upstream(vendor.url)
-      const get = () =>
-        transport.send({
-          provider: 'vendor',
-          url: vendor.url,
-          method: 'GET',
-          headers: {},
-          signal: new AbortController().signal,
-          timeouts: settings.timeouts,
-          stream: false,
-        })
-      expect(await (await get()).text(100)).toHaveLength(100)
-      expect((await refusal((await get()).text(99))).code).toBe('bad_upstream_response')
-    }
+  test.each([
+    ['with a length', whole('x'.repeat(100))],
+    ['without a length', stream(['x'.repeat(100)], { done: false })],
+  ])('of exactly the size limit passes, one byte more does not, %s', async (_, answer) => {
+    const vendor = vendorWith(answer, answer)
+    const { transport, settings } = upstream(vendor.url)
+    const get = () =>
+      transport.send({
+        provider: 'vendor',
+        url: vendor.url,
+        method: 'GET',
+        headers: {},
+        signal: new AbortController().signal,
+        timeouts: settings.timeouts,
+        stream: false,
+      })
+    expect(await (await get()).text(100)).toHaveLength(100)
+    expect((await errorOf((await get()).text(99))).code).toBe('bad_upstream_response')
   })
 
-  test('an error page without end is read for its beginning only', async () => {
+  test('that is an endless error page is read only at its start', async () => {
     async function* endless() {
       for (;;) yield 'x'.repeat(4096)
     }
     const vendor = vendorWith(stream(endless(), { status: 500 }))
-    expect((await refusal(upstream(vendor.url).whole())).code).toBe('bad_upstream_response')
+    expect((await errorOf(upstream(vendor.url).whole())).code).toBe('bad_upstream_response')
     await vendor.idle()
   })
 
-  test('an error page that never comes does not hold up the error', async () => {
+  test('whose error page never arrives does not delay the error', async () => {
     const clock = manualClock()
     const timers: number[] = []
-    const noting: Clock = {
+    const recordingClock: Clock = {
       now: clock.now,
       after(ms, work) {
         timers.push(ms)
@@ -403,90 +407,91 @@ describe('a whole answer', () => {
       },
     }
     const vendor = vendorWith(raw('HTTP/1.1 429 Slow\r\ncontent-length: 100\r\nretry-after: 3\r\n\r\n{"err'))
-    const asked = refusal(upstream(vendor.url, { clock: noting }).whole())
-    // Five seconds are what its page is given once the head is there.
+    const pending = errorOf(upstream(vendor.url, { clock: recordingClock }).whole())
+    // After the head, the gateway waits five seconds for the page.
     while (!timers.includes(5 * SECONDS)) await new Promise((resolve) => setImmediate(resolve))
     clock.advance(5 * SECONDS)
-    expect(await asked).toMatchObject({ code: 'rate_limit_exceeded', detail: { retry_after: 3 } })
+    expect(await pending).toMatchObject({ code: 'rate_limit_exceeded', detail: { retry_after: 3 } })
   })
 })
 
-describe('when the client leaves', () => {
+describe('when the client disconnects', () => {
   test.each([
-    ['a whole answer', false],
+    ['a whole response', false],
     ['a stream', true],
-  ])('before the first byte of %s, the vendor loses its connection at once', async (_, isStream) => {
+  ])('before the first byte of %s, the request to the vendor is aborted at once', async (_, isStream) => {
     const vendor = vendorWith(hang())
     const client = new AbortController()
-    const { whole: ask, said } = upstream(vendor.url)
-    const asked = refusal(isStream ? said(client.signal) : ask(client.signal))
+    const { whole: complete, readAll } = upstream(vendor.url)
+    const pending = errorOf(isStream ? readAll(client.signal) : complete(client.signal))
     await vendor.request()
     client.abort()
-    expect((await asked).code).toBe('client_closed_request')
+    expect((await pending).code).toBe('client_closed_request')
     await vendor.aborted
   })
 
-  test('in the middle of a stream, while the next read waits', async () => {
+  test('during a read of a stream, the request to the vendor is aborted', async () => {
     const vendor = vendorWith(stream(chunks('a', 'b'), { hangAfter: 2 }))
     const client = new AbortController()
     const iterator = (await upstream(vendor.url).chunks(client.signal))[Symbol.asyncIterator]()
     await iterator.next()
-    const next = refusal(iterator.next())
+    const next = errorOf(iterator.next())
     client.abort()
     expect((await next).code).toBe('client_closed_request')
     await vendor.aborted
   })
 
-  test('in the middle of a stream, while nobody reads', async () => {
+  test('between two reads of a stream, the request to the vendor is aborted', async () => {
     const vendor = vendorWith(stream(chunks('a', 'b'), { hangAfter: 2 }))
     const client = new AbortController()
     const iterator = (await upstream(vendor.url).chunks(client.signal))[Symbol.asyncIterator]()
     await iterator.next()
     client.abort()
     await vendor.aborted
-    expect((await refusal(iterator.next())).code).toBe('client_closed_request')
+    expect((await errorOf(iterator.next())).code).toBe('client_closed_request')
   })
 
-  test('in the middle of a whole answer', async () => {
-    for (const head of ['content-length: 100', 'transfer-encoding: chunked']) {
+  test.each(['content-length: 100', 'transfer-encoding: chunked'])(
+    'within a whole response with %s, the request to the vendor is aborted',
+    async (head) => {
       const hanging: Answer = async (wire) => {
         await wire.write(`HTTP/1.1 200 OK\r\n${head}\r\n\r\n5\r\n{"id"\r\n`)
         await wire.gone
       }
       const vendor = vendorWith(hanging)
       const client = new AbortController()
-      const asked = refusal(upstream(vendor.url).whole(client.signal))
+      const pending = errorOf(upstream(vendor.url).whole(client.signal))
       await vendor.request()
       await new Promise((resolve) => setImmediate(resolve))
       client.abort()
-      expect((await asked).code).toBe('client_closed_request')
+      expect((await pending).code).toBe('client_closed_request')
       await vendor.aborted
-    }
-  })
+    },
+  )
 
-  test('before the request is sent, nothing is sent', async () => {
+  test('before the request, nothing is sent', async () => {
     const vendor = vendorWith()
-    expect((await refusal(upstream(vendor.url).whole(AbortSignal.abort()))).code).toBe('client_closed_request')
-    expect((await refusal(upstream(vendor.url).said(AbortSignal.abort()))).code).toBe('client_closed_request')
+    expect((await errorOf(upstream(vendor.url).whole(AbortSignal.abort()))).code).toBe('client_closed_request')
+    expect((await errorOf(upstream(vendor.url).readAll(AbortSignal.abort()))).code).toBe('client_closed_request')
     expect(vendor.requests).toEqual([])
   })
 
-  test('a consumer that stops reading by itself ends the connection as well', async () => {
+  test('or the consumer stops reading, the request to the vendor is aborted', async () => {
     const vendor = vendorWith(stream(chunks('a', 'b'), { hangAfter: 2 }))
     for await (const _ of await upstream(vendor.url).chunks()) break
     await vendor.aborted
   })
 
-  test('a stop of the gateway keeps its own reason', async () => {
+  test('a shutdown of the gateway keeps its own error code', async () => {
     const vendor = vendorWith(hang())
     const client = new AbortController()
-    const asked = refusal(upstream(vendor.url).whole(client.signal))
+    const pending = errorOf(upstream(vendor.url).whole(client.signal))
     await vendor.request()
     client.abort(new GatewayError('shutting_down', 'The gateway stops.'))
-    expect((await asked).code).toBe('shutting_down')
+    expect((await pending).code).toBe('shutting_down')
   })
 
-  test('no rejection is left unhandled, at whatever moment it is', async () => {
+  test('at any moment, no rejection is left unhandled', async () => {
     const unhandled: unknown[] = []
     const note = (reason: unknown) => unhandled.push(reason)
     process.on('unhandledRejection', note)
@@ -507,12 +512,12 @@ describe('when the client leaves', () => {
       for (const status of [200, 500]) {
         const vendor = vendorWith(raw(`HTTP/1.1 ${status} X\r\ncontent-length: 100\r\n\r\n{`))
         const client = new AbortController()
-        const asked = upstream(vendor.url)
+        const pending = upstream(vendor.url)
           .whole(client.signal)
           .catch(() => {})
         await vendor.request()
         client.abort()
-        await asked
+        await pending
       }
       Bun.gc(true)
       for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve))
@@ -522,7 +527,7 @@ describe('when the client leaves', () => {
     }
   })
 
-  test('no timer and no listener is left behind, however a request ends', async () => {
+  test('or a request ends in any way, no timer and no listener remains', async () => {
     const clock = manualClock()
     const { signal } = new AbortController()
     let listening = 0
@@ -542,28 +547,29 @@ describe('when the client leaves', () => {
       stream(chunks('a'), { cutAfter: 1 }),
       hangUp(),
     )
-    const { whole: ask, said } = upstream(vendor.url, { clock })
-    await ask(signal)
-    await said(signal)
-    await refusal(ask(signal))
-    await refusal(said(signal))
-    await refusal(ask(signal))
+    const { whole: complete, readAll } = upstream(vendor.url, { clock })
+    await complete(signal)
+    await readAll(signal)
+    await errorOf(complete(signal))
+    await errorOf(readAll(signal))
+    await errorOf(complete(signal))
     await new Promise((resolve) => setImmediate(resolve))
-    // What remains is the log's own: it holds lines for a moment.
+    // The log holds lines for a moment with a timer of its own.
     clock.advance(50)
     expect(clock.waiting()).toBe(0)
     expect(listening).toBe(0)
   })
 })
 
-describe('time-outs', () => {
-  test('first byte: a vendor that takes the request and is silent for 300 s', async () => {
-    for (const isStream of [true, false]) {
+describe('timeouts', () => {
+  test.each([true, false])(
+    'first byte: a vendor that accepts the request and sends nothing for 300 s (stream: %p)',
+    async (isStream) => {
       const clock = manualClock()
       const vendor = vendorWith(hang())
-      const { whole: ask, said } = upstream(vendor.url, { clock })
+      const { whole: complete, readAll } = upstream(vendor.url, { clock })
       let ended = false
-      const asked = refusal(isStream ? said() : ask()).finally(() => {
+      const pending = errorOf(isStream ? readAll() : complete()).finally(() => {
         ended = true
       })
       await vendor.request()
@@ -571,18 +577,18 @@ describe('time-outs', () => {
       await new Promise((resolve) => setImmediate(resolve))
       expect(ended).toBe(false)
       clock.advance(1)
-      expect((await asked).code).toBe('upstream_timeout')
+      expect((await pending).code).toBe('upstream_timeout')
       await vendor.aborted
-    }
-  })
+    },
+  )
 
-  test('idle: a stream that is silent for 300 s while its next bytes are waited for', async () => {
+  test('idle: a read of a stream that waits 300 s for the next bytes', async () => {
     const clock = manualClock()
     const vendor = vendorWith(stream(chunks('a'), { hangAfter: 1 }))
     const iterator = (await upstream(vendor.url, { clock }).chunks())[Symbol.asyncIterator]()
     await iterator.next()
     let ended = false
-    const next = refusal(iterator.next()).finally(() => {
+    const next = errorOf(iterator.next()).finally(() => {
       ended = true
     })
     clock.advance(300 * SECONDS - 1)
@@ -593,7 +599,7 @@ describe('time-outs', () => {
     await vendor.aborted
   })
 
-  test('idle counts from the last byte, not from the start: a stream may last for hours', async () => {
+  test('idle: counts from the last byte, so a stream may last for hours', async () => {
     const clock = manualClock()
     const gates = Array.from({ length: 30 }, () => Promise.withResolvers<void>())
     const items = gates.flatMap((gate, i) => [gate.promise, chunk({ content: `${i} ` })])
@@ -608,10 +614,10 @@ describe('time-outs', () => {
     }
     const rest: ChatChunk[] = []
     for (let next = await iterator.next(); !next.done; next = await iterator.next()) rest.push(...next.value)
-    expect(rest.length).toBeLessThanOrEqual(1) // the finish, unless it came with the text before it
+    expect(rest.length).toBeLessThanOrEqual(1) // the finish reason, unless it came with the text before it
   })
 
-  test('idle does not run while a slow client keeps us from reading', async () => {
+  test('idle: does not run while a slow client pauses reading', async () => {
     const clock = manualClock()
     const gate = Promise.withResolvers<void>()
     const vendor = vendorWith(stream([chunk({ content: 'a' }), gate.promise, chunk({}, 'stop')]))
@@ -622,92 +628,94 @@ describe('time-outs', () => {
     expect(finishesOf((await iterator.next()).value ?? [])).toEqual(['stop'])
   })
 
-  test('total: a whole answer that drips for 600 s; a stream has no such limit', async () => {
+  test('total: a whole response that takes 600 s', async () => {
     const clock = manualClock()
     const dripping: Answer = async (wire) => {
       await wire.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"id":')
       await wire.gone
     }
     const vendor = vendorWith(dripping)
-    const asked = refusal(upstream(vendor.url, { clock }).whole())
+    const pending = errorOf(upstream(vendor.url, { clock }).whole())
     await vendor.request()
-    // The head arrived once its time-out is gone and only the total is left.
+    // The head has arrived once only the total timeout remains.
     while (clock.waiting() > 1) {
       await new Promise((resolve) => setImmediate(resolve))
     }
     clock.advance(600 * SECONDS - 1)
     expect(vendor.connections()).toBe(1)
     clock.advance(1)
-    expect((await asked).code).toBe('upstream_timeout')
+    expect((await pending).code).toBe('upstream_timeout')
   })
 
-  test('a provider’s own time-outs hold instead of the house’s', async () => {
+  test('timeouts of the provider override the defaults', async () => {
     const clock = manualClock()
     const vendor = vendorWith(hang())
-    const asked = refusal(upstream(vendor.url, { clock, config: { timeouts: { first_byte_seconds: 2 } } }).whole())
+    const pending = errorOf(upstream(vendor.url, { clock, config: { timeouts: { first_byte_seconds: 2 } } }).whole())
     await vendor.request()
     clock.advance(2 * SECONDS)
-    expect((await asked).message).toContain('2 s')
+    expect((await pending).message).toContain('2 s')
   })
 })
 
-describe('the connect time-out', () => {
-  /** A fetch that never connects, and ends when it is told to. */
+describe('the connect timeout', () => {
+  /** A fetch that never connects, and rejects when it is aborted. */
   const stuck: Options['fetch'] = (_, init) =>
     new Promise((_, reject) => init.signal?.addEventListener('abort', () => reject(init.signal?.reason)))
 
-  test('gives up when neither the request nor the bare connection beside it stands after 10 s', async () => {
+  test('fails after 10 s without a response head or a TCP connection', async () => {
     const clock = manualClock()
-    const dialled: string[] = []
-    let hungUp = 0
+    const dialedAddresses: string[] = []
+    let closed = 0
     const dial: Options['dial'] = (host, port) => {
-      dialled.push(`${host}:${port}`)
-      return () => hungUp++
+      dialedAddresses.push(`${host}:${port}`)
+      return () => closed++
     }
-    const asked = refusal(upstream('https://[2001:db8::1]/v1', { clock, dial, fetch: stuck }).whole())
+    const pending = errorOf(upstream('https://[2001:db8::1]/v1', { clock, dial, fetch: stuck }).whole())
     clock.advance(10 * SECONDS - 1)
-    expect(hungUp).toBe(0)
+    expect(closed).toBe(0)
     clock.advance(1)
-    expect((await asked).code).toBe('upstream_unreachable')
-    expect(dialled).toEqual(['2001:db8::1:443'])
-    expect(hungUp).toBeGreaterThan(0)
+    expect((await pending).code).toBe('upstream_unreachable')
+    expect(dialedAddresses).toEqual(['2001:db8::1:443'])
+    expect(closed).toBeGreaterThan(0)
   })
 
-  test('does not strike once the bare connection stood, however long the answer takes', async () => {
+  test('does not apply once the TCP connection succeeded, however long the response takes', async () => {
     const clock = manualClock()
     const dial: Options['dial'] = (_host, _port, settled) => {
       queueMicrotask(settled)
       return () => {}
     }
     let code: string | undefined
-    const asked = refusal(upstream('http://10.0.0.1:8000/v1', { clock, dial, fetch: stuck }).whole()).then((error) => {
-      code = error.code
-    })
+    const pending = errorOf(upstream('http://10.0.0.1:8000/v1', { clock, dial, fetch: stuck }).whole()).then(
+      (error) => {
+        code = error.code
+      },
+    )
     await new Promise((resolve) => setImmediate(resolve))
     clock.advance(299 * SECONDS)
     expect(code).toBeUndefined()
     clock.advance(1 * SECONDS)
-    await asked
+    await pending
     expect(code).toBe('upstream_timeout')
   })
 
-  test('an origin that answered within the last 30 s is not watched, one that did not is', async () => {
+  test('probes an origin only if it did not respond within the last 30 s', async () => {
     const clock = manualClock()
     const vendor = vendorWith()
     let dials = 0
-    const { whole: ask } = upstream(vendor.url, {
+    const { whole: complete } = upstream(vendor.url, {
       clock,
       dial: () => {
         dials++
         return () => {}
       },
     })
-    await ask()
+    await complete()
     clock.advance(30 * SECONDS - 1)
-    await ask()
+    await complete()
     expect(dials).toBe(1)
     clock.advance(30 * SECONDS)
-    await ask()
+    await complete()
     expect(dials).toBe(2)
   })
 
@@ -718,7 +726,7 @@ describe('the connect time-out', () => {
     ['http_proxy', { NO_PROXY: 'other.example, 127.0.0.1' }, 1],
     ['http_proxy', { no_proxy: '*' }, 1],
     ['http_proxy', { no_proxy: '127.0.0.1.example' }, 0],
-  ])('with %s set, and %j, watches %d times', async (variable, more, times) => {
+  ])('with %s set, and %j, probes %d times', async (variable, more, times) => {
     const vendor = vendorWith()
     let dials = 0
     const dial: Options['dial'] = () => {
@@ -729,7 +737,7 @@ describe('the connect time-out', () => {
     expect(dials).toBe(times)
   })
 
-  test('the watchman’s own connection is closed at once', async () => {
+  test('closes the probe connection at once', async () => {
     const vendor = vendorWith(whole(completion('a'), { headers: { connection: 'close' } }))
     const log = createLog({ clock: systemClock, level: 'silent', pretty: false, write: () => {} })
     const transport = createTransport({ clock: systemClock, log })
@@ -741,16 +749,16 @@ describe('the connect time-out', () => {
   })
 })
 
-describe('a vendor that is not there', () => {
-  test('refuses: upstream_unreachable, by name', async () => {
+describe('an unreachable vendor', () => {
+  test('that refuses connections: upstream_unreachable with the name of the provider', async () => {
     const vendor = startVendor()
     await vendor.stop()
-    const error = await refusal(upstream(vendor.url).whole())
+    const error = await errorOf(upstream(vendor.url).whole())
     expect(error).toMatchObject({ code: 'upstream_unreachable', status: 502 })
     expect(error.message).toContain('"vendor"')
   })
 
-  test('does not speak TLS: upstream_unreachable', async () => {
+  test('without TLS: upstream_unreachable', async () => {
     const plain = Bun.listen({
       hostname: '127.0.0.1',
       port: 0,
@@ -758,7 +766,7 @@ describe('a vendor that is not there', () => {
         data: (socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'),
       },
     })
-    const error = await refusal(upstream(`https://127.0.0.1:${plain.port}/v1`).whole())
+    const error = await errorOf(upstream(`https://127.0.0.1:${plain.port}/v1`).whole())
     plain.stop(true)
     expect(error.code).toBe('upstream_unreachable')
   })
@@ -767,8 +775,8 @@ describe('a vendor that is not there', () => {
     '%s: upstream_unreachable',
     async (code) => {
       const fetch = () => Promise.reject(Object.assign(new Error(`to https://x/?key=${KEY}`), { code }))
-      const { whole: ask, logged } = upstream('https://vendor.example/v1', { fetch })
-      const error = await refusal(ask())
+      const { whole: complete, logged } = upstream('https://vendor.example/v1', { fetch })
+      const error = await errorOf(complete())
       expect(error.code).toBe('upstream_unreachable')
       expect(`${error.message} ${error.stack} ${error.cause} ${logged()}`).not.toContain(KEY)
     },
@@ -776,13 +784,13 @@ describe('a vendor that is not there', () => {
 })
 
 describe('back-pressure', () => {
-  test('a consumer that stops reading stops the vendor, and goes on where it stopped', async () => {
-    let written = 0
+  test('a consumer that stops reading stops the vendor, and continues later where it stopped', async () => {
+    let produced = 0
     let done = false
     async function* flood() {
       yield chunk({ role: 'assistant', content: '' })
       while (!done) {
-        written++
+        produced++
         yield chunk({ content: 'x'.repeat(16 * 1024) })
       }
       yield chunk({}, 'stop')
@@ -790,17 +798,17 @@ describe('back-pressure', () => {
     const vendor = vendorWith(stream(flood()))
     const iterator = (await upstream(vendor.url).chunks())[Symbol.asyncIterator]()
     await iterator.next()
-    // Written until the buffers between us are full: then the count stands still, turn after turn of the loop.
+    // The vendor writes until the buffers between us are full: then the count no longer changes.
     let before = -1
-    for (let still = 0; still < 200; still++) {
-      if (written !== before) still = 0
-      before = written
+    for (let unchanged = 0; unchanged < 200; unchanged++) {
+      if (produced !== before) unchanged = 0
+      before = produced
       await new Promise((resolve) => setImmediate(resolve))
     }
-    expect(written * 16 * 1024).toBeLessThan(64 * 1024 * 1024)
+    expect(produced * 16 * 1024).toBeLessThan(64 * 1024 * 1024)
     let read = 0
     while (read <= before) read += (await iterator.next()).value?.length ?? 0
-    expect(written).toBeGreaterThan(before)
+    expect(produced).toBeGreaterThan(before)
     done = true
     let last: ChatChunk | undefined
     for (let next = await iterator.next(); !next.done; next = await iterator.next()) last = next.value.at(-1)
@@ -809,14 +817,14 @@ describe('back-pressure', () => {
 })
 
 describe('secrets', () => {
-  test('the key and the address’s password are in no error and no log line, whatever fails', async () => {
-    const mirror: Answer = (wire) =>
+  test('the key and the password of the base URL are in no error and no log line, whatever fails', async () => {
+    const echo: Answer = (wire) =>
       failure(400, { message: `You sent ${wire.request.headers.authorization} to ${wire.request.path}` })(wire)
-    const inAnswer: Answer = (wire) =>
+    const echoInStream: Answer = (wire) =>
       stream([{ error: { message: `bad key ${KEY}`, type: 'invalid_request_error' } }])(wire)
     const answers = [
-      mirror,
-      inAnswer,
+      echo,
+      echoInStream,
       failure(401, { message: `bad ${KEY}` }),
       failure(500, { message: KEY }),
       hangUp(),
@@ -824,9 +832,9 @@ describe('secrets', () => {
     ]
     const vendor = vendorWith(...answers)
     const address = vendor.url.replace('http://', 'http://operator:pass-canary@')
-    const { said, logged } = upstream(address)
+    const { readAll, logged } = upstream(address)
     for (const _ of answers) {
-      const error = await refusal(said())
+      const error = await errorOf(readAll())
       const seen = `${error.message} ${error.stack} ${JSON.stringify(error.detail)} ${error.cause}`
       expect(seen).not.toMatch(/canary/)
       expect(seen).not.toContain('127.0.0.1')
@@ -846,13 +854,13 @@ describe('models', () => {
     expect(vendor.requests[0]?.headers.authorization).toBe(`Bearer ${KEY}`)
   })
 
-  test('a list that is none, or is refused, is an error', async () => {
+  test('an invalid list, and an error, is an error', async () => {
     const vendor = vendorWith(whole('hello'), failure(401), failure(404))
     const { provider } = upstream(vendor.url)
     const list = () => provider.listModels?.(new AbortController().signal) ?? Promise.resolve([])
-    expect((await refusal(list())).code).toBe('bad_upstream_response')
-    expect((await refusal(list())).code).toBe('upstream_auth')
-    expect((await refusal(list())).code).toBe('bad_upstream_response')
+    expect((await errorOf(list())).code).toBe('bad_upstream_response')
+    expect((await errorOf(list())).code).toBe('upstream_auth')
+    expect((await errorOf(list())).code).toBe('bad_upstream_response')
   })
 })
 
@@ -866,32 +874,32 @@ describe('local runtimes', () => {
       ports,
     })
 
-  test('are known by what they answer, whatever port they listen on', async () => {
-    const [one, two, three] = [vendorWith(list('library')), vendorWith(list('llamacpp')), vendorWith(list('who'))]
+  test('are recognised by their model list on any port', async () => {
+    const [item, second, third] = [vendorWith(list('library')), vendorWith(list('llamacpp')), vendorWith(list('who'))]
     expect(
       await probe([
-        { preset: 'ollama', port: one.port },
-        { preset: 'vllm', port: two.port },
-        { preset: 'lmstudio', port: three.port },
+        { preset: 'ollama', port: item.port },
+        { preset: 'vllm', port: second.port },
+        { preset: 'lmstudio', port: third.port },
       ]),
     ).toEqual({
-      ollama: { preset: 'ollama', base_url: one.url },
-      llamacpp: { preset: 'llamacpp', base_url: two.url },
-      lmstudio: { preset: 'lmstudio', base_url: three.url },
+      ollama: { preset: 'ollama', base_url: item.url },
+      llamacpp: { preset: 'llamacpp', base_url: second.url },
+      lmstudio: { preset: 'lmstudio', base_url: third.url },
     })
-    expect(one.requests[0]?.headers).not.toHaveProperty('authorization')
+    expect(item.requests[0]?.headers).not.toHaveProperty('authorization')
   })
 
-  test('two of a kind are both there', async () => {
-    const [one, two] = [vendorWith(list('llamacpp')), vendorWith(list('llamacpp'))]
+  test('of the same kind are both found', async () => {
+    const [item, second] = [vendorWith(list('llamacpp')), vendorWith(list('llamacpp'))]
     const found = await probe([
-      { preset: 'llamacpp', port: one.port },
-      { preset: 'vllm', port: two.port },
+      { preset: 'llamacpp', port: item.port },
+      { preset: 'vllm', port: second.port },
     ])
-    expect(Object.keys(found).sort()).toEqual(['llamacpp', `llamacpp-${two.port}`])
+    expect(Object.keys(found).sort()).toEqual(['llamacpp', `llamacpp-${second.port}`])
   })
 
-  test('anything else that answers is left alone: pages, other JSON, errors, a gateway', async () => {
+  test('are not web pages, other JSON, errors or a gateway', async () => {
     const others = [
       whole('<html>', { headers: { 'content-type': 'text/html' } }),
       whole({ hello: 'world' }),
@@ -902,7 +910,7 @@ describe('local runtimes', () => {
     expect(await probe(others.map(({ port }) => ({ preset: 'vllm', port })))).toEqual({})
   })
 
-  test('one that is silent is given up after half a second', async () => {
+  test('that do not respond are given up after half a second', async () => {
     const clock = manualClock()
     const vendor = vendorWith(hang())
     const probing = probe([{ preset: 'vllm', port: vendor.port }], clock)
@@ -912,11 +920,11 @@ describe('local runtimes', () => {
     await vendor.aborted
   })
 
-  test('nobody there is nothing to log', async () => {
+  test('that do not run are not logged', async () => {
     const { transport, logged } = upstream('http://127.0.0.1:1/v1')
-    const gone = startVendor()
-    await gone.stop()
-    const ports = [{ preset: 'vllm', port: gone.port }]
+    const stopped = startVendor()
+    await stopped.stop()
+    const ports = [{ preset: 'vllm', port: stopped.port }]
     expect(await probeLocal({ transport, signal: new AbortController().signal, ports })).toEqual({})
     expect(logged()).toBe('')
   })
