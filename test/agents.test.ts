@@ -253,7 +253,7 @@ describe('an agent of the Messages API with a chat completions provider', () => 
     const running = client().beta.messages.stream(claudeCode.asked('plain/m', [claudeCode.first(LOOK)]))
     running.on('text', () => running.abort())
     expect(await errorOf(running.finalMessage())).toBeInstanceOf(Anthropic0.APIUserAbortError)
-    await (await coming).gone
+    await (await coming).aborted
   })
 
   function manyThings() {

@@ -149,7 +149,7 @@ describe('a complete response', () => {
     const answer = gateway.chat(ask(), { signal: client.signal })
     const request = await vendor.request()
     client.abort()
-    await request.gone
+    await request.aborted
     await answer.catch(() => {})
     expect((await usageOf(gateway))[0]).toMatchObject({ requests: 1, errors: 0, estimated: 1 })
   })
@@ -260,7 +260,7 @@ describe('a stream', () => {
     const answer = gateway.chat(ask({ stream: true }), { signal: client.signal })
     const request = await vendor.request()
     client.abort()
-    await request.gone
+    await request.aborted
     await answer.catch(() => {})
     await vendor.idle()
   })

@@ -77,7 +77,7 @@ describe('a client that leaves', () => {
     const port = await start()
     port.vendor.answer(answer)
     const client = ask(port, more)
-    const { gone } = await port.vendor.request()
+    const { aborted: gone } = await port.vendor.request()
     if (seen) await until(client, seen)
     client.destroy()
     await gone

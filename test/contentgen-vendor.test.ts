@@ -6,7 +6,7 @@ import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
 import type { ChatRequest } from '../src/protocols/canonical.ts'
 import type { ChatCall } from '../src/providers/provider.ts'
-import { NEVER, standAlone } from './kit/alone.ts'
+import { NEVER, createStandaloneProvider } from './kit/standalone-provider.ts'
 import { openPort, type Port } from './kit/served.ts'
 import { hang, raw, reset, startVendor, stream, whole } from './kit/vendor.ts'
 
@@ -19,7 +19,7 @@ const CALL: ChatCall = {
   request: { model: 'v/gemini-2.5-flash', messages: [{ role: 'user', content: 'Hello' }] },
   request_id: 'req-7',
 }
-const { providerAt, chunksFrom, logged } = standAlone({ kind: 'contentgen-compat', key: KEY }, CALL)
+const { providerAt, chunksFrom, logged } = createStandaloneProvider({ kind: 'contentgen-compat', key: KEY }, CALL)
 
 const vendor = startVendor()
 afterAll(() => vendor.stop())
@@ -172,7 +172,7 @@ describe('a contentgen provider on loopback', () => {
     vendor.answer(hang())
     const control = new AbortController()
     const requested = chunksFrom(provider, control.signal)
-    const { gone } = await vendor.request()
+    const { aborted: gone } = await vendor.request()
     control.abort()
     await expect(requested).rejects.toMatchObject({ code: 'client_closed_request' })
     await gone

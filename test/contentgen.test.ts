@@ -265,7 +265,7 @@ describe('contentgen streams', () => {
     const asking = gateway.call(path, { json: HELLO, signal: control.signal }).catch(() => undefined)
     const request = await chats.request()
     control.abort()
-    await request.gone
+    await request.aborted
     await asking
   })
 

@@ -172,14 +172,14 @@ describe('a stop', () => {
   })
 
   test('returns 503 for a request without a stream that it aborts', async () => {
-    const vendor = startVendor(async (wire) => wire.gone)
+    const vendor = startVendor(async (wire) => wire.aborted)
     const busy = await startGateway({ providers: { v: { base_url: vendor.url } }, models: { 'v/m': {} } })
     open.push(
       () => busy[Symbol.asyncDispose](),
       () => vendor.stop(),
     )
     const asked = busy.chat({ model: 'v/m', messages: [{ role: 'user', content: 'x' }] })
-    const { gone } = await vendor.request()
+    const { aborted: gone } = await vendor.request()
     const drained = busy.instance.drain({ deadline_ms: 5 })
     busy.clock.advance(5)
     const answer = await asked

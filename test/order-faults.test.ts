@@ -99,7 +99,7 @@ const isEnded = ({ status }: Task) => status === 'SUCCESS' || status === 'FAILUR
 /** Advances time until the task has ended; with a silent provider, until the gateway gives up. */
 async function endOf({ gateway, clock, vendors }: World, task_id: string): Promise<Task> {
   for (let pace = 0; pace < 8_000; pace++) {
-    const silence = vendors[0]?.silent()
+    const silence = vendors[0]?.untilHeld()
     const isSilent = await Promise.race([gateway.tasks.idle().then(() => false), silence?.then(() => true)])
     const task = await gateway.read(task_id)
     if (isEnded(task)) return task
@@ -112,7 +112,7 @@ async function endOf({ gateway, clock, vendors }: World, task_id: string): Promi
 /** Waits until the order has reached the provider, which does not respond. */
 async function untilSilent({ gateway, clock, vendors }: World): Promise<void> {
   let isSilent = false
-  const silence = vendors[0]?.silent().then(() => {
+  const silence = vendors[0]?.untilHeld().then(() => {
     isSilent = true
   })
   while (!isSilent) {

@@ -122,7 +122,7 @@ function file(bytes: Uint8Array, options: FileOptions = {}): Answer {
     await wire.write(`${head.join('\r\n')}\r\n\r\n`)
     const stop = options.cutAfter ?? options.hangAfter
     await wire.write(body.subarray(0, stop))
-    if (options.hangAfter !== undefined) await wire.gone
+    if (options.hangAfter !== undefined) await wire.aborted
     // Bytes that the runtime has received but nothing has read yet are lost with the connection.
     if (options.cutAfter !== undefined) await taken(options.cutAfter)
     if (options.cutAfter !== undefined || !length) wire.close()

@@ -14,7 +14,7 @@ import {
   goodRequest,
   nearRequest,
   textOf,
-  toldRequest,
+  directiveRequest,
 } from './kit/bodies.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 
@@ -224,7 +224,7 @@ test('a valid request is served, or refused for a feature that its model does no
 }, 30_000)
 
 test('a request with simulated faults causes exactly these faults', async () => {
-  const statuses = await sendAll(toldRequest, 2_000, (body) => body)
+  const statuses = await sendAll(directiveRequest, 2_000, (body) => body)
   expect(share(statuses, 200)).toBeGreaterThan(0.2)
   for (const status of [400, 502, 503, 504]) expect(statuses.get(status)).toBeGreaterThan(0)
 }, 30_000)

@@ -131,7 +131,7 @@ describe('cancel', () => {
     const { id } = await client().create(ASKED)
     const asked = await vendor.request()
     expect((await client().cancel(id)).status).toBe('cancelled')
-    await asked.gone
+    await asked.aborted
     expect((await client(there).cancel(id)).status).toBe('cancelled')
     expect((await client().retrieve(id)).status).toBe('cancelled')
   })
@@ -150,7 +150,7 @@ describe('cancel', () => {
     const { id } = await client().create(ASKED)
     const asked = await vendor.request()
     await client().delete(id)
-    await asked.gone
+    await asked.aborted
     expect(await errorOf(client().retrieve(id))).toMatchObject({ status: 404 })
   })
 })

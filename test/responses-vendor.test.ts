@@ -8,7 +8,7 @@ import { answerOf } from '../src/protocols/responses/upstream/answer.ts'
 import { inputOf } from '../src/protocols/responses/upstream/input.ts'
 import { FIELD_MAPPINGS } from '../src/protocols/responses/upstream/request-fields.ts'
 import type { ChatCall } from '../src/providers/provider.ts'
-import { NEVER, standAlone } from './kit/alone.ts'
+import { NEVER, createStandaloneProvider } from './kit/standalone-provider.ts'
 import { startGateway } from './kit/gateway.ts'
 import { manualPath } from './kit/manual.ts'
 import { hang, startVendor, stream, whole } from './kit/vendor.ts'
@@ -35,7 +35,7 @@ const CALL: ChatCall = {
   request: { model: 'v/gpt-4.1', messages: [{ role: 'user', content: 'Hello' }] },
   request_id: 'req-7',
 }
-const { providerAt, chunksFrom, logged } = standAlone({ kind: 'responses-compat', key: KEY }, CALL)
+const { providerAt, chunksFrom, logged } = createStandaloneProvider({ kind: 'responses-compat', key: KEY }, CALL)
 
 /** The members that the tests read. */
 type SentBody = { input: Record<string, unknown>[]; include?: string[] }
@@ -204,7 +204,7 @@ describe('a Responses provider on loopback', () => {
     vendor.answer(hang())
     const control = new AbortController()
     const requested = chunksFrom(provider, control.signal)
-    const { gone } = await vendor.request()
+    const { aborted: gone } = await vendor.request()
     control.abort()
     await expect(requested).rejects.toMatchObject({ code: 'client_closed_request' })
     await gone

@@ -239,7 +239,7 @@ describe('ai: aborting', () => {
       if (part.type === 'text-delta') leaving.abort()
     }
     expect(kinds.at(-1)).toBe('abort')
-    await (await coming).gone
+    await (await coming).aborted
   })
 
   test('before the first byte aborts the upstream request', async () => {
@@ -250,7 +250,7 @@ describe('ai: aborting', () => {
     const request = await coming
     leaving.abort()
     expect(await error).toMatchObject({ name: 'AbortError' })
-    await request.gone
+    await request.aborted
   })
 })
 

@@ -178,7 +178,7 @@ describe('langchain: aborting', () => {
       })(),
     )
     expect(error.message).toMatch(/abort/i)
-    await (await coming).gone
+    await (await coming).aborted
   })
 
   test('before the first byte aborts the upstream request', async () => {
@@ -189,7 +189,7 @@ describe('langchain: aborting', () => {
     const request = await coming
     leaving.abort()
     expect((await error).message).toMatch(/abort/i)
-    await request.gone
+    await request.aborted
   })
 })
 

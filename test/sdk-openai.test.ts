@@ -454,7 +454,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
           if (said === 'a') answer.controller.abort()
         }
       })
-      await request.gone
+      await request.aborted
       expect(said).toBe('a') // and the loop just ended: that is this package's way
     })
 
@@ -464,7 +464,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
         const answer = await client().chat.completions.create(streamed('Hello', { model: 'v/m' }))
         for await (const one of answer) if (one.choices[0]?.delta.content) break
       })
-      await request.gone
+      await request.aborted
     })
 
     test('in the middle of .stream() is an APIUserAbortError and aborts the upstream request', async () => {
@@ -475,7 +475,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
         expect(await rejection(helper.finalChatCompletion())).toBeInstanceOf(Sdk.APIUserAbortError)
         expect(helper.aborted).toBe(true)
       })
-      await request.gone
+      await request.aborted
     })
 
     for (const isStreamed of [true, false]) {
@@ -493,7 +493,7 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
           leaving.abort()
           expect(await refused).toBeInstanceOf(Sdk.APIUserAbortError)
         })
-        await request.gone
+        await request.aborted
       })
     }
 

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { ProviderConfig } from '../src/config/schema.ts'
 import { formsOf } from '../src/providers/upstream/secret-forms.ts'
-import { NEVER, standAlone } from './kit/alone.ts'
+import { NEVER, createStandaloneProvider } from './kit/standalone-provider.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { type Answer, failure, startVendor, stream, type Vendor, whole } from './kit/vendor.ts'
 
@@ -282,7 +282,7 @@ describe('tasks', () => {
     const vendor = startVendor()
     closing.push(() => vendor.stop())
     const call = { model: 'm', request: { model: 'm', messages: [] }, request_id: 'r' }
-    const { providerAt } = standAlone({ key: KEY, ...config }, call)
+    const { providerAt } = createStandaloneProvider({ key: KEY, ...config }, call)
     return { vendor, video: providerAt(`${vendor.origin}/v1`).video }
   }
 

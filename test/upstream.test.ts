@@ -456,7 +456,7 @@ describe('when the client disconnects', () => {
     async (head) => {
       const hanging: Answer = async (wire) => {
         await wire.write(`HTTP/1.1 200 OK\r\n${head}\r\n\r\n5\r\n{"id"\r\n`)
-        await wire.gone
+        await wire.aborted
       }
       const vendor = vendorWith(hanging)
       const client = new AbortController()
@@ -632,7 +632,7 @@ describe('timeouts', () => {
     const clock = manualClock()
     const dripping: Answer = async (wire) => {
       await wire.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"id":')
-      await wire.gone
+      await wire.aborted
     }
     const vendor = vendorWith(dripping)
     const pending = errorOf(upstream(vendor.url, { clock }).whole())

@@ -419,7 +419,7 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (kind, g
     for (const count of [1, 2]) {
       const control = new AbortController()
       const error = errorOf(chunksOf(provider, callOf(given), control.signal))
-      const { gone } = await vendor.request(count)
+      const { aborted: gone } = await vendor.request(count)
       control.abort()
       expect((await error).code).toBe('client_closed_request')
       await gone

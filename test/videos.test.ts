@@ -1,12 +1,12 @@
 /** Videos over HTTP as the specification defines them, and the files of both APIs: every state, every error. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import type { Task } from '../src/spec/task.ts'
-import { BYTES, FAILURE, NOW, SUCCESS, videoFaces } from './kit/video-faces.ts'
+import { BYTES, createVideoApp, FAILURE, NOW, SUCCESS } from './kit/video-app.ts'
 
-const gateway = await videoFaces()
+const gateway = await createVideoApp()
 afterAll(() => gateway.close())
-const { call, put } = gateway
-const film = gateway.film.bind(gateway)
+const { call, addTask } = gateway
+const addFinishedTask = gateway.addFinishedTask.bind(gateway)
 
 const GENERATIONS = '/v1/video/generations'
 const ORDER = { model: 'acme/film', prompt: 'a boat' }
@@ -132,7 +132,7 @@ describe('reading a task', () => {
     [{ status: 'QUEUED', progress: 20 }, '20%'],
     [{ status: 'IN_PROGRESS', progress: 47, start_time: NOW - 3 }, '47%'],
   ])('in progress returns no outputs and no failure: %j', async (more, progress) => {
-    const task = await put(more)
+    const task = await addTask(more)
     const answer = await state(task)
     expect(answer.headers.get('cache-control')).toBe('no-store')
     expect(answer.headers.get('retry-after')).toMatch(/^[1-9]\d*$/)
@@ -153,7 +153,7 @@ describe('reading a task', () => {
   })
 
   test('after a success returns fresh links to the files, and no retry-after', async () => {
-    const task = await film()
+    const task = await addFinishedTask()
     const answer = await state(task)
     expect(answer.headers.has('retry-after')).toBe(false)
     const link = gateway.outputs.link({
@@ -187,19 +187,19 @@ describe('reading a task', () => {
   test('with passthrough outputs returns the URLs of the provider', async () => {
     const url = 'https://files.acme.test/a.mp4'
     const { data } = await (
-      await state(await put({ ...SUCCESS, outputs: [{ url, content_type: 'video/mp4' }] }))
+      await state(await addTask({ ...SUCCESS, outputs: [{ url, content_type: 'video/mp4' }] }))
     ).json()
     expect(data).toMatchObject({ outputs: [url], result_url: url })
   })
 
   test('whose files have expired is still a success, without files', async () => {
-    const { data } = await (await state(await put({ ...SUCCESS, outputs: [] }))).json()
+    const { data } = await (await state(await addTask({ ...SUCCESS, outputs: [] }))).json()
     expect(data).toMatchObject({ status: 'SUCCESS', outputs: [] })
     expect('result_url' in data).toBe(false)
   })
 
   test('after a failure returns the reason, and no outputs', async () => {
-    const answer = await state(await put(FAILURE))
+    const answer = await state(await addTask(FAILURE))
     expect(answer.headers.has('retry-after')).toBe(false)
     const { data } = await answer.json()
     expect(data).toMatchObject({
@@ -212,7 +212,7 @@ describe('reading a task', () => {
   })
 
   test('returns the same error for a missing task and for one of another token, on every path', async () => {
-    const { task_id } = await film()
+    const { task_id } = await addFinishedTask()
     for (const [method, path] of [
       ['GET', '/v1/video/generations/:id'],
       ['GET', '/v1/video/generations/:id?wait=5'],
@@ -236,11 +236,11 @@ describe('a long poll', () => {
     call(`${GENERATIONS}/${task.task_id}?wait=${wait}`, more)
 
   test('returns at once when the task has ended', async () => {
-    expect((await ask(await film(), '60')).status).toBe(200)
+    expect((await ask(await addFinishedTask(), '60')).status).toBe(200)
   })
 
   test('returns when the task changes', async () => {
-    const task = await put()
+    const task = await addTask()
     const answer = ask(task, '60')
     const [claimed] = await gateway.store.tasks
       .claim({
@@ -256,7 +256,7 @@ describe('a long poll', () => {
   })
 
   test('returns the unchanged task when its time is up', async () => {
-    const task = await put()
+    const task = await addTask()
     const answer = ask(task, '2.5')
     const done = answer.then(() => true)
     for (let second = 0; second < 3; second++) {
@@ -269,7 +269,7 @@ describe('a long poll', () => {
   })
 
   test('ends when its client disconnects', async () => {
-    const task = await put()
+    const task = await addTask()
     const control = new AbortController()
     const answer = ask(task, '60', { signal: control.signal })
     await settled()
@@ -278,7 +278,7 @@ describe('a long poll', () => {
   })
 
   test('accepts 0 to 60 seconds', async () => {
-    const task = await film()
+    const task = await addFinishedTask()
     for (const wait of ['0', '60', '0.5', '60.0']) expect((await ask(task, wait)).status).toBe(200)
     for (const wait of ['', '-1', '60.1', '61', 'a', '1e1', '0x1', ' 5']) {
       const answer = await ask(task, encodeURIComponent(wait))
@@ -306,8 +306,8 @@ describe('the list of tasks', () => {
 
   test("contains the token's own tasks, newest first, page by page", async () => {
     const ids: string[] = []
-    for (let i = 0; i < 5; i++) ids.push((await put({ token_id: 'tok_lister', submit_time: NOW + i })).task_id)
-    await put({ ...FAILURE, token_id: 'tok_lister', submit_time: NOW + 9 })
+    for (let i = 0; i < 5; i++) ids.push((await addTask({ token_id: 'tok_lister', submit_time: NOW + i })).task_id)
+    await addTask({ ...FAILURE, token_id: 'tok_lister', submit_time: NOW + 9 })
     const newest = ids.toReversed()
     const first = await listed('?limit=3')
     expect(first.tasks.map(({ task_id }) => task_id).slice(1)).toEqual(newest.slice(0, 2))
@@ -345,7 +345,7 @@ describe('canceling', () => {
   const cancel = (task: Task) => call(`${GENERATIONS}/${task.task_id}/cancel`, { method: 'POST' })
 
   test('stores the request, and returns the task unchanged', async () => {
-    const task = await put()
+    const task = await addTask()
     const answer = await cancel(task)
     expect([answer.status, await answer.json()]).toMatchObject([
       200,
@@ -356,7 +356,7 @@ describe('canceling', () => {
   })
 
   test('leaves an ended task unchanged, and says so', async () => {
-    const { message, data } = await (await cancel(await put(FAILURE))).json()
+    const { message, data } = await (await cancel(await addTask(FAILURE))).json()
     expect([message, data.status, data.fail_code]).toEqual([
       'The task had already ended.',
       'FAILURE',
@@ -376,7 +376,7 @@ describe('in the chat-compatible API', () => {
     [SUCCESS, 'completed'],
     [FAILURE, 'failed'],
   ])('%j is %s', async (more, status) => {
-    const task = await put(more)
+    const task = await addTask(more)
     expect(await video(task)).toEqual({
       id: task.task_id,
       object: 'video',
@@ -395,7 +395,7 @@ describe('in the chat-compatible API', () => {
   })
 
   test('a field is empty if neither the request nor the model sets it', async () => {
-    const task = await put({ request: { model: 'acme/film', prompt: 'a boat', n: 1 } })
+    const task = await addTask({ request: { model: 'acme/film', prompt: 'a boat', n: 1 } })
     expect(await video(task)).toMatchObject({ seconds: '', size: '' })
   })
 
@@ -416,10 +416,10 @@ describe('in the chat-compatible API', () => {
 
   test('an unfinished video cannot be deleted; an ended one is deleted with its file', async () => {
     const path = ({ task_id }: Task) => `/v1/videos/${task_id}`
-    const refused = await call(path(await put()), { method: 'DELETE' })
+    const refused = await call(path(await addTask()), { method: 'DELETE' })
     expect([refused.status, refused.headers.get('x-should-retry')]).toEqual([409, 'false'])
     expect((await refused.json()).code).toBe('task_not_ended')
-    const task = await film()
+    const task = await addFinishedTask()
     const link = gateway.outputs.link({
       base_url: 'http://gatehouse.test',
       path: '/v1/videos',
@@ -466,7 +466,7 @@ test("errors below the family's paths have the family's form", async () => {
 
 describe('links lead', () => {
   const baseOf = async (server: object, headers: Record<string, string> = {}, origin = 'http://gatehouse.test') => {
-    const other = await videoFaces({ server })
+    const other = await createVideoApp({ server })
     const answer = await other.call(`${origin}${GENERATIONS}`, { json: ORDER, headers })
     const { data } = (await answer.json()) as { data: { task_id: string } }
     const task = await other.store.tasks.find(data.task_id)
@@ -489,7 +489,7 @@ describe('links lead', () => {
   })
 
   test('to the address of the request that reads them, not to that of the order', async () => {
-    const task = await film({ base_url: 'http://evil.example' })
+    const task = await addFinishedTask({ base_url: 'http://evil.example' })
     const origin = 'http://192.0.2.1:9000'
     const link = `${origin}/v1/videos/${task.task_id}/content?`
     const { data } = await (await call(`${origin}${GENERATIONS}/${task.task_id}`)).json()
@@ -502,7 +502,7 @@ describe('links lead', () => {
 
   test('to the configured address, also for earlier tasks', async () => {
     expect(await baseOf({ base_url: 'https://video.example.com/' }, FORWARDED)).toBe('https://video.example.com')
-    const task = await film()
+    const task = await addFinishedTask()
     gateway.settings.base_url = 'https://moved.example.com/'
     const { data } = await (await call(`${GENERATIONS}/${task.task_id}`)).json()
     gateway.settings.base_url = undefined
@@ -520,7 +520,7 @@ describe('the file', () => {
   }
 
   test('is returned to the token of its task, with an etag to revalidate', async () => {
-    const task = await film()
+    const task = await addFinishedTask()
     const answer = await call(content(task))
     expect([answer.status, await answer.text()]).toEqual([200, BYTES])
     expect(Object.fromEntries(answer.headers)).toMatchObject({
@@ -537,18 +537,18 @@ describe('the file', () => {
   })
 
   test('is returned to the holder of a valid link', async () => {
-    const answer = await call(linkTo(await film()), { token: '' })
+    const answer = await call(linkTo(await addFinishedTask()), { token: '' })
     expect([answer.status, await answer.text()]).toEqual([200, BYTES])
     expect(answer.headers.get('cache-control')).toBe(`private, max-age=${24 * 3600}`)
   })
 
   test('is not cached by a client for longer than the gateway retains it', async () => {
-    const answer = await call(linkTo(await film({ outputs_expire_at: NOW + 60 })), { token: '' })
+    const answer = await call(linkTo(await addFinishedTask({ outputs_expire_at: NOW + 60 })), { token: '' })
     expect(answer.headers.get('cache-control')).toBe('private, max-age=60')
   })
 
   test('is returned in ranges', async () => {
-    const task = await film()
+    const task = await addFinishedTask()
     const part = await call(content(task), { headers: { range: 'bytes=4-9' } })
     expect([part.status, await part.text()]).toEqual([206, BYTES.slice(4, 10)])
     const none = await call(content(task), { headers: { range: 'bytes=99-' } })
@@ -561,7 +561,7 @@ describe('the file', () => {
     const body = () => {
       throw new Error('read')
     }
-    const answer = await call(content(await film({}, { body })), { method: 'HEAD' })
+    const answer = await call(content(await addFinishedTask({}, { body })), { method: 'HEAD' })
     expect([answer.status, answer.body, answer.headers.get('content-length')]).toEqual([
       200,
       null,
@@ -570,8 +570,8 @@ describe('the file', () => {
   })
 
   test('is rejected for an expired or changed link', async () => {
-    const task = await film()
-    const other = await film()
+    const task = await addFinishedTask()
+    const other = await addFinishedTask()
     const link = linkTo(task)
     const refused = { status: 403, code: 'link_expired' }
     for (const changed of [
@@ -595,13 +595,13 @@ describe('the file', () => {
   })
 
   test('is missing before the end and after a failure', async () => {
-    expect(await errorOf(await call(content(await put({ status: 'QUEUED', progress: 20 }))))).toMatchObject({
+    expect(await errorOf(await call(content(await addTask({ status: 'QUEUED', progress: 20 }))))).toMatchObject({
       status: 404,
       code: 'output_not_found',
       fail_code: '',
       message: 'The video is not ready: the task is QUEUED, 20%.',
     })
-    expect(await errorOf(await call(content(await put(FAILURE))))).toMatchObject({
+    expect(await errorOf(await call(content(await addTask(FAILURE))))).toMatchObject({
       status: 404,
       code: 'output_not_found',
       fail_code: 'generation_failed',
@@ -610,19 +610,19 @@ describe('the file', () => {
 
   test('that has expired is reported with the time', async () => {
     const gone = { status: 404, code: 'output_not_found', fail_code: 'output_expired' }
-    const task = await put({ ...SUCCESS, outputs: [], outputs_expire_at: NOW - 60 })
+    const task = await addTask({ ...SUCCESS, outputs: [], outputs_expire_at: NOW - 60 })
     expect(await errorOf(await call(content(task)))).toMatchObject({
       ...gone,
       message: expect.stringContaining('2025-12-31T23:59:00.000Z'),
     })
-    const lost = await put({ ...SUCCESS, outputs: [{ key: 'nowhere', content_type: 'video/mp4' }] })
+    const lost = await addTask({ ...SUCCESS, outputs: [{ key: 'nowhere', content_type: 'video/mp4' }] })
     expect(await errorOf(await call(content(lost)))).toMatchObject(gone)
   })
 
   test('is selected by its index', async () => {
-    const [first, second] = [await film(), await film({}, { content_type: 'video/webm' })]
+    const [first, second] = [await addFinishedTask(), await addFinishedTask({}, { content_type: 'video/webm' })]
     const outputs = [...first.outputs, ...second.outputs]
-    const task = await film({ outputs })
+    const task = await addFinishedTask({ outputs })
     const webm = await call(content(task, '?index=1'))
     expect(webm.headers.get('content-disposition')).toBe(`inline; filename="${task.task_id}-1.webm"`)
     expect((await call(linkTo(task, 1), { token: '' })).headers.get('content-type')).toBe('video/webm')
@@ -637,7 +637,7 @@ describe('the file', () => {
 
   test('that stays at the provider is a redirect', async () => {
     const url = 'https://files.acme.test/a.mp4'
-    const task = await put({ ...SUCCESS, outputs: [{ url, content_type: 'video/mp4' }] })
+    const task = await addTask({ ...SUCCESS, outputs: [{ url, content_type: 'video/mp4' }] })
     const answer = await call(content(task))
     expect([answer.status, answer.headers.get('location'), answer.headers.get('cache-control')]).toEqual([
       302,
@@ -647,7 +647,7 @@ describe('the file', () => {
   })
 
   test('has no other variants', async () => {
-    const task = await film()
+    const task = await addFinishedTask()
     expect((await call(content(task, '?variant=video'))).status).toBe(200)
     for (const variant of ['thumbnail', 'spritesheet', '']) {
       expect(await errorOf(await call(content(task, `?variant=${variant}`)))).toMatchObject({

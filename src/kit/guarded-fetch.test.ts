@@ -381,7 +381,7 @@ describe('the end of a request', () => {
     const clock = manualClock()
     const vendor = vendorOf(async (wire) => {
       await wire.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf')
-      await wire.gone
+      await wire.aborted
     })
     const answer = await guarded({ clock, idle_ms: 7000 })(get(vendor.origin, loopback))
     const reader = answer.body.getReader()
@@ -409,7 +409,7 @@ describe('the end of a request', () => {
     const vendor = vendorOf(async (wire) => {
       await wire.write('HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n')
       while (!wire.isClosed()) {
-        await Promise.race([wire.write(BLOCK), wire.gone])
+        await Promise.race([wire.write(BLOCK), wire.aborted])
         sent += BLOCK.length
         progressed()
       }
@@ -434,5 +434,5 @@ describe('the end of a request', () => {
 const BLOCK = new Uint8Array(256 * 1024)
 const endless: Answer = async (wire) => {
   await wire.write('HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n')
-  while (!wire.isClosed()) await Promise.race([wire.write(BLOCK), wire.gone])
+  while (!wire.isClosed()) await Promise.race([wire.write(BLOCK), wire.aborted])
 }

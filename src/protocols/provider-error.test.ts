@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import type { ErrorCode } from '../spec/error.ts'
-import { errorFromResponse, errorInResponse, scrub } from './provider-error.ts'
+import { errorFromBody, errorFromResponse, scrub } from './provider-error.ts'
 
 const NOW = Date.UTC(2026, 0, 1)
 
@@ -221,7 +221,7 @@ describe('an error in place of a response', () => {
     [summary('x'), 'bad_upstream_response'],
     ['broken', 'bad_upstream_response'],
   ] as [unknown, ErrorCode][])('%j -> %s', (payload, code) => {
-    const error = errorInResponse({ provider: 'v', model: 'm', payload, clock: manualClock() })
+    const error = errorFromBody({ provider: 'v', model: 'm', payload, clock: manualClock() })
     expect(error.code).toBe(code)
   })
 })

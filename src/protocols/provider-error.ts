@@ -125,7 +125,7 @@ const STATUS_OF_ERROR_TYPE: Record<string, number> = {
 }
 
 /** An error in place of a response: as an event of a stream, or with status 200. */
-export function errorInResponse(refusal: Omit<ErrorResponse, 'status' | 'headers'>): GatewayError {
+export function errorFromBody(refusal: Omit<ErrorResponse, 'status' | 'headers'>): GatewayError {
   const reported = readError(refusal.payload)
   const numeric = Number(reported.code) || Number(reported.details.status) || Number(reported.details.status_code)
   const status =

@@ -116,7 +116,7 @@ describe('checking media', () => {
     const vendor = vendorOf(async (wire) => {
       await wire.write('HTTP/1.1 200 OK\r\ncontent-length: 90000\r\n\r\n')
       await wire.write(Buffer.concat([png, Buffer.alloc(1000)]))
-      await wire.gone
+      await wire.aborted
     })
     await media.check({ image: at(vendor) }, signal)
     await vendor.idle()

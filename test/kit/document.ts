@@ -1,4 +1,4 @@
-/** The OpenAPI document of a gateway under test, and an independent reader of JSON Schema that holds answers to it. */
+/** The OpenAPI document of a gateway under test, and an independent JSON Schema validator for its responses. */
 import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020'
 import type { TestGateway } from './gateway.ts'
 
@@ -28,7 +28,7 @@ export async function readDocument(gateway: TestGateway) {
 
   const compiled = new Map<string, ValidateFunction>()
 
-  /** `true`, or in words why not. */
+  /** `true`, or the validation errors as text. */
   function fits(schema: Json, value: unknown): true | string {
     const text = JSON.stringify(schema).replaceAll('"#/components/', '"api#/components/')
     const check = compiled.get(text) ?? ajv.compile(JSON.parse(text))
@@ -39,7 +39,7 @@ export async function readDocument(gateway: TestGateway) {
   return {
     document,
     fits,
-    /** Whether a value is what the component of this name describes. */
+    /** Whether a value fits the component of this name. */
     is: (name: string, value: unknown) => fits({ $ref: `#/components/schemas/${name}` }, value),
     operations: Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({

@@ -1,6 +1,6 @@
-/** Amazon's event stream encoding: a prelude, headers, a payload, each guarded by a CRC. */
+/** Amazon's event stream encoding: a prelude, headers and a payload, each with a CRC. */
 
-/** One event of this type, with its payload as JSON; `exception` for a failure within a stream. */
+/** One event of this type, with its payload as JSON; `exception` for an error within a stream. */
 export function eventFrame(type: string, payload: unknown, message: 'event' | 'exception' = 'event'): Uint8Array {
   const headers = Buffer.concat(
     [
@@ -10,7 +10,7 @@ export function eventFrame(type: string, payload: unknown, message: 'event' | 'e
     ].map(([name = '', value = '']) => {
       const length = Buffer.alloc(2)
       length.writeUInt16BE(Buffer.byteLength(value))
-      // 7 is the type of a text.
+      // 7 is the type of a string.
       return Buffer.concat([
         Buffer.from([name.length]),
         Buffer.from(name),

@@ -1,15 +1,15 @@
 /**
- * Meshy on loopback, as far as orders from words go: it outlives the gateways that order from it, and keeps its own
- * ledger of what it took and would charge for. A texture is a second order on what the first has made.
+ * Meshy on loopback, for orders with text prompts: it outlives the gateways under test and records the orders it
+ * accepted and would charge for. A texture is a second order that refines the output of the first.
  */
 import { randomAlphanumerics } from '../../src/kit/secret.ts'
 
 export type MeshyOrder = {
   id: string
   mode: 'preview' | 'refine'
-  /** Of a refine order: what it was ordered on. */
+  /** The preview that a refine order refines. */
   preview_id: string | undefined
-  /** Of its preview, for a refine order. */
+  /** For a refine order: the prompt of its preview. */
   prompt: string
   polls: number
   end: 'SUCCEEDED' | 'FAILED'
@@ -18,15 +18,15 @@ export type MeshyOrder = {
 export type MeshyVendor = {
   /** `http://127.0.0.1:<port>/openapi`. */
   url: string
-  /** Everything that was taken, in order. */
+  /** All accepted orders, in order. */
   orders: MeshyOrder[]
   stop(): Promise<void>
 }
 
 type Options = {
-  /** Questions until an order is done. Default 1. */
+  /** Polls until an order is done. Default 1. */
   polls?: number
-  /** Whether the first order of this kind with this prompt is refused for the time being. Default: no. */
+  /** Whether the first order of this kind with this prompt is rejected with 429. Default: no. */
   refusesFirst?: (prompt: string, mode: MeshyOrder['mode']) => boolean
   /** How an order ends. Default: it succeeds. */
   end?: (prompt: string, mode: MeshyOrder['mode']) => MeshyOrder['end']
@@ -34,7 +34,7 @@ type Options = {
 
 type Body = { mode: MeshyOrder['mode']; prompt?: string; preview_task_id?: string }
 
-/** The head of a GLB file, and nothing in it: enough to be known as one. */
+/** The header of a GLB file without content: enough to be detected as one. */
 export const TINY_GLB = new Uint8Array([0x67, 0x6c, 0x54, 0x46, 2, 0, 0, 0, 12, 0, 0, 0])
 const TINY_PNG = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0])
 
@@ -43,12 +43,12 @@ export function startMeshyVendor(options: Options = {}): MeshyVendor {
   const orders: MeshyOrder[] = []
   const refused = new Set<string>()
 
-  function take({ mode, prompt: words, preview_task_id }: Body): Response {
+  function acceptOrder({ mode, prompt: text, preview_task_id }: Body): Response {
     const preview = orders.find(({ id }) => id === preview_task_id)
     if (mode === 'refine' && preview?.end !== 'SUCCEEDED') {
       return Response.json({ message: 'preview_task_id: no such finished task' }, { status: 400 })
     }
-    const prompt = preview?.prompt ?? words ?? ''
+    const prompt = preview?.prompt ?? text ?? ''
     if (refusesFirst(prompt, mode) && !refused.has(`${mode} ${prompt}`)) {
       refused.add(`${mode} ${prompt}`)
       return Response.json({ message: 'NoMoreConcurrentTasks' }, { status: 429 })
@@ -65,11 +65,11 @@ export function startMeshyVendor(options: Options = {}): MeshyVendor {
     return Response.json({ result: order.id }, { status: 202 })
   }
 
-  function shown(order: MeshyOrder, origin: string): Response {
+  function taskResponse(order: MeshyOrder, origin: string): Response {
     order.polls++
     const is_done = order.polls >= needed
     const file = (name: string) => `${origin}/files/${order.id}/${name}?Expires=1`
-    const made = {
+    const outputs = {
       model_urls: { glb: file('model.glb'), fbx: '', obj: '', mtl: '', usdz: '' },
       thumbnail_url: file('preview.png'),
     }
@@ -77,7 +77,7 @@ export function startMeshyVendor(options: Options = {}): MeshyVendor {
       id: order.id,
       status: is_done ? order.end : order.polls === 1 ? 'PENDING' : 'IN_PROGRESS',
       progress: Math.min(100, Math.floor((100 * order.polls) / needed)),
-      ...(is_done && order.end === 'SUCCEEDED' ? made : {}),
+      ...(is_done && order.end === 'SUCCEEDED' ? outputs : {}),
       task_error: is_done && order.end === 'FAILED' ? { message: 'It did not work.' } : null,
     })
   }
@@ -89,13 +89,13 @@ export function startMeshyVendor(options: Options = {}): MeshyVendor {
     async fetch(request) {
       const { pathname, origin } = new URL(request.url)
       if (pathname.startsWith('/files/')) {
-        // What a server of files that does not know the format says of it.
+        // A file server that does not know the format returns text/plain.
         const [bytes, type] = pathname.endsWith('.glb') ? [TINY_GLB, 'text/plain'] : [TINY_PNG, 'image/png']
         return new Response(bytes, { headers: { 'content-type': type } })
       }
-      if (request.method === 'POST') return take((await request.json()) as Body)
+      if (request.method === 'POST') return acceptOrder((await request.json()) as Body)
       const order = orders.find(({ id }) => pathname === `/openapi/v2/text-to-3d/${id}`)
-      return order ? shown(order, origin) : Response.json({ message: 'not found' }, { status: 404 })
+      return order ? taskResponse(order, origin) : Response.json({ message: 'not found' }, { status: 404 })
     },
   })
   return { url: `http://127.0.0.1:${server.port}/openapi`, orders, stop: () => server.stop(true) }

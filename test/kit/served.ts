@@ -1,7 +1,7 @@
 /**
- * A gateway behind a real port, with a real clock, for clients that only know an address. Behind it stand the sandbox
- * (`sandbox/...`), a second gateway as an upstream whose sandbox it relays (`far/...`), and a vendor that says what a
- * test tells it to (`v/m`, and `v/narrow` that can do little).
+ * A gateway on a real port, with a real clock, for clients that only know an address. Its providers are the sandbox
+ * (`sandbox/...`), the sandbox of a second gateway as an upstream (`far/...`), and a vendor that a test scripts (`v/m`,
+ * and `v/narrow` with few capabilities).
  */
 import { systemClock } from '../../src/kit/clock.ts'
 import { createLog } from '../../src/kit/log.ts'
@@ -12,26 +12,26 @@ import { startVendor, type Vendor } from './vendor.ts'
 type Settings = Parameters<typeof startGateway>[0]
 type Parts = Parameters<typeof startGateway>[1]
 
-/** A request as it came to the port. */
-export type Came = { method: string; path: string; headers: Headers }
+/** A request that the port received. */
+export type ReceivedRequest = { method: string; path: string; headers: Headers }
 
 export type Port = {
   /** The base URL for clients: `http://127.0.0.1:<port>/v1`. */
   url: string
   token: string
   gateway: TestGateway
-  /** Every request that came, in order; a test may empty it. */
-  requests: Came[]
+  /** Every received request, in order; a test may empty it. */
+  requests: ReceivedRequest[]
   /** The secret of a token that may use these models only. */
   tokenFor(models: string[]): Promise<string>
-  /** What is under way may finish until the deadline. Default: it is cut at once. */
+  /** Calls in progress may finish until the deadline. Default: they are aborted at once. */
   close(options?: { deadline_ms: number }): Promise<void>
 }
 
 /** One gateway on a free port. */
 export async function openPort(settings: Settings = {}, parts: Parts = {}): Promise<Port> {
   const gateway = await startGateway(settings, { clock: systemClock, ...parts })
-  const requests: Came[] = []
+  const requests: ReceivedRequest[] = []
   const faults: string[] = []
   const log = createLog({ clock: systemClock, level: 'error', pretty: false, write: (text) => faults.push(text) })
   const listener = await listen({
@@ -56,7 +56,7 @@ export async function openPort(settings: Settings = {}, parts: Parts = {}): Prom
       await listener.stop(options)
       await gateway[Symbol.asyncDispose]()
       log.flush()
-      if (faults.length > 0) throw new Error(`requests that were not answered:\n${faults.join('')}`)
+      if (faults.length > 0) throw new Error(`requests without a response:\n${faults.join('')}`)
     },
   }
 }
@@ -65,15 +65,15 @@ export async function openPort(settings: Settings = {}, parts: Parts = {}): Prom
 export const GENERAL = ['sandbox/general', 'far/general']
 export const VISION = ['sandbox/vision', 'far/vision']
 
-/** Keeps what was rejected and never looked at, until it is stopped. */
+/** Collects unhandled rejections until it is stopped. */
 export function watchUnhandled(): { seen: unknown[]; stop(): unknown[] } {
   const seen: unknown[] = []
-  const note = (reason: unknown) => seen.push(reason)
-  process.on('unhandledRejection', note)
+  const record = (reason: unknown) => seen.push(reason)
+  process.on('unhandledRejection', record)
   return {
     seen,
     stop() {
-      process.off('unhandledRejection', note)
+      process.off('unhandledRejection', record)
       return seen
     },
   }
@@ -81,7 +81,7 @@ export function watchUnhandled(): { seen: unknown[]; stop(): unknown[] } {
 
 export type Served = Port & { vendor: Vendor }
 
-/** The gateway with all that stands behind it. */
+/** Starts the gateway and all its upstreams. */
 export async function serve(settings: Settings = {}): Promise<Served> {
   const vendor = startVendor()
   const far = await openPort()
@@ -111,28 +111,28 @@ export async function serve(settings: Settings = {}): Promise<Served> {
 
 const farModel = (name: string) => ({ targets: [{ provider: 'far', model: `sandbox/${name}` }] })
 
-/** A `fetch` that keeps what it saw, for clients that take one: the answers' text as it comes, to wait for parts of it. */
+/** A `fetch` for clients that accept one: records the text of responses as it arrives, so that a test can wait for parts. */
 export function watchedFetch(): {
   fetch: typeof fetch
-  /** Everything that has come so far. */
+  /** All text received so far. */
   seen(): string
-  /** Resolves once the text has come, at this place of all that came or later. */
+  /** Resolves once the text has arrived, at this offset or later. */
   until(text: string, from?: number): Promise<void>
 } {
   let seen = ''
   const waiting: (() => void)[] = []
   const decoder = new TextDecoder()
-  const watch = () =>
+  const tee = () =>
     new TransformStream<Uint8Array, Uint8Array>({
       transform(piece, controller) {
         seen += decoder.decode(piece, { stream: true })
-        for (const wake of waiting.splice(0)) wake()
+        for (const notify of waiting.splice(0)) notify()
         controller.enqueue(piece)
       },
     })
   const watched = async (...args: Parameters<typeof fetch>): Promise<Response> => {
     const response = await fetch(...args)
-    return new Response(response.body?.pipeThrough(watch()) ?? null, response)
+    return new Response(response.body?.pipeThrough(tee()) ?? null, response)
   }
   return {
     fetch: Object.assign(watched, { preconnect: fetch.preconnect }),

@@ -1,52 +1,52 @@
 /**
- * A vendor on loopback that says exactly what a test tells it to, byte for byte. It speaks HTTP/1.1 from a bare socket,
- * because a streamed answer must be cut, hung, split or reset at any byte, which no HTTP server lets one do.
+ * A vendor on loopback that sends exactly the bytes that a test scripts. It implements HTTP/1.1 on a bare socket, because
+ * a test must cut, hold, split or reset a streamed response at any byte, which no HTTP server allows.
  *
  *     const vendor = startVendor()
  *     vendor.answer(whole(completion('Hello')))                     // for the next request
  *     vendor.answer(stream(chunks('Hel', 'lo'), { cutAfter: 2 }))   // for the one after it
  *     ... point a provider at `vendor.url` ...
- *     vendor.requests[0]?.json()                                    // what it was asked
- *     await vendor.aborted                                          // the client left before the answer was done
+ *     vendor.requests[0]?.json()                                    // the request it received
+ *     await vendor.aborted                                          // the client disconnected before the response ended
  *     await vendor.stop()
  *
- * With nothing left to play it answers any chat request with `Hello` (as a stream when asked for one) and
+ * Once the script is empty it answers any chat request with `Hello` (as a stream if requested) and
  * `GET .../models` with one model, `test-model`; `vendor.otherwise(answer)` changes that.
  */
 import type { Socket } from 'bun'
 
 export type VendorRequest = {
   method: string
-  /** Path and query as they came. */
+  /** Path and query as received. */
   path: string
   /** Names in lower case. */
   headers: Record<string, string>
   body: string
-  /** The body as it came, where it was sent with its length. */
+  /** The bytes of the body, if it was sent with a content-length. */
   bytes: Uint8Array
   /** The body, parsed. */
   json(): Record<string, unknown>
-  /** Resolves when the client has left before the answer was done; never resolves otherwise. */
-  gone: Promise<void>
-  /** Which of the vendor's connections it came on, counted from 1. */
+  /** Resolves when the client disconnects before the response ends; never resolves otherwise. */
+  aborted: Promise<void>
+  /** The number of its connection, counted from 1. */
   connection: number
 }
 
-/** What an answer writes with. After the client has left, writes do nothing. */
+/** The connection that an answer writes to. After the client has disconnected, writes do nothing. */
 export type Wire = {
   request: VendorRequest
-  /** Sends bytes as they are; resolves once the socket took them all (so it waits while the client does not read). */
+  /** Sends bytes unchanged; resolves once the socket accepted them all (so it waits while the client does not read). */
   write(bytes: string | Uint8Array): Promise<void>
-  /** Ends the connection in order (FIN), whatever was promised. */
+  /** Ends the connection with FIN, whatever the headers announced. */
   close(): void
-  /** Tears the connection down (RST). */
+  /** Resets the connection (RST). */
   reset(): void
-  gone: Promise<void>
+  aborted: Promise<void>
   /** Whether the connection is closed. */
   isClosed(): boolean
 }
 
-/** Plays one answer. The connection is kept for the next request when it resolves, unless it closed it. */
+/** Sends one response. When it resolves, the connection is reused for the next request, unless it closed it. */
 export type Answer = (wire: Wire) => Promise<void> | void
 
 export type Vendor = {
@@ -54,15 +54,15 @@ export type Vendor = {
   url: string
   origin: string
   port: number
-  /** Every request that arrived whole, in order. */
+  /** Every complete request, in order. */
   requests: VendorRequest[]
-  /** Queues answers, one a request. */
+  /** Queues answers, one per request. */
   answer(...answers: Answer[]): void
-  /** What is played when the queue is empty. */
+  /** The answer when the queue is empty. */
   otherwise(answer: Answer): void
-  /** Resolves with the `count`th request (from 1), which may have come already. */
+  /** Resolves with the `count`th request (from 1), which may have arrived already. */
   request(count?: number): Promise<VendorRequest>
-  /** Resolves when, for the first time, a client left before its answer was done. */
+  /** Resolves when, for the first time, a client disconnects before its response ends. */
   aborted: Promise<VendorRequest>
   /** Connections open now. */
   connections(): number
@@ -79,8 +79,8 @@ type Link = {
   pending: Uint8Array
   busy: boolean
   closed: boolean
-  /** Set while an answer is being played. */
-  leave: (() => void) | undefined
+  /** Set while a response is being sent. */
+  onClientClose: (() => void) | undefined
   drained: (() => void) | undefined
 }
 
@@ -89,14 +89,14 @@ export function startVendor(...first: Answer[]): Vendor {
   const queue: Answer[] = [...first]
   const requests: VendorRequest[] = []
   const links = new Set<Link>()
-  let fallback: Answer = greet
+  let fallback: Answer = defaultResponse
   let accepted = 0
   let watchers: (() => void)[] = []
   const aborted = Promise.withResolvers<VendorRequest>()
   const changed = () => {
-    const woken = watchers
+    const notified = watchers
     watchers = []
-    for (const wake of woken) wake()
+    for (const notify of notified) notify()
   }
   const until = async (holds: () => boolean) => {
     while (!holds()) await new Promise<void>((resolve) => watchers.push(resolve))
@@ -108,16 +108,16 @@ export function startVendor(...first: Answer[]): Vendor {
     if (found === 'more') return
     link.busy = true
     link.pending = found.rest
-    const left = Promise.withResolvers<void>()
-    const request: VendorRequest = { ...found.request, gone: left.promise, connection: link.number }
-    link.leave = () => {
-      left.resolve()
+    const closedByClient = Promise.withResolvers<void>()
+    const request: VendorRequest = { ...found.request, aborted: closedByClient.promise, connection: link.number }
+    link.onClientClose = () => {
+      closedByClient.resolve()
       aborted.resolve(request)
     }
     requests.push(request)
     changed()
     await (queue.shift() ?? fallback)(wireOf(link, request))
-    link.leave = undefined
+    link.onClientClose = undefined
     link.busy = false
     await serve(link)
   }
@@ -134,7 +134,7 @@ export function startVendor(...first: Answer[]): Vendor {
           pending: new Uint8Array(),
           busy: false,
           closed: false,
-          leave: undefined,
+          onClientClose: undefined,
           drained: undefined,
         }
         links.add(socket.data)
@@ -151,7 +151,7 @@ export function startVendor(...first: Answer[]): Vendor {
         const link = socket.data
         link.closed = true
         links.delete(link)
-        link.leave?.()
+        link.onClientClose?.()
         link.drained?.()
         changed()
       },
@@ -185,7 +185,7 @@ export function startVendor(...first: Answer[]): Vendor {
 function wireOf(link: Link, request: VendorRequest): Wire {
   return {
     request,
-    gone: request.gone,
+    aborted: request.aborted,
     isClosed: () => link.closed,
     async write(bytes) {
       let rest = typeof bytes === 'string' ? Buffer.from(bytes) : bytes
@@ -199,20 +199,20 @@ function wireOf(link: Link, request: VendorRequest): Wire {
       }
     },
     close() {
-      link.leave = undefined
+      link.onClientClose = undefined
       link.socket.end()
     },
     reset() {
-      link.leave = undefined
+      link.onClientClose = undefined
       link.socket.terminate()
     },
   }
 }
 
-/** One request off the front of what has arrived; bodies have a content-length or are chunked. */
+/** Reads one request from the start of the received bytes; bodies have a content-length or are chunked. */
 function takeRequest(
   bytes: Uint8Array,
-): 'more' | { request: Omit<VendorRequest, 'gone' | 'connection'>; rest: Uint8Array } {
+): 'more' | { request: Omit<VendorRequest, 'aborted' | 'connection'>; rest: Uint8Array } {
   const text = Buffer.from(bytes).toString('latin1')
   const headEnd = text.indexOf('\r\n\r\n')
   if (headEnd === -1) return 'more'
@@ -223,7 +223,7 @@ function takeRequest(
     headers[line.slice(0, line.indexOf(':')).toLowerCase()] = line.slice(line.indexOf(':') + 1).trim()
   let end = headEnd + 4
   let body = ''
-  let came: Uint8Array = new Uint8Array()
+  let bodyBytes: Uint8Array = new Uint8Array()
   if (headers['transfer-encoding'] === 'chunked') {
     const parts: Buffer[] = []
     for (;;) {
@@ -240,12 +240,12 @@ function takeRequest(
   } else {
     const length = Number(headers['content-length'] ?? 0)
     if (bytes.length < end + length) return 'more'
-    came = bytes.slice(end, end + length)
-    body = Buffer.from(came).toString()
+    bodyBytes = bytes.slice(end, end + length)
+    body = Buffer.from(bodyBytes).toString()
     end += length
   }
   return {
-    request: { method, path, headers, body, bytes: came, json: () => JSON.parse(body) },
+    request: { method, path, headers, body, bytes: bodyBytes, json: () => JSON.parse(body) },
     rest: bytes.subarray(end),
   }
 }
@@ -257,7 +257,7 @@ const encodeHead = (status: number, headers: Record<string, string>) =>
 
 type HeadOptions = { status?: number; headers?: Record<string, string> }
 
-/** A whole answer: an object is sent as JSON, a string as it is (`content-type` can be set by `headers`). */
+/** A whole response: an object is sent as JSON, a string unchanged (`headers` can set `content-type`). */
 export function whole(body: unknown, { status = 200, headers = {} }: HeadOptions = {}): Answer {
   return async (wire) => {
     const text = typeof body === 'string' ? body : JSON.stringify(body)
@@ -268,7 +268,7 @@ export function whole(body: unknown, { status = 200, headers = {} }: HeadOptions
   }
 }
 
-/** An error answer in the OpenAI shape. */
+/** An error response in the OpenAI format. */
 export function failure(
   status: number,
   error: Record<string, unknown> = {},
@@ -283,24 +283,24 @@ export function failure(
 export type StreamOptions = HeadOptions & {
   /** Ends with `data: [DONE]`. Default true. */
   done?: boolean
-  /** After this many items the connection is ended (FIN) without the end of the body. */
+  /** After this many items the connection ends (FIN) without the end of the body. */
   cutAfter?: number
-  /** ... is torn down (RST). */
+  /** ... is reset (RST). */
   resetAfter?: number
-  /** ... keeps silent until the client leaves. */
+  /** ... sends nothing until the client disconnects. */
   hangAfter?: number
-  /** The body is written in pieces of this many bytes, each its own packet. */
+  /** The body is sent in pieces of this many bytes, each its own packet. */
   chunkBytes?: number
-  /** `close`: no transfer-encoding, the body ends with the connection, so a cut looks like an end. */
+  /** `close`: no transfer-encoding; the body ends with the connection, so a cut looks like an end. */
   framing?: 'chunked' | 'close'
 }
 
-/** An object is sent as one `data:` event, a string as the bytes it is. */
+/** An object is sent as one `data:` event, a string unchanged. */
 export type StreamBytes = object | string | Uint8Array
-/** A promise in a list of items is waited for: a test holds the stream there as long as it likes. */
+/** The stream waits for a promise in the list, so a test can hold it there. */
 export type StreamItem = StreamBytes | Promise<unknown>
 
-/** A streamed answer. */
+/** A streamed response. */
 export function stream(items: Iterable<StreamItem> | AsyncIterable<StreamBytes>, options: StreamOptions = {}): Answer {
   const { status = 200, headers = {}, done = true, framing = 'chunked', chunkBytes } = options
   return async (wire) => {
@@ -315,15 +315,15 @@ export function stream(items: Iterable<StreamItem> | AsyncIterable<StreamBytes>,
       }
     }
     let sent = 0
-    /** Whether the answer ends here, by its script. */
+    /** Whether the script ends the response here. */
     const stopsHere = async () => {
-      if (sent === options.hangAfter) return wire.gone.then(() => true)
+      if (sent === options.hangAfter) return wire.aborted.then(() => true)
       if (sent === options.cutAfter) wire.close()
       else if (sent === options.resetAfter) wire.reset()
       else return false
       return true
     }
-    for await (const item of unawaited(items)) {
+    for await (const item of withPromises(items)) {
       if (item.wait) {
         await item.wait
         continue
@@ -341,22 +341,22 @@ export function stream(items: Iterable<StreamItem> | AsyncIterable<StreamBytes>,
   }
 }
 
-/** The items with promises kept as promises, which `for await` over a plain array would wait for too early. */
-async function* unawaited(items: Iterable<StreamItem> | AsyncIterable<StreamBytes>) {
-  const one = (item: StreamItem): { wait?: Promise<unknown>; bytes: Uint8Array } => {
+/** The items, with promises wrapped: `for await` over a plain array would await them too early. */
+async function* withPromises(items: Iterable<StreamItem> | AsyncIterable<StreamBytes>) {
+  const toBytes = (item: StreamItem): { wait?: Promise<unknown>; bytes: Uint8Array } => {
     if (item instanceof Promise) return { wait: item, bytes: new Uint8Array() }
     if (item instanceof Uint8Array) return { bytes: item }
     return { bytes: Buffer.from(typeof item === 'string' ? item : `data: ${JSON.stringify(item)}\n\n`) }
   }
-  if (Symbol.asyncIterator in items) for await (const item of items as AsyncIterable<StreamBytes>) yield one(item)
-  else for (const item of items as Iterable<StreamItem>) yield one(item)
+  if (Symbol.asyncIterator in items) for await (const item of items as AsyncIterable<StreamBytes>) yield toBytes(item)
+  else for (const item of items as Iterable<StreamItem>) yield toBytes(item)
 }
 
 function* piecesOf(bytes: Uint8Array, size: number): Generator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }
 
-/** Bytes as they are, from the status line on; the connection is kept unless `close` is told. */
+/** Raw bytes, from the status line on; the connection is reused unless `close` is set. */
 export function raw(bytes: string | Uint8Array, { close = false }: { close?: boolean } = {}): Answer {
   return async (wire) => {
     await wire.write(bytes)
@@ -364,16 +364,16 @@ export function raw(bytes: string | Uint8Array, { close = false }: { close?: boo
   }
 }
 
-/** Says nothing at all until the client leaves. */
-export const hang = (): Answer => (wire) => wire.gone
+/** Sends nothing until the client disconnects. */
+export const hang = (): Answer => (wire) => wire.aborted
 
-/** Tears the connection down instead of answering. */
+/** Resets the connection instead of a response. */
 export const reset = (): Answer => (wire) => wire.reset()
 
-/** Ends the connection in order instead of answering. */
+/** Ends the connection with FIN instead of a response. */
 export const hangUp = (): Answer => (wire) => wire.close()
 
-/** A whole answer in the OpenAI shape; `more` overrides top-level members. */
+/** A whole response in the OpenAI format; `more` overrides top-level members. */
 export function completion(content: string, more: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     id: 'chatcmpl-test',
@@ -389,7 +389,7 @@ export function completion(content: string, more: Record<string, unknown> = {}):
   }
 }
 
-/** One chunk in the OpenAI shape, with one choice. */
+/** One chunk in the OpenAI format, with one choice. */
 export function chunk(
   delta: Record<string, unknown>,
   finish_reason: string | null = null,
@@ -405,31 +405,31 @@ export function chunk(
   }
 }
 
-/** The last chunk of a stream that was asked for its usage. */
+/** The last chunk of a stream with requested usage. */
 export function usageChunk(
   usage: Record<string, unknown> = { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 },
 ) {
   return { ...chunk({}), choices: [], usage }
 }
 
-/** A complete stream in the OpenAI shape: role, a chunk a word, finish, usage. */
-export function chunks(...words: string[]): Record<string, unknown>[] {
+/** A complete stream in the OpenAI format: role, a chunk per text, finish reason, usage. */
+export function chunks(...texts: string[]): Record<string, unknown>[] {
   return [
     chunk({ role: 'assistant', content: '' }),
-    ...words.map((content) => chunk({ content })),
+    ...texts.map((content) => chunk({ content })),
     chunk({}, 'stop'),
     usageChunk(),
   ]
 }
 
-/** What a vendor says that was told nothing. */
-const greet: Answer = (wire) => {
+/** The answer of a vendor without a script. */
+const defaultResponse: Answer = (wire) => {
   if (wire.request.path.endsWith('/models')) {
     return whole({
       object: 'list',
       data: [{ id: 'test-model', object: 'model', created: 1_700_000_000, owned_by: 'test' }],
     })(wire)
   }
-  const asked = wire.request.body ? wire.request.json() : {}
-  return asked.stream ? stream(chunks('Hel', 'lo'))(wire) : whole(completion('Hello'))(wire)
+  const body = wire.request.body ? wire.request.json() : {}
+  return body.stream ? stream(chunks('Hel', 'lo'))(wire) : whole(completion('Hello'))(wire)
 }

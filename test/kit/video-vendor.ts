@@ -1,6 +1,6 @@
 /**
- * A vendor of videos on loopback that outlives the gateways that order from it, and keeps its own ledger: what it took,
- * what it would charge for, and whether anybody ever asked for the same video twice at once.
+ * A vendor of videos on loopback that outlives the gateways under test and records the orders it accepted and would
+ * charge for, and concurrent requests for the same video.
  */
 import { randomAlphanumerics } from '../../src/kit/secret.ts'
 
@@ -9,48 +9,48 @@ export type PaidOrder = {
   /** The Idempotency-Key it came with. */
   key: string
   prompt: string
-  /** How often the same order came again, and was known by its key. */
+  /** How often the same order arrived again and was recognised by its key. */
   repeats: number
   polls: number
   /** How it ends. */
   end: 'completed' | 'failed'
-  /** It was told to stop, and did. */
+  /** It was canceled. */
   is_canceled: boolean
 }
 
 export type VideoVendor = {
   /** `http://127.0.0.1:<port>/v1`. */
   url: string
-  /** Everything that was taken, in order. */
+  /** All accepted orders, in order. */
   orders: PaidOrder[]
-  /** Requests about one video that came while another about it was being answered. */
+  /** Ids of videos that were requested again during another request for them. */
   overlaps: string[]
-  /** Resolves once it has taken and answered so many orders and questions in all. */
+  /** Resolves once it has accepted and answered this many orders and polls in total. */
   until(count: number): Promise<void>
   stop(): Promise<void>
 }
 
 type VendorOptions = {
-  /** The same key is the same order. Default true. */
+  /** Whether the same idempotency key is the same order. Default true. */
   idempotent?: boolean
-  /** Questions until a video is done. Default 1. */
+  /** Polls until a video is done. Default 1. */
   polls?: number
-  /** Whether the first order with this prompt is refused for the time being, by a definite answer. Default: no. */
+  /** Whether the first order with this prompt is rejected with 429. Default: no. */
   refusesFirst?: (prompt: string) => boolean
-  /** Whether an order with this prompt is accepted, and its first answer is a 500 all the same. Default: no. */
+  /** Whether an order with this prompt is accepted although its first response is a 500. Default: no. */
   losesFirst?: (prompt: string) => boolean
   /** How a video ends, by its prompt. Default: completed. */
   end?: (prompt: string) => PaidOrder['end']
-  /** Whether a finished video cannot be downloaded now: 404. Default: it can. */
+  /** Whether the download of a finished video returns 404 now. Default: no. */
   isGone?: () => boolean
   /** The bytes of every video. */
   file?: Uint8Array<ArrayBuffer>
 }
 
-/** How long the vendor thinks about a question. */
+/** The duration of a poll. */
 const ANSWER_MILLISECONDS = 5
 
-/** The first box of an MP4 file, and nothing in it: enough to be known as one. */
+/** The first box of an MP4 file, empty: enough to be detected as one. */
 const TINY_FILE = new Uint8Array([
   0, 0, 0, 24, 0x66, 0x74, 0x79, 0x70, 0x69, 0x73, 0x6f, 0x6d, 0, 0, 2, 0, 0x69, 0x73, 0x6f, 0x6d, 0x6d, 0x70, 0x34,
   0x31,
@@ -65,15 +65,15 @@ export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
   const waiting = new Set<() => void>()
   const serve = () => {
     served++
-    for (const look of waiting) look()
+    for (const check of waiting) check()
   }
   const orders: PaidOrder[] = []
   const byKey = new Map<string, PaidOrder>()
   const byId = new Map<string, PaidOrder>()
-  const asking = new Set<string>()
+  const inProgress = new Set<string>()
   const overlaps: string[] = []
 
-  function take(key: string, prompt: string): PaidOrder {
+  function acceptOrder(key: string, prompt: string): PaidOrder {
     const known = idempotent ? byKey.get(key) : undefined
     if (known) {
       known.repeats++
@@ -95,7 +95,7 @@ export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
     return order
   }
 
-  const shown = (order: PaidOrder) => ({
+  const videoOf = (order: PaidOrder) => ({
     id: order.id,
     object: 'video',
     model: 'film',
@@ -109,14 +109,14 @@ export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
   })
 
   async function poll(order: PaidOrder): Promise<Response> {
-    if (asking.has(order.id)) overlaps.push(order.id)
-    asking.add(order.id)
+    if (inProgress.has(order.id)) overlaps.push(order.id)
+    inProgress.add(order.id)
     order.polls++
     serve()
-    // A vendor takes its time: a second question that comes meanwhile finds the first one open.
+    // The poll takes time, so that a concurrent poll overlaps with it.
     await Bun.sleep(ANSWER_MILLISECONDS)
-    asking.delete(order.id)
-    return Response.json(shown(order))
+    inProgress.delete(order.id)
+    return Response.json(videoOf(order))
   }
 
   const server = Bun.serve({
@@ -131,11 +131,11 @@ export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
           refused.add(prompt)
           return Response.json({ error: { message: 'Too busy.', code: 'busy' } }, { status: 429 })
         }
-        const order = take(request.headers.get('idempotency-key') ?? '', prompt)
+        const order = acceptOrder(request.headers.get('idempotency-key') ?? '', prompt)
         if (losesFirst(prompt) && order.repeats === 0) {
           return Response.json({ error: { message: 'Oops.', code: 'server_error' } }, { status: 500 })
         }
-        return Response.json(shown(order))
+        return Response.json(videoOf(order))
       }
       const [, id = '', content] = /^\/v1\/videos\/([^/]+)(\/content)?$/.exec(pathname) ?? []
       const order = byId.get(id)
@@ -155,13 +155,13 @@ export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
     overlaps,
     until: (count) =>
       new Promise((resolve) => {
-        const look = () => {
+        const check = () => {
           if (served < count) return
-          waiting.delete(look)
+          waiting.delete(check)
           resolve()
         }
-        waiting.add(look)
-        look()
+        waiting.add(check)
+        check()
       }),
     stop: () => server.stop(true),
   }

@@ -300,7 +300,7 @@ const FAILURES: Omit<Column, 'group'>[] = [
       const ended = await client.stream(chatInput, watch).catch((error: unknown) => error)
       if (ended instanceof Error) expect(`${ended.name} ${ended.message}`).toMatch(/abort/i)
       else expect((ended as Reply).finish).not.toBe('stop')
-      await (await target.vendor?.request(count))?.gone
+      await (await target.vendor?.request(count))?.aborted
     },
   },
 ]

@@ -1,6 +1,6 @@
 /** The one place where an error of a package, or of the vendor behind it, becomes a `GatewayError`. */
 import { isRecord, parseJson } from '../../kit/json.ts'
-import { errorInResponse, holdsError, scrub } from '../../protocols/provider-error.ts'
+import { errorFromBody, holdsError, scrub } from '../../protocols/provider-error.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { type ErrorClass, orderError } from '../orders/order-error.ts'
 import type { AdapterParts } from '../settings.ts'
@@ -36,7 +36,7 @@ export function createPackageErrors({ id, clock, log }: Pick<AdapterParts, 'id' 
       : undefined
 
   /** An error in a body of status 2xx, or in an event of a stream. */
-  const inBody = (payload: unknown, model: string) => errorInResponse({ provider: id, model, payload, clock })
+  const inBody = (payload: unknown, model: string) => errorFromBody({ provider: id, model, payload, clock })
 
   /** The error that the last response is; undefined: it is none. */
   function inResponse({ response }: Wire, model: string): GatewayError | undefined {

@@ -2,7 +2,7 @@
 
 import { isRecord, parseJson } from '../../kit/json.ts'
 import type { ChatChunk } from '../../protocols/canonical.ts'
-import { type ErrorResponse, errorFromResponse, errorInResponse } from '../../protocols/provider-error.ts'
+import { type ErrorResponse, errorFromBody, errorFromResponse } from '../../protocols/provider-error.ts'
 import type { Faults } from '../../protocols/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ChatCall, PassthroughResponse } from '../provider.ts'
@@ -40,7 +40,7 @@ type UpstreamCall = {
 
 export function createUpstream({ id, settings, transport, clock, log }: UpstreamParts, rules: ApiRules = {}) {
   const { listHeaders = [], clientHeaders = [] } = rules
-  const { errorFromResponse: toResponseError = errorFromResponse, errorFromBody: toBodyError = errorInResponse } = rules
+  const { errorFromResponse: toResponseError = errorFromResponse, errorFromBody: toBodyError = errorFromBody } = rules
   const { base_url, timeouts } = settings
 
   /** Merges the client's headers with the operator's. The operator's value overrides, unless the header is a list: then both count. */

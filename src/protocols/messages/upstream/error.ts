@@ -2,7 +2,7 @@
 import type { Clock } from '../../../kit/clock.ts'
 import { isRecord } from '../../../kit/json.ts'
 import type { GatewayError } from '../../../spec/error.ts'
-import { type ErrorResponse, errorFromResponse, errorInResponse } from '../../provider-error.ts'
+import { type ErrorResponse, errorFromBody, errorFromResponse } from '../../provider-error.ts'
 
 /** An error response with a status. Its format is common; only the time to wait is in other headers. */
 export const refusalOf = (refusal: ErrorResponse): GatewayError =>
@@ -18,7 +18,7 @@ export function failureOf(refusal: Omit<ErrorResponse, 'status' | 'headers'>): G
   const { payload } = refusal
   const type = isRecord(payload) && isRecord(payload.error) ? payload.error.type : undefined
   const status = typeof type === 'string' ? STATUS_OF_TYPE[type] : undefined
-  return status === undefined ? errorInResponse(refusal) : errorFromResponse({ ...refusal, status, headers: undefined })
+  return status === undefined ? errorFromBody(refusal) : errorFromResponse({ ...refusal, status, headers: undefined })
 }
 
 const LIMITED = ['requests', 'tokens', 'input-tokens', 'output-tokens']

@@ -2,7 +2,7 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { GatewayError } from '../../../spec/error.ts'
-import { type ErrorResponse, errorFromResponse, errorInResponse } from '../../provider-error.ts'
+import { type ErrorResponse, errorFromBody, errorFromResponse } from '../../provider-error.ts'
 
 /** An error response with a status. Its format is common; only the time to wait may be in other headers. */
 export function refusalOf(refusal: ErrorResponse): GatewayError {
@@ -46,7 +46,7 @@ export function failureOf(refusal: Omit<ErrorResponse, 'status' | 'headers'>): G
   const normalised = { ...refusal, payload: reported ? { error: reported } : refusal.payload }
   const status = Object.hasOwn(STATUS_OF_CODE, code) ? STATUS_OF_CODE[code] : undefined
   return status === undefined
-    ? errorInResponse(normalised)
+    ? errorFromBody(normalised)
     : errorFromResponse({ ...normalised, status, headers: undefined })
 }
 

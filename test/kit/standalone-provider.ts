@@ -1,4 +1,4 @@
-/** Providers without a house around them, against a vendor on loopback. */
+/** Creates providers without a gateway, against a vendor on loopback. */
 import { DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
 import type { ProviderConfig } from '../../src/config/schema.ts'
 import { systemClock } from '../../src/kit/clock.ts'
@@ -10,8 +10,8 @@ import { createTransport } from '../../src/providers/upstream/transport.ts'
 
 export const NEVER = new AbortController().signal
 
-/** Providers `v` of one kind, one call to them, and what they log. */
-export function standAlone(own: ProviderConfig, call: ChatCall) {
+/** Creates providers `v` of one kind, calls them, and captures their log. */
+export function createStandaloneProvider(own: ProviderConfig, call: ChatCall) {
   let text = ''
   const log = createLog({ clock: systemClock, level: 'debug', pretty: false, write: (line) => (text += line) })
   return {

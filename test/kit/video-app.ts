@@ -1,4 +1,4 @@
-/** The faces of videos over a store in memory: tasks in whatever state a test wants, files from a map, no vendor. */
+/** The task routes for videos over a store in memory: tasks in any state, files from a map, no vendor. */
 
 import { createAccessLog } from '../../src/access-log.ts'
 import { createApp } from '../../src/http/app.ts'
@@ -20,7 +20,7 @@ import { configOf } from './gateway.ts'
 import { testPipeline } from './pipeline.ts'
 import { callerOf } from './task-engine.ts'
 
-/** 2026-01-01, where the clock stands. */
+/** 2026-01-01, the time of the clock. */
 export const NOW = Date.UTC(2026, 0, 1) / 1000
 export const BYTES = 'not really a video'
 
@@ -31,7 +31,7 @@ const MODELS = {
   'acme/talk': { families: ['chatcompat'] },
 } as const
 
-type Ask = {
+type CallOptions = {
   method?: string
   token?: string
   headers?: Record<string, string>
@@ -40,7 +40,7 @@ type Ask = {
   signal?: AbortSignal
 }
 
-export async function videoFaces(server: Parameters<typeof configOf>[0] = {}) {
+export async function createVideoApp(server: Parameters<typeof configOf>[0] = {}) {
   const clock = manualClock()
   const config = configOf(server)
   let lines = ''
@@ -94,8 +94,8 @@ export async function videoFaces(server: Parameters<typeof configOf>[0] = {}) {
     onFinished: createAccessLog({ log }).requestFinished,
   })
 
-  /** As the token `one`, unless told otherwise; `token: ''` sends none. */
-  function call(path: string, { token = 'one', json, form, headers, ...ask }: Ask = {}): Promise<Response> {
+  /** Calls with the token `one` by default; `token: ''` sends none. */
+  function call(path: string, { token = 'one', json, form, headers, ...rest }: CallOptions = {}): Promise<Response> {
     const init: RequestInit = {
       method: json === undefined && form === undefined ? 'GET' : 'POST',
       headers: {
@@ -103,7 +103,7 @@ export async function videoFaces(server: Parameters<typeof configOf>[0] = {}) {
         ...(json === undefined ? {} : { 'content-type': 'application/json' }),
         ...headers,
       },
-      ...ask,
+      ...rest,
     }
     if (json !== undefined) init.body = JSON.stringify(json)
     if (form !== undefined) init.body = form
@@ -121,14 +121,14 @@ export async function videoFaces(server: Parameters<typeof configOf>[0] = {}) {
       log.flush()
       return lines
     },
-    /** Puts a task there, in the state that is wanted. */
-    async put(more: Partial<Task> = {}): Promise<Task> {
+    /** Adds a task in the given state. */
+    async addTask(more: Partial<Task> = {}): Promise<Task> {
       const task = taskOf(more)
       await store.tasks.add({ task })
       return task
     },
-    /** A finished task with a file. */
-    async film(more: Partial<Task> = {}, file: Partial<StoredFile> = {}): Promise<Task> {
+    /** Adds a finished task with a file. */
+    async addFinishedTask(more: Partial<Task> = {}, file: Partial<StoredFile> = {}): Promise<Task> {
       const key = randomAlphanumerics(12)
       files.set(key, {
         content_type: 'video/mp4',
@@ -138,7 +138,7 @@ export async function videoFaces(server: Parameters<typeof configOf>[0] = {}) {
         ...file,
       })
       const outputs = [{ key, content_type: 'video/mp4', bytes: BYTES.length }]
-      return this.put({ ...SUCCESS, outputs, ...more })
+      return this.addTask({ ...SUCCESS, outputs, ...more })
     },
     async close() {
       await app.close({ deadline_ms: 0 })
