@@ -6,8 +6,8 @@ import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
 import type { ChatRequest } from '../src/protocols/canonical.ts'
 import type { ChatCall } from '../src/providers/provider.ts'
-import { NEVER, createStandaloneProvider } from './kit/standalone-provider.ts'
 import { openPort, type Port } from './kit/served.ts'
+import { createStandaloneProvider, NEVER } from './kit/standalone-provider.ts'
 import { hang, raw, reset, startVendor, stream, whole } from './kit/vendor.ts'
 
 const fixture = (name: string) => readFileSync(new URL(`./fixtures/contentgen-compat/${name}`, import.meta.url), 'utf8')

@@ -11,7 +11,7 @@ import { createBodyEncoder } from '../src/protocols/messages/upstream/request.ts
 import { messagesSettings } from '../src/providers/messages-compat/settings.ts'
 import type { ChatCall } from '../src/providers/provider.ts'
 import { usageFrom } from '../src/spec/usage.ts'
-import { NEVER, createStandaloneProvider } from './kit/standalone-provider.ts'
+import { createStandaloneProvider, NEVER } from './kit/standalone-provider.ts'
 import { hang, startVendor, stream, whole } from './kit/vendor.ts'
 
 const fixture = (name: string) => readFileSync(new URL(`./fixtures/messages-compat/${name}`, import.meta.url), 'utf8')
@@ -164,7 +164,10 @@ const CALL: ChatCall = {
   request: { model: 'v/claude-sonnet-4-5', messages: [{ role: 'user', content: 'Hello' }] },
   request_id: 'req-7',
 }
-const { providerAt, chunksFrom, logged } = createStandaloneProvider({ kind: 'messages-compat', key: 'sk-ant-secret-key' }, CALL)
+const { providerAt, chunksFrom, logged } = createStandaloneProvider(
+  { kind: 'messages-compat', key: 'sk-ant-secret-key' },
+  CALL,
+)
 
 describe('a Messages provider on loopback', () => {
   const vendor = startVendor()

@@ -10,11 +10,11 @@ import {
   anyValue,
   type Body,
   brokenText,
+  directiveRequest,
   type Fault,
   goodRequest,
   nearRequest,
   textOf,
-  directiveRequest,
 } from './kit/bodies.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 

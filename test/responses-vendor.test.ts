@@ -8,9 +8,9 @@ import { answerOf } from '../src/protocols/responses/upstream/answer.ts'
 import { inputOf } from '../src/protocols/responses/upstream/input.ts'
 import { FIELD_MAPPINGS } from '../src/protocols/responses/upstream/request-fields.ts'
 import type { ChatCall } from '../src/providers/provider.ts'
-import { NEVER, createStandaloneProvider } from './kit/standalone-provider.ts'
 import { startGateway } from './kit/gateway.ts'
 import { manualPath } from './kit/manual.ts'
+import { createStandaloneProvider, NEVER } from './kit/standalone-provider.ts'
 import { hang, startVendor, stream, whole } from './kit/vendor.ts'
 
 const fixture = (name: string) => readFileSync(new URL(`./fixtures/responses-compat/${name}`, import.meta.url), 'utf8')
