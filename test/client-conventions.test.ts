@@ -79,3 +79,38 @@ describe('text/x.enum', () => {
     expect(values).toContain(text)
   })
 })
+
+describe('a path without its version', () => {
+  it.each([
+    ['/chat/completions', '/v1/chat/completions'],
+    ['/models', '/v1/models'],
+    ['/v1/v1/messages', '/v1/messages'],
+  ])('%s is answered with the right path', async (path, right) => {
+    const response = await gateway.call(path, { json: {} })
+    expect(response.status).toBe(404)
+    const { error } = (await response.json()) as { error: { code: string; message: string } }
+    expect(error.code).toBe('unknown_url')
+    expect(error.message).toEndWith(`; the path here is ${right}`)
+  })
+
+  it('names no path where none is similar', async () => {
+    const { error } = (await (await gateway.call('/nowhere', { json: {} })).json()) as { error: { message: string } }
+    expect(error.message).toBe('Invalid URL (POST /nowhere)')
+  })
+})
+
+describe('the paths of Vertex AI', () => {
+  const contents = [{ parts: [{ text: 'Hello' }] }]
+
+  it('serve the methods of models', async () => {
+    const path = '/v1beta1/publishers/google/models/general:generateContent'
+    const response = await gateway.call(path, { json: { contents } })
+    expect(response.status).toBe(200)
+    expect(await response.json()).toMatchObject({ modelVersion: 'sandbox/general' })
+  })
+
+  it('report an unknown method in the error format of Google', async () => {
+    const response = await gateway.call('/v1beta1/publishers/google/models/general:dance', { json: { contents } })
+    expect(await response.json()).toMatchObject({ error: { code: 404, status: 'NOT_FOUND' } })
+  })
+})

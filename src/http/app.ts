@@ -76,9 +76,14 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
       return reject(new GatewayError('method_not_allowed', message, { allow }), env.live)
     })
   }
-  hono.notFound(({ env, req }) =>
-    reject(new GatewayError('unknown_url', `Invalid URL (${req.method} ${truncated(env.live.path)})`), env.live),
-  )
+  hono.notFound(({ env, req }) => {
+    const { path } = env.live
+    const right = [`/v1${path}`, path.replace(/^\/v1(?=\/v1\/)/, '')].find(
+      (other) => other !== path && routes.some((route) => isAkin(route.path, other)),
+    )
+    const hint = right === undefined ? '' : `; the path here is ${truncated(right)}`
+    return reject(new GatewayError('unknown_url', `Invalid URL (${req.method} ${truncated(path)})${hint}`), env.live)
+  })
 
   async function answer(route: Route, context: Live, params: Record<string, string>): Promise<Response> {
     try {

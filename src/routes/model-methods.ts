@@ -7,8 +7,11 @@ import { GatewayError } from '../spec/error.ts'
 /** A route whose paths are generated here. Its `params.model` is the model's name alone. */
 type MethodRoute = Omit<Route, 'method' | 'path' | 'shown' | 'hidden'>
 
+/** Clients in the express mode of Vertex AI, and with its API keys. */
+const VERTEX = '/v1beta1/publishers/google'
+
 /** The prefixes that clients use: their packages differ in the version, and only some write `models/`. */
-const PLACES = ['/v1beta/models', '/v1beta', '/v1', '/v1alpha']
+const PLACES = ['/v1beta/models', '/v1beta', '/v1', '/v1alpha', `${VERTEX}/models`]
 
 /** The routes of each method, by its name. The first prefix is the documented one. */
 export function modelMethodRoutes(methods: Record<string, MethodRoute>): Route[] {
@@ -31,7 +34,7 @@ const modelOf = (place: string, method: string): string => place.slice(0, -metho
 export function unknownMethodRoutes(routes: Route[]): Route[] {
   const names = routes.flatMap(({ shown }) => /\{model\}:(\w+)$/.exec(shown ?? '')?.[1] ?? [])
   // Below /v1 other paths contain a colon too.
-  return ['/v1/models', '/v1beta', '/v1alpha'].map((place) => ({
+  return ['/v1/models', '/v1beta', '/v1alpha', VERTEX].map((place) => ({
     method: 'POST',
     path: `${place}/:model{.+:[^/:]+}`,
     hidden: true,
