@@ -356,7 +356,7 @@ describe('errors with passthrough', () => {
       }),
     )
     const response = await post(gateway, requestBody({ stream: true }))
-    expect([response.status, (await response.json()).error.type]).toEqual([503, 'overloaded_error'])
+    expect([response.status, (await response.json()).error.type]).toEqual([529, 'overloaded_error'])
   })
 
   test("end a stream in the client's format, without the provider's secrets, and are logged", async () => {
