@@ -29,6 +29,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/passthrough-dialects.test.ts': 13,
   'test/passthrough.test.ts': 8,
   'test/property.test.ts': 9,
+  'test/python-sdks.test.ts': 30, // runs pytest, where the Python clients are installed
   'test/responses-crash.test.ts': 7,
   'test/rivalry.test.ts': 54,
   'test/sandbox-video.test.ts': 12,
