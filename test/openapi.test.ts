@@ -1,5 +1,5 @@
 /** The OpenAPI document describes the API that is there: it is whole, and true of real answers. */
-import { afterAll, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import Type from 'typebox'
 import type { Route } from '../src/http/context.ts'
 import { openApiDocument } from '../src/routes/openapi.ts'
@@ -88,6 +88,8 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'GET /v1/videos',
     'GET /v1/videos/{video_id}',
     'GET /v1/videos/{video_id}/content',
+    'GET /v1beta/models',
+    'GET /v1beta/models/{model}',
     'POST /v1/3d/generations',
     'POST /v1/3d/generations/{task_id}/cancel',
     'POST /v1/chat/completions',
@@ -342,6 +344,64 @@ test('the real catalogue and a real error match the document', async () => {
   expect(fits(schemaOf('GET /v1/models/{model}', 404), missing)).toBe(true)
 })
 
+describe('schemas of requests', () => {
+  type Fields = { properties: Record<string, Json>; required: string[] }
+  const requests = operations.flatMap(({ name, operation }) => {
+    const { schema } = operation.requestBody?.content['application/json'] ?? {}
+    const component = document.components.schemas[String(schema?.$ref).replace('#/components/schemas/', '')]
+    return component === undefined
+      ? []
+      : [{ name, ...(component as Fields), required: (component.required ?? []) as string[] }]
+  })
+
+  test('there is one of each POST with a body', () => {
+    expect(requests.length).toBeGreaterThan(15)
+  })
+
+  test.each(requests)('$name: a member that is not required may be null, and has no default', (request) => {
+    for (const [field, schema] of Object.entries(request.properties)) {
+      if (request.required.includes(field)) continue
+      expect([field, fits(schema, null)]).toEqual([field, true])
+      // Generators of types would require it.
+      expect([field, schema]).toEqual([field, expect.not.objectContaining({ default: expect.anything() })])
+    }
+  })
+
+  test('a form has the fields and the requirements of the JSON body, with files', () => {
+    const content = document.paths['/v1/images/edits']?.post?.requestBody?.content ?? {}
+    const form = content['multipart/form-data']?.schema as Fields
+    expect(form.required).toEqual(['model'])
+    expect(form.properties.prompt).toMatchObject({ type: 'string' })
+    expect(form.properties.mask).toMatchObject({ contentMediaType: 'application/octet-stream' })
+    expect(form.properties.image?.anyOf).toContainEqual(expect.objectContaining({ type: 'array' }))
+  })
+})
+
+test('an asynchronous image is a task, a synchronous one is not', async () => {
+  const schema = schemaOf('POST /v1/images/generations', 200)
+  const json = { model: 'sandbox/image', prompt: 'A boat', size: '256x256' }
+  const images = await (await gateway.call('/v1/images/generations', { json })).json()
+  const task = await (await gateway.call('/v1/images/generations', { json: { ...json, async: true } })).json()
+  expect(task.data.task_id).toBeString()
+  for (const body of [images, task]) expect(fits(schema, body)).toBe(true)
+  expect(fits(schema, { data: {} })).not.toBe(true)
+})
+
+test('the lists of the contentgen API are as described', async () => {
+  const list = await (await gateway.call('/v1beta/models?pageSize=2')).json()
+  expect(list.models).toHaveLength(2)
+  expect(list.nextPageToken).toBeString()
+  expect(fits(schemaOf('GET /v1beta/models', 200), list)).toBe(true)
+  const model = await (await gateway.call('/v1beta/models/sandbox/general')).json()
+  expect(fits(schemaOf('GET /v1beta/models/{model}', 200), model)).toBe(true)
+  expect(fits(schemaOf('GET /v1beta/models', 200), { data: [] })).not.toBe(true)
+  for (const path of ['/v1beta/models?pageSize=0', '/v1beta/models/nobody']) {
+    const refused = await gateway.call(path)
+    const name = refused.status === 404 ? 'GET /v1beta/models/{model}' : 'GET /v1beta/models'
+    expect(fits(schemaOf(name, refused.status), await refused.json())).toBe(true)
+  }
+})
+
 test('a hidden route is omitted, a public one requires no token, a titled schema occurs once', () => {
   const Thing = Type.Object(
     { name: Type.String(), inner: Type.Optional(Type.Array(Type.Object({}))) },
@@ -350,7 +410,7 @@ test('a hidden route is omitted, a public one requires no token, a titled schema
   const route = (path: string, more: Partial<Route>): Route => ({
     method: 'GET',
     path,
-    operation: { summary: path, tag: path, response: Thing },
+    operation: { summary: path, tag: 'Gateway', response: Thing },
     handle: () => new Response(),
     ...more,
   })
@@ -364,7 +424,7 @@ test('a hidden route is omitted, a public one requires no token, a titled schema
   }) as unknown as Document
   expect(Object.keys(paths)).toEqual(['/open/{part}/end'])
   expect(Object.keys(paths['/open/{part}/end'] ?? {})).toEqual(['get', 'delete'])
-  expect(tags.map(({ name }) => name)).toEqual(['/open/:part{.+}/end'])
+  expect(tags.map(({ name }) => name)).toEqual(['Gateway'])
   expect(paths['/open/{part}/end']?.get?.security).toEqual([])
   expect(paths['/open/{part}/end']?.delete?.security).toBeUndefined()
   expect(Object.keys(components.schemas).sort()).toEqual(['Error', 'Thing'])

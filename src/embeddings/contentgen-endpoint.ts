@@ -20,6 +20,7 @@ const part = { parts: [{ text: 'A river in spring' }] }
 const OPERATIONS: Record<Method, Operation> = {
   embedContent: {
     summary: 'Embed one content, in the contentgen shape',
+    description: 'The texts of its parts are embedded as one.',
     tag: 'Embeddings',
     params: { model: 'Model id, with or without the provider prefix; its slash may be raw or `%2F`.' },
     request: EmbedContentRequest,
@@ -29,6 +30,7 @@ const OPERATIONS: Record<Method, Operation> = {
   },
   batchEmbedContents: {
     summary: 'Embed several contents, in the contentgen shape',
+    description: 'One vector a content, in their order.',
     tag: 'Embeddings',
     params: { model: 'Model id, with or without the provider prefix; its slash may be raw or `%2F`.' },
     request: BatchEmbedRequest,

@@ -13,6 +13,7 @@ import { modelHeaders } from '../models/lifecycle.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { type ErrorCode, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
 import { ImageAnswer, type ImageOperation, ImageRequest } from '../spec/image-request.ts'
+import { TaskCreated } from '../spec/task.ts'
 import type { createGeneratedFileStore } from '../tasks/store-generated.ts'
 import { callStream } from './stream-response.ts'
 import { orderImages } from './tasks/images.ts'
@@ -114,7 +115,14 @@ export function imageRoutes(parts: ImageRouteParts): Route[] {
       tag: 'Images',
       request: ImageRequest,
       files: operation === 'edit' ? ['image', 'mask'] : ['image'],
-      response: ImageAnswer,
+      headers: {
+        'Idempotency-Key': {
+          description: 'With `async: true`: the same key with the same body within 24 hours returns the first task.',
+          // Without limits: a request that is no task is accepted with any key.
+          schema: Type.String(),
+        },
+      },
+      response: Type.Union([ImageAnswer, TaskCreated], { description: 'A task with `async: true`, else the images.' }),
       stream: ImageEventSchema,
       errors: IMAGE_ERRORS,
       example,

@@ -1,4 +1,5 @@
 /** The catalogue in the list formats of other clients (messages, contentgen). */
+import Type from 'typebox'
 import { pathOf, queryOf } from '../http/query.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Model } from '../spec/model.ts'
@@ -15,7 +16,7 @@ export type ListFormat = {
 }
 
 /** More than any catalogue has: a client that does not page gets all models. */
-const MOST_A_PAGE = 1000
+export const MOST_A_PAGE = 1000
 
 const rfc3339 = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')
 
@@ -86,7 +87,27 @@ const METHODS: { [family: string]: string[] } = {
   embeddings: ['embedContent', 'batchEmbedContents'],
 }
 
-function contentgenModel({ model, context_tokens, max_tokens }: Listed) {
+export const ContentgenModel = Type.Object(
+  {
+    name: Type.String({ description: '`models/` and the id of the model.' }),
+    version: Type.String(),
+    displayName: Type.String(),
+    description: Type.String({ description: 'Empty, unless the model is deprecated or retired.' }),
+    inputTokenLimit: Type.Optional(Type.Integer()),
+    outputTokenLimit: Type.Optional(Type.Integer()),
+    supportedGenerationMethods: Type.Array(Type.String()),
+  },
+  { title: 'ContentgenModel' },
+)
+export const ContentgenModelList = Type.Object(
+  {
+    models: Type.Array(ContentgenModel),
+    nextPageToken: Type.Optional(Type.String({ description: 'The `pageToken` of the next page, if there is one.' })),
+  },
+  { title: 'ContentgenModelList' },
+)
+
+function contentgenModel({ model, context_tokens, max_tokens }: Listed): Type.Static<typeof ContentgenModel> {
   const { id, status, supported_endpoint_types } = model
   return {
     name: `models/${id}`,

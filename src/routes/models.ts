@@ -1,14 +1,41 @@
 /** The routes of the model catalogue (specification, section 4), in the list format of the client. */
+import Type, { type TSchema } from 'typebox'
 import type { Context, Route } from '../http/context.ts'
 import { queryOf } from '../http/query.ts'
 import type { Catalogue } from '../models/catalogue.ts'
 import { encodeMessagesError } from '../protocols/messages/client/error.ts'
-import { contentgenErrorBody } from '../spec/contentgen-error.ts'
+import { ContentgenError, contentgenErrorBody } from '../spec/contentgen-error.ts'
 import { errorBody, type GatewayError } from '../spec/error.ts'
 import { type Model, ModelList, Model as ModelSchema } from '../spec/model.ts'
-import { contentgenFormat, type Listed, type ListFormat, messagesFormat } from './model-lists.ts'
+import type { Operation } from '../spec/operation.ts'
+import {
+  ContentgenModel,
+  ContentgenModelList,
+  contentgenFormat,
+  type Listed,
+  type ListFormat,
+  MOST_A_PAGE,
+  messagesFormat,
+} from './model-lists.ts'
 
+/** What the document says of a pair of paths, where it shows them. */
+type Shown = { list: Partial<Operation>; one: Partial<Operation>; errorSchema?: TSchema }
 type EncodeError = NonNullable<Route['encodeError']>
+
+/** What the document says of the contentgen paths, whose format does not depend on headers. */
+const CONTENTGEN = {
+  errorSchema: ContentgenError,
+  list: {
+    summary: 'List the models, in the contentgen shape',
+    description: 'In pages, if `pageSize` asks for them.',
+    query: {
+      pageSize: { description: 'Default: all.', schema: Type.Integer({ minimum: 1, maximum: MOST_A_PAGE }) },
+      pageToken: { description: 'The `nextPageToken` of the page before.', schema: Type.String() },
+    },
+    response: ContentgenModelList,
+  },
+  one: { summary: 'Retrieve one model, in the contentgen shape', response: ContentgenModel },
+}
 
 export function modelRoutes({ catalogue }: { catalogue: Catalogue }): Route[] {
   /** The first format that matches the request is used; otherwise that of the specification. */
@@ -38,12 +65,18 @@ export function modelRoutes({ catalogue }: { catalogue: Catalogue }): Route[] {
     return Response.json(format ? format.one(withSizes(found)) : found)
   }
 
-  const routes = (path: string, hidden: boolean): Route[] => [
+  /** The example of an error in the document has no request. */
+  const encoderFor = (shown: Shown | undefined): EncodeError =>
+    shown?.errorSchema
+      ? (error, id, request) => (request ? encodeError(error, id, request) : contentgenErrorBody(error))
+      : encodeError
+  const routes = (path: string, shown: Shown | undefined): Route[] => [
     {
       method: 'GET',
       path,
-      ...(hidden ? { hidden } : {}),
-      encodeError,
+      ...(shown ? {} : { hidden: true }),
+      ...(shown?.errorSchema ? { errorSchema: shown.errorSchema } : {}),
+      encodeError: encoderFor(shown),
       operation: {
         summary: 'List the models available to the token',
         description:
@@ -51,14 +84,16 @@ export function modelRoutes({ catalogue }: { catalogue: Catalogue }): Route[] {
         tag: 'Models',
         response: ModelList,
         errors: ['invalid_value'],
+        ...shown?.list,
       },
       handle: list,
     },
     {
       method: 'GET',
       path: `${path}/:model{.+}`,
-      ...(hidden ? { hidden } : {}),
-      encodeError,
+      ...(shown ? {} : { hidden: true }),
+      ...(shown?.errorSchema ? { errorSchema: shown.errorSchema } : {}),
+      encodeError: encoderFor(shown),
       operation: {
         summary: 'Retrieve one model',
         description: 'By its full id or by the part after the provider prefix; a slash may be raw or `%2F`.',
@@ -66,9 +101,14 @@ export function modelRoutes({ catalogue }: { catalogue: Catalogue }): Route[] {
         params: { model: 'Model id, with or without the provider prefix.' },
         response: ModelSchema,
         errors: ['model_not_found', 'model_not_allowed', 'ambiguous_model'],
+        ...shown?.one,
       },
       handle: retrieve,
     },
   ]
-  return ['/v1/models', '/v1beta/models', '/v1alpha/models'].flatMap((path) => routes(path, path !== '/v1/models'))
+  return [
+    ...routes('/v1/models', { list: {}, one: {} }),
+    ...routes('/v1beta/models', CONTENTGEN),
+    ...routes('/v1alpha/models', undefined),
+  ]
 }

@@ -9,9 +9,9 @@ import {
   GatewayError,
   shouldRetry,
 } from '../spec/error.ts'
-import type { Operation, Parameter } from '../spec/operation.ts'
+import { type Operation, type Parameter, TAGS } from '../spec/operation.ts'
+import { type Components, createComponents, type Json } from './openapi-schemas.ts'
 
-type Json = { [name: string]: unknown }
 type OpenApiParts = { routes: Route[]; version: string }
 
 const DESCRIPTION = `A self-hosted gateway to hosted generative models: chat, responses, messages and
@@ -60,11 +60,12 @@ export function openApiDocument({ routes: all, version }: OpenApiParts): Json {
       title: 'Gatehouse',
       version,
       description: DESCRIPTION,
+      contact: { name: 'Whoever operates this gateway' },
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
     security: [{ token: [] }],
-    tags: [...new Set(routes.map(({ operation }) => operation.tag))].map((name) => ({ name })),
+    tags: [...new Set(routes.map(({ operation }) => operation.tag))].map(tagOf),
     paths,
     components: {
       securitySchemes: {
@@ -78,6 +79,8 @@ export function openApiDocument({ routes: all, version }: OpenApiParts): Json {
     },
   }
 }
+
+const tagOf = (name: string): Json => ({ name, description: TAGS[name] })
 
 function operationOf(route: Route, components: Components): Json {
   const { operation } = route
@@ -112,7 +115,7 @@ function parametersOf({ params = {}, query = {}, headers = {} }: Operation, comp
     in: 'path',
     required: true,
     description,
-    schema: { type: 'string' },
+    schema: { type: 'string', minLength: 1 },
   }))
   const elsewhere = (place: string, parameters: Record<string, Parameter>) =>
     Object.entries(parameters).map(([name, { schema, ...described }]) => ({
@@ -126,14 +129,14 @@ function parametersOf({ params = {}, query = {}, headers = {} }: Operation, comp
   return parameters.length === 0 ? {} : { parameters }
 }
 
-function requestBody({ request, files, example }: Operation, components: Components): Json {
-  const schema = components.use(request)
-  const content: Json = { 'application/json': { schema, ...(example === undefined ? {} : { example }) } }
-  if (files) {
-    const file = { type: 'string', contentMediaType: 'application/octet-stream', description: 'A file, or text.' }
-    const properties = Object.fromEntries(files.map((name) => [name, file]))
-    content['multipart/form-data'] = { schema: { type: 'object', anyOf: [schema, { properties }] } }
+function requestBody({ request, nested_nulls, files, example }: Operation, components: Components): Json {
+  const content: Json = {
+    'application/json': {
+      schema: components.useRequest(request, { isDeep: nested_nulls === true }),
+      ...(example === undefined ? {} : { example }),
+    },
   }
+  if (files) content['multipart/form-data'] = { schema: components.useForm(request, files) }
   return { required: true, content }
 }
 
@@ -224,30 +227,4 @@ function failures(route: Route, components: Components): Json {
     }
   }
   return out
-}
-
-type Components = { all: Record<string, Json>; use(schema: unknown): Json }
-
-/** Schemas with a title are defined once in the components, and referenced wherever they are used. */
-function createComponents(): Components {
-  const all: Record<string, Json> = {}
-  const use = (schema: unknown): Json => {
-    const { title } = schema as { title?: string }
-    if (title === undefined) return inner(schema) as Json
-    if (!(title in all)) {
-      all[title] = {}
-      all[title] = inner(schema) as Json
-    }
-    return { $ref: `#/components/schemas/${title}` }
-  }
-  const inner = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(nested)
-    if (typeof value !== 'object' || value === null) return value
-    return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, nested(member)]))
-  }
-  const nested = (value: unknown): unknown => {
-    const isTitled = typeof value === 'object' && value !== null && typeof (value as Json).title === 'string'
-    return isTitled ? use(value) : inner(value)
-  }
-  return { all, use }
 }

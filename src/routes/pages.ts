@@ -76,6 +76,23 @@ type TaskHealth = Type.Static<typeof TaskHealth>
 const Ready = Type.Object({ status: Type.Literal('ready'), tasks: Type.Optional(TaskHealth) }, { title: 'Ready' })
 const NotReady = Type.Object({ status: Type.Literal('not ready'), reason: Type.String() }, { title: 'NotReady' })
 
+const DOCUMENT = {
+  summary: 'This document',
+  description: 'The OpenAPI document of this version of the gateway.',
+  response: Type.Object({}),
+}
+const HEALTH = {
+  summary: 'Whether the process answers',
+  description: 'For a liveness probe: it looks at nothing else.',
+  response: Health,
+}
+const READINESS = {
+  summary: 'Whether requests can be served',
+  description: 'For a readiness probe: it queries the store.',
+  response: Ready,
+  refusal: { status: 503, when: 'Not ready: the store does not answer.', response: NotReady },
+}
+
 export function pageRoutes({ version, ready, tasks, openApi, endpoints }: PageParts): Route[] {
   let document: string | undefined
 
@@ -90,7 +107,8 @@ export function pageRoutes({ version, ready, tasks, openApi, endpoints }: PagePa
   const home = page(
     '/',
     {
-      summary: 'What this gateway is: a page for browsers, JSON for other clients',
+      summary: 'What this gateway is',
+      description: 'A page for browsers, JSON for other clients.',
       response: About,
       media: ['text/html'],
     },
@@ -109,22 +127,18 @@ export function pageRoutes({ version, ready, tasks, openApi, endpoints }: PagePa
             { headers: { vary: 'accept' } },
           ),
   )
-  const refusal = { status: 503, when: 'Not ready: the store does not answer.', response: NotReady }
-
   return [
     home,
-    page('/docs', { summary: 'The API reference as a page', media: ['text/html'] }, () =>
+    page('/docs', { summary: 'The API reference', description: 'This document as a page.', media: ['text/html'] }, () =>
       htmlPage(referencePage, version),
     ),
     { ...page('/docs/scalar.js', { summary: 'The script of the reference page' }, scalarScript), hidden: true },
-    page('/openapi.json', { summary: 'This document', response: Type.Object({}) }, () => {
+    page('/openapi.json', DOCUMENT, () => {
       document ??= JSON.stringify(openApi())
       return new Response(document, { headers: { 'content-type': 'application/json' } })
     }),
-    page('/healthz', { summary: 'Whether the process answers', response: Health }, () =>
-      Response.json({ status: 'ok', version }),
-    ),
-    page('/readyz', { summary: 'Whether requests can be served', response: Ready, refusal }, async () => {
+    page('/healthz', HEALTH, () => Response.json({ status: 'ok', version })),
+    page('/readyz', READINESS, async () => {
       try {
         await ready()
         const health = await tasks?.()

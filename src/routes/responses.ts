@@ -48,6 +48,7 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
     path: PATH,
     operation: {
       summary: 'Retrieve a response',
+      description: 'A stored response: of this token, until it is deleted or expires.',
       tag,
       params,
       query: {
@@ -79,7 +80,14 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
   const remove: Route = {
     method: 'DELETE',
     path: PATH,
-    operation: { summary: 'Delete a response', tag, params, response: Deleted, errors: ['response_not_found'] },
+    operation: {
+      summary: 'Delete a response',
+      description: 'Afterwards it cannot be read or continued.',
+      tag,
+      params,
+      response: Deleted,
+      errors: ['response_not_found'],
+    },
     async handle(context) {
       const id = idOf(context)
       await storedResponses.remove(id, context.caller.token_id)

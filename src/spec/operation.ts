@@ -2,13 +2,30 @@
 import type { TSchema } from 'typebox'
 import type { ErrorCode } from './error.ts'
 
+/** The groups of the document, and what each holds. */
+export const TAGS: Record<string, string> = {
+  Models: 'The catalogue: which models there are, and what they serve.',
+  Chat: 'Chat in four APIs: chat completions, responses, messages and generateContent. Every chat model serves all of them.',
+  Embeddings: 'Vectors of texts.',
+  Rerank: 'The order of documents by their relevance to a query.',
+  Moderations: 'Whether texts and images are harmful.',
+  Images: 'Images: created, edited and varied, at once or as tasks.',
+  Videos: 'Videos as tasks, in the shape of the specification.',
+  'Videos, chat-compatible': 'Videos in the shape of the OpenAI API.',
+  '3D models': '3D models as tasks.',
+  Gateway: 'The gateway itself: health, manual and this document.',
+}
+
 export type Parameter = { description: string; schema: TSchema; example?: unknown }
 
 export type Operation = {
   summary: string
   description?: string
+  /** One of TAGS. */
   tag: string
   request?: TSchema
+  /** `null` stands for an absent member in nested objects too, not only at the top. */
+  nested_nulls?: true
   /** The request may also be sent as `multipart/form-data`, with files in these fields. */
   files?: string[]
   /** Path parameters and their descriptions. */

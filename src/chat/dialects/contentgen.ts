@@ -39,6 +39,7 @@ export function contentgenDialect(method: ContentgenMethod): Dialect {
       tag: 'Chat',
       params: MODEL_PARAMETER,
       request: ContentgenRequest,
+      nested_nulls: true,
       response: isStream ? ({ type: 'array', items: ContentgenAnswer } as TSchema) : ContentgenAnswer,
       ...(isStream ? { stream: ContentgenAnswer, query: { alt: ALT } } : {}),
       example: EXAMPLE,

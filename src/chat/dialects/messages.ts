@@ -27,6 +27,7 @@ export function messagesDialect(): Dialect {
       description: 'With `stream: true` the answer is a stream of named server-sent events, ended by `message_stop`.',
       tag: 'Chat',
       request: MessagesRequest,
+      nested_nulls: true,
       response: MessagesAnswer,
       stream: MessagesEvent,
       errors: ['thread_unsupported_request'],

@@ -96,6 +96,7 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
         '`response.incomplete` or `response.failed`. It is kept for 30 days unless `store` is false.',
       tag: 'Chat',
       request: ResponsesRequest,
+      nested_nulls: true,
       response: ResponsesAnswer,
       stream: ResponsesEvent,
       errors: ['previous_response_not_found', 'upgrade_required'],

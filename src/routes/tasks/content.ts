@@ -27,7 +27,8 @@ const QUERY: Record<string, Parameter> = {
     description: 'The index of the file, if the task has several. Default 0.',
     schema: Type.Integer({ minimum: 0 }),
   },
-  expires: { description: 'The expiry of a signed link.', schema: Type.Integer() },
+  // Text, since without a signature it is not read.
+  expires: { description: 'The expiry of a signed link, in Unix seconds.', schema: Type.String() },
   signature: { description: 'The signature of a signed link, which needs no token.', schema: Type.String() },
 }
 

@@ -46,6 +46,7 @@ export const listRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
   path: api.path,
   operation: {
     summary: `List the token's tasks: ${api.thing}s`,
+    description: 'One page, the newest first unless `order` says otherwise.',
     tag: api.tag,
     query: { ...STATUS_PARAMETER, ...PAGE_PARAMETERS },
     response: TaskList,

@@ -66,6 +66,8 @@ const retrieveRoute = (parts: TaskApiParts): Route => ({
   path: `${VIDEOS.path}/:video_id`,
   operation: {
     summary: 'Retrieve a video',
+    description:
+      'Poll until the status is `completed` or `failed`; or use `wait` to get the response when the video changes.',
     tag: VIDEOS.tag,
     params: VIDEO_ID,
     query: WAIT_PARAMETER,
@@ -85,6 +87,7 @@ const listRoute = (parts: TaskApiParts): Route => ({
   path: VIDEOS.path,
   operation: {
     summary: "List the token's videos",
+    description: 'One page, the newest first unless `order` says otherwise.',
     tag: VIDEOS.tag,
     query: PAGE_PARAMETERS,
     response: VideoList,
