@@ -1,6 +1,6 @@
 #!/bin/bash
 # Holds the OpenAPI document of a running gateway against linters (`lint`), a generator of types (`types`) or schemathesis
-# (`requests`), which sends some thousand requests and compares the responses with the document.
+# (`requests`, with further options for it), which sends some thousand requests and compares the responses with the document.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -44,7 +44,7 @@ case ${1:-} in
     # One seed: a failure of CI is the same everywhere.
     "$root/test/python/.venv/bin/schemathesis" --config-file "$here/schemathesis.toml" run "$address/openapi.json" \
       --header "Authorization: Bearer $GATEHOUSE_BOOTSTRAP_TOKEN" --max-examples "${EXAMPLES:-3}" --seed 1 --workers 2 \
-      --suppress-health-check all --request-timeout 60 --warnings off --no-color
+      --suppress-health-check all --request-timeout 60 --warnings off --no-color "${@:2}"
     ;;
   *)
     echo 'usage: test/openapi-tools/check.sh lint | types | requests' >&2
