@@ -15,7 +15,7 @@ import { hang, startVendor, stream, whole } from './kit/vendor.ts'
 
 const fixture = (name: string) => readFileSync(new URL(`./fixtures/responses-compat/${name}`, import.meta.url), 'utf8')
 /** A whole response with these items. */
-const responseOf = (output: object[], more: object = {}) => ({
+const responseOf = (output: (object | null)[], more: object = {}) => ({
   ...JSON.parse(fixture('whole.json')),
   output,
   ...more,
@@ -407,6 +407,17 @@ describe('a Responses provider behind the whole gateway', () => {
     const second = await gateway.call('/v1/responses', { json: { ...requested, input: [hello, ...output, result] } })
     expect(await second.json()).toMatchObject({ output: [{ content: [{ text: 'Rain.' }] }] })
     expect(lastSent().input).toEqual([hello, ...JSON.parse(fixture('whole.json')).output, result])
+  })
+
+  test('returns a stored response again whose provider sent an output item that is not an object', async () => {
+    await using gateway = await startGateway(settings())
+    vendor.answer(whole(responseOf([summary('Hi'), null])))
+    const created = await gateway.call('/v1/responses', { json: { model: 'v/gpt-4.1', input: 'Hello' } })
+    expect(created.status).toBe(200)
+    const { id } = (await created.json()) as { id: string }
+    const retrieved = await gateway.call(`/v1/responses/${id}`)
+    expect(retrieved.status).toBe(200)
+    expect(await retrieved.json()).toMatchObject({ output: [{ type: 'message' }, null] })
   })
 
   test('counts tokens for a Messages client, and an estimate replaces a missing count', async () => {

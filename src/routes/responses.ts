@@ -6,6 +6,7 @@ import type { StoredResponses } from '../chat/stored-responses.ts'
 import type { ServerSettings } from '../config/config.ts'
 import type { Context, Route } from '../http/context.ts'
 import type { Clock } from '../kit/clock.ts'
+import { isRecord } from '../kit/json.ts'
 import { type OutputItem, visibleItem } from '../protocols/responses/client/items.ts'
 import { ResponsesAnswer, ResponsesEvent } from '../protocols/responses/client/schema.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -174,7 +175,8 @@ const idAt = (data: JsonObject[], index: number): string | null => (data.at(inde
 /** The response as it was returned: content that its provider needs again is stored, and included on request. */
 function visible(response: JsonObject, includes_encrypted: boolean): JsonObject {
   const output = Array.isArray(response.output) ? response.output : []
-  return { ...response, output: output.map((item) => itemOf(item as JsonObject, includes_encrypted)) }
+  // A provider's items were passed through unchecked, so an item may be anything.
+  return { ...response, output: output.map((item) => (isRecord(item) ? itemOf(item, includes_encrypted) : item)) }
 }
 
 /** Items of the input in the form of items of the output: a text is a list of parts. */
