@@ -5,7 +5,7 @@ import type { FinishReason } from '../../../spec/chat-completion.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, ToolCall } from '../../canonical.ts'
 import { argumentsText, type Fallback, namedText, newToolCallId } from '../../upstream.ts'
 import { usageOf } from '../../usage.ts'
-import { contentOf, finishReasonOf } from './content.ts'
+import { annotationsOf, contentOf, finishReasonOf } from './content.ts'
 
 type WholeChoice = ChatCompletion['choices'][number]
 
@@ -54,6 +54,9 @@ function normaliseMessage(raw: JsonRecord): AnswerMessage {
   const message: AnswerMessage = { ...withoutNulls(rest), role: 'assistant', content: read.content }
   if (typeof raw.refusal === 'string' || raw.refusal === null) message.refusal = raw.refusal
   if (typeof reasoning === 'string' && reasoning !== '') message.reasoning_content = reasoning
+  // Assigned to the member that is there, so that the order of the provider stays.
+  if (Array.isArray(raw.annotations)) message.annotations = annotationsOf(raw.annotations)
+  else delete message.annotations
   if (calls.length > 0) message.tool_calls = calls
   return message
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { ChatChunk } from '../../canonical.ts'
+import { normaliseWhole } from './answer.ts'
 import { createChunkNormaliser } from './chunk.ts'
 
 const FALLBACK = { id: 'ours', model: 'asked', created: 1 }
@@ -26,6 +27,24 @@ describe('the chunk normaliser', () => {
     const plain = withDelta({ content: 'b' })
     const { chunks } = feed(withDelta({ content: 'a' }), plain)
     expect(chunks[1]).toBe(plain as unknown as ChatChunk)
+  })
+
+  test('passes over a choice that is not an object', () => {
+    const { chunks } = feed(withDelta({ content: 'a' }), { ...HEAD, choices: [null] }, withDelta({ content: 'b' }))
+    expect(chunks[1]?.choices ?? []).toEqual([])
+    expect(chunks[2]?.choices[0]?.delta).toEqual({ content: 'b' })
+  })
+
+  test('leaves out annotations that do not cite a URL', () => {
+    const cited = {
+      type: 'url_citation' as const,
+      url_citation: { url: 'https://a.example', title: 'A', start_index: 0, end_index: 1 },
+    }
+    const annotations = [null, 'x', { type: 'url_citation' }, { type: 'url_citation', url_citation: {} }, cited]
+    const { deltas } = feed(withDelta({ content: 'a', annotations }))
+    expect(deltas[0]?.annotations).toEqual([cited])
+    const whole = normaliseWhole({ ...HEAD, choices: [{ index: 0, message: { content: 'a', annotations } }] }, FALLBACK)
+    expect(whole?.choices[0]?.message.annotations).toEqual([cited])
   })
 
   test('sends the role in the first chunk of each choice, and only a valid role', () => {

@@ -5,7 +5,7 @@ import type { FinishReason } from '../../../spec/chat-completion.ts'
 import type { ChatChunk, ChunkChoice, Delta } from '../../canonical.ts'
 import type { Fallback } from '../../upstream.ts'
 import { usageOf } from '../../usage.ts'
-import { contentOf, finishReasonOf } from './content.ts'
+import { annotationsOf, contentOf, finishReasonOf } from './content.ts'
 import { createToolCallDeltas, type ToolCallDeltas } from './tool-call.ts'
 
 type ChunkNormaliser = {
@@ -108,6 +108,7 @@ export function createChunkNormaliser(fallback: Fallback): ChunkNormaliser {
 /** Whether a chunk needs no change: one piece of text for choice 0 and nothing else. Makes no copies. */
 function isPlain(payload: JsonRecord, choice: unknown): boolean {
   if (
+    !isRecord(choice) ||
     payload.object !== 'chat.completion.chunk' ||
     (payload.usage !== undefined && payload.usage !== null) ||
     payload.obfuscation !== undefined ||
@@ -120,7 +121,7 @@ function isPlain(payload: JsonRecord, choice: unknown): boolean {
   ) {
     return false
   }
-  const { index, finish_reason, delta, message } = choice as JsonRecord
+  const { index, finish_reason, delta, message } = choice
   if (index !== 0 || (finish_reason !== null && finish_reason !== undefined) || message !== undefined) return false
   if (typeof delta !== 'object' || delta === null) return false
   for (const name in delta) {
@@ -167,6 +168,8 @@ function normaliseDelta(raw: JsonRecord, choice: Choice): Delta {
       choice.toolCalls ??= createToolCallDeltas()
       const deltas = choice.toolCalls.take(calls)
       if (deltas.length > 0) delta.tool_calls = deltas
+    } else if (name === 'annotations') {
+      if (Array.isArray(value)) delta.annotations = annotationsOf(value)
     } else delta[name] = value
   }
   if (reasoning !== '' && !delta.reasoning_content) delta.reasoning_content = reasoning

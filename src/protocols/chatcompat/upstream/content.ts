@@ -1,6 +1,6 @@
 /** Content and finish reasons of OpenAI-shaped providers. */
 import { isRecord } from '../../../kit/json.ts'
-import type { FinishReason } from '../../../spec/chat-completion.ts'
+import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
 
 const FINISH_REASONS: Record<string, FinishReason> = {
   stop: 'stop',
@@ -43,4 +43,11 @@ export function contentOf(value: unknown): { content: string | null; reasoning: 
     } else if (typeof part.text === 'string') content += part.text
   }
   return { content, reasoning }
+}
+
+/** The citations of URLs among a provider's annotations; others have no place in another API. */
+export function annotationsOf(values: unknown[]): Annotation[] {
+  return (values as Annotation[]).filter(
+    (item) => isRecord(item) && isRecord(item.url_citation) && typeof item.url_citation.url === 'string',
+  )
 }
