@@ -2,9 +2,10 @@
 
 import { checkAliases } from './alias-checks.ts'
 import { HOST_DESCRIPTION, isHost } from './environment.ts'
+import { RANGED_FIELDS, type Range } from './limits-schema.ts'
 import { nearest } from './nearest.ts'
 import type { Path } from './read-yaml.ts'
-import { type FileConfig, type ModelConfig, type ProviderConfig, RANGED_FIELDS, type Range } from './schema.ts'
+import type { FileConfig, ModelConfig, ProviderConfig } from './schema.ts'
 import { checkSuccessors } from './successors.ts'
 
 export type Violation = { path: Path; part: 'key' | 'value'; message: string }

@@ -1,6 +1,6 @@
 /** The limits of one chat model: ranges, defaults, extra fields and capabilities (specification 2.3 and 8), as catalogue data. */
 import Type from 'typebox'
-import { RANGED_FIELDS } from '../config/schema.ts'
+import { RANGED_FIELDS } from '../config/limits-schema.ts'
 import { checker } from '../kit/checker.ts'
 import { diagnose, foundText, rangeText } from '../kit/diagnose.ts'
 import { ChatRequest } from '../protocols/canonical.ts'

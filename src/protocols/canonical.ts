@@ -50,12 +50,21 @@ const Message = Type.Object({
 })
 export type Message = Type.Static<typeof Message>
 
-/** A chat client returns the values that it received with a response, so its requests are checked against this schema. */
+/**
+ * A chat client returns the values that it received with a response, so its requests are checked against this schema.
+ * `provider_options` is an extension of the gateway that the manual documents.
+ */
 export const ChatRequest = Type.Object({
   ...PublicRequest.properties,
   messages: Type.Array(Message, { minItems: 1 }),
+  provider_options: Type.Optional(
+    Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown()), {
+      description: "A provider's own options under the name of its kind; other providers do not receive them.",
+    }),
+  ),
 })
 export type ChatRequest = Type.Static<typeof ChatRequest>
+export type ChatRequestField = keyof ChatRequest
 
 export type ToolCall = PublicToolCall & Signed
 

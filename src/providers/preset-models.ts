@@ -3,7 +3,9 @@
  * model discovery fails. The vendor's list takes precedence: these rows then only add what the list lacks.
  * Figures: models.dev, read 2026-11-21.
  */
-import type { ModelConfig, Range } from '../config/schema.ts'
+
+import type { Range } from '../config/limits-schema.ts'
+import type { ModelConfig } from '../config/schema.ts'
 
 type Facts = {
   /** Release date. */

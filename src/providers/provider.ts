@@ -12,7 +12,8 @@ import type { ThreeDOrder } from '../spec/three-d-request.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
 
 /** A row of the catalogue, for a provider that brings models of its own. */
-export type { Limits, ModelConfig } from '../config/schema.ts'
+export type { Limits } from '../config/limits-schema.ts'
+export type { ModelConfig } from '../config/schema.ts'
 /** Reads the images of a request. */
 export type { MediaReader } from '../protocols/upstream.ts'
 

@@ -136,11 +136,6 @@ export const ChatRequest = Type.Object(
       }),
     ),
     top_k: Type.Optional(Type.Integer({ minimum: 0, description: 'Sample from so many of the most likely tokens.' })),
-    provider_options: Type.Optional(
-      Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown()), {
-        description: "A provider's own options under the name of its kind; other providers do not receive them.",
-      }),
-    ),
     verbosity: Type.Optional(Type.String({ description: FORWARDED })),
     user: Type.Optional(Type.String({ description: FORWARDED })),
     safety_identifier: Type.Optional(Type.String({ description: FORWARDED })),
@@ -176,7 +171,6 @@ export const ChatRequest = Type.Object(
   { title: 'ChatRequest' },
 )
 export type ChatRequest = Type.Static<typeof ChatRequest>
-export type ChatRequestField = keyof ChatRequest
 
 /** Fields that only some models support: their configuration lists them. */
 export const EXTRA_FIELDS = ['repetition_penalty', 'thinking_enabled', 'web_search'] as const

@@ -3,9 +3,8 @@
  * features are refused by name.
  */
 
-import type { ChatRequestField } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { ChatRequest, Message } from '../../canonical.ts'
+import type { ChatRequest, ChatRequestField, Message } from '../../canonical.ts'
 import type { BodyOptions, UpstreamCall } from '../../upstream.ts'
 import { plainHistory } from './history.ts'
 

@@ -1,8 +1,7 @@
 /** Encodes a chat request for the Responses API. Unsupported features are refused by name. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import { type ChatRequestField, ChatRequest as PublicRequest } from '../../../spec/chat-request.ts'
-import type { ChatRequest } from '../../canonical.ts'
+import { ChatRequest, type ChatRequestField } from '../../canonical.ts'
 import { adapt } from '../../field-rules.ts'
 import type { BodyOptions, UpstreamCall } from '../../upstream.ts'
 import { type Item, inputOf } from './input.ts'
@@ -129,7 +128,7 @@ export function ruleFor(model: string, { rule }: ResponsesOptions): ModelRule {
   return rule.reasons ? { efforts: COMMON_EFFORTS, ...known, ...rule } : { ...known, ...rule }
 }
 
-const isGatewayField = (field: string) => Object.hasOwn(PublicRequest.properties, field)
+const isGatewayField = (field: string) => Object.hasOwn(ChatRequest.properties, field)
 
 function assertSupported(request: ChatRequest, { fields, tools, json_schema }: ResponsesOptions): void {
   for (const [field, mapping] of Object.entries(FIELD_MAPPINGS)) {

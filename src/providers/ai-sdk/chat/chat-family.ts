@@ -11,7 +11,7 @@ import type {
   SharedV4Warning,
 } from '@ai-sdk/provider'
 import type { ProviderKind } from '../../../config/provider-kinds.ts'
-import type { ChatRequestField } from '../../../spec/chat-request.ts'
+import type { ChatRequestField } from '../../../protocols/canonical.ts'
 import type { EndpointFamily } from '../../../spec/endpoint-family.ts'
 
 export type CallOptions = LanguageModelV4CallOptions
