@@ -576,6 +576,49 @@ describe('a cancel request', () => {
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS' })
   })
 
+  test.each([
+    ['invalid_input', 'canceled'],
+    ['generation_failed', 'canceled'],
+    ['upstream_error', 'canceled'],
+    ['content_policy_violation', 'content_policy_violation'],
+  ] as const)(
+    'that the provider agreed to before a crash is not reported as its %s but as %s',
+    async (reported, code) => {
+      let answer: TaskProgress = working
+      const acme = scriptedVendor({ status: async () => answer, cancel: () => Promise.reject(broken()) })
+      await using gateway = await taskEngine({ vendors: { acme } })
+      const id = await taken(gateway)
+      await gateway.tasks.cancel(id, CALLER)
+      answer = { status: 'FAILURE', fail_code: reported, fail_reason: 'Request was stopped.' }
+      await gateway.run(60)
+      expect(await gateway.read(id)).toMatchObject({ status: 'FAILURE', fail_code: code })
+      expect((await gateway.read(id)).fail_reason).toContain('Request was stopped.')
+    },
+  )
+
+  const unknown = () => new GatewayError('bad_upstream_response', 'No such task.', { upstream_status: 404 })
+  test('that the provider carried out before a crash, by deleting the task, ends it', async () => {
+    const acme = scriptedVendor({ status: () => Promise.reject(unknown()), cancel: () => Promise.reject(unknown()) })
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await taken(gateway)
+    await gateway.tasks.cancel(id, CALLER)
+    await gateway.run(60)
+    expect(failure(await gateway.read(id))).toBe('FAILURE canceled')
+    expect(acme.canceled).toBe(1)
+  })
+
+  test.each([
+    ['a cancel', { status: respondInTurn(working), cancel: () => Promise.reject(unknown()) }],
+    ['a poll', { status: () => Promise.reject(unknown()), cancel: () => Promise.reject(broken()) }],
+  ])('is not taken for done because of one 404 to %s', async (_, script) => {
+    const acme = scriptedVendor(script)
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await taken(gateway)
+    await gateway.tasks.cancel(id, CALLER)
+    await gateway.run(60)
+    expect((await gateway.read(id)).status).not.toBe('FAILURE')
+  })
+
   test('ends the task, gives the reason and records the late outcome if the provider cannot cancel', async () => {
     let answer: TaskProgress = working
     const acme = scriptedVendor({ status: async () => answer })

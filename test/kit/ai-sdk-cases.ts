@@ -108,7 +108,15 @@ export const FAL: Case = {
     },
   },
   query: { path: FAL_REQUEST, headers: { authorization: `Key ${KEY}` } },
-  statuses: { pending: 400, 'failed-policy': 422, 'failed-input': 422, 'failed-media': 422, 'failed-internal': 500 },
+  statuses: {
+    pending: 400,
+    'failed-policy': 422,
+    'failed-input': 422,
+    'failed-media': 422,
+    'failed-internal': 500,
+    canceled: 422,
+    'canceled-by-app': 499,
+  },
   states: {
     pending: {},
     done: success({
@@ -125,6 +133,8 @@ export const FAL: Case = {
     'failed-input': failure('invalid_input', expect.stringContaining('permitted')),
     'failed-media': failure('input_media_invalid', expect.stringContaining('download')),
     'failed-internal': failure('upstream_error', ANY),
+    canceled: CANCELED,
+    'canceled-by-app': CANCELED,
   },
   unknownState: whole({ detail: 'Request is still in progress' }, { status: 400 }),
   refusals: [

@@ -1,8 +1,10 @@
 /** The step that ends a task whose client has requested cancellation, where the provider can cancel it. */
 
+import type { GatewayError } from '../../spec/error.ts'
 import type { TaskProvider } from '../order-kinds.ts'
 import { nextSlowPollAt } from '../poll-schedule.ts'
 import { asGatewayError, type ClaimedTask, fail, taskProvider, withSignal } from './claimed-task.ts'
+import { pollProvider } from './poll.ts'
 import { operationOf } from './proceed.ts'
 
 /** How often this process asks a provider that refuses to cancel. After that the task is polled until it ends. */
@@ -33,14 +35,29 @@ async function cancelUpstream(claimed: ClaimedTask, provider: TaskProvider): Pro
   } catch (error) {
     if (claimed.stopping()) throw error
     cancelRefusals.set(task.task_id, before + 1)
-    const { code } = asGatewayError(error)
-    log.warn('provider refused to cancel', { task_id: task.task_id, provider: task.provider, code })
-    return false
+    const refusal = asGatewayError(error)
+    log.warn('provider refused to cancel', { task_id: task.task_id, provider: task.provider, code: refusal.code })
+    if (!(await isForgotten(claimed, provider, refusal))) return false
+    await fail(claimed, 'canceled', 'Canceled. The provider no longer has it.')
+    return true
   }
   claimed.crashHook('cancel: after the provider')
   await fail(claimed, 'canceled', 'Canceled. The provider has stopped it.')
   return true
 }
+
+/**
+ * Some providers cancel a task by deleting it. If a process dies after that, the next one finds neither the task to cancel
+ * nor the task to poll; either response alone proves nothing.
+ */
+async function isForgotten(claimed: ClaimedTask, provider: TaskProvider, refusal: GatewayError): Promise<boolean> {
+  if (!isUnknownTask(refusal)) return false
+  const seen = await pollProvider(claimed, provider)
+  return 'error' in seen && isUnknownTask(seen.error)
+}
+
+const isUnknownTask = ({ detail }: GatewayError): boolean =>
+  detail.upstream_status === 404 || detail.upstream_status === 410
 
 const CANNOT_CANCEL =
   'Canceled. The provider has no way to cancel it, so it may still finish and be charged for. The gateway no longer follows it.'

@@ -30,8 +30,19 @@ export async function applyProgress(
 ): Promise<void> {
   if (progress.status === 'SUCCESS') return finish(claimed, progress)
   if (progress.status !== 'FAILURE') return stillRunning(claimed, progress)
-  await fail(claimed, knownCode(progress.fail_code), reasonFrom(progress.fail_reason) || 'The provider gave no reason.')
+  const reason = reasonFrom(progress.fail_reason) || 'The provider gave no reason.'
+  const code = knownCode(progress.fail_code)
+  if (claimed.task.cancel_asked_at !== null && CODES_OF_CANCELED.includes(code)) {
+    return fail(claimed, 'canceled', reasonFrom(`Canceled. The provider reported: ${reason}`))
+  }
+  await fail(claimed, code, reason)
 }
+
+/**
+ * How providers report a task that they have canceled, where they have no status for it. If a process dies after the
+ * provider has agreed to cancel, the next one asks again, is refused, and only sees the failure.
+ */
+const CODES_OF_CANCELED: FailCode[] = ['invalid_input', 'generation_failed', 'upstream_error', 'no_output']
 
 /** Clients see a closed list of codes, also where an adapter passes on a code of its provider. */
 const knownCode = (code: FailCode): FailCode => (Object.hasOwn(FAIL_CODES, code) ? code : 'generation_failed')
