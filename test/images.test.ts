@@ -8,6 +8,7 @@ import OldOpenAI from 'openai-6'
 import { sniff } from '../src/kit/sniff.ts'
 import { startGateway } from './kit/gateway.ts'
 import { openPort } from './kit/served.ts'
+import { TINY_PNG_BASE64 } from './kit/tiny-files.ts'
 import { type Answer, failure, hangUp, startVendor, whole } from './kit/vendor.ts'
 
 const port = await openPort()
@@ -313,7 +314,7 @@ describe('a task', () => {
 describe('several targets', () => {
   const made = whole({
     created: 1,
-    data: [{ b64_json: Buffer.from('\x89PNG\r\n\x1a\n', 'latin1').toString('base64') }],
+    data: [{ b64_json: TINY_PNG_BASE64 }],
   })
 
   async function asked(first: Answer) {
@@ -371,8 +372,28 @@ describe('several targets', () => {
   })
 })
 
+test('that is broken is not returned, as bytes or as a link, and its order may have been charged', async () => {
+  const half = Buffer.from(TINY_PNG_BASE64, 'base64').subarray(0, 50)
+  const vendor = startVendor()
+  vendor.otherwise(whole({ created: 1, data: [{ b64_json: half.toString('base64') }] }))
+  const gateway = await startGateway({
+    providers: { v: { base_url: vendor.url } },
+    models: { 'v/image': { families: ['image-generation'] } },
+  })
+  for (const response_format of ['b64_json', 'url']) {
+    const json = { model: 'v/image', prompt: 'A kite', response_format }
+    const response = await gateway.call('/v1/images/generations', { json })
+    const { error } = await response.json()
+    expect([response.status, error.code]).toEqual([502, 'bad_upstream_response'])
+    expect(error.message).toContain('is broken: it ends in the middle of its "IDAT" chunk.')
+    expect(error.message).toContain('may have been charged')
+  }
+  await gateway[Symbol.asyncDispose]()
+  await vendor.stop()
+})
+
 test('of a provider that returns more images than the maximum of a request, only the maximum is used', async () => {
-  const image = { b64_json: Buffer.from('\x89PNG\r\n\x1a\n', 'latin1').toString('base64') }
+  const image = { b64_json: TINY_PNG_BASE64 }
   const vendor = startVendor(...[16, 17].map((count) => whole({ created: 1, data: Array(count).fill(image) })))
   const gateway = await startGateway({
     providers: { v: { base_url: vendor.url } },

@@ -1,6 +1,7 @@
 /** A token that may use one model reaches no other, however a passed-through request names it. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
+import { TINY_PNG_BASE64 } from './kit/tiny-files.ts'
 import { startVendor, type Vendor, whole } from './kit/vendor.ts'
 
 const closing: (() => unknown)[] = []
@@ -237,7 +238,7 @@ describe('an image edit, which is sent as a form, cannot name another model', ()
   }
   test.each(Object.entries(cases))('%s', async (_, [headers, more]) => {
     const { gateway, vendor } = await start()
-    vendor.otherwise(whole({ data: [{ b64_json: 'iVBORw0KGgo=' }] }))
+    vendor.otherwise(whole({ data: [{ b64_json: TINY_PNG_BASE64 }] }))
     const json = { model: 'i/gpt-image-1', prompt: 'A kite', image: PNG, ...more }
     await gateway.call('/v1/images/edits', { json, headers })
     const [request] = vendor.requests

@@ -129,7 +129,7 @@ function file(bytes: Uint8Array, options: FileOptions = {}): Answer {
   }
 }
 
-/** Bytes that differ everywhere, so that a misplaced part is detected; they start like an MP4. */
+/** A whole MP4 of that length. Its bytes differ everywhere, so that a misplaced part is detected. */
 function video(length: number, seed = 1): Uint8Array {
   const bytes = new Uint8Array(length)
   let state = seed
@@ -137,7 +137,9 @@ function video(length: number, seed = 1): Uint8Array {
     state = (state * 1103515245 + 12345) & 0x7fffffff
     bytes[at] = state >> 16
   }
-  bytes.set(new TextEncoder().encode('\0\0\0\x18ftypmp42\0\0\0\0mp42isom').subarray(0, length))
+  const boxes = Buffer.from('\0\0\0\x18ftypmp42\0\0\0\0mp42isom\0\0\0\x08moov\0\0\0\0mdat', 'latin1')
+  boxes.writeUInt32BE(Math.max(0, length - 32), 32)
+  bytes.set(boxes.subarray(0, length))
   return bytes
 }
 
@@ -588,6 +590,48 @@ describe('a response that is not a file', () => {
   })
 })
 
+describe('a broken file', () => {
+  const error = Buffer.from('{"error":"disk is full now"}')
+  const half = video(LONG).subarray(0, LONG / 2)
+  const TASK = { family_type: 'video/mp4' }
+  const broken: [name: string, bytes: Uint8Array, options: FileOptions, source: Partial<CopySource>][] = [
+    ['an error text labelled as a video', error, {}, {}],
+    ['an error text that the provider calls a video', error, { type: null }, { content_type: 'video/mp4' }],
+    ['an error text without a label', error, { type: 'application/octet-stream' }, TASK],
+    ['an error text labelled as text', Buffer.from('no video today'), { type: 'text/plain' }, TASK],
+    ['half a file in a body that ends cleanly', half, { length: false }, TASK],
+    ['half a file with the length of the half', half, {}, TASK],
+    ['a movie without its index', video(LONG).fill(0x66, 28, 32), {}, TASK],
+    ['an error text instead of a model', error, { type: 'text/plain' }, { content_type: 'model/obj' }],
+    ['an error text instead of an archive', Buffer.from('no'), { type: null }, { content_type: 'application/zip' }],
+  ]
+  test.each(broken)('is not stored: %s', async (_, bytes, options, more) => {
+    const { outputs, partials } = roomOf()
+    const good = video(LONG)
+    const vendor = vendorOf(file(bytes, options), file(good))
+    const { code, message, detail } = await errorOf(outputs.copy('task_1/0', sourceOf(vendor, more), soon()))
+    expect([code, detail.fail_code]).toEqual(['bad_upstream_response', 'output_invalid'])
+    expect(message).toStartWith("The provider's file is broken: it ")
+    expect(await outputs.open('task_1/0')).toBeUndefined()
+    expect(partials()).toEqual([])
+    // The next attempt starts anew, and the whole file is stored.
+    expect(await outputs.copy('task_1/0', sourceOf(vendor, more), soon())).toMatchObject({ done: true })
+    expect(vendor.requests[1]?.headers.range).toBeUndefined()
+    expect(await bytesOf(outputs)).toEqual(good)
+  })
+
+  test.each([
+    ['half a file', half],
+    ['an error text', error],
+  ])('is not stored if its bytes came with a response: %s', async (_, bytes) => {
+    const { outputs, partials } = roomOf()
+    const body = new Blob([bytes as BlobPart]).stream()
+    const work = outputs.keep('task_1/0', { content_type: 'video/mp4', body }, new AbortController().signal)
+    expect((await errorOf(work)).detail.fail_code).toBe('output_invalid')
+    expect([await outputs.open('task_1/0'), partials()]).toEqual([undefined, []])
+  })
+})
+
 describe('the content type', () => {
   const rows: [given: string | null, declared: string | undefined, expected: string][] = [
     ['video/webm', 'video/mp4', 'video/mp4'],
@@ -600,17 +644,15 @@ describe('the content type', () => {
   ]
   const unknown: [given: string | null, declared: string | undefined, expected: string][] = [
     ['video/mp4, text/html', undefined, 'application/octet-stream'],
-    ['video/mp4', 'video/mp4', 'application/octet-stream'],
     ['image/svg+xml', 'image/svg+xml', 'application/octet-stream'],
     ['application/pdf', undefined, 'application/octet-stream'],
     ['model/obj', undefined, 'model/obj'],
     ['text/plain', 'model/stl', 'model/stl'],
-    ['application/octet-stream', 'application/zip', 'application/zip'],
   ]
   for (const [type, content_type, expected] of unknown) {
     test(`of undetectable bytes is ${expected} when the server reports ${type} and the provider ${content_type}`, async () => {
       const { outputs } = roomOf()
-      const html = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>')
+      const html = Buffer.from('# a <svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>')
       const source = sourceOf(vendorOf(file(html, { type })), content_type ? { content_type } : {})
       expect(await outputs.copy('task_1/0', source, soon())).toMatchObject({ output: { content_type: expected } })
       const kept = await outputs.keep(

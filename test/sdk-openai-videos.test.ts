@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import OpenAI, { toFile } from 'openai'
 import OpenAI6 from 'openai-6'
 import { openPort, type Port } from './kit/served.ts'
+import { TINY_MP4 } from './kit/tiny-files.ts'
 import { startVideoVendor, type VideoVendor } from './kit/video-vendor.ts'
 
 // One test for both: the methods used here have the same types in both majors, which TypeScript cannot know.
@@ -11,7 +12,9 @@ const MAJORS = { 'openai 7': OpenAI, 'openai 6': OpenAI6 as unknown as typeof Op
 
 /** Larger than all buffers between client and gateway. */
 const FILE = new Uint8Array(24 * 1024 * 1024).fill(7)
-FILE.set([0, 0, 0, 24, ...Buffer.from('ftypisom\0\0\x02\0isommp41', 'latin1')])
+FILE.set(TINY_MP4)
+// The last box of the tiny file extends to the end of this one.
+new DataView(FILE.buffer).setUint32(TINY_MP4.length - 8, FILE.length - TINY_MP4.length + 8)
 const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   'base64',

@@ -210,16 +210,19 @@ describe('a provider that returns its outputs at once', () => {
     expect(acme.calls).toHaveLength(1)
   })
 
-  test('fails the task if a file is refused', async () => {
+  test.each([
+    ['refused', new GatewayError('output_refused', 'Too large.'), 'output_expired'],
+    ['broken', new GatewayError('bad_upstream_response', 'Half.', { fail_code: 'output_invalid' }), 'output_invalid'],
+  ])('fails the task at once if a file is %s', async (_, error, fail_code) => {
     const files = memoryFiles()
-    files.keep = () => Promise.reject(new GatewayError('output_refused', 'Too large.'))
+    files.keep = () => Promise.reject(error)
     await using gateway = await taskEngine({ vendors: { acme: atOnce([bytes('one')]) }, files })
     const id = await gateway.submit()
     await gateway.run(5)
     expect(await gateway.read(id)).toMatchObject({
       status: 'FAILURE',
-      fail_code: 'output_expired',
-      fail_reason: 'Too large.',
+      fail_code,
+      fail_reason: error.message,
     })
   })
 })

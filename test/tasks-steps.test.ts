@@ -309,6 +309,32 @@ describe('the files', () => {
     expect(gateway.logged()).toContain('file could not be stored')
   })
 
+  test('that stay broken are copied again until the copying deadline, and then have a fail_code of their own', async () => {
+    let is_broken = true
+    const invalid = () =>
+      new GatewayError('bad_upstream_response', 'The file is broken: it has no end mark.', {
+        fail_code: 'output_invalid',
+      })
+    const files = memoryFiles({ copy: async () => (is_broken ? Promise.reject(invalid()) : undefined) })
+    await using gateway = await taskEngine({ files, settings: { copy_deadline_minutes: 5 } })
+    const id = await gateway.submit()
+    await gateway.run(290)
+    expect(await gateway.read(id)).toMatchObject({ status: 'IN_PROGRESS' })
+    const attempts = files.copied.length
+    expect(attempts).toBeWithin(5, 12)
+    await gateway.run(30)
+    const task = await gateway.read(id)
+    expect(failure(task)).toBe('FAILURE output_invalid')
+    expect(task.fail_reason).toEndWith('The file is broken: it has no end mark.')
+    // The operator may resume it, and a file that arrives whole in time is a success.
+    expect(task.made).toHaveLength(1)
+    const other = await gateway.submit()
+    await gateway.run(20)
+    is_broken = false
+    await gateway.run(60)
+    expect(await gateway.read(other)).toMatchObject({ status: 'SUCCESS' })
+  })
+
   test('of a revoked success are given up after five attempts, not after one', async () => {
     const files = memoryFiles({ copy: () => Promise.reject(gone()) })
     const taken_back: TaskProgress = { status: 'FAILURE', fail_code: 'generation_failed', fail_reason: 'Taken down.' }
@@ -384,6 +410,7 @@ describe('the files', () => {
     expect(gateway.files.copied[0]?.source).toEqual({
       url: 'https://files.acme.test/a.mp4',
       headers: { 'x-key': 'for files.acme.test' },
+      family_type: 'video/mp4',
       private_addresses: true,
       own_origin: 'http://10.0.0.7:81',
     })

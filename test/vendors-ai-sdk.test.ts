@@ -35,6 +35,7 @@ import type { manualClock } from './kit/clock.ts'
 import { startGateway } from './kit/gateway.ts'
 import { testCall } from './kit/pipeline.ts'
 import { providerParts } from './kit/provider-parts.ts'
+import { TINY_MP4 } from './kit/tiny-files.ts'
 import { type Answer, reset, startVendor, type Vendor, whole } from './kit/vendor.ts'
 
 const SIGNAL = new AbortController().signal
@@ -662,7 +663,7 @@ describe('Vertex AI authenticates', () => {
 })
 
 describe('through the whole gateway, from the order to the file', () => {
-  const FILM_BYTES = Buffer.from('AAAAIGZ0eXBpc29tAAACAGlzb21pc28yYXZjMW1wNDE=', 'base64')
+  const FILM_BYTES = Buffer.from(TINY_MP4)
 
   /** The files of the fixture are at the vendor. */
   const doneAt = (kind: string, origin: string) =>

@@ -6,6 +6,7 @@ import OpenAI, { toFile } from 'openai'
 import type { ProviderConfig } from '../src/config/schema.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { openPort } from './kit/served.ts'
+import { TINY_JPEG, TINY_PNG_BASE64 } from './kit/tiny-files.ts'
 import {
   type Answer,
   failure,
@@ -22,9 +23,9 @@ import {
 const KEY = 'sk-secret-key-of-ours'
 type Json = Record<string, unknown>
 
-/** A PNG of one pixel, and the start of a JPEG as a different image. */
-const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
-const JPEG = Buffer.from([0xff, 0xd8, 0xff, 0xe0, 1, 2, 3, 4]).toString('base64')
+/** A PNG of one pixel, and a JPEG as a different image. */
+const PNG = TINY_PNG_BASE64
+const JPEG = Buffer.from(TINY_JPEG).toString('base64')
 const URI = `data:image/png;base64,${PNG}`
 const bytesOf = (base64: string) => new Uint8Array(Buffer.from(base64, 'base64'))
 

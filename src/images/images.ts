@@ -1,5 +1,6 @@
 /** The images family: generates images synchronously or as a stream, and fetches their bytes. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
+import { readableBytes, structureFault } from '../kit/file-structure.ts'
 import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import { applyImageLimits } from '../models/image-limits.ts'
@@ -52,6 +53,11 @@ export function createImages({ fetchImage, clock }: ImagesParts): Images {
     const content_type = sniff(bytes.subarray(0, SNIFF_BYTES))
     if (content_type === undefined || !content_type.startsWith('image/')) {
       throw new GatewayError('bad_upstream_response', `The upstream "${target.provider.id}" returned no image.`)
+    }
+    const fault = await structureFault(readableBytes(bytes))
+    if (fault !== undefined) {
+      const message = `The image of the upstream "${target.provider.id}" is broken: ${fault}.`
+      throw new GatewayError('bad_upstream_response', message)
     }
     const { revised_prompt } = image
     return { bytes, content_type, ...(revised_prompt === undefined ? {} : { revised_prompt }) }

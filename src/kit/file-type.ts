@@ -32,7 +32,13 @@ const SHOWN = new Set([
 ])
 
 /** Without parameters, in lower case. Of two types in one header none. */
-const bareType = (given: string): string => given.split(';')[0]?.trim().toLowerCase() ?? ''
+export const bareType = (given: string): string => given.split(';')[0]?.trim().toLowerCase() ?? ''
+
+/** Whether files of this type show it in their first bytes. */
+export const isDetectable = (type: string): boolean => SHOWN.has(type)
+
+/** Whether only a label can name this type. */
+export const isStatedType = (type: string): boolean => NOT_SNIFFED.has(type)
 
 /** By the first bytes; what others say counts only where bytes tell nothing and no browser shows it. */
 export function typeOfFile(first: Uint8Array, given: string | undefined): string {

@@ -1,13 +1,12 @@
 /** Creates the outputs: where files are stored, how they are copied there, and the links to them. */
 import type { OutputSettings } from '../config/config.ts'
 import type { Clock } from '../kit/clock.ts'
-import { typeOfFile } from '../kit/file-type.ts'
 import type { GuardedFetch } from '../kit/guarded-fetch.ts'
 import type { Log } from '../kit/log.ts'
-import { SNIFF_BYTES } from '../kit/sniff.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { TaskOutput } from '../spec/task.ts'
-import { contentTypeOf, download } from './download.ts'
+import { checkFile, isInvalidFile } from './check-file.ts'
+import { download, reset, tooLarge } from './download.ts'
 import { createLinks } from './links.ts'
 import type { FileStore, Outputs } from './outputs.ts'
 import { createPartialFiles, type PartialFile } from './partial-files.ts'
@@ -29,6 +28,8 @@ type OutputsParts = {
   checkpoint_bytes?: number
 }
 
+type StoreOptions = { labels: (string | null | undefined)[]; signal: AbortSignal }
+
 /** A copy that was not continued for this long is abandoned. */
 const STALE_MILLISECONDS = 24 * 3600 * 1000
 
@@ -42,12 +43,16 @@ export function createOutputs(parts: OutputsParts): Outputs & { removeLeftovers(
     ...(checkpoint_bytes === undefined ? {} : { checkpoint_bytes }),
   })
 
-  /** Moves a complete file from this machine to the file store. If a second process does the same, the last one stays. */
-  async function store(key: string, partial: PartialFile, file: { content_type: string; signal: AbortSignal }) {
-    const { content_type, signal } = file
+  /** Checks a complete file and moves it from this machine to the file store. If a second process does the same, the last one stays. */
+  async function store(key: string, partial: PartialFile, { labels, signal }: StoreOptions): Promise<TaskOutput> {
+    const content_type = await checkFile(partial, labels)
+    const expected = partial.bytes
     const path = await partial.finish()
-    if (files.adopt) return files.adopt(key, { content_type, path })
-    return files.write(key, { content_type, body: Bun.file(path).stream() }, signal)
+    const { bytes } = files.adopt
+      ? await files.adopt(key, { content_type, path })
+      : await files.write(key, { content_type, body: Bun.file(path).stream() }, signal)
+    if (bytes !== expected) throw new Error(`Of ${expected} bytes, ${bytes} were stored.`)
+    return { key, content_type, bytes }
   }
 
   return {
@@ -64,12 +69,11 @@ export function createOutputs(parts: OutputsParts): Outputs & { removeLeftovers(
           await partial.release()
           return { done: false, bytes: partial.bytes }
         }
-        const content_type = await contentTypeOf(partial, source)
-        const expected = partial.bytes
-        const { bytes } = await store(key, partial, { content_type, signal })
-        if (bytes !== expected) throw new Error(`Of ${expected} bytes, ${bytes} were stored.`)
+        // For a 3D model the provider reports the format; file servers rarely know it, and call it text or an archive.
+        const labels = [source.content_type, partial.source?.content_type, source.family_type]
+        const output = await store(key, partial, { labels, signal })
         await partial.drop()
-        return { done: true, output: { key, content_type, bytes } }
+        return { done: true, output }
       } catch (thrown) {
         log.warn('output not copied', {
           key,
@@ -77,16 +81,20 @@ export function createOutputs(parts: OutputsParts): Outputs & { removeLeftovers(
           bytes: partial.bytes,
           error: codeOf(thrown),
         })
-        await partial.release().catch(() => {})
+        // A broken file must come again from its start.
+        await (isInvalidFile(thrown) ? partial.drop() : partial.release()).catch(() => {})
         throw thrown
       }
     },
     async keep(key, file, signal) {
-      const { max_bytes } = settings()
-      const { first, body } = await readStart(file.body.pipeThrough(limitTo(max_bytes)))
-      const content_type = typeOfFile(first, file.content_type)
-      const { bytes } = await files.write(key, { content_type, body }, signal)
-      return { key, content_type, bytes } satisfies TaskOutput
+      const partial = await partials.take(key)
+      try {
+        if (partial.bytes > 0) await reset(partial)
+        await receiveAll(partial, file.body, { max_bytes: settings().max_bytes, signal })
+        return await store(key, partial, { labels: [file.content_type], signal })
+      } finally {
+        await partial.drop()
+      }
     },
     open: (key) => files.open(key),
     remove: (key) => files.remove(key),
@@ -98,46 +106,29 @@ export function createOutputs(parts: OutputsParts): Outputs & { removeLeftovers(
   }
 }
 
-/** The first bytes of a stream, and a stream that still contains them. */
-async function readStart(stream: ReadableStream<Uint8Array>) {
-  const reader = stream.getReader()
-  const pieces: Uint8Array[] = []
-  let length = 0
-  while (length < SNIFF_BYTES) {
-    const { done, value } = await reader.read()
-    if (done) break
-    pieces.push(value)
-    length += value.length
-  }
-  const body = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const piece = pieces.shift() ?? (await reader.read()).value
-        if (piece) controller.enqueue(piece)
-        else controller.close()
-      },
-      cancel: (reason) => reader.cancel(reason),
-    },
-    { highWaterMark: 0 },
-  )
-  return { first: new Uint8Array(Buffer.concat(pieces)), body }
-}
+type Limits = { max_bytes: number; signal: AbortSignal }
 
-/** Fails if the stream is larger than allowed, or empty. */
-function limitTo(max_bytes: number): TransformStream<Uint8Array, Uint8Array> {
-  let bytes = 0
-  return new TransformStream({
-    transform(chunk, controller) {
-      bytes += chunk.length
-      if (bytes > max_bytes) {
-        throw new GatewayError('output_refused', `The provider's file is larger than the allowed ${max_bytes} bytes.`)
-      }
-      controller.enqueue(chunk)
-    },
-    flush() {
-      if (bytes === 0) throw new GatewayError('bad_upstream_response', "The provider's file is empty.")
-    },
-  })
+/** Writes a stream to the partial file. Fails if the stream is larger than allowed, or empty. */
+async function receiveAll(partial: PartialFile, body: ReadableStream<Uint8Array>, { max_bytes, signal }: Limits) {
+  const reader = body.getReader()
+  const leave = () => void reader.cancel(signal.reason).catch(() => {})
+  signal.addEventListener('abort', leave, { once: true })
+  try {
+    for (;;) {
+      signal.throwIfAborted()
+      const { done, value } = await reader.read()
+      signal.throwIfAborted()
+      if (done) break
+      if (partial.bytes + value.length > max_bytes) throw tooLarge(max_bytes)
+      await partial.append(value)
+    }
+    if (partial.bytes === 0) throw new GatewayError('bad_upstream_response', "The provider's file is empty.")
+  } catch (thrown) {
+    await reader.cancel(thrown).catch(() => {})
+    throw thrown
+  } finally {
+    signal.removeEventListener('abort', leave)
+  }
 }
 
 function codeOf(thrown: unknown): string {

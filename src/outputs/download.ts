@@ -1,9 +1,7 @@
 /** Downloads a provider's file into a partial file: streamed, limited in time and size, and resumable. */
 import { createHash } from 'node:crypto'
 import type { Clock } from '../kit/clock.ts'
-import { typeOfFile, UNKNOWN_TYPE } from '../kit/file-type.ts'
 import { AddressRefused, type GuardedAnswer, type GuardedFetch } from '../kit/guarded-fetch.ts'
-import { SNIFF_BYTES } from '../kit/sniff.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { CopySource } from './outputs.ts'
 import type { PartialFile, PartialSource } from './partial-files.ts'
@@ -50,14 +48,6 @@ export async function download(partial: PartialFile, request: Download, parts: D
     // Cancels the rest of the response.
     ending.abort(timeIsUp)
   }
-}
-
-/** The type detected from the bytes; the provider's type counts only where detection fails. */
-export async function contentTypeOf(partial: PartialFile, source: CopySource): Promise<string> {
-  const first = await partial.first(SNIFF_BYTES)
-  // For a 3D model the provider reports the format; file servers rarely know it, and call it text or an archive.
-  const type = typeOfFile(first, source.content_type)
-  return type === UNKNOWN_TYPE ? typeOfFile(first, partial.source?.content_type ?? undefined) : type
 }
 
 /** What servers return instead of a file on an error, despite a 200. */
@@ -153,13 +143,13 @@ function continues(partial: PartialFile, found: PartialSource, range: ContentRan
 
 async function readBody(partial: PartialFile, response: GuardedAnswer, max_bytes: number): Promise<void> {
   const total = partial.source?.total ?? null
-  if (total !== null && total > max_bytes) throw await tooLarge(partial, max_bytes)
+  if (total !== null && total > max_bytes) throw await refuseLarge(partial, max_bytes)
   const reader = response.body.getReader()
   try {
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return
-      if (partial.bytes + value.length > max_bytes) throw await tooLarge(partial, max_bytes)
+      if (partial.bytes + value.length > max_bytes) throw await refuseLarge(partial, max_bytes)
       if (total !== null && partial.bytes + value.length > total) throw unreadable('it is longer than announced')
       await partial.append(value)
     }
@@ -168,12 +158,15 @@ async function readBody(partial: PartialFile, response: GuardedAnswer, max_bytes
   }
 }
 
-async function tooLarge(partial: PartialFile, max_bytes: number): Promise<GatewayError> {
+async function refuseLarge(partial: PartialFile, max_bytes: number): Promise<GatewayError> {
   await reset(partial)
-  return new GatewayError('output_refused', `The provider's file is larger than the allowed ${max_bytes} bytes.`)
+  return tooLarge(max_bytes)
 }
 
-const reset = (partial: PartialFile) =>
+export const tooLarge = (max_bytes: number) =>
+  new GatewayError('output_refused', `The provider's file is larger than the allowed ${max_bytes} bytes.`)
+
+export const reset = (partial: PartialFile) =>
   partial.begin({ address: '', etag: null, last_modified: null, total: null, content_type: null })
 
 type ContentRange = { first: number | null; total: number | null }

@@ -35,7 +35,10 @@ export type FileStore = {
 export type CopySource = {
   url: string
   headers?: Record<string, string>
+  /** What the provider calls it. */
   content_type?: string
+  /** The type of such files where neither the provider nor its server names one. */
+  family_type?: string
   /** The provider's configuration says so: files may come from private addresses. */
   private_addresses: boolean
   /** The provider's own origin: allowed, since the operator has configured it. */
@@ -49,10 +52,11 @@ export type Outputs = {
   /**
    * Copies a provider's file to the key, streamed. Stops cleanly at `until_ms` (unix), and continues at the next call,
    * with a range request where the server supports it. Throws GatewayError: `output_gone` (404, 410, 403 of an expired
-   * link), `output_refused` (a forbidden address, too large), or another code for what may be temporary.
+   * link), `output_refused` (a forbidden address, too large), or another code for what may be temporary; with the
+   * `fail_code` `output_invalid` if the file is incomplete or not of its type.
    */
   copy(key: string, source: CopySource, options: { until_ms: number; signal: AbortSignal }): Promise<Copied>
-  /** Stores the bytes of a stream. */
+  /** Stores the bytes of a stream, with the same check. */
   keep(
     key: string,
     file: { content_type: string; body: ReadableStream<Uint8Array> },

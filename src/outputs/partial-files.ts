@@ -37,7 +37,8 @@ export type PartialFile = {
   append(bytes: Uint8Array): Promise<void>
   /** The file is complete: syncs it to the disk and returns its path. */
   finish(): Promise<string>
-  first(count: number): Promise<Uint8Array>
+  /** Fewer bytes at the end of the file. */
+  read(at: number, length: number): Promise<Uint8Array>
   /** Leaves it for the next process that takes it. */
   release(): Promise<void>
   /** Removes it. */
@@ -162,10 +163,10 @@ async function openPartial({ path, ready, checkpoint_bytes }: OpenParts): Promis
         if (bytesWritten === until_checkpoint) await isOpen().datasync()
       }
     },
-    async first(count) {
-      const head = new Uint8Array(count)
-      const { bytesRead } = await isOpen().read(head, 0, count, 0)
-      return head.subarray(0, bytesRead)
+    async read(at, length) {
+      const bytes = new Uint8Array(length)
+      const { bytesRead } = await isOpen().read(bytes, 0, length, at)
+      return bytes.subarray(0, bytesRead)
     },
     async finish() {
       await isOpen().sync()

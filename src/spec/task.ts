@@ -49,6 +49,10 @@ export const FAIL_CODES = {
     when: 'The upstream generated the file, but the gateway could not copy it before the deadline, or it is too large. The upstream may charge for it.',
     advice: 'Ask the operator to resume the task, since the file may still exist, or submit again.',
   },
+  output_invalid: {
+    when: 'The upstream reported success, but its file was incomplete or not of its type until the copy deadline. The upstream may charge for it.',
+    advice: 'Submit again; if it persists, choose another model, or ask the operator to resume the task.',
+  },
   timeout: {
     when: 'The task did not end before its deadline. The upstream may still finish it and charge for it.',
     advice: 'Submit again; if it persists, ask the operator for a later deadline.',

@@ -31,7 +31,7 @@ export function resumptionOf(task: Task, now: number): Resumption {
   if (operation === null) {
     return none(', and no provider had accepted its order: there is nothing to poll or to copy. Submit a new task.')
   }
-  const was_generated = made !== null || fail_code === 'output_expired'
+  const was_generated = made !== null || fail_code === 'output_expired' || fail_code === 'output_invalid'
   if (was_generated) return copyingOf(task, now)
   if (fail_code !== 'timeout' && fail_code !== 'canceled') return none(': there is nothing to resume.')
   if (!late_outcome) return { action: 'watch' }

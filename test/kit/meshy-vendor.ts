@@ -3,6 +3,7 @@
  * accepted and would charge for. A texture is a second order that refines the output of the first.
  */
 import { randomAlphanumerics } from '../../src/kit/secret.ts'
+import { TINY_GLB, TINY_PNG } from './tiny-files.ts'
 
 export type MeshyOrder = {
   id: string
@@ -33,10 +34,6 @@ type Options = {
 }
 
 type Body = { mode: MeshyOrder['mode']; prompt?: string; preview_task_id?: string }
-
-/** The header of a GLB file without content: enough to be detected as one. */
-export const TINY_GLB = new Uint8Array([0x67, 0x6c, 0x54, 0x46, 2, 0, 0, 0, 12, 0, 0, 0])
-const TINY_PNG = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0])
 
 export function startMeshyVendor(options: Options = {}): MeshyVendor {
   const { polls: needed = 1, refusesFirst = () => false, end = () => 'SUCCEEDED' } = options

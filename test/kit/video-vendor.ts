@@ -3,6 +3,7 @@
  * charge for, and concurrent requests for the same video.
  */
 import { randomAlphanumerics } from '../../src/kit/secret.ts'
+import { TINY_MP4 } from './tiny-files.ts'
 
 export type PaidOrder = {
   id: string
@@ -50,14 +51,8 @@ type VendorOptions = {
 /** The duration of a poll. */
 const ANSWER_MILLISECONDS = 5
 
-/** The first box of an MP4 file, empty: enough to be detected as one. */
-const TINY_FILE = new Uint8Array([
-  0, 0, 0, 24, 0x66, 0x74, 0x79, 0x70, 0x69, 0x73, 0x6f, 0x6d, 0, 0, 2, 0, 0x69, 0x73, 0x6f, 0x6d, 0x6d, 0x70, 0x34,
-  0x31,
-])
-
 export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
-  const { idempotent = true, polls: needed = 1, end = () => 'completed', file = TINY_FILE } = options
+  const { idempotent = true, polls: needed = 1, end = () => 'completed', file = TINY_MP4 } = options
   const refusesFirst = options.refusesFirst ?? (() => false)
   const losesFirst = options.losesFirst ?? (() => false)
   const refused = new Set<string>()

@@ -3,6 +3,7 @@ import type { Copied, CopySource } from '../../outputs/outputs.ts'
 import type { TaskProgress } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ComingOutput, RemoteFile } from '../../spec/task.ts'
+import { kindOf } from '../order-kinds.ts'
 import { nextCopyAttemptAt } from '../poll-schedule.ts'
 import { asGatewayError, type ClaimedTask, fail, saveChange, taskProvider, withSignal } from './claimed-task.ts'
 import { endCopying, keyOf, NO_OUTPUT, passthroughOutput, storageError, storeOutput, succeed } from './finish.ts'
@@ -86,13 +87,16 @@ async function fetchFile(claimed: ClaimedTask, file: RemoteFile): Promise<CopyRe
 
 /** A file at the provider's own origin may need its key, and that origin is allowed even if its address is private. */
 function sourceOf(claimed: ClaimedTask, { url, content_type }: RemoteFile): CopySource {
-  const settings = claimed.providerSettings(claimed.task.provider)
+  const { provider, family } = claimed.task
+  const settings = claimed.providerSettings(provider)
   const headers = taskProvider(claimed)?.outputHeaders?.(url)
   return {
     url,
     private_addresses: settings?.private_addresses ?? false,
     ...(headers && { headers }),
     ...(content_type !== undefined && { content_type }),
+    // Models have many formats, and some are recognised by their label only.
+    ...(family !== '3d-generation' && { family_type: kindOf(family).content_type }),
     ...(settings?.base_url !== undefined && { own_origin: new URL(settings.base_url).origin }),
   }
 }

@@ -3,7 +3,7 @@ import { unixSeconds } from '../../kit/clock.ts'
 import { endingOf } from '../../kit/file-ending.ts'
 import type { RemoteOutput } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { ComingOutput, RemoteFile, Task, TaskOutput } from '../../spec/task.ts'
+import type { ComingOutput, FailCode, RemoteFile, Task, TaskOutput } from '../../spec/task.ts'
 import { kindOf } from '../order-kinds.ts'
 import { asGatewayError, type ClaimedTask, end, modelOf, taskProvider, withSignal } from './claimed-task.ts'
 import { reasonFrom } from './fail-code.ts'
@@ -107,10 +107,15 @@ export function endCopying(
   const outputs_expire_at = unixSeconds(claimed.clock) + RESUMABLE_SECONDS
   return end(claimed, {
     status: 'FAILURE',
-    fail_code: error.code === 'internal_error' ? 'internal_error' : 'output_expired',
+    fail_code: copyFailCode(error),
     fail_reason: error.code === 'output_refused' ? reason : `${COPY_FAILED} ${reason}`,
     resumable: { made, outputs, outputs_expire_at },
   })
+}
+
+export function copyFailCode({ code, detail }: GatewayError): FailCode {
+  if (code === 'internal_error') return 'internal_error'
+  return detail.fail_code === 'output_invalid' ? 'output_invalid' : 'output_expired'
 }
 
 const COPY_FAILED = 'The provider generated it, but its file could not be copied before the deadline:'

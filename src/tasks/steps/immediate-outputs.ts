@@ -9,7 +9,7 @@ import type { TaskProvider } from '../order-kinds.ts'
 import { nextAttemptAt } from '../poll-schedule.ts'
 import { asGatewayError, type ClaimedTask, fail, saveChange, taskProvider } from './claimed-task.ts'
 import { reasonFrom } from './fail-code.ts'
-import { copyDeadline, keyOf, type OutputBytes, storeOutput } from './finish.ts'
+import { copyDeadline, copyFailCode, keyOf, type OutputBytes, storeOutput } from './finish.ts'
 
 /** A provider's response to an order that it has accepted. */
 export type AcceptedOrder = Awaited<ReturnType<TaskProvider['start']>>
@@ -62,7 +62,9 @@ export async function storeImmediateOutputs(claimed: ClaimedTask, outputs: Remot
     if ('url' in one) continue
     const error = await storeWithRetries(claimed, { one, key: keyOf(task, index, one), until_ms })
     if (error === 'lease lost') return
-    if (error?.code === 'output_refused') return fail(claimed, 'output_expired', reasonFrom(error.message))
+    if (error && isFinal(error)) {
+      return fail(claimed, copyFailCode(error), reasonFrom(error.message))
+    }
     if (!error) continue
     log.error('a paid file could not be stored', { task_id: task.task_id, provider: task.provider })
     if (until_ms > 0) return fail(claimed, 'internal_error', NOT_STORED)
@@ -72,6 +74,9 @@ export async function storeImmediateOutputs(claimed: ClaimedTask, outputs: Remot
   const due_ms = failures === task.failures ? now_ms : nextAttemptAt(task, failures, { now_ms })
   await saveChange(claimed, 'made', { failures, due_ms })
 }
+
+/** The same bytes are as large and as broken at the next attempt. */
+const isFinal = ({ code, detail }: GatewayError) => code === 'output_refused' || detail.fail_code === 'output_invalid'
 
 const isRepeatable = (claimed: ClaimedTask): boolean => taskProvider(claimed)?.resubmit === 'safe'
 
@@ -86,7 +91,7 @@ async function storeWithRetries(
   for (let attempt = 1; ; attempt++) {
     claimed.extend(STORE_MILLISECONDS)
     const error = await storeOnce(claimed, one, key)
-    if (!error || error.code === 'output_refused') return error
+    if (!error || isFinal(error)) return error
     if (attempt >= STORE_TRIES) {
       if (clock.now() >= until_ms) return error
       // The database may be unavailable too: then no other process can claim the task either.

@@ -1,7 +1,7 @@
 /** A provider of tasks that take minutes. It responds in the formats of `test/fixtures`, one task at a time. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { TINY_GLB } from '../../kit/meshy-vendor.ts'
+import { TINY_GLB, TINY_MP4 } from '../../kit/tiny-files.ts'
 import { PIXEL } from '../inputs.ts'
 import type { FamilyKind, Started } from './family.ts'
 import { BEARER, type IncomingRequest, startWire, type Wire } from './vendor.ts'
@@ -10,7 +10,6 @@ import { BEARER, type IncomingRequest, startWire, type Wire } from './vendor.ts'
 export const FAILING = '@sandbox fail=content_policy_violation'
 
 /** The head of an MP4 file without content: enough to be recognised as one. */
-const TINY_MP4 = new Uint8Array([0, 0, 0, 24, ...Buffer.from('ftypisom\0\0\x02\0isommp41', 'latin1')])
 
 /** Names refer to fixtures. */
 export type OrderShape = {
