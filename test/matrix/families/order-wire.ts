@@ -36,7 +36,7 @@ const ENDINGS: Record<string, [bytes: Uint8Array, type: string]> = {
   mp4: [TINY_MP4, 'video/mp4'],
   glb: [TINY_GLB, 'model/gltf-binary'],
   fbx: [Buffer.from('Kaydara FBX Binary  \0'), 'application/octet-stream'],
-  usdz: [new Uint8Array([0x50, 0x4b, 3, 4]), 'model/vnd.usdz+zip'],
+  usdz: [Buffer.from('PK\x03\x04PK\x05\x06', 'latin1'), 'model/vnd.usdz+zip'],
   obj: [Buffer.from('v 0 0 0\n'), 'text/plain'],
   mtl: [Buffer.from('newmtl red\n'), 'text/plain'],
 }
