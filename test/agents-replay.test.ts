@@ -1,4 +1,4 @@
-/** Each recorded request of each coding agent, sent as it was recorded, to a provider of each protocol. */
+/** Each recorded request of each coding agent, sent unchanged to a provider of each protocol. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { AGENTS, type AgentId, type AgentRequest, forModel, recorded } from './kit/agents.ts'
 import { openPort, type Port } from './kit/served.ts'
@@ -10,8 +10,8 @@ import { responsesWire } from './matrix/vendors/responses-compat.ts'
 import { startWireVendor, type Wire, type WireVendor } from './matrix/vendors/wire-vendor.ts'
 
 const ANSWER = 'The program prints the day.'
-/** The answer of every provider; its own reader has checked the request before. */
-const said: ScriptedResponse = {
+/** The response of every provider, which has validated the request before. */
+const SCRIPTED_RESPONSE: ScriptedResponse = {
   reasoning: [],
   text: [ANSWER],
   calls: [],
@@ -21,7 +21,7 @@ const said: ScriptedResponse = {
   faults: {},
 }
 
-/** Codex's own provider knows fields, items and tools that the strict one of the matrix does not. */
+/** Codex sends fields, items and tools that the strict provider of the matrix rejects. */
 const codexProvider: Wire = {
   ...responsesWire,
   decode({ client_metadata: _, tools = [], input, ...body }, path) {
@@ -40,7 +40,7 @@ const KINDS = {
 type KindId = keyof typeof KINDS
 const KIND_IDS = Object.keys(KINDS) as KindId[]
 
-/** The kind whose protocol an agent speaks: there the request passes as it is. */
+/** The kind with the agent's protocol: the request reaches it unchanged. */
 const OWN: Record<AgentId, KindId> = {
   'claude-code': 'messages',
   codex: 'responses',
@@ -53,7 +53,7 @@ const OWN: Record<AgentId, KindId> = {
 let vendors: Record<KindId, WireVendor>
 let port: Port
 beforeAll(async () => {
-  const played = (id: KindId) => startWireVendor(KINDS[id].wire, { respond: () => said })
+  const played = (id: KindId) => startWireVendor(KINDS[id].wire, { respond: () => SCRIPTED_RESPONSE })
   vendors = {
     chatcompat: played('chatcompat'),
     messages: played('messages'),
@@ -117,7 +117,7 @@ describe.each(AGENTS.map((agent) => [agent] as const))('%s', (agent) => {
       const sent = vendors[id].requests.at(-1)?.json() as { tools?: NamedTool[] }
       if (id === OWN[agent] || !agent.startsWith('codex'))
         expect(toolNamesOf(sent).sort()).toEqual(toolNamesOf(request.body as typeof sent).sort())
-      // Translated tools of a namespace may have other names; the one that runs commands stays.
+      // Translated tools of a namespace may have other names; the one that runs commands keeps its name.
       else expect(toolNamesOf(sent).some((name) => name.includes('exec'))).toBe(true)
     }
     expect(vendors[id].requests.length).toBe(requests.length)

@@ -1,4 +1,4 @@
-/** Chat completions through the whole house, against a vendor on loopback: specification 2.2 to 2.4, 4 and 5. */
+/** Chat completions through the whole gateway, with a provider on loopback: specification 2.2 to 2.4, 4 and 5. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { Compile } from 'typebox/compile'
 import type { ModelConfig } from '../src/config/schema.ts'
@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const close of open.splice(0)) await close()
 })
 
-/** A gateway with one model, `v/m`, served by a vendor on loopback. */
+/** A gateway with one model, `v/m`, served by a provider on loopback. */
 async function start(model: ModelConfig = {}, more: Record<string, ModelConfig> = {}) {
   const vendor = startVendor()
   const gateway = await startGateway({
@@ -27,14 +27,14 @@ async function start(model: ModelConfig = {}, more: Record<string, ModelConfig> 
 
 const ask = (more: object = {}) => ({ model: 'v/m', messages: [{ role: 'user', content: 'one two' }], ...more })
 
-/** The events of a stream's text: parsed data, or the comment or `[DONE]` as it is. */
+/** The events of a stream's text: parsed data, or the unparsed comment or `[DONE]`. */
 const eventsOf = (text: string): unknown[] =>
   text
     .split('\n\n')
     .filter(Boolean)
     .map((block) => (block.startsWith('data: {') ? JSON.parse(block.slice(6)) : block))
 
-/** Reads a stream piece by piece. */
+/** Reads a stream chunk by chunk. */
 function reading(response: Response) {
   const reader = (response.body as ReadableStream<Uint8Array>).getReader()
   const decoder = new TextDecoder()
@@ -47,14 +47,14 @@ function reading(response: Response) {
   }
 }
 
-/** A stream that says `Hello` and breaks off when the test says so. */
+/** A stream that sends `Hello` and breaks when the test decides. */
 function cutOnceRead() {
   const gate = Promise.withResolvers<void>()
   const items = [chunk({ role: 'assistant', content: '' }), chunk({ content: 'Hello' }), gate.promise, chunk({})]
   return { answer: stream(items, { cutAfter: 3 }), now: gate.resolve }
 }
 
-/** What was recorded, once every request has come to its end. */
+/** The recorded usage, once every request has ended. */
 async function usageOf(gateway: TestGateway) {
   await gateway.instance.drain({ deadline_ms: 60_000 })
   gateway.clock.advance(2_000)
@@ -79,7 +79,7 @@ describe('a complete response', () => {
     expect(Compile(ChatCompletion).Check(body)).toBe(true)
     expect(body).toMatchObject({ object: 'chat.completion', model: 'v/m', system_fingerprint: 'fp_test' })
     expect(body.id).toMatch(/^chatcmpl-/)
-    expect(body.id).not.toBe('chatcmpl-test') // the vendor's
+    expect(body.id).not.toBe('chatcmpl-test') // that of the provider
     expect(body.choices[0].message).toEqual({ role: 'assistant', content: 'Hello', refusal: null })
     expect(body.choices[0].delta).toMatchObject({ role: 'assistant', content: 'Hello' })
     expect(vendor.requests[0]?.json()).toMatchObject({ model: 'm', messages: [{ role: 'user', content: 'one two' }] })
@@ -166,13 +166,13 @@ describe('a stream', () => {
     expect(response.headers.get('x-accel-buffering')).toBe('no')
     const events = eventsOf(await response.text())
     expect(events.at(-1)).toBe('data: [DONE]')
-    const said = events.slice(0, -1) as ChatChunk[]
-    for (const one of said) {
+    const received = events.slice(0, -1) as ChatChunk[]
+    for (const one of received) {
       expect(Compile(ChatChunk).Check(one)).toBe(true)
-      expect(one).toMatchObject({ id: said[0]?.id, created: said[0]?.created, model: 'v/m' })
+      expect(one).toMatchObject({ id: received[0]?.id, created: received[0]?.created, model: 'v/m' })
       expect('usage' in one).toBe(false)
     }
-    expect(said.map((one) => [one.choices[0]?.delta, one.choices[0]?.finish_reason])).toEqual([
+    expect(received.map((one) => [one.choices[0]?.delta, one.choices[0]?.finish_reason])).toEqual([
       [{ role: 'assistant', content: '' }, null],
       [{ content: 'Hel' }, null],
       [{ content: 'lo' }, null],
@@ -199,8 +199,8 @@ describe('a stream', () => {
     const plain = await (await gateway.chat(ask({ stream: true }))).text()
     expect(plain).toEndWith('data: [DONE]\n\n')
     expect(plain).not.toContain('usage')
-    const asking = { stream: true, stream_options: { include_usage: true } }
-    const events = eventsOf(await (await gateway.chat(ask(asking))).text()) as ChatChunk[]
+    const options = { stream: true, stream_options: { include_usage: true } }
+    const events = eventsOf(await (await gateway.chat(ask(options))).text()) as ChatChunk[]
     expect(events.at(-2)?.usage).toMatchObject({ completion_tokens: 1, estimated: true })
     expect((await usageOf(gateway))[0]).toMatchObject({ requests: 2, errors: 0, output_tokens: 2, estimated: 2 })
   })
@@ -246,7 +246,7 @@ describe('a stream', () => {
     vendor.answer(stream(chunks('Hello', 'world'), { hangAfter: 2 }))
     const response = await gateway.chat(ask({ stream: true }))
     const stream_ = reading(response)
-    // The role alone may come first: what the vendor writes is read as it arrives.
+    // The role alone may come first: the provider's bytes are read as they arrive.
     for (let seen = ''; !seen.includes('Hello'); ) seen += await stream_.next()
     await stream_.leave()
     await vendor.aborted
@@ -289,9 +289,9 @@ describe('a stream', () => {
     gateway.clock.advance(15_000)
     expect(await comment).toBe(': keep-alive\n\n')
     openFirst()
-    let said = ''
-    while (!said.includes('Hello')) said += (await read.next()) ?? ''
-    expect(said).not.toContain(': keep-alive')
+    let received = ''
+    while (!received.includes('Hello')) received += (await read.next()) ?? ''
+    expect(received).not.toContain(': keep-alive')
     const again = read.next()
     gateway.clock.advance(15_000)
     expect(await again).toBe(': keep-alive\n\n')

@@ -1,4 +1,4 @@
-/** JSON of a vendor's, nested deeper than recursion can walk: a bad answer of the vendor's, whoever asked and however. */
+/** JSON nested too deeply for recursion: from a provider it is an upstream error, whatever the client and the request. */
 import { describe, expect, test } from 'bun:test'
 import { startGateway } from './kit/gateway.ts'
 
@@ -27,10 +27,10 @@ const CLIENTS: Record<string, { path(stream: boolean): string; body(stream: bool
   },
 }
 
-/** The members of every kind's answers, each holding what is too deep. */
-const deepAnswer = `{"id":"x","type":"message","object":"response","role":"assistant","status":"completed","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}],"content":[{"type":"text","text":"x"}],"candidates":[{"content":{"parts":[{"text":"x"}]},"finishReason":"STOP"}],"output":[],"usage":{},"extra":${DEEP}}`
+/** The members of the responses of all kinds, each with a value that is nested too deeply. */
+const deepBody = `{"id":"x","type":"message","object":"response","role":"assistant","status":"completed","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}],"content":[{"type":"text","text":"x"}],"candidates":[{"content":{"parts":[{"text":"x"}]},"finishReason":"STOP"}],"output":[],"usage":{},"extra":${DEEP}}`
 
-/** Tool calls in the kinds' own forms, with arguments that are too deep: as text, or as an object. */
+/** Tool calls in the format of each kind, with arguments that are nested too deeply: as text or as an object. */
 const ARGUMENTS = `{"a":${DEEP}}`
 const TEXT = JSON.stringify(ARGUMENTS)
 const CALLS: Partial<Record<Kind, string>> = {
@@ -40,10 +40,11 @@ const CALLS: Partial<Record<Kind, string>> = {
   'responses-compat': `{"id":"resp_x","object":"response","status":"completed","model":"m","output":[{"type":"function_call","id":"fc","call_id":"c","name":"f","arguments":${TEXT},"status":"completed"}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}`,
 }
 
-async function asked(kind: Kind | 'rerank-compat', answer: { body: string; type: string; status?: number }) {
+async function gatewayWith(kind: Kind | 'rerank-compat', upstream: { body: string; type: string; status?: number }) {
   const vendor = Bun.serve({
     port: 0,
-    fetch: () => new Response(answer.body, { status: answer.status ?? 200, headers: { 'content-type': answer.type } }),
+    fetch: () =>
+      new Response(upstream.body, { status: upstream.status ?? 200, headers: { 'content-type': upstream.type } }),
   })
   const base_url = `http://127.0.0.1:${vendor.port}/v1`
   const families = ['chatcompat', 'messages-compat', 'chatcompat-response', 'contentgen-compat', 'embeddings', 'rerank']
@@ -64,14 +65,14 @@ for (const kind of KINDS) {
   describe(`deeply nested JSON of a ${kind} provider`, () => {
     for (const [client, { path, body }] of Object.entries(CLIENTS)) {
       test(`in a response is an upstream error for a client of ${client}`, async () => {
-        await using gateway = await asked(kind, { body: deepAnswer, type: 'application/json' })
+        await using gateway = await gatewayWith(kind, { body: deepBody, type: 'application/json' })
         const response = await gateway.call(path(false), body(false))
         expect([response.status, await response.text()]).toEqual([502, expect.not.stringContaining('Something went')])
       })
 
       test(`in a stream is reported in the stream to a client of ${client}`, async () => {
-        const events = `event: message_start\ndata: ${deepAnswer}\n\ndata: ${deepAnswer}\n\n`
-        await using gateway = await asked(kind, { body: events, type: 'text/event-stream' })
+        const events = `event: message_start\ndata: ${deepBody}\n\ndata: ${deepBody}\n\n`
+        await using gateway = await gatewayWith(kind, { body: events, type: 'text/event-stream' })
         const response = await gateway.call(path(true), body(true))
         const text = await response.text()
         expect(text).not.toContain('Something went')
@@ -80,7 +81,7 @@ for (const kind of KINDS) {
       })
 
       test(`in an error keeps the status of the error for a client of ${client}`, async () => {
-        await using gateway = await asked(kind, {
+        await using gateway = await gatewayWith(kind, {
           body: `{"error":{"message":"no","x":${DEEP}}}`,
           type: 'application/json',
           status: 422,
@@ -92,7 +93,7 @@ for (const kind of KINDS) {
       const call = CALLS[kind]
       if (call !== undefined) {
         test(`in a tool call causes no 500 for a client of ${client}`, async () => {
-          await using gateway = await asked(kind, { body: call, type: 'application/json' })
+          await using gateway = await gatewayWith(kind, { body: call, type: 'application/json' })
           const response = await gateway.call(path(false), body(false))
           expect(await response.text()).not.toContain('Something went')
           expect([200, 502]).toContain(response.status)
@@ -103,13 +104,13 @@ for (const kind of KINDS) {
 }
 
 test('deeply nested JSON in an embeddings response is an upstream error', async () => {
-  await using gateway = await asked('chatcompat', { body: `{"data":${DEEP}}`, type: 'application/json' })
+  await using gateway = await gatewayWith('chatcompat', { body: `{"data":${DEEP}}`, type: 'application/json' })
   const response = await gateway.call('/v1/embeddings', { model: 'vendor/m', input: 'x' })
   expect([response.status, await response.text()]).toEqual([502, expect.not.stringContaining('Something went')])
 })
 
 test('deeply nested JSON in a rerank response is an upstream error', async () => {
-  await using gateway = await asked('rerank-compat', { body: `{"results":${DEEP}}`, type: 'application/json' })
+  await using gateway = await gatewayWith('rerank-compat', { body: `{"results":${DEEP}}`, type: 'application/json' })
   const response = await gateway.call('/v1/rerank', { model: 'vendor/m', query: 'x', documents: ['x'] })
   expect([response.status, await response.text()]).toEqual([502, expect.not.stringContaining('Something went')])
 })
@@ -117,7 +118,7 @@ test('deeply nested JSON in a rerank response is an upstream error', async () =>
 describe("deeply nested JSON in the arguments of a client's tool call", () => {
   for (const kind of KINDS) {
     test(`causes no 500 with a ${kind} provider`, async () => {
-      await using gateway = await asked(kind, {
+      await using gateway = await gatewayWith(kind, {
         body: '{"error":{"message":"no"}}',
         type: 'application/json',
         status: 422,

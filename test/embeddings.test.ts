@@ -1,4 +1,4 @@
-/** Embeddings through the whole house: what is asked, how lists are split and joined, what is counted. */
+/** Embeddings through the whole gateway: requests, how lists are split and joined, recorded usage. */
 import { describe, expect, test } from 'bun:test'
 import { floatsOfBase64 } from '../src/kit/float32.ts'
 import type { EmbeddingList } from '../src/spec/embedding-request.ts'
@@ -15,7 +15,7 @@ const embed = (gateway: TestGateway, json: unknown, path = '/v1/embeddings') =>
 
 const vectors = ({ data }: EmbeddingList) => data.map(({ embedding }) => embedding as number[])
 
-/** Answers each text with a vector of its number, in the OpenAI shape. */
+/** Returns a vector with the number of each text, in the OpenAI format. */
 const numbered: Answer = (wire) => {
   const { input } = wire.request.json() as { input: string[] }
   return whole({
@@ -43,7 +43,7 @@ describe('the response', () => {
     const gateway = await open()
     const [one, list, nulls] = await Promise.all(
       [{ input: 'A river' }, { input: ['A river'] }, { input: 'A river', dimensions: null, encoding_format: null }].map(
-        (asked) => embed(gateway, { model: 'sandbox/embedding', user: null, ...asked }),
+        (fields) => embed(gateway, { model: 'sandbox/embedding', user: null, ...fields }),
       ),
     )
     expect(list?.body).toEqual(one?.body as EmbeddingList & { error: Json })
@@ -52,9 +52,9 @@ describe('the response', () => {
 
   test('has the same vector, in 32-bit floats, with base64', async () => {
     const gateway = await open()
-    const asked = { model: 'sandbox/embedding', input: 'A river', dimensions: 64 }
-    const plain = await embed(gateway, asked)
-    const packed = await embed(gateway, { ...asked, encoding_format: 'base64' })
+    const fields = { model: 'sandbox/embedding', input: 'A river', dimensions: 64 }
+    const plain = await embed(gateway, fields)
+    const packed = await embed(gateway, { ...fields, encoding_format: 'base64' })
     const [text] = packed.body.data.map(({ embedding }) => String(embedding))
     const [numbers = []] = vectors(plain.body)
     expect(floatsOfBase64(text ?? '')).toEqual(numbers.map(Math.fround))
@@ -104,9 +104,9 @@ describe('limits: the last allowed value and the first rejected one', () => {
     ['input: many(2_500), dimensions: 4_000', { input: many(2_500), dimensions: 4_000 }, 200],
     ['input: many(2_501), dimensions: 4_000', { input: many(2_501), dimensions: 4_000 }, 'input'],
     ['input: a text that is too long, in the second part', { input: [...many(300), 'a '.repeat(8_193)] }, 'input[300]'],
-  ] as [string, Json, number | string][])('%s', async (_, asked, expected) => {
+  ] as [string, Json, number | string][])('%s', async (_, fields, expected) => {
     const gateway = await open()
-    const { status, body } = await embed(gateway, { model: 'sandbox/embedding', input: 'x', ...asked })
+    const { status, body } = await embed(gateway, { model: 'sandbox/embedding', input: 'x', ...fields })
     if (typeof expected === 'number') expect(status).toBe(expected)
     else expect([status, body.error.param]).toEqual([400, expected])
   })
@@ -148,7 +148,7 @@ describe('limits: the last allowed value and the first rejected one', () => {
     expect(await families('sandbox/embedding')).toEqual(['embeddings'])
     expect(await families('sandbox/rerank')).toEqual(['rerank'])
     expect(await families('v/text-embedding-x')).toEqual(['embeddings'])
-    expect(await families('v/bge-reranker')).toEqual([]) // this vendor has no path for it
+    expect(await families('v/bge-reranker')).toEqual([]) // this provider has no path for it
     expect(await families('v/chatty')).toContain('chatcompat')
   })
 })
@@ -159,7 +159,7 @@ describe('long lists', () => {
   test('are split at the limit of the model, and joined in order, whichever part finishes first', async () => {
     const vendor = vendorWith()
     const gates = new Map<string, () => void>()
-    // The parts are answered from the last to the first.
+    // The parts get their responses from the last to the first.
     vendor.otherwise(async (wire) => {
       const { input } = wire.request.json() as { input: string[] }
       if (input[0] !== '6') await new Promise<void>((resolve) => gates.set(input[0] ?? '', resolve))
@@ -167,8 +167,8 @@ describe('long lists', () => {
       gates.get(input[0] === '6' ? '3' : '0')?.()
     })
     const gateway = await open({ providers: { v: { base_url: vendor.url, key: 'k' } }, models })
-    const asking = embed(gateway, { model: 'v/m', input: texts(7) })
-    const { body } = await asking
+    const pending = embed(gateway, { model: 'v/m', input: texts(7) })
+    const { body } = await pending
     expect(vectors(body).map(([number]) => number)).toEqual([0, 1, 2, 3, 4, 5, 6])
     expect(body.usage).toEqual({ prompt_tokens: 7, total_tokens: 7 })
     expect(vendor.requests.map((request) => (request.json().input as string[]).length).sort()).toEqual([1, 3, 3])
@@ -199,7 +199,7 @@ describe('long lists', () => {
     const { body } = await embed(gateway, { model: 'v/m', input })
     expect(vectors(body).map(([length]) => length)).toEqual([5, 5, 1, 30, 1, 9])
     const parts = vendor.requests.map((request) => (request.json().input as string[]).length)
-    expect(parts.sort()).toEqual([1, 1, 1, 1, 2]) // two of five are ten; what is too long goes alone; ü has two bytes
+    expect(parts.sort()).toEqual([1, 1, 1, 1, 2]) // two of five make ten; a text that is too long is sent alone; ü has two bytes
   })
 
   test('have at most four calls open at a time', async () => {
@@ -212,7 +212,7 @@ describe('long lists', () => {
       if (held.length < 4) {
         await new Promise<void>((resolve) => {
           held.push(resolve)
-          if (held.length === 4) for (const let_go of held) let_go()
+          if (held.length === 4) for (const release of held) release()
         })
       }
       open_now--
@@ -287,8 +287,8 @@ describe('targets', () => {
   }
 
   test('the next one embeds the whole list when the first fails, and the log reports it', async () => {
-    let asked = 0
-    const { gateway, other } = await two((wire) => (++asked === 2 ? failure(503) : numbered)(wire), numbered)
+    let requests = 0
+    const { gateway, other } = await two((wire) => (++requests === 2 ? failure(503) : numbered)(wire), numbered)
     const { body } = await embed(gateway, { model: 'm', input: texts(5) })
     expect(vectors(body).map(([number]) => number)).toEqual([0, 1, 2, 3, 4])
     expect(other.requests).toHaveLength(3)
@@ -334,10 +334,10 @@ describe('recorded usage', () => {
       })
       const leaving = new AbortController()
       const json = { model: 'v/m', input: ['A river in spring', 'Snow melts'] }
-      const asking = gateway.call('/v1/embeddings', { json, signal: leaving.signal }).catch(() => undefined)
+      const pending = gateway.call('/v1/embeddings', { json, signal: leaving.signal }).catch(() => undefined)
       await vendor.request(2)
       leaving.abort()
-      await asking
+      await pending
       await vendor.idle()
       await gateway.instance.drain({ deadline_ms: 60_000 })
       gateway.clock.advance(2_000)
@@ -372,21 +372,21 @@ describe('sandbox directives', () => {
   test('are not part of the text', async () => {
     const gateway = await open()
     const plain = await embed(gateway, { model: 'sandbox/embedding', input: 'A river' })
-    const told = await embed(gateway, { model: 'sandbox/embedding', input: 'A river\n@sandbox first_ms=0' })
-    expect(vectors(told.body)).toEqual(vectors(plain.body))
+    const directed = await embed(gateway, { model: 'sandbox/embedding', input: 'A river\n@sandbox first_ms=0' })
+    expect(vectors(directed.body)).toEqual(vectors(plain.body))
   })
 
   test('delay the response', async () => {
     const gateway = await open()
     let is_done = false
-    const asking = embed(gateway, { model: 'sandbox/embedding', input: '@sandbox first_ms=5000' }).then(() => {
+    const pending = embed(gateway, { model: 'sandbox/embedding', input: '@sandbox first_ms=5000' }).then(() => {
       is_done = true
     })
     while (gateway.clock.waiting() < 1) await new Promise((resolve) => setImmediate(resolve))
     await new Promise((resolve) => setImmediate(resolve))
     expect(is_done).toBe(false)
     gateway.clock.advance(5_000)
-    await asking
+    await pending
     expect(is_done).toBe(true)
   })
 })

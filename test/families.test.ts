@@ -1,4 +1,4 @@
-/** The ten families of the specification's section 1, and moderations: each is answered, and `supported_endpoint_types` tells the truth. */
+/** The ten families of section 1 of the specification, and moderations: each is served as `supported_endpoint_types` states. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { DEFAULT_TASKS } from '../src/config/config.ts'
 import { PROVIDER_KINDS, type ProviderKind } from '../src/config/provider-kinds.ts'
@@ -12,12 +12,12 @@ import { failure, startVendor, type Vendor } from './kit/vendor.ts'
 const FAST = { ...DEFAULT_TASKS, poll_seconds: 0.05, slow_poll_seconds: 1 }
 
 type Json = Record<string, unknown>
-/** One plain request of a family, and where its answer has what was asked for. */
+/** A minimal request of a family, and where its response has the result. */
 type Request = {
   path(model: string): string
   body(model: string): Json
   holds(answer: Json): unknown
-  /** Where the task that it becomes is asked for. */
+  /** The path of the task that it creates. */
   task?: string
 }
 
@@ -25,7 +25,7 @@ const TEXT = 'A red kite over the sea.'
 const FILM = `${TEXT}\n@sandbox quick=1`
 const messages = [{ role: 'user', content: TEXT }]
 const first = (value: unknown): Json => ((value as Json[] | undefined)?.[0] ?? {}) as Json
-/** By generations of its own envelope; `data` of a task that is done has its files. */
+/** Tasks of `generations`, in their envelope; `data` of a finished task has its files. */
 const outputs = ({ data }: Json) => first((data as Json).outputs)
 
 const REQUESTS: { [family in EndpointFamily]: Request } = {
@@ -92,7 +92,7 @@ const REQUESTS: { [family in EndpointFamily]: Request } = {
 type Answer = { status: number; body: Json; code: unknown }
 type Details = { reason?: string }[] | { error_code?: string }
 
-/** Our code, where each family's own shape of errors has it; the families of tasks have it in their envelope. */
+/** Our error code, read from the error format of each family; families of tasks have it in their envelope. */
 function codeIn({ error = {}, ...envelope }: Json): unknown {
   const { code, details } = error as { code?: unknown; details?: Details }
   if (Array.isArray(details)) return details[0]?.reason?.toLowerCase()
@@ -110,7 +110,7 @@ async function modelsOf(gateway: TestGateway): Promise<Model[]> {
   return ((await (await gateway.call('/v1/models')).json()) as { data: Model[] }).data
 }
 
-/** What a task says of itself once it has ended. */
+/** The body of a task once it has ended. */
 async function ended(gateway: TestGateway, task: string, accepted: Json): Promise<Json> {
   const id = (accepted.data as Json | undefined)?.task_id ?? accepted.id
   for (let turn = 0; turn < 20; turn++) {
@@ -165,7 +165,7 @@ describe('the sandbox', () => {
   })
 })
 
-/** What a kind needs beside an address and a key. */
+/** The settings that a kind requires in addition to a URL and a key. */
 const NEEDS: { [kind in ProviderKind]?: ProviderConfig } = {
   'amazon-bedrock': { options: { region: 'eu-central-1' } },
   chatcompat: { quirks: { rerank: true } },
@@ -183,7 +183,7 @@ describe('a provider of each kind', () => {
     gateway = await startGateway({
       sandbox: false,
       providers: Object.fromEntries(PROVIDER_KINDS.map((kind) => [kind, config(kind)])),
-      // Each says that it can do everything.
+      // Each is configured to serve every family.
       models: Object.fromEntries(PROVIDER_KINDS.map((kind) => [`${kind}/m`, { families: [...ENDPOINT_FAMILIES] }])),
     })
     models = await modelsOf(gateway)
@@ -198,10 +198,10 @@ describe('a provider of each kind', () => {
     expect(declared).not.toEqual([])
     for (const family of ENDPOINT_FAMILIES) {
       const { status, code } = await ask(gateway, family, `${kind}/m`)
-      const isRefused = code === 'unsupported_endpoint'
-      expect([family, isRefused]).toEqual([family, !declared.includes(family)])
-      if (isRefused) expect(status).toBe(400)
-      // That would be to say the same too late.
+      const isUnsupported = code === 'unsupported_endpoint'
+      expect([family, isUnsupported]).toEqual([family, !declared.includes(family)])
+      if (isUnsupported) expect(status).toBe(400)
+      // A declared family must not turn out to be unsupported by its only target.
       else expect([family, code]).not.toEqual([family, 'no_available_channel'])
     }
   })

@@ -1,4 +1,4 @@
-/** Bounds of embeddings, rerank and images that no other journey meets: what is just within one, and what is beyond. */
+/** Bounds of embeddings, rerank and images that no other test reaches: the last allowed value and the first rejected one. */
 import { describe, expect, test } from 'bun:test'
 import { createImageFetch } from '../src/images/fetch-image.ts'
 import type { Target } from '../src/providers/provider.ts'
@@ -7,13 +7,13 @@ import { perTest, postJson } from './kit/per-test.ts'
 import { failure, whole } from './kit/vendor.ts'
 
 type Json = Record<string, unknown>
-type Refused = { error: { message: string; param: string | null } }
+type ErrorBody = { error: { message: string; param: string | null } }
 
 const { open, vendorWith } = perTest()
 
 describe('embeddings', () => {
   const embed = async (json: Json) =>
-    postJson<Refused>(await open(), '/v1/embeddings', { model: 'sandbox/embedding', ...json })
+    postJson<ErrorBody>(await open(), '/v1/embeddings', { model: 'sandbox/embedding', ...json })
 
   test('accept at most 100,000 inputs', async () => {
     const input = Array<string>(100_000).fill('x')
@@ -29,7 +29,7 @@ describe('embeddings', () => {
       models: { 'v/m': { families: ['embeddings'] } },
     })
     const ask = (count: number, dimensions: number) =>
-      postJson<Refused>(gateway, '/v1/embeddings', { model: 'v/m', input: Array(count).fill('x'), dimensions })
+      postJson<ErrorBody>(gateway, '/v1/embeddings', { model: 'v/m', input: Array(count).fill('x'), dimensions })
     expect((await ask(1_001, 9_999)).body.error.message).toContain('may have at most 1000 items')
     expect(vendor.requests).toHaveLength(0)
     await ask(1_000, 10_000)
@@ -39,7 +39,7 @@ describe('embeddings', () => {
   test('accept at most 65,536 dimensions in the contentgen format', async () => {
     const ask = async (outputDimensionality: number) => {
       const json = { content: { parts: [{ text: 'x' }] }, outputDimensionality }
-      return (await postJson<Refused>(await open(), '/v1beta/models/embedding:embedContent', json)).body.error.message
+      return (await postJson<ErrorBody>(await open(), '/v1beta/models/embedding:embedContent', json)).body.error.message
     }
     expect(await ask(65_536)).toContain('from 1 to 4096')
     expect(await ask(65_537)).toContain('from 1 to 65536')
@@ -47,7 +47,7 @@ describe('embeddings', () => {
 })
 
 describe('rerank by a provider that reports no usage', () => {
-  const answered = async (count: number, results: { index: number; relevance_score: number }[]) => {
+  const rankWith = async (count: number, results: { index: number; relevance_score: number }[]) => {
     const gateway = await open({
       providers: { v: { kind: 'rerank-compat', base_url: vendorWith(whole({ results })).url, key: 'k' } },
       models: { 'v/rerank': {} },
@@ -58,12 +58,12 @@ describe('rerank by a provider that reports no usage', () => {
 
   test('counts one search unit for 100 documents and two for 101', async () => {
     const results = [{ index: 0, relevance_score: 1 }]
-    expect((await answered(100, results)).meta.billed_units.search_units).toBe(1)
-    expect((await answered(101, results)).meta.billed_units.search_units).toBe(2)
+    expect((await rankWith(100, results)).meta.billed_units.search_units).toBe(1)
+    expect((await rankWith(101, results)).meta.billed_units.search_units).toBe(2)
   })
 
   test('ranks the earlier of two equal documents first, whatever order the provider returns', async () => {
-    const { results } = await answered(
+    const { results } = await rankWith(
       3,
       [2, 0, 1].map((index) => ({ index, relevance_score: 0.5 })),
     )
@@ -89,7 +89,7 @@ describe('images', () => {
       models: { 'v/m': { families: ['image-generation'], images: { n: 16 } } },
     })
     const ask = (json: Json) =>
-      postJson<Refused>(gateway, `/v1/images/${json.image ? 'edits' : 'generations'}`, {
+      postJson<ErrorBody>(gateway, `/v1/images/${json.image ? 'edits' : 'generations'}`, {
         model: 'v/m',
         prompt: 'x',
         ...json,

@@ -1,4 +1,4 @@
-/** Every folder of fixtures says where its shapes come from, and the recorded ones hold nothing that is not ours. */
+/** Every folder of fixtures names the source of its formats, and recorded fixtures contain only our own text. */
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,19 +9,19 @@ import { AGENTS, recorded } from './kit/agents.ts'
 
 const FIXTURES = join(import.meta.dir, 'fixtures')
 const SOURCE = /^Source: (recorded|SDK types|documentation|belief)\b/m
-/** A recording, and what is documented, have a date; types have the version of their package. */
+/** A recording and a documented format have a date; types have the version of their package. */
 const DATED =
   /^Source: (?:recorded\b.*\d{4}-\d{2}-\d{2}|SDK types\b.*\d+\.\d+\.\d+|documentation\b.*\d{4}-\d{2}-\d{2}|belief\b)/m
 const AGENTS_BYTES_AT_MOST = 1_500_000
 
-/** Folders that hold files themselves. */
+/** Folders that contain files directly. */
 const folders = readdirSync(FIXTURES, { recursive: true, encoding: 'utf8' })
   .filter((name) => statSync(join(FIXTURES, name)).isDirectory())
   .filter((name) => readdirSync(join(FIXTURES, name)).some((file) => statSync(join(FIXTURES, name, file)).isFile()))
 
 describe('fixtures', () => {
   test.each(folders.map((name) => [name] as const))('%s name the source of their formats', (name) => {
-    // A README counts for the folders below it too.
+    // A README applies to the folders below it too.
     const readme = [name, name.split('/')[0] ?? ''].map((at) => join(FIXTURES, at, 'README.md')).find(existsSync)
     expect(readme).toBeDefined()
     const text = readFileSync(readme ?? '', 'utf8')

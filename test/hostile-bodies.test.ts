@@ -1,4 +1,4 @@
-/** Bodies that would cost far more than their bytes: refused alike by every family, before they are parsed. */
+/** Bodies that cost far more than their size: every family rejects them in the same way, before they are parsed. */
 import { describe, expect, test } from 'bun:test'
 import { MAX_CONTAINERS, MAX_MEMBERS, MAX_NAMES, MAX_VALUES } from '../src/kit/json-bounds.ts'
 import { startGateway } from './kit/gateway.ts'

@@ -1,4 +1,4 @@
-/** How the house speaks HTTP, whatever the subject: identity, callers, routes, errors, CORS, the log, and the end. */
+/** HTTP for all routes: request ids, callers, paths, errors, CORS, the log, and close. */
 import { describe, expect, test } from 'bun:test'
 import { createAccessLog } from '../src/access-log.ts'
 import { DEFAULT_SERVER, type ServerSettings } from '../src/config/config.ts'
@@ -25,9 +25,9 @@ type Parts = { routes?: Route[]; authenticate?: Authenticate; settings?: Partial
 
 function gateway({ routes = [], authenticate = () => CALLER, settings = {} }: Parts = {}) {
   const clock = manualClock()
-  let written = ''
+  let logText = ''
   const write = (text: string) => {
-    written += text
+    logText += text
   }
   const log = createLog({ clock, level: 'debug', pretty: false, write })
   const all = { ...DEFAULT_SERVER, ...settings }
@@ -48,7 +48,7 @@ function gateway({ routes = [], authenticate = () => CALLER, settings = {} }: Pa
     app.fetch(new Request(`http://gatehouse.test${path}`, init), { address: '192.0.2.1' })
   const lines = () => {
     log.flush()
-    return written
+    return logText
       .split('\n')
       .filter(Boolean)
       .map((line) => JSON.parse(line))
@@ -186,7 +186,7 @@ describe('a path', () => {
       const whole = await call(path, { method: path === '/things' ? 'PUT' : 'GET' })
       const { status, headers, body } = await call(path, { method: 'HEAD' })
       expect([path, status, body]).toEqual([path, whole.status, null])
-      // The message names the method, which is a letter longer than GET and PUT.
+      // The message contains the method, which is a letter longer than GET and PUT.
       const longer = path === '/ok' ? 0 : 1
       expect(Number(headers.get('content-length'))).toBe((await whole.bytes()).length + longer)
     }
@@ -194,7 +194,7 @@ describe('a path', () => {
 })
 
 describe('an error', () => {
-  const answerTo = async (error: unknown, more: Partial<Route> = {}) => {
+  const responseTo = async (error: unknown, more: Partial<Route> = {}) => {
     const { call, lines } = gateway({ routes: [failing(error, more)] })
     const answer = await call('/fail')
     return { status: answer.status, headers: answer.headers, body: await answer.json(), lines: lines() }
@@ -202,7 +202,7 @@ describe('an error', () => {
 
   test('that is a GatewayError has the status of its code and the common format', async () => {
     const error = new GatewayError('invalid_value', 'It must be 1.', { param: 'a.b' })
-    const { status, headers, body } = await answerTo(error)
+    const { status, headers, body } = await responseTo(error)
     expect([status, headers.get('content-type')?.split(';')[0]]).toEqual([400, 'application/json'])
     expect(body).toEqual({
       error: { message: 'It must be 1.', type: 'invalid_request_error', param: 'a.b', code: 'invalid_value' },
@@ -217,7 +217,7 @@ describe('an error', () => {
     ['insufficient_quota', { 'x-should-retry': 'false' }],
     ['upstream_auth', { 'x-should-retry': 'false' }],
   ])('%s is announced in headers: %j', async (code, expected) => {
-    const { headers } = await answerTo(new GatewayError(code, 'x'))
+    const { headers } = await responseTo(new GatewayError(code, 'x'))
     for (const [name, value] of Object.entries(expected)) expect([name, headers.get(name)]).toEqual([name, value])
   })
 
@@ -226,7 +226,7 @@ describe('an error', () => {
     async (code) => {
       const permanent = ['insufficient_quota', 'upstream_auth', 'output_refused', 'task_not_ended']
       const transient = [408, 409, 429, 500, 502, 503, 504].includes(ERRORS[code].status) && !permanent.includes(code)
-      const { status, headers } = await answerTo(new GatewayError(code, 'x'))
+      const { status, headers } = await responseTo(new GatewayError(code, 'x'))
       expect([status, headers.get('x-should-retry')]).toEqual([ERRORS[code].status, transient ? null : 'false'])
     },
   )
@@ -238,20 +238,20 @@ describe('an error', () => {
     [12.5, '13'],
     [-3, '0'],
   ])('has retry-after in whole seconds, rounded up: %d -> %s', async (retry_after, expected) => {
-    const { headers } = await answerTo(new GatewayError('rate_limit_exceeded', 'x', { retry_after }))
+    const { headers } = await responseTo(new GatewayError('rate_limit_exceeded', 'x', { retry_after }))
     expect(headers.get('retry-after')).toBe(expected)
   })
 
   test('is encoded in the format of its API', async () => {
     const encodeError = ({ message }: GatewayError) => ({ type: 'error', message })
-    const { status, body } = await answerTo(new GatewayError('model_not_found', 'No such model.'), { encodeError })
+    const { status, body } = await responseTo(new GatewayError('model_not_found', 'No such model.'), { encodeError })
     expect([status, body]).toEqual([404, { type: 'error', message: 'No such model.' }])
   })
 
   test.each([new Error('the inner secret'), 'the inner secret', undefined, new TypeError('the inner secret')])(
     'that is internal is logged with its cause and returned without it',
     async (thrown) => {
-      const { status, headers, body, lines } = await answerTo(thrown)
+      const { status, headers, body, lines } = await responseTo(thrown)
       expect([status, body.error.code]).toEqual([500, 'internal_error'])
       expect(body.error.message).toContain(headers.get('x-request-id') ?? 'none')
       expect(JSON.stringify(body)).not.toContain('secret')
@@ -265,7 +265,7 @@ describe('an error', () => {
 describe('a caller', () => {
   const whoami = get('/whoami', ({ caller, note }) => Response.json([caller.token_id, note.token_id ?? null]))
   const open = { ...whoami, path: '/open', public: true } as const
-  const refuse = () => {
+  const reject = () => {
     throw new GatewayError('invalid_api_key', 'No.')
   }
 
@@ -279,8 +279,8 @@ describe('a caller', () => {
   })
 
   test.each<[string, Authenticate]>([
-    ['at once', refuse],
-    ['later', async () => refuse()],
+    ['at once', reject],
+    ['later', async () => reject()],
   ])('that is not authenticated is rejected %s, unless the route is public', async (_, authenticate) => {
     const { call, lines } = gateway({ routes: [whoami, open], authenticate })
     expect((await call('/whoami')).status).toBe(401)
@@ -502,12 +502,12 @@ describe('close', () => {
     const { route, reason } = waiting()
     const { app, call, clock } = gateway({ routes: [route] })
     void call('/wait')
-    const patient = app.close({ deadline_ms: 60_000 })
-    const hasty = app.close({ deadline_ms: 0 })
+    const long_close = app.close({ deadline_ms: 60_000 })
+    const short_close = app.close({ deadline_ms: 0 })
     clock.advance(0)
     expect(reason()).toMatchObject({ code: 'shutting_down' })
     clock.advance(1_000)
-    await Promise.all([patient, hasty])
+    await Promise.all([long_close, short_close])
   })
 })
 

@@ -1,4 +1,4 @@
-/** Images: at once, as a stream, as a task; by the clients that people use, against the sandbox. */
+/** Images: synchronous, as a stream, as a task; with common client libraries, against the sandbox. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { createCanvas, loadImage } from '@napi-rs/canvas'
@@ -32,7 +32,7 @@ async function square(colour: string): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await canvas.encode('png'))
 }
 
-/** The colour at a place, in parts of the width and height. */
+/** The colour at a position, given as fractions of the width and height. */
 async function colourAt(bytes: Uint8Array, x: number, y: number): Promise<number[]> {
   const image = await loadImage(Buffer.from(bytes))
   const canvas = createCanvas(image.width, image.height)
@@ -47,7 +47,7 @@ describe('a synchronous image', () => {
     ['openai 6', OldOpenAI],
   ] as const) {
     test(`${name} gets its bytes in the requested size and format`, async () => {
-      // Of the two versions only one is typed here: they are called alike.
+      // Only one of the two versions is typed here; both are called in the same way.
       const { images } = new Client({ apiKey: port.token, baseURL: port.url, maxRetries: 0 }) as OpenAI
       for (const [output_format, type] of [
         ['png', 'image/png'],
@@ -226,7 +226,7 @@ describe('a stream', () => {
       return {
         gateway,
         coming,
-        answerWith: answer.resolve,
+        respondWith: answer.resolve,
         async [Symbol.asyncDispose]() {
           await gateway[Symbol.asyncDispose]()
           await vendor.stop()
@@ -242,7 +242,7 @@ describe('a stream', () => {
       stream.gateway.clock.advance(1)
       const response = await stream.coming
       expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
-      stream.answerWith(
+      stream.respondWith(
         whole({ created: 1, data: [{ b64_json: Buffer.from(await square('#00ff00')).toString('base64') }] }),
       )
       const blocks = (await response.text()).split('\n\n').filter(Boolean)
@@ -256,7 +256,7 @@ describe('a stream', () => {
       await using stream = await silent()
       stream.gateway.clock.advance(ms)
       await new Promise((resolve) => setImmediate(resolve))
-      stream.answerWith(failure(500))
+      stream.respondWith(failure(500))
       const response = await stream.coming
       expect(response.status).toBe(status)
       expect(await response.text()).toMatch(text)
@@ -312,13 +312,13 @@ describe('a task', () => {
 })
 
 describe('several targets', () => {
-  const made = whole({
+  const success = whole({
     created: 1,
     data: [{ b64_json: TINY_PNG_BASE64 }],
   })
 
-  async function asked(first: Answer) {
-    const [one, two] = [startVendor(first), startVendor(made)]
+  async function outcomeOf(first: Answer) {
+    const [one, two] = [startVendor(first), startVendor(success)]
     const gateway = await startGateway({
       providers: { one: { base_url: one.url }, two: { base_url: two.url } },
       models: {
@@ -333,7 +333,7 @@ describe('several targets', () => {
     })
     const response = await gateway.call('/v1/images/generations', { json: { model: 'house/image', prompt: 'A kite' } })
     const text = await response.text()
-    // Official clients send a request again by themselves, unless they are told not to.
+    // Official clients retry by themselves unless `maxRetries` is 0.
     const isOpen = response.status !== 200
     expect(response.headers.get('x-should-retry')).toBe(isOpen ? 'false' : null)
     expect(text.includes('may have been charged')).toBe(isOpen)
@@ -343,8 +343,8 @@ describe('several targets', () => {
   }
 
   test('try the next one if the first has certainly not accepted the request', async () => {
-    expect(await asked(failure(404))).toEqual([200, 1, 1])
-    expect(await asked(failure(429))).toEqual([200, 1, 1])
+    expect(await outcomeOf(failure(404))).toEqual([200, 1, 1])
+    expect(await outcomeOf(failure(429))).toEqual([200, 1, 1])
   })
 
   test('return a retryable error if all of them rejected the request', async () => {
@@ -361,14 +361,14 @@ describe('several targets', () => {
   })
 
   test('do not try the next one if the first may have accepted the request: nobody pays twice', async () => {
-    expect(await asked(hangUp())).toEqual([502, 1, 0])
-    expect(await asked(failure(500))).toEqual([502, 1, 0])
-    expect(await asked(failure(503))).toEqual([503, 1, 0])
-    expect(await asked(failure(504))).toEqual([504, 1, 0])
-    expect(await asked(failure(409))).toEqual([502, 1, 0])
-    expect(await asked(failure(307))).toEqual([502, 1, 0])
+    expect(await outcomeOf(hangUp())).toEqual([502, 1, 0])
+    expect(await outcomeOf(failure(500))).toEqual([502, 1, 0])
+    expect(await outcomeOf(failure(503))).toEqual([503, 1, 0])
+    expect(await outcomeOf(failure(504))).toEqual([504, 1, 0])
+    expect(await outcomeOf(failure(409))).toEqual([502, 1, 0])
+    expect(await outcomeOf(failure(307))).toEqual([502, 1, 0])
     // Not 429: a gateway in front of this one would send the request to its next target.
-    expect(await asked(whole({ error: { code: 'rate_limit_exceeded', message: 'later' } }))).toEqual([502, 1, 0])
+    expect(await outcomeOf(whole({ error: { code: 'rate_limit_exceeded', message: 'later' } }))).toEqual([502, 1, 0])
   })
 })
 
@@ -425,9 +425,9 @@ describe('an error', () => {
   for (const [what, body, code, param] of refusals) {
     test(`for ${what} names the field`, async () => {
       const response = await post('/v1/images/generations', { model: MODEL, prompt: 'A kite', ...body })
-      const { error, ...told } = await response.json()
+      const { error, ...rest } = await response.json()
       expect([response.status, error.code, error.param]).toEqual([400, code, param])
-      expect(told).toMatchObject({ code, message: error.message, data: null })
+      expect(rest).toMatchObject({ code, message: error.message, data: null })
     })
   }
 

@@ -1,4 +1,4 @@
-/** The listening port, seen from raw sockets: what it bears with, what it cuts, and how it stops. */
+/** The listening port, seen from raw sockets: what it accepts, what it cuts off, and how it stops. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 import { createAccessLog } from '../src/access-log.ts'
@@ -22,7 +22,7 @@ const operation = { summary: '', tag: '' }
 const get = (path: string, handle: Route['handle']): Route => ({ method: 'GET', path, public: true, operation, handle })
 const post = (path: string, handle: Route['handle']): Route => ({ ...get(path, handle), method: 'POST' })
 
-/** A house with a route that echoes JSON, and the test's own. */
+/** An app with a route that echoes JSON, and the routes of the test. */
 async function start({ routes = [], idle_seconds }: { routes?: Route[]; idle_seconds?: number } = {}) {
   let logged = ''
   const write = (text: string) => {
@@ -56,11 +56,11 @@ async function start({ routes = [], idle_seconds }: { routes?: Route[]; idle_sec
 type Wire = {
   socket: Socket
   send(text: string): void
-  /** Everything that came so far. */
+  /** All text received so far. */
   text(): string
-  /** Waits until so much has come that it passes. */
+  /** Waits until the received text passes the check. */
   until(passes: (text: string) => boolean): Promise<string>
-  /** Waits for the server to close the connection; all that came. */
+  /** Waits for the server to close the connection; resolves with all received text. */
   closed: Promise<string>
 }
 
@@ -74,7 +74,7 @@ function dial({ port }: Listener): Wire {
     text += piece.toString('latin1')
     look()
   })
-  socket.on('error', () => {}) // a connection that is cut while the test writes; `closed` tells
+  socket.on('error', () => {}) // the connection may be cut while the test writes; `closed` reports it
   socket.on('close', () => {
     resolve(text)
     look()
@@ -103,10 +103,10 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 const chunked = { ...JSON_TYPE, 'transfer-encoding': 'chunked' }
 const statusOf = (text: string) => Number(text.slice(9, 12))
 const codeOf = (text: string) => JSON.parse(text.slice(text.indexOf('\r\n\r\n') + 4)).error.code
-const answers = (count: number) => (text: string) =>
+const hasResponses = (count: number) => (text: string) =>
   text.split('HTTP/1.1 ').length > count && (text.endsWith('}') || text.endsWith('hello'))
 
-/** Writes as long as the connection takes it, up to a bound that nobody should take. */
+/** Writes while the connection accepts data, up to a bound that no server should accept. */
 async function flood({ socket }: Wire, piece: string, bound: number): Promise<void> {
   while (!socket.destroyed && socket.bytesWritten < bound) {
     if (socket.write(piece)) await new Promise((go) => setImmediate(go))
@@ -120,11 +120,11 @@ describe('a connection', () => {
     const { server } = await start()
     const wire = dial(server)
     wire.send(head('GET /hello'))
-    await wire.until(answers(1))
+    await wire.until(hasResponses(1))
     wire.send(`${head('POST /echo', { ...JSON_TYPE, 'content-length': '2' })}{}`)
-    expect(await wire.until(answers(2))).toContain('{"echo":{}}')
+    expect(await wire.until(hasResponses(2))).toContain('{"echo":{}}')
     wire.send(head('GET /hello', { connection: 'close' }))
-    await wire.until(answers(3))
+    await wire.until(hasResponses(3))
   })
 
   test('returns the response to HEAD without a body, but with its length', async () => {
@@ -134,7 +134,7 @@ describe('a connection', () => {
     const text = await wire.until((soFar) => soFar.endsWith('\r\n\r\n'))
     expect(text.toLowerCase()).toContain('content-length: 5\r\n')
     wire.send(head('GET /hello'))
-    expect(await wire.until(answers(2))).toEndWith('\r\n\r\nhello')
+    expect(await wire.until(hasResponses(2))).toEndWith('\r\n\r\nhello')
   })
 
   test('may send its body and its head in single bytes', async () => {
@@ -145,7 +145,7 @@ describe('a connection', () => {
       wire.send(sign)
       await new Promise((go) => setImmediate(go))
     }
-    expect(await wire.until(answers(1))).toContain('{"echo":{"a":1}}')
+    expect(await wire.until(hasResponses(1))).toContain('{"echo":{"a":1}}')
   })
 
   test('of HTTP/1.0, without a host, gets a response and is closed', async () => {
@@ -178,7 +178,7 @@ describe('a connection', () => {
     expect(statusOf(await idle.closed)).toBe(200)
     expect(silent.socket.destroyed).toBe(false)
     answer()
-    await silent.until(answers(1))
+    await silent.until(hasResponses(1))
   }, 15_000)
 })
 
@@ -212,7 +212,7 @@ describe('a request that is not HTTP', () => {
     const { server, lines } = await start()
     const wire = dial(server)
     wire.socket.write(text, 'latin1')
-    const answer = await wire.until(answers(1))
+    const answer = await wire.until(hasResponses(1))
     expect(statusOf(answer)).toBeLessThan(500)
     expect(answer).toContain('x-request-id: req_')
     expect(lines().split('"event":"request"').length).toBe(2)
@@ -222,7 +222,7 @@ describe('a request that is not HTTP', () => {
     const { server } = await start()
     const wire = dial(server)
     wire.send(head('GET /hello', { 'x-long': 'x'.repeat(16_000) }))
-    expect(statusOf(await wire.until(answers(1)))).toBe(200)
+    expect(statusOf(await wire.until(hasResponses(1)))).toBe(200)
     for (const headers of [
       { 'x-long': 'x'.repeat(17_000) },
       Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`x-${index}`, 'x'.repeat(20)])),
@@ -265,30 +265,30 @@ describe('a body', () => {
     const body = `"${'x'.repeat(settings.max_body_bytes - 2)}"`
     const wire = dial(server)
     wire.send(`${head('POST /echo', { ...JSON_TYPE, 'content-length': String(body.length) })}${body}`)
-    await wire.until(answers(1))
+    await wire.until(hasResponses(1))
     wire.send(`${head('POST /echo', chunked)}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`)
-    await wire.until(answers(2))
+    await wire.until(hasResponses(2))
   })
 
   test('with a content-length above the limit returns 413 before any of it is read', async () => {
     const { server } = await start()
     const wire = dial(server)
     wire.send(head('POST /echo', { ...JSON_TYPE, 'content-length': String(settings.max_body_bytes + 1) }))
-    const text = await wire.until(answers(1))
+    const text = await wire.until(hasResponses(1))
     expect([statusOf(text), codeOf(text)]).toEqual([413, 'request_too_large'])
   })
 
   test('that is rejected is drained, because a client that is cut off while it sends does not read the error', async () => {
     const { server } = await start()
     const wire = dial(server)
-    const length = 8_000_000 // far more than the buffers on the way hold
+    const length = 8_000_000 // far more than the buffers of the connection hold
     wire.send(head('POST /echo', { ...JSON_TYPE, 'content-length': String(length) }))
-    await wire.until(answers(1))
-    const written = wire.socket.bytesWritten
-    await flood(wire, 'x'.repeat(100_000), written + length)
-    expect(wire.socket.bytesWritten).toBe(written + length)
+    await wire.until(hasResponses(1))
+    const before_body = wire.socket.bytesWritten
+    await flood(wire, 'x'.repeat(100_000), before_body + length)
+    expect(wire.socket.bytesWritten).toBe(before_body + length)
     wire.send(head('GET /hello'))
-    expect(statusOf(await wire.until(answers(2)))).toBe(413)
+    expect(statusOf(await wire.until(hasResponses(2)))).toBe(413)
   })
 
   test('without an end is cut off at the limit', async () => {
@@ -315,7 +315,7 @@ describe('a body', () => {
 describe('a client', () => {
   test('that disconnects before its response ends the work for it', async () => {
     const { promise: left, resolve } = Promise.withResolvers<unknown>()
-    const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
+    const { promise: started, resolve: begin } = Promise.withResolvers<void>()
     const route = get('/work', ({ signal }) => {
       begin()
       signal.addEventListener('abort', () => resolve(signal.reason))
@@ -324,7 +324,7 @@ describe('a client', () => {
     const { server, lines } = await start({ routes: [route] })
     const wire = dial(server)
     wire.send(head('GET /work'))
-    await begun
+    await started
     wire.socket.destroy()
     expect(await left).toMatchObject({ code: 'client_closed_request' })
     await server.stop({ deadline_ms: 5000 })
@@ -347,11 +347,11 @@ describe('a client', () => {
   test('that stops reading stops the source, and is disconnected when it reads nothing for long', async () => {
     const clock = manualClock()
     const { promise: outcome, resolve } = Promise.withResolvers<Outcome>()
-    let made = 0
+    let generated = 0
     let ended = false
     async function* endless() {
       try {
-        for (;;) yield `data: ${'x'.repeat(10_000)} ${made++}\n\n`
+        for (;;) yield `data: ${'x'.repeat(10_000)} ${generated++}\n\n`
       } finally {
         ended = true
       }
@@ -369,12 +369,12 @@ describe('a client', () => {
     wire.send(head('GET /flood'))
     await wire.until((text) => text.includes('data:'))
     wire.socket.pause()
-    // Full are the buffers when no more is made in ten turns of the loop and a bit.
-    for (let before = -1; before !== made; ) {
-      before = made
+    // The buffers are full when nothing more is generated in some ten turns of the event loop.
+    for (let before = -1; before !== generated; ) {
+      before = generated
       await Bun.sleep(50)
     }
-    expect(made).toBeLessThan(5_000)
+    expect(generated).toBeLessThan(5_000)
     clock.advance(200_000)
     expect(await outcome).toBe('client_gone')
     expect([ended, app.open()]).toEqual([true, 0])
@@ -406,13 +406,13 @@ describe('a stop', () => {
     const busy = dial(server)
     const idle = dial(server)
     idle.send(head('GET /hello'))
-    await idle.until(answers(1))
+    await idle.until(hasResponses(1))
     busy.send(head('GET /wait'))
     while (app.open() === 0) await Bun.sleep(1)
     const stopped = server.stop({ deadline_ms: 60_000 })
     await expect(fetch(`${server.url}/hello`)).rejects.toThrow()
     answer()
-    await busy.until(answers(1))
+    await busy.until(hasResponses(1))
     await stopped
     await Promise.all([busy.closed, idle.closed])
   })

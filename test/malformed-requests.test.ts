@@ -1,4 +1,4 @@
-/** Requests without a usable host, or that refer to nothing: refused or answered, never a fault of the gateway's. */
+/** Requests without a usable host, or with invalid references: rejected or served, never an internal error. */
 import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { DEFAULT_SERVER } from '../src/config/config.ts'
@@ -9,7 +9,7 @@ import { GatewayError } from '../src/spec/error.ts'
 import { manualClock } from './kit/clock.ts'
 import { startGateway } from './kit/gateway.ts'
 
-/** The whole answer to bytes that no HTTP library would send. */
+/** The complete response to bytes that no HTTP library would send. */
 const exchanged = (port: number, bytes: string): Promise<string> =>
   new Promise((resolve, reject) => {
     let answer = ''

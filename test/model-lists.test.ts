@@ -1,4 +1,4 @@
-/** The catalogue in the list shapes of other clients: the messages style and the contentgen style. */
+/** The catalogue in the list formats of other clients: Messages and contentgen. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import { GoogleGenAI } from '@google/genai'
@@ -105,13 +105,13 @@ describe('a client of the contentgen API', () => {
   }
 
   test('is recognized by its key in the header or the query, and by the version in the path', async () => {
-    const asked = [
+    const requests = [
       get('/v1/models', CONTENTGEN()),
       get(`/v1/models?key=${port.token}`, { authorization: '' }),
       get('/v1beta/models'),
       get('/v1alpha/models/'),
     ]
-    for (const { status, body } of await Promise.all(asked)) {
+    for (const { status, body } of await Promise.all(requests)) {
       expect([status, body.models.length, body.nextPageToken]).toEqual([200, 4, undefined])
     }
     expect((await get('/v1beta/models/a%2Fone')).body.name).toBe('models/a/one')

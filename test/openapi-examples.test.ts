@@ -1,4 +1,4 @@
-/** Every example of the documentation runs as it is shown, and is answered as described. */
+/** Every example of the documentation runs as shown and gets the documented response. */
 import { afterAll, expect, test } from 'bun:test'
 import { loadManual } from '../src/config/manual.ts'
 import { systemClock } from '../src/kit/clock.ts'
@@ -24,7 +24,7 @@ test('every family has an example', () => {
 test.each(taking)('POST $path', async ({ path, schema, example, answer }) => {
   expect(example).toBeDefined()
   expect(fits(schema, example)).toBe(true)
-  // The model stands in the path only where the family is told by what follows it.
+  // The model is in the path only if the family follows from the rest of the path.
   const model = path.includes('mbedContent') ? 'sandbox%2Fembedding' : 'sandbox%2Fgeneral'
   const url = path.replace('{model}', model)
   const response = await gateway.call(url, { json: example as Json })

@@ -1,4 +1,4 @@
-/** Rerank through the whole house: what is asked, in which order it is answered, what is counted. */
+/** Rerank through the whole gateway: requests, the order of results, recorded usage. */
 import { describe, expect, test } from 'bun:test'
 import type { RerankAnswer } from '../src/spec/rerank-request.ts'
 import type { TestGateway } from './kit/gateway.ts'
@@ -81,11 +81,11 @@ describe('documents that are objects', () => {
     const gateway = await open()
     expect(orderOf((await rank(gateway, { documents, rank_fields: ['title', 'body'] })).body)).toEqual([1, 0])
     const vendor = vendorWith(whole({ results: [0, 1].map((index) => ({ index, relevance_score: 1 })) }))
-    const asked = await open({
+    const upstream = await open({
       providers: { v: { kind: 'rerank-compat', base_url: vendor.url, key: 'k' } },
       models: { 'v/rerank': {} },
     })
-    await rank(asked, { model: 'v/rerank', documents, rank_fields: ['body', 'title', 'pages'] })
+    await rank(upstream, { model: 'v/rerank', documents, rank_fields: ['body', 'title', 'pages'] })
     expect(vendor.requests[0]?.json().documents).toEqual(['They leave at noon.\nBoats', 'The snow melts.\nSpring'])
   })
 
@@ -122,8 +122,8 @@ describe('limits: the last allowed value and the first rejected one', () => {
     ['max_tokens_per_doc 1', { max_tokens_per_doc: 1 }, 200],
     ['max_tokens_per_doc 0', { max_tokens_per_doc: 0 }, 'max_tokens_per_doc'],
     ['return_documents as a text', { return_documents: 'yes' }, 'return_documents'],
-  ] as [string, Json, number | string][])('%s', async (_, asked, expected) => {
-    const { status, body } = await rank(await open(), asked)
+  ] as [string, Json, number | string][])('%s', async (_, fields, expected) => {
+    const { status, body } = await rank(await open(), fields)
     if (typeof expected === 'number') expect(status).toBe(expected)
     else expect([status, body.error.param]).toEqual([400, expected])
   })

@@ -1,4 +1,4 @@
-/** Whatever operators, clients and vendors write: a response header never costs an answer that was paid for. */
+/** No text of operators, clients or providers in a response header makes a paid response fail. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { headerValue } from '../src/kit/header-value.ts'
@@ -90,7 +90,7 @@ const FAMILIES: Record<
 
 const names = [...new Set([...NAMES, ...fc.sample(name, { seed: 42, numRuns: 30 })])]
 
-/** All names as successors in one gateway: of a deprecated model each, and of a retired one that redirects. */
+/** All names as successors in one gateway: each of a deprecated model and of a retired one that redirects. */
 async function gatewayFor({ served, families }: (typeof FAMILIES)[string]) {
   const model = (more: object) => ({ families, targets: [{ provider: 'sandbox', model: served }], ...more })
   const entries = names.flatMap((replaced_by, at): [string, object][] => [

@@ -1,6 +1,6 @@
 /**
- * Sections 2.5 to 2.7, 3.2, 4, 7 and 8 of the specification, row by row, in real answers of the sandbox's
- * text-to-video model (the specification's own) and of a vendor on loopback: written from the document, not from our code.
+ * Sections 2.5 to 2.7, 3.2, 4, 7 and 8 of the specification, row by row, in real responses of the sandbox's
+ * text-to-video model (the specification's own) and of a provider on loopback; written from the specification, not from our code.
  */
 import { afterAll, describe, expect, test } from 'bun:test'
 import Ajv2020 from 'ajv/dist/2020'
@@ -27,7 +27,7 @@ const SPEC_CREATED = closed({
   fail_code: STRING,
 })
 
-/** Table 2.7; `result_url` is the one field more that chained gateways read. */
+/** Table 2.7; `result_url` is an additional field that chained gateways read. */
 const SPEC_STATUS = closed({
   code: { const: 'success' },
   message: STRING,
@@ -73,15 +73,15 @@ afterAll(async () => {
 })
 const { document, is } = await readDocument(gateway)
 const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false })
-/** `true`, or why a value is not as the table says. */
+/** `true`, or why a value does not match the table. */
 const fits = (table: object, value: unknown) => ajv.validate(table, value) || ajv.errorsText()
 
-/** Taken on, and then left alone: nothing is drawn for it. */
+/** Accepted, and then not processed: nothing is rendered for it. */
 const D = { model: 'sandbox/text-to-video', prompt: 'A boat\n@sandbox hang=1' }
 const order = (json: object) => gateway.call('/v1/video/generations', { json })
 const statusOf = async (task_id: string) => (await gateway.call(`/v1/video/generations/${task_id}`)).json()
 
-/** Everything that a client who asks after each step gets to see. */
+/** All responses that a client gets that polls after each step. */
 async function life(prompt: string): Promise<Data[]> {
   const created = (await (await order({ model: 'v/film', prompt })).json()) as Created
   const seen: Data[] = []

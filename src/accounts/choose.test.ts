@@ -10,7 +10,7 @@ const make = (name: string, change: Partial<StoredToken> = {}): StoredToken => (
   ...change,
 })
 
-function trouble(tokens: StoredToken[], which: string): string {
+function errorMessage(tokens: StoredToken[], which: string): string {
   try {
     return `chose ${chooseToken(tokens, which).token_id}`
   } catch (error) {
@@ -45,11 +45,11 @@ describe('selecting a token', () => {
   })
 
   test('rejects an ambiguous term and names the candidates', () => {
-    expect(trouble(tokens, 'tok_aaaa')).toBe(
+    expect(errorMessage(tokens, 'tok_aaaa')).toBe(
       `Several tokens fit: ${laptop.token_id} (laptop), ${ci.token_id} (ci). Give the id of one.`,
     )
     const many = Array.from({ length: 12 }, () => make('same'))
-    expect(trouble(many, 'same')).toContain(' and 2 more. ')
+    expect(errorMessage(many, 'same')).toContain(' and 2 more. ')
   })
 
   test('prefers active tokens among those of one name', () => {
@@ -64,27 +64,27 @@ describe('selecting a token', () => {
   })
 
   test('rejects starts that are too short to be intended', () => {
-    expect(trouble([laptop], 'tok_')).toContain('No token has "tok_"')
-    expect(trouble([laptop], '')).toContain('No token has ""')
-    expect(trouble([laptop], 'tok_a')).toStartWith('chose')
+    expect(errorMessage([laptop], 'tok_')).toContain('No token has "tok_"')
+    expect(errorMessage([laptop], '')).toContain('No token has ""')
+    expect(errorMessage([laptop], 'tok_a')).toStartWith('chose')
   })
 
   test('reports that no token matches, without repeating a possible secret', () => {
-    expect(trouble(tokens, 'phone')).toBe('No token has "phone" as its id, name or prefix; there are 2 in all.')
+    expect(errorMessage(tokens, 'phone')).toBe('No token has "phone" as its id, name or prefix; there are 2 in all.')
     const { secret } = makeToken({ name: 'other' }, { defaults: {}, now: 0 })
-    expect(trouble(tokens, secret)).not.toContain(secret.slice(0, 12))
+    expect(errorMessage(tokens, secret)).not.toContain(secret.slice(0, 12))
   })
 
   test('by any start of any id finds that token or reports that it is ambiguous', () => {
     const crowd = Array.from({ length: 40 }, (_, index) => make(`n${index}`))
     fc.assert(
       fc.property(fc.nat(39), fc.integer({ min: 5, max: 20 }), (index, length) => {
-        const wanted = crowd[index]
-        if (!wanted) throw new Error('out of range')
-        const which = wanted.token_id.slice(0, length)
-        const rivals = crowd.filter(({ token_id }) => token_id.startsWith(which))
-        if (rivals.length === 1) expect(chooseToken(crowd, which)).toBe(wanted)
-        else expect(trouble(crowd, which)).toStartWith('Several tokens fit: ')
+        const selected = crowd[index]
+        if (!selected) throw new Error('out of range')
+        const which = selected.token_id.slice(0, length)
+        const candidates = crowd.filter(({ token_id }) => token_id.startsWith(which))
+        if (candidates.length === 1) expect(chooseToken(crowd, which)).toBe(selected)
+        else expect(errorMessage(crowd, which)).toStartWith('Several tokens fit: ')
       }),
     )
   })

@@ -8,7 +8,7 @@ import { checkSecret, formatOf, isSecret, makeToken, newSecret, type TokenOrder 
 const now = 1_700_000_000
 const make = (order: Partial<TokenOrder> = {}, defaults = {}) => makeToken({ name: 'a', ...order }, { defaults, now })
 
-function refusal(work: () => unknown): GatewayError {
+function errorOf(work: () => unknown): GatewayError {
   try {
     work()
   } catch (error) {
@@ -17,8 +17,8 @@ function refusal(work: () => unknown): GatewayError {
   throw new Error('nothing was refused')
 }
 
-const trouble = (order: Partial<TokenOrder>) => {
-  const { code, message, detail } = refusal(() => make(order))
+const errorMessage = (order: Partial<TokenOrder>) => {
+  const { code, message, detail } = errorOf(() => make(order))
   expect(code).toBe('invalid_value')
   return `${detail.param} | ${message}`
 }
@@ -66,34 +66,36 @@ describe('a new token', () => {
 
 describe('a request for a token is rejected with the field', () => {
   test('if the name is empty, too long, or contains control characters', () => {
-    expect(trouble({ name: ' ' })).toBe('name | name: must not be empty.')
+    expect(errorMessage({ name: ' ' })).toBe('name | name: must not be empty.')
     expect(make({ name: 'n'.repeat(100) }).token.name).toHaveLength(100)
-    expect(trouble({ name: 'n'.repeat(101) })).toContain('at most 100 characters; it has 101')
-    expect(trouble({ name: 'a\u001b[31mb' })).toContain('control characters')
+    expect(errorMessage({ name: 'n'.repeat(101) })).toContain('at most 100 characters; it has 101')
+    expect(errorMessage({ name: 'a\u001b[31mb' })).toContain('control characters')
   })
 
   test('if there are no patterns, too many, or invalid ones', () => {
-    expect(trouble({ models: [] })).toContain('"*" is every model')
-    expect(trouble({ models: ['a', ''] })).toStartWith('models[1] | ')
-    expect(trouble({ models: ['a b'] })).toContain('white space')
+    expect(errorMessage({ models: [] })).toContain('"*" is every model')
+    expect(errorMessage({ models: ['a', ''] })).toStartWith('models[1] | ')
+    expect(errorMessage({ models: ['a b'] })).toContain('white space')
     const patterns = Array.from({ length: 1_001 }, (_, index) => `m${index}`)
     expect(make({ models: patterns.slice(1) }).token.models).toHaveLength(1_000)
-    expect(trouble({ models: patterns })).toContain('at most 1000')
+    expect(errorMessage({ models: patterns })).toContain('at most 1000')
   })
 
   test('if there are no families or unknown ones', () => {
     expect(make({ families: [...ENDPOINT_FAMILIES] }).token.families).toEqual([...ENDPOINT_FAMILIES])
-    expect(trouble({ families: [] })).toContain('null is every family')
-    expect(trouble({ families: ['chat' as EndpointFamily] })).toContain('found "chat", must be one of chatcompat, ')
+    expect(errorMessage({ families: [] })).toContain('null is every family')
+    expect(errorMessage({ families: ['chat' as EndpointFamily] })).toContain(
+      'found "chat", must be one of chatcompat, ',
+    )
   })
 
   test('if the expiry has passed, or is not a time in seconds', () => {
     expect(make({ expires_at: now + 1 }).token.expires_at).toBe(now + 1)
-    expect(trouble({ expires_at: now })).toContain('must lie in the future')
-    expect(trouble({ expires_at: now + 0.5 })).toContain('whole unix seconds')
+    expect(errorMessage({ expires_at: now })).toContain('must lie in the future')
+    expect(errorMessage({ expires_at: now + 0.5 })).toContain('whole unix seconds')
     expect(make({ expires_at: 253_402_300_799 }).token.expires_at).toBe(253_402_300_799)
-    expect(trouble({ expires_at: 253_402_300_800 })).toContain('whole unix seconds')
-    expect(trouble({ expires_at: Number.NaN })).toContain('whole unix seconds')
+    expect(errorMessage({ expires_at: 253_402_300_800 })).toContain('whole unix seconds')
+    expect(errorMessage({ expires_at: Number.NaN })).toContain('whole unix seconds')
   })
 
   test('if the secret is too short, too long, or not valid in a header; without repeating it', () => {
@@ -106,12 +108,12 @@ describe('a request for a token is rejected with the field', () => {
       `hunter2hunter2hunter2 ${'x'.repeat(20)}`,
       'é'.repeat(20),
     ]) {
-      const { message, detail } = refusal(() => checkSecret(bad))
+      const { message, detail } = errorOf(() => checkSecret(bad))
       expect(detail.param).toBe('secret')
       expect(message).toContain('20 to 512 visible ASCII characters')
       if (bad) expect(message).not.toContain(bad.slice(0, 7))
     }
-    expect(refusal(() => checkSecret('x'.repeat(19))).message).toEndWith('has 19.')
+    expect(errorOf(() => checkSecret('x'.repeat(19))).message).toEndWith('has 19.')
   })
 })
 

@@ -19,10 +19,10 @@ function setUp() {
   let logged = ''
   const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => (logged += text) })
   const slowDown = createSlowDown({ clock, log })
-  const spend = (address: string) => {
+  const useFreeFailures = (address: string) => {
     for (let index = 0; index < FREE_FAILURES; index++) expect(slowDown.failed(address, never)).toBeUndefined()
   }
-  /** How long the next failure waits. */
+  /** The delay of the next failure in milliseconds. */
   const delay = async (address: string) => {
     const waited = slowDown.failed(address, never)
     if (!waited) return 0
@@ -44,10 +44,10 @@ function setUp() {
     log.flush()
     return logged
   }
-  return { clock, slowDown, spend, delay, logLines }
+  return { clock, slowDown, useFreeFailures, delay, logLines }
 }
 
-function refusal(work: () => unknown): GatewayError {
+function errorOf(work: () => unknown): GatewayError {
   try {
     work()
   } catch (error) {
@@ -58,23 +58,23 @@ function refusal(work: () => unknown): GatewayError {
 
 describe('slowing down', () => {
   test('answers the first failures immediately and delays the next ones more and more, up to two seconds', async () => {
-    const { spend, delay } = setUp()
-    spend('1.2.3.4')
+    const { useFreeFailures, delay } = setUp()
+    useFreeFailures('1.2.3.4')
     const delays = []
     for (let index = 0; index < 6; index++) delays.push(await delay('1.2.3.4'))
     expect(delays).toEqual([250, 500, 1000, 2000, 2000, 2000])
   })
 
   test('does not affect other addresses', async () => {
-    const { slowDown, spend } = setUp()
-    spend('1.2.3.4')
+    const { slowDown, useFreeFailures } = setUp()
+    useFreeFailures('1.2.3.4')
     expect(slowDown.failed('1.2.3.4', never)).toBeDefined()
     expect(slowDown.failed('1.2.3.5', never)).toBeUndefined()
   })
 
   test('ends for an address after a minute without a failure, not before', async () => {
-    const { clock, slowDown, spend } = setUp()
-    spend('1.2.3.4')
+    const { clock, slowDown, useFreeFailures } = setUp()
+    useFreeFailures('1.2.3.4')
     clock.advance(FORGIVE_MILLISECONDS - 1)
     expect(slowDown.failed('1.2.3.4', never)).toBeDefined()
     clock.advance(FORGIVE_MILLISECONDS)
@@ -82,42 +82,42 @@ describe('slowing down', () => {
   })
 
   test('ends a delay when the client disconnects, and frees its slot and its timer', async () => {
-    const { clock, slowDown, spend } = setUp()
-    spend('1.2.3.4')
+    const { clock, slowDown, useFreeFailures } = setUp()
+    useFreeFailures('1.2.3.4')
     const timers = clock.waiting()
     const leaving = new AbortController()
     const waits = Array.from({ length: MAX_WAITING_AN_ADDRESS }, () => slowDown.failed('1.2.3.4', leaving.signal))
     leaving.abort()
     await Promise.all(waits)
-    expect(clock.waiting()).toBe(timers + 1) // the log's own
+    expect(clock.waiting()).toBe(timers + 1) // the timer of the log
     expect(slowDown.failed('1.2.3.4', never)).toBeDefined()
   })
 
   test('limits the delayed responses of an address; one more gets a retry-after', () => {
-    const { slowDown, spend } = setUp()
-    spend('1.2.3.4')
+    const { slowDown, useFreeFailures } = setUp()
+    useFreeFailures('1.2.3.4')
     for (let index = 0; index < MAX_WAITING_AN_ADDRESS; index++) {
       expect(slowDown.failed('1.2.3.4', never)).toBeInstanceOf(Promise)
     }
-    const error = refusal(() => slowDown.failed('1.2.3.4', never))
+    const error = errorOf(() => slowDown.failed('1.2.3.4', never))
     expect([error.code, error.detail.retry_after]).toEqual(['rate_limit_exceeded', 2])
   })
 
   test('limits the delayed responses of all addresses together', () => {
-    const { slowDown, spend } = setUp()
+    const { slowDown, useFreeFailures } = setUp()
     for (let index = 0; index < MAX_WAITING; index++) {
       const address = `10.0.${Math.floor(index / MAX_WAITING_AN_ADDRESS)}.1`
-      if (index % MAX_WAITING_AN_ADDRESS === 0) spend(address)
+      if (index % MAX_WAITING_AN_ADDRESS === 0) useFreeFailures(address)
       expect(slowDown.failed(address, never)).toBeInstanceOf(Promise)
     }
-    spend('9.9.9.9')
-    expect(refusal(() => slowDown.failed('9.9.9.9', never)).code).toBe('rate_limit_exceeded')
+    useFreeFailures('9.9.9.9')
+    expect(errorOf(() => slowDown.failed('9.9.9.9', never)).code).toBe('rate_limit_exceeded')
   })
 
   test('limits the addresses that it stores, and drops the one with the oldest failure', () => {
-    const { slowDown, spend } = setUp()
-    spend('old')
-    spend('lively')
+    const { slowDown, useFreeFailures } = setUp()
+    useFreeFailures('old')
+    useFreeFailures('lively')
     for (let index = 0; index < MAX_ADDRESSES - 2; index++) slowDown.failed(`a${index}`, never)
     expect(slowDown.failed('lively', never)).toBeDefined()
     slowDown.failed('one more', never)
@@ -126,8 +126,8 @@ describe('slowing down', () => {
   })
 
   test('logs an address once, when its delays begin', async () => {
-    const { spend, delay, logLines } = setUp()
-    spend('1.2.3.4')
+    const { useFreeFailures, delay, logLines } = setUp()
+    useFreeFailures('1.2.3.4')
     expect(logLines()).toBe('')
     await delay('1.2.3.4')
     await delay('1.2.3.4')

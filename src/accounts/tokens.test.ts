@@ -20,9 +20,9 @@ afterEach(async () => {
 
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
 const never = new AbortController().signal
-const REFUSAL = 'Missing or invalid API key. Send it as "Authorization: Bearer <token>".'
+const INVALID_KEY = 'Missing or invalid API key. Send it as "Authorization: Bearer <token>".'
 
-/** A store, two processes that use it (`tokens` and `elsewhere`), and what the first asks of the store. */
+/** A store, two processes that use it (`tokens` and `elsewhere`), and the lookups of the first one. */
 async function setUp() {
   const store = await openStore({ url: 'sqlite::memory:' })
   stores.push(store)
@@ -72,7 +72,7 @@ async function setUp() {
   }
 }
 
-async function refusal(work: () => unknown): Promise<GatewayError> {
+async function errorOf(work: () => unknown): Promise<GatewayError> {
   try {
     await work()
   } catch (error) {
@@ -104,10 +104,10 @@ describe('a caller is authenticated', () => {
   test('by a token that was created just after a failed attempt with it', async () => {
     const { tokens, elsewhere, enter, advance } = await setUp()
     const [here, there] = [newSecret(), newSecret()]
-    await refusal(() => enter(here))
+    await errorOf(() => enter(here))
     await tokens.issue({ name: 'a', secret: here })
     await enter(here)
-    await refusal(() => enter(there))
+    await errorOf(() => enter(there))
     await elsewhere.issue({ name: 'b', secret: there })
     await advance(500)
     await enter(there)
@@ -140,8 +140,8 @@ describe('a caller is rejected', () => {
       expired.secret,
     ]
     for (const secret of reasons) {
-      const error = await refusal(() => enter(secret))
-      expect([error.code, error.message, error.detail]).toEqual(['invalid_api_key', REFUSAL, {}])
+      const error = await errorOf(() => enter(secret))
+      expect([error.code, error.message, error.detail]).toEqual(['invalid_api_key', INVALID_KEY, {}])
     }
   })
 
@@ -152,7 +152,7 @@ describe('a caller is rejected', () => {
     await advance(9_999)
     expect((await enter(secret)).token_id).toStartWith('tok_')
     await advance(1)
-    expect((await refusal(() => enter(secret))).code).toBe('invalid_api_key')
+    expect((await errorOf(() => enter(secret))).code).toBe('invalid_api_key')
   })
 
   test('immediately after the token was revoked or rotated here', async () => {
@@ -162,8 +162,8 @@ describe('a caller is rejected', () => {
     await Promise.all([enter(one.secret), enter(two.secret)])
     expect(await tokens.revoke('one')).toMatchObject({ token_id: one.token.token_id, disabled: true })
     const rotated = await tokens.rotate('two')
-    await refusal(() => enter(one.secret))
-    await refusal(() => enter(two.secret))
+    await errorOf(() => enter(one.secret))
+    await errorOf(() => enter(two.secret))
     expect((await enter(rotated.secret)).token_id).toBe(two.token.token_id)
     expect(rotated.token.prefix).toBe(rotated.secret.slice(0, 9))
   })
@@ -177,8 +177,8 @@ describe('a caller is rejected', () => {
     await elsewhere.revoke('one')
     const rotated = await elsewhere.rotate('two')
     await advance(500)
-    await refusal(() => enter(one.secret))
-    await refusal(() => enter(two.secret))
+    await errorOf(() => enter(one.secret))
+    await errorOf(() => enter(two.secret))
     await enter(rotated.secret)
     await enter(three.secret)
   })
@@ -193,20 +193,20 @@ describe('a caller is rejected', () => {
     const before = enter(secret)
     await settle()
     await tokens.revoke('a')
-    const after = refusal(() => enter(secret))
+    const after = errorOf(() => enter(secret))
     release()
     await before
     expect((await after).code).toBe('invalid_api_key')
-    await refusal(() => enter(secret))
+    await errorOf(() => enter(secret))
   })
 
   test('without a lookup in the store for each attempt with the same invalid token', async () => {
     const { enter, state, advance } = await setUp()
     const bad = newSecret()
-    for (let index = 0; index < FREE_FAILURES; index++) await refusal(() => enter(bad))
+    for (let index = 0; index < FREE_FAILURES; index++) await errorOf(() => enter(bad))
     expect(state.finds).toBe(1)
     await advance(500)
-    await refusal(() => enter(bad, '198.51.100.1'))
+    await errorOf(() => enter(bad, '198.51.100.1'))
     expect(state.finds).toBe(2)
   })
 
@@ -216,8 +216,8 @@ describe('a caller is rejected', () => {
     state.held = new Promise((resolve) => {
       release = resolve
     })
-    const waiting = Array.from({ length: MAX_LOOK_UPS }, (_, index) => refusal(() => enter(newSecret(), `a${index}`)))
-    const error = await refusal(() => enter(newSecret(), 'b'))
+    const waiting = Array.from({ length: MAX_LOOK_UPS }, (_, index) => errorOf(() => enter(newSecret(), `a${index}`)))
+    const error = await errorOf(() => enter(newSecret(), 'b'))
     expect([error.code, error.detail.retry_after]).toEqual(['rate_limit_exceeded', 1])
     release()
     const codes = new Set((await Promise.all(waiting)).map(({ code }) => code))
@@ -229,10 +229,10 @@ describe('failed attempts', () => {
   test('are slowed down by address; a valid token from there is not, and a missing one does not count', async () => {
     const { tokens, enter, advance } = await setUp()
     const { secret } = await tokens.issue({ name: 'good' })
-    for (let index = 0; index < 50; index++) await refusal(() => enter(undefined))
-    for (let index = 0; index < FREE_FAILURES; index++) await refusal(() => enter(newSecret()))
+    for (let index = 0; index < 50; index++) await errorOf(() => enter(undefined))
+    for (let index = 0; index < FREE_FAILURES; index++) await errorOf(() => enter(newSecret()))
     let answered = false
-    const slowed = refusal(() => enter('malformed')).then((error) => {
+    const slowed = errorOf(() => enter('malformed')).then((error) => {
       answered = true
       return error
     })
@@ -241,8 +241,8 @@ describe('failed attempts', () => {
     await advance(249)
     expect(answered).toBe(false)
     await advance(1)
-    expect((await slowed).message).toBe(REFUSAL)
-    expect((await refusal(() => enter(newSecret(), '192.0.2.2'))).code).toBe('invalid_api_key')
+    expect((await slowed).message).toBe(INVALID_KEY)
+    expect((await errorOf(() => enter(newSecret(), '192.0.2.2'))).code).toBe('invalid_api_key')
   })
 })
 
@@ -256,7 +256,7 @@ describe('while the store is unavailable', () => {
     state.failing = true
     for (let turn = 0; turn < 10; turn++) await advance(500)
     expect((await enter(secret)).token_id).toStartWith('tok_')
-    const error = await refusal(() => enter(other.secret))
+    const error = await errorOf(() => enter(other.secret))
     expect([error.code, error.message]).toEqual([
       'internal_error',
       'API keys cannot be looked up at the moment; try again.',
@@ -277,7 +277,7 @@ describe('while the store is unavailable', () => {
     state.failing = true
     await enter(secret)
     state.failing = false
-    await refusal(() => enter(secret))
+    await errorOf(() => enter(secret))
   })
 })
 
@@ -340,7 +340,7 @@ describe('the first token', () => {
     await tokens.issueFirst({ secret })
     expect(await tokens.issueFirst({ secret: 'another-secret-of-my-own' })).toBeUndefined()
     expect(logged()).toContain('ignored: the store has tokens already')
-    await refusal(() => enter('another-secret-of-my-own'))
+    await errorOf(() => enter('another-secret-of-my-own'))
     await tokens.revoke('first token')
     expect(await tokens.issueFirst({ secret })).toBeUndefined()
     expect(logged()).toContain('revoked or expired')
@@ -349,10 +349,10 @@ describe('the first token', () => {
 
   test('is rejected if its secret is too short, even if it would not be used', async () => {
     const { tokens } = await setUp()
-    expect((await refusal(() => tokens.issueFirst({ secret: 'x'.repeat(19) }))).detail.param).toBe('secret')
+    expect((await errorOf(() => tokens.issueFirst({ secret: 'x'.repeat(19) }))).detail.param).toBe('secret')
     expect(await tokens.list()).toEqual([])
     await tokens.issueFirst()
-    expect((await refusal(() => tokens.issueFirst({ secret: 'x'.repeat(19) }))).detail.param).toBe('secret')
+    expect((await errorOf(() => tokens.issueFirst({ secret: 'x'.repeat(19) }))).detail.param).toBe('secret')
   })
 })
 
@@ -369,7 +369,7 @@ describe('an operator', () => {
   test('cannot use one secret for two tokens', async () => {
     const { tokens } = await setUp()
     await tokens.issue({ name: 'one', secret: 'x'.repeat(20) })
-    const error = await refusal(() => tokens.issue({ name: 'two', secret: 'x'.repeat(20) }))
+    const error = await errorOf(() => tokens.issue({ name: 'two', secret: 'x'.repeat(20) }))
     expect([error.code, error.detail.param]).toEqual(['invalid_value', 'secret'])
     expect(await tokens.list()).toHaveLength(1)
   })
@@ -379,16 +379,16 @@ describe('an operator', () => {
     await tokens.issue({ name: 'revoked' })
     await tokens.revoke('revoked')
     expect((await tokens.revoke('revoked')).disabled).toBe(true)
-    expect((await refusal(() => tokens.rotate('revoked'))).message).toContain('is revoked; create a new one')
+    expect((await errorOf(() => tokens.rotate('revoked'))).message).toContain('is revoked; create a new one')
     await tokens.issue({ name: 'expired', expires_at: unixSeconds(clock) + 1 })
     await advance(1_000)
-    expect((await refusal(() => tokens.rotate('expired'))).message).toContain('is expired; create a new one')
+    expect((await errorOf(() => tokens.rotate('expired'))).message).toContain('is expired; create a new one')
   })
 
   test('gets an error if no token matches', async () => {
     const { tokens } = await setUp()
-    expect((await refusal(() => tokens.revoke('nobody'))).message).toContain('No token has "nobody"')
-    expect((await refusal(() => tokens.rotate('nobody'))).detail.param).toBe('token')
+    expect((await errorOf(() => tokens.revoke('nobody'))).message).toContain('No token has "nobody"')
+    expect((await errorOf(() => tokens.rotate('nobody'))).detail.param).toBe('token')
   })
 })
 
@@ -398,10 +398,10 @@ test('the log never contains a secret', async () => {
   const bad = newSecret()
   await enter(secret)
   const tries: Promise<unknown>[] = []
-  for (let index = 0; index < FREE_FAILURES + 3; index++) tries.push(refusal(() => enter(bad)))
+  for (let index = 0; index < FREE_FAILURES + 3; index++) tries.push(errorOf(() => enter(bad)))
   state.failing = true
   await advance(500)
-  tries.push(refusal(() => enter(newSecret())))
+  tries.push(errorOf(() => enter(newSecret())))
   await elsewhere.rotate('canary')
   for (let turn = 0; turn < 4; turn++) await advance(1_000)
   await Promise.all(tries)

@@ -12,7 +12,7 @@ afterEach(async () => {
   for (const store of stores.splice(0)) await store.close()
 })
 
-/** Lets everything that waits for nothing but promises come to its end. */
+/** Lets all work that waits only for promises finish. */
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 async function setUp() {
@@ -132,7 +132,7 @@ describe('the ledger', () => {
     expect(state.writes).toHaveLength(1)
     await advance(1)
     expect(state.writes).toHaveLength(2)
-    await advance(300_000) // each try asks for a turn of the loop, so one long step is one more try
+    await advance(300_000) // each attempt waits for a turn of the event loop, so one long step is one attempt
     expect(state.writes).toHaveLength(3)
     state.failing = false
     ledger.record(use())
@@ -215,7 +215,7 @@ describe('the ledger', () => {
     ledger.record(use())
     await ledger.close()
     expect(logged()).toContain('recorded after shutdown')
-    expect(clock.waiting()).toBeLessThanOrEqual(1) // the log's own
+    expect(clock.waiting()).toBeLessThanOrEqual(1) // the timer of the log
   })
 
   test('reports which tokens were used', async () => {

@@ -15,7 +15,7 @@ const requestOf = (more: Partial<ChatRequest> = {}): ChatRequest => ({
   ...more,
 })
 
-function refusalOf(config: ModelConfig, more: Partial<ChatRequest>) {
+function errorOf(config: ModelConfig, more: Partial<ChatRequest>) {
   try {
     applyChatLimits(modelOf(config), requestOf(more))
   } catch (error) {
@@ -39,25 +39,25 @@ const C: ModelConfig = {
 describe('ranges and defaults', () => {
   test('an absent field gets the default of its model; without a default nothing is sent', () => {
     expect(applyChatLimits(modelOf(A), requestOf())).toMatchObject({ max_tokens: 32_768, temperature: 1 })
-    const asked = applyChatLimits(modelOf(C), requestOf())
-    expect('max_tokens' in asked || 'temperature' in asked).toBe(false)
+    const requested = applyChatLimits(modelOf(C), requestOf())
+    expect('max_tokens' in requested || 'temperature' in requested).toBe(false)
   })
 
   test("the model's own maximum is accepted and one more is rejected, under either name of the field", () => {
     for (const field of ['max_tokens', 'max_completion_tokens'] as const) {
       expect(applyChatLimits(modelOf(A), requestOf({ [field]: 32_768 })).max_tokens).toBe(32_768)
-      const refusal = refusalOf(A, { [field]: 32_769 })
+      const refusal = errorOf(A, { [field]: 32_769 })
       expect(refusal).toMatchObject({ code: 'invalid_value', param: field })
       expect(refusal?.message).toContain('from 1 to 32768')
     }
-    expect(refusalOf(A, { temperature: 1.5 })).toBeUndefined()
-    expect(refusalOf(A, { temperature: 1.6 })?.message).toContain('at most 1.5')
+    expect(errorOf(A, { temperature: 1.5 })).toBeUndefined()
+    expect(errorOf(A, { temperature: 1.6 })?.message).toContain('at most 1.5')
   })
 
   test('max_completion_tokens takes precedence over max_tokens and is forwarded as max_tokens', () => {
-    const asked = applyChatLimits(modelOf(A), requestOf({ max_tokens: 99_999, max_completion_tokens: 5 }))
-    expect(asked.max_tokens).toBe(5)
-    expect('max_completion_tokens' in asked).toBe(false)
+    const requested = applyChatLimits(modelOf(A), requestOf({ max_tokens: 99_999, max_completion_tokens: 5 }))
+    expect(requested.max_tokens).toBe(5)
+    expect('max_completion_tokens' in requested).toBe(false)
   })
 
   test('the model is forwarded under its full id', () => {
@@ -83,10 +83,10 @@ describe('extra fields', () => {
   ]
   for (const [more, code, param, text] of wrong) {
     test(`${JSON.stringify(more)} is rejected for a model that has the field, and ignored for one that has not`, () => {
-      const refusal = refusalOf(C, more as Partial<ChatRequest>)
+      const refusal = errorOf(C, more as Partial<ChatRequest>)
       expect(refusal).toMatchObject({ code, param })
       expect(refusal?.message).toContain(`must be ${text}`)
-      expect(refusalOf(A, more as Partial<ChatRequest>)).toBeUndefined()
+      expect(errorOf(A, more as Partial<ChatRequest>)).toBeUndefined()
     })
   }
 
@@ -119,18 +119,18 @@ describe('an unsupported capability is rejected by name', () => {
   ]
   for (const [capabilities, more, param] of cases) {
     test(`${param}, where ${JSON.stringify(capabilities)}`, () => {
-      expect(refusalOf({ capabilities: capabilities ?? {} }, more)).toMatchObject({
+      expect(errorOf({ capabilities: capabilities ?? {} }, more)).toMatchObject({
         code: 'unsupported_parameter',
         param,
       })
-      expect(refusalOf({}, more)).toBeUndefined()
+      expect(errorOf({}, more)).toBeUndefined()
     })
   }
 
   test('a field that requests nothing is not rejected', () => {
     const none = { tools: false, multiple_choices: false, logprobs: false, json_object: false }
     const harmless = { tools: [], n: 1, logprobs: false, response_format: { type: 'text' as const } }
-    expect(refusalOf({ capabilities: none }, harmless)).toBeUndefined()
+    expect(errorOf({ capabilities: none }, harmless)).toBeUndefined()
   })
 
   test('a content part of an unsupported modality is rejected with its position', () => {
@@ -142,10 +142,10 @@ describe('an unsupported capability is rejected by name', () => {
       { role: 'user' as const, content: 'hi' },
       { role: 'user' as const, content },
     ]
-    expect(refusalOf({ capabilities: { image_input: false } }, { messages })).toMatchObject({
+    expect(errorOf({ capabilities: { image_input: false } }, { messages })).toMatchObject({
       code: 'unsupported_value',
       param: 'messages[1].content[1].type',
     })
-    expect(refusalOf({ capabilities: { audio_input: false } }, { messages })).toBeUndefined()
+    expect(errorOf({ capabilities: { audio_input: false } }, { messages })).toBeUndefined()
   })
 })

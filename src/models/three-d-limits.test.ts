@@ -19,7 +19,7 @@ const modelOf = (three_d: ThreeDLimits) =>
 const orderOf = (limits: ThreeDLimits, request: Partial<ThreeDRequest> = { prompt: 'a cat' }) =>
   applyThreeDLimits(modelOf(limits), { model: 'm', ...request })
 
-function refusalOf(limits: ThreeDLimits, request: Partial<ThreeDRequest>) {
+function errorOf(limits: ThreeDLimits, request: Partial<ThreeDRequest>) {
   try {
     orderOf(limits, request)
   } catch (error) {
@@ -53,15 +53,15 @@ describe('defaults', () => {
   })
 
   test("the client's fields are forwarded, except its webhook", () => {
-    const asked = {
+    const requested = {
       prompt: 'a',
       seed: 3,
       negative_prompt: 'b',
       metadata: { meshy: { topology: 'quad' } },
       texture: true,
     }
-    expect(orderOf({}, { ...asked, callback_url: 'https://a.example' })).toEqual({
-      ...asked,
+    expect(orderOf({}, { ...requested, callback_url: 'https://a.example' })).toEqual({
+      ...requested,
       model: 'p/m',
       format: 'glb',
     })
@@ -71,32 +71,32 @@ describe('defaults', () => {
 describe('inputs', () => {
   test('one of prompt, image and images is required', () => {
     for (const request of [{}, { prompt: ' ' }, { images: [] }, { texture: true }]) {
-      expect(refusalOf({}, request)).toEqual({
+      expect(errorOf({}, request)).toEqual({
         code: 'missing_required_parameter',
         param: 'prompt',
         message: 'One of "prompt", "image", "images" is required by the model "p/m".',
       })
     }
     for (const request of [{ prompt: 'a' }, { image: URL_A }, { images: [URL_A] }]) {
-      expect(refusalOf({}, request)).toBeUndefined()
+      expect(errorOf({}, request)).toBeUndefined()
     }
   })
 
   test('only inputs that the model accepts are named as missing', () => {
-    expect(refusalOf({ image: 'no', images: 0 }, {})?.message).toBe('"prompt" is required by the model "p/m".')
-    expect(refusalOf({ prompt: 'no', images: 0 }, {})).toMatchObject({
+    expect(errorOf({ image: 'no', images: 0 }, {})?.message).toBe('"prompt" is required by the model "p/m".')
+    expect(errorOf({ prompt: 'no', images: 0 }, {})).toMatchObject({
       param: 'image',
       message: '"image" is required by the model "p/m".',
     })
   })
 
   test('a prompt may be required, optional or none', () => {
-    expect(refusalOf({ prompt: 'required' }, { image: URL_A })).toMatchObject({
+    expect(errorOf({ prompt: 'required' }, { image: URL_A })).toMatchObject({
       code: 'missing_required_parameter',
       param: 'prompt',
     })
-    expect(refusalOf({ prompt: 'required' }, { image: URL_A, prompt: 'a' })).toBeUndefined()
-    expect(refusalOf({ prompt: 'no' }, { prompt: 'a' })).toMatchObject({
+    expect(errorOf({ prompt: 'required' }, { image: URL_A, prompt: 'a' })).toBeUndefined()
+    expect(errorOf({ prompt: 'no' }, { prompt: 'a' })).toMatchObject({
       code: 'unsupported_parameter',
       param: 'prompt',
     })
@@ -108,51 +108,51 @@ describe('inputs', () => {
   })
 
   test('an image may be required, optional or none; several images satisfy the requirement', () => {
-    expect(refusalOf({ image: 'required' }, { prompt: 'a' })).toMatchObject({ param: 'image' })
-    expect(refusalOf({ image: 'required' }, { images: [URL_A] })).toBeUndefined()
-    expect(refusalOf({ image: 'no' }, { image: URL_A })).toMatchObject({
+    expect(errorOf({ image: 'required' }, { prompt: 'a' })).toMatchObject({ param: 'image' })
+    expect(errorOf({ image: 'required' }, { images: [URL_A] })).toBeUndefined()
+    expect(errorOf({ image: 'no' }, { image: URL_A })).toMatchObject({
       code: 'unsupported_parameter',
       param: 'image',
     })
   })
 
   test('image and images are the same input and exclude each other', () => {
-    expect(refusalOf({}, { image: URL_A, images: [URL_A] })).toMatchObject({ code: 'invalid_value', param: 'images' })
+    expect(errorOf({}, { image: URL_A, images: [URL_A] })).toMatchObject({ code: 'invalid_value', param: 'images' })
   })
 
   test('images are accepted up to the limit of the model', () => {
-    expect(refusalOf({ images: 2 }, { images: [URL_A, URL_A] })).toBeUndefined()
-    expect(refusalOf({ images: 2 }, { images: [URL_A, URL_A, URL_A] })).toMatchObject({
+    expect(errorOf({ images: 2 }, { images: [URL_A, URL_A] })).toBeUndefined()
+    expect(errorOf({ images: 2 }, { images: [URL_A, URL_A, URL_A] })).toMatchObject({
       code: 'invalid_value',
       param: 'images',
       message: '"images" may have at most 2 items for the model "p/m", not 3.',
     })
-    expect(refusalOf({ images: 0 }, { images: [URL_A] })).toMatchObject({
+    expect(errorOf({ images: 0 }, { images: [URL_A] })).toMatchObject({
       code: 'unsupported_parameter',
       param: 'images',
     })
-    expect(refusalOf({}, { images: Array(16).fill(URL_A) })).toBeUndefined()
-    expect(refusalOf({}, { images: Array(17).fill(URL_A) })).toMatchObject({ param: 'images' })
+    expect(errorOf({}, { images: Array(16).fill(URL_A) })).toBeUndefined()
+    expect(errorOf({}, { images: Array(17).fill(URL_A) })).toMatchObject({ param: 'images' })
   })
 
   test.each(['ftp://a', 'data:image/png;base64,a', 'not base64!', 'http://['])(
     'an image is a URL, a data URI or base64, not %p',
     (value) => {
-      expect(refusalOf({}, { image: value })).toMatchObject({ code: 'invalid_value', param: 'image' })
-      expect(refusalOf({}, { images: [URL_A, value] })).toMatchObject({ code: 'invalid_value', param: 'images[1]' })
+      expect(errorOf({}, { image: value })).toMatchObject({ code: 'invalid_value', param: 'image' })
+      expect(errorOf({}, { images: [URL_A, value] })).toMatchObject({ code: 'invalid_value', param: 'images[1]' })
     },
   )
 
   test('texts are counted in characters', () => {
     for (const field of ['prompt', 'negative_prompt'] as const) {
       const request = (text: string) => ({ prompt: 'a', [field]: text })
-      expect(refusalOf({ prompt_characters: 3 }, request('😀😀😀'))).toBeUndefined()
-      expect(refusalOf({ prompt_characters: 3 }, request('😀😀😀😀'))).toMatchObject({
+      expect(errorOf({ prompt_characters: 3 }, request('😀😀😀'))).toBeUndefined()
+      expect(errorOf({ prompt_characters: 3 }, request('😀😀😀😀'))).toMatchObject({
         code: 'invalid_value',
         param: field,
       })
-      expect(refusalOf({}, request('a'.repeat(32_000)))).toBeUndefined()
-      expect(refusalOf({}, request('a'.repeat(32_001)))).toMatchObject({ param: field })
+      expect(errorOf({}, request('a'.repeat(32_000)))).toBeUndefined()
+      expect(errorOf({}, request('a'.repeat(32_001)))).toMatchObject({ param: field })
     }
   })
 })
@@ -160,18 +160,18 @@ describe('inputs', () => {
 describe('output options', () => {
   test('the format is one that the model generates', () => {
     expect(orderOf({ format: { values: ['glb', 'fbx'] } }, { prompt: 'a', format: 'fbx' }).format).toBe('fbx')
-    expect(refusalOf({ format: { values: ['glb', 'fbx'] } }, { prompt: 'a', format: 'obj' })).toEqual({
+    expect(errorOf({ format: { values: ['glb', 'fbx'] } }, { prompt: 'a', format: 'obj' })).toEqual({
       code: 'invalid_value',
       param: 'format',
       message: '"format" must be one of "glb", "fbx" for the model "p/m", not "obj".',
     })
-    expect(refusalOf({}, { prompt: 'a', format: 'obj' })?.message).toBe(
+    expect(errorOf({}, { prompt: 'a', format: 'obj' })?.message).toBe(
       '"format" must be "glb" for the model "p/m", not "obj".',
     )
   })
 
   test.each(['texture', 'pbr'] as const)('%s is one that the model supports', (field) => {
-    expect(refusalOf({ [field]: { values: [false] } }, { prompt: 'a', [field]: true })).toMatchObject({
+    expect(errorOf({ [field]: { values: [false] } }, { prompt: 'a', [field]: true })).toMatchObject({
       code: 'invalid_value',
       param: field,
     })
@@ -180,7 +180,7 @@ describe('output options', () => {
   })
 
   test('PBR maps require a texture; a default for them is dropped', () => {
-    expect(refusalOf({}, { prompt: 'a', texture: false, pbr: true })).toMatchObject({
+    expect(errorOf({}, { prompt: 'a', texture: false, pbr: true })).toMatchObject({
       code: 'invalid_value',
       param: 'pbr',
     })
@@ -195,7 +195,7 @@ describe('output options', () => {
       pbr: { default: true },
     }
     for (const field of ['texture', 'pbr'] as const) {
-      const refused = refusalOf(limits, { prompt: 'a', format: 'stl', [field]: true })
+      const refused = errorOf(limits, { prompt: 'a', format: 'stl', [field]: true })
       expect(refused).toMatchObject({ code: 'invalid_value', param: field })
     }
     expect(orderOf(limits, { prompt: 'a', format: 'stl' })).toMatchObject({ texture: false, pbr: false })
@@ -208,7 +208,7 @@ describe('output options', () => {
       expect(orderOf(limits, { prompt: 'a', target_polycount }).target_polycount).toBe(target_polycount)
     }
     for (const target_polycount of [99, 301]) {
-      expect(refusalOf(limits, { prompt: 'a', target_polycount })).toMatchObject({
+      expect(errorOf(limits, { prompt: 'a', target_polycount })).toMatchObject({
         code: 'invalid_value',
         param: 'target_polycount',
       })
@@ -221,12 +221,12 @@ describe('output options', () => {
     ['target_polycount', { target_polycount: 100 }],
     ['negative_prompt', { negative_prompt: 'rain' }],
     ['seed', { seed: 0 }],
-  ])('%s is accepted only if the model supports it', (field, asked) => {
-    expect(refusalOf({ [field]: false }, { prompt: 'a', ...asked })).toMatchObject({
+  ])('%s is accepted only if the model supports it', (field, requested) => {
+    expect(errorOf({ [field]: false }, { prompt: 'a', ...requested })).toMatchObject({
       code: 'unsupported_parameter',
       param: field,
     })
-    expect(refusalOf({ [field]: false }, { prompt: 'a' })).toBeUndefined()
-    expect(refusalOf({}, { prompt: 'a', ...asked })).toBeUndefined()
+    expect(errorOf({ [field]: false }, { prompt: 'a' })).toBeUndefined()
+    expect(errorOf({}, { prompt: 'a', ...requested })).toBeUndefined()
   })
 })

@@ -19,7 +19,7 @@ const modelOf = (video: VideoLimits) =>
 const orderOf = (video: VideoLimits, more: Partial<VideoRequest> = {}) =>
   applyVideoLimits(modelOf(video), { model: 'm', prompt: 'a cat', ...more })
 
-function refusalOf(video: VideoLimits, more: Partial<VideoRequest>) {
+function errorOf(video: VideoLimits, more: Partial<VideoRequest>) {
   try {
     orderOf(video, more)
   } catch (error) {
@@ -29,7 +29,7 @@ function refusalOf(video: VideoLimits, more: Partial<VideoRequest>) {
   return undefined
 }
 
-/** The specification's text-to-video model (2.5). */
+/** The text-to-video model of the specification, section 2.5. */
 const D: VideoLimits = {
   aspect_ratio: { values: ['16:9', '9:16', '1:1', '4:3', '3:4'] },
   duration: { values: [4, 8] },
@@ -69,8 +69,8 @@ describe('defaults', () => {
 
   test('a model without limits gets the requested fields and no others', () => {
     expect(orderOf({})).toEqual({ model: 'p/m', prompt: 'a cat', n: 1 })
-    const asked = { aspect_ratio: '5:4', duration: 3.5, size: '1000x800', audio_enable: true, seed: 7 }
-    expect(orderOf({}, asked)).toEqual({ model: 'p/m', prompt: 'a cat', n: 1, ...asked })
+    const fields = { aspect_ratio: '5:4', duration: 3.5, size: '1000x800', audio_enable: true, seed: 7 }
+    expect(orderOf({}, fields)).toEqual({ model: 'p/m', prompt: 'a cat', n: 1, ...fields })
   })
 
   test('aliases, and fields that are not for the provider, are not forwarded', () => {
@@ -88,7 +88,7 @@ describe('allowed values, on both sides', () => {
     [{ n: 2 }, '"n" must be 1 for the model "p/m", not 2.'],
   ])('%j is rejected with the field and its allowed values', (more, message) => {
     const [param = ''] = Object.keys(more)
-    const refusal = refusalOf(D, more)
+    const refusal = errorOf(D, more)
     expect(refusal).toMatchObject({ code: 'invalid_value', param })
     expect(refusal?.message).toContain(message)
   })
@@ -105,22 +105,22 @@ describe('allowed values, on both sides', () => {
     const limits: VideoLimits = { duration: { minimum: 2, maximum: 10 } }
     for (const duration of [2, 10]) expect(orderOf(limits, { duration }).duration).toBe(duration)
     for (const duration of [1.99, 10.01]) {
-      expect(refusalOf(limits, { duration })?.message).toContain('from 2 to 10')
+      expect(errorOf(limits, { duration })?.message).toContain('from 2 to 10')
     }
-    for (const duration of [0, -4]) expect(refusalOf({}, { duration })?.message).toContain('more than 0')
+    for (const duration of [0, -4]) expect(errorOf({}, { duration })?.message).toContain('more than 0')
   })
 
   test('n and images are accepted up to their limits', () => {
     expect(orderOf({ n: 4 }, { n: 4 }).n).toBe(4)
-    expect(refusalOf({ n: 4 }, { n: 5 })?.message).toContain('from 1 to 4')
+    expect(errorOf({ n: 4 }, { n: 5 })?.message).toContain('from 1 to 4')
     const two = ['https://x.test/1', 'https://x.test/2']
     expect(orderOf({ images: 2 }, { images: two }).images).toEqual(two)
-    expect(refusalOf({ images: 1 }, { images: two })).toMatchObject({ code: 'invalid_value', param: 'images' })
+    expect(errorOf({ images: 1 }, { images: two })).toMatchObject({ code: 'invalid_value', param: 'images' })
     expect('images' in orderOf({ images: 0 }, { images: [] })).toBe(false)
   })
 
   test('audio that cannot be switched on or off is rejected', () => {
-    expect(refusalOf({ audio_enable: { values: [false] } }, { audio_enable: true })).toMatchObject({
+    expect(errorOf({ audio_enable: { values: [false] } }, { audio_enable: true })).toMatchObject({
       code: 'invalid_value',
       param: 'audio_enable',
     })
@@ -128,15 +128,15 @@ describe('allowed values, on both sides', () => {
 
   test('a prompt is required if the model requires it, and limited in length', () => {
     for (const prompt of ['', '  \n']) {
-      expect(refusalOf(D, { prompt })).toMatchObject({ code: 'missing_required_parameter', param: 'prompt' })
+      expect(errorOf(D, { prompt })).toMatchObject({ code: 'missing_required_parameter', param: 'prompt' })
     }
     expect(orderOf({ prompt_required: false }, { prompt: '' }).prompt).toBe('')
     const limits = { prompt_characters: 5 }
     expect(orderOf(limits, { prompt: '😀😀😀😀😀' }).prompt).toBe('😀😀😀😀😀')
-    expect(refusalOf(limits, { prompt: '😀😀😀😀😀😀' })).toMatchObject({ code: 'invalid_value', param: 'prompt' })
-    expect(refusalOf(limits, { negative_prompt: 'abcdef' })).toMatchObject({ param: 'negative_prompt' })
+    expect(errorOf(limits, { prompt: '😀😀😀😀😀😀' })).toMatchObject({ code: 'invalid_value', param: 'prompt' })
+    expect(errorOf(limits, { negative_prompt: 'abcdef' })).toMatchObject({ param: 'negative_prompt' })
     expect(orderOf({}, { prompt: 'a'.repeat(32_000) }).prompt).toHaveLength(32_000)
-    expect(refusalOf({}, { prompt: 'a'.repeat(32_001) })?.message).toContain('at most 32000 characters')
+    expect(errorOf({}, { prompt: 'a'.repeat(32_001) })?.message).toContain('at most 32000 characters')
   })
 })
 
@@ -147,11 +147,11 @@ describe('seconds', () => {
   })
 
   test.each(['', ' 8', '8s', '0x8', '8e0', '-8', 'Infinity'])('%j is rejected', (seconds) => {
-    expect(refusalOf({}, { seconds })).toMatchObject({ code: 'invalid_value', param: 'seconds' })
+    expect(errorOf({}, { seconds })).toMatchObject({ code: 'invalid_value', param: 'seconds' })
   })
 
   test('that contradict the duration are rejected', () => {
-    const refusal = refusalOf(D, { seconds: '4', duration: 8 })
+    const refusal = errorOf(D, { seconds: '4', duration: 8 })
     expect(refusal).toMatchObject({ code: 'invalid_value', param: 'seconds' })
     expect(refusal?.message).toContain('"seconds" is 4, but "duration" is 8')
   })
@@ -172,14 +172,14 @@ describe('sizes in pixels', () => {
 
   test('that match no tier and ratio are rejected with a list of all that do', () => {
     for (const size of ['1281x720', '1792x1024', '854x480', '1280x', 'x720', '1280*720']) {
-      const refusal = refusalOf(D, { size })
+      const refusal = errorOf(D, { size })
       expect(refusal).toMatchObject({ code: 'invalid_value', param: 'size' })
       expect(refusal?.message).toContain('1280x720, 720x1280, 720x720, 960x720, 720x960, 1920x1080')
     }
   })
 
   test('that contradict the ratio are rejected', () => {
-    const refusal = refusalOf(D, { size: '1280x720', aspect_ratio: '9:16' })
+    const refusal = errorOf(D, { size: '1280x720', aspect_ratio: '9:16' })
     expect(refusal).toMatchObject({ code: 'invalid_value', param: 'size' })
     expect(refusal?.message).toContain('"1280x720" is 16:9, but "aspect_ratio" is 9:16')
   })
@@ -196,7 +196,7 @@ describe('sizes in pixels', () => {
     expect(orderOf(limits)).toMatchObject({ size: '1280x720' })
     expect(orderOf(limits, { size: '720x1280' })).toEqual({ model: 'p/m', prompt: 'a cat', n: 1, size: '720x1280' })
     expect(orderOf(limits, { size: '720p', aspect_ratio: '9:16' })).toMatchObject({ size: '720x1280' })
-    expect(refusalOf(limits, { size: '720x1280', aspect_ratio: '16:9' })).toMatchObject({ param: 'size' })
+    expect(errorOf(limits, { size: '720x1280', aspect_ratio: '16:9' })).toMatchObject({ param: 'size' })
   })
 
   test('follow the ratio if only the ratio was requested', () => {
@@ -206,7 +206,7 @@ describe('sizes in pixels', () => {
     }
     expect(orderOf(limits, { aspect_ratio: '9:16' })).toMatchObject({ size: '720x1280', aspect_ratio: '9:16' })
     expect(orderOf(limits, { size: '720x1280' })).toMatchObject({ size: '720x1280', aspect_ratio: '9:16' })
-    const square = refusalOf({ size: { values: ['1280x720'] } }, { aspect_ratio: '1:1' })
+    const square = errorOf({ size: { values: ['1280x720'] } }, { aspect_ratio: '1:1' })
     expect(square).toMatchObject({ code: 'invalid_value', param: 'aspect_ratio' })
     expect(square?.message).toContain('its sizes are 1280x720')
   })
@@ -221,7 +221,7 @@ describe('fields that a model does not support', () => {
     ['negative_prompt', { negative_prompt: false }, 'blur'],
     ['seed', { seed: false }, 0],
   ])('%s is rejected, not omitted', (param, limits, value) => {
-    expect(refusalOf(limits, { [param]: value })).toEqual({
+    expect(errorOf(limits, { [param]: value })).toEqual({
       code: 'unsupported_parameter',
       param,
       message: `The model "p/m" takes no "${param}".`,
@@ -230,8 +230,8 @@ describe('fields that a model does not support', () => {
   })
 
   test('an image or a video may be required', () => {
-    expect(refusalOf({ image: 'required' }, {})).toMatchObject({ code: 'missing_required_parameter', param: 'image' })
-    expect(refusalOf({ video: 'required' }, {})).toMatchObject({ code: 'missing_required_parameter', param: 'video' })
+    expect(errorOf({ image: 'required' }, {})).toMatchObject({ code: 'missing_required_parameter', param: 'image' })
+    expect(errorOf({ video: 'required' }, {})).toMatchObject({ code: 'missing_required_parameter', param: 'video' })
   })
 })
 
@@ -272,15 +272,15 @@ describe('media', () => {
       [{ video: value }, 'video'],
       [{ images: ['AAAA', value] }, 'images[1]'],
     ] as const) {
-      expect(refusalOf({}, more as Partial<VideoRequest>)).toMatchObject({ code: 'invalid_value', param })
+      expect(errorOf({}, more as Partial<VideoRequest>)).toMatchObject({ code: 'invalid_value', param })
     }
   })
 
   test('a large one is checked quickly', () => {
     const image = `data:image/png;base64,${'A'.repeat(32 * 1024 * 1024)}`
-    const begun = performance.now()
+    const started = performance.now()
     orderOf({}, { image })
-    expect(refusalOf({}, { image: `${image}AAA!` })).toMatchObject({ param: 'image' })
-    expect(performance.now() - begun).toBeLessThan(2_000)
+    expect(errorOf({}, { image: `${image}AAA!` })).toMatchObject({ param: 'image' })
+    expect(performance.now() - started).toBeLessThan(2_000)
   })
 })

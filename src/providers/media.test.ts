@@ -21,7 +21,7 @@ const png = Buffer.from(PNG, 'base64')
 const mp4 = Buffer.from('\0\0\0\x18ftypisom\0\0\0\0mp42isom and so on')
 const { signal } = new AbortController()
 
-/** Every name leads to loopback, which plays the public internet. */
+/** Every host name resolves to loopback, which stands in for the public internet. */
 const open = createGuardedFetch({
   clock: systemClock,
   resolve: async () => ['127.0.0.1'],
@@ -158,13 +158,13 @@ describe('checking media', () => {
   test('reports the status of the host, but not the URL with its signature', async () => {
     const vendor = vendorOf(failure(404), whole(''))
     const url = at(vendor, '/a.png?signature=secret')
-    const gone = await faultOf(media.check({ image: url }, signal))
-    expect(gone.message).toBe('"image" could not be fetched: its host answered with HTTP 404.')
+    const missing = await faultOf(media.check({ image: url }, signal))
+    expect(missing.message).toBe('"image" could not be fetched: its host answered with HTTP 404.')
     expect((await faultOf(media.check({ image: url }, signal))).message).toContain('sent nothing')
     await vendor.stop()
-    const nobody = await faultOf(media.check({ image: url }, signal))
-    expect(nobody.message).toContain('no whole answer came from its host')
-    expect(nobody.message).not.toContain('secret')
+    const unreachable = await faultOf(media.check({ image: url }, signal))
+    expect(unreachable.message).toContain('no whole answer came from its host')
+    expect(unreachable.message).not.toContain('secret')
   })
 
   test('distinguishes temporary failures from permanent ones', async () => {
@@ -180,9 +180,9 @@ describe('checking media', () => {
       const error = await faultOf(media.check({ image: at(vendorOf(failure(status))) }, signal))
       expect([status, error.detail.retry_after]).toEqual([status, retry_after])
     }
-    const gone = vendorOf()
-    await gone.stop()
-    expect((await faultOf(media.check({ image: at(gone) }, signal))).detail.retry_after).toBe(5)
+    const missing = vendorOf()
+    await missing.stop()
+    expect((await faultOf(media.check({ image: at(missing) }, signal))).detail.retry_after).toBe(5)
     expect((await faultOf(media.check({ image: 'http://127.0.0.2/' }, signal))).detail.retry_after).toBeUndefined()
   })
 
@@ -199,7 +199,7 @@ describe('checking media', () => {
 })
 
 describe('the media of one chat request', () => {
-  /** A reader of media of 100 bytes each, which counts how many it reads at a time. */
+  /** A reader of media of 100 bytes each that counts its concurrent reads. */
   function counted() {
     const state = { reads: 0, open: 0, most: 0 }
     return {
