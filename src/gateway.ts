@@ -184,7 +184,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     log,
     onFinished: accessLog.requestFinished,
   })
-  tokens.start()
+  // Known before the first request, so that the first read of the revision does not invalidate cached tokens.
+  await tokens.start()
   if (!parts.is_idle) {
     tasks.start()
     background.start()

@@ -15,8 +15,8 @@ type KnownTokens = {
   find(hash: string): Promise<Known | undefined>
   /** Invalidates the cache: each entry must be looked up again. */
   doubt(): void
-  /** Starts polling for changes by other processes. */
-  start(): void
+  /** Starts polling for changes by other processes. Resolves when the present revision is known. */
+  start(): Promise<void>
   close(): Promise<void>
 }
 
@@ -149,10 +149,12 @@ function createWatch({ store, clock, changed, reached, missed }: WatchParts): Pi
   }
 
   return {
-    start() {
-      if (running) return
-      running = true
-      looking = look()
+    async start() {
+      if (!running) {
+        running = true
+        looking = look()
+      }
+      await looking
     },
     async close() {
       running = false

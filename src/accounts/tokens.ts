@@ -36,8 +36,8 @@ export type Tokens = {
   rotate(which: string): Promise<Issued>
   /** Records that a token was used now. */
   used(token_id: string): void
-  /** Starts polling for changes by other processes. */
-  start(): void
+  /** Starts polling for changes by other processes. Resolves when the present revision is known. */
+  start(): Promise<void>
   /** Stops polling and writes when tokens were last used. */
   close(): Promise<void>
 }

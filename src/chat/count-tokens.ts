@@ -96,11 +96,12 @@ async function read(
 
 /** The call that counts at this target; undefined if it cannot count. */
 function counterOf(target: Target, { request, passthroughRequest }: CountWork, { request_id, signal, caller }: Call) {
-  const call = { model: target.model, request, request_id }
+  const { provider, model } = target
+  const call = { model, request, request_id }
   const passthrough = passthroughFor(target, passthroughRequest)
   if (passthrough?.count && passthroughRequest)
-    return () => passthrough.count?.(passthroughCall(target, passthroughRequest, { call, caller }), signal)
-  const { chat } = target.provider
+    return () => passthrough.count?.(passthroughCall(call, passthroughRequest, { provider, caller }), signal)
+  const { chat } = provider
   // A minimal request is not what the provider would read.
   return chat?.countTokens && !passthroughRequest?.refusal ? () => chat.countTokens?.(call, signal) : undefined
 }

@@ -17,15 +17,20 @@ export function createMeter({ request, tokenizer }: { request: ChatRequest; toke
   let measured: Usage | undefined
   /** Whether the response is complete: until then a provider's counts cover only its beginning. */
   let isWhole = false
-  const generated = createSample()
+  /** The text that was sent to the client; created with the first of it, since a whole response with a count needs none. */
+  let sample: Sample | undefined
+  const generated = (): Sample => {
+    sample ??= createSample()
+    return sample
+  }
 
   const estimate = async (): Promise<Usage> => {
-    const [input, output] = await Promise.all([promptOf(request).tokens(tokenizer), generated.tokens(tokenizer)])
+    const [input, output] = await Promise.all([promptOf(request).tokens(tokenizer), generated().tokens(tokenizer)])
     return usageFrom({ input, output, estimated: true })
   }
 
   async function usage(): Promise<Usage> {
-    if (measured && !isWhole) measured = atLeast(measured, await generated.tokens(tokenizer))
+    if (measured && !isWhole) measured = atLeast(measured, await generated().tokens(tokenizer))
     measured ??= await estimate()
     return measured
   }
@@ -36,30 +41,34 @@ export function createMeter({ request, tokenizer }: { request: ChatRequest; toke
         if (chunk.usage) measured = chunk.usage
         for (const { delta, finish_reason } of chunk.choices) {
           if (finish_reason) isWhole = true
-          if (delta.content) generated.add(delta.content)
-          if (delta.reasoning_content) generated.add(delta.reasoning_content)
+          if (delta.content) generated().add(delta.content)
+          if (delta.reasoning_content) generated().add(delta.reasoning_content)
           for (const call of delta.tool_calls ?? []) {
-            generated.add(call.function?.name ?? '')
-            generated.add(call.function?.arguments ?? '')
+            generated().add(call.function?.name ?? '')
+            generated().add(call.function?.arguments ?? '')
           }
         }
       }
     },
-    countRaw: (text) => generated.addRaw(text),
+    countRaw: (text) => generated().addRaw(text),
     countWhole(answer) {
       isWhole = true
       if (answer.usage) measured = answer.usage
-      for (const { message } of answer.choices) {
-        generated.add(message.content ?? '')
-        generated.add(message.reasoning_content ?? '')
-        for (const call of message.tool_calls ?? []) {
-          generated.add(call.function.name ?? '')
-          generated.add(call.function.arguments)
-        }
-      }
+      else addWhole(generated(), answer)
     },
     usage,
     units: (usage) => usage,
+  }
+}
+
+function addWhole(sample: Sample, { choices }: ChatCompletion): void {
+  for (const { message } of choices) {
+    sample.add(message.content ?? '')
+    sample.add(message.reasoning_content ?? '')
+    for (const call of message.tool_calls ?? []) {
+      sample.add(call.function.name ?? '')
+      sample.add(call.function.arguments)
+    }
   }
 }
 

@@ -23,15 +23,16 @@ async function passed(last: GatewayError | undefined, isFinished: boolean) {
   const said = [Buffer.from('words')]
   const ends: string[] = []
   const answer: PassthroughResponse = {
-    headers: new Headers(),
-    async read() {
-      const bytes = said.shift()
-      if (!bytes && last) throw last
-      return bytes
+    body: {
+      async read() {
+        const bytes = said.shift()
+        if (!bytes && last) throw last
+        return bytes
+      },
+      text: async () => '',
+      release: () => void ends.push('released'),
+      drop: () => void ends.push('dropped'),
     },
-    text: async () => '',
-    release: () => void ends.push('released'),
-    drop: () => void ends.push('dropped'),
     faults: {} as PassthroughResponse['faults'],
   }
   const step = (events: string): PassthroughStep => ({ events, received: [], isDone: false })

@@ -5,7 +5,7 @@ import type { ClientRequest } from '../pipeline/endpoint.ts'
 import type { ResponseStream } from '../pipeline/family.ts'
 import type { ChatChunk, ChatRequest } from '../protocols/canonical.ts'
 import type { PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../protocols/protocol.ts'
-import { allowedHeaders, assertBody, assertOptions } from '../providers/allowed/allowed.ts'
+import { allowedHeaders, assertBody, assertOptions, rulesFor } from '../providers/allowed/allowed.ts'
 import type {
   ChatCall,
   PassthroughCall,
@@ -27,46 +27,41 @@ export type PassthroughRequest = {
   body: Readonly<Record<string, unknown>>
   headers: Record<string, string>
   /** Why the request cannot be translated: only a provider of the same protocol accepts it. */
-  refusal?: GatewayError
+  refusal?: GatewayError | undefined
 }
 
 /** A header value that may be sent to a provider: names, dates and lists of them. */
 const HEADER_VALUE = /^[\w.,; =:/+-]{1,1000}$/
 
+type PassthroughSource = {
+  family: string
+  body: unknown
+  request: Pick<ClientRequest, 'header'>
+  refusal: GatewayError | undefined
+}
+
 /** Undefined if the protocol has no passthrough, or this body must be translated. */
 export function passthroughRequestFor(
   passthrough: ProtocolPassthrough | undefined,
-  {
-    family,
-    body,
-    request,
-    refusal,
-  }: {
-    family: string
-    body: unknown
-    request: Pick<ClientRequest, 'header'>
-    refusal: GatewayError | undefined
-  },
+  source: PassthroughSource,
 ): PassthroughRequest | undefined {
-  if (!passthrough || typeof body !== 'object' || body === null) return undefined
-  const forwarded = passthrough.body(body as Record<string, unknown>)
-  if (!forwarded) return undefined
+  if (!passthrough || typeof source.body !== 'object' || source.body === null) return undefined
+  const body = passthrough.body(source.body as Record<string, unknown>)
+  if (!body) return undefined
   const headers: Record<string, string> = {}
   for (const name of passthrough.headers) {
-    const value = request.header(name)
+    const value = source.request.header(name)
     if (value !== null && HEADER_VALUE.test(value)) headers[name] = value
   }
-  return { family, passthrough, body: forwarded, headers, ...(refusal ? { refusal } : {}) }
+  return { family: source.family, passthrough, body, headers, refusal: source.refusal }
 }
 
 /** How to send this request to that target without translation; undefined if it must be translated. */
 export function passthroughFor(
-  { provider }: Target,
+  { provider: { passthrough } }: Target,
   passthroughRequest: PassthroughRequest | undefined,
 ): PassthroughProvider | undefined {
-  return passthroughRequest && provider.passthrough?.dialect === passthroughRequest.family
-    ? provider.passthrough
-    : undefined
+  return passthroughRequest && passthrough?.dialect === passthroughRequest.family ? passthrough : undefined
 }
 
 /** The targets that accept the request. Throws its `refusal` if none does. */
@@ -77,17 +72,13 @@ export function targetsFor(targets: Target[], passthroughRequest: PassthroughReq
   return able
 }
 
+type Sendable = { request: ChatRequest; passthroughRequest: PassthroughRequest | undefined; targets: Target[] }
+
 /** Throws for a field that the caller may not send to one of the targets; before anything is sent. */
-export function assertAllowed(
-  {
-    request,
-    passthroughRequest,
-    targets,
-  }: { request: ChatRequest; passthroughRequest: PassthroughRequest | undefined; targets: Target[] },
-  caller: Caller,
-): void {
+export function assertAllowed({ request, passthroughRequest, targets }: Sendable, caller: Caller): void {
   for (const target of targets) {
     const { provider } = target
+    if (!rulesFor(provider, caller)) continue
     const passthrough = passthroughFor(target, passthroughRequest)
     if (passthrough && passthroughRequest && passthrough.dialect !== 'chatcompat') {
       assertBody(passthroughRequest.body, passthrough.dialect, provider, caller)
@@ -98,12 +89,12 @@ export function assertAllowed(
   }
 }
 
-/** The client's request as it is sent to this target. */
-export const passthroughCall = (
-  { provider }: Target,
-  { body, headers }: PassthroughRequest,
-  { call, caller }: { call: ChatCall; caller: Caller },
-): PassthroughCall => ({ ...call, body, headers: allowedHeaders(headers, provider, caller) })
+type Recipient = { provider: Target['provider']; caller: Caller }
+
+/** The client's request as it is sent to this provider. */
+export function passthroughCall(call: ChatCall, { body, headers }: PassthroughRequest, to: Recipient): PassthroughCall {
+  return { ...call, body, headers: allowedHeaders(headers, to.provider, to.caller) }
+}
 
 type PassingThrough = {
   target: Target
@@ -115,20 +106,19 @@ type PassingThrough = {
   meter: ChatMeter
 }
 
-const sendTo = (
-  { target, passthrough, passthroughRequest, call: { caller, signal }, chatCall }: PassingThrough,
-  stream: boolean,
-) => passthrough.send(passthroughCall(target, passthroughRequest, { call: chatCall, caller }), stream, signal)
+function send({ passthrough, passthroughRequest, chatCall, target, call }: PassingThrough, stream: boolean) {
+  const { caller, signal } = call
+  const sent = passthroughCall(chatCall, passthroughRequest, { provider: target.provider, caller })
+  return passthrough.send(sent, stream, signal)
+}
 
 export async function passThroughWhole(relaying: PassingThrough): Promise<Whole> {
   const { passthroughRequest, chatCall, responseContext, meter } = relaying
-  const answer = await sendTo(relaying, false)
+  const answer = await send(relaying, false)
   if (!isBytes(answer)) throw new GatewayError('internal_error', 'A whole answer came in chunks.')
-  const read = passthroughRequest.passthrough.whole(await answer.text(), {
-    ...responseContext,
-    request: chatCall.request,
-    faults: answer.faults,
-  })
+  const { body, faults } = answer
+  const parts = { ...responseContext, request: chatCall.request, faults }
+  const read = passthroughRequest.passthrough.whole(await body.text(), parts)
   meter.countWhole(read.answer)
   return read
 }
@@ -136,16 +126,13 @@ export async function passThroughWhole(relaying: PassingThrough): Promise<Whole>
 /** Resolves when the first part has arrived. */
 export async function passThroughStream(relaying: PassingThrough): Promise<ResponseStream<Usage>> {
   const { passthroughRequest, chatCall, responseContext, meter } = relaying
-  const answer = await sendTo(relaying, true)
+  const answer = await send(relaying, true)
   if (!isBytes(answer)) return await translated(answer, responseContext.writer, meter)
-  const stream = passthroughRequest.passthrough.stream({
-    ...responseContext,
-    request: chatCall.request,
-    faults: answer.faults,
-  })
+  const { body, faults } = answer
+  const stream = passthroughRequest.passthrough.stream({ ...responseContext, request: chatCall.request, faults })
   const { includesUsage, end } = stream
   const { store } = responseContext.writer
-  return await awaitFirstPart(passing(answer, stream, meter), { includesUsage, end, ...(store ? { store } : {}) })
+  return await awaitFirstPart(passing(body, stream, meter), { includesUsage, end, ...(store ? { store } : {}) })
 }
 
 const isBytes = (answer: PassthroughResponse | AsyncIterable<ChatChunk[]>): answer is PassthroughResponse =>
@@ -156,7 +143,7 @@ const isBytes = (answer: PassthroughResponse | AsyncIterable<ChatChunk[]>): answ
  * that breaks or times out is a normal end.
  */
 async function* passing(
-  answer: PassthroughResponse,
+  body: PassthroughResponse['body'],
   stream: PassthroughStream,
   meter: ChatMeter,
 ): AsyncGenerator<Uint8Array> {
@@ -166,7 +153,7 @@ async function* passing(
     while (!isClosed) {
       let bytes: Uint8Array | undefined
       try {
-        bytes = await answer.read()
+        bytes = await body.read()
       } catch (error) {
         if (!isLost(error) || !stream.isFinished()) throw error
       }
@@ -184,8 +171,8 @@ async function* passing(
     }
     isComplete = true
   } finally {
-    if (isComplete) answer.release()
-    else answer.drop()
+    if (isComplete) body.release()
+    else body.drop()
   }
 }
 

@@ -1,7 +1,7 @@
 /** A model's lifecycle: active, deprecated, retired (specification 3.1), by its configured status and its dates. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { headerValue } from '../kit/header-value.ts'
-import { MODEL_STATUSES, type ModelStatus } from '../spec/model.ts'
+import type { ModelStatus } from '../spec/model.ts'
 
 export type Life = {
   status?: ModelStatus | undefined
@@ -12,12 +12,12 @@ export type Life = {
 
 /** The later of the configured status and the status that follows from the dates (unix seconds). */
 export function statusAt(life: Life, now: number): ModelStatus {
-  const configured = MODEL_STATUSES.indexOf(life.status ?? 'active')
-  const retired = life.retired_at !== undefined && life.retired_at <= now
-  const deprecated = life.deprecated_at !== undefined && life.deprecated_at <= now
-  const byDate = retired ? 2 : deprecated ? 1 : 0
-  return MODEL_STATUSES[Math.max(configured, byDate)] ?? 'active'
+  if (life.status === 'retired' || isPast(life.retired_at, now)) return 'retired'
+  if (life.status === 'deprecated' || isPast(life.deprecated_at, now)) return 'deprecated'
+  return 'active'
 }
+
+const isPast = (time: number | undefined, now: number): boolean => time !== undefined && time <= now
 
 /**
  * The response headers of a deprecated or retired model: `deprecation` (RFC 9745), `sunset` (RFC 8594), the successor
@@ -36,11 +36,10 @@ export function lifecycleHeaders(life: Life, clock: Clock): Record<string, strin
   return headers
 }
 
+type ChosenModel = Record<'model' | 'requested', Life & { id: string }>
+
 /** The same for the requested model, and the model that serves in its place. */
-export function modelHeaders(
-  { model, requested }: { model: Life & { id: string }; requested: Life & { id: string } },
-  clock: Clock,
-): Record<string, string> {
+export function modelHeaders({ model, requested }: ChosenModel, clock: Clock): Record<string, string> {
   const headers = lifecycleHeaders(requested, clock)
   if (model.id === requested.id) return headers
   return { ...headers, 'x-model-requested': headerValue(requested.id), 'x-model-served': headerValue(model.id) }

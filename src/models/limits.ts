@@ -1,6 +1,6 @@
 /** The limits of one chat model: ranges, defaults, extra fields and capabilities (specification 2.3 and 8), as catalogue data. */
 import Type from 'typebox'
-import { RANGED_FIELDS } from '../config/limits-schema.ts'
+import { type Capabilities, RANGED_FIELDS } from '../config/limits-schema.ts'
 import { checker } from '../kit/checker.ts'
 import { diagnose, foundText, rangeText } from '../kit/diagnose.ts'
 import { ChatRequest } from '../protocols/canonical.ts'
@@ -42,7 +42,11 @@ export function applyChatLimits(model: CatalogueModel, request: ChatRequest): Ch
       )
     }
   }
-  assertCapabilities(model, fitted)
+  for (const { ability, param, what, isUsed } of ABILITIES) {
+    if (model.capabilities[ability] !== false || !isUsed(fitted)) continue
+    throw new GatewayError('unsupported_parameter', `The model "${model.id}" has no ${what}.`, { param })
+  }
+  if (MEDIA_ABILITIES.some((ability) => model.capabilities[ability] === false)) assertReadable(model, fitted)
   return fitted
 }
 
@@ -57,30 +61,59 @@ function removeUnsupportedFields(model: CatalogueModel, fitted: ChatRequest): vo
   }
 }
 
-const PART_ABILITY: Partial<Record<ContentPart['type'], 'image_input' | 'audio_input' | 'file_input'>> = {
+type Ability = {
+  ability: keyof Capabilities
+  param: string
+  what: string
+  isUsed(request: ChatRequest): boolean
+}
+
+/** What a model may lack, and how a request uses it; in the order in which it is checked. */
+const ABILITIES: Ability[] = [
+  { ability: 'tools', param: 'tools', what: 'tools', isUsed: ({ tools }) => !!tools?.length },
+  { ability: 'tools', param: 'functions', what: 'tools', isUsed: ({ functions }) => !!functions?.length },
+  {
+    ability: 'multiple_choices',
+    param: 'n',
+    what: 'several choices: "n" must be 1',
+    isUsed: ({ n = 1 }) => n > 1,
+  },
+  { ability: 'logprobs', param: 'logprobs', what: 'log probabilities', isUsed: ({ logprobs }) => !!logprobs },
+  {
+    ability: 'audio_output',
+    param: 'modalities',
+    what: 'audio output',
+    isUsed: ({ modalities }) => !!modalities?.includes('audio'),
+  },
+  {
+    ability: 'json_object',
+    param: 'response_format',
+    what: 'JSON mode',
+    isUsed: ({ response_format }) => response_format?.type === 'json_object',
+  },
+  {
+    ability: 'json_schema',
+    param: 'response_format',
+    what: 'structured output',
+    isUsed: ({ response_format }) => response_format?.type === 'json_schema',
+  },
+]
+
+const MEDIA_ABILITIES = ['image_input', 'audio_input', 'file_input'] as const
+
+const PART_ABILITY: Partial<Record<ContentPart['type'], (typeof MEDIA_ABILITIES)[number]>> = {
   image_url: 'image_input',
   input_audio: 'audio_input',
   file: 'file_input',
 }
 
-function assertCapabilities(model: CatalogueModel, fitted: ChatRequest): void {
-  const can = model.capabilities
-  const refuse = (param: string, what: string) => {
-    throw new GatewayError('unsupported_parameter', `The model "${model.id}" has no ${what}.`, { param })
-  }
-  if (can.tools === false && fitted.tools?.length) refuse('tools', 'tools')
-  if (can.tools === false && fitted.functions?.length) refuse('functions', 'tools')
-  if (can.multiple_choices === false && (fitted.n ?? 1) > 1) refuse('n', 'several choices: "n" must be 1')
-  if (can.logprobs === false && fitted.logprobs) refuse('logprobs', 'log probabilities')
-  if (can.audio_output === false && fitted.modalities?.includes('audio')) refuse('modalities', 'audio output')
-  const format = fitted.response_format?.type
-  if (can.json_object === false && format === 'json_object') refuse('response_format', 'JSON mode')
-  if (can.json_schema === false && format === 'json_schema') refuse('response_format', 'structured output')
+/** Throws for a content part of a kind that the model does not read. */
+function assertReadable(model: CatalogueModel, fitted: ChatRequest): void {
   for (const [i, message] of fitted.messages.entries()) {
     if (!Array.isArray(message.content)) continue
     for (const [j, part] of message.content.entries()) {
       const ability = PART_ABILITY[part.type]
-      if (ability === undefined || can[ability] !== false) continue
+      if (ability === undefined || model.capabilities[ability] !== false) continue
       const param = `messages[${i}].content[${j}].type`
       const allowed = `"${param}" must be "text", not ${foundText(part.type)}`
       throw new GatewayError('unsupported_value', `The model "${model.id}" reads no such content: ${allowed}.`, {

@@ -35,13 +35,13 @@ export type CallRecord = {
   readonly call: Call
   readonly family: EndpointFamily
   /** The public id of the model that serves it; set once it is resolved. */
-  model: string | undefined
+  model?: string
   /** The target of the last attempt. */
-  target: Target | undefined
+  target?: Target
   attempts: number
   is_stream: boolean
   /** Set when the call is settled. */
-  units: Units | undefined
+  units?: Units
   error: ErrorCode | undefined
-  upstream_status: number | undefined
+  upstream_status?: number | undefined
 }

@@ -197,14 +197,6 @@ export function createPipeline({ catalogue, recordUsage, subscribers, clock, log
   }
 }
 
-const newRecord = (call: Call, family: CallRecord['family']): CallRecord => ({
-  call,
-  family,
-  model: undefined,
-  target: undefined,
-  attempts: 0,
-  is_stream: false,
-  units: undefined,
-  error: undefined,
-  upstream_status: undefined,
-})
+function newRecord(call: Call, family: EndpointFamily): CallRecord {
+  return { call, family, attempts: 0, is_stream: false, error: undefined }
+}

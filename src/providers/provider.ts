@@ -209,9 +209,9 @@ export type PassthroughCall = ChatCall & {
 }
 
 /** A response whose bytes are passed on: with status 2xx, and in the requested form. */
-export type PassthroughResponse = {
-  /** The provider's headers; the dialect decides which of them the client gets. */
-  headers: Headers
+export type PassthroughResponse = { body: PassthroughBody; faults: Faults }
+
+type PassthroughBody = {
   /** The next bytes of a stream; `undefined` at its end. */
   read(): Promise<Uint8Array | undefined>
   /** The whole body of a response that is not a stream. */
@@ -219,7 +219,6 @@ export type PassthroughResponse = {
   /** Call one when done: `release` after the end of the body, else `drop`. */
   release(): void
   drop(): void
-  faults: Faults
 }
 
 export type PassthroughProvider = {

@@ -18,7 +18,10 @@ const DEFAULT_RULES: PassthroughRules = { applies_to: 'limited_tokens', allow: [
 type Vendor = Pick<Provider, 'id' | 'kind' | 'passthroughRules'>
 
 /** The rules for what this caller may send to this vendor; undefined if there are none. */
-function rulesFor({ kind, passthroughRules = DEFAULT_RULES }: Vendor, caller: Caller): PassthroughRules | undefined {
+export function rulesFor(
+  { kind, passthroughRules = DEFAULT_RULES }: Vendor,
+  caller: Caller,
+): PassthroughRules | undefined {
   // The sandbox sends no requests.
   if (kind === 'sandbox') return undefined
   return caller.is_limited || passthroughRules.applies_to === 'all_tokens' ? passthroughRules : undefined

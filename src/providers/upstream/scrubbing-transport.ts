@@ -88,7 +88,7 @@ function scrubbed(response: UpstreamResponse, scrubber: SecretScrubber): Upstrea
   }
 
   return {
-    ...response,
+    status: response.status,
     headers,
     read,
     async peek() {
@@ -97,6 +97,8 @@ function scrubbed(response: UpstreamResponse, scrubber: SecretScrubber): Upstrea
     },
     text: async (limit) => scrubber.text(await response.text(limit)),
     excerpt: async () => scrubber.text(await response.excerpt()),
+    release: () => response.release(),
+    drop: () => response.drop(),
   }
 }
 

@@ -54,47 +54,48 @@ const EXCERPT_MILLISECONDS = 5_000
 const MAX_REST_BYTES = 16 * 1024
 const REST_MILLISECONDS = 1_000
 
-export type RequestLifetime = {
-  signal: AbortSignal
-  /** Why the gateway ended the request, if it did. */
-  reason(): GatewayError | undefined
-  /** Closes the connection. */
-  end(error: GatewayError): void
-  /** Ends the request after so many seconds; call the result to cancel that. */
-  limit(seconds: number, what: string): () => void
-  /** No more timers, no more listening to the client. */
-  close(): void
-}
-
 /** One request from its start to the end of its body: everything that may end it early. */
-export function createLifetime(clock: Clock, request: UpstreamRequest): RequestLifetime {
-  const control = new AbortController()
-  const timers: (() => void)[] = []
-  let reason: GatewayError | undefined
-  const end = (error: GatewayError) => {
-    if (reason) return
-    reason = error
-    close()
-    control.abort(error)
+export class RequestLifetime {
+  readonly #control = new AbortController()
+  readonly #timers: (() => void)[] = []
+  readonly #clock: Clock
+  readonly #request: UpstreamRequest
+  readonly #disconnect = () => this.end(clientClosed(this.#request.signal))
+  /** Why the gateway ended the request, if it did. */
+  reason: GatewayError | undefined
+
+  constructor(clock: Clock, request: UpstreamRequest) {
+    this.#clock = clock
+    this.#request = request
+    if (request.signal.aborted) this.#disconnect()
+    else request.signal.addEventListener('abort', this.#disconnect)
   }
-  const disconnect = () => end(clientClosed(request.signal))
-  const close = () => {
-    for (const cancel of timers) cancel()
-    timers.length = 0
-    request.signal.removeEventListener('abort', disconnect)
+
+  get signal(): AbortSignal {
+    return this.#control.signal
   }
-  if (request.signal.aborted) disconnect()
-  else request.signal.addEventListener('abort', disconnect)
-  return {
-    signal: control.signal,
-    reason: () => reason,
-    end,
-    limit(seconds, what) {
-      const cancel = clock.after(seconds * 1000, () => end(timedOut(request.provider, `${what} ${seconds} s`)))
-      timers.push(cancel)
-      return cancel
-    },
-    close,
+
+  /** Closes the connection. */
+  end(error: GatewayError): void {
+    if (this.reason) return
+    this.reason = error
+    this.close()
+    this.#control.abort(error)
+  }
+
+  /** Ends the request after so many seconds; call the result to cancel that. */
+  limit(seconds: number, what: string): () => void {
+    const expire = () => this.end(timedOut(this.#request.provider, `${what} ${seconds} s`))
+    const cancel = this.#clock.after(seconds * 1000, expire)
+    this.#timers.push(cancel)
+    return cancel
+  }
+
+  /** No more timers, no more listening to the client. */
+  close(): void {
+    for (const cancel of this.#timers) cancel()
+    this.#timers.length = 0
+    this.#request.signal.removeEventListener('abort', this.#disconnect)
   }
 }
 
@@ -106,162 +107,181 @@ function codingOf(headers: Headers): string | undefined {
 
 type ResponseParts = { clock: Clock; request: UpstreamRequest; response: Response; life: RequestLifetime }
 
-export function createUpstreamResponse({ clock, request, response, life }: ResponseParts): UpstreamResponse {
-  const { provider } = request
-  const idleMilliseconds = request.timeouts.idle_seconds * 1000
-  let reader: ByteReader | undefined
-  const coding = codingOf(response.headers)
-  let ended = false
-  let peeked: Uint8Array | undefined
-  let waitingSince: number | undefined
-  let armed: (() => void) | undefined
+/** A response whose body is read within the limits of its request. */
+export class LimitedResponse implements UpstreamResponse {
+  readonly status: number
+  readonly headers: Headers
+  readonly #parts: ResponseParts
+  readonly #coding: string | undefined
+  #reader: ByteReader | undefined
+  #ended = false
+  #peeked: Uint8Array | undefined
+  #waitingSince: number | undefined
+  #cancelIdle: (() => void) | undefined
 
-  /** One timer for the whole stream, rearmed when it fires: a timer for each read would cost more than the read. */
-  const arm = (ms: number) => {
-    armed = clock.after(ms, () => {
-      armed = undefined
-      if (waitingSince === undefined) return
-      const left = waitingSince + idleMilliseconds - clock.now()
-      if (left > 0) arm(left)
-      else life.end(timedOut(provider, `the stream sent nothing for ${request.timeouts.idle_seconds} s`))
-    })
-  }
-  const finish = () => {
-    ended = true
-    waitingSince = undefined
-    armed?.()
-    armed = undefined
-    life.close()
-  }
-  const failed = (thrown: unknown) => {
-    const error = life.reason() ?? failedToRead(request, thrown instanceof InflateError ? unreadable(thrown) : thrown)
-    finish()
-    return error
+  constructor(parts: ResponseParts) {
+    this.#parts = parts
+    this.status = parts.response.status
+    this.headers = parts.response.headers
+    this.#coding = codingOf(this.headers)
   }
 
-  const unreadable = ({ message }: Error) =>
-    new GatewayError('bad_upstream_response', `The upstream "${provider}" sent a body that ${message}.`)
+  async read(): Promise<Uint8Array | undefined> {
+    const { clock, request, response, life } = this.#parts
+    if (this.#peeked) {
+      const bytes = this.#peeked
+      this.#peeked = undefined
+      return bytes
+    }
+    if (this.#ended) return undefined
+    if (!response.body) {
+      this.#finish()
+      return undefined
+    }
+    if (request.stream) {
+      this.#waitingSince = clock.now()
+      if (!this.#cancelIdle) this.#watchIdle(request.timeouts.idle_seconds * 1000)
+    }
+    try {
+      this.#reader ??= this.#readerOf(response.body)
+      const { done, value } = await this.#reader.read()
+      this.#waitingSince = undefined
+      // The end of a body may be reported before the abort that caused it.
+      if (life.reason) throw life.reason
+      if (!done) return value
+      this.#finish()
+      return undefined
+    } catch (thrown) {
+      throw this.#failed(thrown)
+    }
+  }
+
+  async peek(): Promise<Uint8Array | undefined> {
+    this.#peeked ??= await this.read()
+    return this.#peeked
+  }
+
+  async text(limit = MAX_RESPONSE_BYTES): Promise<string> {
+    const length = Number(this.headers.get('content-length') ?? Number.NaN)
+    if (length > limit) throw this.#tooLarge(limit)
+    if (Number.isFinite(length) && this.#coding === undefined && !this.#reader) return this.#textAtOnce()
+    const pieces: Uint8Array[] = []
+    let size = 0
+    for (let bytes = await this.read(); bytes; bytes = await this.read()) {
+      size += bytes.length
+      if (size > limit) throw this.#tooLarge(limit)
+      pieces.push(bytes)
+    }
+    return new TextDecoder().decode(pieces.length === 1 ? pieces[0] : Buffer.concat(pieces))
+  }
+
+  async excerpt(): Promise<string> {
+    const { clock, request } = this.#parts
+    const decoder = new TextDecoder()
+    let text = ''
+    const cancel = clock.after(EXCERPT_MILLISECONDS, () => this.drop())
+    try {
+      while (text.length < MAX_EXCERPT_BYTES) {
+        const bytes = await this.read()
+        if (!bytes) break
+        text += decoder.decode(bytes, { stream: true })
+      }
+    } catch {
+      // The status line alone is enough; a client that disconnected is detected by its own signal.
+      if (request.signal.aborted) throw clientClosed(request.signal)
+    } finally {
+      cancel()
+      this.drop()
+    }
+    return text.slice(0, MAX_EXCERPT_BYTES)
+  }
+
+  release(): void {
+    if (this.#ended) return
+    const cancel = this.#parts.clock.after(REST_MILLISECONDS, () => this.drop())
+    this.#drain().then(cancel, cancel)
+  }
+
+  /** Closes the connection and discards the rest. */
+  drop(): void {
+    if (this.#ended) return
+    const { response, life } = this.#parts
+    life.end(new GatewayError('client_closed_request', 'The response was no longer needed.'))
+    this.#finish()
+    // The abort has errored the body already: the rejection of this call is irrelevant and must not go unhandled.
+    if (this.#reader) this.#reader.cancel().catch(() => {})
+    else response.body?.cancel().catch(() => {})
+  }
+
+  /** The text of a body whose length is known. */
+  async #textAtOnce(): Promise<string> {
+    const { response, life } = this.#parts
+    try {
+      const text = await response.text()
+      if (life.reason) throw life.reason
+      this.#finish()
+      return text
+    } catch (thrown) {
+      throw this.#failed(thrown)
+    }
+  }
 
   /** The body after decompression: all limits count these bytes. */
-  function readerOf(body: ReadableStream<Uint8Array>): ByteReader {
+  #readerOf(body: ReadableStream<Uint8Array>): ByteReader {
     const plain = body.getReader()
+    const coding = this.#coding
     if (coding === undefined) return plain
     if (isCoding(coding)) return inflate(plain, coding)
     throw new InflateError(`has the content-encoding "${coding.slice(0, 40)}", which was not requested`)
   }
 
-  async function read(): Promise<Uint8Array | undefined> {
-    if (peeked) {
-      const bytes = peeked
-      peeked = undefined
-      return bytes
-    }
-    if (ended) return undefined
-    if (!response.body) {
-      finish()
-      return undefined
-    }
-    if (request.stream) {
-      waitingSince = clock.now()
-      if (!armed) arm(idleMilliseconds)
-    }
-    try {
-      reader ??= readerOf(response.body)
-      const { done, value } = await reader.read()
-      waitingSince = undefined
-      // The end of a body may be reported before the abort that caused it.
-      const reason = life.reason()
-      if (reason) throw reason
-      if (!done) return value
-      finish()
-      return undefined
-    } catch (thrown) {
-      throw failed(thrown)
-    }
+  /** One timer for the whole stream, rearmed when it fires: a timer for each read would cost more than the read. */
+  #watchIdle(ms: number): void {
+    const { clock, request, life } = this.#parts
+    const { idle_seconds } = request.timeouts
+    this.#cancelIdle = clock.after(ms, () => {
+      this.#cancelIdle = undefined
+      if (this.#waitingSince === undefined) return
+      const left = this.#waitingSince + idle_seconds * 1000 - clock.now()
+      if (left > 0) this.#watchIdle(left)
+      else life.end(timedOut(request.provider, `the stream sent nothing for ${idle_seconds} s`))
+    })
   }
 
-  /** Closes the connection and discards the rest. */
-  const drop = () => {
-    if (ended) return
-    life.end(new GatewayError('client_closed_request', 'The response was no longer needed.'))
-    finish()
-    // The abort has errored the body already: the rejection of this call is irrelevant and must not go unhandled.
-    if (reader) reader.cancel().catch(() => {})
-    else response.body?.cancel().catch(() => {})
+  #finish(): void {
+    this.#ended = true
+    this.#waitingSince = undefined
+    this.#cancelIdle?.()
+    this.#cancelIdle = undefined
+    this.#parts.life.close()
+  }
+
+  #failed(thrown: unknown): unknown {
+    const { request, life } = this.#parts
+    const error =
+      life.reason ?? failedToRead(request, thrown instanceof InflateError ? this.#unreadable(thrown) : thrown)
+    this.#finish()
+    return error
+  }
+
+  #unreadable({ message }: Error): GatewayError {
+    const { provider } = this.#parts.request
+    return new GatewayError('bad_upstream_response', `The upstream "${provider}" sent a body that ${message}.`)
+  }
+
+  #tooLarge(limit: number): GatewayError {
+    this.drop()
+    return tooLarge(this.#parts.request.provider, limit)
   }
 
   /** Reads and discards a short rest, so that the connection can be reused. */
-  async function drain(): Promise<void> {
+  async #drain(): Promise<void> {
     let size = 0
     while (size <= MAX_REST_BYTES) {
-      const bytes = await read()
+      const bytes = await this.read()
       if (!bytes) return
       size += bytes.length
     }
-    drop()
-  }
-
-  return {
-    status: response.status,
-    headers: response.headers,
-    read,
-    drop,
-    async peek() {
-      peeked ??= await read()
-      return peeked
-    },
-    async text(limit = MAX_RESPONSE_BYTES) {
-      const length = Number(response.headers.get('content-length') ?? Number.NaN)
-      if (length > limit) {
-        drop()
-        throw tooLarge(provider, limit)
-      }
-      if (Number.isFinite(length) && coding === undefined && !reader) {
-        try {
-          const text = await response.text()
-          const reason = life.reason()
-          if (reason) throw reason
-          finish()
-          return text
-        } catch (thrown) {
-          throw failed(thrown)
-        }
-      }
-      const pieces: Uint8Array[] = []
-      let size = 0
-      for (let bytes = await read(); bytes; bytes = await read()) {
-        size += bytes.length
-        if (size > limit) {
-          drop()
-          throw tooLarge(provider, limit)
-        }
-        pieces.push(bytes)
-      }
-      return new TextDecoder().decode(Buffer.concat(pieces))
-    },
-    async excerpt() {
-      const decoder = new TextDecoder()
-      let text = ''
-      const cancel = clock.after(EXCERPT_MILLISECONDS, drop)
-      try {
-        while (text.length < MAX_EXCERPT_BYTES) {
-          const bytes = await read()
-          if (!bytes) break
-          text += decoder.decode(bytes, { stream: true })
-        }
-      } catch {
-        // The status line alone is enough; a client that disconnected is detected by its own signal.
-        if (request.signal.aborted) throw clientClosed(request.signal)
-      } finally {
-        cancel()
-        drop()
-      }
-      return text.slice(0, MAX_EXCERPT_BYTES)
-    },
-    release() {
-      if (ended) return
-      const cancel = clock.after(REST_MILLISECONDS, drop)
-      drain().then(cancel, cancel)
-    },
+    this.drop()
   }
 }

@@ -4,13 +4,7 @@ import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { clientClosed, errorCodeOf, failedToSend, neverSent } from './transport-failure.ts'
-import {
-  createLifetime,
-  createUpstreamResponse,
-  type RequestLifetime,
-  type UpstreamRequest,
-  type UpstreamResponse,
-} from './transport-response.ts'
+import { LimitedResponse, RequestLifetime, type UpstreamRequest, type UpstreamResponse } from './transport-response.ts'
 
 export type Transport = { send(request: UpstreamRequest): Promise<UpstreamResponse> }
 
@@ -75,7 +69,7 @@ export function createTransport(parts: TransportParts): Transport {
       }
       const disconnect = () => {
         hangUp()
-        done(life.reason() ?? clientClosed(request.signal))
+        done(life.reason ?? clientClosed(request.signal))
       }
       const cancelTimer = clock.after(connect_seconds * 1000, () => {
         hangUp()
@@ -94,7 +88,7 @@ export function createTransport(parts: TransportParts): Transport {
       if (request.isProbe && isProxied(url, environment)) {
         throw new GatewayError('upstream_unreachable', 'The probe would have to go through a proxy.')
       }
-      const life = createLifetime(clock, request)
+      const life = new RequestLifetime(clock, request)
       const { timeouts } = request
       if (!request.stream) life.limit(timeouts.total_seconds, 'the whole response took longer than')
       const first = life.limit(timeouts.first_byte_seconds, 'no response within')
@@ -105,7 +99,7 @@ export function createTransport(parts: TransportParts): Transport {
         const response = await send(request.url, {
           method: request.method,
           headers: uncompressed(request.headers),
-          ...(request.body === undefined ? {} : { body: request.body }),
+          body: request.body ?? null,
           signal: life.signal,
           // A redirect could send the key to another host.
           redirect: 'manual',
@@ -118,10 +112,9 @@ export function createTransport(parts: TransportParts): Transport {
         })
         respondedAt.set(url.origin, clock.now())
         first()
-        return createUpstreamResponse({ clock, request, response, life })
+        return new LimitedResponse({ clock, request, response, life })
       } catch (thrown) {
-        const error =
-          thrown instanceof GatewayError ? thrown : (life.reason() ?? failedToSend(request.provider, thrown))
+        const error = thrown instanceof GatewayError ? thrown : (life.reason ?? failedToSend(request.provider, thrown))
         if (error.code !== 'client_closed_request' && !request.isProbe) {
           log.warn('upstream failed', { provider: request.provider, error: error.code, reason: errorCodeOf(thrown) })
         }

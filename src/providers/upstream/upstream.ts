@@ -7,7 +7,7 @@ import type { Faults } from '../../protocols/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ChatCall, PassthroughResponse } from '../provider.ts'
 import type { AdapterParts, ProviderSettings } from '../settings.ts'
-import type { UpstreamResponse } from './transport-response.ts'
+import type { UpstreamRequest, UpstreamResponse } from './transport-response.ts'
 
 export type UpstreamParts = Pick<AdapterParts, 'id' | 'transport' | 'clock' | 'log'> & {
   settings: Pick<ProviderSettings, 'base_url' | 'headers' | 'timeouts'>
@@ -33,7 +33,7 @@ type UpstreamCall = {
   call?: { request_id: string; model: string }
   stream?: boolean
   /** The transport must not repeat it. */
-  order?: boolean
+  order?: true
   /** The client's own headers that are passed to the provider. */
   headers?: Record<string, string> | undefined
 }
@@ -42,10 +42,11 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   const { listHeaders = [], clientHeaders = [] } = rules
   const { errorFromResponse: toResponseError = errorFromResponse, errorFromBody: toBodyError = errorFromBody } = rules
   const { base_url, timeouts } = settings
+  const common = { provider: id, timeouts }
 
   /** Merges the client's headers with the operator's. The operator's value overrides, unless the header is a list: then both count. */
-  function headersWith(client: Record<string, string> = {}): Record<string, string> {
-    const headers = { ...client, ...settings.headers }
+  function addHeaders(headers: Record<string, string>, client: Record<string, string> = {}): Record<string, string> {
+    Object.assign(headers, client, settings.headers)
     for (const name of clientHeaders) if (client[name] !== undefined) headers[name] = client[name]
     for (const name of listHeaders) {
       const [fromClient, set] = [client[name], settings.headers[name]]
@@ -57,25 +58,16 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
 
   /** Returns the response, whatever its status. */
   function send({ path, body, call, stream = false, order, headers }: UpstreamCall, signal: AbortSignal) {
-    const form = typeof body === 'object' ? body : undefined
-    return transport.send({
-      provider: id,
-      url: `${base_url}${path}`,
-      method: body === undefined ? 'GET' : 'POST',
-      headers: {
-        ...(body === undefined ? {} : { 'content-type': form?.content_type ?? 'application/json' }),
-        accept: stream ? 'text/event-stream' : 'application/json',
-        'accept-encoding': 'identity',
-        'user-agent': 'gatehouse',
-        ...(call === undefined ? {} : { 'x-request-id': call.request_id }),
-        ...headersWith(headers),
-      },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : body.bytes }),
-      ...(order ? { order } : {}),
-      signal,
-      timeouts,
-      stream,
-    })
+    const accept = stream ? 'text/event-stream' : 'application/json'
+    const own: Record<string, string> = { accept, 'accept-encoding': 'identity', 'user-agent': 'gatehouse' }
+    if (body !== undefined) own['content-type'] = typeof body === 'string' ? 'application/json' : body.content_type
+    if (call !== undefined) own['x-request-id'] = call.request_id
+    const method = body === undefined ? 'GET' : 'POST'
+    const request: UpstreamRequest = { ...common, url: base_url + path, method, headers: own, signal, stream }
+    addHeaders(own, headers)
+    if (body !== undefined) request.body = typeof body === 'string' ? body : body.bytes
+    if (order) request.order = order
+    return transport.send(request)
   }
 
   /** Returns a response with a 2xx status; throws an error for any other. */
@@ -147,7 +139,7 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
     chunksIn?: (response: UpstreamResponse, call: ChatCall) => AsyncIterable<ChatChunk[]>,
   ): Promise<PassthroughResponse | AsyncIterable<ChatChunk[]>> {
     if (chunksIn && !(await isEventStream(response))) return chunksIn(response, call)
-    return { ...response, faults: faultsOf(call.model, response) }
+    return { body: response, faults: faultsOf(call.model, response) }
   }
 
   /** Reads the named member of a response as a token count. */
