@@ -1,6 +1,6 @@
 /** The access log: one line for each request, with what HTTP and the pipeline know of it. */
 import type { FinishedRequest } from './http/context.ts'
-import type { Log } from './kit/log.ts'
+import type { Log, LogFields } from './kit/log.ts'
 import type { Call, CallRecord } from './pipeline/call.ts'
 import type { CallSubscriber } from './pipeline/events.ts'
 
@@ -20,28 +20,20 @@ export function createAccessLog({ log }: { log: Log }): AccessLog {
     },
     requestFinished({ context, path, status, outcome, total_ms }) {
       const { request_id, request, note } = context
+      const fields: LogFields = { request_id, method: request.method, path, status, outcome, total_ms }
+      Object.assign(fields, note)
       const record = records.get(context)
-      log.info('request', {
-        request_id,
-        method: request.method,
-        path,
-        status,
-        outcome,
-        total_ms,
-        ...note,
-        ...(record && fieldsOf(record)),
-      })
+      if (record) addCall(fields, record)
+      log.info('request', fields)
     },
   }
 }
 
-function fieldsOf({ model, target, attempts, units }: CallRecord) {
-  return {
-    model,
-    target: target && `${target.provider.id}/${target.model}`,
-    ...(attempts > 1 ? { attempts } : {}),
-    input_tokens: units?.input_tokens,
-    output_tokens: units?.output_tokens,
-    ...(units?.estimated ? { estimated: true } : {}),
-  }
+function addCall(fields: LogFields, { model, target, attempts, units }: CallRecord): void {
+  fields.model = model
+  fields.target = target && `${target.provider.id}/${target.model}`
+  if (attempts > 1) fields.attempts = attempts
+  fields.input_tokens = units?.input_tokens
+  fields.output_tokens = units?.output_tokens
+  if (units?.estimated) fields.estimated = true
 }

@@ -1,6 +1,7 @@
 /** The token cache of the hot path, invalidated by polling the store's revision. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
+import { isSameText } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { StoredToken, TokenStore } from '../store/store.ts'
@@ -69,7 +70,8 @@ export function createKnownTokens({ store, clock, log }: Parts): KnownTokens {
       throw new GatewayError('internal_error', 'API keys cannot be looked up at the moment; try again.', { cause })
     }
     reached()
-    if (!token || token.disabled) {
+    // Compared once, before the token is cached under this hash.
+    if (!token || token.disabled || !isSameText(token.hash, hash)) {
       known.delete(hash)
       if (since === generation) remember(unknown, { hash, value: clock.now(), most: MAX_UNKNOWN })
       return undefined

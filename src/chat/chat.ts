@@ -116,11 +116,9 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
   }
 }
 
-const callFor = ({ model }: Target, request: ChatRequest, { request_id }: Call): ChatCall => ({
-  model,
-  request,
-  request_id,
-})
+function callFor({ model }: Target, request: ChatRequest, { request_id }: Call): ChatCall {
+  return { model, request, request_id }
+}
 
 function chatOf({ provider }: Target): ChatProvider {
   if (provider.chat) return provider.chat

@@ -117,7 +117,8 @@ export async function passThroughWhole(relaying: PassingThrough): Promise<Whole>
   const answer = await send(relaying, false)
   if (!isBytes(answer)) throw new GatewayError('internal_error', 'A whole answer came in chunks.')
   const { body, faults } = answer
-  const parts = { ...responseContext, request: chatCall.request, faults }
+  const { head, writer } = responseContext
+  const parts = { head, writer, request: chatCall.request, faults }
   const read = passthroughRequest.passthrough.whole(await body.text(), parts)
   meter.countWhole(read.answer)
   return read

@@ -41,8 +41,6 @@ type App = {
 }
 
 type Env = { Bindings: { live: Live } }
-/** An open request. */
-type Live = Context & { control: AbortController; peer: Peer; ended: boolean; status: number; path: string }
 
 const NO_PARAMS: Record<string, string> = {}
 const NO_CALLER: Caller = { token_id: '', mayUseModel: () => false, mayUseFamily: () => false }
@@ -135,50 +133,11 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
     }
   }
 
-  function begin(request: Request, peer: Peer): Live {
-    const control = new AbortController()
-    const note: AccessNote = {}
-    const leave = () => control.abort(new GatewayError('client_closed_request', 'The client has left.'))
-    const context: Live = {
-      request,
-      request_id: requestId(request),
-      params: {},
-      header: (name) => request.headers.get(name),
-      query: () => queryOf(request),
-      signal: control.signal,
-      leave,
-      finish: (outcome) => finish(context, outcome),
-      caller: NO_CALLER,
-      get address() {
-        return clientAddress(request, { peer, settings })
-      },
-      arrived: clock.now(),
-      note,
-      control,
-      peer,
-      ended: false,
-      status: 0,
-      path: pathOf(request),
-    }
-    if (request.signal.aborted) leave()
-    else request.signal.addEventListener('abort', leave, { once: true })
-    live.add(context)
-    return context
-  }
-
-  function finish(context: Live, outcome: Outcome): void {
-    if (context.ended) return
-    context.ended = true
-    context.request.signal.removeEventListener('abort', context.leave)
+  const ended: LiveParts['ended'] = (context, outcome) => {
     live.delete(context)
     context.peer.ended?.()
-    onFinished({
-      context,
-      path: truncated(context.path),
-      status: context.status,
-      outcome: hasLeft(context) ? 'client_gone' : outcome,
-      total_ms: clock.now() - context.arrived,
-    })
+    const { status, arrived } = context
+    onFinished({ context, path: truncated(context.path), status, outcome, total_ms: clock.now() - arrived })
     if (live.size === 0) empty?.resolve()
   }
 
@@ -192,23 +151,20 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
     return route ? answer(route, context, NO_PARAMS) : hono.fetch(request, { live: context })
   }
 
-  /** Handles what is thrown before a route is reached, also by the router. */
-  async function answered(context: Live): Promise<Response> {
-    try {
-      return await responseTo(context)
-    } catch (thrown) {
-      return reject(thrown, context)
-    }
-  }
-
   async function respond(request: Request, peer: Peer): Promise<Response> {
-    const context = begin(request, peer)
-    const response = await answered(context)
+    const context = new Live(request, { peer, settings, arrived: clock.now(), ended })
+    live.add(context)
+    let response: Response
+    try {
+      response = await responseTo(context)
+    } catch (thrown) {
+      response = await reject(thrown, context) // thrown before a route was reached, or by the router
+    }
     context.status = response.status
     const { headers } = response
     headers.set('x-request-id', context.request_id)
     headers.set('request-id', context.request_id)
-    if (closing || isLeftUnread(request, response)) headers.set('connection', 'close')
+    if (closing || (response.status >= 400 && isLeftUnread(request, response))) headers.set('connection', 'close')
     for (const [name, value] of corsHeaders(request, settings)) headers.set(name, value)
     if (!context.note.stream || request.method === 'HEAD') {
       context.note.first_byte_ms ??= clock.now() - context.arrived
@@ -226,8 +182,8 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
       empty ??= Promise.withResolvers<void>()
       const { promise, resolve } = empty
       const cut = () => {
-        for (const { control } of live) {
-          control.abort(new GatewayError('shutting_down', 'The gateway was stopped before the response was complete.'))
+        for (const one of live) {
+          one.abort(new GatewayError('shutting_down', 'The gateway was stopped before the response was complete.'))
         }
         clock.after(CUT_MILLISECONDS, resolve)
       }
@@ -235,6 +191,70 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
       await promise
       cancel()
     },
+  }
+}
+
+type LiveParts = {
+  peer: Peer
+  settings: ServerSettings
+  arrived: number
+  /** Called once. */
+  ended(context: Live, outcome: Outcome): void
+}
+
+/** An open request. */
+class Live implements Context {
+  readonly request: Request
+  readonly request_id: string
+  readonly path: string
+  readonly arrived: number
+  readonly peer: Peer
+  params = NO_PARAMS
+  caller = NO_CALLER
+  readonly note: AccessNote = {}
+  status = 0
+  readonly #control = new AbortController()
+  readonly #parts: LiveParts
+  #isOver = false
+
+  constructor(request: Request, parts: LiveParts) {
+    this.#parts = parts
+    this.request = request
+    this.request_id = requestId(request)
+    this.path = pathOf(request)
+    this.arrived = parts.arrived
+    this.peer = parts.peer
+    if (request.signal.aborted) this.leave()
+    else request.signal.addEventListener('abort', this.leave, { once: true })
+  }
+
+  readonly leave = () => this.abort(new GatewayError('client_closed_request', 'The client has left.'))
+
+  get signal(): AbortSignal {
+    return this.#control.signal
+  }
+
+  get address(): string {
+    return clientAddress(this.request, this.#parts)
+  }
+
+  header(name: string): string | null {
+    return this.request.headers.get(name)
+  }
+
+  query(): URLSearchParams {
+    return queryOf(this.request)
+  }
+
+  abort(reason: GatewayError): void {
+    this.#control.abort(reason)
+  }
+
+  finish(outcome: Outcome): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.request.signal.removeEventListener('abort', this.leave)
+    this.#parts.ended(this, hasLeft(this) ? 'client_gone' : outcome)
   }
 }
 
@@ -256,11 +276,11 @@ async function headOf(response: Response): Promise<Response> {
 
 const hasLeft = ({ signal }: Context): boolean => signal.aborted && signal.reason?.code === 'client_closed_request'
 
-/** Whether so much of the body is unread that closing the connection is better than draining it. */
+/** Whether so much of a refused body is unread that closing the connection is better than draining it. */
 function isLeftUnread(request: Request, { status }: Response): boolean {
   const length = request.headers.get('content-length')
   if (status === 408 || (status === 413 && length === null)) return true
-  if (status < 400 || request.body === null || request.bodyUsed) return false
+  if (request.body === null || request.bodyUsed) return false
   return length === null || Number(length) > SKIPPED_BODY_BYTES
 }
 

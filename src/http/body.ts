@@ -75,10 +75,12 @@ async function countedBytes(request: Request, max_bytes: number, tooLarge: () =>
   return Buffer.concat(pieces)
 }
 
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
 /** Without a byte order mark. A body that is not UTF-8 is refused: replacement characters would change its meaning. */
 function decode(bytes: Uint8Array): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return utf8.decode(bytes)
   } catch {
     throw new GatewayError('invalid_json', 'The body is not valid JSON: it is not encoded in UTF-8.')
   }

@@ -42,11 +42,11 @@ export function createLog({ clock, level, pretty, write }: LogParts): Log {
     held = ''
     write(text)
   }
-  const line = (rank: LogLevel, event: string, fields: LogFields = {}, cause?: unknown) => {
+  const encode = pretty ?? jsonLine
+  const line = (rank: LogLevel, event: string, given: LogFields = {}, cause?: unknown) => {
     if (LOG_LEVELS.indexOf(rank) < floor) return
-    const why = cause === undefined ? {} : { cause: describeCause(cause) }
-    const parts = { now: clock.now(), level: rank, event, fields: { ...fields, ...why } }
-    held += pretty ? pretty(parts) : jsonLine(parts)
+    const fields = cause === undefined ? given : { ...given, cause: describeCause(cause) }
+    held += encode({ now: clock.now(), level: rank, event, fields })
     if (held.length > HOLD_CHARACTERS || rank === 'error') return flush()
     if (timed) return
     timed = true

@@ -1,7 +1,7 @@
 /** The route of a chat API, whole and streamed (specification 2.2 to 2.4). */
 import type { Chat, ChatInput } from '../chat/chat.ts'
 import type { Deferred, Dialect, Exchange } from '../chat/dialects/dialect.ts'
-import { type PassthroughRequest, passthroughRequestFor } from '../chat/passthrough.ts'
+import { passthroughRequestFor } from '../chat/passthrough.ts'
 import { bodyLimits, readJson } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
 import { memberOf } from '../kit/json.ts'
@@ -15,33 +15,33 @@ import { callStream, storedStream } from './stream-response.ts'
 
 export type ChatRouteParts = RouteParts & { chat: Chat }
 
+/** `framing`: of a stream; undefined: that of the dialect. */
+type Received = ChatInput & { framing: Exchange['framing'] | undefined }
+
 export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }: ChatRouteParts): Route {
   const { family } = dialect
-  const parse = (body: unknown, context: Context): Exchange | Promise<Exchange> =>
-    dialect.read ? dialect.read(body, context) : { request: dialect.parse(body), writer: dialect.writer }
+  const answer = { id_prefix: dialect.id_prefix }
+  const passthroughOf = (exchange: Exchange) => exchange.passthrough ?? dialect.passthrough
+  const parse = (body: unknown): Exchange => ({ request: dialect.parse(body), writer: dialect.writer })
+  const readExchange = dialect.read?.bind(dialect) ?? parse
 
   /** A request that cannot be translated may still pass, unchanged, to a provider of the same protocol. */
-  async function read(
-    body: unknown,
-    context: Context,
-  ): Promise<Exchange & { passthroughRequest: PassthroughRequest | undefined }> {
-    const passthroughRequest = (refusal: GatewayError | undefined, passthrough = dialect.passthrough) =>
-      passthroughRequestFor(passthrough, { family, body, request: context, refusal })
+  async function read(body: unknown, context: Context): Promise<Received> {
     try {
-      const exchange = await parse(body, context)
+      const exchange = await readExchange(body, context)
+      const { request, writer, framing, refusal } = exchange
       // The provider's bytes are server-sent events: they do not fit another framing.
-      const passing = exchange.framing ? undefined : passthroughRequest(exchange.refusal, exchange.passthrough)
-      if (exchange.refusal && !passing) throw exchange.refusal
-      return { ...exchange, passthroughRequest: passing }
+      const source = { family, body, request: context, refusal }
+      const passthroughRequest = framing ? undefined : passthroughRequestFor(passthroughOf(exchange), source)
+      if (refusal && !passthroughRequest) throw refusal
+      return { family, answer, errorForClient, request, writer, passthroughRequest, framing }
     } catch (thrown) {
       if (!(thrown instanceof GatewayError) || !dialect.passthrough?.minimalRequest) throw thrown
-      const untranslated = passthroughRequest(thrown)
-      if (!untranslated) throw thrown
-      return {
-        request: dialect.passthrough.minimalRequest(body),
-        writer: dialect.writer,
-        passthroughRequest: untranslated,
-      }
+      const source = { family, body, request: context, refusal: thrown }
+      const passthroughRequest = passthroughRequestFor(dialect.passthrough, source)
+      if (!passthroughRequest) throw thrown
+      const request = dialect.passthrough.minimalRequest(body)
+      return { family, answer, errorForClient, request, writer: dialect.writer, passthroughRequest, framing: undefined }
     }
   }
 
@@ -52,11 +52,12 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
       : thrown
 
   async function whole(input: ChatInput, context: Context): Promise<Response> {
-    const { work, send, ...chosen } = pipeline.prepare(chat.whole, context, input)
-    const { head, writer } = work.responseContext
-    const headers = { ...modelHeaders(chosen, clock), 'content-type': 'application/json;charset=utf-8' }
+    const prepared = pipeline.prepare(chat.whole, context, input)
+    const { head, writer } = prepared.work.responseContext
+    const headers = modelHeaders(prepared, clock)
+    headers['content-type'] = 'application/json;charset=utf-8'
     try {
-      const { answer, usage } = await send()
+      const { answer, usage } = await prepared.send()
       const body = answer.encode(usage)
       await writer.store?.()
       return new Response(typeof body === 'string' ? body : JSON.stringify(body), { headers })
@@ -75,7 +76,8 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
     return new Response(answer.text, { headers: { 'content-type': answer.content_type } })
   }
 
-  async function streamed(input: ChatInput, framing: Exchange['framing'], context: Context): Promise<Response> {
+  async function streamed(input: Received, context: Context): Promise<Response> {
+    const { framing = dialect.framing } = input
     const { work, send, ...chosen } = pipeline.prepareStream(chat.stream, context, input)
     const headers = modelHeaders(chosen, clock)
     try {
@@ -100,19 +102,16 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
     ...(dialect.errorStatus ? { errorStatus: dialect.errorStatus } : {}),
     ...(dialect.errorSchema ? { errorSchema: dialect.errorSchema } : {}),
     async handle(context) {
-      const limits = bodyLimits(settings, clock, 'media')
-      const body = await readJson(context.request, limits)
+      const body = await readJson(context.request, bodyLimits(settings, clock, 'media'))
       pipeline.authorize(context, { family, model: context.params.model ?? memberOf(body, 'model') })
       const deferred = await dialect.defer?.(body, context)
       if (deferred) return accepted(deferred, context)
-      const { request, passthroughRequest, writer, framing = dialect.framing } = await read(body, context)
-      const { id_prefix } = dialect
-      const input = { family, request, passthroughRequest, writer, answer: { id_prefix }, errorForClient }
+      const input = await read(body, context)
       try {
-        return await (request.stream ? streamed(input, framing, context) : whole(input, context))
+        return await (input.request.stream ? streamed(input, context) : whole(input, context))
       } catch (error) {
         // The decoder's own error already has the client's field names.
-        throw error === passthroughRequest?.refusal ? error : errorForClient(error, request)
+        throw error === input.passthroughRequest?.refusal ? error : errorForClient(error, input.request)
       }
     },
   }

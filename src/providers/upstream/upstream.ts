@@ -38,6 +38,8 @@ type UpstreamCall = {
   headers?: Record<string, string> | undefined
 }
 
+type ReadChunks = (response: UpstreamResponse, call: ChatCall) => AsyncIterable<ChatChunk[]>
+
 export function createUpstream({ id, settings, transport, clock, log }: UpstreamParts, rules: ApiRules = {}) {
   const { listHeaders = [], clientHeaders = [] } = rules
   const { errorFromResponse: toResponseError = errorFromResponse, errorFromBody: toBodyError = errorFromBody } = rules
@@ -45,7 +47,7 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   const common = { provider: id, timeouts }
 
   /** Merges the client's headers with the operator's. The operator's value overrides, unless the header is a list: then both count. */
-  function addHeaders(headers: Record<string, string>, client: Record<string, string> = {}): Record<string, string> {
+  function addHeaders(headers: Record<string, string>, client: Record<string, string> = {}): void {
     Object.assign(headers, client, settings.headers)
     for (const name of clientHeaders) if (client[name] !== undefined) headers[name] = client[name]
     for (const name of listHeaders) {
@@ -53,7 +55,6 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
       if (fromClient === undefined || set === undefined) continue
       headers[name] = [...new Set([...set.split(','), ...fromClient.split(',')].map((one) => one.trim()))].join(',')
     }
-    return headers
   }
 
   /** Returns the response, whatever its status. */
@@ -136,7 +137,7 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   async function toPassthroughResponse(
     response: UpstreamResponse,
     call: ChatCall,
-    chunksIn?: (response: UpstreamResponse, call: ChatCall) => AsyncIterable<ChatChunk[]>,
+    chunksIn?: ReadChunks,
   ): Promise<PassthroughResponse | AsyncIterable<ChatChunk[]>> {
     if (chunksIn && !(await isEventStream(response))) return chunksIn(response, call)
     return { body: response, faults: faultsOf(call.model, response) }

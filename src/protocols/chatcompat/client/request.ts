@@ -21,9 +21,10 @@ export function parseChatRequest(body: unknown): ChatRequest {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   }
   const request: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(body)) {
+  const members = body as Record<string, unknown>
+  for (const name in members) {
     // Assigning this key would replace the object's prototype.
-    if (value !== null && name !== '__proto__') request[name] = value
+    if (members[name] !== null && name !== '__proto__') request[name] = members[name]
   }
   if (Array.isArray(request.messages)) request.messages = request.messages.map(withoutNulls)
   if (!check.Check(request)) throw refusalOf(diagnose(Shared, request))

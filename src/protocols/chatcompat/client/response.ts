@@ -16,24 +16,22 @@ export function encodeWhole(
   head: ResponseHead,
   options: { usage: Usage; delta_mirror: boolean },
 ) {
-  const choices = answer.choices.map((choice) => ({
-    ...choice,
-    message: { refusal: null, ...choice.message },
-    ...(options.delta_mirror ? { delta: mirrorOf(choice.message) } : {}),
-    logprobs: choice.logprobs ?? null,
-  }))
-  return {
-    ...answer,
-    ...head,
-    object: 'chat.completion',
-    system_fingerprint: answer.system_fingerprint ?? null,
-    choices,
-    usage: options.usage,
-  } satisfies ChatCompletion
+  const { id, created, model } = head
+  const system_fingerprint = answer.system_fingerprint ?? null
+  const choices = answer.choices.map((choice) => {
+    const message = { refusal: null, ...choice.message }
+    const encoded: EncodedChoice = { ...choice, message, logprobs: choice.logprobs ?? null }
+    if (options.delta_mirror) encoded.delta = mirrorOf(choice.message)
+    return encoded
+  })
+  const { usage } = options
+  return { ...answer, id, created, model, object: 'chat.completion' as const, system_fingerprint, choices, usage }
 }
 
+type EncodedChoice = ChatCompletion['choices'][number] & { delta?: Delta }
+
 function mirrorOf({ content, tool_calls, ...rest }: AnswerMessage): Delta {
-  const delta: Delta = { ...rest }
+  const delta: Delta = rest
   if (content !== null) delta.content = content
   if (tool_calls) delta.tool_calls = tool_calls.map((call, index) => ({ index, ...call }))
   return delta

@@ -14,51 +14,63 @@ export function normaliseWhole(payload: JsonRecord, fallback: Fallback): ChatCom
   if (!Array.isArray(payload.choices)) return undefined
   const choices = payload.choices.filter(isRecord).map(normaliseChoice)
   if (choices.length === 0) return undefined
-  const { usage: rawUsage, ...rest } = payload
-  const usage = usageOf(rawUsage)
-  return {
-    ...rest,
-    id: namedText(payload.id) ?? fallback.id,
-    object: 'chat.completion',
-    created: Number.isInteger(payload.created) ? Number(payload.created) : fallback.created,
-    model: namedText(payload.model) ?? fallback.model,
-    choices,
-    ...(usage ? { usage } : {}),
-  }
+  const id = namedText(payload.id) ?? fallback.id
+  const created = Number.isInteger(payload.created) ? Number(payload.created) : fallback.created
+  const model = namedText(payload.model) ?? fallback.model
+  const answer: ChatCompletion = { ...payload, id, object: 'chat.completion', created, model, choices }
+  const usage = usageOf(payload.usage)
+  if (usage) answer.usage = usage
+  else delete answer.usage
+  return answer
 }
 
 function normaliseChoice(raw: JsonRecord, position: number): WholeChoice {
-  const { delta, ...rest } = raw
+  const { delta } = raw
   const message = normaliseMessage(
     isRecord(raw.message) ? raw.message : isRecord(delta) ? delta : { content: raw.text },
   )
-  return {
-    ...rest,
-    index: Number.isInteger(raw.index) ? Number(raw.index) : position,
-    message,
-    // A whole response has ended, even if the provider gives no finish reason.
-    finish_reason:
-      finishReasonOf(raw.finish_reason, message.tool_calls !== undefined) ??
-      (message.tool_calls ? 'tool_calls' : 'stop'),
-  }
+  const index = Number.isInteger(raw.index) ? Number(raw.index) : position
+  const hasToolCalls = message.tool_calls !== undefined
+  // A whole response has ended, even if the provider gives no finish reason.
+  const finish_reason = finishReasonOf(raw.finish_reason, hasToolCalls) ?? (hasToolCalls ? 'tool_calls' : 'stop')
+  const choice: WholeChoice = { ...raw, index, message, finish_reason }
+  if (delta !== undefined) delete choice.delta
+  return choice
 }
 
+/** Members of a message that are normalised; the others are kept. Assigning `__proto__` would replace the prototype. */
+const NORMALISED = new Set([
+  'role',
+  'content',
+  'reasoning',
+  'reasoning_content',
+  'function_call',
+  'tool_calls',
+  '__proto__',
+])
+
 function normaliseMessage(raw: JsonRecord): AnswerMessage {
-  const { reasoning: _, reasoning_content: __, function_call, tool_calls, ...rest } = raw
   const read = contentOf(raw.content)
-  const reasoning =
-    [raw.reasoning_content, raw.reasoning].find((text) => typeof text === 'string' && text !== '') ?? read.reasoning
-  const calls = (Array.isArray(tool_calls) ? tool_calls : isRecord(function_call) ? [{ function: function_call }] : [])
-    .map(normaliseToolCall)
-    .filter((call) => call !== undefined)
-  const message: AnswerMessage = { ...withoutNulls(rest), role: 'assistant', content: read.content }
+  const message: AnswerMessage = { role: 'assistant', content: read.content }
+  const others: JsonRecord = message
+  for (const name in raw) if (raw[name] !== null && !NORMALISED.has(name)) others[name] = raw[name]
   if (typeof raw.refusal === 'string' || raw.refusal === null) message.refusal = raw.refusal
-  if (typeof reasoning === 'string' && reasoning !== '') message.reasoning_content = reasoning
   // Assigned to the member that is there, so that the order of the provider stays.
   if (Array.isArray(raw.annotations)) message.annotations = annotationsOf(raw.annotations)
   else delete message.annotations
+  const reasoning = textIn(raw.reasoning_content) ?? textIn(raw.reasoning) ?? textIn(read.reasoning)
+  if (reasoning !== undefined) message.reasoning_content = reasoning
+  const calls = toolCallsIn(raw)
   if (calls.length > 0) message.tool_calls = calls
   return message
+}
+
+const textIn = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
+
+function toolCallsIn({ tool_calls, function_call }: JsonRecord): ToolCall[] {
+  if (!Array.isArray(tool_calls) && !isRecord(function_call)) return []
+  const calls = Array.isArray(tool_calls) ? tool_calls : [{ function: function_call }]
+  return calls.map(normaliseToolCall).filter((call) => call !== undefined)
 }
 
 function normaliseToolCall(raw: unknown): ToolCall | undefined {
@@ -70,9 +82,6 @@ function normaliseToolCall(raw: unknown): ToolCall | undefined {
   const text = argumentsText(raw.function.arguments) || '{}'
   return { ...extras, id: namedText(raw.id) ?? newToolCallId(), type: 'function', function: { name, arguments: text } }
 }
-
-const withoutNulls = (record: JsonRecord): JsonRecord =>
-  Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null))
 
 /** The chunks of a whole response, for providers that answer a streaming request with one. */
 export function chunksOf(answer: ChatCompletion): ChatChunk[] {
