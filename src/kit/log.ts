@@ -42,7 +42,7 @@ export function createLog({ clock, level, pretty, write }: LogParts): Log {
     held = ''
     write(text)
   }
-  const encode = pretty ?? jsonLine
+  const encode = pretty || jsonLine
   const line = (rank: LogLevel, event: string, given: LogFields = {}, cause?: unknown) => {
     if (LOG_LEVELS.indexOf(rank) < floor) return
     const fields = cause === undefined ? given : { ...given, cause: describeCause(cause) }
