@@ -250,7 +250,7 @@ class Live implements Context {
     this.#control.abort(reason)
   }
 
-  finish(outcome: Outcome): void {
+  readonly finish = (outcome: Outcome): void => {
     if (this.#isOver) return
     this.#isOver = true
     this.request.signal.removeEventListener('abort', this.leave)
