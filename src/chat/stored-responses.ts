@@ -90,14 +90,14 @@ export function createStoredResponses({ store, settings, clock }: StoredResponse
     },
 
     async resolved(items, token_id) {
-      const wanted = new Map<string, string>()
+      const requested = new Map<string, string>()
       for (const [index, item] of items.entries()) {
         if (isReference(item) && typeof item.id !== 'string') throw withoutId(`input[${index}].id`)
         const [, name] = isReference(item) ? (ITEM_ID.exec(item.id) ?? []) : []
-        if (name !== undefined) wanted.set(name, `resp_${name}`)
+        if (name !== undefined) requested.set(name, `resp_${name}`)
       }
-      if (wanted.size === 0 && !items.some(isReference)) return items
-      const ids = [...wanted.values()]
+      if (requested.size === 0 && !items.some(isReference)) return items
+      const ids = [...requested.values()]
       if ((await store.textLength(ids, token_id, now())) > MAX_CHARACTERS) throw tooLong('input')
       const found = await store.find(ids, token_id, now())
       const byId = new Map(found.flatMap(outputOf).map((item) => [item.id, item]))

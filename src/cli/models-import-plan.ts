@@ -51,7 +51,7 @@ type PlanParts = {
 
 type Draft = PlanParts & {
   plan: Plan
-  isAsked(...names: string[]): boolean
+  isRequested(...names: string[]): boolean
   /** Undefined for an invalid row, which is reported at the end. */
   factsOf(vendor: string, model: string, row: unknown): Facts | undefined
 }
@@ -64,7 +64,7 @@ export function planImport(parts: PlanParts): Plan {
   const draft: Draft = {
     ...parts,
     plan,
-    isAsked: (...names) => only.length === 0 || only.some((glob) => names.some((name) => matchesGlob(glob, name))),
+    isRequested: (...names) => only.length === 0 || only.some((glob) => names.some((name) => matchesGlob(glob, name))),
     factsOf(vendor, model, row) {
       const read = readRow(vendor, model, row)
       if ('facts' in read) return read.facts
@@ -80,11 +80,11 @@ export function planImport(parts: PlanParts): Plan {
 }
 
 /** The models in the file, by any id. */
-function planWritten({ plan, models, pairings, data, overwrite, isAsked, factsOf }: Draft): void {
+function planWritten({ plan, models, pairings, data, overwrite, isRequested, factsOf }: Draft): void {
   for (const [id, config] of Object.entries(models)) {
     if (config.alias_of !== undefined) continue
     const target = targetOf(id, config, pairings)
-    if (!target || !isAsked(id, target.model)) continue
+    if (!target || !isRequested(id, target.model)) continue
     const { pairing, model } = target
     const { provider, vendor } = pairing
     if (target.isShared) {
@@ -103,11 +103,11 @@ function planWritten({ plan, models, pairings, data, overwrite, isAsked, factsOf
 }
 
 /** The other chat models of the vendors. */
-function planNew({ plan, models, pairings, data, isAsked, factsOf }: Draft): void {
+function planNew({ plan, models, pairings, data, isRequested, factsOf }: Draft): void {
   for (const { provider, config, vendor } of pairings) {
     for (const [model, row] of vendor.rows) {
       const id = `${provider}/${model}`
-      if (Object.hasOwn(models, id) || !isAsked(id, model)) continue
+      if (Object.hasOwn(models, id) || !isRequested(id, model)) continue
       const skip = (why: string) => void plan.skipped.push({ id: NAME.test(model) ? id : JSON.stringify(id), why })
       if (!NAME.test(model)) skip('its name is not a valid id')
       else if (!isChatName(model, config)) skip('its name is not one of a chat model of this provider')

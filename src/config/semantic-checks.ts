@@ -37,8 +37,8 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
   const { config } = parts
   checkServer(config, report)
   checkPatterns(config, report)
-  for (const [id, provider] of present(config.providers)) checkProvider({ id, provider, parts, say: report })
-  for (const [id, model] of present(config.models)) checkModel({ id, model, parts, say: report })
+  for (const [id, provider] of present(config.providers)) checkProvider({ id, provider, parts, report })
+  for (const [id, model] of present(config.models)) checkModel({ id, model, parts, report })
   const builtIn = config.sandbox === false ? {} : parts.vendors?.sandbox
   const models = new Map(present({ ...builtIn, ...config.models }).filter(([, model]) => !('alias_of' in model)))
   const inFile = config.models ?? {}
@@ -117,9 +117,9 @@ export function patternProblem(pattern: string): string | undefined {
 /** Kinds that need an address; the other kinds have a default one. */
 const KINDS_WITH_BASE_URL: readonly string[] = ['chatcompat', 'chatcompat-video']
 
-type ProviderParts = { id: string; provider: ProviderConfig; parts: SemanticCheckParts; say: Report }
+type ProviderParts = { id: string; provider: ProviderConfig; parts: SemanticCheckParts; report: Report }
 
-function checkProvider({ id, provider, parts, say: report }: ProviderParts): void {
+function checkProvider({ id, provider, parts, report }: ProviderParts): void {
   const path = ['providers', id]
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(id)) {
     report(path, `found ${JSON.stringify(id)}, must be letters, digits, ".", "_" and "-", and no "/"`, 'key')
@@ -163,9 +163,9 @@ function checkHeader(path: Path, value: string, report: Report): void {
   }
 }
 
-type ModelParts = { id: string; model: ModelConfig; parts: SemanticCheckParts; say: Report }
+type ModelParts = { id: string; model: ModelConfig; parts: SemanticCheckParts; report: Report }
 
-function checkModel({ id, model, parts, say: report }: ModelParts): void {
+function checkModel({ id, model, parts, report }: ModelParts): void {
   const path = ['models', id]
   if (!/^[^\s/]+(\/[^\s/]+)*$/.test(id)) {
     report(
@@ -174,7 +174,7 @@ function checkModel({ id, model, parts, say: report }: ModelParts): void {
       'key',
     )
   } else if (!('targets' in model || 'alias_of' in model || id.includes('*'))) {
-    checkOwnTarget({ id, model, parts, say: report })
+    checkOwnTarget({ id, model, parts, report })
   }
   for (const [index, target] of (model.targets ?? []).entries()) {
     const problem = target?.provider === undefined ? undefined : providerProblem(target.provider, parts)
@@ -195,7 +195,7 @@ function checkModel({ id, model, parts, say: report }: ModelParts): void {
 }
 
 /** A model without targets is served by the provider in its id. */
-function checkOwnTarget({ id, parts, say: report }: ModelParts): void {
+function checkOwnTarget({ id, parts, report }: ModelParts): void {
   const slash = id.indexOf('/')
   const problem = providerProblem(id.slice(0, Math.max(0, slash)), parts)
   if (slash === -1) report(['models', id], 'needs `targets`, because its id names no provider', 'key')

@@ -81,7 +81,7 @@ export function createJobLoop<Job>(kind: JobKind<Job>, { clock, log }: { clock: 
   const saturated = new Set<string>()
   let state: 'new' | 'running' | 'stopping' | 'aborting' = 'new'
   let polling: Promise<number> = Promise.resolve(0)
-  let is_poll_wanted = false
+  let is_poll_requested = false
   let timer: { at_ms: number; cancel(): void } | undefined
   let unwatch = () => {}
 
@@ -90,7 +90,7 @@ export function createJobLoop<Job>(kind: JobKind<Job>, { clock, log }: { clock: 
   /** Polls once; the result is the number of claimed jobs. Polls never overlap. */
   function poll(): Promise<number> {
     polling = polling.then(async () => {
-      is_poll_wanted = false
+      is_poll_requested = false
       if (isStopping()) return 0
       try {
         return await claimDue()
@@ -236,8 +236,8 @@ export function createJobLoop<Job>(kind: JobKind<Job>, { clock, log }: { clock: 
   }
 
   function wake(): void {
-    if (state !== 'running' || is_poll_wanted) return
-    is_poll_wanted = true
+    if (state !== 'running' || is_poll_requested) return
+    is_poll_requested = true
     void poll()
   }
 

@@ -59,27 +59,27 @@ export function foundText(value: unknown): string {
 type Found = Problem[]
 
 function problems(schema: Schema, value: unknown, path: (string | number)[], limit: number): Found {
-  const say = (kind: Problem['kind'], expected: string): Found => [{ path, kind, expected, found: value }]
+  const problem = (kind: Problem['kind'], expected: string): Found => [{ path, kind, expected, found: value }]
   if (schema.anyOf) return ofUnion(schema.anyOf, value, path, limit)
-  if (schema.enum) return schema.enum.includes(value) ? [] : say(sameKind(schema.enum, value), oneOf(schema.enum))
+  if (schema.enum) return schema.enum.includes(value) ? [] : problem(sameKind(schema.enum, value), oneOf(schema.enum))
   if ('const' in schema) {
-    return schema.const === value ? [] : say(sameKind([schema.const], value), JSON.stringify(schema.const))
+    return schema.const === value ? [] : problem(sameKind([schema.const], value), JSON.stringify(schema.const))
   }
   switch (schema.type) {
     case 'string':
-      if (typeof value !== 'string') return say('type', 'a string')
-      return messageFor(stringTrouble(schema, value), say)
+      if (typeof value !== 'string') return problem('type', 'a string')
+      return messageFor(stringTrouble(schema, value), problem)
     case 'integer':
-      if (typeof value !== 'number') return say('type', 'an integer')
-      if (!Number.isInteger(value)) return say('type', 'an integer')
-      return messageFor(numberTrouble(schema, value), say)
+      if (typeof value !== 'number') return problem('type', 'an integer')
+      if (!Number.isInteger(value)) return problem('type', 'an integer')
+      return messageFor(numberTrouble(schema, value), problem)
     case 'number':
-      if (typeof value !== 'number') return say('type', 'a number')
-      return messageFor(numberTrouble(schema, value), say)
+      if (typeof value !== 'number') return problem('type', 'a number')
+      return messageFor(numberTrouble(schema, value), problem)
     case 'boolean':
-      return typeof value === 'boolean' ? [] : say('type', 'a boolean')
+      return typeof value === 'boolean' ? [] : problem('type', 'a boolean')
     case 'null':
-      return value === null ? [] : say('type', 'null')
+      return value === null ? [] : problem('type', 'null')
     case 'array':
       return ofArray(schema, value, path, limit)
     case 'object':
@@ -89,8 +89,8 @@ function problems(schema: Schema, value: unknown, path: (string | number)[], lim
   }
 }
 
-const messageFor = (trouble: string | undefined, say: (kind: Problem['kind'], expected: string) => Found): Found =>
-  trouble === undefined ? [] : say('value', trouble)
+const messageFor = (trouble: string | undefined, problem: (kind: Problem['kind'], expected: string) => Found): Found =>
+  trouble === undefined ? [] : problem('value', trouble)
 
 function stringTrouble(schema: Schema, value: string): string | undefined {
   if (schema.minLength !== undefined && value.length < schema.minLength) {
@@ -163,15 +163,16 @@ function otherProperty(schema: Schema): Schema | undefined {
 }
 
 /**
- * A union's trouble, told for the branch that was meant: the one whose fixed members (`type: "text"`) fit; else the one
- * of the value's own JSON type. Where none was meant, all that would have been allowed.
+ * A union's problem, reported for the intended branch: the one whose fixed members (`type: "text"`) match; else the one
+ * of the value's own JSON type. Without an intended branch, everything that is allowed.
  */
 function ofUnion(branches: Schema[], value: unknown, path: (string | number)[], limit: number): Found {
   const results = branches.map((branch) => ({ branch, found: problems(branch, value, path, limit) }))
   if (results.some((result) => result.found.length === 0)) return []
   const ofType = results.filter(({ found }) => !(found[0]?.kind === 'type' && found[0].path.length === path.length))
-  const meant = ofType.filter(({ branch }) => fixedMembersFit(branch, value))
-  if (meant.length === 1 || (meant.length > 0 && ofType.length === meant.length)) return meant[0]?.found ?? []
+  const intended = ofType.filter(({ branch }) => fixedMembersFit(branch, value))
+  if (intended.length === 1 || (intended.length > 0 && ofType.length === intended.length))
+    return intended[0]?.found ?? []
   const tags = ofType.map(({ branch }) => fixedMember(branch)).filter((tag) => tag !== undefined)
   const tag = tags[0]
   if (tag && tags.length === ofType.length) {

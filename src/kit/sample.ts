@@ -37,7 +37,7 @@ export function createSample(): Sample {
     addRaw(text) {
       length += text.length
       if (stored >= MAX_SAMPLE_CHARACTERS) return
-      raw = withRoom(raw, { used: rawLength, more: text.length })
+      raw = withCapacity(raw, { used: rawLength, more: text.length })
       rawLength += raw.write(text, rawLength, 'latin1')
       stored += text.length
     },
@@ -52,7 +52,7 @@ export function createSample(): Sample {
 }
 
 /** The same bytes with capacity for more; it doubles, so that few bytes are copied twice. */
-function withRoom(raw: Buffer | undefined, { used, more }: { used: number; more: number }): Buffer {
+function withCapacity(raw: Buffer | undefined, { used, more }: { used: number; more: number }): Buffer {
   if (raw && used + more <= raw.length) return raw
   const roomy = Buffer.allocUnsafeSlow(Math.max(RAW_BYTES, 2 * used, used + more))
   raw?.copy(roomy, 0, 0, used)

@@ -83,12 +83,12 @@ function withoutDefault(member: Json): Json {
 
 function orNull(member: Json): Json {
   const { type, anyOf, description, ...rest } = member
-  const told = description === undefined ? {} : { description }
+  const described = description === undefined ? {} : { description }
   if (Array.isArray(anyOf)) {
     return anyOf.some((one) => one.type === 'null') ? member : { ...member, anyOf: [...anyOf, { type: 'null' }] }
   }
   if ('enum' in rest || 'const' in rest || '$ref' in rest) {
-    return { anyOf: [{ ...(type === undefined ? {} : { type }), ...rest }, { type: 'null' }], ...told }
+    return { anyOf: [{ ...(type === undefined ? {} : { type }), ...rest }, { type: 'null' }], ...described }
   }
   // Without a type a schema allows every value.
   return typeof type === 'string' ? { ...member, type: [type, 'null'] } : member
@@ -97,6 +97,6 @@ function orNull(member: Json): Json {
 /** One file, or several where the field of a JSON body can be a list. */
 function fileLike({ type, anyOf, description }: Json): Json {
   const isList = type === 'array' || (Array.isArray(anyOf) && anyOf.some((one) => one.type === 'array'))
-  const told = description === undefined ? {} : { description }
-  return isList ? { anyOf: [FILE, { type: 'array', items: FILE }], ...told } : { ...FILE, ...told }
+  const described = description === undefined ? {} : { description }
+  return isList ? { anyOf: [FILE, { type: 'array', items: FILE }], ...described } : { ...FILE, ...described }
 }

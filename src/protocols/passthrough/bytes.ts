@@ -7,7 +7,7 @@ import type { Faults } from '../upstream.ts'
 /** Such text as what it says. */
 export const fromBytes = (bytes: string): string => Buffer.from(bytes, 'latin1').toString()
 
-/** What is said as such text. */
+/** The given text as latin1. */
 export const toBytes = (text: string): string => Buffer.from(text).toString('latin1')
 
 /** The whole events in some bytes. Throws where one is too long. */
@@ -23,9 +23,9 @@ export function pushed(blocks: ReturnType<typeof createSseBlocks>, bytes: Uint8A
 export const nothingYet = (): PassthroughStep => ({ events: '', received: [], isDone: false })
 
 /** Takes note of the texts of events that passed unread, and empties their list. */
-export function hear(step: PassthroughStep, said: string[]): void {
-  if (said.length === 0) return
+export function receiveText(step: PassthroughStep, texts: string[]): void {
+  if (texts.length === 0) return
   // Joined, they are a text of their own, and not a part of a larger one that stays in memory for it.
-  step.received.push(said.join(''))
-  said.length = 0
+  step.received.push(texts.join(''))
+  texts.length = 0
 }

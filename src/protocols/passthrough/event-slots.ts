@@ -1,6 +1,6 @@
 /**
- * Events of a stream of which most are the one before with other numbers and another piece of text. Where those stand is
- * learned once, and the next ones then pass without being parsed.
+ * Learns the positions of the text and the numbers in a common event of a stream, so that the following events pass
+ * without being parsed.
  */
 import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { closingQuote } from '../../kit/json-span.ts'
@@ -10,40 +10,40 @@ import { readSseBlock } from '../../kit/sse.ts'
 export type Member = {
   name: string
   kind: 'text' | 'number'
-  /** Up to where its value begins, within the quotes of a text. */
+  /** Matches up to the start of the value, inside the quotes of a text. */
   pattern: RegExp
-  /** What an event has there: shows whether it is the member that was meant. */
+  /** The value in the parsed event: confirms that it is the right member. */
   of(payload: JsonRecord): unknown
-  /** Without it nothing is gained. */
+  /** Events without it are not learned. */
   isNeeded?: true
 }
 
-/** An event that passes: where it ends, its members' values as they stand there, and all of it as it is told. */
-type Matched = { end: number; values: string[]; told: string | undefined }
+/** An event that passes: its end, the raw values of its members, and its rewritten text. */
+type Matched = { end: number; values: string[]; rewritten: string | undefined }
 
 export type Slots = {
-  /** The event that was learned. */
+  /** The learned event. */
   payload: JsonRecord
-  /** Where among the values a member's stands; -1 where the event has none. */
+  /** The index of a member's value; -1 if the event has none. */
   place(name: string): number
-  /** `told` is undefined where it is told as it came. An event with an empty text is none of them. */
+  /** `rewritten` is undefined if the event passes unchanged. An event with an empty text does not match. */
   match(text: string, at: number): Matched | undefined
 }
 
 type Slot = Member & { from: number; to: number; trial: string | number }
-type Frame = { fixed: string[]; isText: boolean[]; told: string[] | undefined }
+type Frame = { fixed: string[]; isText: boolean[]; rewritten: string[] | undefined }
 
 const NUMBER = 987654321
 const TEXT = 'gatehouse-text'
 
 type Learning = {
   members: readonly Member[]
-  /** What the client gets for a part of the event that is always the same. */
-  tell(fixed: string): string
+  /** Rewrites a constant part of the event for the client. */
+  rewrite(fixed: string): string
 }
 
-/** undefined where it is not certain. */
-function slotsOf(event: string, payload: JsonRecord, { members, tell }: Learning): Slots | undefined {
+/** Undefined if the positions are not certain. */
+function slotsOf(event: string, payload: JsonRecord, { members, rewrite }: Learning): Slots | undefined {
   const slots: Slot[] = []
   for (const [index, member] of members.entries()) {
     const found = member.pattern.exec(event)
@@ -56,17 +56,17 @@ function slotsOf(event: string, payload: JsonRecord, { members, tell }: Learning
   slots.sort((left, right) => left.from - right.from)
   const fixed = [...slots, undefined].map((slot, index) => event.slice(slots[index - 1]?.to ?? 0, slot?.from))
   if (slots.some(({ to }) => to === -1) || !isCertain(fixed, slots)) return undefined
-  const told = fixed.map(tell)
-  const isSame = told.every((part, index) => part === fixed[index])
+  const rewritten = fixed.map(rewrite)
+  const isSame = rewritten.every((part, index) => part === fixed[index])
   const isText = slots.map(({ kind }) => kind === 'text')
-  const frame = { fixed, isText, told: isSame ? undefined : told }
+  const frame = { fixed, isText, rewritten: isSame ? undefined : rewritten }
   const needed = slots.findIndex((slot) => slot.isNeeded && slot.kind === 'text')
   return {
     payload,
     place: (name) => slots.findIndex((slot) => slot.name === name),
     match(text, at) {
       const matched = matchOf(frame, text, at)
-      // An empty piece may mean something of its own.
+      // An empty text may have a special meaning.
       return matched?.values[needed] === '' ? undefined : matched
     },
   }
@@ -81,16 +81,16 @@ function endOf(event: string, from: number, isText: boolean): number {
 
 const isDigit = (sign: number): boolean => sign >= 48 && sign <= 57
 
-/** Whether the members that were found are those that were meant, and nothing else. */
+/** Whether trial values appear in the right members of the parsed event. */
 function isCertain(fixed: string[], slots: Slot[]): boolean {
   const text = fixed.map((part, index) => part + (slots[index]?.trial ?? '')).join('')
   const payload = parseJson(readSseBlock(text)?.data ?? '')
   return isRecord(payload) && slots.every(({ of, trial }) => of(payload) === trial)
 }
 
-function matchOf({ fixed, isText, told }: Frame, text: string, at: number): Matched | undefined {
+function matchOf({ fixed, isText, rewritten }: Frame, text: string, at: number): Matched | undefined {
   const values: string[] = []
-  let made = ''
+  let output = ''
   let from = at
   for (const [index, isOfText] of isText.entries()) {
     const before = fixed[index] ?? ''
@@ -99,38 +99,38 @@ function matchOf({ fixed, isText, told }: Frame, text: string, at: number): Matc
     const to = endOf(text, from, isOfText)
     if (to === -1) return undefined
     const value = text.slice(from, to)
-    if (told) made += (told[index] ?? '') + value
+    if (rewritten) output += (rewritten[index] ?? '') + value
     values.push(value)
     from = to
   }
   const last = fixed.at(-1) ?? ''
   if (!text.startsWith(last, from)) return undefined
-  return { end: from + last.length, values, told: told && made + (told.at(-1) ?? '') }
+  return { end: from + last.length, values, rewritten: rewritten && output + (rewritten.at(-1) ?? '') }
 }
 
-/** So many kinds of events are known by heart: words, and calls between them. */
-const KEPT = 2
-/** A vendor whose events have each something of their own is read instead. */
-const MOST_UNMET = 16
+/** How many kinds of events are known at a time: text, and tool calls between text. */
+const MAX_KNOWN = 2
+/** After this many learned events without a match, learning stops: every event of this provider differs. */
+const MAX_UNUSED = 16
 
-/** What was learned of one stream. */
+/** The learned events of one stream. */
 export function createSlots(members: readonly Member[]) {
   let known: Slots[] = []
-  /** Learned, and not once met since. */
-  let unmet = 0
+  /** Learned since the last match. */
+  let unused = 0
   return {
-    learn(event: string, payload: JsonRecord, tell: (fixed: string) => string): void {
-      if (unmet >= MOST_UNMET) return
-      const slots = slotsOf(event, payload, { members, tell })
+    learn(event: string, payload: JsonRecord, rewrite: (fixed: string) => string): void {
+      if (unused >= MAX_UNUSED) return
+      const slots = slotsOf(event, payload, { members, rewrite })
       if (!slots) return
-      unmet++
-      known = [slots, ...known].slice(0, KEPT)
+      unused++
+      known = [slots, ...known].slice(0, MAX_KNOWN)
     },
     match(text: string, at: number): { slots: Slots; matched: Matched } | undefined {
       for (const slots of known) {
         const matched = slots.match(text, at)
         if (!matched) continue
-        unmet = 0
+        unused = 0
         return { slots, matched }
       }
       return undefined

@@ -1,40 +1,40 @@
 /**
- * The common event of a stream is the one before it with another piece of text. What is done to such events is learned
- * once, by trying it on a piece of text of ours, and then done to the next ones without reading them.
+ * Learns how the common event of a stream is rewritten, by rewriting it once with a placeholder text, and then rewrites
+ * the following events without parsing them.
  */
 import { closingQuote } from '../../kit/json-span.ts'
 import { readSseBlock } from '../../kit/sse.ts'
 
-type Passed = { text: string; said: string; end: number }
+type Matched = { text: string; received: string; end: number }
 
 type Templates = {
-  /** The events that begin here, as far as they are like one that was learned. */
-  match(text: string, at: number): Passed | undefined
-  /** `rewrite`: what is told the client for an event with this data. Learns nothing where it cannot be sure. */
+  /** Matches the events at this position that equal a learned one except for their text. */
+  match(text: string, at: number): Matched | undefined
+  /** `rewrite` returns the data of the client's event. Learns nothing when the result is not certain. */
   learn(block: string, rewrite: (data: string) => string): void
   forget(): void
 }
 
-/** What stands around the pieces of text, as it came and as it is told. `padding`: of no meaning, and of any length. */
+/** The constant parts around the text of an event, as received or as rewritten. Padding has no meaning and any length. */
 type Frame = {
   before: string
   after: string
-  /** From one piece of text to that of the next event; made when there first is a next one in the same read. */
+  /** From one text to the text of the next event; created at the first read with several events. */
   between: string | undefined
   last: string | undefined
 }
-type Template = Frame & { told: Frame }
+type Template = Frame & { rewritten: Frame }
 
 const SLOT = /"(?:content|reasoning_content|reasoning|arguments)": ?"/g
-/** Against guessing a text by the lengths of its events. */
+/** Padding, which prevents guessing a text by the lengths of its events. */
 const PADDING = /"obfuscation": ?"/
 
 const TEXT = 'gatehouse-text'
 const PAD = 'gatehouse-padding'
 
-/** So many are kept: words, and calls between them. */
-const KEPT = 2
-/** A vendor whose events have each something of their own is read instead. */
+/** How many templates are known at a time: text, and tool calls between text. */
+const MAX_TEMPLATES = 2
+/** After this many learned templates without a match, learning stops: every event of this provider differs. */
 const MAX_UNUSED = 16
 
 export function createTemplates(): Templates {
@@ -56,7 +56,7 @@ export function createTemplates(): Templates {
       const template = templateOf(`${block}\n\n`, rewrite)
       if (!template) return
       unused++
-      templates = [template, ...templates].slice(0, KEPT)
+      templates = [template, ...templates].slice(0, MAX_TEMPLATES)
     },
     forget() {
       templates = []
@@ -64,44 +64,48 @@ export function createTemplates(): Templates {
   }
 }
 
-/** As many such events as follow each other. */
-function apply(template: Template, text: string, at: number): Passed | undefined {
-  const { before, after, last, told } = template
+/** Matches as many consecutive events as possible. */
+function apply(template: Template, text: string, at: number): Matched | undefined {
+  const { before, after, last, rewritten } = template
   if (!text.startsWith(before, at)) return undefined
   if (last !== undefined) return applyPadded(template, text, at)
   let from = at + before.length
   let quote = closingQuote(text, from)
-  // An empty piece may be told otherwise than a full one.
+  // An empty text may be rewritten differently.
   if (quote === from || quote === -1 || !text.startsWith(after, quote)) return undefined
   let end = quote + after.length
   const first = text.slice(from, quote)
-  // A slow vendor's events come one by one.
-  if (end === text.length) return { text: told.before + first + told.after, said: first, end }
+  // A slow provider sends its events one at a time.
+  if (end === text.length) return { text: rewritten.before + first + rewritten.after, received: first, end }
   template.between ??= after + before
-  told.between ??= told.after + told.before
+  rewritten.between ??= rewritten.after + rewritten.before
   const { between } = template
-  const said = [first]
+  const received = [first]
   while (text.startsWith(between, quote)) {
     from = quote + between.length
     quote = closingQuote(text, from)
     if (quote === from || quote === -1 || !text.startsWith(after, quote)) break
-    said.push(text.slice(from, quote))
+    received.push(text.slice(from, quote))
     end = quote + after.length
   }
-  return { text: told.before + said.join(told.between) + told.after, said: said.join(''), end }
+  return {
+    text: rewritten.before + received.join(rewritten.between) + rewritten.after,
+    received: received.join(''),
+    end,
+  }
 }
 
-/** One event with padding after its piece of text. */
-function applyPadded({ before, after, last = '', told }: Template, text: string, at: number): Passed | undefined {
+/** Matches one event with padding after its text. */
+function applyPadded({ before, after, last = '', rewritten }: Template, text: string, at: number): Matched | undefined {
   const from = at + before.length
   const quote = closingQuote(text, from)
   if (quote === from || quote === -1 || !text.startsWith(after, quote)) return undefined
-  const said = text.slice(from, quote)
+  const received = text.slice(from, quote)
   const end = quote + after.length
   const close = closingQuote(text, end)
   if (close === -1 || !text.startsWith(last, close)) return undefined
-  const padding = told.last === undefined ? '' : text.slice(end, close) + told.last
-  return { text: told.before + said + told.after + padding, said, end: close + last.length }
+  const padding = rewritten.last === undefined ? '' : text.slice(end, close) + rewritten.last
+  return { text: rewritten.before + received + rewritten.after + padding, received, end: close + last.length }
 }
 
 function templateOf(event: string, rewrite: (data: string) => string): Template | undefined {
@@ -116,10 +120,10 @@ function templateOf(event: string, rewrite: (data: string) => string): Template 
   const after = padding ? rest.slice(0, endOf(padding)) : rest
   const last = padding ? rest.slice(closingQuote(rest, endOf(padding))) : undefined
   const data = readSseBlock(`${before}${TEXT}${after}${last === undefined ? '' : PAD + last}`)?.data ?? ''
-  const [tellBefore = '', told, more] = rewrite(data).split(TEXT)
-  if (told === undefined || more !== undefined) return undefined
-  const [tellAfter = '', tellLast] = told.split(PAD)
-  return { ...frame(before, after, last), told: frame(tellBefore, tellAfter, tellLast) }
+  const [newBefore = '', rewritten, more] = rewrite(data).split(TEXT)
+  if (rewritten === undefined || more !== undefined) return undefined
+  const [newAfter = '', newLast] = rewritten.split(PAD)
+  return { ...frame(before, after, last), rewritten: frame(newBefore, newAfter, newLast) }
 }
 
 const frame = (before: string, after: string, last: string | undefined): Frame => ({

@@ -46,7 +46,16 @@ export type PackageFetch = typeof globalThis.fetch
 
 /** For one call of a package's method: `wire` records what happened. */
 export function createTransportFetch(parts: TransportFetchParts): { fetch: PackageFetch; wire: Wire } {
-  const { provider, transport, timeouts, signal, isOrder: orders, repeatablePaths: asks, route, stream = false } = parts
+  const {
+    provider,
+    transport,
+    timeouts,
+    signal,
+    isOrder: orders,
+    repeatablePaths: repeatable,
+    route,
+    stream = false,
+  } = parts
   const wire: Wire = { orderSent: false }
 
   async function send(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
@@ -68,7 +77,7 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
         `The upstream "${provider}" named a URL that is not its own. Its key was not sent there.`,
       )
     }
-    const isOrder = orders && method !== 'GET' && !asks?.test(new URL(target.url).pathname)
+    const isOrder = orders && method !== 'GET' && !repeatable?.test(new URL(target.url).pathname)
     if (isOrder && wire.orderSent) {
       throw new GatewayError('internal_error', `The package tried to send an order for "${provider}" twice.`)
     }

@@ -8,7 +8,7 @@ import { GatewayError } from '../../../spec/error.ts'
 import type { ChatChunk, ChunkChoice } from '../../canonical.ts'
 import { isDoneMark, payloadOf } from '../../event-payload.ts'
 import { escapeLineEnds } from '../../line-ends.ts'
-import { fromBytes, hear, nothingYet, pushed, toBytes } from '../../passthrough/bytes.ts'
+import { fromBytes, nothingYet, pushed, receiveText, toBytes } from '../../passthrough/bytes.ts'
 import { createTemplates } from '../../passthrough/event-template.ts'
 import type {
   PassthroughParts,
@@ -128,17 +128,17 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
       const match = templates.match(text, at)
       if (match) {
         step.events += match.text
-        texts.push(match.said)
+        texts.push(match.received)
         at = match.end
         continue
       }
       const end = text.indexOf('\n\n', at) + 2
-      hear(step, texts)
+      receiveText(step, texts)
       read(text.slice(at, end - 2), step, atEnd)
       at = end
     }
     step.events = escapeLineEnds(step.events)
-    hear(step, texts)
+    receiveText(step, texts)
     step.isDone = isDone
     return step
   }

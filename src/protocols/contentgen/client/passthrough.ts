@@ -184,7 +184,7 @@ function createContentgenStream(parts: PassthroughParts, state: PassthroughState
         if (unparsed?.slots !== slots) unparsed = flush(step, unparsed) ?? { slots, texts: [], last: [] }
         unparsed.texts.push(matched.values[slots.place('text')] ?? '')
         unparsed.last = matched.values
-        step.events += matched.told ?? text.slice(at, matched.end)
+        step.events += matched.rewritten ?? text.slice(at, matched.end)
         at = matched.end
         continue
       }

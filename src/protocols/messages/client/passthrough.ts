@@ -6,7 +6,7 @@ import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { payloadOf } from '../../event-payload.ts'
 import { escapeLineEnds } from '../../line-ends.ts'
-import { fromBytes, hear, nothingYet, pushed, toBytes } from '../../passthrough/bytes.ts'
+import { fromBytes, nothingYet, pushed, receiveText, toBytes } from '../../passthrough/bytes.ts'
 import type { PassthroughParts, PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocol.ts'
 import { answerOf, messageIn } from '../upstream/answer.ts'
 import { createEventReader } from '../upstream/events.ts'
@@ -98,7 +98,7 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
       }
       const end = text.indexOf('\n\n', at) + 2
       const event = text.slice(at, end)
-      hear(step, texts)
+      receiveText(step, texts)
       const rewritten = read(event, step, atEnd)
       if (rewritten !== event) {
         step.events += text.slice(copiedTo, at) + rewritten
@@ -109,7 +109,7 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
     }
     step.events += text.slice(copiedTo, at)
     step.events = escapeLineEnds(step.events)
-    hear(step, texts)
+    receiveText(step, texts)
     if (reader.isFinished()) step.failure = undefined
     return step
   }

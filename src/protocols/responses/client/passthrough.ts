@@ -174,8 +174,8 @@ function createResponsesStream({ head, faults }: PassthroughParts, exchange: Pas
         unparsed = unparsed?.slots === slots ? unparsed : { slots, texts: [] }
         unparsed.texts.push(matched.values[slots.place('delta')] ?? '')
         number = matched.values[slots.place(NUMBER)] ?? ''
-        if (matched.told !== undefined) {
-          step.events += text.slice(unread, at) + matched.told
+        if (matched.rewritten !== undefined) {
+          step.events += text.slice(unread, at) + matched.rewritten
           unread = matched.end
         }
         at = matched.end
