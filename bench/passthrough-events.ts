@@ -229,7 +229,7 @@ async function pass(
     target: { provider: { id: 'bench', kind: 'chatcompat' }, model: 'bench-model' },
     passthrough: {
       dialect: 'chatcompat',
-      send: async () => ({ ...(await transport.send(upstreamRequest)), faults }),
+      send: async () => ({ body: await transport.send(upstreamRequest), faults }),
     },
     passthroughRequest: {
       family: 'chatcompat',

@@ -89,7 +89,7 @@ const meterFor = (way: Way, meter: ChatMeter) => (way === 'bare' ? meter : watch
 
 const ROUTES = {
   relayed({ dialect }: Case, reads: Uint8Array[], way: Way, meter: ChatMeter): Promise<ResponseStream<Usage>> {
-    const send = async () => ({ ...(await sendOver(way, reads)), faults })
+    const send = async () => ({ body: await sendOver(way, reads), faults })
     const passthrough: PassthroughProvider = { dialect: 'chatcompat', send }
     const body = { model: head.model, messages: [] }
     const passthroughRequest = passthroughRequestFor(dialect.passthrough, {
