@@ -127,7 +127,7 @@ export const ChatRequest = Type.Object(
     reasoning_budget: Type.Optional(
       Type.Integer({
         minimum: -1,
-        description: 'Tokens for reasoning, where the model counts them; 0 is none, -1 as many as the model sees fit.',
+        description: 'Token budget for reasoning; 0 turns reasoning off, -1 lets the model decide.',
       }),
     ),
     reasoning_summary: Type.Optional(
@@ -135,7 +135,7 @@ export const ChatRequest = Type.Object(
         description: 'Length of the summary, where the provider shows only a summary of the reasoning.',
       }),
     ),
-    top_k: Type.Optional(Type.Integer({ minimum: 0, description: 'Sample from so many of the most likely tokens.' })),
+    top_k: Type.Optional(Type.Integer({ minimum: 0, description: 'Sample only from the `top_k` most likely tokens.' })),
     verbosity: Type.Optional(Type.String({ description: FORWARDED })),
     user: Type.Optional(Type.String({ description: FORWARDED })),
     safety_identifier: Type.Optional(Type.String({ description: FORWARDED })),

@@ -8,7 +8,7 @@ export const TaskErrorBody = Type.Object(
     code: Type.String(),
     message: Type.String(),
     data: Type.Null(),
-    fail_code: Type.String({ description: 'What a task fails with for the same reason; empty where none could.' }),
+    fail_code: Type.String({ description: 'The fail code of a task that fails for this reason; empty if no task can.' }),
     ...ErrorBody.properties,
   },
   { title: 'TaskError' },
