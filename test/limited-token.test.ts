@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import type { EndpointFamily } from '../src/spec/endpoint-family.ts'
 import { type AgentId, claudeCode, codex, forModel, PATCHED, recorded } from './kit/agents.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
+import { TINY_PNG_BASE64 } from './kit/tiny-files.ts'
 import { type Answer, startVendor, type Vendor, whole } from './kit/vendor.ts'
 
 const BIG = 'a-big-model'
@@ -55,7 +56,7 @@ const answers: [RegExp, object][] = [
   [/\/embeddings$/, { data: [{ index: 0, embedding: [0.5] }], usage: { prompt_tokens: 1 } }],
   [/\/moderations$/, { results: [{ flagged: false, categories: { hate: false }, category_scores: { hate: 0.1 } }] }],
   [/\/rerank$/, { results: [{ index: 0, relevance_score: 0.5 }] }],
-  [/\/images/, { data: [{ b64_json: PNG }] }],
+  [/\/images/, { data: [{ b64_json: TINY_PNG_BASE64 }] }],
   [/\/videos$/, { id: 'video_1', status: 'queued' }],
   [
     /\/chat\/completions$/,
