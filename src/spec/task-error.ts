@@ -8,7 +8,9 @@ export const TaskErrorBody = Type.Object(
     code: Type.String(),
     message: Type.String(),
     data: Type.Null(),
-    fail_code: Type.String({ description: 'The fail code of a task that fails for this reason; empty if no task can.' }),
+    fail_code: Type.String({
+      description: 'The fail code of a task that fails for this reason; empty if no task can.',
+    }),
     ...ErrorBody.properties,
   },
   { title: 'TaskError' },
