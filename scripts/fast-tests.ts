@@ -9,36 +9,59 @@ const ROOT = join(import.meta.dir, '..')
 
 /**
  * Files that `npm run test:fast` leaves out, with the processor seconds they took (2 cores, 2026-11-22). What belongs
- * here takes 4 s or more, or starts processes and waits for them. test/fast-tests.test.ts keeps the list in order.
+ * here takes 2 s or more, or starts processes and waits for them. test/fast-tests.test.ts keeps the list in order.
  */
 export const SLOW_TESTS: Record<string, number> = {
   'packages/ai-sdk/test/package.test.ts': 5, // packs and installs the package
+  'packages/sandbox/src/json-schema-sample.test.ts': 4,
   'src/providers/responses-compat/fixtures.test.ts': 6, // every stream cut at every byte
+  'src/store/store.test.ts': 4,
+  'src/store/tasks.test.ts': 9,
   'test/cli-task.test.ts': 8,
   'test/cli.test.ts': 25,
+  'test/client-package.test.ts': 4,
+  'test/client-traps.test.ts': 7,
+  'test/clients-page.test.ts': 2,
   'test/codex.test.ts': 10, // starts the real Codex, where it is installed
   'test/connections.test.ts': 6,
   'test/crash-3d.test.ts': 30,
   'test/crash-resume.test.ts': 50,
   'test/crash.test.ts': 135,
+  'test/deep-json.test.ts': 27,
   'test/durability.test.ts': 4, // starts processes and kills them
   'test/embeddings.test.ts': 7,
+  'test/family-bounds.test.ts': 3,
   'test/fold.test.ts': 6,
+  'test/hostile-bodies.test.ts': 4,
+  'test/limited-token.test.ts': 4,
+  'test/listen.test.ts': 7,
   'test/matrix.test.ts': 18,
   'test/narrow-token.test.ts': 7,
+  'test/order-faults.test.ts': 4,
   'test/passthrough-dialects.test.ts': 13,
   'test/passthrough.test.ts': 8,
   'test/property.test.ts': 9,
   'test/python-sdks.test.ts': 30, // runs pytest, where the Python clients are installed
+  'test/response-headers.test.ts': 3,
+  'test/responses-background.test.ts': 3,
   'test/responses-crash.test.ts': 7,
   'test/rivalry.test.ts': 54,
+  'test/sandbox-3d.test.ts': 5,
   'test/sandbox-video.test.ts': 12,
+  'test/sdk-anthropic.test.ts': 2,
+  'test/sdk-openai-videos.test.ts': 5,
   'test/sdk-openai.test.ts': 7,
+  'test/secrets-kept.test.ts': 5,
+  'test/secrets.test.ts': 3,
   'test/tasks-property.test.ts': 9,
+  'test/tasks-resume.test.ts': 3,
+  'test/tasks-steps.test.ts': 4,
   'test/translation-property.test.ts': 4,
   'test/vendors-ai-sdk-chat.test.ts': 4,
   'test/vendors-embeddings.test.ts': 5,
+  'test/vendors-images-ai-sdk.test.ts': 4,
   'test/vendors-rerank.test.ts': 7,
+  'test/webhooks.test.ts': 2,
 }
 
 /** Files in one process: enough that they share what they import, few enough that no process is left with all the work. */
