@@ -65,7 +65,7 @@ export const SLOW_TESTS: Record<string, number> = {
 }
 
 /** Files in one process: enough that they share what they import, few enough that no process is left with all the work. */
-const FILES_A_PROCESS = 24
+const FILES_A_PROCESS = 60
 const MAX_PROCESSES = 4
 
 /** All test files, by their path from the root. */
