@@ -1,6 +1,6 @@
 /** Finds the store that a command works on, and explains where it looked when there is none. */
 import { existsSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { storePath, storeUrl } from '../config/config.ts'
 import { readEnvironment } from '../config/environment.ts'
 import { DEFAULT_FILE, fileDataDir } from '../config/load.ts'
@@ -35,14 +35,14 @@ export function locateStore(given: Arguments, { environment, cwd }: Terminal): S
     url: storeUrl(directory),
     exists: existsSync(storePath(directory)),
     is_named: named !== undefined,
-    name: dirname(storePath(directory)),
+    name: directory,
   }
 }
 
-/** The store to read: an empty one in memory when there is none, with a note, so that reading creates no files. */
-export function storeToRead(given: Arguments, terminal: Terminal): { url: string; name: string } {
+/** The URL of the store to read: an empty one in memory when there is none, with a note, so that reading creates no files. */
+export function storeToRead(given: Arguments, terminal: Terminal): string {
   const { url, exists, name } = locateStore(given, terminal)
-  if (exists) return { url, name }
+  if (exists) return url
   if (!given.has('json')) terminal.err(`There is no store in ${name}. ${OTHER_DIRECTORIES}\n`)
-  return { url: 'sqlite::memory:', name }
+  return 'sqlite::memory:'
 }

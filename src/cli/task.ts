@@ -73,7 +73,7 @@ export async function run([name, ...args]: string[], terminal: Terminal): Promis
     terminal.out(HELP)
     return 0
   }
-  const store = await openStore({ url: storeToRead(given, terminal).url })
+  const store = await openStore({ url: storeToRead(given, terminal) })
   try {
     return await action.run({ given, store, terminal })
   } finally {

@@ -104,7 +104,7 @@ async function withTokens({ given, terminal, needsDefaults }: Opening, work: (wo
   const clock = systemClock
   const log = createLog({ clock, level: 'error', pretty: interactive && terminalFormat(terminal), write: err })
   const store = await openStore({
-    url: needsDefaults ? storeToWrite(given, terminal) : storeToRead(given, terminal).url,
+    url: needsDefaults ? storeToWrite(given, terminal) : storeToRead(given, terminal),
   })
   try {
     const defaults = config?.tokens ?? { models: ['*'] }

@@ -208,7 +208,7 @@ describe('streamed tool calls', () => {
     ])
   })
 
-  test('are told apart by id and name if all have the index 0', () => {
+  test('are distinguished by id and name if all have the index 0', () => {
     const { chunks } = feed(
       toolDelta(
         { index: 0, id: 'a', function: { name: 'f', arguments: '{}' } },
