@@ -6,6 +6,7 @@ import {
   OpenAICompatibleImageModel,
 } from '@ai-sdk/openai-compatible'
 import type { EmbeddingModelV4, ImageModelV4, LanguageModelV4, ProviderV4, RerankingModelV4 } from '@ai-sdk/provider'
+import { assertAiVersion } from './ai-version.ts'
 import { ERROR_STRUCTURE } from './errors.ts'
 import { withImageFields, withTopK } from './own-fields.ts'
 import { createRerankingModel } from './reranking-model.ts'
@@ -28,6 +29,7 @@ export interface GatehouseProvider extends ProviderV4 {
 
 /** A provider for one gateway. Models have the names that the gateway lists: `sandbox/general`. */
 export function createGatehouse(settings: GatehouseSettings = {}): GatehouseProvider {
+  assertAiVersion()
   const connection = connect(settings)
   rulesOf(settings.tasks) // invalid settings throw here, where they are given
   const shared = (family: string) => ({

@@ -1,6 +1,6 @@
 /** The package as it is published: built, with what belongs into it and no more, run by its name. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DEFAULT_TASKS } from '../../../src/config/config.ts'
@@ -82,6 +82,43 @@ test.each(runtimes)('the program in the README runs as shown with %s', async (ru
   expect(said).toContain('Gatehouse')
   expect(readFileSync(join(directory, 'kite.mp4')).subarray(4, 8).toString()).toBe('ftyp')
   expect(readFileSync(join(directory, 'teapot.glb')).subarray(0, 4).toString()).toBe('glTF')
+})
+
+describe('with another version of the ai package beside it', () => {
+  /** The package as npm installs it, next to an `ai` that has only a version. */
+  async function importBeside(version: string, runtime: string): Promise<string> {
+    const modules = join(directory, `beside-${version}/node_modules`)
+    mkdirSync(join(modules, 'ai'), { recursive: true })
+    writeFileSync(join(modules, 'ai/package.json'), JSON.stringify({ name: 'ai', version }))
+    for (const name of ['package.json', 'dist']) {
+      cpSync(join(directory, name), join(modules, '@gatehouse/ai-sdk', name), { recursive: true })
+    }
+    writeFileSync(join(modules, '../package.json'), '{}') // ends the package above, which would resolve its own name
+    const program = join(modules, '../program.mjs')
+    writeFileSync(
+      program,
+      "import { createGatehouse } from '@gatehouse/ai-sdk'\ncreateGatehouse()\nconsole.log('loaded')\n",
+    )
+    return run([runtime, program]).catch((error: unknown) => String(error))
+  }
+
+  test.each(runtimes)('refuses ai 6 in words with %s', async (runtime) => {
+    const output = await importBeside('6.0.326', runtime)
+    expect(output).toContain('@gatehouse/ai-sdk works with ai 7 or later; ai 6.0.326 is installed.')
+    expect(output).toContain('npm install ai@7')
+  })
+
+  test.each(runtimes)('accepts ai 7 with %s', async (runtime) => {
+    expect(await importBeside('7.0.0', runtime)).toBe('loaded\n')
+  })
+})
+
+test('declares the ai package as a peer of the version that its models have', () => {
+  const { peerDependencies, peerDependenciesMeta } = JSON.parse(readFileSync(join(HOME, 'package.json'), 'utf8'))
+  expect(peerDependencies.ai).toBe('^7.0.0')
+  // Optional: npm reports another version, and does not add `ai` to an installation of the gateway.
+  expect(peerDependenciesMeta.ai.optional).toBe(true)
+  for (const text of [readme, manual]) expect(text).toContain('npm install @gatehouse/ai-sdk ai@7')
 })
 
 test.each(blocks(manual).map((program, at) => [at, program] as const))(
