@@ -93,6 +93,7 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'POST /v1/3d/generations',
     'POST /v1/3d/generations/{task_id}/cancel',
     'POST /v1/chat/completions',
+    'POST /v1/completions',
     'POST /v1/embeddings',
     'POST /v1/images/edits',
     'POST /v1/images/generations',

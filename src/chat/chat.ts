@@ -38,7 +38,7 @@ export type ChatInput = {
 }
 
 /** A chat request that fits its model. */
-type ChatWork = Pick<ChatInput, 'passthroughRequest' | 'errorForClient'> & {
+export type ChatWork = Pick<ChatInput, 'passthroughRequest' | 'errorForClient'> & {
   request: ChatRequest
   targets: Target[]
   responseContext: ResponseContext

@@ -117,7 +117,7 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
   }
 }
 
-const CHAT_ERRORS: ErrorCode[] = [
+export const CHAT_ERRORS: ErrorCode[] = [
   ...MODEL_REQUEST_ERRORS,
   'unsupported_value',
   'context_length_exceeded',

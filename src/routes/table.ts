@@ -29,6 +29,7 @@ import { pageRoutes } from './pages.ts'
 import { responseRoutes } from './responses.ts'
 import { taskRoutes } from './tasks/table.ts'
 import type { TaskApiParts } from './tasks/task-api.ts'
+import { textCompletionsRoute } from './text-completions.ts'
 
 type TableParts = ChatRouteParts &
   TaskApiParts & {
@@ -52,6 +53,7 @@ export function routeTable(parts: TableParts): Route[] {
   const responses = responsesDialect({ storedResponses, queue: background.submit, clock })
   const calls: Route[] = [
     chatRoute(chatcompatDialect(settings), parts),
+    textCompletionsRoute(parts),
     chatRoute(responses, parts),
     ...responseRoutes(parts),
     jsonRoute(countTokensEndpoint(responsesCount(parts), tokenizer), parts),

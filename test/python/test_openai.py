@@ -207,3 +207,18 @@ PNG = bytes.fromhex(
     "1f15c4890000000d49444154789c6364f8cf500f00030601805a34"
     "7d6b0000000049454e44ae426082"
 )
+
+
+def test_text_completions(client):
+    answer = client.completions.create(model=GENERAL, prompt=["What is Gatehouse?", "Hello"], max_tokens=20, logprobs=1)
+    assert [choice.index for choice in answer.choices] == [0, 1]
+    for choice in answer.choices:
+        tokens, offsets = choice.logprobs.tokens, choice.logprobs.text_offset
+        assert [choice.text[at : at + len(token)] for at, token in zip(offsets, tokens, strict=True)] == tokens
+    options = {"include_usage": True}
+    chunks = list(client.completions.create(model=GENERAL, prompt="Hello", stream=True, stream_options=options))
+    assert "".join(choice.text for chunk in chunks for choice in chunk.choices)
+    assert chunks[-1].usage.completion_tokens == 16
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.completions.create(model=GENERAL, prompt=[1, 2, 3])
+    assert refused.value.param == "prompt"

@@ -1,0 +1,157 @@
+/** The family of text completions: a chat request for each prompt, and one response. */
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import { randomAlphanumerics } from '../kit/secret.ts'
+import type { CatalogueModel } from '../models/catalogue.ts'
+import type { Call, Meter } from '../pipeline/call.ts'
+import type { Execution, Family, ResponseStream, StreamFamily } from '../pipeline/family.ts'
+import { errorForClient, type TextCompletionInput } from '../protocols/chatcompat/client/text-request.ts'
+import {
+  createTextCompletionEncoder,
+  type TextCompletionEncoder,
+} from '../protocols/chatcompat/client/text-response.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { TextCompletion } from '../spec/text-completion.ts'
+import { type Usage, usageFrom } from '../spec/usage.ts'
+import type { Chat, ChatWork } from './chat.ts'
+import { mergeStreams } from './merge-streams.ts'
+import type { ChatMeter } from './meter.ts'
+
+type Work = { parts: ChatWork[]; encoder: TextCompletionEncoder }
+type TextMeter = Meter<Usage> & { parts: ChatMeter[]; answered(): void }
+type Whole = { encode(usage: Usage): TextCompletion }
+
+type TextCompletions = {
+  whole: Family<TextCompletionInput, Work, Whole, TextMeter>
+  stream: StreamFamily<TextCompletionInput, Work, TextMeter>
+}
+
+export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions {
+  function fit(model: CatalogueModel, input: TextCompletionInput, call: Call): Work {
+    const id = `cmpl-${randomAlphanumerics(24)}`
+    const created = unixSeconds(clock)
+    const encoder = createTextCompletionEncoder(input, { id, created, model: model.id })
+    const parts = input.requests.map((request, at) =>
+      inClientTerms(request, placeOf(at, input.requests), () =>
+        chat.whole.fit(
+          model,
+          { family: 'chatcompat', request, answer: { id, created }, writer: () => encoder.of(at) },
+          call,
+        ),
+      ),
+    )
+    return { parts, encoder }
+  }
+
+  /** Executes the request of each prompt at once. The first failure aborts the others. */
+  async function executeAll<Answer>(
+    { parts }: Work,
+    { call, meter, attempt }: Execution<TextMeter>,
+    execute: (part: ChatWork, execution: Execution<ChatMeter>) => Promise<Answer>,
+  ): Promise<{ answers: Answer[]; control: AbortController }> {
+    const control = new AbortController()
+    const { request_id, caller, arrived } = call
+    const own = { request_id, caller, arrived, signal: AbortSignal.any([call.signal, control.signal]) }
+    try {
+      const answers = parts.map(async (part, at) => {
+        const answer = await inClientTerms(part.request, placeOf(at, parts), () =>
+          execute(part, { call: own, meter: meter.parts[at] ?? chat.whole.meter(part), attempt }),
+        )
+        meter.answered()
+        return answer
+      })
+      return { answers: await Promise.all(answers), control }
+    } catch (thrown) {
+      control.abort(thrown)
+      throw thrown
+    }
+  }
+
+  const shared = {
+    endpoint: () => 'chatcompat' as const,
+    modelOf: ({ requests: [first] }: TextCompletionInput) => first?.model,
+    fit,
+    meter: ({ parts }: Work) => meterOf(parts.map((part) => chat.whole.meter(part))),
+    policy: chat.whole.policy,
+  }
+
+  return {
+    whole: {
+      ...shared,
+      async execute(work, execution) {
+        const { answers } = await executeAll(work, execution, chat.whole.execute)
+        return {
+          encode(usage) {
+            for (const answer of answers) answer.encode(usage)
+            return work.encoder.whole(usage)
+          },
+        }
+      },
+    },
+    stream: {
+      ...shared,
+      async execute(work, execution): Promise<ResponseStream<Usage>> {
+        const { answers, control } = await executeAll(work, execution, chat.stream.execute)
+        const { includesUsage, end } = work.encoder
+        const sources = answers.map(({ parts }, at) => inTermsOf(parts, work.parts, at))
+        return { parts: mergeStreams(sources, control), includesUsage, end }
+      },
+      encodeError: (error, { encoder }) => encoder.fail(error),
+    },
+  }
+}
+
+const placeOf = (at: number, all: unknown[]): number | undefined => (all.length > 1 ? at : undefined)
+
+type ChatWorkRequest = ChatWork['request']
+
+function inClientTerms<T>(request: ChatWorkRequest, at: number | undefined, run: () => T): T {
+  const translated = (thrown: unknown): unknown =>
+    thrown instanceof GatewayError ? errorForClient(thrown, request, at) : thrown
+  try {
+    const result = run()
+    if (!(result instanceof Promise)) return result
+    return result.catch((thrown: unknown) => Promise.reject(translated(thrown))) as T
+  } catch (thrown) {
+    throw translated(thrown)
+  }
+}
+
+/** The same stream; a failure has the fields of this API. */
+async function* inTermsOf<T>(source: AsyncIterable<T>, all: ChatWork[], at: number): AsyncGenerator<T> {
+  try {
+    yield* source
+  } catch (thrown) {
+    const { request } = all[at] ?? {}
+    throw thrown instanceof GatewayError && request ? errorForClient(thrown, request, placeOf(at, all)) : thrown
+  }
+}
+
+/** The usage of all prompts together. A prompt that was answered was charged, even if another one failed. */
+function meterOf(parts: ChatMeter[]): TextMeter {
+  let isCharged = false
+  return {
+    parts,
+    answered() {
+      isCharged = parts.length > 1
+    },
+    isCharged: () => isCharged,
+    usage: async () => sumOf(await Promise.all(parts.map((part) => part.usage()))),
+    units: (usage) => usage,
+  }
+}
+
+function sumOf(usages: Usage[]): Usage {
+  const [first] = usages
+  if (first && usages.length === 1) return first
+  const sum = (count: (usage: Usage) => number) => usages.reduce((total, usage) => total + count(usage), 0)
+  return usageFrom({
+    input: sum((usage) => usage.prompt_tokens),
+    output: sum((usage) => usage.completion_tokens),
+    cached: sum((usage) => usage.prompt_tokens_details.cached_tokens),
+    input_audio: sum((usage) => usage.prompt_tokens_details.audio_tokens),
+    input_image: sum((usage) => usage.prompt_tokens_details.image_tokens),
+    output_audio: sum((usage) => usage.completion_tokens_details.audio_tokens),
+    reasoning: sum((usage) => usage.completion_tokens_details.reasoning_tokens),
+    estimated: usages.some(({ estimated }) => estimated),
+  })
+}

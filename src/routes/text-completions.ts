@@ -1,0 +1,50 @@
+/** `POST /v1/completions`: the legacy completions API, for every chat model. */
+import { createTextCompletions } from '../chat/text-completions.ts'
+import { bodyLimits, readJson } from '../http/body.ts'
+import type { Context, Route } from '../http/context.ts'
+import { memberOf } from '../kit/json.ts'
+import { modelHeaders } from '../models/lifecycle.ts'
+import { parseTextCompletion, type TextCompletionInput } from '../protocols/chatcompat/client/text-request.ts'
+import { TextCompletion, TextCompletionChunk, TextCompletionRequest } from '../spec/text-completion.ts'
+import { CHAT_ERRORS, type ChatRouteParts } from './chat.ts'
+import { callStream } from './stream-response.ts'
+
+export function textCompletionsRoute({ pipeline, chat, settings, clock }: ChatRouteParts): Route {
+  const family = 'chatcompat'
+  const completions = createTextCompletions(chat, clock)
+
+  async function whole(input: TextCompletionInput, context: Context): Promise<Response> {
+    const { model, requested, send } = pipeline.prepare(completions.whole, context, input)
+    const headers = modelHeaders({ model, requested }, clock)
+    const { answer, usage } = await send()
+    return Response.json(answer.encode(usage), { headers })
+  }
+
+  function streamed(input: TextCompletionInput, context: Context): Promise<Response> {
+    const { send, model, requested } = pipeline.prepareStream(completions.stream, context, input)
+    return callStream(send(), context, { headers: modelHeaders({ model, requested }, clock), settings, clock })
+  }
+
+  return {
+    method: 'POST',
+    path: '/v1/completions',
+    operation: {
+      summary: 'Create a text completion',
+      description:
+        'The legacy API for programs that do not know chats: each prompt is the one message of a chat. With `stream: true` ' +
+        'the answer is a stream of server-sent events, ended by `data: [DONE]`.',
+      tag: 'Chat',
+      request: TextCompletionRequest,
+      response: TextCompletion,
+      stream: TextCompletionChunk,
+      errors: CHAT_ERRORS,
+      example: { model: 'sandbox/general', prompt: 'What is Gatehouse?', max_tokens: 100 },
+    },
+    async handle(context) {
+      const body = await readJson(context.request, bodyLimits(settings, clock, 'text'))
+      pipeline.authorize(context, { family, model: memberOf(body, 'model') })
+      const input = parseTextCompletion(body)
+      return await (input.requests[0]?.stream ? streamed(input, context) : whole(input, context))
+    },
+  }
+}

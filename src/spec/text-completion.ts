@@ -1,0 +1,105 @@
+/**
+ * The legacy completions API: a text that continues a prompt.
+ * https://developers.openai.com/api/reference/resources/completions/methods/create
+ */
+import Type from 'typebox'
+import { ChatRequest } from './chat-request.ts'
+import { Usage } from './usage.ts'
+
+const shared = ChatRequest.properties
+
+/** Each prompt is one request to the provider; the `openai` integration of LangChain sends 20 at a time. */
+const MAX_PROMPTS = 20
+/** OpenAI's bounds of `best_of` and `logprobs`. */
+const MAX_CANDIDATES = 20
+const MAX_LOGPROBS = 5
+
+export const TextCompletionRequest = Type.Object(
+  {
+    model: shared.model,
+    prompt: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: MAX_PROMPTS })], {
+      description: 'One text, or several that are completed separately. Arrays of tokens are refused.',
+    }),
+    suffix: Type.Optional(
+      Type.String({ description: 'The text after the completion. The model is asked to write what is between.' }),
+    ),
+    max_tokens: Type.Optional(
+      Type.Integer({ minimum: 1, default: 16, description: 'The maximum depends on the model.' }),
+    ),
+    n: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 128, default: 1, description: 'Completions of each prompt.' }),
+    ),
+    best_of: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: MAX_CANDIDATES,
+        description: 'Candidates of each prompt, of which the `n` most likely are returned. At least `n`.',
+      }),
+    ),
+    echo: Type.Optional(Type.Boolean({ default: false, description: 'Put the prompt before each completion.' })),
+    logprobs: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: MAX_LOGPROBS,
+        description: 'Return log probabilities, with this many alternatives at each token.',
+      }),
+    ),
+    stop: shared.stop,
+    stream: shared.stream,
+    stream_options: shared.stream_options,
+    temperature: shared.temperature,
+    top_p: shared.top_p,
+    frequency_penalty: shared.frequency_penalty,
+    presence_penalty: shared.presence_penalty,
+    logit_bias: shared.logit_bias,
+    seed: shared.seed,
+    user: shared.user,
+  },
+  { title: 'TextCompletionRequest' },
+)
+export type TextCompletionRequest = Type.Static<typeof TextCompletionRequest>
+
+const TextLogprobs = Type.Object(
+  {
+    tokens: Type.Array(Type.String()),
+    token_logprobs: Type.Array(Type.Number()),
+    top_logprobs: Type.Array(Type.Record(Type.String(), Type.Number())),
+    text_offset: Type.Array(Type.Integer({ minimum: 0 }), { description: 'Where each token starts in `text`.' }),
+  },
+  { title: 'TextLogprobs' },
+)
+export type TextLogprobs = Type.Static<typeof TextLogprobs>
+
+const FinishReason = Type.Enum(['stop', 'length', 'content_filter'])
+const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+
+const TextChoice = Type.Object({
+  text: Type.String(),
+  index: Type.Integer({ minimum: 0, description: 'The completions of the first prompt come first.' }),
+  logprobs: nullable(TextLogprobs),
+  finish_reason: FinishReason,
+})
+export type TextChoice = Type.Static<typeof TextChoice>
+
+const head = {
+  id: Type.String(),
+  object: Type.Literal('text_completion'),
+  created: Type.Integer(),
+  model: Type.String({ description: 'The full public id of the model that answered.' }),
+  system_fingerprint: Type.Optional(Type.String()),
+}
+
+export const TextCompletion = Type.Object(
+  { ...head, choices: Type.Array(TextChoice), usage: Usage },
+  { title: 'TextCompletion' },
+)
+export type TextCompletion = Type.Static<typeof TextCompletion>
+
+export const TextCompletionChunk = Type.Object(
+  {
+    ...head,
+    choices: Type.Array(Type.Object({ ...TextChoice.properties, finish_reason: nullable(FinishReason) })),
+    usage: Type.Optional(nullable(Usage)),
+  },
+  { title: 'TextCompletionChunk' },
+)
