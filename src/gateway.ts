@@ -8,8 +8,10 @@ import { createStoredResponses } from './chat/stored-responses.ts'
 import type { Config } from './config/config.ts'
 import type { ManualFile } from './config/manual.ts'
 import { createEmbeddings } from './embeddings/embeddings.ts'
-import { createApp, type Peer } from './http/app.ts'
+import { createApp } from './http/app.ts'
+import type { Peer } from './http/live.ts'
 import { presentedSecret } from './http/presented-secret.ts'
+import { createRevokedCalls } from './http/revoked-calls.ts'
 import { createImageFetch } from './images/fetch-image.ts'
 import { createImages } from './images/images.ts'
 import { type Clock, systemClock } from './kit/clock.ts'
@@ -88,7 +90,14 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const store = await openStore({ url: parts.store_url ?? config.store_url })
   // Replaced as a whole by a reload; read at each use.
   let live = config
-  const tokens = createTokens({ store: store.tokens, clock, log, defaults: config.tokens })
+  let endRevokedCalls = () => Promise.resolve()
+  const tokens = createTokens({
+    store: store.tokens,
+    clock,
+    log,
+    defaults: config.tokens,
+    onLook: () => void endRevokedCalls(),
+  })
   const ledger = createLedger({ usage: store.usage, clock, log, onUsed: tokens.used })
   const tokenizer = createTokenizer({ clock })
   const catalogue = createCatalogue({ clock })
@@ -184,6 +193,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     log,
     onFinished: accessLog.requestFinished,
   })
+  endRevokedCalls = createRevokedCalls({ open: app.requests, isValid: tokens.isValid, settings, log })
   // Known before the first request, so that the first read of the revision does not invalidate cached tokens.
   await tokens.start()
   if (!parts.is_idle) {

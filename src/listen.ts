@@ -1,6 +1,6 @@
 /** The listening port: accepts connections, passes requests to the gateway, and shuts down gracefully. */
 import type { ServerSettings } from './config/config.ts'
-import type { Peer } from './http/app.ts'
+import type { Peer } from './http/live.ts'
 import type { Log } from './kit/log.ts'
 
 type ListenParts = {

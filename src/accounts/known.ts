@@ -16,6 +16,8 @@ type KnownTokens = {
   find(hash: string): Promise<Known | undefined>
   /** Invalidates the cache: each entry must be looked up again. */
   doubt(): void
+  /** The hash by which this caller was found; undefined for a caller that no token names. */
+  hashOf(caller: Caller): string | undefined
   /** Starts polling for changes by other processes. Resolves when the present revision is known. */
   start(): Promise<void>
   close(): Promise<void>
@@ -31,12 +33,19 @@ const MAX_UNKNOWN = 10_000
 /** Concurrent look-ups: a flood of bad tokens must not queue without bound. */
 export const MAX_LOOK_UPS = 1_000
 
-type Parts = { store: Pick<TokenStore, 'findByHash' | 'revision'>; clock: Clock; log: Log }
+type Parts = {
+  store: Pick<TokenStore, 'findByHash' | 'revision'>
+  clock: Clock
+  log: Log
+  /** Called after each look for changes in the store, and after each change by this process. */
+  onLook?(): void
+}
 
-export function createKnownTokens({ store, clock, log }: Parts): KnownTokens {
+export function createKnownTokens({ store, clock, log, onLook = () => {} }: Parts): KnownTokens {
   /** Entries of an older generation are only used when the store cannot be reached. */
   let generation = 0
   const known = new Map<string, Known & { generation: number }>()
+  const hashes = new WeakMap<Caller, string>()
   /** Hash -> when no token was found for it. */
   const unknown = new Map<string, number>()
   let lookups = new Map<string, Promise<Known | undefined>>()
@@ -77,6 +86,7 @@ export function createKnownTokens({ store, clock, log }: Parts): KnownTokens {
       return undefined
     }
     const found = { token, caller: callerOf(token), generation: since }
+    hashes.set(found.caller, hash)
     remember(known, { hash, value: found, most: MAX_TOKENS })
     return found
   }
@@ -95,7 +105,7 @@ export function createKnownTokens({ store, clock, log }: Parts): KnownTokens {
     return answer
   }
 
-  const watch = createWatch({ store, clock, changed: doubt, reached, missed })
+  const watch = createWatch({ store, clock, changed: doubt, reached, missed, looked: onLook })
 
   return {
     recall(hash) {
@@ -107,7 +117,11 @@ export function createKnownTokens({ store, clock, log }: Parts): KnownTokens {
       if (at !== undefined && clock.now() - at < UNKNOWN_MILLISECONDS) return undefined
       return ask(hash)
     },
-    doubt,
+    doubt() {
+      doubt()
+      onLook()
+    },
+    hashOf: (caller) => hashes.get(caller),
     ...watch,
   }
 }
@@ -125,10 +139,18 @@ type WatchParts = Pick<Parts, 'clock'> & {
   changed(): void
   reached(): void
   missed(cause: unknown): void
+  looked(): void
 }
 
 /** Polls the store's revision: one cheap read each time. */
-function createWatch({ store, clock, changed, reached, missed }: WatchParts): Pick<KnownTokens, 'start' | 'close'> {
+function createWatch({
+  store,
+  clock,
+  changed,
+  reached,
+  missed,
+  looked,
+}: WatchParts): Pick<KnownTokens, 'start' | 'close'> {
   let revision: number | undefined
   let running = false
   let cancel = () => {}
@@ -143,6 +165,7 @@ function createWatch({ store, clock, changed, reached, missed }: WatchParts): Pi
     } catch (cause) {
       missed(cause)
     }
+    looked()
     if (running) {
       cancel = clock.after(WATCH_MILLISECONDS, () => {
         looking = look()

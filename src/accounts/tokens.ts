@@ -34,6 +34,11 @@ export type Tokens = {
   revoke(which: string): Promise<Token>
   /** Replaces the secret of a token; the old one is invalid immediately. */
   rotate(which: string): Promise<Issued>
+  /**
+   * Whether the token by which this caller was authenticated is still valid: not revoked, expired or replaced. While the
+   * store is unavailable, what was known last counts.
+   */
+  isValid(caller: Caller): boolean | Promise<boolean>
   /** Records that a token was used now. */
   used(token_id: string): void
   /** Starts polling for changes by other processes. Resolves when the present revision is known. */
@@ -42,14 +47,21 @@ export type Tokens = {
   close(): Promise<void>
 }
 
-type TokensParts = { store: TokenStore; clock: Clock; log: Log; defaults: TokenDefaults }
+type TokensParts = {
+  store: TokenStore
+  clock: Clock
+  log: Log
+  defaults: TokenDefaults
+  /** Called twice a second, and after each change by this process: tokens may have become invalid. */
+  onLook?(): void
+}
 
 /** One message for every reason, so that it does not reveal which secrets exist. */
 const REFUSAL = 'Missing or invalid API key. Send it as "Authorization: Bearer <token>".'
 const FIRST_NAME = 'first token'
 
-export function createTokens({ store, clock, log, defaults }: TokensParts): Tokens {
-  const known = createKnownTokens({ store, clock, log })
+export function createTokens({ store, clock, log, defaults, onLook = () => {} }: TokensParts): Tokens {
+  const known = createKnownTokens({ store, clock, log, onLook })
   const lastUsed = createLastUsed({ store, clock, log })
   const slowDown = createSlowDown({ clock, log })
 
@@ -73,6 +85,15 @@ export function createTokens({ store, clock, log, defaults }: TokensParts): Toke
   async function authenticateByStore(hash: string, from: From): Promise<Caller> {
     const found = await known.find(hash)
     return found && inForce(found.token) ? admit(found) : refuse(from)
+  }
+
+  async function isFound(hash: string): Promise<boolean> {
+    try {
+      const found = await known.find(hash)
+      return found !== undefined && inForce(found.token)
+    } catch {
+      return true // unknown, because the store cannot be reached
+    }
   }
 
   async function change(which: string, fields: Parameters<TokenStore['update']>[1]): Promise<StoredToken> {
@@ -144,6 +165,13 @@ export function createTokens({ store, clock, log, defaults }: TokensParts): Toke
       }
       const secret = newSecret()
       return { token: shown(await change(token_id, formatOf(secret))), secret }
+    },
+
+    isValid(caller) {
+      const hash = known.hashOf(caller)
+      if (hash === undefined) return true
+      const found = known.recall(hash)
+      return found ? inForce(found.token) : isFound(hash)
     },
 
     used: lastUsed.used,

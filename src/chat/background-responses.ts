@@ -70,7 +70,13 @@ export function createBackground(given: BackgroundParts): Background {
       },
       heartbeat: {
         every_ms: RENEW_MILLISECONDS,
-        renew: ({ response, fence }, until_ms) => runs.renew({ response_id: response.response_id, fence }, until_ms),
+        async renew({ response: { response_id, token_id }, fence }, until_ms) {
+          if (await parts.isRevoked(token_id)) {
+            const error = new GatewayError('invalid_api_key', 'The token that requested this response was revoked.')
+            loop.abort(({ response }) => response.response_id === response_id, error)
+          }
+          return runs.renew({ response_id, fence }, until_ms)
+        },
       },
       async run(run, context) {
         await generateResponse(parts, run, context)

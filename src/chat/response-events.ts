@@ -1,5 +1,7 @@
 /** The events of a background response: stored as they arrive, and streamed to clients from the store. */
 import { type Clock, pause } from '../kit/clock.ts'
+import { errorEvent } from '../protocols/responses/client/error.ts'
+import { GatewayError } from '../spec/error.ts'
 import type { ResponseRunStore, StoredEvents } from '../store/store.ts'
 
 /** The numbers of the events in a text. A data line is one line, so the output of a model cannot look like one. */
@@ -121,4 +123,7 @@ export async function* followEvents(
     if (hasEnded) return
     await notified
   }
+  // A reader that has left reads nothing more; any other learns why its stream ends before the response does.
+  const { reason } = signal
+  if (reason instanceof GatewayError && reason.code !== 'client_closed_request') yield errorEvent(reason, seen + 1)
 }

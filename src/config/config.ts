@@ -19,6 +19,8 @@ export type ServerSettings = {
   cors_origins: string[]
   trust_proxy: boolean
   delta_mirror: boolean
+  /** Whether the open calls of a token end within a second of its revocation or expiry. */
+  end_revoked_calls: boolean
 }
 
 export type RetiredPolicy = 'refuse' | 'serve' | 'redirect'
@@ -60,6 +62,7 @@ export const DEFAULT_SERVER: ServerSettings = {
   cors_origins: [],
   trust_proxy: false,
   delta_mirror: true,
+  end_revoked_calls: true,
 }
 
 /** Upstream timeouts: official clients wait 10 minutes in total, so no single silence may exceed half of that. */

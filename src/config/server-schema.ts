@@ -59,6 +59,12 @@ export const ServerConfig = Type.Object(
     delta_mirror: optional(
       Type.Boolean({ description: 'Whole chat responses repeat `message` as `delta`. Default true.' }),
     ),
+    end_revoked_calls: optional(
+      Type.Boolean({
+        description:
+          'End the open calls and streams of a token within a second of its revocation or expiry. Default true.',
+      }),
+    ),
   },
   closed,
 )

@@ -3,14 +3,15 @@ import { Hono } from 'hono'
 import type { ServerSettings } from '../config/config.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import { randomAlphanumerics } from '../kit/secret.ts'
 import { asGatewayError, errorBody, GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
-import type { AccessNote, Context, FinishedRequest, Outcome, Route } from './context.ts'
+import type { Context, FinishedRequest, Route } from './context.ts'
 import { corsHeaders, preflight } from './cors.ts'
 import { errorResponse } from './errors.ts'
 import { isFilesHost } from './files-host.ts'
-import { pathOf, queryOf } from './query.ts'
+import { Live, type LiveParts, NO_PARAMS, type Peer } from './live.ts'
+import { pathOf } from './query.ts'
+import type { OpenRequest } from './revoked-calls.ts'
 
 /** Identifies the caller; throws invalid_api_key. Synchronous where possible, so that the hot path awaits nothing. */
 export type Authenticate = (context: Context) => Caller | Promise<Caller>
@@ -25,25 +26,18 @@ type AppParts = {
   onFinished(request: FinishedRequest): void
 }
 
-/** The other end of a connection, as the listener knows it. */
-export type Peer = {
-  readonly address: string
-  /** Called when the request is over: its connection may be kept alive or closed. */
-  ended?(): void
-}
-
 type App = {
   fetch(request: Request, peer: Peer): Promise<Response>
-  /** Requests whose response is not yet written. */
+  /** The number of requests whose response is not yet written. */
   open(): number
+  /** These requests. */
+  requests(): Iterable<OpenRequest>
   /** Waits for open requests until the deadline, then aborts them. */
   close(options: { deadline_ms: number }): Promise<void>
 }
 
 type Env = { Bindings: { live: Live } }
 
-const NO_PARAMS: Record<string, string> = {}
-const NO_CALLER: Caller = { token_id: '', mayUseModel: () => false, mayUseFamily: () => false }
 /**
  * The rest of a refused body is drained and discarded: a client that is disconnected while it still sends (Node's fetch,
  * Python's urllib) never reads the error. Twice the default limit of a body; a client that sends more is disconnected.
@@ -176,6 +170,7 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
   return {
     fetch: respond,
     open: () => live.size,
+    requests: () => live,
     async close({ deadline_ms }) {
       closing = true
       if (live.size === 0) return
@@ -194,70 +189,6 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
   }
 }
 
-type LiveParts = {
-  peer: Peer
-  settings: ServerSettings
-  arrived: number
-  /** Called once. */
-  ended(context: Live, outcome: Outcome): void
-}
-
-/** An open request. */
-class Live implements Context {
-  readonly request: Request
-  readonly request_id: string
-  readonly path: string
-  readonly arrived: number
-  readonly peer: Peer
-  params = NO_PARAMS
-  caller = NO_CALLER
-  readonly note: AccessNote = {}
-  status = 0
-  readonly #control = new AbortController()
-  readonly #parts: LiveParts
-  #isOver = false
-
-  constructor(request: Request, parts: LiveParts) {
-    this.#parts = parts
-    this.request = request
-    this.request_id = requestId(request)
-    this.path = pathOf(request)
-    this.arrived = parts.arrived
-    this.peer = parts.peer
-    if (request.signal.aborted) this.leave()
-    else request.signal.addEventListener('abort', this.leave, { once: true })
-  }
-
-  readonly leave = () => this.abort(new GatewayError('client_closed_request', 'The client has left.'))
-
-  get signal(): AbortSignal {
-    return this.#control.signal
-  }
-
-  get address(): string {
-    return clientAddress(this.request, this.#parts)
-  }
-
-  header(name: string): string | null {
-    return this.request.headers.get(name)
-  }
-
-  query(): URLSearchParams {
-    return queryOf(this.request)
-  }
-
-  abort(reason: GatewayError): void {
-    this.#control.abort(reason)
-  }
-
-  readonly finish = (outcome: Outcome): void => {
-    if (this.#isOver) return
-    this.#isOver = true
-    this.request.signal.removeEventListener('abort', this.leave)
-    this.#parts.ended(this, hasLeft(this) ? 'client_gone' : outcome)
-  }
-}
-
 /**
  * The response to HEAD: the headers of the whole response, its length among them, without its body. A body whose length
  * is known may be large, and is not read.
@@ -273,8 +204,6 @@ async function headOf(response: Response): Promise<Response> {
   headers.set('content-length', String(byteLength))
   return new Response(null, { status: response.status, headers })
 }
-
-const hasLeft = ({ signal }: Context): boolean => signal.aborted && signal.reason?.code === 'client_closed_request'
 
 /** Whether so much of a refused body is unread that closing the connection is better than draining it. */
 function isLeftUnread(request: Request, { status }: Response): boolean {
@@ -301,16 +230,4 @@ function methodsByPath(routes: Route[]): Map<string, string[]> {
   const out = new Map<string, string[]>()
   for (const { path, method } of routes) out.set(path, [...(out.get(path) ?? []), method])
   return out
-}
-
-/** The client's own id where it is safe in a log; otherwise a generated one. */
-function requestId(request: Request): string {
-  const given = request.headers.get('x-request-id')
-  return given !== null && /^[\w.:-]{1,128}$/.test(given) ? given : `req_${randomAlphanumerics(24)}`
-}
-
-/** Behind a trusted proxy: the address that the proxy saw, the last of its list. */
-function clientAddress(request: Request, { peer, settings }: { peer: Peer; settings: ServerSettings }): string {
-  const forwarded = settings.trust_proxy ? request.headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() : ''
-  return forwarded || peer.address
 }

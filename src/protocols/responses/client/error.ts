@@ -8,11 +8,25 @@ const FAILURE_CODES: { [code in ErrorCode]?: string } = {
   insufficient_quota: 'insufficient_quota',
   context_length_exceeded: 'context_length_exceeded',
   server_is_overloaded: 'server_is_overloaded',
+  invalid_api_key: 'invalid_api_key',
 }
 
 export function failureOf({ code, status, message }: GatewayError): { code: string; message: string } {
   return { code: FAILURE_CODES[code] ?? (status < 500 ? 'invalid_prompt' : 'server_error'), message }
 }
+
+/**
+ * The members of an `error` event, as JSON without braces. Some clients stop at this event and read its own members or
+ * those of `error`.
+ */
+export function errorFields(error: GatewayError): string {
+  const failure = { ...failureOf(error), param: error.detail.param ?? null }
+  return JSON.stringify({ ...failure, error: { type: error.type, ...failure } }).slice(1, -1)
+}
+
+/** The event that ends a stream of stored events before the response has ended. */
+export const errorEvent = (error: GatewayError, sequence_number: number): string =>
+  `event: error\ndata: {"type":"error","sequence_number":${sequence_number},${errorFields(error)}}\n\n`
 
 /** Canonical field -> the client's field, where they differ. */
 const CLIENT_FIELDS: ClientFields = {

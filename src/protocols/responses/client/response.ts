@@ -7,7 +7,7 @@ import type { ChatChunk, ChatRequest } from '../../canonical.ts'
 import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 import { type Answer, answerOf, type State } from './answer.ts'
-import { failureOf } from './error.ts'
+import { errorFields, failureOf } from './error.ts'
 import { ITEM_KINDS, itemId, type StoreResponse, visibleItem } from './items.ts'
 import type { PassthroughState } from './passthrough-items.ts'
 import type { ResponsesRequest } from './schema.ts'
@@ -137,11 +137,8 @@ export function createResponsesEncoder(parts: EncoderParts): ResponsesEncoder {
         hasStarted = true
         sequence = passed.next_number
       }
-      const failure = { code, message, param: error.detail.param ?? null }
-      // Some clients stop at this event and read its own members or those of `error`; others stop at the failed
-      // response.
-      const fields = JSON.stringify({ ...failure, error: { type: error.type, ...failure } }).slice(1, -1)
-      const events = (hasStarted ? '' : start()) + event('error', fields)
+      // Some clients stop at this event, others at the failed response.
+      const events = (hasStarted ? '' : start()) + event('error', errorFields(error))
       const failed = { status: 'failed', error: { code, message } }
       const output = items.output.map((item) => (item.status === 'in_progress' ? { ...item, status: BROKEN } : item))
       made = responseOf(failed, output)

@@ -1,0 +1,95 @@
+/** An open HTTP request: what the app and its routes know of it until its response is written. */
+import type { ServerSettings } from '../config/config.ts'
+import { randomAlphanumerics } from '../kit/secret.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Caller } from '../spec/token.ts'
+import type { AccessNote, Context, Outcome } from './context.ts'
+import { pathOf, queryOf } from './query.ts'
+
+/** The other end of a connection, as the listener knows it. */
+export type Peer = {
+  readonly address: string
+  /** Called when the request is over: its connection may be kept alive or closed. */
+  ended?(): void
+}
+
+export const NO_PARAMS: Record<string, string> = {}
+const NO_CALLER: Caller = { token_id: '', mayUseModel: () => false, mayUseFamily: () => false }
+
+export type LiveParts = {
+  peer: Peer
+  settings: ServerSettings
+  arrived: number
+  /** Called once. */
+  ended(context: Live, outcome: Outcome): void
+}
+
+/** An open request. */
+export class Live implements Context {
+  readonly request: Request
+  readonly request_id: string
+  readonly path: string
+  readonly arrived: number
+  readonly peer: Peer
+  params = NO_PARAMS
+  caller = NO_CALLER
+  readonly note: AccessNote = {}
+  status = 0
+  readonly #control = new AbortController()
+  readonly #parts: LiveParts
+  #isOver = false
+
+  constructor(request: Request, parts: LiveParts) {
+    this.#parts = parts
+    this.request = request
+    this.request_id = requestId(request)
+    this.path = pathOf(request)
+    this.arrived = parts.arrived
+    this.peer = parts.peer
+    if (request.signal.aborted) this.leave()
+    else request.signal.addEventListener('abort', this.leave, { once: true })
+  }
+
+  readonly leave = () => this.abort(new GatewayError('client_closed_request', 'The client has left.'))
+
+  get signal(): AbortSignal {
+    return this.#control.signal
+  }
+
+  get address(): string {
+    return clientAddress(this.request, this.#parts)
+  }
+
+  header(name: string): string | null {
+    return this.request.headers.get(name)
+  }
+
+  query(): URLSearchParams {
+    return queryOf(this.request)
+  }
+
+  abort(reason: GatewayError): void {
+    this.#control.abort(reason)
+  }
+
+  readonly finish = (outcome: Outcome): void => {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.request.signal.removeEventListener('abort', this.leave)
+    this.#parts.ended(this, hasLeft(this) ? 'client_gone' : outcome)
+  }
+}
+
+const hasLeft = ({ signal }: Context): boolean => signal.aborted && signal.reason?.code === 'client_closed_request'
+
+/** The client's own id where it is safe in a log; otherwise a generated one. */
+function requestId(request: Request): string {
+  const given = request.headers.get('x-request-id')
+  return given !== null && /^[\w.:-]{1,128}$/.test(given) ? given : `req_${randomAlphanumerics(24)}`
+}
+
+/** Behind a trusted proxy: the address that the proxy saw, the last of its list. */
+function clientAddress(request: Request, { peer, settings }: { peer: Peer; settings: ServerSettings }): string {
+  const forwarded = settings.trust_proxy ? request.headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() : ''
+  return forwarded || peer.address
+}
