@@ -11,23 +11,13 @@ import {
   scriptedVendor,
   type TaskEngine,
   taskEngine,
+  unless,
 } from './kit/task-engine.ts'
 
 const broken = () => new GatewayError('upstream_cut', 'The connection broke.')
 const rejection = () => new GatewayError('rate_limit_exceeded', 'Later.', { accepted: 'no' })
 const hang = () => new Promise<never>(() => {})
 const FIRST_BYTE = { acme: { first_byte_seconds: 300 } }
-
-/** The store of a dead process: every call rejects. */
-const unless = <T extends object>(isDead: () => boolean, parts: T): T =>
-  new Proxy(parts, {
-    get(target, name) {
-      const value = Reflect.get(target, name)
-      if (typeof value !== 'function') return value
-      return (...given: unknown[]) =>
-        isDead() ? Promise.reject(new Error('The process is dead.')) : Reflect.apply(value, target, given)
-    },
-  })
 
 const endOf = async (gateway: TaskEngine, id: string) => {
   const { status, fail_code, fail_reason } = await gateway.read(id)

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { TaskProgress } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Task, TaskStatus } from '../src/spec/task.ts'
+import type { Store } from '../src/store/store.ts'
 import { CRASH_POINTS } from '../src/tasks/crash-points.ts'
 import {
   CALLER,
@@ -15,6 +16,7 @@ import {
   success,
   type TaskEngine,
   taskEngine,
+  unless,
 } from './kit/task-engine.ts'
 
 const refusal = (code: ConstructorParameters<typeof GatewayError>[0], retry_after?: number) =>
@@ -144,8 +146,80 @@ describe('the lifecycle of a task', () => {
         request: expect.objectContaining({ prompt: 'a dog', seed: 7, image: 'data:image/png;base64,AAAA' }),
         task_id: id,
         idempotency_key: expect.stringMatching(new RegExp(`^${id}-[0-9a-f]{16}$`)),
+        beforeSend: expect.any(Function),
       },
     ])
+  })
+
+  test('stores sent_at when a provider that announces its request announces it, not before', async () => {
+    const rows: (number | null)[] = []
+    const acme = scriptedVendor({
+      awaits_before_send: true,
+      start: async ({ task_id, beforeSend }) => {
+        rows.push((await gateway.read(task_id)).sent_at)
+        await beforeSend?.()
+        rows.push((await gateway.read(task_id)).sent_at)
+        return { operation: 'op' }
+      },
+    })
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(1)
+    const { sent_at } = await gateway.read(id)
+    expect(rows).toEqual([null, sent_at])
+    expect(sent_at).toBeGreaterThan(0)
+  })
+
+  test('sends an order again whose process died before its request was announced', async () => {
+    let is_dead = false
+    const dead = scriptedVendor({ awaits_before_send: true, start: () => new Promise<never>(() => {}) })
+    const wrapStore = (store: Store): Store => ({ ...store, tasks: unless(() => is_dead, store.tasks) })
+    await using gateway = await taskEngine({ vendors: { acme: dead }, wrapStore })
+    const id = await gateway.submit()
+    await gateway.advance(1)
+    is_dead = true
+    const alive = scriptedVendor({ awaits_before_send: true })
+    await using other = await taskEngine({ store: gateway.store, clock: gateway.clock, vendors: { acme: alive } })
+    await other.run(100)
+    expect([dead.calls.length, alive.calls.length]).toEqual([1, 1])
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', fail_code: '' })
+  })
+
+  test('does not count an order as sent whose provider failed before it announced its request', async () => {
+    const acme = scriptedVendor({
+      awaits_before_send: true,
+      start: respondInTurn<{ operation: string }>(new TypeError('oops'), { operation: 'op' }),
+    })
+    await using gateway = await taskEngine({ vendors: { acme } })
+    const id = await gateway.submit()
+    await gateway.run(30)
+    expect(acme.calls).toHaveLength(2)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'op' })
+  })
+
+  test('sends nothing when the announcement could not be stored, and tries again', async () => {
+    let failures = 2
+    const wrapStore = (store: Store): Store => ({
+      ...store,
+      tasks: {
+        ...store.tasks,
+        save: (task, change) =>
+          change.sent_at && failures-- > 0 ? Promise.reject(new Error('disk full')) : store.tasks.save(task, change),
+      },
+    })
+    let sent = 0
+    const acme = scriptedVendor({
+      awaits_before_send: true,
+      start: async ({ beforeSend }) => {
+        await beforeSend?.()
+        return { operation: `op ${++sent}` }
+      },
+    })
+    await using gateway = await taskEngine({ vendors: { acme }, wrapStore })
+    const id = await gateway.submit()
+    await gateway.run(30)
+    expect([acme.calls.length, sent]).toEqual([3, 1])
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'op 1' })
   })
 
   test('stores sent_at and the target before it calls the provider', async () => {

@@ -781,6 +781,17 @@ describe.each(SHARED)('%s tasks', (kind, { call, operation, accepted, running })
     expect(vendor.requests).toHaveLength(0)
   })
 
+  test('an order is announced right before it leaves, and is not sent if that fails', async () => {
+    const { vendor, threeD } = open(kind, whole(fixture(kind, accepted)))
+    const seen: number[] = []
+    const beforeSend = async () => void seen.push(vendor.requests.length)
+    await threeD.start({ ...call, beforeSend }, SIGNAL)
+    expect([...seen, vendor.requests.length, threeD.awaits_before_send]).toEqual([0, 1, true])
+    const refused = threeD.start({ ...call, beforeSend: async () => Promise.reject(new Error('full')) }, SIGNAL)
+    expect((await errorOf(refused)).detail.accepted).toBe('no')
+    expect(vendor.requests).toHaveLength(1)
+  })
+
   test('has no safe resubmission', () => {
     expect(open(kind).threeD.resubmit).toBe('unsafe')
   })

@@ -263,6 +263,17 @@ describe.each(CASES.map(named))('%s', (kind, given) => {
     expect(vendor.requests).toHaveLength(0)
   })
 
+  test('announces an order right before it leaves, and does not send it if that fails', async () => {
+    const { vendor, video } = open(given, accepted())
+    const seen: number[] = []
+    const beforeSend = async () => void seen.push(vendor.requests.length)
+    await video.start({ ...callOf(given), beforeSend }, SIGNAL)
+    expect([...seen, vendor.requests.length, video.awaits_before_send]).toEqual([0, 1, true])
+    const refused = video.start({ ...callOf(given), beforeSend: async () => Promise.reject(new Error('full')) }, SIGNAL)
+    expect((await errorOf(refused)).detail.accepted).toBe('no')
+    expect(vendor.requests).toHaveLength(1)
+  })
+
   test('never repeats an order', () => expect(open(given).video.resubmit).toBe('unsafe'))
 })
 

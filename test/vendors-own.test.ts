@@ -693,6 +693,17 @@ describe.each(CASES.map(titled))('%s', (_, given) => {
     expect(vendor.requests).toHaveLength(1)
   })
 
+  test('announces an order right before it leaves, and does not send it if that fails', async () => {
+    const { vendor, video } = open(given, accepted())
+    const seen: number[] = []
+    const beforeSend = async () => void seen.push(vendor.requests.length)
+    await video.start({ ...callOf(given, given.order), beforeSend }, SIGNAL)
+    expect([...seen, vendor.requests.length, video.awaits_before_send]).toEqual([0, 1, true])
+    const refused = video.start({ ...callOf(given), beforeSend: async () => Promise.reject(new Error('full')) }, SIGNAL)
+    expect((await errorOf(refused)).detail.accepted).toBe('no')
+    expect(vendor.requests).toHaveLength(1)
+  })
+
   test.each(Object.entries(given.states))('reads the task state %s', async (name, progress) => {
     const { vendor, video } = open(given, whole(fixture(kind, name)))
     const text = JSON.stringify(progress).replaceAll('{origin}', vendor.origin)

@@ -67,6 +67,8 @@ export type OrderCall<Order> = {
   task_id: string
   /** The same for every attempt of this order at this target; sent where the provider accepts such keys. */
   idempotency_key: string
+  /** Records that the order leaves now; see `awaits_before_send`. */
+  beforeSend?: () => Promise<void>
 }
 export type VideoCall = OrderCall<VideoOrder>
 export type ThreeDCall = OrderCall<ThreeDOrder>
@@ -98,6 +100,11 @@ export type OrderProvider<Order> = {
    * `outputs`: the files of a provider that returns them at once; its status is then not polled.
    */
   start(call: OrderCall<Order>, signal: AbortSignal): Promise<{ operation: Json; outputs?: RemoteOutput[] }>
+  /**
+   * Whether `start` awaits `call.beforeSend` right before the order is written to the wire: until then it is certainly
+   * not sent, however long its preparation takes. Absent: it counts as sent from the call of `start` on.
+   */
+  awaits_before_send?: true
   /** Polls the progress. An error says nothing about the task: it is polled again later. */
   status(operation: Json, signal: AbortSignal): Promise<TaskProgress>
   /**

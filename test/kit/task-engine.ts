@@ -245,6 +245,17 @@ export async function taskEngine(options: EngineOptions = {}): Promise<TaskEngin
   }
 }
 
+/** The store of a dead process: every call rejects. */
+export const unless = <T extends object>(isDead: () => boolean, parts: T): T =>
+  new Proxy(parts, {
+    get(target, name) {
+      const value = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      return (...given: unknown[]) =>
+        isDead() ? Promise.reject(new Error('The process is dead.')) : Reflect.apply(value, target, given)
+    },
+  })
+
 const PACE_MILLISECONDS = 500
 
 /** Some turns of the event loop: more than a step needs from one of its waits to the next. */

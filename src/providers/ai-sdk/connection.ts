@@ -18,6 +18,8 @@ type Call = {
   request_id?: string
   /** The first request that is no GET costs money; a second one is refused. */
   orders?: boolean
+  /** Awaited right before it is sent. */
+  beforeSend?: (() => Promise<void>) | undefined
   /** Requests that cost nothing although they are no GET, by their path. */
   queries?: RegExp | undefined
   stream?: boolean
@@ -80,7 +82,7 @@ export function connect<Row, Model>(
     route,
     reroute: (url) => rebase(url, baseUrl, targetUrl),
     unroute: (url) => rebase(url, targetUrl, baseUrl),
-    async fetchFor({ model, signal, request_id, orders = false, queries, stream = false }) {
+    async fetchFor({ model, signal, request_id, orders = false, beforeSend, queries, stream = false }) {
       const authorization = await vendor.authorize?.(signal)
       return createTransportFetch({
         provider: id,
@@ -88,6 +90,7 @@ export function connect<Row, Model>(
         timeouts,
         signal,
         isOrder: orders,
+        beforeSend,
         stream,
         ...(queries ? { repeatablePaths: queries } : {}),
         route(request) {

@@ -52,6 +52,7 @@ export function createChatcompatVideo(parts: AdapterParts): Provider {
     kind: 'chatcompat-video',
     video: {
       resubmit: config.options?.idempotent === true ? 'safe' : 'unsafe',
+      awaits_before_send: true,
       key_seconds: keySecondsOf(id, config.options ?? {}),
       async start(call, signal) {
         const response = await client.submit({
@@ -60,6 +61,7 @@ export function createChatcompatVideo(parts: AdapterParts): Provider {
           headers: { 'idempotency-key': call.idempotency_key },
           model: call.model,
           signal,
+          beforeSend: call.beforeSend,
         })
         return { operation: { id: client.readId(...orderIdIn(response)) } }
       },

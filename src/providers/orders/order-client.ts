@@ -32,6 +32,8 @@ type OrderRequest = {
   /** The provider's own name of the model, for messages. */
   model: string
   signal: AbortSignal
+  /** Awaited right before the order is written. */
+  beforeSend?: (() => Promise<void>) | undefined
 }
 
 export type OrderClient = {
@@ -72,7 +74,7 @@ export function createOrderClient(parts: AdapterParts, dialect: OrderApi): Order
         ...(order ? { 'content-type': form?.content_type ?? 'application/json', ...order.headers } : {}),
         ...headers(),
       },
-      ...(order ? { body: form?.bytes ?? JSON.stringify(order.body), order: true } : {}),
+      ...(order ? { body: form?.bytes ?? JSON.stringify(order.body), order: true, beforeSend: order.beforeSend } : {}),
       signal,
       timeouts: settings.timeouts,
       stream: false,

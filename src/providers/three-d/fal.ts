@@ -37,9 +37,16 @@ export function createFalThreeD(parts: AdapterParts): ThreeDProvider {
   return {
     // It accepts no idempotency key.
     resubmit: 'unsafe',
+    awaits_before_send: true,
     async start(call, signal) {
       const body = writeOrder(call, id)
-      const response = await client.submit({ path: `/${call.model}`, body, model: call.model, signal })
+      const response = await client.submit({
+        path: `/${call.model}`,
+        body,
+        model: call.model,
+        signal,
+        beforeSend: call.beforeSend,
+      })
       const request_id = client.readId(response.request_id)
       return { operation: { path: pathOf(response, call.model, request_id), format: call.request.format } }
     },

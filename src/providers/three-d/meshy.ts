@@ -48,10 +48,17 @@ export function createMeshy(parts: AdapterParts): Provider {
     threeD: {
       // It accepts no idempotency key.
       resubmit: 'unsafe',
+      awaits_before_send: true,
       retention_seconds: RETENTION_SECONDS,
       async start(call, signal) {
         const { way, body, texture } = writeOrder(call, parts.id)
-        const response = await client.submit({ path: PATHS[way], body, model: call.model, signal })
+        const response = await client.submit({
+          path: PATHS[way],
+          body,
+          model: call.model,
+          signal,
+          beforeSend: call.beforeSend,
+        })
         const operation = { way, id: client.readId(response.result), model: call.model, format: call.request.format }
         return { operation: texture ? { ...operation, texture: texture as Json } : operation }
       },

@@ -92,10 +92,17 @@ export function createTripo(parts: AdapterParts): Provider {
     threeD: {
       // It accepts no idempotency key.
       resubmit: 'unsafe',
+      awaits_before_send: true,
       async start(call, signal) {
         const order = await writeOrder(call, signal)
         const body = withExtras(order, call.request.metadata, 'tripo', DECIDED)
-        const response = await client.submit({ path: '/task', body, model: call.model, signal })
+        const response = await client.submit({
+          path: '/task',
+          body,
+          model: call.model,
+          signal,
+          beforeSend: call.beforeSend,
+        })
         const { format, target_polycount: polycount } = call.request
         const operation = { id: client.readId(dataOf(response).task_id), model: call.model, format }
         // A model with quads is an FBX.

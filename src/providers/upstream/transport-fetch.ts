@@ -27,6 +27,8 @@ type TransportFetchParts = {
   signal: AbortSignal
   /** True: the first request that is not a GET may cost money, and there must not be a second. */
   isOrder: boolean
+  /** Awaited right before the order leaves. */
+  beforeSend?: (() => Promise<void>) | undefined
   /** Paths of requests that are not GET and still cost nothing: they may be repeated. */
   repeatablePaths?: RegExp
   /** Passes a successful response on as it arrives, with back-pressure; a JSON body is not a stream and is read whole. */
@@ -52,6 +54,7 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
     timeouts,
     signal,
     isOrder: orders,
+    beforeSend,
     repeatablePaths: repeatable,
     route,
     stream = false,
@@ -87,7 +90,7 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
       ...target,
       method,
       ...bodyOf(init.body),
-      ...(isOrder ? { order: true as const } : {}),
+      ...(isOrder ? { order: true as const, beforeSend } : {}),
       signal,
       timeouts,
       stream,

@@ -22,6 +22,8 @@ export type UpstreamRequest = {
    * it was sent, and no such detail otherwise. For an HTTP response, `acceptanceOf` decides.
    */
   order?: true
+  /** For an order: awaited once its host is reachable, right before it is written. If it rejects, nothing was sent. */
+  beforeSend?: (() => Promise<void>) | undefined
   /** The response holds credentials for this provider: only the gateway reads it, and they are not scrubbed. */
   grants_credentials?: true
   /** A probe for a listener: its failure is not logged, and no proxy is used. */

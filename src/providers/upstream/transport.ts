@@ -94,8 +94,13 @@ export function createTransport(parts: TransportParts): Transport {
       const first = life.limit(timeouts.first_byte_seconds, 'no response within')
       let stopWatching = () => {}
       try {
-        if (request.order) await reach(request, url, life)
-        else stopWatching = watchConnect(url, timeouts.connect_seconds, () => life.end(notAccepted(request)))
+        if (request.order) {
+          await reach(request, url, life)
+          await request.beforeSend?.().catch((thrown: unknown) => {
+            throw notRecorded(thrown)
+          })
+          if (life.signal.aborted) throw neverSent(life.reason ?? clientClosed(request.signal))
+        } else stopWatching = watchConnect(url, timeouts.connect_seconds, () => life.end(notAccepted(request)))
         const response = await send(request.url, {
           method: request.method,
           headers: uncompressed(request.headers),
@@ -136,6 +141,15 @@ const notAccepted = ({ provider, timeouts }: UpstreamRequest) =>
   new GatewayError(
     'upstream_unreachable',
     `The upstream "${provider}" did not accept a connection within ${timeouts.connect_seconds} s.`,
+  )
+
+const notRecorded = (thrown: unknown) =>
+  neverSent(
+    thrown instanceof GatewayError
+      ? thrown
+      : new GatewayError('internal_error', 'The order was not sent, since it could not be recorded.', {
+          cause: thrown,
+        }),
   )
 
 const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, '') // IPv6 hosts stand in brackets

@@ -41,10 +41,17 @@ export function createArk(parts: AdapterParts): Provider {
     video: {
       // It accepts no idempotency key.
       resubmit: 'unsafe',
+      awaits_before_send: true,
       retention_seconds: RETENTION_SECONDS,
       async start(call, signal) {
         const body = writeOrder(call, parts.id, hasSound(call.model))
-        const response = await client.submit({ path: TASKS, body, model: call.model, signal })
+        const response = await client.submit({
+          path: TASKS,
+          body,
+          model: call.model,
+          signal,
+          beforeSend: call.beforeSend,
+        })
         return { operation: { id: client.readId(response.id) } }
       },
       async status(operation, signal) {

@@ -46,9 +46,16 @@ export function createKling(parts: AdapterParts): Provider {
     video: {
       // `external_task_id` must be unique in an account, but what a second order with it does is not documented.
       resubmit: 'unsafe',
+      awaits_before_send: true,
       async start(call, signal) {
         const { route, body } = writeOrder(call, parts.id)
-        const response = await client.submit({ path: `/videos/${route}`, body, model: call.model, signal })
+        const response = await client.submit({
+          path: `/videos/${route}`,
+          body,
+          model: call.model,
+          signal,
+          beforeSend: call.beforeSend,
+        })
         return { operation: { id: client.readId(dataOf(response).task_id), way: route } }
       },
       // The path accepts "task_id or external_task_id"; 1203 and 404 mean that there is no such task.

@@ -21,9 +21,16 @@ export function createLuma(parts: AdapterParts): Provider {
     video: {
       // It accepts no idempotency key.
       resubmit: 'unsafe',
+      awaits_before_send: true,
       async start(call, signal) {
         const body = writeOrder(call, parts.id)
-        const response = await client.submit({ path: '/generations/video', body, model: call.model, signal })
+        const response = await client.submit({
+          path: '/generations/video',
+          body,
+          model: call.model,
+          signal,
+          beforeSend: call.beforeSend,
+        })
         return { operation: { id: client.readId(response.id) } }
       },
       async status(operation, signal) {

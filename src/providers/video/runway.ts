@@ -39,9 +39,10 @@ export function createRunway(parts: AdapterParts): Provider {
     video: {
       // It accepts no idempotency key.
       resubmit: 'unsafe',
+      awaits_before_send: true,
       async start(call, signal) {
         const { path, body } = writeOrder(call, modelOf(call.model), parts.id)
-        const response = await client.submit({ path, body, model: call.model, signal })
+        const response = await client.submit({ path, body, model: call.model, signal, beforeSend: call.beforeSend })
         return { operation: { id: client.readId(response.id) } }
       },
       async status(operation, signal) {

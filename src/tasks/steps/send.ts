@@ -16,24 +16,56 @@ const MAX_ROUNDS = 8
 const OPERATION_TRIES = 7
 const OPERATION_PAUSE_MILLISECONDS = 100
 
-/** Marks that the order is about to be sent, and sends it. */
+/** Sends the order, and records it right before the provider may get it. */
 export async function send(claimed: ClaimedTask): Promise<void> {
-  const { task, store, clock, crashHook } = claimed
+  const { task } = claimed
   const provider = taskProvider(claimed)
   if (!provider)
     return tryNextTarget(claimed, { refusal: 'passing', fail_code: 'model_unavailable', reason: PROVIDER_REMOVED })
-  const sent_to = destinationOf(claimed) // read now: by the time of the write the configuration may have changed
+  const sending = recordSending(claimed)
   const call = await orderCallFor(claimed)
-  crashHook('send: before sent_at')
-  const sent_at = Math.max(unixSeconds(clock), task.submit_time)
-  if (!(await store.tasks.save(task, { sent_at, sent_to, keep_lease: true, due_ms: orderLeaseEnd(claimed) }))) return
-  claimed.saved.is_sent = true
-  crashHook('send: after sent_at')
-  const sent: ClaimedTask = { ...claimed, task: { ...task, sent_at, sent_to } }
-  const result = await order(sent, provider, call)
+  if (!provider.awaits_before_send) await sending.record()
+  const result = await order(claimed, provider, { ...call, beforeSend: sending.record })
+  if (sending.failure) throw sending.failure
+  if ('operation' in result && !sending.recorded) await sending.record() // it forgot, and the order is paid for
+  const sent: ClaimedTask = { ...claimed, task: { ...task, ...sending.recorded } }
   if ('operation' in result) return storeOperation(sent, result)
-  if (result.error.detail.accepted === 'no') return notAccepted(sent, result.error)
+  if (!sending.recorded || result.error.detail.accepted === 'no') return notAccepted(sent, result.error)
   await inDoubt(sent, provider, result.error)
+}
+
+type Sending = {
+  /** Stores that the order leaves now; rejects if it must not. Does nothing when called again. */
+  record(): Promise<void>
+  /** What was stored. */
+  recorded?: { sent_at: number; sent_to: string }
+  /** Why nothing could be stored: the step failed, and nothing was sent. */
+  failure?: unknown
+}
+
+function recordSending(claimed: ClaimedTask): Sending {
+  const { task, store, clock, crashHook, signal } = claimed
+  const sent_to = destinationOf(claimed) // read now: until the write the configuration may change
+  const sending: Sending = {
+    async record() {
+      if (sending.recorded) return
+      signal.throwIfAborted()
+      crashHook('send: before sent_at')
+      const sent_at = Math.max(unixSeconds(clock), task.submit_time)
+      const change = { sent_at, sent_to, keep_lease: true, due_ms: orderLeaseEnd(claimed) } as const
+      try {
+        if (!(await store.tasks.save(task, change))) throw new Error('Not sent: another process has the task.')
+      } catch (error) {
+        sending.failure = error
+        throw error
+      }
+      claimed.saved.is_sent = true
+      sending.recorded = { sent_at, sent_to }
+      crashHook('send: after sent_at')
+      signal.throwIfAborted()
+    },
+  }
+  return sending
 }
 
 /**

@@ -17,8 +17,9 @@ export function createAiSdkVideo(connection: Connection<VideoFamily, VideoModel>
   const { id, config, transport, clock, log, media, vendor, key, targetUrl, route, unroute } = connection
   const errors = createPackageErrors({ id, clock, log })
 
-  async function open(model: string, signal: AbortSignal, orders: boolean) {
-    const { fetch, wire } = await connection.fetchFor({ model, signal, orders })
+  async function open(model: string, signal: AbortSignal, order?: Pick<VideoCall, 'beforeSend'>) {
+    const orders = order !== undefined
+    const { fetch, wire } = await connection.fetchFor({ model, signal, orders, beforeSend: order?.beforeSend })
     return { model: await connection.model(model, fetch), wire }
   }
 
@@ -64,7 +65,7 @@ export function createAiSdkVideo(connection: Connection<VideoFamily, VideoModel>
     const providerOptions = { [vendor.namespace]: extras }
     const options: VideoModelOptions = { ...common, providerOptions, abortSignal: signal }
     await dryRun(call, order, options)
-    const { model, wire } = await open(call.model, signal, true).catch(throwUnsent)
+    const { model, wire } = await open(call.model, signal, call).catch(throwUnsent)
     try {
       const { operation } = await startOf(model, options)
       const error = responseIn(wire, call.model)?.error
@@ -96,7 +97,7 @@ export function createAiSdkVideo(connection: Connection<VideoFamily, VideoModel>
 
   async function status(stored: Json, signal: AbortSignal): Promise<TaskProgress> {
     const { name, operation } = readStored(stored, id)
-    const { model, wire } = await open(name, signal, false)
+    const { model, wire } = await open(name, signal)
     let result: VideoModelStatus | undefined
     try {
       if (!model.doStatus) throw foreignOperation(id)
@@ -152,6 +153,7 @@ export function createAiSdkVideo(connection: Connection<VideoFamily, VideoModel>
   return {
     // No vendor documents a key by which it recognises a repeated order.
     resubmit: 'unsafe',
+    awaits_before_send: true,
     start,
     status,
     ...(vendor.cancel ? { cancel } : {}),
