@@ -101,7 +101,7 @@ describe('2.5, the request', () => {
   test.each([
     ['aspect_ratio', ['16:9', '9:16', '1:1', '4:3', '3:4'], ['21:9', '16x9', '']],
     ['duration', [4, 8], [3, 5, 6, 7.999, 9, 0]],
-    ['size', ['720p', '1080p'], ['480p', '2k', '720']],
+    ['size', ['720p', '1080p'], ['480p', '2k', '720', '720P', '1280X720']],
     ['audio_enable', [true, false], []],
   ] as [string, unknown[], unknown[]][])('%s is one of %j', async (field, allowed, others) => {
     for (const value of allowed) expect((await order({ ...D, [field]: value })).status).toBe(200)

@@ -164,10 +164,20 @@ describe('sizes in pixels', () => {
     ['1080x1080', '1080p', '1:1'],
     ['1440x1080', '1080p', '4:3'],
     ['720x960', '720p', '3:4'],
-    ['1080P', '1080p', '16:9'],
   ])('%s is %s and %s if the model has size tiers', (size, tier, aspect_ratio) => {
     expect(orderOf(D, { size })).toMatchObject({ size: tier, aspect_ratio })
     expect(orderOf(D, { size, aspect_ratio })).toMatchObject({ size: tier, aspect_ratio })
+  })
+
+  test('that differ from the values of the model by case are rejected (specification 2.5)', () => {
+    for (const size of ['720P', '1080P', '1280X720']) {
+      expect(errorOf(D, { size })).toMatchObject({ code: 'invalid_value', param: 'size' })
+    }
+    const upper: VideoLimits = { size: { values: ['2K', '4K'] } }
+    expect(orderOf(upper, { size: '4K' })).toMatchObject({ size: '4K' })
+    expect(errorOf(upper, { size: '4k' })).toMatchObject({ code: 'invalid_value', param: 'size' })
+    const pixels: VideoLimits = { size: { values: ['1280x720'] } }
+    for (const size of ['720P', '1280X720']) expect(errorOf(pixels, { size })).toMatchObject({ param: 'size' })
   })
 
   test('that match no tier and ratio are rejected with a list of all that do', () => {

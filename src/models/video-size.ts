@@ -31,12 +31,11 @@ function ofSize(model: CatalogueModel, given: { size: string; aspect_ratio: stri
   const { size, aspect_ratio } = given
   const sizes = model.video.size?.values
   if (!sizes) return withRatioOf(model, { size, aspect_ratio })
-  const known = sizes.find((one) => one.toLowerCase() === size.toLowerCase())
-  if (known !== undefined) return withRatioOf(model, { size: known, aspect_ratio })
-  const split = tiersInPixels(model).filter(({ pixels }) => pixels === size.toLowerCase())
+  if (sizes.includes(size)) return withRatioOf(model, { size, aspect_ratio })
+  const split = tiersInPixels(model).filter(({ pixels }) => pixels === size)
   const [first] = [...split.filter((one) => one.aspect_ratio === aspect_ratio), ...split]
   if (first) return { size: first.size, aspect_ratio: first.aspect_ratio }
-  const inPixels = textOf(size, aspect_ratio ?? defaultRatio(model))
+  const inPixels = isTier(size) ? textOf(size, aspect_ratio ?? defaultRatio(model)) : undefined
   if (inPixels !== undefined && sizes.includes(inPixels)) return withRatioOf(model, { size: inPixels, aspect_ratio })
   const named = model.video.aspect_ratio ? tiersInPixels(model).map(({ pixels }) => pixels) : []
   const also = named.length === 0 ? '' : `, or in pixels one of ${named.join(', ')}`
@@ -92,6 +91,7 @@ function textOf(size: string, aspect_ratio: string | undefined): string | undefi
   return pixels && `${pixels.width}x${pixels.height}`
 }
 
+const isTier = (size: string): boolean => /^\d+[pk]$/.test(size) // `720p`, `4k`
 const isPixels = (size: string): boolean => /^\d+x\d+$/.test(size) // `1280x720`, as opposed to `720p`
 
 /** Whether pixels have the ratio: exactly, or as near as even sides come to it. */
