@@ -336,6 +336,25 @@ describe('the list of tasks', () => {
     },
   )
 
+  test('rejects a cursor that is unknown, of another token or of another API, and accepts one of a deleted task', async () => {
+    const own = await addTask({ token_id: 'tok_lister', submit_time: NOW + 20 })
+    const deleted = await addTask({ ...SUCCESS, token_id: 'tok_lister', submit_time: NOW + 21 })
+    const solid = await addTask({ token_id: 'tok_lister', family: '3d-generation' })
+    const foreign = await addTask({ token_id: 'tok_other' })
+    for (const path of [GENERATIONS, '/v1/videos']) {
+      for (const after of ['task_none', foreign.task_id, solid.task_id]) {
+        const answer = await call(`${path}?after=${after}`, { token: 'lister' })
+        expect([after, answer.status]).toEqual([after, 400])
+        expect((await answer.json()).error).toMatchObject({ code: 'invalid_value', param: 'after' })
+      }
+      expect((await call(`${path}?after=${own.task_id}`, { token: 'lister' })).status).toBe(200)
+    }
+    await call(`/v1/videos/${deleted.task_id}`, { method: 'DELETE', token: 'lister' })
+    expect((await listed(`?limit=1&after=${deleted.task_id}`)).tasks[0]?.task_id).toBe(own.task_id)
+    // The cursor need not have the state that the list is filtered by: it may have changed since.
+    expect((await call(`${GENERATIONS}?status=SUCCESS&after=${own.task_id}`, { token: 'lister' })).status).toBe(200)
+  })
+
   test('has pages of 1 to 100', async () => {
     for (const limit of [1, 100]) expect((await call(`${GENERATIONS}?limit=${limit}`)).status).toBe(200)
   })
@@ -626,10 +645,13 @@ describe('the file', () => {
     const webm = await call(content(task, '?index=1'))
     expect(webm.headers.get('content-disposition')).toBe(`inline; filename="${task.task_id}-1.webm"`)
     expect((await call(linkTo(task, 1), { token: '' })).headers.get('content-type')).toBe('video/webm')
-    expect(await errorOf(await call(content(task, '?index=2')))).toMatchObject({
-      status: 404,
-      code: 'output_not_found',
-    })
+    for (const index of ['2', '999', '1000', '99999999999999999999']) {
+      expect(await errorOf(await call(content(task, `?index=${index}`)))).toMatchObject({
+        status: 404,
+        code: 'output_not_found',
+        message: expect.stringContaining('"index" goes from 0 to 1'),
+      })
+    }
     for (const index of ['-1', 'a', '', '1.0']) {
       expect(await errorOf(await call(content(task, `?index=${index}`)))).toMatchObject({ status: 400 })
     }

@@ -113,7 +113,7 @@ describe('each query uses its index', () => {
 
   test('the list of one API is read in order too, each of its families from its index', async () => {
     const plans = await plansOf(async ({ tasks }) => {
-      await tasks.add({ task: TASK })
+      await tasks.add({ task: { ...TASK, family: '3d-generation' } })
       await tasks.list({ token_id: 'tok_a', families: ['3d-generation'], after: 'task_a', limit: 3 })
       await tasks.list({ token_id: 'tok_a', families: ['video-generation', 'chatcompat-video'], limit: 3 })
     })

@@ -110,7 +110,7 @@ export type TaskFilter = {
   token_id?: string
   families?: EndpointFamily[]
   statuses?: TaskStatus[]
-  /** The task_id after which the page starts; an unknown id returns no tasks. */
+  /** The task_id after which the page starts. */
   after?: string
   limit: number
   /** By submit_time and task_id. Default `desc`: newest first. */
@@ -125,6 +125,7 @@ export type TaskStore = {
   /** The task of a client's idempotency key and the hash of its body, until the key expires. */
   findByKey(token_id: string, key: string, now: number): Promise<{ task: Task; body_hash: string } | undefined>
   inputs(task_id: string): Promise<JsonObject | undefined>
+  /** Throws invalid_value if `after` is not a task of the token and the families. */
   list(filter: TaskFilter): Promise<Task[]>
   /**
    * Claims due tasks: sets `leased_by` and `fence`; `due_ms` becomes the end of the lease. Fair between tokens: the

@@ -1,6 +1,7 @@
 /** Pages of tasks, ordered by submission time. */
 import { sql } from 'kysely'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import { GatewayError } from '../spec/error.ts'
 import { TASK_STATUSES, type Task } from '../spec/task.ts'
 import type { TaskFilter } from './store.ts'
 import type { Database } from './tables.ts'
@@ -10,8 +11,8 @@ import { isFinal, UNFINISHED } from './task-sql.ts'
 export async function listTasks(db: Database, filter: TaskFilter): Promise<Task[]> {
   const { families, statuses, after, limit, order = 'desc' } = filter
   if (families?.length === 0 || statuses?.length === 0) return []
-  const last = after === undefined ? undefined : await place(db, after, filter.token_id)
-  if (after !== undefined && !last) return []
+  const last = after === undefined ? undefined : await place(db, after, filter)
+  if (after !== undefined && !last) throw unknownCursor()
   const page = (family?: EndpointFamily) => {
     const query = pageOf(db, filter, last)
     const ofFamily = family === undefined ? query : query.where('family', '=', family)
@@ -36,6 +37,9 @@ export async function listTasks(db: Database, filter: TaskFilter): Promise<Task[
   return rows.map(taskOfRow)
 }
 
+const unknownCursor = () =>
+  new GatewayError('invalid_value', '"after" must be the id of a task of this list.', { param: 'after' })
+
 type Place = { submit_time: number; task_id: string }
 
 function pageOf(db: Database, { token_id, statuses, order = 'desc' }: TaskFilter, last: Place | undefined) {
@@ -52,8 +56,9 @@ function pageOf(db: Database, { token_id, statuses, order = 'desc' }: TaskFilter
 }
 
 /** A deleted task still works as a cursor: a client may delete what it has just listed. */
-function place(db: Database, task_id: string, token_id: string | undefined): Promise<Place | undefined> {
+function place(db: Database, task_id: string, { token_id, families }: TaskFilter): Promise<Place | undefined> {
   let query = db.selectFrom('tasks').select(['submit_time', 'task_id']).where('task_id', '=', task_id)
   if (token_id !== undefined) query = query.where('token_id', '=', token_id)
+  if (families !== undefined) query = query.where('family', 'in', families)
   return query.executeTakeFirst()
 }

@@ -512,14 +512,20 @@ for (const engine of ENGINES) {
         }
       })
 
-      test("returns nothing for a cursor that is unknown or another token's, and accepts one of a deleted task", async () => {
+      test("rejects a cursor that is unknown, another token's or another family's, and accepts one of a deleted task", async () => {
         const store = await engine.open()
         await addAll(store, task('a'), task('c'))
         const taken = await inHand(store, { task: task('b', { provider: 'p' }) })
         await store.tasks.save(taken, FAILURE)
         await store.tasks.remove('task_b', 'tok_a', 1)
-        expect(await page(store, { after: 'task_none' })).toEqual([])
-        expect(await page(store, { after: 'task_a', order: 'asc', token_id: 'tok_b' })).toEqual([])
+        const others: Parameters<typeof page>[1][] = [
+          { after: 'task_none' },
+          { after: 'task_a', token_id: 'tok_b' },
+          { after: 'task_a', families: ['3d-generation'] },
+        ]
+        for (const filter of others) {
+          await expect(page(store, filter)).rejects.toMatchObject({ code: 'invalid_value', detail: { param: 'after' } })
+        }
         expect(await page(store, { after: 'task_b', order: 'asc', token_id: 'tok_a' })).toEqual(['c'])
       })
 
