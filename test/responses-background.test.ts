@@ -194,6 +194,9 @@ describe('the events of a background response', () => {
       .stream({ response_id: id, starting_after: 0 } as never)
       .finalResponse()
     expect([again.status, again.output_text]).toEqual(['completed', 'Hello'])
+    const beyond: unknown[] = []
+    for await (const event of await client().retrieve(id, { stream: true, starting_after: 2 ** 33 })) beyond.push(event)
+    expect(beyond).toEqual([])
     expect(vendor.requests).toHaveLength(1)
   })
 

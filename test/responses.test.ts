@@ -265,12 +265,12 @@ describe('a stored response', () => {
     const rest = await answerOf(get(`${id}/input_items?limit=2&after=${page.last_id}`))
     expect([texts(rest), rest.has_more]).toEqual([['Word 1'], false])
     expect(texts(await answerOf(get(`${id}/input_items?order=asc`)))).toEqual(['Word 1', 'Word 2', 'Word 3'])
-    for (const query of ['limit=0', 'limit=101', 'limit=x', 'order=up', 'after=none']) {
+    for (const query of ['limit=0', 'limit=101', 'limit=x', 'limit=0x10', 'order=up', 'after=none']) {
       const response = await get(`${id}/input_items?${query}`)
       expect([query, response.status]).toEqual([query, 400])
       expect((await answerOf(response)).error.param).toBe(query.split('=')[0])
     }
-    expect((await get(`${id}/input_items?limit=100`)).status).toBe(200)
+    for (const query of ['limit=100', 'after=']) expect((await get(`${id}/input_items?${query}`)).status).toBe(200)
   })
 })
 

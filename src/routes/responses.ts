@@ -12,6 +12,7 @@ import { ResponsesAnswer, ResponsesEvent } from '../protocols/responses/client/s
 import { GatewayError } from '../spec/error.ts'
 import type { JsonObject } from '../spec/task.ts'
 import { storedStream } from './stream-response.ts'
+import { PAGE_PARAMETERS, parsePage } from './tasks/request-parameters.ts'
 
 const Deleted = Type.Object(
   { id: Type.String(), object: Type.Literal('response'), deleted: Type.Literal(true) },
@@ -106,12 +107,7 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
       tag,
       params,
       query: {
-        after: { description: 'The id of the item after which the list starts.', schema: Type.String() },
-        limit: {
-          description: 'The maximum number of items.',
-          schema: Type.Integer({ minimum: 1, maximum: 100, default: 20 }),
-        },
-        order: { description: 'By time.', schema: Type.Enum(['asc', 'desc'], { default: 'desc' }) },
+        ...PAGE_PARAMETERS,
         include,
       },
       response: ItemList,
@@ -119,11 +115,11 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
     },
     async handle(context) {
       const query = context.query()
-      const { limit, order, after } = pageOf(query)
+      const { limit, order = 'desc', after } = parsePage(query)
       const all = await storedResponses.inputOf(idOf(context), context.caller.token_id)
       const ordered = order === 'asc' ? all : all.toReversed()
-      const start = after === null ? 0 : ordered.findIndex(({ id }) => id === after) + 1
-      if (after !== null && start === 0) throw invalid('after', 'must be the id of an item of this list')
+      const start = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after) + 1
+      if (after !== undefined && start === 0) throw invalid('after', 'must be the id of an item of this list')
       const data = ordered.slice(start, start + limit).map((item) => itemOf(item, includes(query)))
       const has_more = ordered.length > start + limit
       return Response.json({ object: 'list', data, first_id: idAt(data, 0), last_id: idAt(data, -1), has_more })
@@ -155,19 +151,14 @@ const invalid = (param: string, rule: string) => new GatewayError('invalid_value
 const includes = (query: URLSearchParams): boolean =>
   [...query.getAll('include[]'), ...query.getAll('include')].includes('reasoning.encrypted_content')
 
+/** The largest value of the column of event numbers. */
+const MAX_EVENT_NUMBER = 2_147_483_647
+
 function startOf(query: URLSearchParams): number {
   const text = query.get('starting_after')
   if (text === null) return -1
-  if (/^\d{1,9}$/.test(text)) return Number(text)
+  if (/^\d+$/.test(text)) return Math.min(Number(text), MAX_EVENT_NUMBER)
   throw invalid('starting_after', 'must be the number of an event, from 0')
-}
-
-function pageOf(query: URLSearchParams): { limit: number; order: 'asc' | 'desc'; after: string | null } {
-  const limit = Number(query.get('limit') ?? 20)
-  if (!Number.isInteger(limit) || limit < 1 || limit > 100) throw invalid('limit', 'must be an integer from 1 to 100')
-  const order = query.get('order') ?? 'desc'
-  if (order !== 'asc' && order !== 'desc') throw invalid('order', 'must be "asc" or "desc"')
-  return { limit, order, after: query.get('after') }
 }
 
 const idAt = (data: JsonObject[], index: number): string | null => (data.at(index)?.id as string | undefined) ?? null

@@ -137,7 +137,7 @@ function checkVariant(query: URLSearchParams, { variants }: FileApi): void {
 
 function indexOf(query: URLSearchParams): number {
   const text = query.get('index') ?? '0'
-  if (/^\d{1,3}$/.test(text)) return Number(text) // a task has at most 16 files
+  if (/^\d+$/.test(text)) return Number(text)
   throw new GatewayError('invalid_value', '"index" must be an integer from 0.', { param: 'index' })
 }
 

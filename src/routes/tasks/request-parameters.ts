@@ -89,7 +89,7 @@ export const PAGE_PARAMETERS: Record<string, Parameter> = {
   after: { description: 'The id after which the page starts.', schema: Type.String() },
   limit: { description: 'Default 20.', schema: Type.Integer({ minimum: 1, maximum: MAX_LIMIT }) },
   order: {
-    description: 'By the time of submission. Default `desc`: newest first.',
+    description: 'By time of creation. Default `desc`: newest first.',
     schema: Type.Enum(['asc', 'desc']),
   },
 }
