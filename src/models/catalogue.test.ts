@@ -184,6 +184,52 @@ describe('selecting a model for a request', () => {
     expect(codeOf(() => choose('old/redirect', callerOf('old/*')))).toBe('model_not_allowed')
   })
 
+  describe('the successor of a retired model', () => {
+    const chain = catalogueOf({
+      'a/first': { status: 'retired', replaced_by: 'a/second', when_retired: 'refuse' },
+      'a/second': { status: 'retired', replaced_by: 'third' },
+      'a/third': { retired_at: NOW + 3_600, replaced_by: 'a/fourth' },
+      'a/fourth': {},
+      'a/served': { status: 'retired', replaced_by: 'a/second', when_retired: 'serve' },
+      'a/loop': { status: 'retired', replaced_by: 'a/loop' },
+      'a/far': { status: 'retired', replaced_by: 'elsewhere/model' },
+      'a/dead': { status: 'retired', replaced_by: 'a/loop' },
+    })
+    const named = (id: string) => chain.find(id, anyone).replaced_by
+    const refusal = (id: string): Partial<GatewayError> => {
+      try {
+        chain.require(id, 'chatcompat', anyone)
+      } catch (error) {
+        return error as GatewayError
+      }
+      return {}
+    }
+
+    // As the operator wrote it: `third` is the short name of `a/third`.
+    test('is the first of the chain that is not retired, in the error, the list and for the headers', () => {
+      expect(refusal('a/first')).toMatchObject({
+        code: 'model_retired',
+        message: 'The model "a/first" is retired. Use "third" instead.',
+        detail: { replaced_by: 'third' },
+      })
+      expect([named('a/first'), named('a/second')]).toEqual(['third', 'third'])
+      expect(chain.require('a/served', 'chatcompat', anyone).requested.replaced_by).toBe('third')
+      expect(chain.list(anyone).find(({ id }) => id === 'a/served')?.replaced_by).toBe('third')
+    })
+
+    test('is the configured one where the chain does not lead to a model of the catalogue that is not retired', () => {
+      expect([named('a/far'), named('a/loop'), named('a/dead')]).toEqual(['elsewhere/model', 'a/loop', 'a/loop'])
+      expect(refusal('a/dead').detail?.replaced_by).toBe('a/loop')
+    })
+
+    test('changes when it is retired itself', () => {
+      expect(named('a/third')).toBe('a/fourth')
+      clock.advance(3_600_000)
+      expect([named('a/first'), named('a/second'), named('a/third')]).toEqual(['a/fourth', 'a/fourth', 'a/fourth'])
+      clock.advance(-3_600_000)
+    })
+  })
+
   test('dates change the status without a restart', () => {
     expect(choose('soon/retired').model.id).toBe('soon/retired')
     clock.advance(60_000)

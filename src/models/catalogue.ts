@@ -13,7 +13,7 @@ import { GatewayError } from '../spec/error.ts'
 import { type Model, ownerOf } from '../spec/model.ts'
 import type { Caller } from '../spec/token.ts'
 import { type Alias, createAliases } from './aliases.ts'
-import { type Life, statusAt } from './lifecycle.ts'
+import { type Life, livingSuccessor, statusAt } from './lifecycle.ts'
 
 export type CatalogueModel = Life & {
   id: string
@@ -109,7 +109,7 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
       : (aliases.exact(name) ?? (byShortName.has(name) ? undefined : aliases.matching(name)))
     if (alias) return resolveAlias(name, alias, caller)
     const model = resolveModel(name, caller)
-    return { model, requested: model }
+    return { model, requested: withSuccessor(model) }
   }
 
   /**
@@ -120,7 +120,7 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
   function resolveAlias(name: string, { key, alias_of }: Alias, caller: Caller): Chosen {
     if (!caller.mayUseModel(alias_of) && !caller.mayUseModel(key)) throw notAllowed(name)
     const model = byId.get(alias_of)
-    if (model) return { model, requested: { ...model, id: name } }
+    if (model) return { model, requested: { ...withSuccessor(model), id: name } }
     throw new GatewayError(
       'model_not_found',
       `The model ${quoted(name)} is an alias of "${alias_of}", which does not exist now.`,
@@ -152,6 +152,18 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
     )
   }
 
+  /** The model with the successor that clients are to use, which may be further along the chain. */
+  function withSuccessor(model: CatalogueModel): CatalogueModel {
+    if (model.replaced_by === undefined) return model
+    const replaced_by = livingSuccessor(model, modelOf, unixSeconds(clock))
+    return replaced_by === model.replaced_by ? model : { ...model, replaced_by }
+  }
+
+  function modelOf(name: string): CatalogueModel | undefined {
+    const [only, ...others] = byShortName.get(name) ?? []
+    return byId.get(name) ?? (others.length === 0 ? only : undefined)
+  }
+
   function successor(model: CatalogueModel, caller: Caller): CatalogueModel {
     const seen = new Set([model.id])
     for (let next = model.replaced_by; next !== undefined && !seen.has(next); ) {
@@ -160,7 +172,7 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
       if (statusAt(found, unixSeconds(clock)) !== 'retired') return found
       next = found.replaced_by
     }
-    throw retired(model)
+    throw retired(withSuccessor(model))
   }
 
   /** Patterns are not listed: there is no list of the ids that they match. */
@@ -187,7 +199,7 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
     if (name === undefined) return firstOf(family, caller)
     const { model: found, requested } = resolve(name, caller)
     const isRetired = statusAt(found, unixSeconds(clock)) === 'retired'
-    if (isRetired && found.when_retired === 'refuse') throw retired(found)
+    if (isRetired && found.when_retired === 'refuse') throw retired(withSuccessor(found))
     const model = isRetired && found.when_retired === 'redirect' ? successor(found, caller) : found
     if (!model.families.includes(family)) throw wrongFamily(model, family)
     if (!caller.mayUseFamily(family)) throw familyNotAllowed(family)
@@ -199,7 +211,7 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
       [...[...byId.values()].filter((model) => caller.mayUseModel(model.id)), ...listedAliases(caller)]
         .filter((model) => isUsable(model, caller))
         .sort((a, b) => (a.id < b.id ? -1 : 1))
-        .map((model) => publicModel(model, caller, unixSeconds(clock))),
+        .map((model) => publicModel(withSuccessor(model), caller, unixSeconds(clock))),
     find(name, caller) {
       const { requested } = resolve(name, caller)
       if (isUsable(requested, caller)) return publicModel(requested, caller, unixSeconds(clock))

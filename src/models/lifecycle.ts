@@ -20,6 +20,21 @@ export function statusAt(life: Life, now: number): ModelStatus {
 const isPast = (time: number | undefined, now: number): boolean => time !== undefined && time <= now
 
 /**
+ * The model to use instead: the first of the chain of successors that is not retired, or that is not in the catalogue.
+ * The configured successor if the chain ends without one.
+ */
+export function livingSuccessor({ replaced_by }: Life, find: (id: string) => Life | undefined, now: number) {
+  const seen = new Set<string>()
+  for (let next = replaced_by; next !== undefined && !seen.has(next); ) {
+    seen.add(next)
+    const found = find(next)
+    if (found === undefined || statusAt(found, now) !== 'retired') return next
+    next = found.replaced_by
+  }
+  return replaced_by
+}
+
+/**
  * The response headers of a deprecated or retired model: `deprecation` (RFC 9745), `sunset` (RFC 8594), the successor
  * as a link and by name. None for an active model.
  */
