@@ -26,8 +26,9 @@ export type Listener = {
  * Longer than the keep-alive of common proxies and clients (60 s), so that they close first. What Bun 1.4.5 does by
  * itself, measured: it cuts a connection whose first head is not complete within 12 s; a later one on the same
  * connection counts as idle. It responds 431 to a head above 16 KiB. It does not buffer a body that is not read yet.
- * What it cannot do: a request that is sent before the previous response (pipelining), and a client that closes its half
- * of the connection while it waits, end the connection.
+ * What it cannot do: a request that is sent before the previous response (pipelining), a client that closes its half of
+ * the connection while it waits, and a method that Bun does not know (`FOO`, `get`) end the connection. For such methods
+ * no handler is called: https://github.com/oven-sh/bun/issues/6556. `node:http` reports them, but would carry every call.
  */
 const IDLE_SECONDS = 75
 /** The last bytes may still be on their way to the socket, even after the deadline. */

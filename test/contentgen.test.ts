@@ -81,10 +81,25 @@ describe('contentgen paths', () => {
   test('leave all other paths alone', async () => {
     expect((await ask('/v1/nothing:here')).body.error.code).toBe('unknown_url')
     expect((await ask('/v1/chat:generate/completions')).body.error.code).toBe('unknown_url')
-    const missing = await gateway.call('/v1/models/m:generateContent')
+    const missing = await gateway.call('/v1/models/m:latest')
     expect([missing.status, (await missing.json()).error.code]).toEqual([404, 'model_not_found'])
-    const wrong = await gateway.call('/v1beta/v/m:generateContent')
-    expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'POST'])
+  })
+
+  test.each([
+    '/v1beta/models/v/m:generateContent',
+    '/v1beta/models/v/m:countTokens',
+    '/v1beta/v/m:generateContent',
+    '/v1/models/v/m:embedContent',
+    '/v1/v/m:streamGenerateContent',
+    '/v1alpha/models/v/m:batchEmbedContents',
+    '/v1beta1/publishers/google/models/m:generateContent',
+  ])('accept only POST and OPTIONS at %s', async (path) => {
+    for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE']) {
+      const wrong = await gateway.call(path, { method })
+      expect([method, wrong.status, wrong.headers.get('allow')]).toEqual([method, 405, 'POST, OPTIONS'])
+    }
+    const options = await gateway.call(path, { method: 'OPTIONS' })
+    expect([options.status, options.headers.get('allow')]).toEqual([204, 'POST, OPTIONS'])
   })
 
   test('include the methods of embeddings', async () => {

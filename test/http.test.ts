@@ -36,6 +36,8 @@ function gateway({ routes = [], authenticate = () => CALLER, settings = {} }: Pa
       get('/ok', () => Response.json({ ok: true })),
       get('/things/:thing{.+}', ({ params }) => Response.json(params)),
       { ...get('/things', () => new Response()), method: 'POST' },
+      { ...get('/things/:thing{.+:run}', () => new Response()), method: 'POST', exclusive: true },
+      { ...get('/things/count', () => new Response()), method: 'POST' },
       ...routes,
     ],
     authenticate,
@@ -147,15 +149,39 @@ describe('a path', () => {
   })
 
   test.each([
-    ['/ok', 'POST', 'GET, HEAD'],
-    ['/ok/', 'DELETE', 'GET, HEAD'],
-    ['/things', 'GET', 'POST'],
-    ['/things', 'HEAD', 'POST'],
-    ['/things/a/b', 'PATCH', 'GET, HEAD'],
+    ['/ok', 'POST', 'GET, HEAD, OPTIONS'],
+    ['/ok/', 'DELETE', 'GET, HEAD, OPTIONS'],
+    ['/things', 'GET', 'POST, OPTIONS'],
+    ['/things', 'HEAD', 'POST, OPTIONS'],
+    ['/things/a/b', 'PATCH', 'GET, HEAD, OPTIONS'],
+    ['/things/count', 'GET', 'POST, OPTIONS'],
+    ['/things/a/b:run', 'GET', 'POST, OPTIONS'],
+    ['/things/a/b:run', 'DELETE', 'POST, OPTIONS'],
+    ['/things/a/b:walk', 'DELETE', 'GET, HEAD, OPTIONS'],
   ])('%s does not allow %s, and names the methods that it allows', async (path, method, allow) => {
     const answer = await gateway().call(path, { method })
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, allow])
     if (method !== 'HEAD') expect((await answer.json()).error.code).toBe('method_not_allowed')
+  })
+
+  test.each([
+    ['/ok', 'GET, HEAD, OPTIONS'],
+    ['/things', 'POST, OPTIONS'],
+    ['/things/a/b', 'GET, HEAD, OPTIONS'],
+    ['/things/count', 'POST, OPTIONS'],
+    ['/things/a/b:run', 'POST, OPTIONS'],
+  ])('%s answers OPTIONS with its methods, to every caller', async (path, allow) => {
+    const { call } = gateway({ authenticate: () => Promise.reject(new GatewayError('invalid_api_key', 'No.')) })
+    const answer = await call(path, { method: 'OPTIONS' })
+    expect([answer.status, answer.headers.get('allow'), answer.body]).toEqual([204, allow, null])
+  })
+
+  test('that is unknown has no methods; a preflight succeeds there, so that a browser can read the 404', async () => {
+    const { call } = gateway()
+    expect((await call('/nowhere', { method: 'OPTIONS' })).status).toBe(404)
+    const headers = { origin: 'https://app.example', 'access-control-request-method': 'POST' }
+    const preflight = await call('/nowhere', { method: 'OPTIONS', headers })
+    expect([preflight.status, preflight.headers.get('allow')]).toEqual([204, null])
   })
 
   test('that receives a WebSocket upgrade returns 426 with the supported protocol', async () => {

@@ -137,6 +137,26 @@ describe('a connection', () => {
     expect(await wire.until(hasResponses(2))).toEndWith('\r\n\r\nhello')
   })
 
+  test('gets an error for a method that no path has, and is ended for one that the runtime does not know', async () => {
+    const { server } = await start()
+    for (const method of ['PUT', 'QUERY', 'PROPFIND', 'M-SEARCH', 'CONNECT']) {
+      const wire = dial(server)
+      wire.send(head(`${method} /hello`, { connection: 'close' }))
+      const text = await wire.until((soFar) => soFar.includes('method_not_allowed'))
+      expect([method, statusOf(text)]).toEqual([method, 405])
+      expect(text).toContain('allow: GET, HEAD, OPTIONS\r\n')
+    }
+    // A limit of the runtime, which `listen.ts` and the manual name: when this fails, both change.
+    for (const method of ['FOO', 'get']) {
+      const wire = dial(server)
+      wire.send(head(`${method} /hello`))
+      expect([method, await wire.closed]).toEqual([method, ''])
+    }
+    const next = dial(server)
+    next.send(head('GET /hello'))
+    await next.until(hasResponses(1))
+  })
+
   test('may send its body and its head in single bytes', async () => {
     const { server } = await start()
     const wire = dial(server)

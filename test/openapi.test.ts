@@ -251,6 +251,21 @@ test('every documented operation exists, for HEAD too; public operations are mar
   }
 })
 
+test.each(Object.keys(document.paths))(
+  '%s reports its methods: to OPTIONS, and in the error of other methods',
+  async (path) => {
+    const documented = Object.keys(document.paths[path] ?? {}).map((method) => method.toUpperCase())
+    const methods = [...documented, ...(documented.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].sort()
+    const url = path.replaceAll(/\{\w+\}/g, 'x')
+    const options = await gateway.call(url, { method: 'OPTIONS', headers: { authorization: '' } })
+    expect([options.status, options.headers.get('allow')?.split(', ').sort()]).toEqual([204, methods])
+    for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((one) => !methods.includes(one))) {
+      const { status, headers } = await gateway.call(url, { method })
+      expect([method, status, headers.get('allow')?.split(', ').sort()]).toEqual([method, 405, methods])
+    }
+  },
+)
+
 test('queries, headers, forms and byte ranges are documented where they are supported', () => {
   const of = (path: string, method: string) => document.paths[path]?.[method]
   const told = (path: string, method: string, place: string) =>

@@ -6,12 +6,13 @@ import type { Log } from '../kit/log.ts'
 import { asGatewayError, errorBody, GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { Context, FinishedRequest, Route } from './context.ts'
-import { corsHeaders, preflight } from './cors.ts'
+import { corsHeaders, isPreflight, preflight } from './cors.ts'
 import { errorResponse } from './errors.ts'
 import { isFilesHost } from './files-host.ts'
 import { Live, type LiveParts, NO_PARAMS, type Peer } from './live.ts'
 import { pathOf } from './query.ts'
 import type { OpenRequest } from './revoked-calls.ts'
+import { bySpecificity, isLiteral, methodsByPath } from './route-order.ts'
 
 /** Identifies the caller; throws invalid_api_key. Synchronous where possible, so that the hot path awaits nothing. */
 export type Authenticate = (context: Context) => Caller | Promise<Caller>
@@ -56,26 +57,32 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
   const hono = new Hono<Env>({ getPath: pathOf })
   /** Routes without parameters are looked up by method and path; Hono matches the others. */
   const direct = new Map<string, Route>()
-  for (const route of routes) {
-    if (!route.path.includes(':')) direct.set(`${route.method} ${route.path}`, route)
-    hono.on(route.method, route.path, ({ env, req }) => answer(route, env.live, req.param()))
-  }
-  for (const [path, methods] of methodsByPath(routes)) {
-    hono.all(path, ({ env, req }) => {
-      if (isWebSocket(env.live.request)) return reject(new GatewayError('upgrade_required', NO_WEBSOCKET), env.live)
-      const allow = methods.includes('GET') ? [...methods, 'HEAD'] : methods
-      const message = `${req.method} is not a method of ${truncated(env.live.path)}; it has ${allow.join(', ')}.`
-      return reject(new GatewayError('method_not_allowed', message, { allow }), env.live)
-    })
+  for (const group of bySpecificity(routes)) {
+    for (const route of group) {
+      if (isLiteral(route)) direct.set(`${route.method} ${route.path}`, route)
+      hono.on(route.method, route.path, ({ env, req }) => answer(route, env.live, req.param()))
+    }
+    for (const [path, allow] of methodsByPath(group)) hono.all(path, ({ env }) => withoutRoute(env.live, allow))
   }
   hono.notFound(({ env, req }) => {
-    const { path } = env.live
+    const { path, request } = env.live
+    // A browser that is refused here could not read the 404 of its request.
+    if (isPreflight(request)) return preflight(request, settings)
     const right = [`/v1${path}`, path.replace(/^\/v1(?=\/v1\/)/, '')].find(
       (other) => other !== path && routes.some((route) => isAkin(route.path, other)),
     )
     const hint = right === undefined ? '' : `; the path here is ${truncated(right)}`
     return reject(new GatewayError('unknown_url', `Invalid URL (${req.method} ${truncated(path)})${hint}`), env.live)
   })
+
+  /** The response to a method that no route of the path has. */
+  function withoutRoute(context: Live, allow: string[]): Response | Promise<Response> {
+    const { request, path } = context
+    if (request.method === 'OPTIONS') return preflight(request, settings, allow)
+    if (isWebSocket(request)) return reject(new GatewayError('upgrade_required', NO_WEBSOCKET), context)
+    const message = `${request.method} is not a method of ${truncated(path)}; it has ${allow.join(', ')}.`
+    return reject(new GatewayError('method_not_allowed', message, { allow }), context)
+  }
 
   async function answer(route: Route, context: Live, params: Record<string, string>): Promise<Response> {
     try {
@@ -140,7 +147,6 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
     if (closing) {
       return reject(new GatewayError('shutting_down', 'The gateway is being stopped.', { retry_after: 1 }), context)
     }
-    if (request.method === 'OPTIONS') return preflight(request, settings)
     const route = direct.get(`${request.method} ${context.path}`)
     return route ? answer(route, context, NO_PARAMS) : hono.fetch(request, { live: context })
   }
@@ -225,9 +231,3 @@ const beginningOf = (path: string): string => path.split('/', 3).join('/')
 
 /** A path may have thousands of characters, which a log line should not. */
 const truncated = (path: string): string => (path.length <= 200 ? path : `${path.slice(0, 200)}...`)
-
-function methodsByPath(routes: Route[]): Map<string, string[]> {
-  const out = new Map<string, string[]>()
-  for (const { path, method } of routes) out.set(path, [...(out.get(path) ?? []), method])
-  return out
-}

@@ -62,6 +62,8 @@ export type Route = {
   public?: true | ((context: Context) => boolean)
   /** Serves stored files: the only routes at `server.files_base_url`. */
   serves_files?: true
+  /** Its paths have no other methods, though the pattern of another route matches them: `x:generateContent` is no model. */
+  exclusive?: true
   /** Left out of the OpenAPI document. */
   hidden?: true
   operation: Operation

@@ -39,9 +39,13 @@ export function corsHeaders(request: Request, { cors_origins }: ServerSettings):
   ]
 }
 
-/** The response to OPTIONS: what an allowed origin may send, and nothing for other origins. */
-export function preflight(request: Request, settings: ServerSettings): Response {
-  const headers = new Headers()
+/** Whether a browser asks what it may send. */
+export const isPreflight = ({ method, headers }: Request): boolean =>
+  method === 'OPTIONS' && headers.has('access-control-request-method')
+
+/** The response to OPTIONS: the methods of the path, and what a browser of an allowed origin may send. */
+export function preflight(request: Request, settings: ServerSettings, allow?: string[]): Response {
+  const headers = new Headers(allow && { allow: allow.join(', ') })
   if (corsHeaders(request, settings).some(([name]) => name === 'access-control-allow-origin')) {
     headers.set('access-control-allow-methods', 'GET, HEAD, POST, DELETE, OPTIONS')
     const requested = request.headers.get('access-control-request-headers')

@@ -5,7 +5,7 @@ import { ContentgenError, contentgenErrorBody } from '../spec/contentgen-error.t
 import { GatewayError } from '../spec/error.ts'
 
 /** A route whose paths are generated here. Its `params.model` is the model's name alone. */
-type MethodRoute = Omit<Route, 'method' | 'path' | 'shown' | 'hidden'>
+type MethodRoute = Omit<Route, 'method' | 'path' | 'shown' | 'hidden' | 'exclusive'>
 
 /** Clients in the express mode of Vertex AI, and with its API keys. */
 const VERTEX = '/v1beta1/publishers/google'
@@ -22,7 +22,7 @@ export function modelMethodRoutes(methods: Record<string, MethodRoute>): Route[]
         return route.handle(context)
       }
       const documented = index === 0 ? { shown: `${place}/{model}:${name}` } : { hidden: true as const }
-      return { ...route, ...documented, method: 'POST', path: `${place}/:model{.+:${name}}`, handle }
+      return { ...route, ...documented, exclusive: true, method: 'POST', path: `${place}/:model{.+:${name}}`, handle }
     }),
   )
 }
