@@ -17,7 +17,11 @@ export const Model = Type.Object(
     status: Type.Enum([...MODEL_STATUSES], { description: 'Its state.' }),
     deprecated_at: Type.Optional(Type.Integer({ description: 'Unix time of deprecation. Omitted when empty.' })),
     retired_at: Type.Optional(Type.Integer({ description: 'Unix time of retirement. Omitted when empty.' })),
-    replaced_by: Type.Optional(Type.String({ description: 'Model id of the successor. Omitted when empty.' })),
+    replaced_by: Type.Optional(
+      Type.String({
+        description: 'Model id of the successor: the first of the chain that is not retired. Omitted when empty.',
+      }),
+    ),
   },
   { title: 'Model' },
 )
