@@ -621,8 +621,8 @@ for (const [name, Sdk] of Object.entries(MAJORS)) {
           code: 'unknown_url',
           type: invalid,
           param: null,
-          requestOf: /Invalid URL \(POST \/v1\/completions\)/,
-          cause: () => client().completions.create({ model: 'sandbox/general', prompt: 'Hello' }),
+          requestOf: /Invalid URL \(GET \/v1\/fine_tuning\/jobs\)/,
+          cause: () => client().fineTuning.jobs.list(),
         }),
       ],
       [
