@@ -12,8 +12,14 @@ import { presetModels } from './providers/preset-models.ts'
 import type { DiscoveredModel, Provider, Target } from './providers/provider.ts'
 import { createProvider } from './providers/registry.ts'
 import { SANDBOX_MODELS } from './providers/sandbox.ts'
-import { keyWarning } from './providers/settings.ts'
 import { createTransport } from './providers/upstream/transport.ts'
+import {
+  emptyListWarning,
+  keyWarnings,
+  type ProviderWarning,
+  servingProviders,
+  unusedWarnings,
+} from './providers/warnings.ts'
 import type { ModelStore } from './store/store.ts'
 
 /** A provider, and where it came from. */
@@ -73,8 +79,6 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
     const add = (id: string, provider: ProviderConfig, found_by: Found['found_by']) => {
       if (out.has(id)) return
       const parts = { transport, clock, log, environment, manual, media }
-      const warning = keyWarning(id, provider, environment)
-      if (warning !== undefined) log.warn('unsafe provider key', { provider: id, why: warning })
       out.set(id, {
         provider: createProvider({ id, config: provider, timeouts: next.timeouts, ...parts }),
         config: provider,
@@ -131,6 +135,19 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
     config = next
   }
 
+  const report = (id: string, warnings: ProviderWarning[]) => {
+    for (const { event, message } of warnings) log.warn(event, { provider: id, why: message })
+  }
+
+  /** Reports what is likely to be a mistake, once for each configuration that was applied. */
+  function reportProviders({ models }: Config): void {
+    const serving = servingProviders(models)
+    for (const [id, one] of supplied) {
+      report(id, keyWarnings(id, one.config, environment))
+      if (one.found_by === 'file') report(id, unusedWarnings(one.provider, one.config, serving))
+    }
+  }
+
   /** All providers, those of the configuration first, with how many models each serves. */
   function providers(): Found[] {
     const served = new Map<string, number>()
@@ -145,12 +162,12 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
     }))
   }
 
-  async function listModels(id: string, provider: Provider): Promise<void> {
+  async function listModels(id: string, { listModels: list }: Provider): Promise<void> {
+    if (!list) return
     const late = new AbortController()
     const cancel = clock.after(LIST_MODELS_MILLISECONDS, () => late.abort())
     try {
-      const models = (await provider.listModels?.(AbortSignal.any([stopped.signal, late.signal]))) ?? []
-      discovered.set(id, models)
+      discovered.set(id, await list(AbortSignal.any([stopped.signal, late.signal])))
     } catch (error) {
       if (!stopped.signal.aborted) log.warn('model discovery failed', { provider: id, why: (error as Error).message })
     } finally {
@@ -159,7 +176,11 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
   }
 
   return {
-    apply: (next) => serialized(() => fill(next, supplyOf(next))),
+    apply: (next) =>
+      serialized(async () => {
+        await fill(next, supplyOf(next))
+        reportProviders(next)
+      }),
     async discover() {
       if (config?.discover) local = await probeLocal({ transport, signal: stopped.signal })
       const supplies = config ? [...supplyOf(config)] : []
@@ -168,7 +189,12 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
       await serialized(async () => {
         if (config && !stopped.signal.aborted) await fill(config, supplyOf(config))
       })
-      return providers()
+      const found = providers()
+      for (const { id, models } of found) {
+        const one = models === 0 && discovered.has(id) ? supplied.get(id) : undefined
+        if (one) report(id, [emptyListWarning(one.provider)])
+      }
+      return found
     },
     providers,
     find: (id) => supplied.get(id),

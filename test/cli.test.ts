@@ -255,10 +255,10 @@ describe('check', () => {
   })
 
   test('warns about a provider key that looks like an ordinary word, and exits with 0', async () => {
-    write('providers:\n  acme:\n    base_url: http://127.0.0.1:9/v1\n    key: sunflower\n')
+    write('providers:\n  acme:\n    base_url: http://127.0.0.1:9/v1\n    key: sunflower\nmodels:\n  acme/x:\n')
     const warning = expect.stringContaining('providers.acme.key looks like an ordinary word')
     const { out, err, code } = await gatehouse(['check'])
-    expect([out, code]).toEqual(['gatehouse.yaml is valid: 1 provider, 0 models.\n', 0])
+    expect([out, code]).toEqual(['gatehouse.yaml is valid: 1 provider, 1 model.\n', 0])
     expect(err).toEqual(warning)
     expect(err).not.toContain('sunflower')
     expect(await answer(['check'])).toMatchObject({ valid: true, problems: [], warnings: [warning] })

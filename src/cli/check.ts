@@ -4,47 +4,70 @@ import type { Config } from '../config/config.ts'
 import { configJsonSchemaText } from '../config/json-schema.ts'
 import { loadConfig } from '../config/load.ts'
 import { ConfigError, type ConfigProblem, problemText } from '../config/problem.ts'
-import { keyWarning } from '../providers/settings.ts'
+import { type Clock, systemClock } from '../kit/clock.ts'
 import { readArguments } from './arguments.ts'
+import { askProviders, onlineTable } from './check-online.ts'
+import { checkProviders, providerFactory } from './check-providers.ts'
 import { json, type Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
 
-const HELP = `Usage: gatehouse check [--config <file>] [--schema] [--json]
+const HELP = `Usage: gatehouse check [--config <file>] [--online] [--schema] [--json]
 
 Validates the configuration and the GATEHOUSE_* variables, and starts nothing.
 Exits with 0 if they are valid; otherwise with 1, and prints every problem with its file, line and column.
+Warns of what is valid and still likely to be a mistake, such as a provider without a key or without models.
 
 Options:
   --config <file>  the file to check (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --online         ask every provider for its list of models, which is free of charge, and explain each failure, such
+                   as a refused key or a wrong address; exits with 1 if one failed. Takes 10 seconds at most
   --schema         print the JSON Schema of the file, for completion in editors
   --json           print the result as one line of JSON
 
 Examples:
   gatehouse check
+  gatehouse check --online
   gatehouse check --config /etc/gatehouse/gatehouse.yaml
   gatehouse check --schema > gatehouse.schema.json
 `
 
-export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const given = readArguments({ command: 'check', args, flags: { config: 'text', schema: 'switch' } })
+export async function run(args: string[], terminal: Terminal, clock: Clock = systemClock): Promise<number> {
+  const given = readArguments({ command: 'check', args, flags: { config: 'text', online: 'switch', schema: 'switch' } })
   if (given.has('help')) terminal.out(HELP)
   else if (given.has('schema')) terminal.out(configJsonSchemaText())
-  else return checkConfig({ terminal, file: given.text('config'), asJson: given.has('json') })
+  else {
+    const [isOnline, asJson] = [given.has('online'), given.has('json')]
+    return checkConfig({ terminal, clock, file: given.text('config'), isOnline, asJson })
+  }
   return 0
 }
 
-function checkConfig({ terminal, file, asJson }: { terminal: Terminal; file: string | undefined; asJson: boolean }) {
+type CheckParts = {
+  terminal: Terminal
+  clock: Clock
+  file: string | undefined
+  isOnline: boolean
+  asJson: boolean
+}
+
+async function checkConfig({ terminal, clock, file, isOnline, asJson }: CheckParts): Promise<number> {
   const { environment, cwd } = terminal
   const flags = file === undefined ? {} : { config: file }
   try {
     const config = loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) })
-    const warnings = warningsOf(config, environment)
-    if (asJson) terminal.out(json({ valid: true, file: config.file ?? null, problems: [], warnings }))
-    else {
+    const create = providerFactory(config, environment)
+    const { warnings, problems } = checkProviders(config, environment, create)
+    if (problems.length > 0) throw new ConfigError(problems.map((message) => problemOf(config, cwd, message)))
+    const online = isOnline ? await askProviders({ config, environment, create, clock }) : undefined
+    if (asJson) {
+      const found = online === undefined ? {} : { online }
+      terminal.out(json({ valid: true, file: config.file ?? null, problems: [], warnings, ...found }))
+    } else {
       for (const warning of warnings) terminal.err(`warning: ${warning}\n`)
       terminal.out(`${summary(config, cwd)}\n`)
+      if (online) terminal.out(`\n${onlineTable(online, terminal)}`)
     }
-    return 0
+    return online?.some(({ result }) => result === 'failed') ? 1 : 0
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     const problems = error.problems.map(wireProblem)
@@ -54,15 +77,23 @@ function checkConfig({ terminal, file, asJson }: { terminal: Terminal; file: str
   }
 }
 
-/** What is valid, and still likely to be a mistake. */
-const warningsOf = ({ providers }: Config, environment: Terminal['environment']): string[] =>
-  Object.entries(providers).flatMap(([id, provider]) => keyWarning(id, provider, environment) ?? [])
+const problemOf = ({ file = '' }: Config, cwd: string, message: string): ConfigProblem => ({
+  file: shownPath(file, cwd),
+  line: undefined,
+  column: undefined,
+  path: '',
+  message,
+})
 
 function summary({ file, providers, models }: Config, cwd: string): string {
   if (file === undefined) return 'There is no configuration file; all settings have their defaults.'
-  const name = relative(cwd, file)
   const held = `${quantity(Object.keys(providers).length, 'provider')}, ${quantity(Object.keys(models).length, 'model')}`
-  return `${name.startsWith('..') ? file : name} is valid: ${held}.`
+  return `${shownPath(file, cwd)} is valid: ${held}.`
+}
+
+function shownPath(file: string, cwd: string): string {
+  const name = relative(cwd, file)
+  return name.startsWith('..') ? file : name
 }
 
 const wireProblem = (problem: ConfigProblem) => ({

@@ -8,7 +8,6 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { Media } from './media.ts'
 import { PRESETS, type Preset } from './presets.ts'
 import type { InputTypeNames } from './text-api.ts'
-import { looksLikeWord } from './upstream/secret-forms.ts'
 import type { Transport } from './upstream/transport.ts'
 
 export type ProviderSettings = {
@@ -73,13 +72,6 @@ export function resolveProvider(id: string, config: ProviderConfig, environment:
     },
     quirks: { ...preset.quirks, ...config.quirks },
   }
-}
-
-/** A warning for the operator whose key would be removed from generated text; undefined for a usual key. */
-export function keyWarning(id: string, config: ProviderConfig, environment: Environment = {}): string | undefined {
-  const { key } = resolveProvider(id, config, environment)
-  if (key === undefined || !looksLikeWord(key)) return undefined
-  return `providers.${id}.key looks like an ordinary word: the gateway removes a provider's key from its responses, and so would remove this word from generated text`
 }
 
 export type SettingsParts = {
@@ -159,7 +151,7 @@ export function readOptions(
   }
 }
 
-function presetOf(id: string, config: ProviderConfig): Preset | undefined {
+export function presetOf(id: string, config: ProviderConfig): Preset | undefined {
   if (config.preset === undefined) return undefined
   const preset = Object.hasOwn(PRESETS, config.preset) ? PRESETS[config.preset] : undefined
   if (preset) return preset
