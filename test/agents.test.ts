@@ -133,7 +133,7 @@ describe('an agent of the Messages API with a chat completions provider', () => 
       stream_options: { include_usage: true },
       user: claudeCode.user_id,
       messages: [
-        { role: 'system', content: claudeCode.system.map(({ text }) => text).join('\n\n') },
+        { role: 'system', content: claudeCode.prompt.map(({ text }) => text).join('\n\n') },
         {
           role: 'user',
           content: textsOf(claudeCode.first(LOOK)).join('\n'),

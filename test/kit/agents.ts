@@ -56,6 +56,8 @@ const [, , , TWO_CALLS, TWO_RESULTS] = requestOf('claude-code', 3).body.messages
 
 export const claudeCode = {
   system: CLAUDE_BODY.system,
+  /** Its system prompt without the line that only its own vendor's billing reads. */
+  prompt: CLAUDE_BODY.system.filter(({ text }) => !text.startsWith('x-anthropic-billing-header:')),
   tools: CLAUDE_BODY.tools,
   user_id: CLAUDE_BODY.metadata?.user_id ?? '',
   /** The first message: the reminders that the agent adds by itself, then what its user wrote. */

@@ -10,8 +10,24 @@ import type { AssistantBlock, ClientMessage, UserBlock } from './schema.ts'
 type Block<T extends UserBlock['type'] | AssistantBlock['type']> = Extract<UserBlock | AssistantBlock, { type: T }>
 type ToolCalls = NonNullable<Message['tool_calls']>
 
-/** The blocks of a system prompt become paragraphs of one text. */
-export const systemText = (system: string | { text: string }[]): string =>
+/**
+ * A line that Claude Code puts before its system prompt for the billing of its own vendor. Part of it changes with each
+ * request, so a provider that caches prompts by their prefix would never find this one in its cache
+ * (https://github.com/anthropics/claude-code/issues/68900).
+ */
+const BILLING_LINE = /^x-anthropic-billing-header:[^\n]*(?:\n+|$)/
+
+/** The system prompt for another vendor: its blocks become paragraphs of one text. */
+export function promptText(system: string | { text: string }[]): string {
+  const texts = typeof system === 'string' ? [system] : system.map(({ text }) => text)
+  return texts
+    .map((text) => text.replace(BILLING_LINE, ''))
+    .filter((text) => text !== '')
+    .join('\n\n')
+}
+
+/** The blocks of a system message become paragraphs of one text. */
+const systemText = (system: string | { text: string }[]): string =>
   typeof system === 'string' ? system : system.map((block) => block.text).join('\n\n')
 
 /** Converts one client message to one or more canonical messages. `at` is its place: `messages[3]`. */

@@ -231,6 +231,20 @@ describe('Messages history', () => {
     }
   })
 
+  test('leaves out the billing line that Claude Code puts before its system prompt', () => {
+    const line = 'x-anthropic-billing-header: cc_version=2.1.330.76f; cc_entrypoint=sdk-cli; cch=36ee5;'
+    const promptOf = (system: unknown) =>
+      parseMessages({ model: 'm', max_tokens: 1, system, messages: [{ role: 'user', content: 'Hi' }] }).messages
+    const user = { role: 'user' as const, content: 'Hi' }
+    const prompt = (content: string) => [{ role: 'system' as const, content }, user]
+    const text = (value: string) => ({ type: 'text', text: value })
+    expect(promptOf([text(line), text('Be brief.')])).toEqual(prompt('Be brief.'))
+    expect(promptOf(`${line}\nBe brief.`)).toEqual(prompt('Be brief.'))
+    expect(promptOf([text(line)])).toEqual([user])
+    const quoted = `Explain this line:\n${line}`
+    expect(promptOf([text(quoted)])).toEqual(prompt(quoted))
+  })
+
   test('keeps system messages within the conversation', () => {
     const summary = messagesOf(
       { role: 'user', content: 'a' },

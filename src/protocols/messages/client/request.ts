@@ -7,7 +7,7 @@ import { isRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../canonical.ts'
 import { type Places, refusalOf } from '../../request-error.ts'
-import { historyOf, systemText } from './history.ts'
+import { historyOf, promptText } from './history.ts'
 import { CountRequest, MessagesRequest } from './schema.ts'
 import { toolsOf } from './tools.ts'
 
@@ -37,8 +37,8 @@ function checked(body: unknown, schema: TSchema, check: { Check(value: unknown):
 function requestOf(clientRequest: MessagesRequest, places: Places): ChatRequest {
   assertSupported(clientRequest)
   const { system, messages } = clientRequest
-  const before =
-    system === undefined || system.length === 0 ? [] : [{ role: 'system' as const, content: systemText(system) }]
+  const prompt = system === undefined ? '' : promptText(system)
+  const before = prompt === '' ? [] : [{ role: 'system' as const, content: prompt }]
   const history = messages.flatMap((message, index) => historyOf(message, `messages[${index}]`, places))
   const request: ChatRequest = {
     model: clientRequest.model,
