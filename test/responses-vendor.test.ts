@@ -261,7 +261,7 @@ describe('a round trip of Responses items', () => {
             })),
           },
         ],
-        { developer_role: true, audio: false, reasoning: true },
+        { developer_role: true, custom_tools: true, audio: false, reasoning: true },
       )
       const plain = text === null ? [] : [{ type: 'message', role: 'assistant', content: text }]
       // Reasoning alone is the rest of a response that was cut.

@@ -3,10 +3,10 @@ import { describe, expect, test } from 'bun:test'
 import Value from 'typebox/value'
 import { countTokens, IMAGE_TOKENS } from '../packages/sandbox/src/tokens.ts'
 import { loadManual } from '../src/config/manual.ts'
-import type { ChatRequest } from '../src/protocols/canonical.ts'
+import type { ChatChunk, ChatCompletion, ChatRequest } from '../src/protocols/canonical.ts'
 import type { ChatProvider } from '../src/providers/provider.ts'
 import { createLazySandbox } from '../src/providers/sandbox.ts'
-import { ChatChunk, ChatCompletion } from '../src/spec/chat-completion.ts'
+import { ChatChunk as ChunkSchema, ChatCompletion as CompletionSchema } from '../src/spec/chat-completion.ts'
 import { manualClock } from './kit/clock.ts'
 
 const MANUAL = [
@@ -66,11 +66,11 @@ function fold(chunks: ChatChunk[]) {
 describe('an answer', () => {
   test('has the shape of the specification, complete and streamed', async () => {
     const completion = await whole('Tell me about rivers')
-    expect([...Value.Errors(ChatCompletion, completion)]).toEqual([])
+    expect([...Value.Errors(CompletionSchema, completion)]).toEqual([])
     expect(completion).toMatchObject({ object: 'chat.completion', model: 'general', system_fingerprint: 'sandbox' })
     expect(completion.created).toBe(Math.floor(clock.now() / 1000))
     for (const chunk of await stream(asking('Tell me about rivers'))) {
-      expect([...Value.Errors(ChatChunk, chunk)]).toEqual([])
+      expect([...Value.Errors(ChunkSchema, chunk)]).toEqual([])
       expect(chunk).toMatchObject({ id: completion.id, object: 'chat.completion.chunk', system_fingerprint: 'sandbox' })
     }
   })

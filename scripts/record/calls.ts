@@ -1,6 +1,6 @@
 /** The calls that are recorded of each family: small, cheap, with answers that hold nothing but themselves. */
+import type { ChatRequest } from '../../src/protocols/canonical.ts'
 import type { Provider } from '../../src/providers/provider.ts'
-import type { ChatRequest } from '../../src/spec/chat-request.ts'
 
 export const FAMILIES = ['chat', 'embeddings', 'rerank', 'images'] as const
 export type Family = (typeof FAMILIES)[number]

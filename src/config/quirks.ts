@@ -12,6 +12,12 @@ export const Quirks = Type.Object(
       }),
     ),
     tools: optional(Type.Boolean({ description: 'Supports tools. Default true.' })),
+    custom_tools: optional(
+      Type.Boolean({
+        description:
+          'Supports custom tools and the tool choice allowed_tools; otherwise a custom tool is sent as a function with one text argument. Default false; true for responses-compat.',
+      }),
+    ),
     json_schema: optional(Type.Boolean({ description: 'Supports response_format json_schema. Default true.' })),
     multiple_choices: optional(Type.Boolean({ description: 'Supports n above 1. Default true.' })),
     embedding_base64: optional(

@@ -202,9 +202,9 @@ function fixedMember(schema: Schema): { name: string; values: unknown[] } | unde
 function fixedMembersFit(schema: Schema, value: unknown): boolean {
   const tag = fixedMember(schema)
   if (!tag) return true
-  return (
-    typeof value === 'object' && value !== null && tag.values.includes((value as Record<string, unknown>)[tag.name])
-  )
+  if (typeof value !== 'object' || value === null) return false
+  const found = (value as Record<string, unknown>)[tag.name]
+  return found === undefined ? !schema.required?.includes(tag.name) : tag.values.includes(found)
 }
 
 const sameKind = (allowed: unknown[], value: unknown): 'type' | 'value' =>

@@ -5,20 +5,25 @@
  */
 import Type from 'typebox'
 import type {
+  FunctionCall,
   AnswerMessage as PublicAnswerMessage,
   ChatChunk as PublicChunk,
   ChunkChoice as PublicChunkChoice,
   ChatCompletion as PublicCompletion,
   Delta as PublicDelta,
-  ToolCall as PublicToolCall,
 } from '../spec/chat-completion.ts'
-import { ChatRequest as PublicRequest } from '../spec/chat-request.ts'
+import {
+  type FunctionTool,
+  type CustomTool as PublicCustomTool,
+  ChatRequest as PublicRequest,
+} from '../spec/chat-request.ts'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
 import {
   GeneratedImage as PublicImage,
   Message as PublicMessage,
   Reasoning as PublicReasoning,
-  RequestToolCall,
+  RequestCustomCall,
+  RequestFunctionCall,
 } from '../spec/message.ts'
 
 /** A value that a provider signed or encrypted and expects back unchanged. Other provider families cannot use it. */
@@ -42,13 +47,26 @@ export type Reasoning = Type.Static<typeof Reasoning>
 const GeneratedImage = Type.Object({ ...PublicImage.properties, ...signed })
 export type GeneratedImage = Type.Static<typeof GeneratedImage>
 
+const SignedFunctionCall = Type.Object({ ...RequestFunctionCall.properties, ...signed })
+const SignedCustomCall = Type.Object({ ...RequestCustomCall.properties, ...signed })
+
 const Message = Type.Object({
   ...PublicMessage.properties,
-  tool_calls: Type.Optional(Type.Array(Type.Object({ ...RequestToolCall.properties, ...signed }))),
+  tool_calls: Type.Optional(Type.Array(Type.Union([SignedFunctionCall, SignedCustomCall]))),
   reasoning_details: Type.Optional(Type.Array(Reasoning)),
   images: Type.Optional(Type.Array(GeneratedImage)),
 })
-export type Message = Type.Static<typeof Message>
+
+/**
+ * A custom tool takes free text. Here it is a function whose only argument is that text, which every provider supports.
+ * This marks such a function, and its calls, for providers that have custom tools. It is not part of any JSON.
+ */
+export const CUSTOM: unique symbol = Symbol('custom tool')
+
+export type CustomTool = PublicCustomTool['custom']
+export type Tool = FunctionTool & { [CUSTOM]?: CustomTool }
+export type HistoryCall = Type.Static<typeof SignedFunctionCall> & { [CUSTOM]?: true }
+export type Message = Omit<Type.Static<typeof Message>, 'tool_calls'> & { tool_calls?: HistoryCall[] }
 
 /**
  * A chat client returns the values that it received with a response, so its requests are checked against this schema.
@@ -63,10 +81,16 @@ export const ChatRequest = Type.Object({
     }),
   ),
 })
-export type ChatRequest = Type.Static<typeof ChatRequest>
+/** As a client of chat completions sends it. */
+export type ClientChatRequest = Type.Static<typeof ChatRequest>
+export type ChatRequest = Omit<ClientChatRequest, 'messages' | 'tools' | 'tool_choice'> & {
+  messages: Message[]
+  tools?: Tool[]
+  tool_choice?: Exclude<ClientChatRequest['tool_choice'], { type: 'custom' } | undefined>
+}
 export type ChatRequestField = keyof ChatRequest
 
-export type ToolCall = PublicToolCall & Signed
+export type ToolCall = FunctionCall & Signed
 
 /** `reasoning_details` ends one piece of reasoning. */
 type Generated = { reasoning_details?: Reasoning[]; tool_calls?: ToolCall[]; images?: GeneratedImage[] }

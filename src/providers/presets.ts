@@ -49,7 +49,7 @@ export const PRESETS: Record<string, Preset> = {
   openai: {
     base_url: 'https://api.openai.com/v1',
     key_env: ['OPENAI_API_KEY'],
-    quirks: { developer_role: true, embedding_base64: true, embedding_call_tokens: 300_000 },
+    quirks: { developer_role: true, custom_tools: true, embedding_base64: true, embedding_call_tokens: 300_000 },
     fields: { drop: [...VENDOR_EXTRAS, 'messages.reasoning_content'], rename: { max_tokens: 'max_completion_tokens' } },
     chat_models: {
       include: ['gpt-*', 'chatgpt-*', 'o*', 'ft:*'],
@@ -255,7 +255,7 @@ export const PRESETS: Record<string, Preset> = {
   gatehouse: {
     base_url: 'http://127.0.0.1:8787/v1',
     key_env: [],
-    quirks: { developer_role: true, embedding_base64: true, rerank: true, image_stream: true },
+    quirks: { developer_role: true, custom_tools: true, embedding_base64: true, rerank: true, image_stream: true },
     input_types: { query: 'query', document: 'document' },
   },
 }

@@ -14,6 +14,15 @@ import type { VideoOrder } from '../spec/video-request.ts'
 /** A row of the catalogue, for a provider that brings models of its own. */
 export type { Limits } from '../config/limits-schema.ts'
 export type { ModelConfig } from '../config/schema.ts'
+/** What a chat provider receives and returns. */
+export type {
+  ChatChunk,
+  ChatCompletion,
+  ChatRequest,
+  ChunkChoice,
+  Delta,
+  Message,
+} from '../protocols/canonical.ts'
 /** Reads the images of a request. */
 export type { MediaReader } from '../protocols/upstream.ts'
 

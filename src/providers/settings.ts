@@ -32,6 +32,7 @@ const DEFAULT_QUIRKS: Required<Quirks> = {
   stream_usage: true,
   developer_role: false,
   tools: true,
+  custom_tools: false,
   json_schema: true,
   multiple_choices: true,
   embedding_base64: false,

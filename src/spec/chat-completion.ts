@@ -17,15 +17,30 @@ const ToolFunction = Type.Object({
   parameters: Type.Optional(Type.Unknown()),
 })
 
-export const ToolCall = Type.Object(
-  {
-    function: ToolFunction,
-    id: Type.Optional(Type.String()),
-    index: Type.Optional(Type.Integer({ description: 'Position in streamed chunks.' })),
-    type: Type.Optional(Type.Literal('function')),
-  },
+const shared = {
+  id: Type.Optional(Type.String()),
+  index: Type.Optional(Type.Integer({ description: 'Position in streamed chunks.' })),
+}
+
+const FunctionCall = Type.Object(
+  { function: ToolFunction, ...shared, type: Type.Optional(Type.Literal('function')) },
   { title: 'ToolCall' },
 )
+export type FunctionCall = Type.Static<typeof FunctionCall>
+
+const CustomCall = Type.Object(
+  {
+    custom: Type.Object({
+      input: Type.String({ description: 'Free text.' }),
+      name: Type.Optional(Type.String()),
+    }),
+    ...shared,
+    type: Type.Optional(Type.Literal('custom')),
+  },
+  { title: 'CustomToolCall' },
+)
+
+const ToolCall = Type.Union([FunctionCall, CustomCall])
 export type ToolCall = Type.Static<typeof ToolCall>
 
 export const Annotation = Type.Object({

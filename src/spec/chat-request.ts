@@ -17,10 +17,32 @@ const FunctionTool = Type.Object({
 })
 export type FunctionTool = Type.Static<typeof FunctionTool>
 
+const CustomTool = Type.Object(
+  {
+    type: Type.Literal('custom'),
+    custom: Type.Object({
+      name: Type.String({ minLength: 1 }),
+      description: Type.Optional(Type.String()),
+      format: Type.Optional(
+        Type.Union([
+          Type.Object({ type: Type.Literal('text') }),
+          Type.Object({
+            type: Type.Literal('grammar'),
+            grammar: Type.Object({ definition: Type.String(), syntax: Type.Enum(['lark', 'regex']) }),
+          }),
+        ]),
+      ),
+    }),
+  },
+  { description: 'A tool that takes free text, which may have to follow a grammar.' },
+)
+export type CustomTool = Type.Static<typeof CustomTool>
+
 const ToolChoice = Type.Union(
   [
     Type.Enum(['none', 'auto', 'required']),
     Type.Object({ type: Type.Literal('function'), function: Type.Object({ name: Type.String() }) }),
+    Type.Object({ type: Type.Literal('custom'), custom: Type.Object({ name: Type.String() }) }),
     Type.Object({
       type: Type.Literal('allowed_tools'),
       allowed_tools: Type.Object({
@@ -101,7 +123,11 @@ export const ChatRequest = Type.Object(
         { description: '`{"include_usage": true}` adds the usage to a stream.' },
       ),
     ),
-    tools: Type.Optional(Type.Array(FunctionTool, { description: 'Functions that the model may call.' })),
+    tools: Type.Optional(
+      Type.Array(Type.Union([FunctionTool, CustomTool]), {
+        description: 'Functions and custom tools that the model may call.',
+      }),
+    ),
     tool_choice: Type.Optional(ToolChoice),
     parallel_tool_calls: Type.Optional(
       Type.Boolean({ description: 'Whether a response may have several tool calls.' }),

@@ -38,10 +38,15 @@ const RefusalPart = Type.Object({ type: Type.Literal('refusal'), refusal: Type.S
 export const ContentPart = Type.Union([TextPart, ImagePart, AudioPart, FilePart, RefusalPart], { title: 'ContentPart' })
 export type ContentPart = Type.Static<typeof ContentPart>
 
-export const RequestToolCall = Type.Object({
+export const RequestFunctionCall = Type.Object({
   id: Type.String(),
   type: Type.Optional(Type.Literal('function')),
   function: Type.Object({ name: Type.String(), arguments: Type.String() }),
+})
+export const RequestCustomCall = Type.Object({
+  id: Type.String(),
+  type: Type.Literal('custom'),
+  custom: Type.Object({ name: Type.String(), input: Type.String() }),
 })
 
 export const Message = Type.Object(
@@ -53,7 +58,7 @@ export const Message = Type.Object(
       }),
     ),
     name: Type.Optional(Type.String()),
-    tool_calls: Type.Optional(Type.Array(RequestToolCall)),
+    tool_calls: Type.Optional(Type.Array(Type.Union([RequestFunctionCall, RequestCustomCall]))),
     tool_call_id: Type.Optional(Type.String()),
     reasoning_content: Type.Optional(Type.String()),
     reasoning_details: Type.Optional(

@@ -4,15 +4,15 @@ import Schema from 'typebox/schema'
 import { DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
 import type { ProviderKind } from '../../src/config/provider-kinds.ts'
 import { createLog } from '../../src/kit/log.ts'
-import type { ChatRequest, Reasoning } from '../../src/protocols/canonical.ts'
+import type { ChatChunk, ChatRequest, Reasoning } from '../../src/protocols/canonical.ts'
 import type { ChatCall } from '../../src/providers/provider.ts'
 import { createProvider } from '../../src/providers/registry.ts'
 import type { Transport } from '../../src/providers/upstream/transport.ts'
-import { ChatChunk, ChatCompletion } from '../../src/spec/chat-completion.ts'
+import { ChatChunk as ChunkSchema, ChatCompletion as CompletionSchema } from '../../src/spec/chat-completion.ts'
 import { manualClock } from './clock.ts'
 
-export const isChunk = Schema.Compile(ChatChunk)
-export const isCompletion = Schema.Compile(ChatCompletion)
+export const isChunk = Schema.Compile(ChunkSchema)
+export const isCompletion = Schema.Compile(CompletionSchema)
 
 type ReadOptions = {
   type?: string

@@ -1,6 +1,6 @@
 /** Generates the choices of an answer: their reasoning, text and tool calls, split into tokens. */
+import type { ChatRequest } from '../../../src/providers/provider.ts'
 import type { Annotation, FinishReason } from '../../../src/spec/chat-completion.ts'
-import type { ChatRequest } from '../../../src/spec/chat-request.ts'
 import { requestedSources, withCitations } from './citations.ts'
 import { describeImage } from './image-header.ts'
 import { sampleFromSchema } from './json-schema-sample.ts'

@@ -1,5 +1,5 @@
 /** Encodes an answer as a chat completion: as chunks in the order of a stream, or complete. */
-import type { ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../../src/spec/chat-completion.ts'
+import type { ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../../src/providers/provider.ts'
 import type { Usage } from '../../../src/spec/usage.ts'
 import { type ChoiceAnswer, tokensOf } from './answer.ts'
 import { type LogprobsRequest, logprobsOf } from './logprobs.ts'

@@ -1,6 +1,6 @@
 /** Citations for answers with web search: sections of the manual, with URLs that are only examples. */
+import type { ChatRequest } from '../../../src/providers/provider.ts'
 import type { Annotation } from '../../../src/spec/chat-completion.ts'
-import type { ChatRequest } from '../../../src/spec/chat-request.ts'
 import type { Manual } from './manual-search.ts'
 
 /** A host that nobody owns: `.example` is reserved (RFC 2606). */

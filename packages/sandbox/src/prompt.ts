@@ -1,6 +1,6 @@
 /** Parses a chat request: the question, its images and tool results, and the directives for how the sandbox behaves. */
-import type { ChatRequest } from '../../../src/spec/chat-request.ts'
-import type { ContentPart, Message } from '../../../src/spec/message.ts'
+import type { ChatRequest, Message } from '../../../src/providers/provider.ts'
+import type { ContentPart } from '../../../src/spec/message.ts'
 import { type Directives, extractDirectiveLines, parseDirectives } from './directives.ts'
 import type { Hints } from './json-schema-scalars.ts'
 import { isStopWord, splitWords, topicsOf } from './terms.ts'

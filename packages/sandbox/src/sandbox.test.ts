@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
+import type { ChatChunk } from '../../../src/providers/provider.ts'
 import { createLazySandbox } from '../../../src/providers/sandbox.ts'
-import type { ChatChunk } from '../../../src/spec/chat-completion.ts'
 import { GatewayError } from '../../../src/spec/error.ts'
 import { type ManualClock, manualClock } from '../../../test/kit/clock.ts'
 

@@ -2,8 +2,7 @@
  * The sandbox's own tokenizer. A token is one of: up to eight letters, marks or digits, with one space before them if
  * there is one; up to eight white-space characters; any other single character. All tokens joined are the text.
  */
-import type { ChatRequest } from '../../../src/spec/chat-request.ts'
-import type { Message } from '../../../src/spec/message.ts'
+import type { ChatRequest, Message } from '../../../src/providers/provider.ts'
 
 /** The tokens of an image in the prompt, whatever its size: a round number within the range of real providers. */
 export const IMAGE_TOKENS = 256

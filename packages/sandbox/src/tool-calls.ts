@@ -1,7 +1,7 @@
 /** Decides which tools the sandbox calls, and generates their arguments. */
 
 import { isRecord } from '../../../src/kit/json.ts'
-import type { ChatRequest } from '../../../src/spec/chat-request.ts'
+import type { ChatRequest } from '../../../src/providers/provider.ts'
 import { GatewayError } from '../../../src/spec/error.ts'
 import { sampleFromSchema } from './json-schema-sample.ts'
 import type { Hints } from './json-schema-scalars.ts'

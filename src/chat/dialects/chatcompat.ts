@@ -1,4 +1,5 @@
 /** `POST /v1/chat/completions`: the chat-completions protocol over HTTP. */
+import { customNames } from '../../protocols/chatcompat/client/custom-calls.ts'
 import { chatcompatPassthrough } from '../../protocols/chatcompat/client/passthrough.ts'
 import { parseChatRequest } from '../../protocols/chatcompat/client/request.ts'
 import { createChunkEncoder, encodeWhole } from '../../protocols/chatcompat/client/response.ts'
@@ -23,8 +24,11 @@ export const chatcompatDialect = (settings: { delta_mirror: boolean }): Dialect 
   },
   parse: parseChatRequest,
   passthrough: chatcompatPassthrough,
-  writer: (head, request) => ({
-    whole: (answer, usage) => encodeWhole(answer, head, { usage, delta_mirror: settings.delta_mirror }),
-    ...createChunkEncoder(head, { include_usage: request.stream_options?.include_usage === true }),
-  }),
+  writer(head, request) {
+    const customs = customNames(request)
+    return {
+      whole: (answer, usage) => encodeWhole(answer, head, { usage, delta_mirror: settings.delta_mirror, customs }),
+      ...createChunkEncoder(head, { include_usage: request.stream_options?.include_usage === true, customs }),
+    }
+  },
 })

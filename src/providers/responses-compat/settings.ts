@@ -24,7 +24,7 @@ export function responsesSettings(parts: SettingsParts): ResponsesSettings {
   const { config } = parts
   const { quirks, chat_models, ...settings } = settingsOf(parts)
   const { allow = [], drop = [], rename = {} } = config.fields ?? {}
-  const { developer_role = true, tools = true, json_schema = true } = config.quirks ?? {}
+  const { developer_role = true, tools = true, custom_tools = true, json_schema = true } = config.quirks ?? {}
   return {
     ...settings,
     // A preset's fields and quirks apply to chat completions only.
@@ -32,6 +32,7 @@ export function responsesSettings(parts: SettingsParts): ResponsesSettings {
     chat_models: { include: chat_models.include, exclude: [...NOT_CHAT, ...OTHER_MODELS] },
     developer_role,
     tools,
+    custom_tools,
     json_schema,
     passthrough: quirks.passthrough,
     ...optionsOf(parts),

@@ -19,6 +19,7 @@ import type {
 } from '../../protocol.ts'
 import { createChunkNormaliser } from '../upstream/chunk.ts'
 import { hasHiddenError, readWhole, wholeIn } from '../upstream/stream.ts'
+import { customNames } from './custom-calls.ts'
 import { createChunkEncoder, isHollow } from './response.ts'
 
 export const chatcompatPassthrough: ProtocolPassthrough = {
@@ -40,7 +41,8 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
   const blocks = createSseBlocks()
   const normaliser = createChunkNormaliser(head)
   const templates = createTemplates()
-  const writer = createChunkEncoder(head, { include_usage })
+  const customs = customNames(request)
+  const writer = createChunkEncoder(head, { include_usage, customs })
   const headValues = Object.entries(head).map(([name, value]) => [name, toBytes(JSON.stringify(value))] as const)
   let usage: JsonRecord = {}
   let isDone = false
@@ -56,8 +58,10 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
     const reported = usageIn(original)
     if (Object.keys(reported).length > 0) usage = reported
     const counted = chunk.usage
-    const text = isUnchanged(original, chunk) ? withClientHead(data, original) : toBytes(writer.encode([{ ...chunk }]))
-    return { text, chunk: counted ? { ...chunk, usage: counted } : chunk }
+    if (isUnchanged(original, chunk)) return { text: withClientHead(data, original), chunk }
+    // The encoder replaces the calls of custom tools, which the meter has to see.
+    const encoded = customs ? { ...chunk, choices: chunk.choices.map(copyOf) } : { ...chunk }
+    return { text: toBytes(writer.encode([encoded])), chunk: counted ? { ...chunk, usage: counted } : chunk }
   }
 
   function withClientHead(data: string, original: JsonRecord): string {
@@ -72,6 +76,8 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
   function isUnchanged(original: JsonRecord, chunk: ChatChunk): boolean {
     if (original.object !== 'chat.completion.chunk' || original.x_groq !== undefined || chunk.usage) return false
     if (Object.keys(HEAD).some((name) => typeof original[name] !== HEAD[name as keyof ResponseHead])) return false
+    // With custom tools the encoder decides about calls, and their ends come with the finish.
+    if (customs && chunk.choices.some(({ delta, finish_reason }) => delta.tool_calls || finish_reason)) return false
     const raw = original.choices as JsonRecord[]
     if (raw.length === 0 || raw.length !== chunk.choices.length) return false
     if (!chunk.choices.every((choice, at) => isSameChoice(raw[at] ?? {}, choice))) return false
@@ -114,6 +120,8 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
     // A repeated start of a call would be a second call.
     const { content, reasoning_content, tool_calls: [call] = [] } = choice.delta
     if (!content && !reasoning_content && (!call || call.id !== undefined)) return
+    // The pieces of a custom call depend on those before.
+    if (call && customs) return
     templates.learn(block, (data) => {
       const payload = parseJson(fromBytes(data))
       return isRecord(payload) ? rewrite(data, payload).text : ''
@@ -164,6 +172,7 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
 /** The members that all events of a stream share, with their types. */
 const HEAD = { id: 'string', created: 'number', model: 'string' }
 
+const copyOf = (choice: ChunkChoice): ChunkChoice => ({ ...choice, delta: { ...choice.delta } })
 const withoutRole = ({ delta: { role: _, ...delta }, ...choice }: ChunkChoice): ChunkChoice => ({ ...choice, delta })
 
 /** Vendor-specific members may be `null`. Section 2.4 promises that these are not. */

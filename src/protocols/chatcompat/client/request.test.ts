@@ -84,6 +84,45 @@ describe('refused requests, with the field and the rule', () => {
       'required',
     ],
     [
+      'a tool of an unknown type',
+      { ...hello, tools: [{ type: 'magic', magic: {} }] },
+      'invalid_value',
+      'tools[0].type',
+      '"function", "custom"',
+    ],
+    [
+      'a custom tool without name',
+      { ...hello, tools: [{ type: 'custom', custom: {} }] },
+      'missing_required_parameter',
+      'tools[0].custom.name',
+      'required',
+    ],
+    [
+      'a grammar in an unknown syntax',
+      {
+        ...hello,
+        tools: [
+          {
+            type: 'custom',
+            custom: { name: 'f', format: { type: 'grammar', grammar: { definition: '', syntax: 'bnf' } } },
+          },
+        ],
+      },
+      'invalid_value',
+      'tools[0].custom.format.grammar.syntax',
+      '"lark", "regex"',
+    ],
+    [
+      'an earlier custom call without input',
+      {
+        ...hello,
+        messages: [{ role: 'assistant', tool_calls: [{ id: 'c', type: 'custom', custom: { name: 'f' } }] }],
+      },
+      'missing_required_parameter',
+      'messages[0].tool_calls[0].custom.input',
+      'required',
+    ],
+    [
       'an unknown tool choice',
       { ...hello, tool_choice: 'maybe' },
       'invalid_value',

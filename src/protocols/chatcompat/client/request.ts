@@ -5,7 +5,8 @@ import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
 import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { ChatRequest, type Message } from '../../canonical.ts'
+import { ChatRequest, type ClientChatRequest, type HistoryCall, type Tool } from '../../canonical.ts'
+import { customCall, customFunction } from '../../custom-tools.ts'
 import { refusalOf } from '../../request-error.ts'
 
 /** `models/limits.ts` checks the extra fields. For a model without them they count as unknown fields. */
@@ -28,15 +29,16 @@ export function parseChatRequest(body: unknown): ChatRequest {
   }
   if (Array.isArray(request.messages)) request.messages = request.messages.map(withoutNulls)
   if (!check.Check(request)) throw refusalOf(diagnose(Shared, request))
-  refuseEmptyMessages(request.messages as Message[])
-  return request as ChatRequest
+  const clientRequest = request as ClientChatRequest
+  refuseEmptyMessages(clientRequest.messages)
+  return withFunctions(clientRequest)
 }
 
 /**
  * `content` is required (specification 2.2). In an assistant message it may be `null`, as in an earlier response
  * without text, and it may be absent if the message has other content.
  */
-function refuseEmptyMessages(messages: Message[]): void {
+function refuseEmptyMessages(messages: ClientMessage[]): void {
   for (const [index, message] of messages.entries()) {
     if (message.content !== undefined && message.content !== null) continue
     const isAnswer = message.role === 'assistant'
@@ -46,6 +48,41 @@ function refuseEmptyMessages(messages: Message[]): void {
     throw new GatewayError('missing_required_parameter', `"${param}" is required${unless}.`, { param })
   }
 }
+
+type ClientMessage = ClientChatRequest['messages'][number]
+type ClientTool = NonNullable<ClientChatRequest['tools']>[number]
+type ClientCall = NonNullable<ClientMessage['tool_calls']>[number]
+
+/** Custom tools, their calls and choices as functions. Returns the same object: it is a copy of the client's. */
+function withFunctions(request: ClientChatRequest): ChatRequest {
+  const { tools, tool_choice: choice, messages } = request
+  if (tools?.some(({ type }) => type === 'custom')) request.tools = tools.map(toolOf)
+  if (typeof choice === 'object' && choice.type === 'custom') {
+    request.tool_choice = { type: 'function', function: choice.custom }
+  } else if (typeof choice === 'object' && choice.type === 'allowed_tools') {
+    const { mode, tools: allowed } = choice.allowed_tools
+    request.tool_choice = { type: 'allowed_tools', allowed_tools: { mode, tools: allowed.map(allowedTool) } }
+  }
+  if (messages.some(hasCustomCall)) {
+    request.messages = messages.map((message) =>
+      message.tool_calls && hasCustomCall(message)
+        ? { ...message, tool_calls: message.tool_calls.map(callOf) }
+        : message,
+    )
+  }
+  return request as ChatRequest
+}
+
+const hasCustomCall = ({ tool_calls }: ClientMessage): boolean =>
+  tool_calls?.some(({ type }) => type === 'custom') ?? false
+
+const toolOf = (tool: ClientTool): Tool => (tool.type === 'custom' ? customFunction(tool.custom) : tool)
+const callOf = (call: ClientCall): HistoryCall =>
+  call.type === 'custom' ? { ...customCall(call.id, call.custom), ...signatureOf(call) } : call
+const signatureOf = ({ opaque }: ClientCall) => (opaque ? { opaque } : {})
+/** An allowed tool has the form of an entry of `tools`, or only a name. */
+const allowedTool = (tool: Record<string, unknown>): Record<string, unknown> =>
+  tool.type === 'custom' ? { type: 'function', function: tool.custom ?? { name: tool.name } } : tool
 
 const OTHER_CONTENT = ['tool_calls', 'function_call', 'refusal', 'reasoning_content'] as const
 

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'bun:test'
 import { ChatCompletionStream } from 'openai/lib/ChatCompletionStream'
 import { Compile } from 'typebox/compile'
-import { ChatChunk, ChatCompletion } from '../../../spec/chat-completion.ts'
+import { ChatChunk as ChunkSchema, ChatCompletion as CompletionSchema } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { usageFrom } from '../../../spec/usage.ts'
-import type { ChunkChoice, Delta } from '../../canonical.ts'
+import type { ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../canonical.ts'
 import { createChunkEncoder, encodeWhole } from './response.ts'
 
 const head = { id: 'chatcmpl-1', created: 5, model: 'p/m' }
 const usage = usageFrom({ input: 3, output: 4 })
-const isChunk = Compile(ChatChunk)
+const isChunk = Compile(ChunkSchema)
 
 const chunkOf = (...choices: ChunkChoice[]): ChatChunk => ({
   id: 'theirs',
@@ -168,7 +168,7 @@ describe('a whole chat completion', () => {
 
   test('has message and a mirrored delta, and matches the schema', () => {
     const whole = encodeWhole(answer, head, { usage, delta_mirror: true })
-    expect(Compile(ChatCompletion).Check(whole)).toBe(true)
+    expect(Compile(CompletionSchema).Check(whole)).toBe(true)
     expect(whole).toMatchObject({ ...head, object: 'chat.completion', system_fingerprint: null, usage })
     expect(whole.choices[0]).toEqual({
       index: 0,

@@ -1,10 +1,12 @@
 /** Encodes chat-completions responses, whole (specification 2.4) and as a stream of events. */
 
+import type { Delta as PublicDelta } from '../../../spec/chat-completion.ts'
 import { errorBody } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../canonical.ts'
 import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
+import { createCustomCalls, publicCall } from './custom-calls.ts'
 import { createReasoningPieces } from './reasoning-pieces.ts'
 
 /**
@@ -14,24 +16,37 @@ import { createReasoningPieces } from './reasoning-pieces.ts'
 export function encodeWhole(
   answer: ChatCompletion,
   head: ResponseHead,
-  options: { usage: Usage; delta_mirror: boolean },
+  options: EncoderOptions & { usage: Usage; delta_mirror: boolean },
 ) {
   const { id, created, model } = head
   const system_fingerprint = answer.system_fingerprint ?? null
+  const { usage, delta_mirror, customs } = options
   const choices = answer.choices.map((choice) => {
-    const message = { refusal: null, ...choice.message }
-    const encoded: EncodedChoice = { ...choice, message, logprobs: choice.logprobs ?? null }
-    if (options.delta_mirror) encoded.delta = mirrorOf(choice.message)
+    const own = customs ? withCustomCalls(choice.message, customs) : choice.message
+    const encoded: EncodedChoice = { ...choice, message: { refusal: null, ...own }, logprobs: choice.logprobs ?? null }
+    if (delta_mirror) encoded.delta = mirrorOf(own)
     return encoded
   })
-  const { usage } = options
   return { ...answer, id, created, model, object: 'chat.completion' as const, system_fingerprint, choices, usage }
 }
 
-type EncodedChoice = ChatCompletion['choices'][number] & { delta?: Delta }
+/** `customs`: the names of the custom tools of the request, if it has any. */
+type EncoderOptions = { customs?: ReadonlySet<string> | undefined }
 
-function mirrorOf({ content, tool_calls, ...rest }: AnswerMessage): Delta {
-  const delta: Delta = rest
+type EncodedMessage = Omit<AnswerMessage, 'tool_calls'> & Pick<PublicDelta, 'tool_calls'>
+type EncodedDelta = Omit<Delta, 'tool_calls'> & Pick<PublicDelta, 'tool_calls'>
+type EncodedChoice = Omit<ChatCompletion['choices'][number], 'message' | 'delta'> & {
+  message: EncodedMessage
+  delta?: EncodedDelta
+}
+
+function withCustomCalls(message: AnswerMessage, customs: ReadonlySet<string>): EncodedMessage {
+  const { tool_calls: calls } = message
+  return calls ? { ...message, tool_calls: calls.map((call) => publicCall(call, customs)) } : message
+}
+
+function mirrorOf({ content, tool_calls, ...rest }: EncodedMessage): EncodedDelta {
+  const delta: EncodedDelta = rest
   if (content !== null) delta.content = content
   if (tool_calls) delta.tool_calls = tool_calls.map((call, index) => ({ index, ...call }))
   return delta
@@ -48,7 +63,11 @@ type ChunkEncoder = Omit<ResponseEncoder, 'whole'> & {
  * Encodes chunks. All have the same id, created and model. Each choice starts with one chunk that holds only its
  * role. `finish_reason` and `logprobs` are always present. Usage is sent only on request, in a last chunk of its own.
  */
-export function createChunkEncoder(head: ResponseHead, { include_usage }: { include_usage: boolean }): ChunkEncoder {
+export function createChunkEncoder(
+  head: ResponseHead,
+  { include_usage, customs }: EncoderOptions & { include_usage: boolean },
+): ChunkEncoder {
+  const customCalls = customs && createCustomCalls(customs)
   const opened = new Set<number>()
   const reasoning = createReasoningPieces()
   const object = 'chat.completion.chunk' as const
@@ -80,6 +99,7 @@ export function createChunkEncoder(head: ResponseHead, { include_usage }: { incl
         choice.finish_reason ??= null
         choice.logprobs ??= null
         reasoning.take(choice)
+        customCalls?.take(choice)
       }
       if (isHollow(chunk)) continue
       chunk.id = head.id

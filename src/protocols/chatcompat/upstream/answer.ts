@@ -3,6 +3,7 @@
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, ToolCall } from '../../canonical.ts'
+import { argumentsOf } from '../../custom-tools.ts'
 import { argumentsText, type Fallback, namedText, newToolCallId } from '../../upstream.ts'
 import { usageOf } from '../../usage.ts'
 import { annotationsOf, contentOf, finishReasonOf } from './content.ts'
@@ -74,12 +75,13 @@ function toolCallsIn({ tool_calls, function_call }: JsonRecord): ToolCall[] {
 }
 
 function normaliseToolCall(raw: unknown): ToolCall | undefined {
-  if (!isRecord(raw) || !isRecord(raw.function)) return undefined
-  const { index: _, ...extras } = raw
-  const name = namedText(raw.function.name)
+  if (!isRecord(raw)) return undefined
+  const { index: _, custom, ...extras } = raw
+  const called = isRecord(raw.function) ? raw.function : isRecord(custom) ? custom : {}
+  const name = namedText(called.name)
   if (name === undefined) return undefined
   // A call without arguments takes none. Clients parse the text in any case.
-  const text = argumentsText(raw.function.arguments) || '{}'
+  const text = typeof called.input === 'string' ? argumentsOf(called.input) : argumentsText(called.arguments) || '{}'
   return { ...extras, id: namedText(raw.id) ?? newToolCallId(), type: 'function', function: { name, arguments: text } }
 }
 

@@ -61,7 +61,11 @@ export function createChunkNormaliser(fallback: Fallback): ChunkNormaliser {
       choice.started = true
       delta.role = 'assistant'
     }
-    if (finish) choice.finished = finish
+    if (finish) {
+      choice.finished = finish
+      const ends = choice.toolCalls?.close() ?? []
+      if (ends.length > 0) delta.tool_calls = [...(delta.tool_calls ?? []), ...ends]
+    }
     const { message: _, ...rest } = raw
     return { ...rest, index, delta, finish_reason: finish }
   }
@@ -97,7 +101,8 @@ export function createChunkNormaliser(fallback: Fallback): ChunkNormaliser {
       for (const [index, choice] of choices) {
         if (choice.finished) continue
         choice.finished = hasToolCalls(choice) ? 'tool_calls' : 'stop'
-        open.push({ index, delta: {}, finish_reason: choice.finished })
+        const ends = choice.toolCalls?.close() ?? []
+        open.push({ index, delta: ends.length > 0 ? { tool_calls: ends } : {}, finish_reason: choice.finished })
       }
       if (open.length === 0) return undefined
       return { id: last.id, object: 'chat.completion.chunk', created: last.created, model: last.model, choices: open }

@@ -6,6 +6,7 @@
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest, ChatRequestField, Message } from '../../canonical.ts'
 import type { BodyOptions, UpstreamCall } from '../../upstream.ts'
+import { customHistory, toolFields } from './custom-tools.ts'
 import { plainHistory } from './history.ts'
 
 /**
@@ -66,7 +67,10 @@ const ALTERS_RESPONSE: { [field in ChatRequestField]?: (request: ChatRequest) =>
 
 /** The operator's settings for requests to an OpenAI-shaped provider. */
 type ChatcompatOptions = BodyOptions & {
-  quirks: Record<'stream_usage' | 'developer_role' | 'tools' | 'json_schema' | 'multiple_choices', boolean>
+  quirks: Record<
+    'stream_usage' | 'developer_role' | 'tools' | 'custom_tools' | 'json_schema' | 'multiple_choices',
+    boolean
+  >
 }
 
 /** Creates the encoder of one provider, which returns JSON text. It throws `unsupported_parameter`. */
@@ -83,8 +87,12 @@ export function createBodyEncoder(settings: ChatcompatOptions): (call: UpstreamC
 
   return ({ model, request }, stream) => {
     assertSupported(request, quirks, dropped)
-    const given: Record<string, unknown> = request
-    const body: Record<string, unknown> = { model, messages: encodeMessages(plainHistory(request.messages)) }
+    const fields = toolFields(request, quirks.custom_tools)
+    const given: Record<string, unknown> = fields
+      ? { ...request, tools: undefined, tool_choice: undefined, ...fields }
+      : request
+    const messages = encodeMessages(plainHistory(request.messages))
+    const body: Record<string, unknown> = { model, messages: quirks.custom_tools ? customHistory(messages) : messages }
     const limit = request.max_completion_tokens ?? request.max_tokens
     if (limit !== undefined && !dropped.has('max_tokens')) body[maxTokens] = limit
     for (const [field, name] of forwarded) {

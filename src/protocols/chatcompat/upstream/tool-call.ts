@@ -2,10 +2,13 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { ToolCall } from '../../canonical.ts'
+import { ARGUMENTS_END, ARGUMENTS_START, argumentsPiece } from '../../custom-tools.ts'
 import { argumentsText, namedText, newToolCallId } from '../../upstream.ts'
 
 export type ToolCallDeltas = {
   take(calls: unknown[]): ToolCall[]
+  /** The ends of the arguments of custom calls, which have the form of functions here. */
+  close(): ToolCall[]
   /** The number of calls sent to the client. A call without a name cannot be executed and does not count. */
   count(): number
 }
@@ -19,6 +22,7 @@ type Call = {
   name: string | undefined
   /** Arguments that arrived before the name. */
   waiting: string
+  isCustom: boolean
   /** Other members of the call, such as Gemini's signature, which must be returned in the history. */
   extras: JsonRecord
 }
@@ -50,12 +54,11 @@ export function createToolCallDeltas(): ToolCallDeltas {
 
   function takeOne(raw: unknown): ToolCall | undefined {
     if (!isRecord(raw)) return undefined
-    const { index, id, type: _, function: rawFunction, ...extras } = raw
-    const described = isRecord(rawFunction) ? rawFunction : {}
+    const { index, id, type: _, function: rawFunction, custom, ...extras } = raw
+    const described = isRecord(rawFunction) ? rawFunction : isRecord(custom) ? custom : {}
     const vendorIndex = Number.isInteger(index) ? Number(index) : undefined
     const vendorId = namedText(id)
     const name = namedText(described.name)
-    const text = argumentsText(described.arguments)
     let call = find(vendorIndex, vendorId, name)
     if (!call) {
       call = {
@@ -64,12 +67,16 @@ export function createToolCallDeltas(): ToolCallDeltas {
         vendorId,
         id: vendorId ?? newToolCallId(),
         name: undefined,
-        waiting: '',
+        waiting: isRecord(custom) ? ARGUMENTS_START : '',
+        isCustom: isRecord(custom),
         extras,
       }
       calls.push(call)
     }
     call.vendorId ??= vendorId
+    const text = call.isCustom
+      ? argumentsPiece(typeof described.input === 'string' ? described.input : '')
+      : argumentsText(described.arguments)
     if (call.index !== undefined) {
       return text === '' ? undefined : { index: call.index, function: { arguments: text } }
     }
@@ -97,6 +104,10 @@ export function createToolCallDeltas(): ToolCallDeltas {
       }
       return out
     },
+    close: () =>
+      calls.flatMap(({ index, isCustom }) =>
+        isCustom && index !== undefined ? [{ index, function: { arguments: ARGUMENTS_END } }] : [],
+      ),
     count: () => sent,
   }
 }

@@ -1,7 +1,7 @@
 /** Encodes tool calls of a streamed response. Several may be open at once; each is named by its place in the output. */
 
 import { parseJson } from '../../../kit/json.ts'
-import { freeText } from './custom-tools.ts'
+import { freeText } from '../../custom-tools.ts'
 import type { CallItem, CustomCallItem, ItemEvents, Open, Status, ToolSearchItem } from './items.ts'
 import type { ToolIdentity, ToolNames } from './tool-names.ts'
 

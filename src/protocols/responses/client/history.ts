@@ -3,8 +3,8 @@
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { GeneratedImage, Message, Opaque, Reasoning } from '../../canonical.ts'
+import { customCall } from '../../custom-tools.ts'
 import type { Places } from '../../request-error.ts'
-import { argumentsOf } from './custom-tools.ts'
 import { decodeEncrypted } from './items.ts'
 import type { ClientTool, InputItem, InputPart } from './schema.ts'
 import { flatTools, TOOL_SEARCH, type ToolNames } from './tool-names.ts'
@@ -73,7 +73,7 @@ export function historyOf(items: PlacedItem[], names: ToolNames, places: Places)
     } else if (item.type === 'function_call') {
       answering(at).calls.push(callOf(item.call_id, names.vendorName(nameOf(item)), item.arguments))
     } else if (item.type === 'custom_tool_call') {
-      answering(at).calls.push(callOf(item.call_id, names.vendorName(nameOf(item)), argumentsOf(item.input)))
+      answering(at).calls.push(customCall(item.call_id, { name: names.vendorName(nameOf(item)), input: item.input }))
     } else if (item.type === 'tool_search_call') {
       const { call_id, arguments: clientRequest = {} } = item
       if (call_id !== undefined)

@@ -1,10 +1,9 @@
 /** Decodes the tools and the tool choice of a Responses request. */
 
-import type { FunctionTool } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { ChatRequest } from '../../canonical.ts'
+import type { ChatRequest, CustomTool, Tool } from '../../canonical.ts'
+import { customFunction } from '../../custom-tools.ts'
 import type { Places } from '../../request-error.ts'
-import { customFunction } from './custom-tools.ts'
 import type { PlacedItem } from './history.ts'
 import type { ClientTool, ResponsesRequest } from './schema.ts'
 import { createToolNames, type OfferedTool, offeredTools, TOOL_SEARCH, type ToolNames } from './tool-names.ts'
@@ -28,7 +27,7 @@ const isOwn = (type: unknown): boolean => type === 'function' || type === 'custo
 
 export function toolsOf({ tool_choice }: ResponsesRequest, { offered, names }: ClientTools, places: Places): Tools {
   const clientRequest: Tools = {}
-  const functions: FunctionTool[] = []
+  const functions: Tool[] = []
   for (const one of offered) {
     const { tool, at } = one
     if (isSearch(tool.type)) {
@@ -48,7 +47,7 @@ export function toolsOf({ tool_choice }: ResponsesRequest, { offered, names }: C
   return clientRequest
 }
 
-function functionOf(one: OfferedTool, names: ToolNames): FunctionTool {
+function functionOf(one: OfferedTool, names: ToolNames): Tool {
   const { tool, at, namespace } = one
   const { type, parameters, strict } = tool
   if (type === 'namespace') throw badNamespace(one)
@@ -65,7 +64,9 @@ function functionOf(one: OfferedTool, names: ToolNames): FunctionTool {
   if (given === undefined) throw missing(`${at}.name`)
   const name = names.vendorName(isToolSearch ? TOOL_SEARCH : { name: given, namespace })
   const description = descriptionOf(one)
-  if (type === 'custom') return customFunction(tool, { name, description })
+  if (type === 'custom') {
+    return customFunction({ name, ...(description === undefined ? {} : { description }), ...formatOf(tool) })
+  }
   return {
     type: 'function',
     function: {
@@ -75,6 +76,13 @@ function functionOf(one: OfferedTool, names: ToolNames): FunctionTool {
       ...(strict === undefined ? {} : { strict }),
     },
   }
+}
+
+/** Without a definition, a grammar allows any text. */
+function formatOf({ format }: ClientTool): Pick<CustomTool, 'format'> {
+  if (format?.type !== 'grammar' || format.definition === undefined) return {}
+  const syntax = format.syntax === 'regex' ? 'regex' : 'lark'
+  return { format: { type: 'grammar', grammar: { definition: format.definition, syntax } } }
 }
 
 /** Providers have no field for the description of a namespace. It is added to the description of its first tool. */

@@ -87,6 +87,7 @@ export function createEventReader(fallback: Fallback): EventReader {
         case 'response.output_item.done':
           return start(items.settle(event))
         case 'response.function_call_arguments.delta':
+        case 'response.custom_tool_call_input.delta':
           return chunk({ delta: items.argumentsOf(event, event.delta) })
         case 'response.reasoning_summary_text.delta':
           return chunk({ delta: items.thought(event, 'summary') })

@@ -2,7 +2,8 @@
 
 import type { JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { Message, Reasoning } from '../../canonical.ts'
+import { CUSTOM, type HistoryCall, type Message, type Reasoning } from '../../canonical.ts'
+import { freeText } from '../../custom-tools.ts'
 import { type Part, partOf, refused } from './parts.ts'
 
 export type Item = { type: string } & JsonRecord
@@ -10,17 +11,24 @@ export type Item = { type: string } & JsonRecord
 type CallIds = (id: string) => string
 type InputSupport = {
   developer_role: boolean
+  custom_tools: boolean
   audio: boolean
   /** Whether the model receives its earlier reasoning again. */
   reasoning: boolean
 }
-type Place = InputSupport & { at: string; callId: CallIds }
+type Place = InputSupport & {
+  at: string
+  callId: CallIds
+  /** The ids of the calls of custom tools so far, whose results have a type of their own. */
+  customIds: Set<string>
+}
 
 /** One item per message. An earlier response becomes its reasoning, its text and its calls. */
 export function inputOf(messages: Message[], support: InputSupport): Item[] {
   const callId = createCallIds()
+  const customIds = new Set<string>()
   return messages.flatMap((message, index) => {
-    const place = { ...support, at: `messages[${index}]`, callId }
+    const place = { ...support, at: `messages[${index}]`, callId, customIds }
     if (message.role === 'assistant') return answerOf(message, place)
     if (message.role === 'tool') return [resultOf(message, place)]
     if (message.role === 'function') throw refused(`${place.at}.role`, 'must not be "function"; use the role "tool"')
@@ -40,17 +48,25 @@ function resultOf(message: Message, place: Place): Item {
     const param = `${place.at}.tool_call_id`
     throw new GatewayError('missing_required_parameter', `"${param}" is required.`, { param, accepted: 'no' })
   }
-  return { type: 'function_call_output', call_id: place.callId(tool_call_id), output: contentOf(message, place) }
+  const type = place.customIds.has(tool_call_id) ? 'custom_tool_call_output' : 'function_call_output'
+  return { type, call_id: place.callId(tool_call_id), output: contentOf(message, place) }
 }
 
-function answerOf(message: Message, { at, callId, reasoning }: Place): Item[] {
+function callOf(call: HistoryCall, { callId, custom_tools, customIds }: Place): Item {
+  const { id, function: called } = call
+  const named = { call_id: callId(id), name: called.name }
+  if (!custom_tools || !call[CUSTOM]) return { type: 'function_call', ...named, arguments: called.arguments }
+  customIds.add(id)
+  return { type: 'custom_tool_call', ...named, input: freeText(called.arguments) }
+}
+
+function answerOf(message: Message, place: Place): Item[] {
+  const { at, reasoning } = place
   if (message.function_call) throw refused(`${at}.function_call`, 'is not supported by the vendor; use "tool_calls"')
   const items: Item[] = []
   const content = textContent(message, at)
   if (content !== '') items.push({ type: 'message', role: 'assistant', content })
-  for (const { id, function: called } of message.tool_calls ?? []) {
-    items.push({ type: 'function_call', call_id: callId(id), name: called.name, arguments: called.arguments })
-  }
+  for (const call of message.tool_calls ?? []) items.push(callOf(call, place))
   // The vendor refuses reasoning without a following item, as in a response that was cut by its limit.
   if (!reasoning || items.length === 0) return items
   return [...(message.reasoning_details ?? []).flatMap(reasoningItems), ...items]

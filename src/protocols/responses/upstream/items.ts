@@ -3,6 +3,7 @@
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
 import type { Delta, Reasoning } from '../../canonical.ts'
+import { ARGUMENTS_END, ARGUMENTS_START, argumentsPiece } from '../../custom-tools.ts'
 import { argumentsText, namedText, newToolCallId } from '../../upstream.ts'
 import { citationOf, logprobsOf, SUMMARY_GAP, thoughtTextOf } from './annotations.ts'
 
@@ -19,9 +20,11 @@ type Part = {
 
 type Item = {
   parts: Map<unknown, Part>
-  /** For a call: its position once it was sent, and the number of characters of its arguments that were sent. */
+  /** For a call: its position once it was sent, and the number of characters of its text that were sent. */
   call: number | undefined
   sent: number
+  /** Of a custom tool: its free text becomes the argument of a function. */
+  isCustom: boolean
   /** For reasoning: the source that is sent, and the last part. */
   thought: { from: 'summary' | 'content'; part: unknown } | undefined
   isSettled: boolean
@@ -45,7 +48,14 @@ export function createItems() {
       if (id !== undefined) byId.set(id, known)
       return known
     }
-    const found: Item = { parts: new Map(), call: undefined, sent: 0, thought: undefined, isSettled: false }
+    const found: Item = {
+      parts: new Map(),
+      call: undefined,
+      sent: 0,
+      isCustom: false,
+      thought: undefined,
+      isSettled: false,
+    }
     if (id !== undefined) byId.set(id, found)
     if (output_index !== undefined) byIndex.set(output_index, found)
     return found
@@ -78,7 +88,8 @@ export function createItems() {
 
   /** The first delta of a call holds its name. Later ones extend its arguments. */
   function callDelta(item: Item, raw: JsonRecord): Delta {
-    const text = argumentsText(raw.arguments)
+    item.isCustom = raw.type === 'custom_tool_call'
+    const text = argumentsText(item.isCustom ? raw.input : raw.arguments)
     const name = namedText(raw.name)
     if (item.call === undefined) {
       // A call without a name is not sent to clients.
@@ -86,15 +97,31 @@ export function createItems() {
       item.call = calls++
       item.sent = text.length
       const id = namedText(raw.call_id) ?? namedText(raw.id) ?? newToolCallId()
-      return { tool_calls: [{ index: item.call, id, type: 'function', function: { name, arguments: text } }] }
+      const started = item.isCustom ? ARGUMENTS_START + argumentsPiece(text) : text
+      return { tool_calls: [{ index: item.call, id, type: 'function', function: { name, arguments: started } }] }
     }
     return argumentsDelta(item, text.slice(item.sent))
+  }
+
+  /** The rest of a call that arrived whole. */
+  function settleCall(item: Item, raw: JsonRecord): Delta {
+    if (raw.type === 'custom_tool_call') {
+      const { tool_calls: [rest] = [] } = callDelta(item, raw)
+      if (item.call === undefined) return {}
+      const call = rest ?? { index: item.call, function: { arguments: '' } }
+      call.function.arguments += ARGUMENTS_END
+      return { tool_calls: [call] }
+    }
+    // Clients parse the text in any case.
+    const isEmpty = item.sent === 0 && argumentsText(raw.arguments) === '' && raw.status !== 'incomplete'
+    return callDelta(item, isEmpty ? { ...raw, arguments: '{}' } : raw)
   }
 
   function argumentsDelta(item: Item, text: string): Delta {
     if (text === '' || item.call === undefined) return {}
     item.sent += text.length
-    return { tool_calls: [{ index: item.call, function: { arguments: text } }] }
+    const piece = item.isCustom ? argumentsPiece(text) : text
+    return { tool_calls: [{ index: item.call, function: { arguments: piece } }] }
   }
 
   /** The rest of a message that arrived whole. */
@@ -150,10 +177,7 @@ export function createItems() {
     item.isSettled = true
     if (raw.type === 'message') return settleMessage(item, raw.content)
     if (raw.type === 'reasoning') return { delta: settleThought(item, raw) }
-    if (raw.type !== 'function_call') return { delta: {} }
-    // Clients parse the text in any case.
-    const isEmpty = item.sent === 0 && argumentsText(raw.arguments) === '' && raw.status !== 'incomplete'
-    return { delta: callDelta(item, isEmpty ? { ...raw, arguments: '{}' } : raw) }
+    return { delta: isCall(raw) ? settleCall(item, raw) : {} }
   }
 
   return {
@@ -164,7 +188,7 @@ export function createItems() {
       if (!isRecord(raw)) return {}
       // Some providers give every item the same index.
       const item = itemOf(event, () => true)
-      return raw.type === 'function_call' ? callDelta(item, raw) : {}
+      return isCall(raw) ? callDelta(item, raw) : {}
     },
 
     text(event: JsonRecord, member: 'content' | 'refusal'): Delta {
@@ -212,6 +236,8 @@ export function createItems() {
     },
   }
 }
+
+const isCall = ({ type }: JsonRecord): boolean => type === 'function_call' || type === 'custom_tool_call'
 
 function join(all: ChoiceDelta, { delta, logprobs }: ChoiceDelta): void {
   const { content, refusal, reasoning_content, reasoning_details, tool_calls, annotations } = delta

@@ -27,7 +27,10 @@ export const FIELD_MAPPINGS: { [field in ChatRequestField]-?: FieldMapping } = {
   logit_bias: { dropped: 'it only tunes' },
   seed: { dropped: 'it only tunes' },
   prediction: { dropped: 'it only tunes' },
-  tools: { sent: '`tools`; strict only if the request says so', isUsed: ({ tools = [] }) => tools.length > 0 },
+  tools: {
+    sent: '`tools`; strict only if the request says so; custom tools as functions with `quirks.custom_tools: false`',
+    isUsed: ({ tools = [] }) => tools.length > 0,
+  },
   tool_choice: {
     sent: '`tool_choice`',
     isUsed: ({ tool_choice }) => tool_choice !== undefined && tool_choice !== 'auto',

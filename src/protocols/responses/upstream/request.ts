@@ -18,6 +18,8 @@ export type ResponsesOptions = BodyOptions & {
   /** Accepts the role `developer`. */
   developer_role: boolean
   tools: boolean
+  /** Has custom tools; for others they are functions. */
+  custom_tools: boolean
   json_schema: boolean
   /** Accepts `input_audio` in messages, which the API's own documentation does not mention. */
   audio: boolean
@@ -94,7 +96,7 @@ export function createBodyEncoder(settings: ResponsesOptions): BodyEncoder {
       store: request.store ?? false,
       ...(isDropped('max_tokens') ? {} : limitOf(request)),
       ...(acceptsSampling(rule, effort) ? samplingOf(request) : {}),
-      ...toolsOf(request),
+      ...toolsOf(request, settings.custom_tools),
       ...textOf(request),
       ...includeOf(request, rule, input),
       ...thoughtsOf(request, rule, effort),

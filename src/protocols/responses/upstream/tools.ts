@@ -1,19 +1,24 @@
 /** Encodes the tools, the tool choice and the web search. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { FunctionTool } from '../../../spec/chat-request.ts'
-import type { ChatRequest } from '../../canonical.ts'
+import { type ChatRequest, CUSTOM, type CustomTool, type Tool } from '../../canonical.ts'
 import { refused } from './parts.ts'
 
-export function toolsOf(request: ChatRequest): JsonRecord {
+export function toolsOf(request: ChatRequest, isCustomNative: boolean): JsonRecord {
   const search = searchOf(request)
-  const tools = [...(request.tools ?? []).map(functionOf), ...(search ? [search] : [])]
+  const functions = request.tools ?? []
+  const customs = new Set(isCustomNative ? functions.filter((tool) => tool[CUSTOM]).map(nameOf) : [])
+  const own = functions.map((tool) => {
+    const custom = isCustomNative ? tool[CUSTOM] : undefined
+    return custom ? customOf(custom) : functionOf(tool)
+  })
+  const tools = [...own, ...(search ? [search] : [])]
+  const { tool_choice: choice, parallel_tool_calls } = request
   // The vendor refuses an empty list, and a choice from it.
-  if (tools.length === 0) return isDemanding(request.tool_choice) ? { tool_choice: choiceOf(request.tool_choice) } : {}
-  const { tool_choice, parallel_tool_calls } = request
+  if (tools.length === 0) return isDemanding(choice) ? { tool_choice: choiceOf(choice, customs) } : {}
   return {
     tools,
-    ...(tool_choice === undefined ? {} : { tool_choice: choiceOf(tool_choice) }),
+    ...(choice === undefined ? {} : { tool_choice: choiceOf(choice, customs) }),
     ...(parallel_tool_calls === undefined ? {} : { parallel_tool_calls }),
   }
 }
@@ -22,7 +27,7 @@ const isDemanding = (choice: ChatRequest['tool_choice']) =>
   choice !== undefined && choice !== 'auto' && choice !== 'none'
 
 /** In this API a tool is strict by default; elsewhere it is not. */
-function functionOf({ function: definition }: FunctionTool): JsonRecord {
+function functionOf({ function: definition }: Tool): JsonRecord {
   const { name, description, parameters = { type: 'object', properties: {} }, strict } = definition
   return {
     type: 'function',
@@ -33,16 +38,32 @@ function functionOf({ function: definition }: FunctionTool): JsonRecord {
   }
 }
 
-function choiceOf(choice: ChatRequest['tool_choice']): unknown {
-  if (typeof choice !== 'object') return choice
-  if (choice.type === 'function') return { type: 'function', name: choice.function.name }
-  const { mode, tools } = choice.allowed_tools
-  return { type: 'allowed_tools', mode, tools: tools.map(nameTool) }
+/** This API has the members of a grammar beside its type. */
+function customOf({ format, ...custom }: CustomTool): JsonRecord {
+  if (!format) return { type: 'custom', ...custom }
+  return {
+    type: 'custom',
+    ...custom,
+    format: format.type === 'grammar' ? { type: 'grammar', ...format.grammar } : format,
+  }
 }
 
+type Customs = ReadonlySet<unknown>
+
+function choiceOf(choice: ChatRequest['tool_choice'], customs: Customs): unknown {
+  if (typeof choice !== 'object') return choice
+  if (choice.type === 'function') return nameTool(choice, customs)
+  const { mode, tools } = choice.allowed_tools
+  return { type: 'allowed_tools', mode, tools: tools.map((tool) => nameTool(tool, customs)) }
+}
+
+const nameOf = ({ function: { name } }: Tool): string => name
+
 /** `{type, function: {name}}` becomes `{type, name}`. */
-const nameTool = (tool: JsonRecord): JsonRecord =>
-  isRecord(tool.function) ? { type: 'function', name: tool.function.name } : tool
+const nameTool = (tool: JsonRecord, customs: Customs): JsonRecord =>
+  isRecord(tool.function)
+    ? { type: customs.has(tool.function.name) ? 'custom' : 'function', name: tool.function.name }
+    : tool
 
 export const requestedSearch = ({ web_search, web_search_options }: ChatRequest): JsonRecord | undefined =>
   web_search?.enable ? web_search : web_search_options

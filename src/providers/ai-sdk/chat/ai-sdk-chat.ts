@@ -1,8 +1,9 @@
 /** One adapter for every vendor of chat models that has an AI SDK package with `doGenerate` and `doStream`. */
+
 import { unixSeconds } from '../../../kit/clock.ts'
 import { parseJson } from '../../../kit/json.ts'
+import type { ChatChunk, ChatCompletion } from '../../../protocols/canonical.ts'
 import { errorFromResponse } from '../../../protocols/provider-error.ts'
-import type { ChatChunk, ChatCompletion } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { readModelList } from '../../model-list.ts'
 import type { ChatCall, DiscoveredModel, Provider } from '../../provider.ts'

@@ -1,0 +1,64 @@
+/** Custom tools, their choices and their calls in the form of OpenAI's API; and what other vendors get instead. */
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { type ChatRequest, CUSTOM, type HistoryCall, type Message, type Tool } from '../../canonical.ts'
+import { freeText } from '../../custom-tools.ts'
+
+type ToolFields = { tools?: unknown; tool_choice?: unknown }
+
+/** The fields to send in place of those of the request; undefined if they are sent as they are. */
+export function toolFields(request: ChatRequest, isNative: boolean): ToolFields | undefined {
+  const { tools = [], tool_choice: choice } = request
+  if (!isNative) {
+    // Only OpenAI's API knows the choice `allowed_tools`; without the other tools, it means the same.
+    if (typeof choice !== 'object' || choice.type !== 'allowed_tools') return undefined
+    const names = new Set(choice.allowed_tools.tools.map(nameOf))
+    const allowed = tools.filter((tool) => names.has(tool.function.name))
+    return allowed.length === 0 ? {} : { tools: allowed, tool_choice: choice.allowed_tools.mode }
+  }
+  const customs = new Set(tools.filter((tool) => tool[CUSTOM]).map((tool) => tool.function.name))
+  if (customs.size === 0) return undefined
+  return {
+    tools: tools.map(toolOf),
+    ...(choice === undefined ? {} : { tool_choice: choiceOf(choice, customs) }),
+  }
+}
+
+/** An allowed tool has the form of an entry of `tools`, or only a name. */
+const nameOf = (tool: JsonRecord): unknown => (isRecord(tool.function) ? tool.function.name : tool.name)
+
+function toolOf(tool: Tool): unknown {
+  const custom = tool[CUSTOM]
+  return custom ? { type: 'custom', custom } : tool
+}
+
+function choiceOf(choice: NonNullable<ChatRequest['tool_choice']>, customs: Set<unknown>): unknown {
+  if (typeof choice !== 'object') return choice
+  if (choice.type === 'function') return namedChoice(choice.function.name, customs) ?? choice
+  const { mode, tools } = choice.allowed_tools
+  return {
+    type: choice.type,
+    allowed_tools: { mode, tools: tools.map((tool) => namedChoice(nameOf(tool), customs) ?? tool) },
+  }
+}
+
+const namedChoice = (name: unknown, customs: Set<unknown>) =>
+  customs.has(name) ? { type: 'custom', custom: { name } } : undefined
+
+/** The calls of custom tools in the history. Returns the same array if there are none. */
+export function customHistory(messages: Message[]): unknown[] {
+  if (!messages.some(hasCustomCall)) return messages
+  return messages.map((message) =>
+    hasCustomCall(message) ? { ...message, tool_calls: message.tool_calls?.map(callOf) } : message,
+  )
+}
+
+const hasCustomCall = ({ tool_calls }: Message): boolean => tool_calls?.some((call) => call[CUSTOM]) ?? false
+
+function callOf(call: HistoryCall): unknown {
+  if (!call[CUSTOM]) return call
+  const {
+    id,
+    function: { name, arguments: text },
+  } = call
+  return { id, type: 'custom', custom: { name, input: freeText(text) } }
+}
