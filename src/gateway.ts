@@ -186,6 +186,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       version,
       settings,
       clock,
+      log,
     }),
     authenticate: (context) => tokens.authenticate(presentedSecret(context.request), context),
     settings,

@@ -1,6 +1,8 @@
 /** The listening port: accepts connections, passes requests to the gateway, and shuts down gracefully. */
-import type { ServerSettings } from './config/config.ts'
+import type { Server } from 'bun'
+import { DEFAULT_SERVER, type ServerSettings } from './config/config.ts'
 import type { Peer } from './http/live.ts'
+import { isWebSocket, type SocketHandler } from './http/socket.ts'
 import type { Log } from './kit/log.ts'
 
 type ListenParts = {
@@ -8,7 +10,7 @@ type ListenParts = {
     fetch(request: Request, peer: Peer): Promise<Response>
     drain(options: { deadline_ms: number }): Promise<void>
   }
-  server: Pick<ServerSettings, 'host' | 'port'>
+  server: Pick<ServerSettings, 'host' | 'port'> & Partial<Pick<ServerSettings, 'max_body_bytes'>>
   log: Log
   /** Seconds that a connection may stay open between requests. */
   idle_seconds?: number
@@ -33,9 +35,13 @@ export type Listener = {
 const IDLE_SECONDS = 75
 /** The last bytes may still be on their way to the socket, even after the deadline. */
 const FLUSH_MILLISECONDS = 500
+/** A WebSocket message that is a little too large gets an error; a larger one closes the connection (1009). */
+const MESSAGE_MARGIN_BYTES = 64 * 1024
+/** A WebSocket whose client answers no ping for this long is closed. */
+const SOCKET_IDLE_SECONDS = 60
 
 export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS }: ListenParts): Promise<Listener> {
-  const bun = Bun.serve({
+  const bun = Bun.serve<SocketHandler>({
     hostname: server.host,
     port: server.port,
     // Otherwise errors would be shown to clients with our source, and printed outside the log.
@@ -46,6 +52,7 @@ export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS
     // The gateway limits bodies itself, so that a body that is too large gets an error in its own form.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     fetch(request, self) {
+      if (isWebSocket(request)) return upgraded(request, self)
       // An open request may be silent for as long as its upstream may.
       self.timeout(request, 0)
       return gateway.fetch(request, {
@@ -55,11 +62,44 @@ export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS
         ended: () => self.timeout(request, idle_seconds),
       })
     },
+    websocket: {
+      open(socket) {
+        socket.data.open({
+          send: (text) => void socket.sendText(text),
+          buffered: () => socket.getBufferedAmount(),
+          close: (code, reason) => socket.close(code, reason),
+        })
+      },
+      message: (socket, data) => socket.data.message(data),
+      drain: (socket) => socket.data.drained(),
+      close: (socket) => socket.data.closed(),
+      // Without compression: a small message cannot become a large one.
+      perMessageDeflate: false,
+      maxPayloadLength: (server.max_body_bytes ?? DEFAULT_SERVER.max_body_bytes) + MESSAGE_MARGIN_BYTES,
+      // Nothing is dropped: the gateway stops reading from the provider while bytes wait here.
+      backpressureLimit: 0,
+      // The runtime sends pings; a client that answers none is disconnected.
+      idleTimeout: SOCKET_IDLE_SECONDS,
+      sendPings: true,
+    },
     error(cause) {
       log.error('request failed without a response', {}, cause)
       return new Response(null, { status: 500 })
     },
   })
+  /** Undefined once the connection is a WebSocket: the runtime has then responded. */
+  async function upgraded(request: Request, self: Server<SocketHandler>): Promise<Response | undefined> {
+    let isUpgraded = false
+    const response = await gateway.fetch(request, {
+      address: self.requestIP(request)?.address ?? '',
+      upgrade(handler, headers) {
+        isUpgraded = self.upgrade(request, { data: handler, headers })
+        return isUpgraded
+      },
+    })
+    return isUpgraded ? undefined : response
+  }
+
   const host = server.host.includes(':') ? `[${server.host}]` : server.host
   return {
     url: `http://${host}:${bun.port}`,
@@ -70,7 +110,7 @@ export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS
       await gateway.drain({ deadline_ms })
       // The runtime itself sends a file, after the gateway has finished its request.
       const end = Math.max(deadline, performance.now() + FLUSH_MILLISECONDS)
-      while (bun.pendingRequests > 0 && performance.now() < end) await Bun.sleep(5)
+      while ((bun.pendingRequests > 0 || bun.pendingWebSockets > 0) && performance.now() < end) await Bun.sleep(5)
       await bun.stop(true)
     },
   }

@@ -260,7 +260,7 @@ describe.skipIf(!existsSync(CODEX))('Codex with its defaults', () => {
   )
 
   test(
-    'as its own vendor`s model: told to leave WebSocket at once, with tools that its input adds',
+    'as its own vendor`s model: over one WebSocket, with tools that its input adds',
     async () => {
       steps = [
         { tool: 'functions__exec', args: { input: 'text("made by a script")' } },
@@ -270,8 +270,28 @@ describe.skipIf(!existsSync(CODEX))('Codex with its defaults', () => {
       const ran = await run('Run a script, twice.', config, { OPENAI_API_KEY: port.token, CODEX_API_KEY: port.token })
       expect(ran).toMatchObject({ code: 0 })
       expect(ran.said).toMatch(/made by a script.*and once more/s)
-      const upgrades = port.requests.filter(({ headers }) => headers.get('upgrade') === 'websocket')
-      expect(upgrades.map(({ method, path }) => [method, path])).toEqual([['GET', '/v1/responses']])
+      const calls = port.requests.filter(({ path }) => path === '/v1/responses')
+      expect(calls.map(({ method, headers }) => [method, headers.get('upgrade')])).toEqual([['GET', 'websocket']])
+    },
+    PATIENCE,
+  )
+
+  test.each(['chatcompat/m', 'responses-compat/m'])(
+    'over one WebSocket with %s, through three turns',
+    async (model) => {
+      steps = [
+        { tool: 'exec_command', args: { cmd: 'echo one' } },
+        { tool: 'exec_command', args: { cmd: 'echo two' } },
+      ]
+      const config = `${manualConfig(model)}supports_websockets = true\n`
+      const ran = await run('Run both.', config)
+      expect(ran).toMatchObject({ code: 0, said: expect.stringMatching(/one.*two/s) })
+      const calls = port.requests.filter(({ path }) => path === '/v1/responses')
+      expect(calls.map(({ method, headers }) => [method, headers.get('upgrade')])).toEqual([['GET', 'websocket']])
+      const { requests } = vendorOf(model.replace('/m', ''))
+      expect(requests.length).toBe(3)
+      const id = calls[0]?.headers.get('x-request-id')
+      expect(port.gateway.logged()).toContain(id === null ? '"websocket":"req_' : `"websocket":"${id}"`)
     },
     PATIENCE,
   )

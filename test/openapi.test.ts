@@ -190,6 +190,10 @@ test('an operation names its errors under their status, each with an example of 
 const ANSWERED_NOWHERE = [
   'unknown_url', // is what a path answers that is not in the document
   'client_closed_request', // stands in the log only
+  'upgrade_required', // answers GET with an upgrade, at paths that have no GET
+  'invalid_stream_id', // a message of a WebSocket, as are the next two
+  'websocket_stream_limit_reached',
+  'websocket_connection_limit_reached',
   'insufficient_quota', // no token has a budget yet
   'input_media_invalid', // ends a task, as do the next two
   'output_gone',

@@ -13,6 +13,7 @@ import { Live, type LiveParts, NO_PARAMS, type Peer } from './live.ts'
 import { pathOf } from './query.ts'
 import type { OpenRequest } from './revoked-calls.ts'
 import { bySpecificity, isLiteral, methodsByPath } from './route-order.ts'
+import { createSockets, isWebSocket, messageRequest, type SocketMessage, type SocketProtocol } from './socket.ts'
 
 /** Identifies the caller; throws invalid_api_key. Synchronous where possible, so that the hot path awaits nothing. */
 export type Authenticate = (context: Context) => Caller | Promise<Caller>
@@ -50,6 +51,7 @@ const CUT_MILLISECONDS = 1_000
 
 export function createApp({ routes, authenticate, settings, clock, log, onFinished }: AppParts): App {
   const live = new Set<Live>()
+  const sockets = createSockets({ clock })
   let closing = false
   /** Resolved when the last open request is over or abandoned; created when `close` waits for it. */
   let empty: PromiseWithResolvers<void> | undefined
@@ -79,28 +81,52 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
   function withoutRoute(context: Live, allow: string[]): Response | Promise<Response> {
     const { request, path } = context
     if (request.method === 'OPTIONS') return preflight(request, settings, allow)
-    if (isWebSocket(request)) return reject(new GatewayError('upgrade_required', NO_WEBSOCKET), context)
+    if (isWebSocket(request)) return reject(noWebSocket(), context)
     const message = `${request.method} is not a method of ${truncated(path)}; it has ${allow.join(', ')}.`
     return reject(new GatewayError('method_not_allowed', message, { allow }), context)
   }
 
+  /** Checks the host, and identifies the caller. */
+  function admit(route: Route, context: Live): undefined | Promise<void> {
+    if (settings.files_base_url !== undefined && !route.serves_files && isFilesHost(context.request, settings)) {
+      throw new GatewayError('unknown_url', 'Only stored files are served at this host.')
+    }
+    const isOpen = typeof route.public === 'function' ? route.public(context) : route.public === true
+    if (isOpen) return
+    const caller = authenticate(context)
+    if (caller instanceof Promise) return caller.then((found) => identify(context, found))
+    identify(context, caller)
+  }
+
   async function answer(route: Route, context: Live, params: Record<string, string>): Promise<Response> {
     try {
-      if (settings.files_base_url !== undefined && !route.serves_files && isFilesHost(context.request, settings)) {
-        throw new GatewayError('unknown_url', 'Only stored files are served at this host.')
-      }
       context.params = params
-      const isOpen = typeof route.public === 'function' ? route.public(context) : route.public === true
-      if (!isOpen) {
-        const caller = authenticate(context)
-        context.caller = caller instanceof Promise ? await caller : caller
-        context.note.token_id = context.caller.token_id
-      }
+      const admitted = admit(route, context)
+      if (admitted) await admitted
       if (BROKEN_ENCODING.test(context.path)) {
         throw new GatewayError('invalid_value', 'The path has a "%" without two hexadecimal digits after it.')
       }
       const response = await route.handle(context)
       return context.request.method === 'HEAD' ? await headOf(response) : response
+    } catch (thrown) {
+      return reject(thrown, context, route)
+    }
+  }
+
+  /** Makes the request's connection a WebSocket. Each of its messages is then handled like a request of the route. */
+  async function upgrade(route: Route, protocol: SocketProtocol, context: Live): Promise<Response> {
+    const { request, request_id: connection_id, peer } = context
+    try {
+      await admit(route, context)
+      const origin = { address: peer.address }
+      const handler = sockets.open(protocol, {
+        connection_id,
+        token_id: context.caller.token_id,
+        call: (message, signal) => respond(messageRequest(request, route.method, signal), origin, message),
+      })
+      if (peer.upgrade?.(handler, { 'x-request-id': connection_id })) return new Response(null, { status: 101 })
+      handler.closed()
+      throw noWebSocket()
     } catch (thrown) {
       return reject(thrown, context, route)
     }
@@ -147,12 +173,16 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
     if (closing) {
       return reject(new GatewayError('shutting_down', 'The gateway is being stopped.', { retry_after: 1 }), context)
     }
+    if (isWebSocket(request)) {
+      const route = direct.get(`POST ${context.path}`)
+      if (route?.socket) return upgrade(route, route.socket, context)
+    }
     const route = direct.get(`${request.method} ${context.path}`)
     return route ? answer(route, context, NO_PARAMS) : hono.fetch(request, { live: context })
   }
 
-  async function respond(request: Request, peer: Peer): Promise<Response> {
-    const context = new Live(request, { peer, settings, arrived: clock.now(), ended })
+  async function respond(request: Request, peer: Peer, message?: SocketMessage): Promise<Response> {
+    const context = new Live(request, { peer, settings, arrived: clock.now(), ended, message })
     live.add(context)
     let response: Response
     try {
@@ -174,11 +204,12 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
   }
 
   return {
-    fetch: respond,
+    fetch: (request, peer) => respond(request, peer),
     open: () => live.size,
     requests: () => live,
     async close({ deadline_ms }) {
       closing = true
+      sockets.stop()
       if (live.size === 0) return
       empty ??= Promise.withResolvers<void>()
       const { promise, resolve } = empty
@@ -220,10 +251,16 @@ function isLeftUnread(request: Request, { status }: Response): boolean {
 }
 
 /** Clients that prefer a WebSocket, such as Codex, fall back to HTTP at once after a 426. */
-const NO_WEBSOCKET =
-  'WebSockets are not supported here: send an HTTP POST; with "stream": true the response is a stream of events.'
-const isWebSocket = ({ method, headers }: Request): boolean =>
-  method === 'GET' && headers.get('upgrade')?.toLowerCase() === 'websocket'
+const noWebSocket = () =>
+  new GatewayError(
+    'upgrade_required',
+    'WebSockets are not supported here: send an HTTP POST; with "stream": true the response is a stream of events.',
+  )
+
+function identify(context: Live, caller: Caller): void {
+  context.caller = caller
+  context.note.token_id = caller.token_id
+}
 
 /** Whether paths share a prefix (`/v1/videos`): errors below a family's paths have the family's form. */
 const isAkin = (path: string, other: string): boolean => beginningOf(path) === beginningOf(other)

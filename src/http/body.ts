@@ -89,6 +89,14 @@ function decode(bytes: Uint8Array): string {
 /** The syntax error of a longer text is not located: the search would block other requests. */
 const SEARCHED_CHARACTERS = 256 * 1024
 
+/** The JSON of a message that is handled like a request. Throws as `readJson` does. */
+export function parseMessage(data: string | Uint8Array, max_bytes: number): unknown {
+  const bytes = typeof data === 'string' ? Buffer.from(data) : data
+  if (bytes.length > max_bytes)
+    throw new GatewayError('request_too_large', `A message may have at most ${max_bytes} bytes.`)
+  return parseJson(bytes)
+}
+
 /** Parses a body or a part of one, once it is known to be of bounded depth and of a bounded number of values. */
 function parseJson(bytes: Uint8Array): unknown {
   assertBounded(bytes)

@@ -3,6 +3,7 @@ import type { TSchema } from 'typebox'
 import type { ErrorCode, GatewayError } from '../spec/error.ts'
 import type { Operation } from '../spec/operation.ts'
 import type { Caller } from '../spec/token.ts'
+import type { SocketMessage, SocketProtocol } from './socket.ts'
 
 /** `done`: the response was sent in full. `client_gone`: the client left first. `cut`: the response was cut short. */
 export type Outcome = 'done' | 'client_gone' | 'cut'
@@ -13,6 +14,8 @@ export type AccessNote = {
   /** The model of a stored task that was read; the pipeline knows the model of a call. */
   model?: string
   stream?: boolean
+  /** The id of the request that opened the WebSocket, for a call that is a message of one. */
+  websocket?: string
   /** Milliseconds from arrival to the first byte of the response body. */
   first_byte_ms?: number
   error?: ErrorCode
@@ -50,6 +53,8 @@ export type Context = {
   /** Unix milliseconds of arrival. */
   arrived: number
   note: AccessNote
+  /** Present where the request is a message of a WebSocket: its body is here, parsed. */
+  message: SocketMessage | undefined
 }
 
 export type Route = {
@@ -78,4 +83,6 @@ export type Route = {
   errors_below?: string
   errorSchema?: TSchema
   handle(context: Context): Response | Promise<Response>
+  /** How the path speaks over a WebSocket; absent: it does not. */
+  socket?: SocketProtocol
 }

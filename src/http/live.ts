@@ -5,12 +5,15 @@ import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { AccessNote, Context, Outcome } from './context.ts'
 import { pathOf, queryOf } from './query.ts'
+import type { SocketHandler, SocketMessage } from './socket.ts'
 
 /** The other end of a connection, as the listener knows it. */
 export type Peer = {
   readonly address: string
   /** Called when the request is over: its connection may be kept alive or closed. */
   ended?(): void
+  /** Makes the connection a WebSocket; false where the request's headers do not allow it. Absent: it cannot. */
+  upgrade?(handler: SocketHandler, headers: Record<string, string>): boolean
 }
 
 export const NO_PARAMS: Record<string, string> = {}
@@ -22,6 +25,7 @@ export type LiveParts = {
   arrived: number
   /** Called once. */
   ended(context: Live, outcome: Outcome): void
+  message: SocketMessage | undefined
 }
 
 /** An open request. */
@@ -34,6 +38,7 @@ export class Live implements Context {
   params = NO_PARAMS
   caller = NO_CALLER
   readonly note: AccessNote = {}
+  readonly message: SocketMessage | undefined
   status = 0
   readonly #control = new AbortController()
   readonly #parts: LiveParts
@@ -46,6 +51,8 @@ export class Live implements Context {
     this.path = pathOf(request)
     this.arrived = parts.arrived
     this.peer = parts.peer
+    this.message = parts.message
+    if (parts.message) this.note.websocket = parts.message.connection_id
     if (request.signal.aborted) this.leave()
     else request.signal.addEventListener('abort', this.leave, { once: true })
   }

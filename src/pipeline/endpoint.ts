@@ -1,5 +1,6 @@
 /** How a family describes its endpoints: without HTTP types, so that one builder makes every route. */
 import type { TSchema } from 'typebox'
+import type { ConversationCache } from '../protocols/responses/client/items.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { GatewayError } from '../spec/error.ts'
 import type { Operation } from '../spec/operation.ts'
@@ -13,6 +14,8 @@ export type ClientRequest = Call & {
   /** The value of a request header; null when absent. */
   header(name: string): string | null
   query(): URLSearchParams
+  /** Present where the request is a message of a WebSocket. `isWarmUp`: it only prepares the conversation. */
+  readonly message?: { readonly isWarmUp: boolean; readonly conversations: ConversationCache } | undefined
 }
 
 /** How an API encodes an error, its status, and the schema of such a body; absent: the OpenAI form. */

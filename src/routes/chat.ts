@@ -102,7 +102,8 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
     ...(dialect.errorStatus ? { errorStatus: dialect.errorStatus } : {}),
     ...(dialect.errorSchema ? { errorSchema: dialect.errorSchema } : {}),
     async handle(context) {
-      const body = await readJson(context.request, bodyLimits(settings, clock, 'media'))
+      const { message, request } = context
+      const body = message ? message.body : await readJson(request, bodyLimits(settings, clock, 'media'))
       pipeline.authorize(context, { family, model: context.params.model ?? memberOf(body, 'model') })
       const deferred = await dialect.defer?.(body, context)
       if (deferred) return accepted(deferred, context)

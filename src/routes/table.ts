@@ -11,6 +11,7 @@ import type { EmbeddingFamily } from '../embeddings/embeddings.ts'
 import { embeddingsEndpoint } from '../embeddings/endpoint.ts'
 import type { Route } from '../http/context.ts'
 import type { Images } from '../images/images.ts'
+import type { Log } from '../kit/log.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { Catalogue } from '../models/catalogue.ts'
 import { moderationsEndpoint } from '../moderations/endpoint.ts'
@@ -27,6 +28,7 @@ import { modelRoutes } from './models.ts'
 import { documentedPath, openApiDocument } from './openapi.ts'
 import { pageRoutes } from './pages.ts'
 import { responseRoutes } from './responses.ts'
+import { responsesSocket } from './responses-socket.ts'
 import { taskRoutes } from './tasks/table.ts'
 import type { TaskApiParts } from './tasks/task-api.ts'
 import { textCompletionsRoute } from './text-completions.ts'
@@ -46,6 +48,7 @@ type TableParts = ChatRouteParts &
     /** Rejects when the store does not answer. */
     ready(): Promise<void>
     version: string
+    log: Log
   }
 
 export function routeTable(parts: TableParts): Route[] {
@@ -54,7 +57,7 @@ export function routeTable(parts: TableParts): Route[] {
   const calls: Route[] = [
     chatRoute(chatcompatDialect(settings), parts),
     textCompletionsRoute(parts),
-    chatRoute(responses, parts),
+    { ...chatRoute(responses, parts), socket: responsesSocket(parts) },
     ...responseRoutes(parts),
     jsonRoute(countTokensEndpoint(responsesCount(parts), tokenizer), parts),
     chatRoute(messagesDialect(), parts),

@@ -47,6 +47,21 @@ export const ERRORS = {
     type: 'invalid_request_error',
     when: 'The token has no such response to continue from: it was never stored, or it was deleted, or it has expired.',
   },
+  invalid_stream_id: {
+    status: 400,
+    type: 'invalid_request_error',
+    when: 'The `stream_id` of a WebSocket message is not 1 to 256 letters, digits, `_`, `-` or `.`.',
+  },
+  websocket_stream_limit_reached: {
+    status: 400,
+    type: 'invalid_request_error',
+    when: 'The WebSocket connection has 32 names of streams: reuse one, or open another connection.',
+  },
+  websocket_connection_limit_reached: {
+    status: 400,
+    type: 'invalid_request_error',
+    when: 'The WebSocket connection is 60 minutes old: open another one.',
+  },
   invalid_api_key: { status: 401, type: 'authentication_error', when: 'The token is missing or not valid.' },
   model_not_allowed: { status: 403, type: 'permission_error', when: 'The token may not use this model or family.' },
   model_not_found: { status: 404, type: 'invalid_request_error', when: 'The token has no such model.' },
@@ -86,7 +101,7 @@ export const ERRORS = {
   upgrade_required: {
     status: 426,
     type: 'invalid_request_error',
-    when: 'The request asks for a WebSocket; the path supports HTTP only.',
+    when: 'The request asks for a WebSocket; only `/v1/responses` supports it.',
   },
   idempotency_key_reused: {
     status: 422,

@@ -6,7 +6,7 @@
 import { systemClock } from '../../src/kit/clock.ts'
 import { createLog } from '../../src/kit/log.ts'
 import { listen } from '../../src/listen.ts'
-import { startGateway, type TestGateway } from './gateway.ts'
+import { configOf, startGateway, type TestGateway } from './gateway.ts'
 import { startVendor, type Vendor } from './vendor.ts'
 
 type Settings = Parameters<typeof startGateway>[0]
@@ -43,7 +43,7 @@ export async function openPort(settings: Settings = {}, parts: Parts = {}): Prom
       },
       drain: gateway.instance.drain,
     },
-    server: { host: '127.0.0.1', port: 0 },
+    server: { host: '127.0.0.1', port: 0, max_body_bytes: configOf(settings).server.max_body_bytes },
     log,
   })
   return {

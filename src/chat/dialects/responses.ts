@@ -1,13 +1,15 @@
 /** `POST /v1/responses`: the Responses protocol, with stored responses and background generation. */
-import type { Clock } from '../../kit/clock.ts'
+import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { randomAlphanumerics } from '../../kit/secret.ts'
 import type { Call } from '../../pipeline/call.ts'
+import type { ClientRequest } from '../../pipeline/endpoint.ts'
 import type { ChatRequest } from '../../protocols/canonical.ts'
 import type { Places } from '../../protocols/request-error.ts'
 import { errorForClient } from '../../protocols/responses/client/error.ts'
-import type { Conversation } from '../../protocols/responses/client/items.ts'
+import type { Conversation, ConversationCache, StoreResponse } from '../../protocols/responses/client/items.ts'
 import { responsesPassthrough } from '../../protocols/responses/client/passthrough.ts'
-import { emptyPassthroughState } from '../../protocols/responses/client/passthrough-items.ts'
+import { emptyPassthroughState, type PassthroughState } from '../../protocols/responses/client/passthrough-items.ts'
 import {
   checkedRequest,
   itemsOf,
@@ -27,6 +29,7 @@ import type { ToolNames } from '../../protocols/responses/client/tool-names.ts'
 import { clientTools } from '../../protocols/responses/client/tools.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
+import { usageFrom } from '../../spec/usage.ts'
 import type { StoredResponses } from '../stored-responses.ts'
 import type { Deferred, Dialect } from './dialect.ts'
 
@@ -48,33 +51,40 @@ type DialectParts = {
   clock: Clock
 }
 
+/** Who sent a request, and over which connection. */
+type Origin = Pick<ClientRequest, 'caller' | 'message'>
+
 export function responsesDialect({ storedResponses, queue, clock }: DialectParts): Dialect {
   const places: Places = new WeakMap()
 
   /** The conversation that a request continues, and its items with references resolved. */
-  async function conversationOf({ previous_response_id: previous, input }: ResponsesRequest, { token_id }: Caller) {
+  async function conversationOf({ previous_response_id: previous, input }: ResponsesRequest, origin: Origin) {
+    const { message, caller } = origin
+    const { token_id } = caller
+    const cached = previous === undefined ? undefined : message?.conversations.find(previous)
     const before =
-      storedResponses && previous !== undefined
+      cached ??
+      (storedResponses && previous !== undefined
         ? await storedResponses.conversation(previous, token_id)
-        : { items: [], ids: [] }
+        : { items: [], ids: [] })
     const own = itemsOf(input)
     return { before, input: storedResponses ? await storedResponses.resolved(own, token_id) : own }
   }
 
-  async function decode(body: unknown, caller: Caller): Promise<ReadResponse> {
+  async function decode(body: unknown, origin: Origin): Promise<ReadResponse> {
     const clientRequest = checkedRequest(body)
-    const { before, input } = await conversationOf(clientRequest, caller)
+    const { before, input } = await conversationOf(clientRequest, origin)
     return { clientRequest, before, input, ...translatedRequest({ ...clientRequest, input }, before, places) }
   }
 
   /** The same, or a minimal request where only a provider of this protocol accepts it. */
-  async function decodeOrMinimal(body: unknown, caller: Caller): Promise<ReadResponse & { refusal?: GatewayError }> {
+  async function decodeOrMinimal(body: unknown, origin: Origin): Promise<ReadResponse & { refusal?: GatewayError }> {
     try {
-      return await decode(body, caller)
+      return await decode(body, origin)
     } catch (thrown) {
       if (!(thrown instanceof GatewayError) || !isRecord(body) || !mayPass(body)) throw thrown
       const clientRequest = minimalClientRequest(body)
-      const { before, input } = await conversationOf(clientRequest, caller)
+      const { before, input } = await conversationOf(clientRequest, origin)
       return {
         clientRequest,
         before,
@@ -85,6 +95,30 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
     }
   }
 
+  /** How the response is stored; undefined if it is not. */
+  function storeFor({ clientRequest, before, input }: Going, caller: Caller): StoreResponse | undefined {
+    if (!storedResponses || clientRequest.store === false) return undefined
+    const { previous_response_id } = clientRequest
+    if (!('isStored' in before) || before.isStored) {
+      return storedResponses.storeFor({ caller, before, input, previous_response_id })
+    }
+    // The responses before are in no store, so this one is stored with the whole conversation.
+    const whole = { before: NO_CONVERSATION, input: [...before.items, ...input], previous_response_id: undefined }
+    return storedResponses.storeFor({ caller, ...whole })
+  }
+
+  /** The response to a request that calls no model: later requests continue from its input. */
+  async function warmUp(body: unknown, call: ClientRequest, conversations: ConversationCache): Promise<Deferred> {
+    const { clientRequest, before, input, request, names } = await decodeOrMinimal(body, call)
+    const chosen = call.authorized?.chosen
+    if (!chosen) throw new Error('A request was decoded before its model was authorized.')
+    const head = { id: `resp_${randomAlphanumerics(24)}`, created: unixSeconds(clock), model: chosen.model.id }
+    const encoder = createResponsesEncoder({ head, clientRequest, request, names, store: undefined, clock })
+    const events = encoder.end(usageFrom({ input: 0, output: 0 }))
+    addTo(conversations, { before, input, isStored: false })({ id: head.id, output: [] })
+    return { ...chosen, events: once(events) }
+  }
+
   return {
     family: 'chatcompat-response',
     id_prefix: 'resp_',
@@ -93,24 +127,23 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
       summary: 'Create a response',
       description:
         'With `stream: true` the answer is a stream of named, numbered server-sent events, ended by `response.completed`, ' +
-        '`response.incomplete` or `response.failed`. It is kept for 30 days unless `store` is false.',
+        '`response.incomplete` or `response.failed`. It is kept for 30 days unless `store` is false. The same path is a ' +
+        'WebSocket (`GET` with `Upgrade: websocket`): each message `{"type": "response.create", ...}` has the members of ' +
+        'this body, and each event of the stream is one message.',
       tag: 'Chat',
       request: ResponsesRequest,
       nested_nulls: true,
       response: ResponsesAnswer,
       stream: ResponsesEvent,
-      errors: ['previous_response_not_found', 'upgrade_required'],
+      errors: ['previous_response_not_found'],
       example: { model: 'sandbox/general', input: 'What is Gatehouse?' },
     },
     parse: (body) => translatedRequest(checkedRequest(body), { items: [], ids: [] }, places).request,
-    async read(body, { caller }) {
-      const { clientRequest, before, input, request, names, refusal } = await decodeOrMinimal(body, caller)
-      const { previous_response_id } = clientRequest
-      const store =
-        storedResponses && clientRequest.store !== false
-          ? storedResponses.storeFor({ caller, before, input, previous_response_id })
-          : undefined
+    async read(body, { caller, message }) {
+      const { clientRequest, before, input, request, names, refusal } = await decodeOrMinimal(body, { caller, message })
+      const store = storeFor({ clientRequest, before, input }, caller)
       const passthroughState = emptyPassthroughState()
+      const cache = message && addTo(message.conversations, { before, input, isStored: store !== undefined })
       const includes_encrypted = clientRequest.include?.includes('reasoning.encrypted_content') ?? false
       const passthroughParts = {
         body: body as JsonRecord,
@@ -128,17 +161,19 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
             clientRequest,
             request: limited,
             names,
-            store: store,
+            store: cache ? cachedStore({ cache, store, passthroughState }) : store,
+            isStored: store !== undefined,
             clock,
-            passthroughState: passthroughState,
+            passthroughState,
           }),
         ...(mayPass(body) ? { passthrough: responsesPassthrough(passthroughParts) } : {}),
         ...(refusal ? { refusal } : {}),
       }
     },
     async defer(body, call) {
+      if (call.message?.isWarmUp) return warmUp(body, call, call.message.conversations)
       if (!queue || !isRecord(body) || body.background !== true) return undefined
-      const read = await decode(body, call.caller)
+      const read = await decode(body, call)
       try {
         return await queue(read, call)
       } catch (error) {
@@ -158,4 +193,34 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
     },
     errorForClient: (error, request) => errorForClient(error, request, places),
   }
+}
+
+const NO_CONVERSATION: Conversation = { items: [], ids: [] }
+
+type Going = Pick<ReadResponse, 'clientRequest' | 'before' | 'input'>
+type Added = Pick<ReadResponse, 'before' | 'input'> & { isStored: boolean }
+type Cache = (response: { id: string; output?: unknown }) => void
+
+/** Adds the conversation up to the end of a response. */
+const addTo =
+  (conversations: ConversationCache, { before, input, isStored }: Added): Cache =>
+  ({ id, output }) => {
+    const made = Array.isArray(output) ? (output as InputItem[]) : []
+    const ids = isStored ? [...before.ids, id] : []
+    conversations.add(id, { items: [...before.items, ...input, ...made], ids, isStored })
+  }
+
+type CachedStore = { cache: Cache; store: StoreResponse | undefined; passthroughState: PassthroughState }
+
+/** Caches a response under the id that the client received, and stores it where it is to be stored. */
+const cachedStore =
+  ({ cache, store, passthroughState }: CachedStore): StoreResponse =>
+  async (response) => {
+    const id = store ? response.id : (passthroughState.id ?? response.id)
+    cache({ ...response, id })
+    await store?.(response)
+  }
+
+async function* once(events: string): AsyncIterable<string> {
+  yield events
 }

@@ -124,6 +124,16 @@ export function visibleItem(item: OutputItem, includes_encrypted: boolean): obje
 /** The items before a request, and the ids of the responses that hold them. */
 export type Conversation = { items: InputItem[]; ids: string[] }
 
+/** Conversations in memory, which requests of one connection continue. */
+export type ConversationCache = {
+  /** The conversation up to the end of this response; undefined if it is not here. */
+  find(response_id: string): CachedConversation | undefined
+  add(response_id: string, conversation: CachedConversation): void
+}
+
+/** `isStored`: its last response is in the store too. */
+export type CachedConversation = Conversation & { isStored: boolean }
+
 /** The members of a response that the store needs. */
 export type StorableResponse = { id: string; created_at: number }
 

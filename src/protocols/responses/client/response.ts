@@ -22,8 +22,10 @@ type EncoderParts = {
   request: ChatRequest
   /** The providers' names of the tools. */
   names: ToolNames
-  /** Absent if the response is not stored. */
+  /** Called with the response at its end. */
   store: StoreResponse | undefined
+  /** Whether the client can find the response later. Default: whether there is `store`. */
+  isStored?: boolean
   clock: Clock
   /** For a response that started elsewhere: the number of its next event, and whether it got beyond its creation. */
   resumed?: { number: number; hasStarted: boolean }
@@ -42,8 +44,9 @@ export type ResponsesEncoder = ResponseEncoder & {
 
 export function createResponsesEncoder(parts: EncoderParts): ResponsesEncoder {
   const { head, clientRequest, request, names, store: keep, clock, resumed, passthroughState: passed } = parts
+  const { isStored = keep !== undefined } = parts
   const includes_encrypted = clientRequest.include?.includes('reasoning.encrypted_content') ?? false
-  const responseOf = answerOf({ head, clientRequest, request, isStored: keep !== undefined })
+  const responseOf = answerOf({ head, clientRequest, request, isStored })
   let sequence = resumed?.number ?? 0
   let hasStarted = resumed?.hasStarted ?? false
   let finish: FinishReason | null = null
@@ -55,7 +58,7 @@ export function createResponsesEncoder(parts: EncoderParts): ResponsesEncoder {
   const items = createItemStream({
     // Items of a stored response need the gateway's ids. Otherwise an item returns to its provider under the
     // provider's id.
-    newId: (type, index, vendors) => (keep === undefined && vendors) || itemId(head.id, ITEM_KINDS[type], index),
+    newId: (type, index, vendors) => (!isStored && vendors) || itemId(head.id, ITEM_KINDS[type], index),
     event,
     includes_encrypted,
     names,
