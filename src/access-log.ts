@@ -12,19 +12,36 @@ type AccessLog = {
 export function createAccessLog({ log }: { log: Log }): AccessLog {
   /** The call of each request that is one; forgotten with the request. */
   const records = new WeakMap<Call, CallRecord>()
+  const settled = new WeakSet<CallRecord>()
+  /** Failed requests whose usage is still being estimated. */
+  const waiting = new Map<CallRecord, FinishedRequest>()
+
+  function write({ context, path, status, outcome, total_ms }: FinishedRequest, record: CallRecord | undefined): void {
+    const { request_id, request, note } = context
+    const fields: LogFields = { request_id, method: request.method, path, status, outcome, total_ms }
+    Object.assign(fields, note)
+    if (record) addCall(fields, record)
+    log.info('request', fields)
+  }
+
   return {
     calls: {
       started(record) {
         records.set(record.call, record)
       },
+      finished(record) {
+        settled.add(record)
+        const request = waiting.get(record)
+        if (!request) return
+        waiting.delete(record)
+        write(request, record)
+      },
     },
-    requestFinished({ context, path, status, outcome, total_ms }) {
-      const { request_id, request, note } = context
-      const fields: LogFields = { request_id, method: request.method, path, status, outcome, total_ms }
-      Object.assign(fields, note)
-      const record = records.get(context)
-      if (record) addCall(fields, record)
-      log.info('request', fields)
+    requestFinished(request) {
+      const record = records.get(request.context)
+      // The response to a failed call is sent before the call is settled.
+      if (record?.error !== undefined && !settled.has(record)) waiting.set(record, request)
+      else write(request, record)
     },
   }
 }

@@ -79,7 +79,7 @@ export type Gateway = {
   webhooks: Webhooks
   /** Recorded usage, newest hour first. */
   usage: UsageStore['list']
-  /** Accepts no more requests, lets open ones finish until the deadline, aborts the rest. */
+  /** Accepts no more requests, lets open ones finish until the deadline, aborts the rest, and records their usage. */
   drain(options: { deadline_ms: number }): Promise<void>
   /** Drains, and persists what is still in memory. */
   close(options: { deadline_ms: number }): Promise<void>
@@ -208,6 +208,14 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   async function drain(options: { deadline_ms: number }): Promise<void> {
     tasks.endWaits()
     await app.close(options)
+    await settle()
+  }
+
+  /** Waits for the usage of calls whose response was sent. */
+  async function settle(): Promise<void> {
+    const cancel = clock.after(SETTLE_MILLISECONDS, tokenizer.close)
+    await pipeline.close({ deadline_ms: 2 * SETTLE_MILLISECONDS })
+    cancel()
   }
 
   return {
@@ -233,7 +241,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       const workers = [tasks, webhooks, background]
       await Promise.all([...workers.map((worker) => worker.stop({ deadline_ms })), cleaner.stop()])
       await supply.close()
-      await pipeline.close({ deadline_ms: SETTLE_MILLISECONDS })
+      await settle()
       await ledger.close()
       await tokens.close()
       tokenizer.close()
@@ -242,7 +250,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   }
 }
 
-/** How long the usage of aborted calls may take to be estimated. */
+/** How long the usage of aborted calls may take to be estimated; then the tokenizer closes, and its estimates are rough. */
 const SETTLE_MILLISECONDS = 2_000
 
 const newSecret = () => randomAlphanumerics(48)

@@ -69,13 +69,17 @@ async function start({
 
 const sse = (name: string, options: Parameters<typeof stream>[1] = {}): Answer =>
   stream([fixture(name)], { done: false, ...options })
-const usedIn = (gateway: TestGateway) =>
-  gateway
+/** Estimates end after their responses, in any order: the gateway is drained first. */
+async function usedIn(gateway: TestGateway) {
+  await gateway.instance.drain({ deadline_ms: 0 })
+  return gateway
     .logged()
     .split('\n')
     .filter((line) => line.includes('"input_tokens"'))
     .map((line) => JSON.parse(line))
     .map(({ input_tokens, output_tokens, estimated, error }) => ({ input_tokens, output_tokens, estimated, error }))
+    .sort((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1))
+}
 const withoutComments = (text: string) => text.replace(/^:.*\n\n/gm, '')
 
 /**
@@ -345,7 +349,7 @@ describe('Responses passthrough through the gateway', () => {
     const failed = JSON.parse(/event: response\.failed\ndata: (.*)\n\n$/.exec(text)?.[1] ?? '{}')
     expect(failed).toMatchObject({ sequence_number: 4, response: { output: [{ type: 'message' }], status: 'failed' } })
     expect((await gateway.call(`/v1/responses/${failed.response.id}`)).status).toBe(404)
-    expect(usedIn(gateway)).toMatchObject([{ error: 'upstream_cut', estimated: true }])
+    expect(await usedIn(gateway)).toMatchObject([{ error: 'upstream_cut', estimated: true }])
   })
 
   test('sends a request that cannot be translated only to providers of this API', async () => {
@@ -499,7 +503,7 @@ describe('contentgen passthrough through the gateway', () => {
     gemini.answer(whole(blocked), stream([blocked], { done: false }))
     expect(await (await post(gateway, requestBody())).json()).toEqual(blocked)
     expect(await (await streamed(gateway, requestBody())).text()).toBe(`data: ${JSON.stringify(blocked)}\n\n`)
-    expect(usedIn(gateway)).toMatchObject([{ input_tokens: 7 }, { input_tokens: 7 }])
+    expect(await usedIn(gateway)).toMatchObject([{ input_tokens: 7 }, { input_tokens: 7 }])
   })
 
   test('sends a request that cannot be translated only to providers of this API', async () => {
@@ -599,7 +603,7 @@ test.each([
   expect(seconds).toBeLessThan(340)
   expect(text).toContain(who === 'claude' ? 'event: ping\n' : ': keep-alive')
   expect(text.trimEnd().split('\n\n').at(-1)).toMatch(/"error":\s*\{/)
-  expect(usedIn(gateway)[0]?.error).toBe('upstream_timeout')
+  expect((await usedIn(gateway))[0]?.error).toBe('upstream_timeout')
   await vendor.aborted
 })
 

@@ -20,3 +20,29 @@ test('a stop does not wait for clients that wait for a task to change: they get 
   expect(answer.data.status).toBe('QUEUED')
   await vendor.stop()
 })
+
+test('an aborted call gets its error before its usage is estimated; the stop then records the estimate', async () => {
+  const arrived = Promise.withResolvers<void>()
+  const silent = Bun.serve({
+    port: 0,
+    fetch() {
+      arrived.resolve()
+      return new Promise<Response>(() => {})
+    },
+  })
+  const gateway = await startGateway({
+    providers: { acme: { kind: 'chatcompat', base_url: silent.url.href, key: 'acme-key' } },
+    models: { 'acme/m': {} },
+  })
+  const asked = gateway.chat({ model: 'acme/m', messages: [{ role: 'user', content: 'Hello there' }] })
+  await arrived.promise
+  const drained = gateway.instance.drain({ deadline_ms: 0 })
+  gateway.clock.advance(0)
+  const response = await asked
+  expect(response.status).toBe(503)
+  expect(gateway.logged()).not.toContain('"path":"/v1/chat/completions"')
+  await drained
+  expect(gateway.logged()).toMatch(/"path":"\/v1\/chat\/completions".*"error":"shutting_down".*"estimated":true/)
+  await gateway.instance.close({ deadline_ms: 0 })
+  await silent.stop(true)
+})

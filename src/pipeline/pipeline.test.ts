@@ -180,6 +180,18 @@ describe('a call with one answer', () => {
     expect(recorded).toEqual([use()])
   })
 
+  test('rejects before the usage of what may be charged is measured, and is settled afterwards', async () => {
+    const measured = Promise.withResolvers<number>()
+    const { pipeline, whole, recorded, events } = gateway({ usage: () => measured.promise })
+    const failing = whole(() => Promise.reject(broken('upstream_cut')))
+    await expect(pipeline.run(failing, testCall(caller), input)).rejects.toMatchObject({ code: 'upstream_cut' })
+    expect({ recorded, events }).toEqual({ recorded: [], events: ['started rerank'] })
+    measured.resolve(7)
+    await pipeline.close({ deadline_ms: 1_000 })
+    expect(recorded).toEqual([use({ error: true })])
+    expect(events).toEqual(['started rerank', 'finished upstream_cut 7'])
+  })
+
   test('is recorded as estimated when its usage cannot be measured', async () => {
     const { pipeline, whole, recorded, logged } = gateway({
       usage: () => Promise.reject(new Error('the tokenizer failed')),
@@ -236,6 +248,21 @@ describe('a call with a streamed response', () => {
     const { parts: sent } = send(gateway({ usage: () => new Promise(() => {}) }), responseOf(parts('a')))
     const iterator = sent[Symbol.asyncIterator]()
     expect([(await iterator.next()).value, (await iterator.next()).value]).toEqual(['a', 'end undefined'])
+  })
+
+  test('ends before a usage is measured that the client does not get', async () => {
+    const measured = Promise.withResolvers<number>()
+    for (const source of [parts('a'), parts('a', broken('upstream_cut'))]) {
+      const setup = gateway({ usage: () => measured.promise })
+      const text = await textOf(send(setup, responseOf(source)).parts)
+      expect(text).toMatch(/^a\|(end undefined|<upstream_cut>)$/)
+      expect(setup.recorded).toEqual([])
+    }
+    const setup = gateway({ usage: () => measured.promise })
+    await expect(send(setup, broken('upstream_cut')).started).rejects.toMatchObject({ code: 'upstream_cut' })
+    measured.resolve(7)
+    await setup.pipeline.close({ deadline_ms: 1_000 })
+    expect(setup.recorded).toEqual([use({ error: true })])
   })
 
   test('ends with the encoded error and is settled when the stream breaks', async () => {

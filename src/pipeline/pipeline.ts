@@ -131,7 +131,7 @@ export function createPipeline({ catalogue, recordUsage, subscribers, clock, log
       await settlement.succeeded()
       return { answer, usage }
     } catch (thrown) {
-      await settlement.failed(thrown)
+      void settlement.failed(thrown) // the client gets the error before the usage is estimated
       throw thrown
     }
   }
@@ -145,8 +145,8 @@ export function createPipeline({ catalogue, recordUsage, subscribers, clock, log
     const response = Promise.try(() => family.execute(work, execution))
     const started = response.then(
       () => {},
-      async (thrown) => {
-        await settlement.failed(record.call.signal.reason ?? thrown)
+      (thrown) => {
+        void settlement.failed(record.call.signal.reason ?? thrown)
         throw thrown
       },
     )

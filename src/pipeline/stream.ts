@@ -24,18 +24,16 @@ export async function* deliver<Work, M extends AnyMeter>(
     call.signal.throwIfAborted() // some sources end, and do not throw, when they are aborted
     // Only a client that requested the usage waits for it: an estimate takes a while.
     const usage = includesUsage ? ((await meter?.usage()) as UsageOf<M>) : undefined
-    const settled = settlement.succeeded()
+    void settlement.succeeded()
     const last = end(usage)
     await store?.()
     if (last !== '') yield last
-    await settled
   } catch (thrown) {
     const reason = call.signal.reason ?? family.errorForClient?.(thrown, work) ?? thrown
     const error = asGatewayError(reason, { log, request_id: call.request_id })
-    const settled = settlement.failed(error)
-    // The error is sent before the usage is estimated: that may take longer than a broken connection lasts.
+    // The response ends before the usage is estimated: that may take longer than a client, or a stop, waits.
+    void settlement.failed(error)
     yield family.encodeError(error, work)
-    await settled
   } finally {
     // Not read to its end: what was delivered counts. After an end or a failure this has no effect.
     void settlement.succeeded()

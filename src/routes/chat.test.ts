@@ -10,7 +10,7 @@ import { chatRoute } from './chat.ts'
 
 const clock = { now: () => 0, after: () => () => {} }
 
-test('the error that ends a stream is sent before the usage of what came before is estimated', async () => {
+test('a stream that breaks is ended with its error before its usage is estimated', async () => {
   const counted = Promise.withResolvers<void>()
   const chat = {
     complete: () => Promise.reject(new Error('not asked for')),
@@ -59,9 +59,10 @@ test('the error that ends a stream is sent before the usage of what came before 
   const text = async () => new TextDecoder().decode((await reader.read()).value)
   expect(await text()).toContain('"content":"Hello"')
   expect(await text()).toStartWith('data: {"error":{')
+  expect((await reader.read()).done).toBe(true)
   expect({ finished, recorded }).toEqual({ finished: [], recorded: [] })
   counted.resolve()
-  expect((await reader.read()).done).toBe(true)
+  await pipeline.close({ deadline_ms: 1_000 })
   expect(finished).toEqual(['cut'])
   expect(recorded).toMatchObject([{ token_id: 't', model: 'v/m', error: true, estimated: true }])
 })
