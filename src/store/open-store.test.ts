@@ -94,6 +94,24 @@ describe('files', () => {
     expect(await Bun.file(path).text()).toBe(text)
   })
 
+  test('rejects a database that was emptied, with and without its write-ahead log, and does not change it', async () => {
+    const directory = await freshDirectory()
+    const path = join(directory, 'gatehouse.db')
+    const store = await open(path)
+    await store.models.firstSeen(['a'], 1)
+    const log = await Bun.file(`${path}-wal`).bytes()
+    await store.close()
+    await writeFile(path, '')
+    const message = `Cannot open the database ${path}: the file is empty, so what it contained is lost; nothing was changed.`
+    expect((await refusal(`sqlite:${path}`)).message).toStartWith(message)
+    await writeFile(`${path}-wal`, log)
+    expect((await refusal(`sqlite:${path}`)).message).toStartWith(message)
+    expect([Bun.file(path).size, await Bun.file(`${path}-wal`).bytes()]).toEqual([0, log])
+    await rm(path)
+    await rm(`${path}-wal`)
+    expect(await (await open(path)).models.firstSeen(['a'], 2)).toEqual(new Map([['a', 2]]))
+  })
+
   test('rejects a path below a file by name', async () => {
     const path = join(await freshDirectory(), 'file')
     await writeFile(path, '')
@@ -104,7 +122,9 @@ describe('files', () => {
 
   test('rejects a directory in place of the file by name', async () => {
     const directory = await freshDirectory()
-    expect((await refusal(`sqlite:${directory}`)).message).toContain(directory)
+    expect((await refusal(`sqlite:${directory}`)).message).toBe(
+      `Cannot open the database ${directory}: it is a directory, and must be a file.`,
+    )
   })
 })
 

@@ -1,6 +1,6 @@
 /** SQLite with `bun:sqlite`: one connection, safe for several processes on one file. */
 import { type SQLQueryBindings, Database as SqliteFile, type Statement } from 'bun:sqlite'
-import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, constants, copyFileSync, linkSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import {
   type DatabaseConnection,
@@ -75,12 +75,48 @@ function openFile(path: string): SqliteFile {
   if (path === MEMORY) return new SqliteFile(MEMORY)
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    // Only a missing file is created here: closing a descriptor of a database file would release the locks that another
-    // connection of this process holds on it. SQLite gives its side files (-wal, -shm) the same mode.
-    if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
+    const found = statSync(path, { throwIfNoEntry: false })
+    if (found?.isDirectory()) throw new Error('it is a directory, and must be a file')
+    if (found?.size === 0) throw new Error(EMPTIED)
+    if (!found) createFile(path)
     return new SqliteFile(path, { readwrite: true, create: false })
   } catch (cause) {
     throw new StoreError(`Cannot open the database ${path}: ${describe(cause)}.`, cause)
+  }
+}
+
+/** SQLite would take an empty file for a new database, and delete the write-ahead log beside it. */
+const EMPTIED =
+  'the file is empty, so what it contained is lost; nothing was changed. Restore it from a backup, or delete the file to ' +
+  'start with a new database, which knows none of the earlier tokens and tasks'
+
+/**
+ * Creates the database under another name, so that `path` is at no time an empty file: another process, or the next
+ * start after a crash, would refuse it. SQLite gives its side files (-wal, -shm) the mode of the file.
+ */
+function createFile(path: string): void {
+  const temporary = `${path}.new-${crypto.randomUUID()}`
+  try {
+    closeSync(openSync(temporary, 'wx', 0o600))
+    const file = new SqliteFile(temporary, { readwrite: true, create: false })
+    file.run('PRAGMA journal_mode = WAL') // writes the first page
+    file.close()
+    place(temporary, path)
+  } finally {
+    for (const suffix of ['', '-wal', '-shm']) rmSync(`${temporary}${suffix}`, { force: true })
+  }
+}
+
+/** Leaves a file that another process has placed there first. */
+function place(from: string, path: string): void {
+  try {
+    linkSync(from, path)
+  } catch {
+    try {
+      copyFileSync(from, path, constants.COPYFILE_EXCL) // on file systems without hard links
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
   }
 }
 
