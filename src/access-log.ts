@@ -3,6 +3,8 @@ import type { FinishedRequest } from './http/context.ts'
 import type { Log, LogFields } from './kit/log.ts'
 import type { Call, CallRecord } from './pipeline/call.ts'
 import type { CallSubscriber } from './pipeline/events.ts'
+import { targetName } from './providers/provider.ts'
+import type { Attempt } from './routing/router.ts'
 
 type AccessLog = {
   calls: CallSubscriber
@@ -10,8 +12,6 @@ type AccessLog = {
 }
 
 export function createAccessLog({ log }: { log: Log }): AccessLog {
-  /** The call of each request that is one; forgotten with the request. */
-  const records = new WeakMap<Call, CallRecord>()
   const settled = new WeakSet<CallRecord>()
   /** Failed requests whose usage is still being estimated. */
   const waiting = new Map<CallRecord, FinishedRequest>()
@@ -26,9 +26,6 @@ export function createAccessLog({ log }: { log: Log }): AccessLog {
 
   return {
     calls: {
-      started(record) {
-        records.set(record.call, record)
-      },
       finished(record) {
         settled.add(record)
         const request = waiting.get(record)
@@ -38,7 +35,7 @@ export function createAccessLog({ log }: { log: Log }): AccessLog {
       },
     },
     requestFinished(request) {
-      const record = records.get(request.context)
+      const { record }: Call = request.context
       // The response to a failed call is sent before the call is settled.
       if (record?.error !== undefined && !settled.has(record)) waiting.set(record, request)
       else write(request, record)
@@ -48,9 +45,14 @@ export function createAccessLog({ log }: { log: Log }): AccessLog {
 
 function addCall(fields: LogFields, { model, target, attempts, units }: CallRecord): void {
   fields.model = model
-  fields.target = target && `${target.provider.id}/${target.model}`
-  if (attempts > 1) fields.attempts = attempts
+  fields.target = target && targetName(target)
+  fields.key = target?.key
+  if (attempts.length > 1) fields.attempts = attempts.map(attemptFields)
   fields.input_tokens = units?.input_tokens
   fields.output_tokens = units?.output_tokens
   if (units?.estimated) fields.estimated = true
+}
+
+function attemptFields({ target, error, upstream_status, ms }: Attempt) {
+  return { target: targetName(target), key: target.key, error, upstream_status, ms }
 }

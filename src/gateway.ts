@@ -30,8 +30,10 @@ import type { FileStore } from './outputs/outputs.ts'
 import { createPipeline } from './pipeline/pipeline.ts'
 import { createMedia } from './providers/media.ts'
 import { createRerank } from './rerank/rerank.ts'
+import { routingHeaders } from './routes/routing-headers.ts'
 import { routeTable } from './routes/table.ts'
 import { baseUrlOf } from './routes/tasks/request-parameters.ts'
+import { createRouter } from './routing/router.ts'
 import type { Model } from './spec/model.ts'
 import type { Caller, Token } from './spec/token.ts'
 import { openStore } from './store/open-store.ts'
@@ -113,7 +115,15 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   await supply.apply(config)
 
   const accessLog = createAccessLog({ log })
-  const pipeline = createPipeline({ catalogue, recordUsage: ledger.record, subscribers: [accessLog.calls], clock, log })
+  const router = createRouter({ clock, log })
+  const pipeline = createPipeline({
+    catalogue,
+    recordUsage: ledger.record,
+    router,
+    subscribers: [accessLog.calls],
+    clock,
+    log,
+  })
   const chat = createChat({ tokenizer, clock })
   const storedResponses = createStoredResponses({ store: store.responses, settings: () => live.responses, clock })
   const background = createBackground({
@@ -193,6 +203,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock,
     log,
     onFinished: accessLog.requestFinished,
+    headersOf: (context) => routingHeaders(context, settings),
   })
   endRevokedCalls = createRevokedCalls({ open: app.requests, isValid: tokens.isValid, settings, log })
   // Known before the first request, so that the first read of the revision does not invalidate cached tokens.

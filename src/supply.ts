@@ -1,8 +1,9 @@
 /** Where models come from: the configuration, the sandbox, and discovery; merged into the catalogue. */
 import type { Config } from './config/config.ts'
-import type { ModelConfig, ProviderConfig } from './config/schema.ts'
+import type { ModelConfig, ProviderConfig, TargetConfig } from './config/schema.ts'
 import { checkSuccessors } from './config/successors.ts'
 import { type Clock, unixSeconds } from './kit/clock.ts'
+import { matchesGlob } from './kit/glob.ts'
 import type { Log } from './kit/log.ts'
 import type { Alias } from './models/aliases.ts'
 import { type Catalogue, type CatalogueModel, catalogueModel } from './models/catalogue.ts'
@@ -30,7 +31,16 @@ export type Found = {
   models: number
 }
 
-type Supplied = { provider: Provider; config: ProviderConfig; found_by: Found['found_by'] }
+type Supplied = {
+  /** With the first key. */
+  provider: Provider
+  config: ProviderConfig
+  found_by: Found['found_by']
+  /** The same provider with each of its keys; empty where it has only one. */
+  keys: KeyedProvider[]
+}
+
+type KeyedProvider = { provider: Provider; name: string; weight: number; models: readonly string[] | undefined }
 
 type SupplyParts = {
   environment: Record<string, string | undefined>
@@ -79,11 +89,16 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
     const add = (id: string, provider: ProviderConfig, found_by: Found['found_by']) => {
       if (out.has(id)) return
       const parts = { transport, clock, log, environment, manual, media }
-      out.set(id, {
-        provider: createProvider({ id, config: provider, timeouts: next.timeouts, ...parts }),
-        config: provider,
-        found_by,
-      })
+      const create = (config: ProviderConfig) => createProvider({ id, config, timeouts: next.timeouts, ...parts })
+      const keys = (provider.keys ?? []).map(
+        ({ key, name, weight = 1, models }, index): KeyedProvider => ({
+          provider: create({ ...provider, key }),
+          name: name ?? String(index + 1),
+          weight,
+          models,
+        }),
+      )
+      out.set(id, { provider: keys[0]?.provider ?? create(provider), config: provider, found_by, keys })
     }
     for (const [id, provider] of Object.entries(next.providers)) add(id, provider, 'file')
     if (next.sandbox) add('sandbox', { kind: 'sandbox' }, 'built in')
@@ -201,7 +216,11 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
     async close() {
       stopped.abort()
       await lastChange
-      await Promise.all([...supplied.values()].map(({ provider }) => provider.close?.()))
+      await Promise.all(
+        [...supplied.values()]
+          .flatMap(({ provider, keys }) => [provider, ...keys.map((one) => one.provider)])
+          .map((one) => one.close?.()),
+      )
     },
   }
 }
@@ -221,10 +240,28 @@ function withoutAliases(all: Record<string, ModelConfig>): { models: Record<stri
 function targetsOf(id: string, model: ModelConfig, supply: Map<string, Supplied>): Target[] {
   const slash = id.indexOf('/')
   const targets = model.targets ?? [{ provider: id.slice(0, Math.max(0, slash)), model: id.slice(slash + 1) }]
-  return targets.map((target) => {
+  const inOrder =
+    (model.routing?.strategy ?? 'priority') === 'priority' &&
+    !targets.some(({ weight, priority }) => weight !== undefined || priority !== undefined)
+  return targets.flatMap((target, index) => {
     const found = supply.get(target.provider)
-    if (found) return { provider: found.provider, model: target.model }
+    const routed = inOrder ? { ...target, priority: index } : target
+    if (found) return keyedTargets(routed, found)
     const known = [...supply.keys()].join(', ')
     throw new Error(`models.${id}: there is no provider "${target.provider}"; there are: ${known}`)
   })
+}
+
+/** One target for each key that may call the model; they share the weight of the target. */
+function keyedTargets({ model, weight = 1, priority = 0 }: TargetConfig, { provider, keys }: Supplied): Target[] {
+  if (keys.length === 0) return [{ provider, model, weight, priority }]
+  const fitting = keys.filter(({ models }) => models?.some((pattern) => matchesGlob(pattern, model)) ?? true)
+  const total = fitting.reduce((sum, key) => sum + key.weight, 0)
+  return fitting.map((key) => ({
+    provider: key.provider,
+    model,
+    key: key.name,
+    weight: total === 0 ? weight : (weight * key.weight) / total,
+    priority,
+  }))
 }

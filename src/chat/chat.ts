@@ -80,12 +80,21 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     whole: {
       ...shared,
       execute: ({ request, targets, passthroughRequest, responseContext }, { call, meter, attempt }) =>
-        attempt(targets, async (target) => {
+        attempt(targets, async (target, signal) => {
           const chatCall = callFor(target, request, call)
           const passthrough = passthroughFor(target, passthroughRequest)
           if (passthrough && passthroughRequest)
-            return passThroughWhole({ target, passthrough, passthroughRequest, chatCall, call, responseContext, meter })
-          const answer = await chatOf(target).complete(chatCall, call.signal)
+            return passThroughWhole({
+              target,
+              passthrough,
+              passthroughRequest,
+              chatCall,
+              call,
+              signal,
+              responseContext,
+              meter,
+            })
+          const answer = await chatOf(target).complete(chatCall, signal)
           meter.countWhole(answer)
           return { encode: (usage) => responseContext.writer.whole(answer, usage) } satisfies Whole
         }),
@@ -93,7 +102,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     stream: {
       ...shared,
       execute: ({ request, targets, passthroughRequest, responseContext }, { call, meter, attempt }) =>
-        attempt(targets, (target) => {
+        attempt(targets, (target, signal) => {
           const chatCall = callFor(target, request, call)
           const passthrough = passthroughFor(target, passthroughRequest)
           const watched = watchSecrets(meter, target.provider)
@@ -104,10 +113,11 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
               passthroughRequest,
               chatCall,
               call,
+              signal,
               responseContext,
               meter: watched,
             })
-          return translated(chatOf(target).chunks(chatCall, call.signal), responseContext.writer, watched)
+          return translated(chatOf(target).chunks(chatCall, signal), responseContext.writer, watched)
         }),
       errorForClient: (thrown, { request, errorForClient }) =>
         errorForClient ? errorForClient(thrown, request) : thrown,

@@ -132,7 +132,7 @@ describe('the route', () => {
     const refused = await ask([async () => Promise.reject(new GatewayError('upstream_auth', 'No.'))], BODY)
     expect(none.answer).toEqual({ input_tokens: 7 })
     expect(refused.answer).toEqual(none.answer)
-    expect(refused.record).toMatchObject({ attempts: 1, error: undefined })
+    expect(refused.record).toMatchObject({ attempts: [{ error: 'upstream_auth' }], error: undefined })
   })
 
   test('requires no max_tokens, and names the client’s fields in errors', async () => {

@@ -71,6 +71,8 @@ const countingFamily = (
   },
   meter: () => undefined,
   policy: 'until_answered',
+  // A provider may count badly and generate well.
+  is_observed: false,
   async execute(work, execution) {
     return (await countAtProvider(work, execution)) ?? (await estimateTokens(work.request, tokenizer))
   },

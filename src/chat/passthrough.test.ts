@@ -57,6 +57,7 @@ async function passed(last: GatewayError | undefined, isFinished: boolean) {
     chatCall: { model: 'm', request: { model: 'v/m', messages: [] }, request_id: 'req_1' },
     responseContext: { writer: {} } as ResponseContext,
     meter,
+    signal: new AbortController().signal,
     call: testCall({ token_id: 't', mayUseModel: () => true, mayUseFamily: () => true }),
   })
   let text = ''

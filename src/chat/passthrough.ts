@@ -101,13 +101,14 @@ type PassingThrough = {
   passthrough: PassthroughProvider
   passthroughRequest: PassthroughRequest
   call: Call
+  signal: AbortSignal
   chatCall: ChatCall
   responseContext: ResponseContext
   meter: ChatMeter
 }
 
-function send({ passthrough, passthroughRequest, chatCall, target, call }: PassingThrough, stream: boolean) {
-  const { caller, signal } = call
+function send({ passthrough, passthroughRequest, chatCall, target, call, signal }: PassingThrough, stream: boolean) {
+  const { caller } = call
   const sent = passthroughCall(chatCall, passthroughRequest, { provider: target.provider, caller })
   return passthrough.send(sent, stream, signal)
 }

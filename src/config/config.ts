@@ -21,6 +21,7 @@ export type ServerSettings = {
   delta_mirror: boolean
   /** Whether the open calls of a token end within a second of its revocation or expiry. */
   end_revoked_calls: boolean
+  show_target: boolean
 }
 
 export type RetiredPolicy = 'refuse' | 'serve' | 'redirect'
@@ -63,6 +64,7 @@ export const DEFAULT_SERVER: ServerSettings = {
   trust_proxy: false,
   delta_mirror: true,
   end_revoked_calls: true,
+  show_target: true,
 }
 
 /** Upstream timeouts: official clients wait 10 minutes in total, so no single silence may exceed half of that. */

@@ -8,6 +8,7 @@ import { ImageLimits } from './image-schema.ts'
 import { Capabilities, Limits } from './limits-schema.ts'
 import { PROVIDER_KINDS } from './provider-kinds.ts'
 import { Passthrough, Quirks } from './quirks.ts'
+import { ProviderKey, RoutingConfig, TargetRouting } from './routing-schema.ts'
 import { ServerConfig } from './server-schema.ts'
 import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
 
@@ -51,6 +52,13 @@ export const ProviderConfig = Type.Object(
       Type.String({
         minLength: 1,
         description: 'The API key; ${NAME} takes it from the environment. Default: the variable of the preset or kind.',
+      }),
+    ),
+    keys: optional(
+      Type.Array(ProviderKey, {
+        minItems: 1,
+        maxItems: 100,
+        description: 'Several API keys, which share the calls, instead of `key`.',
       }),
     ),
     headers: optional(Type.Record(Type.String(), Type.String(), { description: 'Sent with every request.' })),
@@ -108,15 +116,18 @@ export const ProviderConfig = Type.Object(
 )
 export type ProviderConfig = Type.Static<typeof ProviderConfig>
 
-const Target = Type.Object(
+export const TargetConfig = Type.Object(
   {
     provider: Type.String({ description: 'A key of `providers`.' }),
     model: Type.String({ description: 'The name of the model at the provider.' }),
+    ...TargetRouting,
   },
   closed,
 )
 
 const RETIRED_POLICIES = ['refuse', 'serve', 'redirect'] as const
+
+export type TargetConfig = Type.Static<typeof TargetConfig>
 
 export const ModelConfig = Type.Object(
   {
@@ -127,11 +138,12 @@ export const ModelConfig = Type.Object(
       }),
     ),
     targets: optional(
-      Type.Array(Target, {
+      Type.Array(TargetConfig, {
         minItems: 1,
         description: 'The providers that serve it, in order. Default: <provider>/<model> of the id.',
       }),
     ),
+    routing: optional(RoutingConfig),
     alias_of: optional(
       Type.String({
         minLength: 1,

@@ -65,6 +65,12 @@ export const ServerConfig = Type.Object(
           'End the open calls and streams of a token within a second of its revocation or expiry. Default true.',
       }),
     ),
+    show_target: optional(
+      Type.Boolean({
+        description:
+          'Responses name the target that answered and the number of upstream calls (`x-gatehouse-target`, `x-gatehouse-attempts`). Default true.',
+      }),
+    ),
   },
   closed,
 )

@@ -33,7 +33,7 @@ export const createEmbeddings = ({ tokenizer }: { tokenizer: Tokenizer }): Embed
   meter: ({ order }) => createTextMeter({ inputs: order.inputs, tokenizer }),
   policy: 'until_answered',
   async execute({ model, order, targets }, { call, meter, attempt }) {
-    const answer = await attempt(targets, (target) => embedAll(target, { model, order, call }))
+    const answer = await attempt(targets, (target, signal) => embedAll(target, { model, order, call, signal }))
     meter.reported(answer.prompt_tokens)
     return answer
   },
@@ -56,11 +56,11 @@ function servedBy(target: Target): Served {
   throw new GatewayError('no_available_channel', `The provider "${id}" has no embedding models.`)
 }
 
-type Work = { model: CatalogueModel; order: EmbeddingOrder; call: Call }
+type Work = { model: CatalogueModel; order: EmbeddingOrder; call: Call; signal: AbortSignal }
 type Answer = { embeddings: number[][]; prompt_tokens?: number }
 
 /** One target embeds the whole list, since vectors of different models cannot be compared. */
-async function embedAll(one: Target, { model, order, call }: Work): Promise<Answer> {
+async function embedAll(one: Target, { model, order, call, signal: callSignal }: Work): Promise<Answer> {
   const { target, provider } = servedBy(one)
   const inputs = Math.min(
     model.embeddings.most_inputs ?? Number.POSITIVE_INFINITY,
@@ -69,7 +69,7 @@ async function embedAll(one: Target, { model, order, call }: Work): Promise<Answ
   const tokens = provider.max_tokens?.(target.model) ?? Number.POSITIVE_INFINITY
   const parts = split(order.inputs, { inputs, tokens })
   const failed = new AbortController()
-  const signal = AbortSignal.any([call.signal, failed.signal])
+  const signal = AbortSignal.any([callSignal, failed.signal])
   const answers = await runConcurrently(parts, async ({ inputs, first }) => {
     const { request } = order
     try {

@@ -26,6 +26,8 @@ type AppParts = {
   log: Log
   /** Called at the end of each request. */
   onFinished(request: FinishedRequest): void
+  /** Further headers of a response; absent: none. */
+  headersOf?(context: Context): readonly [string, string][]
 }
 
 type App = {
@@ -49,7 +51,15 @@ const BROKEN_ENCODING = /%(?![0-9A-Fa-f]{2})/
 /** How long aborted requests may take to send their error. */
 const CUT_MILLISECONDS = 1_000
 
-export function createApp({ routes, authenticate, settings, clock, log, onFinished }: AppParts): App {
+export function createApp({
+  routes,
+  authenticate,
+  settings,
+  clock,
+  log,
+  onFinished,
+  headersOf = () => [],
+}: AppParts): App {
   const live = new Set<Live>()
   const sockets = createSockets({ clock })
   let closing = false
@@ -195,6 +205,7 @@ export function createApp({ routes, authenticate, settings, clock, log, onFinish
     headers.set('x-request-id', context.request_id)
     headers.set('request-id', context.request_id)
     if (closing || (response.status >= 400 && isLeftUnread(request, response))) headers.set('connection', 'close')
+    for (const [name, value] of headersOf(context)) headers.set(name, value)
     for (const [name, value] of corsHeaders(request, settings)) headers.set(name, value)
     if (!context.note.stream || request.method === 'HEAD') {
       context.note.first_byte_ms ??= clock.now() - context.arrived

@@ -18,6 +18,8 @@ const EXPOSED = [
   'x-model-replaced-by',
   'x-model-requested',
   'x-model-served',
+  'x-gatehouse-target',
+  'x-gatehouse-attempts',
   'idempotent-replayed',
   'accept-ranges',
   'content-range',

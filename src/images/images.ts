@@ -116,23 +116,21 @@ export function createImages({ fetchImage, clock }: ImagesParts): Images {
     whole: {
       ...shared,
       async execute({ order, targets }, { call, meter, attempt }) {
-        const { signal } = call
-        const { target, answer } = await attempt(targets, async (target) => ({
+        const { target, answer } = await attempt(targets, async (target, signal) => ({
           target,
           answer: await imagesOf(target)
             .generate(callOf(target, order, call), signal)
             .catch(mayBeCharged),
         }))
         meter.reported(answer.usage)
-        return await filesOf(answer, target, signal).catch(mayBeCharged)
+        return await filesOf(answer, target, call.signal).catch(mayBeCharged)
       },
     },
     stream: {
       ...shared,
       execute: ({ order, partial_images, targets, writer }, { call, meter, attempt }) =>
-        attempt(targets, async (target) => {
+        attempt(targets, async (target, signal) => {
           const provider = imagesOf(target)
-          const { signal } = call
           const imageCall = callOf(target, order, call)
           const events = provider.stream?.(imageCall, partial_images, signal) ?? whole(provider, imageCall, signal)
           const parts = await awaitFirst(encode(events, { writer, target, meter, signal })).catch(mayBeCharged)

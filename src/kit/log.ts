@@ -3,8 +3,9 @@ import type { Clock } from './clock.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
+type LogValue = string | number | boolean | null | undefined
 /** Only ids, names and numbers; never a prompt, a response or a secret. */
-export type LogFields = Record<string, string | number | boolean | null | undefined>
+export type LogFields = Record<string, LogValue | readonly Record<string, LogValue>[]>
 
 export type Log = {
   debug(event: string, fields?: LogFields): void

@@ -4,6 +4,7 @@ import type { EmbeddingLimits } from '../config/embedding-schema.ts'
 import type { ImageLimits } from '../config/image-schema.ts'
 import type { Capabilities, Limits } from '../config/limits-schema.ts'
 import { familiesOfName } from '../config/model-names.ts'
+import type { RoutingConfig } from '../config/routing-schema.ts'
 import type { ModelConfig } from '../config/schema.ts'
 import type { ThreeDLimits, VideoLimits } from '../config/task-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
@@ -21,6 +22,7 @@ export type CatalogueModel = Life & {
   /** The declared families that at least one of its targets serves. */
   families: EndpointFamily[]
   targets: Target[]
+  routing: RoutingConfig
   limits: Limits
   /** The context length in tokens, input and output together; undefined: not known. */
   context_tokens: number | undefined
@@ -77,6 +79,7 @@ export function catalogueModel({ id, config, targets, created, when_retired }: R
     created: config.created ?? created,
     families: declared.filter((family) => targets.some(({ provider }) => servesFamily(provider, family))),
     targets,
+    routing: config.routing ?? {},
     limits: config.limits ?? {},
     context_tokens: config.context_tokens,
     fields: new Set(config.fields ?? []),

@@ -1,7 +1,6 @@
 /** The moderations family: separates the inputs, checks that the model accepts images, validates the results. */
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
-import type { Call } from '../pipeline/call.ts'
 import type { JsonEndpoint } from '../pipeline/endpoint.ts'
 import type { Family } from '../pipeline/family.ts'
 import { createTextMeter, type TextMeter } from '../pipeline/text-meter.ts'
@@ -29,7 +28,9 @@ export const createModerations = ({ tokenizer }: { tokenizer: Tokenizer }): Mode
   meter: ({ inputs }) => createTextMeter({ inputs: inputs.flatMap(textsOf), tokenizer }),
   policy: 'until_answered',
   async execute({ inputs, targets }, { call, meter, attempt }) {
-    const answer = await attempt(targets, (target) => askOne(target, inputs, call))
+    const answer = await attempt(targets, (target, signal) =>
+      askOne(target, { inputs, request_id: call.request_id, signal }),
+    )
     meter.reported(answer.prompt_tokens)
     return answer.results
   },
@@ -57,7 +58,9 @@ function refuseImages({ id }: CatalogueModel, inputs: ModerationInput[]): void {
   }
 }
 
-async function askOne({ provider, model }: Target, inputs: ModerationInput[], { request_id, signal }: Call) {
+type Question = { inputs: ModerationInput[]; request_id: string; signal: AbortSignal }
+
+async function askOne({ provider, model }: Target, { inputs, request_id, signal }: Question) {
   if (!provider.moderations) {
     throw new GatewayError('no_available_channel', `The provider "${provider.id}" serves no moderations.`)
   }

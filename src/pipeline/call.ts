@@ -1,6 +1,7 @@
 /** A call and what is known about it, without HTTP types. */
 import type { Chosen } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
+import type { Attempt } from '../routing/router.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { ErrorCode } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
@@ -16,6 +17,8 @@ export type Call = {
   readonly arrived: number
   /** The model that the caller was authorized to use, before the request was decoded. Set by `Pipeline.authorize`. */
   authorized?: { name: string; family: EndpointFamily; chosen: Chosen } | undefined
+  /** What is known about it; set by the pipeline. */
+  record?: CallRecord
 }
 
 /** What is counted and charged. `estimated`: the provider reported no usage. */
@@ -38,10 +41,13 @@ export type CallRecord = {
   model?: string
   /** The target of the last attempt. */
   target?: Target
-  attempts: number
+  /** Its upstream calls, in order; the last one serves it unless that failed. */
+  readonly attempts: Attempt[]
   is_stream: boolean
   /** Set when the call is settled. */
   units?: Units
   error: ErrorCode | undefined
   upstream_status?: number | undefined
+  /** Tells the router that the response of the serving attempt has ended: with an error where it broke. */
+  endAttempt?: ((error?: unknown) => void) | undefined
 }

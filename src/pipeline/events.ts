@@ -1,6 +1,6 @@
 /** Publishes the events of a call to subscribers (access log, metrics, traces, audit), which never delay it. */
 import type { Log } from '../kit/log.ts'
-import type { Target } from '../providers/provider.ts'
+import type { Attempt } from '../routing/router.ts'
 import type { CallRecord } from './call.ts'
 
 /** Every method is optional: a subscriber implements what it needs. */
@@ -8,8 +8,8 @@ export type CallSubscriber = Partial<CallEvents>
 
 export type CallEvents = {
   started(record: CallRecord): void
-  attemptStarted(record: CallRecord, target: Target): void
-  attemptFailed(record: CallRecord, target: Target, error: unknown): void
+  attemptStarted(record: CallRecord, attempt: Attempt): void
+  attemptFailed(record: CallRecord, attempt: Attempt, error: unknown): void
   /** The first part of a streamed response is sent to the client. */
   firstByte(record: CallRecord): void
   /** Exactly once for each call that was refused or sent, after its usage was recorded. */

@@ -1,7 +1,7 @@
 /** What a family contributes to the pipeline. Everything else is the same for every family. */
 import type { CatalogueModel, Chosen } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
-import type { AttemptPolicy } from '../routing/attempt.ts'
+import type { AttemptPolicy } from '../routing/outcome.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { GatewayError } from '../spec/error.ts'
 import type { Call, CallRecord, Meter } from './call.ts'
@@ -22,6 +22,8 @@ export type Family<Input, Work, Answer, M extends AnyMeter> = {
   meter(work: Work): M
   /** After which failures the next target is tried. */
   policy: AttemptPolicy
+  /** False: how its calls end says nothing about how their targets work. Absent: true. */
+  is_observed?: false
   /** Executes the call, at one target after another through `attempt`. */
   execute(work: Work, execution: Execution<M>): Promise<Answer>
 }
@@ -29,8 +31,14 @@ export type Family<Input, Work, Answer, M extends AnyMeter> = {
 export type Execution<M extends AnyMeter> = {
   call: Call
   meter: M
-  /** The answer of the first target that succeeds, by the family's policy. */
-  attempt<Answer>(targets: readonly Target[], execute: (target: Target) => Promise<Answer>): Promise<Answer>
+  /**
+   * The answer of the first target that succeeds, by the family's policy. `signal` ends with the call; it may end earlier,
+   * when another target is tried instead.
+   */
+  attempt<Answer>(
+    targets: readonly Target[],
+    execute: (target: Target, signal: AbortSignal) => Promise<Answer>,
+  ): Promise<Answer>
 }
 
 /** A call whose request fits its model. Nothing was sent yet. */

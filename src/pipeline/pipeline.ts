@@ -1,9 +1,8 @@
 /** The pipeline: every call of every family passes these stages in this order and is recorded exactly once. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import type { Catalogue, Chosen } from '../models/catalogue.ts'
-import type { Target } from '../providers/provider.ts'
-import { type AttemptPolicy, tryTargets } from '../routing/attempt.ts'
+import type { Catalogue, CatalogueModel, Chosen } from '../models/catalogue.ts'
+import type { AttemptObserver, Router } from '../routing/router.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { Call, CallRecord } from './call.ts'
 import { type CallSubscriber, publishTo } from './events.ts'
@@ -63,15 +62,23 @@ export type Pipeline = {
   close(options: { deadline_ms: number }): Promise<void>
 }
 
+type Executing<M extends AnyMeter> = {
+  record: CallRecord
+  model: CatalogueModel
+  meter: M
+  family: Pick<Family<never, never, unknown, M>, 'policy' | 'is_observed'>
+}
+
 type PipelineParts = {
   catalogue: Pick<Catalogue, 'require'>
   recordUsage: RecordUsage
+  router: Pick<Router, 'attempt'>
   subscribers: readonly CallSubscriber[]
   clock: Clock
   log: Log
 }
 
-export function createPipeline({ catalogue, recordUsage, subscribers, clock, log }: PipelineParts): Pipeline {
+export function createPipeline({ catalogue, recordUsage, router, subscribers, clock, log }: PipelineParts): Pipeline {
   const events = publishTo(subscribers, log)
   const settlements = createSettlements({ recordUsage, events, clock, log })
 
@@ -88,7 +95,7 @@ export function createPipeline({ catalogue, recordUsage, subscribers, clock, log
       record.model = model.id
       const work = family.fit(model, input, call)
       const meter = family.meter(work)
-      return { model, requested, record, work, meter, execution: executionOf(record, meter, family.policy) }
+      return { model, requested, record, work, meter, execution: executionOf({ record, model, meter, family }) }
     } catch (thrown) {
       settlements.refused(record, thrown)
       throw thrown
@@ -103,20 +110,30 @@ export function createPipeline({ catalogue, recordUsage, subscribers, clock, log
   }
 
   /** attempt: what a family may do with the targets of its model. */
-  function executionOf<M extends AnyMeter>(record: CallRecord, meter: M, policy: AttemptPolicy): Execution<M> {
+  function executionOf<M extends AnyMeter>({ record, model, meter, family }: Executing<M>): Execution<M> {
     const { call } = record
-    const observer = {
-      attemptStarted(target: Target) {
-        record.target = target
-        record.attempts++
-        events.attemptStarted(record, target)
+    const observer: AttemptObserver = {
+      attemptStarted(attempt) {
+        record.target = attempt.target
+        record.attempts.push(attempt)
+        events.attemptStarted(record, attempt)
       },
-      attemptFailed: (target: Target, error: unknown) => events.attemptFailed(record, target, error),
+      attemptFailed: (attempt, error) => events.attemptFailed(record, attempt, error),
+      serving(_, end) {
+        record.endAttempt?.()
+        record.endAttempt = end
+      },
     }
+    const { arrived, signal } = call
+    const { routing: settings } = model
+    const { policy, is_observed = true } = family
     return {
       call,
       meter,
-      attempt: (targets, execute) => tryTargets(targets, { signal: call.signal, policy, execute, observer }),
+      attempt(targets, execute) {
+        const { is_stream } = record
+        return router.attempt(targets, { settings, arrived, signal, is_stream, policy, is_observed, execute, observer })
+      },
     }
   }
 
@@ -198,5 +215,7 @@ export function createPipeline({ catalogue, recordUsage, subscribers, clock, log
 }
 
 function newRecord(call: Call, family: EndpointFamily): CallRecord {
-  return { call, family, attempts: 0, is_stream: false, error: undefined }
+  const record: CallRecord = { call, family, attempts: [], is_stream: false, error: undefined }
+  call.record = record
+  return record
 }

@@ -78,12 +78,15 @@ export function createSettlements({ recordUsage, events, clock, log }: Settlemen
       let settled: Promise<void> | undefined
       return {
         succeeded() {
-          settled ??= settle(record, meter, true)
+          if (settled) return settled
+          endAttempt(record)
+          settled = settle(record, meter, true)
           return settled
         },
         failed(thrown) {
           if (settled) return settled
           noteError(record, thrown)
+          endAttempt(record, thrown)
           settled = settle(record, meter, mayBeCharged(record) || meter?.isCharged?.() === true)
           return settled
         },
@@ -104,6 +107,11 @@ export function createSettlements({ recordUsage, events, clock, log }: Settlemen
       cancel()
     },
   }
+}
+
+function endAttempt(record: CallRecord, error?: unknown): void {
+  record.endAttempt?.(error)
+  record.endAttempt = undefined
 }
 
 const mayBeCharged = ({ call, error }: CallRecord): boolean =>

@@ -299,8 +299,22 @@ export type FamilyMember = (typeof SERVED_BY)[EndpointFamily]
 export const servesFamily = (provider: Provider, family: EndpointFamily): boolean =>
   provider[SERVED_BY[family]] !== undefined
 
-/** A provider that may serve a model, and the provider's own name of the model. */
-export type Target = { provider: Provider; model: string }
+/** A provider that may serve a model, with one of its keys. */
+export type Target = {
+  /** With several keys each has an object of its own. */
+  provider: Provider
+  /** The provider's own name of the model. */
+  model: string
+  /** The name of the key; absent where the provider has only one. */
+  key?: string
+  /** Its share within its priority; 0: only where no other is left. Absent: 1. */
+  weight?: number
+  /** Lower numbers are tried first. Absent: 0. */
+  priority?: number
+}
+
+/** `provider/model`, as logs and headers show it. */
+export const targetName = ({ provider, model }: Pick<Target, 'provider' | 'model'>): string => `${provider.id}/${model}`
 
 export type DiscoveredModel = {
   model: string

@@ -28,14 +28,17 @@ export const createRerank = ({ tokenizer }: { tokenizer: Tokenizer }): RerankFam
   meter: ({ request, documents }) => createTextMeter({ inputs: [request.query, ...documents], tokenizer }),
   policy: 'until_answered',
   async execute(work, { call, meter, attempt }) {
-    const answer = await attempt(work.targets, (target) => rankAt(target, work, call))
+    const answer = await attempt(work.targets, (target, signal) => rankAt(target, { work, call, signal }))
     meter.reported(answer.prompt_tokens)
     const search_units = answer.search_units ?? Math.ceil(work.documents.length / UNIT_DOCUMENTS)
     return { results: answer.results, search_units }
   },
 })
 
-async function rankAt({ provider, model }: Target, { request, documents, top_n }: RerankWork, call: Call) {
+type Ranking = { work: RerankWork; call: Call; signal: AbortSignal }
+
+async function rankAt({ provider, model }: Target, { work, call, signal }: Ranking) {
+  const { request, documents, top_n } = work
   if (!provider.rerank) {
     throw new GatewayError('no_available_channel', `The provider "${provider.id}" serves no rerankers.`)
   }
@@ -49,7 +52,7 @@ async function rankAt({ provider, model }: Target, { request, documents, top_n }
       ...(max_tokens_per_doc === undefined ? {} : { max_tokens_per_doc }),
       request_id: call.request_id,
     },
-    call.signal,
+    signal,
   )
   return {
     ...answer,

@@ -5,6 +5,7 @@ import type { Catalogue } from '../../src/models/catalogue.ts'
 import type { Call, CallRecord } from '../../src/pipeline/call.ts'
 import { createPipeline } from '../../src/pipeline/pipeline.ts'
 import type { RecordUsage } from '../../src/pipeline/settle.ts'
+import { createRouter } from '../../src/routing/router.ts'
 import type { Caller } from '../../src/spec/token.ts'
 import { manualClock } from './clock.ts'
 
@@ -25,6 +26,7 @@ export function testPipeline({ catalogue, clock = manualClock() }: PipelineOptio
   const pipeline = createPipeline({
     catalogue,
     recordUsage: (use) => void recorded.push(use),
+    router: createRouter({ clock, log }),
     subscribers: [{ finished: (record) => void finished.push(record) }],
     clock,
     log,

@@ -94,8 +94,9 @@ export function secretsInEnvironment(kind: ProviderKind, environment: Record<str
 }
 
 /** Returns the secrets in a provider's configuration. */
-export function secretsInConfig({ key, base_url, headers = {}, options = {} }: ProviderConfig): string[] {
-  const found = key === undefined ? [] : [key]
+export function secretsInConfig({ key, keys = [], base_url, headers = {}, options = {} }: ProviderConfig): string[] {
+  const found = keys.map((one) => one.key)
+  if (key !== undefined) found.push(key)
   const url = base_url === undefined ? null : URL.parse(base_url)
   // A user name without a password is an access token.
   if (url) found.push(decodeURIComponent(url.password || url.username))

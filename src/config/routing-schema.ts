@@ -1,0 +1,78 @@
+/** How calls are distributed over the keys of a provider and the targets of a model, as the operator writes it. */
+import Type, { type TSchema } from 'typebox'
+
+const closed = { additionalProperties: false } as const
+const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
+
+const weight = (description: string) => optional(Type.Number({ minimum: 0, maximum: 1_000_000, description }))
+
+export const ProviderKey = Type.Object(
+  {
+    key: Type.String({ minLength: 1, description: 'The API key; ${NAME} takes it from the environment.' }),
+    name: optional(
+      Type.String({
+        pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$',
+        description: 'How logs and commands name it. Default: its position, from 1.',
+      }),
+    ),
+    weight: weight('Its share of the calls, relative to the other keys. 0: only where no other is left. Default 1.'),
+    models: optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        minItems: 1,
+        description: "The provider's model names that it may call, as glob patterns. Default: all.",
+      }),
+    ),
+  },
+  closed,
+)
+export type ProviderKey = Type.Static<typeof ProviderKey>
+
+export const TargetRouting = {
+  weight: weight('Its share of the calls within its priority. 0: only where no other is left. Default 1.'),
+  priority: optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 100,
+      description:
+        'Targets with a lower number are tried first. Default: the position in the list with strategy `priority` and no weights, else 0.',
+    }),
+  ),
+}
+
+const STRATEGIES = ['priority', 'weighted', 'least_latency', 'least_busy'] as const
+
+export const RoutingConfig = Type.Object(
+  {
+    strategy: optional(
+      Type.Enum([...STRATEGIES], {
+        description:
+          'How a target is chosen among those of one priority. priority: in order, or by weight where weights are set; weighted: by weight; least_latency: the faster of two random ones; least_busy: the one with the fewest open calls. Default priority.',
+      }),
+    ),
+    tries: optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 20,
+        description:
+          'The total of upstream calls for one request, over all keys and targets. A target is called again only after all others have failed. Default: each key and target once, at most 5.',
+      }),
+    ),
+    deadline_seconds: optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: 86_400,
+        description: 'The time from the arrival of a request to its first byte, over all tries. Default: no limit.',
+      }),
+    ),
+    first_byte_seconds: optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: 86_400,
+        description:
+          'How long a call may wait for its first byte while another target is left. Default: 3 times the measured p99 of the target, between 5 and 60; until it is known, 15 for streams and 60 for whole responses.',
+      }),
+    ),
+  },
+  closed,
+)
+export type RoutingConfig = Type.Static<typeof RoutingConfig>

@@ -1,0 +1,97 @@
+/** Chooses one target among those that a call may still try. Pure: state in, target out. */
+import type { RoutingConfig } from '../config/routing-schema.ts'
+import type { Target } from '../providers/provider.ts'
+import { availableAt, avoidedBecause, expectedLatency, type TargetState } from './target-state.ts'
+
+export type Candidate = { target: Target; state: TargetState; is_tried: boolean }
+
+type Strategy = NonNullable<RoutingConfig['strategy']>
+
+type Choice = {
+  strategy: Strategy
+  now: number
+  /** A number from 0 up to, not including, 1. */
+  random(): number
+}
+
+/** The candidate to try next among those that are neither tried nor avoided; undefined: there is none. */
+export function chooseAvailable(candidates: readonly Candidate[], choice: Choice): Candidate | undefined {
+  const best = firstPriority(candidates, choice.now)
+  return best.length > 1 ? byStrategy(best, choice) : best[0]
+}
+
+/**
+ * The one that is avoided for the shortest time, for a call that would otherwise fail without having been sent: a breaker
+ * that refuses everybody is worse than the fault it protects from.
+ */
+export function chooseAvoided(candidates: readonly Candidate[]): Candidate | undefined {
+  let best: Candidate | undefined
+  for (const candidate of candidates) {
+    if (candidate.is_tried) continue
+    if (!best || availableAt(candidate.state) < availableAt(best.state)) best = candidate
+  }
+  return best
+}
+
+/** The available candidates of the lowest priority number; those of weight 0 only where there is no other at all. */
+function firstPriority(candidates: readonly Candidate[], now: number): Candidate[] {
+  let best: Candidate[] = []
+  let lowest = Number.POSITIVE_INFINITY
+  for (const candidate of candidates) {
+    if (candidate.is_tried || avoidedBecause(candidate.state, now) !== undefined) continue
+    const priority = candidate.target.weight === 0 ? Number.MAX_VALUE : (candidate.target.priority ?? 0)
+    if (priority > lowest) continue
+    if (priority < lowest) best = []
+    lowest = priority
+    best.push(candidate)
+  }
+  return best
+}
+
+function byStrategy(candidates: Candidate[], { strategy, now, random }: Choice): Candidate | undefined {
+  switch (strategy) {
+    case 'least_latency':
+      return ofTwo(candidates, random, (state) => expectedLatency(state, now))
+    case 'least_busy':
+      return leastOf(candidates, random, ({ state, target }) => (state.open + 1) / (target.weight || 1))
+    default:
+      return byWeight(candidates)
+  }
+}
+
+/** Smooth weighted round robin, as nginx has it: exact shares, and no target twice in a row without need. */
+function byWeight(candidates: Candidate[]): Candidate | undefined {
+  let total = 0
+  let best: Candidate | undefined
+  for (const candidate of candidates) {
+    const weight = candidate.target.weight ?? 1
+    candidate.state.credit += weight
+    total += weight
+    if (!best || candidate.state.credit > best.state.credit) best = candidate
+  }
+  if (best) best.state.credit -= total
+  return best
+}
+
+/** The better of two random candidates: nearly as good as the best of all, and not all callers choose the same. */
+function ofTwo(candidates: Candidate[], random: () => number, costOf: (state: TargetState) => number) {
+  const first = Math.floor(random() * candidates.length)
+  const second = (first + 1 + Math.floor(random() * (candidates.length - 1))) % candidates.length
+  const [a, b] = [candidates[first], candidates[second]]
+  return a && b && costOf(b.state) < costOf(a.state) ? b : a
+}
+
+/** The candidate of the lowest cost; of several equal ones a random one. */
+function leastOf(candidates: Candidate[], random: () => number, costOf: (candidate: Candidate) => number) {
+  let best: Candidate | undefined
+  let lowest = Number.POSITIVE_INFINITY
+  let equal = 1
+  for (const candidate of candidates) {
+    const cost = costOf(candidate)
+    if (cost > lowest) continue
+    equal = cost < lowest ? 1 : equal + 1
+    if (cost < lowest || random() * equal < 1) best = candidate
+    lowest = cost
+  }
+  return best
+}

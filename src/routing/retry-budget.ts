@@ -1,0 +1,45 @@
+/**
+ * Bounds how much retries multiply the load of a provider that fails. A call that a provider receives for the second time
+ * is a retry for it; one that fails over to it from another provider is not.
+ */
+
+/** Envoy's defaults: a fifth of the open calls, and always three. */
+const MOST_SHARE = 0.2
+const ALWAYS_ALLOWED = 3
+
+type Load = { open: number; retries: number }
+
+export type RetryBudgets = {
+  /** A call to the provider begins. Call the result when it has ended. */
+  enter(provider: string, isRetry: boolean): () => void
+  allows(provider: string): boolean
+}
+
+export function createRetryBudgets(): RetryBudgets {
+  const loads = new Map<string, Load>()
+
+  function loadOf(provider: string): Load {
+    let load = loads.get(provider)
+    if (!load) {
+      load = { open: 0, retries: 0 }
+      loads.set(provider, load)
+    }
+    return load
+  }
+
+  return {
+    enter(provider, isRetry) {
+      const load = loadOf(provider)
+      load.open++
+      if (isRetry) load.retries++
+      return () => {
+        load.open--
+        if (isRetry) load.retries--
+      }
+    },
+    allows(provider) {
+      const { open, retries } = loadOf(provider)
+      return retries < Math.max(ALWAYS_ALLOWED, open * MOST_SHARE)
+    },
+  }
+}

@@ -1,0 +1,496 @@
+import { describe, expect, test } from 'bun:test'
+import { manualClock } from '../../test/kit/clock.ts'
+import type { RoutingConfig } from '../config/routing-schema.ts'
+import { createLog } from '../kit/log.ts'
+import type { Target } from '../providers/provider.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { AttemptPolicy } from './outcome.ts'
+import { createRouter } from './router.ts'
+
+const failed = new GatewayError('bad_upstream_response', 'It failed.', { upstream_status: 500 })
+const unreachable = new GatewayError('upstream_unreachable', 'No connection.')
+const notAccepted = new GatewayError('upstream_unreachable', 'No connection.', { accepted: 'no' })
+const refused = new GatewayError('upstream_auth', 'A bad key.', { upstream_status: 401 })
+const limited = (retry_after?: number) =>
+  new GatewayError('rate_limit_exceeded', 'Slow down.', {
+    upstream_status: 429,
+    ...(retry_after === undefined ? {} : { retry_after }),
+  })
+
+type Result = unknown
+type Options = { policy?: AttemptPolicy; signal?: AbortSignal; routing?: RoutingConfig; observed?: boolean }
+
+/** A router over targets `a`, `b`, `c`, in order unless the options say otherwise. */
+function setUp(options: Partial<Target>[] = [{}, {}, {}], random = () => 0) {
+  const clock = manualClock()
+  let logged = ''
+  const log = createLog({ clock, level: 'info', pretty: false, write: (text) => { logged += text } }) // biome-ignore format: short
+  const router = createRouter({ clock, log, random })
+  const targets = options.map((option, index): Target => {
+    const id = option.key === undefined ? 'abc'.charAt(index) : 'v'
+    return { provider: { id, kind: 'test' }, model: 'm', priority: index, ...option }
+  })
+  const nameOf = ({ provider, key }: Target) => key ?? provider.id
+  const tried: string[] = []
+  /** The targets of the calls that are open. */
+  const ends: ((error?: unknown) => void)[] = []
+
+  /** One call; `answers` of a target: what it does, `ok` by default. */
+  async function call(answers: Record<string, (signal: AbortSignal) => Result> = {}, given: Options = {}) {
+    const { policy = 'until_answered', signal = new AbortController().signal, routing = {}, observed = true } = given
+    tried.length = 0
+    return await router
+      .attempt(targets, {
+        settings: routing,
+        arrived: clock.now(),
+        signal,
+        is_stream: true,
+        policy,
+        is_observed: observed,
+        async execute(target, own) {
+          const result = await answers[nameOf(target)]?.(own)
+          if (result instanceof Error) throw result
+          return nameOf(target)
+        },
+        observer: {
+          attemptStarted: ({ target }) => void tried.push(nameOf(target)),
+          attemptFailed() {},
+          serving: (_, end) => void ends.push(end),
+        },
+      })
+      .catch((error: unknown) => error)
+  }
+  /** The targets of so many calls that are answered and end at once. */
+  async function serve(calls: number, given: Options = {}): Promise<string> {
+    let all = ''
+    for (let i = 0; i < calls; i++) {
+      all += await call({}, given)
+      ends.pop()?.()
+    }
+    return all
+  }
+  const finish = () => ends.splice(0).forEach((end) => void end())
+  const logLines = () => {
+    log.flush()
+    return logged
+  }
+  return { call, serve, finish, ends, tried, clock, router, logged: logLines }
+}
+
+const always = (error: unknown) => () => error
+
+describe('one call', () => {
+  test('tries each target once, in order, until one succeeds', async () => {
+    const { call, tried } = setUp()
+    expect(await call({ a: always(failed), b: always(failed) })).toBe('c')
+    expect(tried).toEqual(['a', 'b', 'c'])
+  })
+
+  test('fails with the last failure when all fail', async () => {
+    const { call, tried } = setUp()
+    expect(await call({ a: always(failed), b: always(failed), c: always(limited()) })).toMatchObject({
+      code: 'rate_limit_exceeded',
+    })
+    expect(tried).toEqual(['a', 'b', 'c'])
+  })
+
+  test('fails without a target', async () => {
+    expect(await setUp([]).call()).toMatchObject({ code: 'no_available_channel' })
+  })
+
+  test.each([
+    new GatewayError('invalid_value', 'Wrong at every target.'),
+    new GatewayError('internal_error', 'A fault of the gateway.'),
+    new GatewayError('shutting_down', 'The gateway stops.'),
+    new TypeError('A fault of the gateway.'),
+  ])('stops after an error that the target did not cause: %p', async (error) => {
+    const { call, tried } = setUp()
+    expect(await call({ a: always(error) })).toBe(error)
+    expect(tried).toEqual(['a'])
+  })
+
+  test('stops when the client has left', async () => {
+    const { call, tried } = setUp()
+    await call({ a: always(failed) }, { signal: AbortSignal.abort() })
+    expect(tried).toEqual(['a'])
+  })
+
+  test('that is charged each time goes on only after one that was certainly not accepted', async () => {
+    const { call, tried } = setUp()
+    const policy = 'until_accepted'
+    expect(await call({ a: always(notAccepted), b: always(unreachable) }, { policy })).toBe(unreachable)
+    expect(tried).toEqual(['a', 'b'])
+  })
+
+  test('makes at most five tries without a setting', async () => {
+    const { call, tried } = setUp(Array.from({ length: 7 }, () => ({})))
+    const all = Object.fromEntries(['a', 'b', 'c', ''].map((id) => [id, always(failed)]))
+    expect(await call(all)).toBe(failed)
+    expect(tried).toHaveLength(5)
+  })
+
+  test.each([1, 2, 3])('makes at most the %d tries of the setting, over all targets', async (tries) => {
+    const { call, tried } = setUp()
+    await call({ a: always(failed), b: always(failed), c: always(failed) }, { routing: { tries } })
+    expect(tried).toHaveLength(tries)
+  })
+
+  test('tries a target a second time only after all others, and after a pause', async () => {
+    const { call, tried, clock } = setUp([{}, {}], () => 0.5)
+    const first = call({ a: always(failed), b: always(failed) }, { routing: { tries: 3 } })
+    await settled()
+    expect(tried).toEqual(['a', 'b'])
+    clock.advance(124)
+    await settled()
+    expect(tried).toEqual(['a', 'b'])
+    clock.advance(1)
+    await first
+    expect(tried).toEqual(['a', 'b', 'a'])
+  })
+
+  test('waits as long as the provider asks before it repeats, and gives up where that is too long', async () => {
+    const { call, tried, clock } = setUp([{}])
+    const short = call({ a: always(limited(3)) }, { routing: { tries: 2 } })
+    await settled()
+    clock.advance(2_999)
+    await settled()
+    expect(tried).toEqual(['a'])
+    clock.advance(1)
+    await short
+    expect(tried).toEqual(['a', 'a'])
+    clock.advance(60_000)
+    await call({ a: always(limited(11)) }, { routing: { tries: 2 } })
+    expect(tried).toEqual(['a'])
+  })
+
+  test('does not repeat a request that the provider says not to retry', async () => {
+    const { call, tried } = setUp([{}])
+    const final = new GatewayError('bad_upstream_response', 'May be charged.', { retry: false })
+    await call({ a: always(final) }, { routing: { tries: 3 } })
+    expect(tried).toEqual(['a'])
+  })
+
+  test('begins no try after the deadline', async () => {
+    const { call, tried, clock } = setUp()
+    const slowly = async () => {
+      clock.advance(2_000)
+      return failed
+    }
+    const outcome = await call({ a: slowly, b: slowly }, { routing: { deadline_seconds: 3 } })
+    expect(tried).toEqual(['a', 'b'])
+    expect(outcome).toMatchObject({ code: 'upstream_timeout' })
+  })
+})
+
+describe('a silent target', () => {
+  const silent = (signal: AbortSignal) =>
+    new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+
+  test('is given up after 15 s while another is left, and its request is aborted', async () => {
+    const { call, tried, clock } = setUp()
+    let seen: AbortSignal | undefined
+    const answer = call({
+      a(signal) {
+        seen = signal
+        return silent(signal)
+      },
+    })
+    await settled()
+    clock.advance(14_999)
+    await settled()
+    expect([tried.length, seen?.aborted]).toEqual([1, false])
+    clock.advance(1)
+    expect(await answer).toBe('b')
+    expect(seen?.reason).toMatchObject({ code: 'upstream_timeout' })
+  })
+
+  test('is given up even if its adapter ignores the signal', async () => {
+    const { call, clock } = setUp()
+    const answer = call({ a: () => new Promise(() => {}) })
+    await settled()
+    clock.advance(15_000)
+    expect(await answer).toBe('b')
+  })
+
+  test('has the time limits of its provider where no other is left', async () => {
+    const { call, tried, clock } = setUp([{}])
+    void call({ a: silent })
+    await settled()
+    expect(clock.waiting()).toBe(0)
+    expect(tried).toEqual(['a'])
+  })
+
+  test('has the time of the setting', async () => {
+    const { call, clock } = setUp()
+    const answer = call({ a: silent }, { routing: { first_byte_seconds: 2 } })
+    await settled()
+    clock.advance(2_000)
+    expect(await answer).toBe('b')
+  })
+
+  test('ends with the call after its first byte, too', async () => {
+    const client = new AbortController()
+    const { call } = setUp()
+    let seen: AbortSignal | undefined
+    const a = (signal: AbortSignal) => {
+      seen = signal
+    }
+    await call({ a }, { signal: client.signal })
+    expect(seen?.aborted).toBe(false)
+    client.abort()
+    expect(seen?.aborted).toBe(true)
+  })
+})
+
+describe('memory of failures', () => {
+  test('avoids an unreachable target at once, and tests it with one call after 5 s', async () => {
+    const { call, serve, clock, tried, finish, logged } = setUp()
+    await call({ a: always(unreachable) })
+    finish()
+    expect(await serve(3)).toBe('bbb')
+    clock.advance(5_000)
+    const probe = Promise.withResolvers<void>()
+    const probing = call({ a: () => probe.promise })
+    expect(await serve(2)).toBe('bb')
+    probe.resolve()
+    expect(await probing).toBe('a')
+    finish()
+    expect(await serve(2)).toBe('aa')
+    expect(tried).toEqual(['a'])
+    expect(logged()).toContain('"target ejected","target":"a/m"')
+    expect(logged()).toContain('"target returned","target":"a/m"')
+  })
+
+  test('doubles the time for each probe that fails', async () => {
+    const { call, serve, clock } = setUp()
+    await call({ a: always(unreachable) })
+    clock.advance(5_000)
+    expect(await call({ a: always(unreachable) })).toBe('b')
+    clock.advance(9_999)
+    expect(await serve(1)).toBe('b')
+    clock.advance(1)
+    expect(await serve(1)).toBe('a')
+  })
+
+  test('avoids a target after five errors in a row, not after four', async () => {
+    const { call, tried, serve } = setUp()
+    for (let i = 0; i < 4; i++) await call({ a: always(failed) })
+    expect(await serve(1)).toBe('a')
+    for (let i = 0; i < 5; i++) await call({ a: always(failed) })
+    expect(tried).toEqual(['a', 'b'])
+    expect(await serve(1)).toBe('b')
+  })
+
+  test('avoids a target of which half of at least ten calls fail', async () => {
+    const { call, serve, finish } = setUp()
+    for (let i = 0; i < 5; i++) {
+      await call({ a: always(failed) })
+      if (i < 4) expect(await serve(1)).toBe('a')
+    }
+    finish()
+    expect(await serve(1)).toBe('a')
+    await call({ a: always(failed) })
+    expect(await serve(1)).toBe('b')
+  })
+
+  test('counts a silent target as dead only if it answered nobody in the meantime', async () => {
+    const dead = setUp()
+    await timeOut(dead)
+    expect(await dead.serve(1)).toBe('b')
+    const alive = setUp()
+    await timeOut(alive, () => alive.serve(1))
+    expect(await alive.serve(1)).toBe('a')
+  })
+
+  test('counts a stream that breaks after its first byte', async () => {
+    const { call, ends, serve } = setUp()
+    for (let i = 0; i < 5; i++) {
+      await call()
+      ends.pop()?.(new GatewayError('upstream_cut', 'It broke.'))
+    }
+    expect(await serve(1)).toBe('b')
+  })
+
+  test('never counts a client that leaves', async () => {
+    const { call, serve, ends } = setUp()
+    for (let i = 0; i < 50; i++) {
+      const client = new AbortController()
+      const closed = new GatewayError('client_closed_request', 'It left.')
+      const a = () => {
+        client.abort()
+        return i % 2 ? closed : unreachable
+      }
+      await call({ a }, { signal: client.signal })
+      await call({}, { signal: client.signal })
+      ends.pop()?.(new GatewayError('upstream_cut', 'The connection was closed for it.'))
+    }
+    expect(await serve(2)).toBe('aa')
+  })
+
+  test('never counts what is no test of the target', async () => {
+    const { call, serve } = setUp()
+    for (let i = 0; i < 10; i++) await call({ a: always(failed) }, { observed: false })
+    expect(await serve(1)).toBe('a')
+  })
+
+  test('counts a rejected request as an answer', async () => {
+    const { call, serve, clock } = setUp()
+    await call({ a: always(unreachable) })
+    clock.advance(5_000)
+    await call({ a: always(new GatewayError('upstream_invalid_request', 'No.', { upstream_status: 400 })) })
+    expect(await serve(1)).toBe('a')
+  })
+
+  test('tries an avoided target rather than none', async () => {
+    const { call, tried, serve } = setUp([{}, {}])
+    expect(await call({ a: always(unreachable), b: always(unreachable) })).toBe(unreachable)
+    expect(await serve(1)).toBe('a')
+    expect(tried).toEqual(['a'])
+  })
+
+  test('goes back to no avoided target after an available one has failed', async () => {
+    const { call, tried } = setUp([{}, {}])
+    await call({ a: always(unreachable) })
+    expect(await call({ b: always(failed) })).toBe(failed)
+    expect(tried).toEqual(['b'])
+  })
+})
+
+describe('several keys', () => {
+  const two = [
+    { key: 'k1', priority: 0 },
+    { key: 'k2', priority: 0 },
+  ]
+
+  test('share the calls', async () => {
+    expect(await setUp(two).serve(6)).toBe('k1k2k1k2k1k2')
+  })
+
+  test('share the calls by weight', async () => {
+    const [one, other] = two
+    const { serve } = setUp([
+      { ...one, weight: 3 },
+      { ...other, weight: 1 },
+    ])
+    const served = (await serve(8)).match(/k\d/g) ?? []
+    expect(served.filter((key) => key === 'k1')).toHaveLength(6)
+  })
+
+  test('a limited key rests for the time that the provider asks, and the other serves', async () => {
+    const { call, serve, clock } = setUp(two)
+    expect(await call({ k1: always(limited(7)) })).toBe('k2')
+    expect(await serve(3)).toBe('k2k2k2')
+    clock.advance(7_000)
+    expect(await serve(4)).toContain('k1')
+  })
+
+  test('a limited key rests for at most two minutes', async () => {
+    const { call, serve, clock } = setUp(two)
+    await call({ k1: always(limited(86_400)) })
+    clock.advance(119_999)
+    expect(await serve(2)).toBe('k2k2')
+    clock.advance(1)
+    expect(await serve(2)).toContain('k1')
+  })
+
+  test('a refused key is taken out and reported; it is tried again after five minutes', async () => {
+    const { call, serve, clock, logged } = setUp(two)
+    expect(await call({ k1: always(refused) })).toBe('k2')
+    expect(logged()).toContain('"target key refused","target":"v/m#k1"')
+    clock.advance(299_999)
+    expect(await serve(3)).toBe('k2k2k2')
+    clock.advance(1)
+    expect(await serve(2)).toContain('k1')
+  })
+})
+
+describe('strategies', () => {
+  const equal = [{ priority: 0 }, { priority: 0 }, { priority: 0 }]
+
+  test('priority: the lowest number first, and by weight among equals', async () => {
+    const { call, serve } = setUp([{ priority: 1 }, { priority: 0 }, { priority: 0 }])
+    expect(await serve(4)).toBe('bcbc')
+    expect(await call({ b: always(failed), c: always(failed) })).toBe('a')
+  })
+
+  test('weight 0 serves only where no other is left', async () => {
+    const { call, serve } = setUp([{ priority: 0, weight: 0 }, { priority: 5 }])
+    expect(await serve(3)).toBe('bbb')
+    expect(await call({ b: always(unreachable) })).toBe('a')
+  })
+
+  test('weighted: exact shares', async () => {
+    const { serve } = setUp([
+      { priority: 0, weight: 5 },
+      { priority: 0, weight: 1 },
+      { priority: 0, weight: 1 },
+    ])
+    expect(await serve(7)).toBe('aabacaa')
+  })
+
+  test('least_busy: the one with the fewest open calls', async () => {
+    const { call, ends } = setUp(equal)
+    const routing = { strategy: 'least_busy' } as const
+    const served = [await call({}, { routing }), await call({}, { routing }), await call({}, { routing })]
+    expect(new Set(served).size).toBe(3)
+    ends[1]?.()
+    expect(await call({}, { routing })).toBe(served[1])
+  })
+
+  test('least_latency: the faster of two random ones; one that was slow is tried again later', async () => {
+    let last = 0
+    const random = () => {
+      last = 0.6 - last
+      return last
+    }
+    const { call, clock, finish } = setUp([{ priority: 0 }, { priority: 0 }], random)
+    const routing = { strategy: 'least_latency' } as const
+    const takes = (ms: number) => () => void clock.advance(ms)
+    const speeds = { a: takes(900), b: takes(100) }
+    const served: unknown[] = []
+    for (let i = 0; i < 14; i++) {
+      served.push(await call(speeds, { routing }))
+      finish()
+    }
+    expect(served.slice(4).filter((target) => target === 'b').length).toBeGreaterThanOrEqual(9)
+  })
+})
+
+describe('retries at one provider', () => {
+  test('are at most three, or a fifth of its open calls', async () => {
+    const keys = Array.from({ length: 2 }, (_, index) => ({ key: `k${index + 1}`, priority: index }))
+    const { call, tried } = setUp(keys)
+    const gate = Promise.withResolvers<void>()
+    /** Calls that failed with the first key and wait at the second one. */
+    const waiting = Array.from({ length: 3 }, () => call({ k1: always(failed), k2: () => gate.promise }))
+    await settled()
+    expect(await call({ k1: always(failed) })).toBe(failed)
+    expect(tried).toEqual(['k1'])
+    gate.resolve()
+    await Promise.all(waiting)
+  })
+
+  test('do not count failovers to another provider', async () => {
+    const { call } = setUp([{}, {}])
+    const gate = Promise.withResolvers<void>()
+    const waiting = Array.from({ length: 20 }, () => call({ a: always(failed), b: () => gate.promise }))
+    await settled()
+    gate.resolve()
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set(['b']))
+  })
+})
+
+/** Lets everything run that waits for no clock. */
+async function settled(): Promise<void> {
+  for (let i = 0; i < 20; i++) await Promise.resolve()
+}
+
+/** A call whose first target is silent until its time is up. */
+async function timeOut({ call, clock }: ReturnType<typeof setUp>, meanwhile = async () => '') {
+  const answer = call({ a: () => new Promise(() => {}) })
+  await settled()
+  clock.advance(1_000)
+  await meanwhile()
+  clock.advance(14_000)
+  return await answer
+}

@@ -1,0 +1,181 @@
+/** Routing: sends a call to one target after another, and remembers how each behaved. */
+import type { RoutingConfig } from '../config/routing-schema.ts'
+import { type Clock, pause } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import { type Target, targetName } from '../providers/provider.ts'
+import { type ErrorCode, GatewayError } from '../spec/error.ts'
+import type { Candidate } from './choose.ts'
+import { type AttemptPolicy, isFaultOfTarget, mayTryNext, outcomeOf } from './outcome.ts'
+import { createRetryBudgets } from './retry-budget.ts'
+import { createSelection } from './selection.ts'
+import { begin, createTargetState, note, type Outcome, quantilesOf, type TargetState } from './target-state.ts'
+import { withTimeLimit } from './time-limit.ts'
+
+/** One upstream call of a request. */
+export type Attempt = {
+  readonly target: Target
+  /** Unix milliseconds. */
+  readonly started: number
+  /** The time to its first byte or its error; undefined while neither has come. */
+  ms: number | undefined
+  error: ErrorCode | undefined
+  upstream_status: number | undefined
+}
+
+/** Notified of each attempt, in order. */
+export type AttemptObserver = {
+  attemptStarted(attempt: Attempt): void
+  attemptFailed(attempt: Attempt, error: unknown): void
+  /** The attempt that serves the call. `end` must be called when its response has ended: with an error where it broke. */
+  serving(attempt: Attempt, end: (error?: unknown) => void): void
+}
+
+type Routing<Answer> = {
+  settings: RoutingConfig
+  /** When the call arrived, in unix milliseconds. */
+  arrived: number
+  signal: AbortSignal
+  is_stream: boolean
+  policy: AttemptPolicy
+  /** False: the calls say nothing about how the targets work. */
+  is_observed: boolean
+  /** Resolves with the first part of a stream, or with a whole response. */
+  execute(target: Target, signal: AbortSignal): Promise<Answer>
+  observer: AttemptObserver
+}
+
+export type Router = {
+  /** The answer of the first target that succeeds. Throws the last failure, or `no_available_channel` without targets. */
+  attempt<Answer>(targets: readonly Target[], routing: Routing<Answer>): Promise<Answer>
+  /** What is remembered of the targets that were called. */
+  states(): Iterable<TargetState>
+}
+
+/** Enough to find a target that answers; more would only multiply the load of an outage. */
+const DEFAULT_TRIES = 5
+/** Until the latency of a target is known. A whole response has no first byte before its text is complete. */
+const FIRST_BYTE_MS = { stream: 15_000, whole: 60_000 }
+const SHORTEST_FIRST_BYTE_MS = 5_000
+
+type Try = {
+  /** The time limit of the first byte; undefined: that of the provider. */
+  ms: number | undefined
+  /** Whether its provider got this request before. */
+  isRetry: boolean
+}
+
+type RouterParts = { clock: Clock; log: Log; random?: () => number }
+
+export function createRouter({ clock, log, random = Math.random }: RouterParts): Router {
+  const states = new Map<string, TargetState>()
+  const budgets = createRetryBudgets()
+
+  function stateOf(target: Target, isObserved: boolean): TargetState {
+    const name = targetName(target)
+    const id = target.key === undefined ? name : `${name}#${target.key}`
+    let state = isObserved ? states.get(id) : undefined
+    if (!state) {
+      state = createTargetState(id)
+      if (isObserved) states.set(id, state)
+    }
+    return state
+  }
+
+  function remember(state: TargetState, outcome: Outcome, isProbe: boolean): void {
+    const change = note(state, outcome, clock.now(), isProbe)
+    if (change === 'ejected' || change === 'key refused') log.warn(`target ${change}`, { target: state.id })
+    else if (change === 'returned') log.info('target returned', { target: state.id })
+  }
+
+  /** One upstream call. */
+  async function tryOnce<Answer>({ target, state }: Candidate, { ms, isRetry }: Try, routing: Routing<Answer>) {
+    const { signal, observer, execute } = routing
+    const started = clock.now()
+    const isProbe = begin(state, started)
+    const leave = budgets.enter(target.provider.id, isRetry)
+    const attempt: Attempt = { target, started, ms: undefined, error: undefined, upstream_status: undefined }
+    observer.attemptStarted(attempt)
+    try {
+      const error = () => silentFor(target, ms ?? 0)
+      const answer = await (ms === undefined
+        ? execute(target, signal)
+        : withTimeLimit({ clock, ms, signal, error }, (own) => execute(target, own)))
+      attempt.ms = clock.now() - started
+      remember(state, { kind: 'ok', first_byte_ms: attempt.ms }, isProbe)
+      observer.serving(attempt, (error) => {
+        state.open--
+        leave()
+        // A stream that breaks says the same of its target as one that never began.
+        if (isFaultOfTarget(error) && !signal.aborted) remember(state, { kind: 'failed', at_once: false }, false)
+      })
+      return answer
+    } catch (error) {
+      state.open--
+      leave()
+      attempt.ms = clock.now() - started
+      const isKnown = error instanceof GatewayError
+      attempt.error = isKnown ? error.code : 'internal_error'
+      attempt.upstream_status = isKnown ? error.detail.upstream_status : undefined
+      const isAborted = signal.aborted
+      remember(state, outcomeOf(error, { isAborted, wasSilent: state.last_ok_at < started }), isProbe)
+      observer.attemptFailed(attempt, error)
+      throw error
+    }
+  }
+
+  return {
+    states: () => states.values(),
+    async attempt(targets, routing) {
+      const { settings, signal, policy, is_observed } = routing
+      const most = settings.tries ?? DEFAULT_TRIES
+      const deadline = deadlineOf(routing)
+      const candidates = targets.map(
+        (target): Candidate => ({
+          target,
+          state: stateOf(target, is_observed),
+          is_tried: false,
+        }),
+      )
+      const selection = createSelection({ candidates, settings, deadline, budgets, clock, random })
+      let candidate = selection.first()
+      if (!candidate) throw new GatewayError('no_available_channel', 'No provider is available for this model.')
+      for (let tries = 1; ; tries++) {
+        const isLast = tries >= most || policy === 'until_accepted' || !selection.hasNext()
+        const ms = timeLimit({ state: candidate.state, isLast, routing, left: deadline - clock.now() })
+        try {
+          return await tryOnce(candidate, { ms, isRetry: selection.isRetry }, routing)
+        } catch (error) {
+          if (tries >= most || signal.aborted || !mayTryNext(error, policy)) throw error
+          const next = selection.after(candidate, error)
+          if (!next) throw error
+          if (next.pause_ms > 0) await pause(clock, next.pause_ms, signal)
+          candidate = next.candidate
+        }
+      }
+    },
+  }
+}
+
+const deadlineOf = ({ settings: { deadline_seconds }, arrived }: Routing<unknown>): number =>
+  deadline_seconds === undefined ? Number.POSITIVE_INFINITY : arrived + deadline_seconds * 1000
+
+type Limiting = { state: TargetState; isLast: boolean; routing: Routing<unknown>; left: number }
+
+/** How long a try may wait for its first byte; undefined: as long as the time limits of its provider allow. */
+function timeLimit({ state, isLast, routing, left }: Limiting): number | undefined {
+  const own = isLast ? Number.POSITIVE_INFINITY : firstByteLimit(state, routing)
+  const limit = Math.min(own, Math.max(0, left))
+  return limit === Number.POSITIVE_INFINITY ? undefined : limit
+}
+
+/** While another target is left, a silent one is given up long before the time limits of its provider. */
+function firstByteLimit(state: TargetState, { settings, is_stream }: Routing<unknown>): number {
+  if (settings.first_byte_seconds !== undefined) return settings.first_byte_seconds * 1000
+  const usual = is_stream ? FIRST_BYTE_MS.stream : FIRST_BYTE_MS.whole
+  const measured = quantilesOf(state)
+  if (!measured) return usual
+  return Math.min(FIRST_BYTE_MS.whole, Math.max(SHORTEST_FIRST_BYTE_MS, 3 * measured.p99))
+}
+
+const silentFor = ({ provider }: Target, ms: number) =>
+  new GatewayError('upstream_timeout', `The upstream "${provider.id}" sent nothing within ${ms / 1000} s.`)

@@ -1,0 +1,211 @@
+/** What the gateway remembers of one target with one key: its open calls, latency, errors, and until when it is avoided. */
+
+/** How a call ended, as far as it says something about the target. `neutral`: nothing, such as when the client has left. */
+export type Outcome =
+  /** `first_byte_ms` undefined: an error that is the caller's own, which comes faster than an answer. */
+  | { kind: 'ok'; first_byte_ms: number | undefined }
+  | { kind: 'neutral' }
+  /** An error of the target. `at_once`: it counts like as many errors as are needed for an ejection. */
+  | { kind: 'failed'; at_once: boolean }
+  | { kind: 'rate_limited'; retry_after_ms: number | undefined }
+  /** The provider refused the key. */
+  | { kind: 'refused' }
+
+/** All times are milliseconds of the clock that the caller passes; 0: not set. */
+export type TargetState = {
+  /** `provider/model`, with `#key` where the provider has several. */
+  readonly id: string
+  open: number
+  /** Moving average of the time to the first byte that rises at once and falls slowly. */
+  latency_ms: number
+  latency_at: number
+  /** The last times to the first byte, for quantiles; a ring. */
+  readonly samples: number[]
+  next_sample: number
+  /** The quantiles of `samples`, and how many were taken when they were computed. */
+  quantiles: { count: number; p95: number; p99: number } | undefined
+  count: number
+  last_ok_at: number
+  consecutive_failures: number
+  /** Successes and failures of the current and the previous window. */
+  window_at: number
+  ok: [current: number, previous: number]
+  failed: [current: number, previous: number]
+  /** Set while the target is avoided because of errors; after it, one call at a time tests it. */
+  ejected_until: number
+  /** Ejections without a success in between: each is twice as long as the one before. */
+  ejections: number
+  is_probing: boolean
+  cooling_until: number
+  /** 429s without a success in between. */
+  cooldowns: number
+  refused_until: number
+  /** For the weighted round robin. */
+  credit: number
+}
+
+/** Consecutive errors after which a target is avoided; Envoy's default for consecutive 5xx. */
+const MOST_CONSECUTIVE = 5
+/** The share of errors after which a target is avoided, and the calls that it takes to know it. */
+const MOST_SHARE = 0.5
+const LEAST_CALLS = 10
+const WINDOW_MS = 30_000
+const FIRST_EJECTION_MS = 5_000
+const LONGEST_EJECTION_MS = 300_000
+/** A 429 without `retry-after`: doubled with each further one. */
+const FIRST_COOLDOWN_MS = 1_000
+/** A longer `retry-after` is a quota of an hour or a day: it may be raised at any time, so the target is asked again. */
+const LONGEST_COOLDOWN_MS = 120_000
+/** After this time a refused key is tried once more: it may have been allowed at the provider. */
+const REFUSED_MS = 300_000
+/** The time in which the latency average forgets; Finagle's default for peak EWMA. */
+const DECAY_MS = 10_000
+const MOST_SAMPLES = 256
+/** Quantiles of fewer samples say little. */
+const LEAST_SAMPLES = 20
+
+export const createTargetState = (id: string): TargetState => ({
+  id,
+  open: 0,
+  latency_ms: 0,
+  latency_at: 0,
+  samples: [],
+  next_sample: 0,
+  quantiles: undefined,
+  count: 0,
+  last_ok_at: 0,
+  consecutive_failures: 0,
+  window_at: 0,
+  ok: [0, 0],
+  failed: [0, 0],
+  ejected_until: 0,
+  ejections: 0,
+  is_probing: false,
+  cooling_until: 0,
+  cooldowns: 0,
+  refused_until: 0,
+  credit: 0,
+})
+
+/** Why a target is avoided; undefined: it is not. */
+type Avoided = 'key refused' | 'rate limited' | 'ejected' | 'probing'
+
+export function avoidedBecause(state: TargetState, now: number): Avoided | undefined {
+  if (state.refused_until > now) return 'key refused'
+  if (state.cooling_until > now) return 'rate limited'
+  if (state.ejected_until > now) return 'ejected'
+  if (state.ejected_until !== 0 && state.is_probing) return 'probing'
+  return undefined
+}
+
+/** When it may be called again, so far as known. */
+export const availableAt = (state: TargetState): number =>
+  Math.max(state.refused_until, state.cooling_until, state.ejected_until)
+
+/** A call to it begins. Returns whether it is the probe of an ejected target. */
+export function begin(state: TargetState, now: number): boolean {
+  state.open++
+  const isProbe = state.ejected_until !== 0 && state.ejected_until <= now && !state.is_probing
+  if (isProbe) state.is_probing = true
+  return isProbe
+}
+
+type Change = 'ejected' | 'returned' | 'key refused' | 'cooling'
+
+/** What a call to it showed; the call itself may still be open. Returns what changed, for the log. */
+export function note(state: TargetState, outcome: Outcome, now: number, isProbe: boolean): Change | undefined {
+  if (isProbe) state.is_probing = false
+  switch (outcome.kind) {
+    case 'neutral':
+      return undefined
+    case 'ok':
+      return noteOk(state, outcome.first_byte_ms, now)
+    case 'failed':
+      return noteFailure(state, outcome.at_once, now, isProbe)
+    case 'rate_limited': {
+      const wait = outcome.retry_after_ms ?? FIRST_COOLDOWN_MS * 2 ** Math.min(state.cooldowns, 10)
+      state.cooldowns++
+      state.cooling_until = now + Math.min(wait, LONGEST_COOLDOWN_MS)
+      return 'cooling'
+    }
+    case 'refused':
+      state.refused_until = now + REFUSED_MS
+      return 'key refused'
+  }
+}
+
+function noteOk(state: TargetState, first_byte_ms: number | undefined, now: number): Change | undefined {
+  turnWindow(state, now)
+  state.ok[0]++
+  state.consecutive_failures = 0
+  state.cooldowns = 0
+  state.cooling_until = 0
+  state.refused_until = 0
+  state.last_ok_at = now
+  if (first_byte_ms !== undefined) observeLatency(state, first_byte_ms, now)
+  if (state.ejected_until === 0) return undefined
+  state.ejected_until = 0
+  state.ejections = 0
+  // Errors from before the ejection would eject it again at the next one.
+  state.ok = [0, 0]
+  state.failed = [0, 0]
+  return 'returned'
+}
+
+function noteFailure(state: TargetState, atOnce: boolean, now: number, isProbe: boolean): Change | undefined {
+  turnWindow(state, now)
+  state.failed[0]++
+  state.consecutive_failures++
+  const isEjected = state.ejected_until > now
+  if (isEjected) return undefined // a call that began before
+  const failed = state.failed[0] + state.failed[1]
+  const calls = failed + state.ok[0] + state.ok[1]
+  const isBroken =
+    atOnce ||
+    isProbe ||
+    state.consecutive_failures >= MOST_CONSECUTIVE ||
+    (calls >= LEAST_CALLS && failed >= calls * MOST_SHARE)
+  if (!isBroken) return undefined
+  state.ejected_until = now + Math.min(FIRST_EJECTION_MS * 2 ** state.ejections, LONGEST_EJECTION_MS)
+  state.ejections = Math.min(state.ejections + 1, 10)
+  state.consecutive_failures = 0
+  return 'ejected'
+}
+
+function turnWindow(state: TargetState, now: number): void {
+  const passed = now - state.window_at
+  if (passed < WINDOW_MS) return
+  const isNext = passed < 2 * WINDOW_MS
+  state.ok = [0, isNext ? state.ok[0] : 0]
+  state.failed = [0, isNext ? state.failed[0] : 0]
+  state.window_at = now
+}
+
+function observeLatency(state: TargetState, ms: number, now: number): void {
+  if (ms >= state.latency_ms) state.latency_ms = ms
+  else {
+    const share = Math.exp(-Math.max(0, now - state.latency_at) / DECAY_MS)
+    state.latency_ms = state.latency_ms * share + ms * (1 - share)
+  }
+  state.latency_at = now
+  state.samples[state.next_sample] = ms
+  state.next_sample = (state.next_sample + 1) % MOST_SAMPLES
+  state.count++
+}
+
+/**
+ * The expected cost of one more call: the average time to the first byte, for each open call. The average fades while no
+ * call is sent, so that a target that was slow is tried again.
+ */
+export const expectedLatency = (state: TargetState, now: number): number =>
+  state.latency_ms * Math.exp(-Math.max(0, now - state.latency_at) / DECAY_MS) * (state.open + 1)
+
+/** Quantiles of the time to the first byte; undefined until enough calls were seen. */
+export function quantilesOf(state: TargetState): { p95: number; p99: number } | undefined {
+  if (state.samples.length < LEAST_SAMPLES) return undefined
+  if (state.quantiles && state.count - state.quantiles.count < LEAST_SAMPLES) return state.quantiles
+  const sorted = state.samples.toSorted((a, b) => a - b)
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0
+  state.quantiles = { count: state.count, p95: at(0.95), p99: at(0.99) }
+  return state.quantiles
+}
