@@ -736,3 +736,42 @@ describe('the manual', () => {
     }
   })
 })
+
+describe('several keys of a provider', () => {
+  const provider = (lines: string) => `providers:\n  acme:\n    base_url: https://acme.test/v1\n${lines}`
+
+  test('are kept with their weights, names and models', () => {
+    const yaml = provider(
+      '    keys:\n      - { key: one-secret, weight: 3, name: main }\n      - { key: two-secret, models: ["small-*"] }\n',
+    )
+    expect(load({ yaml }).providers.acme?.keys).toEqual([
+      { key: 'one-secret', weight: 3, name: 'main' },
+      { key: 'two-secret', models: ['small-*'] },
+    ])
+  })
+
+  test.each([
+    ['    key: a-secret\n    keys: [{ key: b-secret }]\n', 'cannot stand beside `keys`'],
+    ['    keys: [{ key: "two words" }]\n', 'contains a space'],
+    ['    keys: []\n', 'keys'],
+    ['    keys: [{ key: a-secret, name: x }, { key: b-secret, name: x }]\n', 'has the name "x" like keys[0]'],
+    ['    keys: [{ key: a-secret, name: "2" }, { key: b-secret }]\n', 'has the name "2" like keys[0]'],
+    ['    keys: [{ key: a-secret, weight: -1 }]\n', 'weight'],
+  ])('are rejected where they contradict each other: %s', (lines, message) => {
+    const found = wrong(provider(lines)).join('\n')
+    expect(found).toContain(message)
+    expect(found).not.toContain('secret')
+  })
+
+  test('must leave one for the model of each target', () => {
+    const yaml = `${provider('    keys: [{ key: a-secret, models: ["small-*"] }]\n')}models:
+  acme/large:
+    targets: [{ provider: acme, model: large }]
+  acme/small:
+    targets: [{ provider: acme, model: small-1 }]
+`
+    expect(wrong(yaml)).toEqual([
+      expect.stringContaining('models.acme/large.targets[0].model: found "large", which no key'),
+    ])
+  })
+})

@@ -143,7 +143,6 @@ export const ModelConfig = Type.Object(
         description: 'The providers that serve it, in order. Default: <provider>/<model> of the id.',
       }),
     ),
-    routing: optional(RoutingConfig),
     alias_of: optional(
       Type.String({
         minLength: 1,
@@ -187,6 +186,7 @@ export const ModelConfig = Type.Object(
         description: 'How long finished files are kept. Default: outputs.keep_days.',
       }),
     ),
+    routing: optional(RoutingConfig),
     prices: optional(
       Type.Object(
         {

@@ -5,6 +5,7 @@ import { HOST_DESCRIPTION, isHost } from './environment.ts'
 import { RANGED_FIELDS, type Range } from './limits-schema.ts'
 import { nearest } from './nearest.ts'
 import type { Path } from './read-yaml.ts'
+import { checkKeys, checkTargetKeys } from './routing-checks.ts'
 import type { FileConfig, ModelConfig, ProviderConfig } from './schema.ts'
 import { checkSuccessors } from './successors.ts'
 
@@ -48,6 +49,7 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
   for (const { path, part, message } of checkAliases({ all: new Map(present(inFile)), models, mayExist })) {
     report(path, message, part)
   }
+  for (const { path, part, message } of checkTargetKeys(config)) report(path, message, part)
   for (const { id, message } of checkSuccessors({ models, now: parts.now, mayExist })) {
     report(['models', id, 'replaced_by'], message)
   }
@@ -139,12 +141,7 @@ function checkProvider({ id, provider, parts, report }: ProviderParts): void {
     const known = `${[...presets].sort().join(', ')}${hint} (for any other provider omit it and set base_url)`
     report([...path, 'preset'], `found ${JSON.stringify(provider.preset)} (string), must be one of ${known}`)
   }
-  if (provider.key !== undefined && !/^[\x21-\x7e]+$/.test(provider.key)) {
-    report(
-      [...path, 'key'],
-      'contains a space, a line break or a character outside ASCII (not shown); it cannot be sent',
-    )
-  }
+  for (const problem of checkKeys(id, provider)) report(problem.path, problem.message, problem.part)
   for (const [name, value] of present(provider.headers)) checkHeader([...path, 'headers', name], value, report)
 }
 

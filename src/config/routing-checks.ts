@@ -1,0 +1,50 @@
+/** Checks the keys of a provider, and that a key is left for each target. */
+import { matchesGlob } from '../kit/glob.ts'
+import type { Path } from './read-yaml.ts'
+import type { FileConfig, ProviderConfig } from './schema.ts'
+
+type KeyProblem = { path: Path; part: 'key' | 'value'; message: string }
+
+/** A header value: anything else could not be sent. */
+const SENDABLE = /^[\x21-\x7e]+$/
+const UNSENDABLE = 'contains a space, a line break or a character outside ASCII (not shown); it cannot be sent'
+
+/** Members that failed the schema are undefined and skipped. */
+export function checkKeys(id: string, { key, keys }: ProviderConfig): KeyProblem[] {
+  const path = ['providers', id]
+  const out: KeyProblem[] = []
+  const report = (at: Path, message: string, part: KeyProblem['part'] = 'value') =>
+    void out.push({ path: at, part, message })
+  if (key !== undefined && !SENDABLE.test(key)) report([...path, 'key'], UNSENDABLE)
+  if (key !== undefined && keys !== undefined) {
+    report([...path, 'key'], 'cannot stand beside `keys`; add it to the list', 'key')
+  }
+  const seen = new Map<string, number>()
+  for (const [index, entry] of (keys ?? []).entries()) {
+    if (entry === undefined) continue
+    const at = [...path, 'keys', index]
+    if (entry.key !== undefined && !SENDABLE.test(entry.key)) report([...at, 'key'], UNSENDABLE)
+    const name = entry.name ?? String(index + 1)
+    const other = seen.get(name)
+    if (other !== undefined) {
+      const where = entry.name === undefined ? at : [...at, 'name']
+      report(where, `has the name "${name}" like keys[${other}]; each key needs a name of its own`)
+    }
+    seen.set(name, index)
+  }
+  return out
+}
+
+/** A target whose provider has no key for its model could never be called. */
+export function checkTargetKeys({ providers = {}, models = {} }: FileConfig): KeyProblem[] {
+  return Object.entries(models).flatMap(([id, model]) =>
+    (model?.targets ?? []).flatMap((target, index): KeyProblem[] => {
+      const keys = target === undefined ? undefined : providers[target.provider]?.keys
+      const isServed =
+        !keys || keys.some(({ models }) => !models || models.some((one) => matchesGlob(one, target.model)))
+      if (isServed) return []
+      const message = `found "${target.model}", which no key of providers.${target.provider} may call: add it to the \`models\` of one`
+      return [{ path: ['models', id, 'targets', index, 'model'], part: 'value', message }]
+    }),
+  )
+}
