@@ -11,9 +11,11 @@ export type ProviderWarning = { event: string; message: string }
 type Environment = Record<string, string | undefined>
 
 export function keyWarnings(id: string, config: ProviderConfig, environment: Environment): ProviderWarning[] {
-  const { key } = resolveProvider(id, config, environment)
-  if (key && looksLikeWord(key)) {
-    const message = `providers.${id}.key looks like an ordinary word: the gateway removes a provider's key from its responses, and so would remove this word from generated text`
+  const key = config.keys?.[0]?.key ?? resolveProvider(id, config, environment).key
+  const word = config.keys?.findIndex((one) => looksLikeWord(one.key)) ?? -1
+  if (word !== -1 || (key && looksLikeWord(key))) {
+    const where = word === -1 ? 'key' : `keys[${word}].key`
+    const message = `providers.${id}.${where} looks like an ordinary word: the gateway removes a provider's key from its responses, and so would remove this word from generated text`
     return [{ event: 'unsafe provider key', message }]
   }
   const variables = presetOf(id, config)?.key_env ?? []
