@@ -238,6 +238,7 @@ async function pass(
       headers: {},
     },
     call: { request_id: 'req', caller, signal, arrived: 0 },
+    signal,
     chatCall: { model: 'bench-model', request, request_id: 'req' },
     responseContext: {
       head,

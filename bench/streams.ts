@@ -108,6 +108,7 @@ const ROUTES = {
       passthrough,
       passthroughRequest,
       call,
+      signal,
       chatCall,
       responseContext,
       meter: meterFor(way, meter),
