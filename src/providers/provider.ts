@@ -279,26 +279,6 @@ export type Provider = {
   close?(): Promise<void>
 }
 
-/** The member of a provider that serves a family. */
-export const SERVED_BY = {
-  chatcompat: 'chat',
-  'chatcompat-response': 'chat',
-  'messages-compat': 'chat',
-  'contentgen-compat': 'chat',
-  rerank: 'rerank',
-  embeddings: 'embeddings',
-  moderations: 'moderations',
-  'image-generation': 'images',
-  'video-generation': 'video',
-  '3d-generation': 'threeD',
-  'chatcompat-video': 'video',
-} as const satisfies Record<EndpointFamily, keyof Provider>
-
-export type FamilyMember = (typeof SERVED_BY)[EndpointFamily]
-
-export const servesFamily = (provider: Provider, family: EndpointFamily): boolean =>
-  provider[SERVED_BY[family]] !== undefined
-
 /** A provider that may serve a model, with one of its keys. */
 export type Target = {
   /** With several keys each has an object of its own. */

@@ -3,8 +3,9 @@ import { createRequire } from 'node:module'
 import type { SandboxParts } from '../../packages/sandbox/src/sandbox.ts'
 import type { Clock } from '../kit/clock.ts'
 import { errorFromResponse } from '../protocols/provider-error.ts'
+import { type FamilyMember, SERVED_BY } from './families.ts'
 import { acceptanceDetail } from './orders/acceptance.ts'
-import { type FamilyMember, type Provider, SERVED_BY, type SimulatedErrors } from './provider.ts'
+import type { Provider } from './provider.ts'
 
 export { SANDBOX_MODELS } from '../../packages/sandbox/src/models.ts'
 
