@@ -5,7 +5,7 @@ import type { Clock } from '../kit/clock.ts'
 import { errorFromResponse } from '../protocols/provider-error.ts'
 import { type FamilyMember, SERVED_BY } from './families.ts'
 import { acceptanceDetail } from './orders/acceptance.ts'
-import type { Provider } from './provider.ts'
+import type { Provider, SimulatedErrors } from './provider.ts'
 
 export { SANDBOX_MODELS } from '../../packages/sandbox/src/models.ts'
 
