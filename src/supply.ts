@@ -29,6 +29,8 @@ export type Found = {
   kind: string
   found_by: 'file' | 'built in' | 'environment' | 'loopback'
   models: number
+  /** Its list of models could not be read. */
+  is_failing?: true
 }
 
 type Supplied = {
@@ -74,6 +76,8 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
   let rows: CatalogueModel[] = []
   /** Provider id -> the models that it listed. */
   const discovered = new Map<string, DiscoveredModel[]>()
+  /** The providers whose model list could not be read. */
+  const failing = new Set<string>()
   let local: Record<string, ProviderConfig> = {}
   let lastChange: Promise<void> = Promise.resolve()
 
@@ -174,6 +178,7 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
       kind: provider.kind,
       found_by,
       models: served.get(id) ?? 0,
+      ...(failing.has(id) ? { is_failing: true as const } : {}),
     }))
   }
 
@@ -183,7 +188,9 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
     const cancel = clock.after(LIST_MODELS_MILLISECONDS, () => late.abort())
     try {
       discovered.set(id, await list(AbortSignal.any([stopped.signal, late.signal])))
+      failing.delete(id)
     } catch (error) {
+      failing.add(id)
       if (!stopped.signal.aborted) log.warn('model discovery failed', { provider: id, why: (error as Error).message })
     } finally {
       cancel()

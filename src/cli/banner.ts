@@ -62,24 +62,43 @@ function listed(names: string[]): string {
   return names.length > MAX_NAMES ? `${shown} and ${names.length - MAX_NAMES} more` : shown
 }
 
-function firstToken({ first_token, isOwnSecret, models, url }: Started, terminal: Terminal): string {
+function firstToken({ first_token, isOwnSecret }: Started, terminal: Terminal): string {
   if (!first_token) return ''
-  const intro = isOwnSecret
-    ? `  The first token is the value of GATEHOUSE_BOOTSTRAP_TOKEN.\n`
-    : `  ${bold(terminal, 'The first token, shown this once:')}\n\n    ${first_token.secret}\n`
-  const model = models.find(
-    ({ status, supported_endpoint_types }) => status === 'active' && supported_endpoint_types.includes('chatcompat'),
-  )
-  const preferred = models.find(({ id }) => id === 'sandbox/general') ?? model
-  if (!preferred) return `\n${intro}`
+  if (isOwnSecret) return `\n  The first token is the value of GATEHOUSE_BOOTSTRAP_TOKEN.\n`
+  return `\n  ${bold(terminal, 'The first token, shown this once:')}\n\n    ${first_token.secret}\n`
+}
+
+/** A model that exists whatever discovery finds. */
+const SANDBOX_MODEL = 'sandbox/general'
+
+/** Whether the first request can be printed before discovery has ended. */
+export const isFirstRequestKnown = ({ models }: Started): boolean => models.some(({ id }) => id === SANDBOX_MODEL)
+
+/** A command that works when pasted, with the models that there are now. */
+export function firstRequestText({ first_token, isOwnSecret, url, ...started }: Started): string {
+  if (!first_token) return ''
   const secret = isOwnSecret ? '$GATEHOUSE_BOOTSTRAP_TOKEN' : first_token.secret
-  const body = { model: preferred.id, messages: [{ role: 'user', content: 'What is Gatehouse?' }] }
-  return `\n${intro}
-  A first request:
+  const authorization = `-H "Authorization: Bearer ${secret}"`
+  const model = firstModel(started)
+  if (model === undefined) return `  A first request:\n\n    curl ${url}/v1/models ${authorization}\n\n`
+  const body = { model, messages: [{ role: 'user', content: 'What is Gatehouse?' }] }
+  return `  A first request:
 
     curl ${url}/v1/chat/completions \\
-      -H "Authorization: Bearer ${secret}" \\
+      ${authorization} \\
       -H "Content-Type: application/json" \\
       -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'
+
 `
+}
+
+/** A chat model; one of a provider that listed its models rather than of one that did not. */
+function firstModel({ models, providers, config }: Pick<Started, 'models' | 'providers' | 'config'>) {
+  const chat = models
+    .filter((one) => one.status === 'active' && one.supported_endpoint_types.includes('chatcompat'))
+    .map(({ id }) => id)
+  if (chat.includes(SANDBOX_MODEL)) return SANDBOX_MODEL
+  const failed = new Set(providers.filter(({ is_failing }) => is_failing).map(({ id }) => id))
+  const providerOf = (id: string) => config.models[id]?.targets?.[0]?.provider ?? id.slice(0, id.indexOf('/'))
+  return chat.find((id) => !failed.has(providerOf(id))) ?? chat[0]
 }

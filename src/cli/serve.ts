@@ -10,7 +10,7 @@ import { type Clock, systemClock } from '../kit/clock.ts'
 import { createLog, type Log } from '../kit/log.ts'
 import { listen } from '../listen.ts'
 import { type Arguments, readArguments } from './arguments.ts'
-import { bannerJson, bannerText, type Started } from './banner.ts'
+import { bannerJson, bannerText, firstRequestText, isFirstRequestKnown, type Started } from './banner.ts'
 import { terminalFormat } from './log-format.ts'
 import type { Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
@@ -174,8 +174,11 @@ function announce({ gateway, config, url, given, terminal, log }: Announced): vo
     first_token: gateway.first_token,
     isOwnSecret,
   }
-  terminal.out(given.has('json') ? bannerJson(started) : bannerText(started, terminal))
+  const isKnown = isFirstRequestKnown(started)
+  if (given.has('json')) terminal.out(bannerJson(started))
+  else terminal.out(bannerText(started, terminal) + (isKnown ? firstRequestText(started) : ''))
   void gateway.discovery.then((found) => {
+    if (!given.has('json') && !isKnown) terminal.out(firstRequestText({ ...started, ...gateway.summary() }))
     const known = new Set(providers.map(({ id, models }) => `${id} ${models}`))
     for (const { id, found_by, models } of found) {
       if (!known.has(`${id} ${models}`)) log.info('provider discovered', { provider: id, found_by, models })
