@@ -1,13 +1,17 @@
 /** Finds the word that was probably intended. */
 
-/** The allowed word closest to `word`, if at most a third of its letters differ, as in a typing error. */
-export function nearest(word: string, allowed: readonly string[]): string | undefined {
-  const bound = Math.max(1, Math.floor(word.length / 3))
+/** The allowed word closest to `word`, if at most `bound` of its letters differ: by default a third, as in a typing error. */
+export function nearest(
+  word: string,
+  allowed: readonly string[],
+  bound: number = Math.max(1, Math.floor(word.length / 3)),
+): string | undefined {
+  const lower = word.toLowerCase()
   let best: string | undefined
   let bestDistance = bound + 1
   for (const candidate of allowed) {
     if (Math.abs(candidate.length - word.length) >= bestDistance) continue
-    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase())
+    const distance = editDistance(lower, candidate.toLowerCase(), bestDistance)
     if (distance < bestDistance) {
       best = candidate
       bestDistance = distance
@@ -16,22 +20,40 @@ export function nearest(word: string, allowed: readonly string[]): string | unde
   return best
 }
 
-/** The number of insertions, deletions, replacements and swaps of neighbours between two words. */
-function editDistance(from: string, to: string): number {
+/**
+ * The number of insertions, deletions, replacements and swaps of neighbours between two words; `limit` for that many or
+ * more. Cheap, since clients choose the words: only cells of the matrix that can stay below the limit are computed.
+ */
+function editDistance(from: string, to: string, limit: number): number {
+  // What both begin and end with is left out: names of models share long beginnings.
+  let start = 0
+  while (start < from.length && start < to.length && from.charCodeAt(start) === to.charCodeAt(start)) start++
+  let [height, width] = [from.length - start, to.length - start]
+  while (height > 0 && width > 0 && from.charCodeAt(start + height - 1) === to.charCodeAt(start + width - 1)) {
+    height--
+    width--
+  }
   let before: number[] = []
-  let previous = Array.from({ length: to.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= from.length; i++) {
-    const row = [i]
-    for (let j = 1; j <= to.length; j++) {
-      const same = from[i - 1] === to[j - 1]
-      let cost = Math.min((previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (previous[j - 1] ?? 0) + (same ? 0 : 1))
-      if (i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]) {
-        cost = Math.min(cost, (before[j - 2] ?? 0) + 1)
-      }
-      row.push(cost)
+  let previous = Array.from({ length: width + 1 }, (_, index) => index)
+  for (let i = 1; i <= height; i++) {
+    const letter = from.charCodeAt(start + i - 1)
+    const row: number[] = new Array(width + 1).fill(limit)
+    row[0] = i
+    let least = i
+    const last = Math.min(width, i + limit)
+    for (let j = Math.max(1, i - limit); j <= last; j++) {
+      const other = to.charCodeAt(start + j - 1)
+      let cost = (previous[j - 1] ?? limit) + (letter === other ? 0 : 1)
+      cost = Math.min(cost, (previous[j] ?? limit) + 1, (row[j - 1] ?? limit) + 1)
+      const isSwap =
+        i > 1 && j > 1 && letter === to.charCodeAt(start + j - 2) && from.charCodeAt(start + i - 2) === other
+      if (isSwap) cost = Math.min(cost, (before[j - 2] ?? limit) + 1)
+      row[j] = cost
+      if (cost < least) least = cost
     }
+    if (least >= limit) return limit
     before = previous
     previous = row
   }
-  return previous[to.length] ?? 0
+  return Math.min(limit, previous[width] ?? limit)
 }

@@ -14,6 +14,7 @@ import { pathOf } from './query.ts'
 import type { OpenRequest } from './revoked-calls.ts'
 import { bySpecificity, isLiteral, methodsByPath } from './route-order.ts'
 import { createSockets, isWebSocket, messageRequest, type SocketMessage, type SocketProtocol } from './socket.ts'
+import { fieldsOf, WARNING_HEADER } from './unknown-fields.ts'
 
 /** Identifies the caller; throws invalid_api_key. Synchronous where possible, so that the hot path awaits nothing. */
 export type Authenticate = (context: Context) => Caller | Promise<Caller>
@@ -69,6 +70,7 @@ export function createApp({
   const hono = new Hono<Env>({ getPath: pathOf })
   /** Routes without parameters are looked up by method and path; Hono matches the others. */
   const direct = new Map<string, Route>()
+  const fields = new Map(routes.map((route) => [route, fieldsOf(route.operation.request)]))
   for (const group of bySpecificity(routes)) {
     for (const route of group) {
       if (isLiteral(route)) direct.set(`${route.method} ${route.path}`, route)
@@ -111,6 +113,7 @@ export function createApp({
   async function answer(route: Route, context: Live, params: Record<string, string>): Promise<Response> {
     try {
       context.params = params
+      context.fields = fields.get(route)
       const admitted = admit(route, context)
       if (admitted) await admitted
       if (BROKEN_ENCODING.test(context.path)) {
@@ -204,6 +207,7 @@ export function createApp({
     const { headers } = response
     headers.set('x-request-id', context.request_id)
     headers.set('request-id', context.request_id)
+    if (context.warning !== undefined) headers.set(WARNING_HEADER, context.warning)
     if (closing || (response.status >= 400 && isLeftUnread(request, response))) headers.set('connection', 'close')
     for (const [name, value] of headersOf(context)) headers.set(name, value)
     for (const [name, value] of corsHeaders(request, settings)) headers.set(name, value)

@@ -55,6 +55,8 @@ export type Context = {
   note: AccessNote
   /** Present where the request is a message of a WebSocket: its body is here, parsed. */
   message: SocketMessage | undefined
+  /** Called with the JSON body of a request: the response warns of top-level fields that are probably misspelt. */
+  noteFields(body: unknown): void
 }
 
 export type Route = {

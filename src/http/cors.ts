@@ -21,6 +21,7 @@ const EXPOSED = [
   'x-gatehouse-target',
   'x-gatehouse-attempts',
   'idempotent-replayed',
+  'x-gatehouse-warning',
   'accept-ranges',
   'content-range',
   'content-disposition',

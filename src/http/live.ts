@@ -6,6 +6,7 @@ import type { Caller } from '../spec/token.ts'
 import type { AccessNote, Context, Outcome } from './context.ts'
 import { pathOf, queryOf } from './query.ts'
 import type { SocketHandler, SocketMessage } from './socket.ts'
+import { fieldWarning, type KnownFields } from './unknown-fields.ts'
 
 /** The other end of a connection, as the listener knows it. */
 export type Peer = {
@@ -40,6 +41,9 @@ export class Live implements Context {
   readonly note: AccessNote = {}
   readonly message: SocketMessage | undefined
   status = 0
+  /** The top-level fields that its route knows; undefined where it takes no JSON body. */
+  fields: KnownFields | undefined
+  warning: string | undefined
   readonly #control = new AbortController()
   readonly #parts: LiveParts
   #isOver = false
@@ -77,6 +81,10 @@ export class Live implements Context {
 
   abort(reason: GatewayError): void {
     this.#control.abort(reason)
+  }
+
+  noteFields(body: unknown): void {
+    if (this.fields) this.warning = fieldWarning(body, this.fields)
   }
 
   readonly finish = (outcome: Outcome): void => {

@@ -110,6 +110,58 @@ describe('finding a model', () => {
     expect(mine.list(anyone).find(({ id }) => id === 'p/all')?.supported_endpoint_types).toEqual([...chats])
   })
 
+  describe('the error for an unknown name', () => {
+    const near = catalogueOf({
+      'p/large': {},
+      'p/larger': {},
+      'q/medium': {},
+      'p/olden': { status: 'retired' },
+      'q/ranker': { families: ['rerank'], provider: { id: 'q', kind: 'test', rerank: {} } as Provider },
+    })
+    const messageFor = (name: string, caller: Caller) => {
+      try {
+        near.require(name, 'chatcompat', caller)
+      } catch (error) {
+        if (error instanceof GatewayError) return error.message
+      }
+      return ''
+    }
+
+    test('names the model that was probably meant', () => {
+      expect(messageFor('p/lrage', anyone)).toBe(
+        'There is no model "p/lrage"; did you mean "p/large"? GET /v1/models lists the models of this token.',
+      )
+      expect(messageFor('p/other', anyone)).toBe(
+        'There is no model "p/other". GET /v1/models lists the models of this token.',
+      )
+    })
+
+    test('names no model that the token may not use, by its id or by its families', () => {
+      expect(messageFor('medum', anyone)).toContain('did you mean "q/medium"?')
+      expect(messageFor('medum', callerOf('p/*'))).not.toContain('q/')
+      expect(messageFor('p/lrager', callerOf('p/large'))).toContain('did you mean "p/large"?')
+      expect(messageFor('q/rankr', anyone)).not.toContain('q/ranker')
+    })
+
+    test('names no retired model', () => {
+      expect(messageFor('p/older', anyone)).not.toContain('p/olden')
+    })
+
+    test('names an alias that the token may use', () => {
+      const catalogue = createCatalogue({ clock })
+      const row = catalogueModel({
+        id: 'p/large',
+        config: {},
+        targets: [{ provider: chatty, model: 'large' }],
+        created: 7,
+        when_retired: 'refuse',
+      })
+      catalogue.replace([row], [{ key: 'team/default', alias_of: 'p/large' }])
+      expect(() => catalogue.find('team/defalt', anyone)).toThrow('did you mean "team/default"?')
+      expect(() => catalogue.find('team/defalt', callerOf('p/x'))).toThrow('There is no model "team/defalt". GET')
+    })
+  })
+
   test('a model that the token may not use is forbidden, and an unknown one is not found', () => {
     expect(codeOf(() => catalogue.find('p/m', callerOf('q/*')))).toBe('model_not_allowed')
     expect(codeOf(() => catalogue.find('only', callerOf('p/*')))).toBe('model_not_allowed')

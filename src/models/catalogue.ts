@@ -16,6 +16,7 @@ import { type Model, ownerOf } from '../spec/model.ts'
 import type { Caller } from '../spec/token.ts'
 import { type Alias, createAliases } from './aliases.ts'
 import { type Life, livingSuccessor, statusAt } from './lifecycle.ts'
+import { nearModel } from './near-names.ts'
 
 export type CatalogueModel = Life & {
   id: string
@@ -149,12 +150,22 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
     if (fitting.length > 0) {
       throw notAllowed(name)
     }
-    throw new GatewayError(
-      'model_not_found',
-      `There is no model ${quoted(name)}. GET /v1/models lists the models of this token.`,
-      { param: 'model' },
-    )
+    const meant = nearModel(name, usableIds(caller))
+    const hint = meant === undefined ? '.' : `; did you mean "${meant}"?`
+    const message = `There is no model ${quoted(name)}${hint} GET /v1/models lists the models of this token.`
+    throw new GatewayError('model_not_found', message, { param: 'model' })
   }
+
+  const visibleTo = (caller: Caller): CatalogueModel[] =>
+    [...[...byId.values()].filter((model) => caller.mayUseModel(model.id)), ...listedAliases(caller)].filter((model) =>
+      isUsable(model, caller),
+    )
+
+  /** For suggestions: nothing that the token may not use, and nothing retired. */
+  const usableIds = (caller: Caller): string[] =>
+    visibleTo(caller)
+      .filter((model) => statusAt(model, unixSeconds(clock)) !== 'retired')
+      .map(({ id }) => id)
 
   /** The model with the successor that clients are to use, which may be further along the chain. */
   function withSuccessor(model: CatalogueModel): CatalogueModel {
@@ -212,8 +223,7 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
 
   return {
     list: (caller) =>
-      [...[...byId.values()].filter((model) => caller.mayUseModel(model.id)), ...listedAliases(caller)]
-        .filter((model) => isUsable(model, caller))
+      visibleTo(caller)
         .sort((a, b) => (a.id < b.id ? -1 : 1))
         .map((model) => publicModel(withSuccessor(model), caller, unixSeconds(clock))),
     find(name, caller) {

@@ -52,6 +52,7 @@ test('a stream that breaks is ended with its error before its usage is estimated
     caller: { token_id: 't', mayUseModel: () => true, mayUseFamily: () => true },
     signal: new AbortController().signal,
     note: {},
+    noteFields() {},
     finish: (outcome: string) => finished.push(outcome),
   } as unknown as Context
   const response = await route.handle(context)

@@ -104,6 +104,7 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
     async handle(context) {
       const { message, request } = context
       const body = message ? message.body : await readJson(request, bodyLimits(settings, clock, 'media'))
+      context.noteFields(body)
       pipeline.authorize(context, { family, model: context.params.model ?? memberOf(body, 'model') })
       const deferred = await dialect.defer?.(body, context)
       if (deferred) return accepted(deferred, context)

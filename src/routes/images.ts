@@ -130,6 +130,7 @@ export function imageRoutes(parts: ImageRouteParts): Route[] {
     async handle(context) {
       const limits = bodyLimits(settings, clock, 'media')
       const posted = await readJsonOrForm(context.request, limits)
+      if (posted.kind === 'json') context.noteFields(posted.value)
       // A repeated order with the same key returns its task, even if the model is no longer available.
       if (!context.request.headers.has('idempotency-key'))
         pipeline.authorize(context, { family: 'image-generation', model: fieldOf(posted, 'model') })

@@ -22,6 +22,7 @@ export function jsonRoute<Input, Work, Answer, M extends AnyMeter>(
     method: 'POST',
     async handle(context) {
       const body = await readJson(context.request, bodyLimits(settings, clock, 'text'))
+      context.noteFields(body)
       pipeline.authorize(context, { family: endpoint, model: context.params.model ?? memberOf(body, 'model') })
       const input = await decode(body, context)
       try {

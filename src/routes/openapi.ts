@@ -144,7 +144,8 @@ function requestBody({ request, nested_nulls, files, example }: Operation, compo
 const mediaContent = (media: string[]): Json =>
   Object.fromEntries(media.map((type) => [type, { schema: type.startsWith('text/') ? { type: 'string' } : {} }]))
 
-function success({ response, stream, media = [], responseHeaders = {} }: Operation, components: Components): Json {
+function success(operation: Operation, components: Components): Json {
+  const { request, response, stream, media = [], responseHeaders = {} } = operation
   const content: Json = mediaContent(media)
   if (response) content['application/json'] = { schema: components.use(response) }
   if (stream) {
@@ -159,7 +160,7 @@ function success({ response, stream, media = [], responseHeaders = {} }: Operati
     }
   }
   const own = Object.fromEntries(Object.entries(responseHeaders).map(([name, text]) => [name, header('string', text)]))
-  const headers = { ...REQUEST_ID, ...own }
+  const headers = { ...REQUEST_ID, ...(request ? FIELD_WARNING : {}), ...own }
   return { description: 'Success.', headers, ...(Object.keys(content).length === 0 ? {} : { content }) }
 }
 
@@ -177,6 +178,10 @@ const header = (type: string, description: string): Json => ({ schema: { type },
 const REQUEST_ID: Json = {
   'x-request-id': header('string', 'The id of this request in the log; yours, if you sent a valid one.'),
   'request-id': header('string', 'The same.'),
+}
+
+const FIELD_WARNING: Json = {
+  'x-gatehouse-warning': header('string', 'Top-level fields that are probably misspelt, and what was probably meant.'),
 }
 
 /** The headers of errors with this status. */

@@ -42,6 +42,7 @@ export function textCompletionsRoute({ pipeline, chat, settings, clock }: ChatRo
     },
     async handle(context) {
       const body = await readJson(context.request, bodyLimits(settings, clock, 'text'))
+      context.noteFields(body)
       pipeline.authorize(context, { family, model: memberOf(body, 'model') })
       const input = parseTextCompletion(body)
       return await (input.requests[0]?.stream ? streamed(input, context) : whole(input, context))

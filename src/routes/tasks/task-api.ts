@@ -60,6 +60,7 @@ export async function parseAndSubmit<F extends TaskFamily>(
   const { pipeline, settings, clock } = parts
   const limits = bodyLimits(settings, clock, 'media')
   const posted = await readJsonOrForm(context.request, limits)
+  if (posted.kind === 'json') context.noteFields(posted.value)
   // A repeated order with a known key gets its task, whatever has become of the model.
   if (!context.request.headers.has('idempotency-key'))
     pipeline.authorize(context, { family, model: fieldOf(posted, 'model') })
