@@ -17,6 +17,7 @@ import { createImages } from './images/images.ts'
 import { type Clock, systemClock } from './kit/clock.ts'
 import { createGuardedFetch } from './kit/guarded-fetch.ts'
 import type { Log } from './kit/log.ts'
+import { createProbe } from './kit/probe.ts'
 import { randomAlphanumerics } from './kit/secret.ts'
 import { createTokenizer } from './kit/tokenizer.ts'
 import { createLedger } from './ledger/usage-ledger.ts'
@@ -34,6 +35,7 @@ import { routingHeaders } from './routes/routing-headers.ts'
 import { routeTable } from './routes/table.ts'
 import { baseUrlOf } from './routes/tasks/request-parameters.ts'
 import { createRouter } from './routing/router.ts'
+import { GatewayError } from './spec/error.ts'
 import type { Model } from './spec/model.ts'
 import type { Caller, Token } from './spec/token.ts'
 import { openStore } from './store/open-store.ts'
@@ -135,8 +137,13 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock,
     log,
   })
+  const files = filesOf(config)
+  const probes = [
+    { check: store.ping, reason: 'the database cannot be written' },
+    { check: async () => files.ping?.(), reason: 'the directory of outputs cannot be written' },
+  ].map(({ check, reason }) => ({ reason, probe: createProbe({ check, limit_ms: READY_MILLISECONDS, clock }) }))
   const outputs = createOutputs({
-    files: filesOf(config),
+    files,
     guardedFetch,
     secret: await store.secrets.get('links', newSecret),
     settings: () => live.outputs,
@@ -192,7 +199,15 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       tasks,
       outputs,
       manual,
-      ready: () => store.ping(),
+      async ready() {
+        const failures = probes.map(async ({ probe, reason }) => {
+          await probe().catch((cause: unknown) => {
+            log.error('not ready', { reason }, cause)
+            throw new GatewayError('storage_unavailable', reason, { cause })
+          })
+        })
+        await Promise.all(failures)
+      },
       version,
       settings,
       clock,
@@ -263,6 +278,9 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
 
 /** How long the usage of aborted calls may take to be estimated; then the tokenizer closes, and its estimates are rough. */
 const SETTLE_MILLISECONDS = 2_000
+
+/** With the time that a busy gateway takes to answer, less than the 2 seconds within which `/readyz` answers. */
+const READY_MILLISECONDS = 1_500
 
 const newSecret = () => randomAlphanumerics(48)
 

@@ -27,6 +27,8 @@ type KnownTokens = {
 const WATCH_MILLISECONDS = 500
 /** How long an unknown hash is cached; a token created meanwhile is accepted after at most this time. */
 const UNKNOWN_MILLISECONDS = 500
+/** The `retry-after` of a request whose key cannot be looked up. */
+const RETRY_SECONDS = 5
 /** Each costs about 1 KB. */
 const MAX_TOKENS = 50_000
 const MAX_UNKNOWN = 10_000
@@ -76,7 +78,10 @@ export function createKnownTokens({ store, clock, log, onLook = () => {} }: Part
       missed(cause)
       const last = known.get(hash)
       if (last) return last
-      throw new GatewayError('internal_error', 'API keys cannot be looked up at the moment; try again.', { cause })
+      throw new GatewayError('storage_unavailable', 'API keys cannot be looked up at the moment; try again.', {
+        retry_after: RETRY_SECONDS,
+        cause,
+      })
     }
     reached()
     // Compared once, before the token is cached under this hash.

@@ -247,7 +247,7 @@ describe('failed attempts', () => {
 })
 
 describe('while the store is unavailable', () => {
-  test('known tokens remain valid, others get an internal error, and the log reports it once', async () => {
+  test('known tokens remain valid, others get a 503, and the log reports it once', async () => {
     const { tokens, elsewhere, enter, state, advance, logged } = await setUp()
     const { secret } = await tokens.issue({ name: 'known' })
     const other = await elsewhere.issue({ name: 'not yet known' })
@@ -258,7 +258,7 @@ describe('while the store is unavailable', () => {
     expect((await enter(secret)).token_id).toStartWith('tok_')
     const error = await errorOf(() => enter(other.secret))
     expect([error.code, error.message]).toEqual([
-      'internal_error',
+      'storage_unavailable',
       'API keys cannot be looked up at the moment; try again.',
     ])
     state.failing = false

@@ -8,6 +8,8 @@ import { type ByteRange, checkKey, type FileStore } from './outputs.ts'
 const WRITING = '.writing'
 /** Keys contain no `~`, so the type of a file never collides with another file. */
 const TYPE = '~type'
+/** A block of the disk: less may fit where a file does not. */
+const PING = new Uint8Array(4_096)
 
 export function createDirectory({ directory }: { directory: string }): FileStore {
   const pathOf = (key: string) => join(directory, checkKey(key))
@@ -70,6 +72,14 @@ export function createDirectory({ directory }: { directory: string }): FileStore
       }
       await chmod(temporary_path, 0o600)
       return place(key, temporary_path, file.content_type)
+    },
+    async ping() {
+      const path = await temporary()
+      try {
+        await writeStream(path, new Blob([PING]).stream(), undefined)
+      } finally {
+        await rm(path, { force: true })
+      }
     },
     async remove(key) {
       const path = pathOf(key)

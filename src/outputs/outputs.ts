@@ -28,6 +28,8 @@ export type FileStore = {
   adopt?(key: string, file: { content_type: string; path: string }): Promise<{ bytes: number }>
   /** No error if there is none. */
   remove(key: string): Promise<void>
+  /** Rejects when no file can be written now. */
+  ping?(): Promise<void>
   /** Removes files that interrupted writes left before that time (unix milliseconds); returns how many. */
   removeLeftovers?(before_ms: number): Promise<number>
 }

@@ -4,12 +4,13 @@ import { fileURLToPath } from 'node:url'
 import Type from 'typebox'
 import type { Context, Route } from '../http/context.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
+import { GatewayError } from '../spec/error.ts'
 import type { Operation } from '../spec/operation.ts'
 import { type Endpoint, homePage, referencePage } from './page-text.ts'
 
 type PageParts = {
   version: string
-  /** Resolves when requests can be served; rejects otherwise. */
+  /** Resolves when requests can be served; rejects otherwise, with a GatewayError where its message is the reason. */
   ready(): Promise<void>
   /** The state of the task queue; rejects when the store does not answer. */
   tasks?: (() => Promise<TaskHealth>) | undefined
@@ -88,9 +89,10 @@ const HEALTH = {
 }
 const READINESS = {
   summary: 'Whether requests can be served',
-  description: 'For a readiness probe: it queries the store.',
+  description:
+    'For a readiness probe: it writes to the database and to the directory of outputs. It answers within 2 seconds.',
   response: Ready,
-  refusal: { status: 503, when: 'Not ready: the store does not answer.', response: NotReady },
+  refusal: { status: 503, when: 'Not ready: `reason` says what cannot be reached or written.', response: NotReady },
 }
 
 export function pageRoutes({ version, ready, tasks, openApi, endpoints }: PageParts): Route[] {
@@ -143,8 +145,9 @@ export function pageRoutes({ version, ready, tasks, openApi, endpoints }: PagePa
         await ready()
         const health = await tasks?.()
         return Response.json({ status: 'ready', ...(health && { tasks: health }) })
-      } catch {
-        return Response.json({ status: 'not ready', reason: 'the store does not answer' }, { status: 503 })
+      } catch (thrown) {
+        const reason = thrown instanceof GatewayError ? thrown.message : 'the store does not answer'
+        return Response.json({ status: 'not ready', reason }, { status: 503, headers: { 'retry-after': '5' } })
       }
     }),
   ]

@@ -17,7 +17,12 @@ export const isFaultOfTarget = (error: unknown): error is GatewayError =>
   error instanceof GatewayError && (error.status >= 500 || error.status === 429) && !OWN_ERRORS.has(error.code)
 
 /** Errors of the gateway itself, although their status is that of a server error. */
-const OWN_ERRORS: ReadonlySet<string> = new Set(['internal_error', 'shutting_down', 'client_closed_request'])
+const OWN_ERRORS: ReadonlySet<string> = new Set([
+  'internal_error',
+  'storage_unavailable',
+  'shutting_down',
+  'client_closed_request',
+])
 
 type Circumstances = {
   /** Whether the client has left, or the gateway stops. */

@@ -151,6 +151,11 @@ export const ERRORS = {
     when: 'A file at the upstream is too large, or its address may not be fetched.',
   },
   shutting_down: { status: 503, type: 'service_unavailable_error', when: 'The gateway is being stopped.' },
+  storage_unavailable: {
+    status: 503,
+    type: 'service_unavailable_error',
+    when: "The gateway's database cannot be reached or written now; `retry-after` is set.",
+  },
   no_available_channel: {
     status: 503,
     type: 'service_unavailable_error',
@@ -275,13 +280,16 @@ type ErrorLog = { error(message: string, fields: { request_id: string }, cause: 
 
 /**
  * Returns a GatewayError unchanged. Anything else is a fault of the gateway: it is logged with its cause, and
- * returned without it.
+ * returned without it. The cause of `storage_unavailable` is logged too.
  */
 export function asGatewayError(
   thrown: unknown,
   { log, request_id }: { log: ErrorLog; request_id: string },
 ): GatewayError {
-  if (thrown instanceof GatewayError) return thrown
+  if (thrown instanceof GatewayError) {
+    if (thrown.code === 'storage_unavailable') log.error('storage unavailable', { request_id }, thrown.cause)
+    return thrown
+  }
   log.error('internal error', { request_id }, thrown)
   return new GatewayError('internal_error', `Something went wrong in the gateway; the log has it as ${request_id}.`)
 }

@@ -11,6 +11,8 @@ export type Engine = {
   write<T>(work: (write: Write) => Promise<T>): Promise<T>
   /** Whether several writers run at once: a claim then skips the rows that another claim has locked. */
   many_writers: boolean
+  /** Whether an error says that the database cannot be reached or written now; false for a fault of a statement. */
+  isUnavailable(error: unknown): boolean
   /** Announces a committed change. Only for speed: polling finds it too. */
   notify(notification: TaskNotification): void
   watch(listener: (notification: TaskNotification) => void): () => void

@@ -1,12 +1,13 @@
 /** Opens the store at an address and migrates it. */
 
+import { GatewayError } from '../spec/error.ts'
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
 import { responseRunStore } from './response-runs.ts'
 import { responseStore } from './responses.ts'
 import { type Store, StoreError } from './store.ts'
 import { taskStore } from './tasks.ts'
-import { tokenStore } from './tokens.ts'
+import { rewriteRevision, tokenStore } from './tokens.ts'
 import { usageStore } from './usage.ts'
 import { webhookStore } from './webhooks.ts'
 import { modelStore, secretStore } from './write-once.ts'
@@ -32,22 +33,45 @@ function storeOf(engine: Engine): Store {
   const { db } = engine
   const tokens = tokenStore(db)
   let closed: Promise<void> | undefined
+  const report = errorReporter(engine)
   return {
     engine: engine.name,
-    tokens,
-    usage: usageStore(db),
-    models: modelStore(db),
-    tasks: taskStore(engine),
-    webhooks: webhookStore(engine),
-    secrets: secretStore(engine),
-    responses: responseStore(engine),
-    responseRuns: responseRunStore(engine),
-    async ping() {
-      await tokens.revision()
-    },
+    tokens: report(tokens),
+    usage: report(usageStore(db)),
+    models: report(modelStore(db)),
+    tasks: report(taskStore(engine)),
+    webhooks: report(webhookStore(engine)),
+    secrets: report(secretStore(engine)),
+    responses: report(responseStore(engine)),
+    responseRuns: report(responseRunStore(engine)),
+    ...report({ ping: () => engine.write(rewriteRevision) }),
     close() {
       closed ??= engine.close()
       return closed
     },
+  }
+}
+
+/** The `retry-after` of a request that could not be stored: a lock or a restart takes seconds. */
+const RETRY_SECONDS = 5
+
+/** Makes the methods of a store reject with `storage_unavailable` where the database cannot be reached or written. */
+function errorReporter({ isUnavailable }: Engine) {
+  const rethrow = (cause: unknown): never => {
+    if (!isUnavailable(cause)) throw cause
+    throw new GatewayError('storage_unavailable', 'The gateway cannot reach or write its database now; try again.', {
+      retry_after: RETRY_SECONDS,
+      cause,
+    })
+  }
+  return <Methods extends object>(store: Methods): Methods => {
+    const entries = Object.entries(store).map(([name, method]: [string, (...args: unknown[]) => unknown]) => [
+      name,
+      (...args: unknown[]) => {
+        const result = method(...args)
+        return result instanceof Promise ? result.catch(rethrow) : result
+      },
+    ])
+    return Object.fromEntries(entries) as Methods
   }
 }

@@ -268,6 +268,7 @@ export type ResponseRunStore = {
   earliest(): Promise<number | null>
 }
 
+/** A method rejects with `storage_unavailable` when the database cannot be reached or written now. */
 export type Store = {
   /** The engine's name, for the log. */
   engine: string
@@ -279,7 +280,7 @@ export type Store = {
   secrets: SecretStore
   responses: ResponseStore
   responseRuns: ResponseRunStore
-  /** Rejects when the store cannot answer; for /readyz. */
+  /** Writes something; rejects when that is not possible. For /readyz. */
   ping(): Promise<void>
   close(): Promise<void>
 }

@@ -1,6 +1,6 @@
 /** A real PostgreSQL for the tests, started on first use, and stopped with the process however that ends. */
 import { spawn, spawnSync } from 'node:child_process'
-import { chownSync, cpSync, mkdtempSync } from 'node:fs'
+import { chownSync, cpSync, mkdtempSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -13,6 +13,8 @@ export type Postgres = {
   createDatabase(): Promise<string>
   /** Also ends the connections that are open to it. */
   dropDatabase(url: string): Promise<void>
+  /** Stops all processes of the server (SIGSTOP), as a frozen machine would; the result continues them. */
+  freeze(): () => void
 }
 
 type Binaries = { initdb: string; postgres: string }
@@ -81,7 +83,20 @@ async function start(): Promise<Postgres> {
   if (result.status !== 0) throw new Error(`PostgreSQL's initdb failed: ${result.error ?? result.stderr}`)
   const port = await freePort()
   await serve(binaries.postgres, { directory, port, owner })
-  return postgresAt(`127.0.0.1:${port}`)
+  return { ...postgresAt(`127.0.0.1:${port}`), freeze: () => freeze(join(directory, 'data', 'postmaster.pid')) }
+}
+
+/** The server process creates no more backends once it is stopped, so it is the first. */
+function freeze(pid_file: string): () => void {
+  const server = Number(readFileSync(pid_file, 'utf8').split('\n', 1)[0])
+  process.kill(server, 'SIGSTOP')
+  const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(server)])
+  const pids = [server, ...String(stdout).trim().split(/\s+/).map(Number)]
+  const signal = (name: 'SIGSTOP' | 'SIGCONT') => {
+    for (const pid of pids) process.kill(pid, name)
+  }
+  signal('SIGSTOP')
+  return () => signal('SIGCONT')
 }
 
 async function findBinaries(): Promise<Binaries> {
@@ -140,7 +155,7 @@ function serve(
   })
 }
 
-function postgresAt(address: string): Postgres {
+function postgresAt(address: string): Omit<Postgres, 'freeze'> {
   const url = (database = 'postgres') => `postgres://${USER}:${PASSWORD}@${address}/${database}`
   let count = 0
   const execute = async (statement: string) => {

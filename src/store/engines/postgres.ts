@@ -1,17 +1,18 @@
 /** PostgreSQL with `pg`: a bounded pool, the same tables, and messages for the operator when it cannot be used. */
 import { Kysely, PostgresDialect } from 'kysely'
-import { Client, type ClientConfig, type CustomTypesConfig, Pool, types } from 'pg'
+import { Client, type ClientConfig, type CustomTypesConfig, types } from 'pg'
 import type { Engine } from '../engine.ts'
 import { migrate } from '../migrate.ts'
 import { StoreError } from '../store.ts'
 import type { Tables } from '../tables.ts'
 import { createChangeFeed } from './postgres-change-feed.ts'
+import { createTimedPool, poolOf } from './postgres-pool.ts'
 
 /** A server allows 100 by default; several gateways and the operator's tools share them. */
 const MAX_CONNECTIONS = 10
 const CONNECT_MILLISECONDS = 10_000
-/** Every statement of the gateway is short. After this time the connection is treated as dead and the call fails. */
-const QUERY_MILLISECONDS = 30_000
+/** Once the gateway runs: also the longest wait for a free connection. */
+const RUNNING_CONNECT_MILLISECONDS = 5_000
 /** The server ends a transaction that its gateway has left idle, so that its rows do not stay locked. */
 const IDLE_TRANSACTION_MILLISECONDS = 60_000
 /** An arbitrary number that only Gatehouse uses: the holder of this advisory lock migrates the tables. */
@@ -30,10 +31,10 @@ type Address = { config: ClientConfig; database: string; where: string; user: st
 export async function openPostgres(url: string): Promise<Engine> {
   const address = parseAddress(url)
   await migrateUnderLock(address)
-  const pool = poolOf({
+  const pool = createTimedPool({
     ...address.config,
     max: MAX_CONNECTIONS,
-    query_timeout: QUERY_MILLISECONDS,
+    connectionTimeoutMillis: RUNNING_CONNECT_MILLISECONDS,
     idle_in_transaction_session_timeout: IDLE_TRANSACTION_MILLISECONDS,
   })
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
@@ -43,6 +44,7 @@ export async function openPostgres(url: string): Promise<Engine> {
     db,
     write: (work) => db.transaction().execute(work),
     many_writers: true,
+    isUnavailable,
     notify: notifications.notify,
     watch: notifications.watch,
     async close() {
@@ -75,14 +77,6 @@ function createClient(config: ClientConfig): Client {
         'characters such as @, / and # in the password are written as %40, %2F and %23.',
     )
   }
-}
-
-/** A lost connection makes the calls that use it fail; without these listeners it would end the process. */
-function poolOf(config: ConstructorParameters<typeof Pool>[0]): Pool {
-  const pool = new Pool(config)
-  pool.on('error', () => undefined)
-  pool.on('connect', (client) => void client.on('error', () => undefined))
-  return pool
 }
 
 /**
@@ -135,4 +129,19 @@ function errorDetail(cause: unknown): { code: string; message: string } {
   const code = first instanceof Error && 'code' in first ? String(first.code) : ''
   const message = first instanceof Error ? first.message : String(first)
   return { code, message: message || code }
+}
+
+/**
+ * Classes of SQLSTATE: connection, authentication, transaction state (a server that became a standby), rollback, missing
+ * database, resources (a full disk), state of an object (locks), operator intervention (a shutdown), system, configuration.
+ * https://www.postgresql.org/docs/current/errcodes-appendix.html
+ */
+const UNAVAILABLE = new Set(['08', '25', '28', '3D', '40', '53', '55', '57', '58', 'F0', 'XX'])
+/** What pg itself reports has no code. */
+const LOST = /terminated|timeout|not respond|not queryable|connection error/i
+
+function isUnavailable(error: unknown): boolean {
+  const { code, message } = errorDetail(error)
+  if (/^[0-9A-Z]{5}$/.test(code) && !code.startsWith('E')) return UNAVAILABLE.has(code.slice(0, 2))
+  return code === '' ? LOST.test(message) : /^E[A-Z]+$/.test(code) // those of the operating system
 }

@@ -26,8 +26,12 @@ const OPENING_BUSY_MILLISECONDS = 10_000
 /** Afterwards a wait inside SQLite would block every request; longer waits sleep between attempts. */
 const RUNNING_BUSY_MILLISECONDS = 20
 /** How long a write waits in total for the writes of other processes. Each write takes milliseconds. */
-const WRITE_WAIT_MILLISECONDS = 10_000
+const WRITE_WAIT_MILLISECONDS = 5_000
+/** The same after a write that has waited in vain, until one succeeds: all calls wait behind a write that waits. */
+const LOCKED_WAIT_MILLISECONDS = 100
 const RETRY_MILLISECONDS = 5
+/** Each attempt blocks every request for RUNNING_BUSY_MILLISECONDS, so the pauses grow. */
+const MAX_RETRY_MILLISECONDS = 200
 /** Address space, not memory: the operating system caches what fits. */
 const MAPPED_BYTES = 2 ** 30
 const CACHE_KIBIBYTES = 16_000
@@ -63,6 +67,7 @@ export async function openSqlite(path: string): Promise<Engine> {
     db,
     write: commit.write,
     many_writers: false,
+    isUnavailable,
     ...createNotifications(),
     async close() {
       await commit.settled()
@@ -122,13 +127,13 @@ function place(from: string, path: string): void {
 
 /** Several processes may switch a new file at once; SQLite returns `busy` to some of them without waiting. */
 async function useWriteAheadLog(file: SqliteFile): Promise<void> {
-  const start = Date.now()
+  const start = performance.now()
   for (;;) {
     try {
       file.run('PRAGMA journal_mode = WAL')
       return
     } catch (error) {
-      if (!isBusy(error) || Date.now() - start > OPENING_BUSY_MILLISECONDS) throw error
+      if (!isBusy(error) || performance.now() - start > OPENING_BUSY_MILLISECONDS) throw error
     }
     await Bun.sleep(RETRY_MILLISECONDS)
   }
@@ -136,6 +141,10 @@ async function useWriteAheadLog(file: SqliteFile): Promise<void> {
 
 const isBusy = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')
+
+const UNAVAILABLE = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|PROTOCOL|NOMEM|CORRUPT|NOTADB)/
+const isUnavailable = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && UNAVAILABLE.test(String(error.code))
 
 const describe = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
@@ -161,20 +170,24 @@ class TransactionalDdlAdapter extends SqliteAdapter {
  */
 class ImmediateDriver extends SqliteDriver {
   readonly #file: SqliteFile
+  #isLocked = false
   constructor(file: SqliteFile) {
     super({ database: betterSqliteInterface(file) })
     this.#file = file
   }
   override async beginTransaction(_connection: DatabaseConnection): Promise<void> {
-    const start = Date.now()
-    for (;;) {
+    const end = performance.now() + (this.#isLocked ? LOCKED_WAIT_MILLISECONDS : WRITE_WAIT_MILLISECONDS)
+    for (let pause = RETRY_MILLISECONDS; ; pause = Math.min(pause * 2, MAX_RETRY_MILLISECONDS)) {
       try {
         this.#file.run('begin immediate')
+        this.#isLocked = false
         return
       } catch (error) {
-        if (!isBusy(error) || Date.now() - start > WRITE_WAIT_MILLISECONDS) throw error
+        if (!isBusy(error)) throw error
+        this.#isLocked ||= performance.now() > end
+        if (performance.now() > end) throw error
       }
-      await Bun.sleep(RETRY_MILLISECONDS)
+      await Bun.sleep(pause)
     }
   }
   override async rollbackTransaction(_connection: DatabaseConnection): Promise<void> {

@@ -37,6 +37,7 @@ const CLASSIFICATIONS: Partial<Record<ErrorCode, Classification>> = {
   output_gone: { fail_code: 'output_expired', refusal: 'target' },
   output_refused: { fail_code: 'output_expired', refusal: 'target' },
   internal_error: { fail_code: 'internal_error', refusal: 'target' },
+  storage_unavailable: { fail_code: 'internal_error', refusal: 'passing' },
 }
 
 export const classifyError = ({ code }: GatewayError): Classification => CLASSIFICATIONS[code] ?? broken
