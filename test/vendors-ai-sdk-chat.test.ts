@@ -297,6 +297,13 @@ describe.each(CASES.map((given) => [given.kind, given] as const))('%s', (kind, g
     expect(vendor.requests).toHaveLength(1)
   })
 
+  test('decodes a whole response without usage', async () => {
+    const { usage: _, usageMetadata: __, ...response } = fixture(kind, 'whole.json') as Record<string, unknown>
+    const { provider } = open(given, whole(response))
+    const { choices, usage } = await wholeOf(provider, callOf(given))
+    expect([choices[0]?.message.content, usage]).toEqual(['Hello there', undefined])
+  })
+
   test('decodes the same from a stream, cut at any byte', async () => {
     for (const chunkBytes of [undefined, 7]) {
       const options = chunkBytes === undefined ? {} : { chunkBytes }

@@ -38,6 +38,7 @@ export const AI_SDK_VENDORS = {
         thinking: { type: enabled ? 'enabled' : 'disabled', ...(budget && budget > 0 ? { tokenBudget: budget } : {}) },
       }),
       media: 'bytes',
+      noUsage: { tokens: { input_tokens: 0, output_tokens: 0 } },
     },
     embeddings: {
       factory: (sdk) => sdk.embedding,
@@ -106,6 +107,7 @@ export const AI_SDK_VENDORS = {
     chat: {
       factory: (sdk) => sdk.chat,
       options: { parallel_tool_calls: 'parallelToolCalls', prompt_cache_key: 'promptCacheKey' },
+      noUsage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
       hasStrictSchemas: true,
       modelsPath: '/models',
     },

@@ -1,13 +1,13 @@
 /** One adapter for every vendor of chat models that has an AI SDK package with `doGenerate` and `doStream`. */
 
 import { unixSeconds } from '../../../kit/clock.ts'
-import { parseJson } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import type { ChatChunk, ChatCompletion } from '../../../protocols/canonical.ts'
 import { errorFromResponse } from '../../../protocols/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { readModelList } from '../../model-list.ts'
 import type { ChatCall, DiscoveredModel, Provider } from '../../provider.ts'
-import { asFetch } from '../../upstream/transport-fetch.ts'
+import { asFetch, type PackageFetch } from '../../upstream/transport-fetch.ts'
 import type { Connection } from '../connection.ts'
 import { optionsOf } from './call-options.ts'
 import { createChatErrors, isUnknownEvent } from './chat-errors.ts'
@@ -31,7 +31,8 @@ export function createAiSdkChat(connection: Connection<ChatFamily, ChatModel>): 
 
   async function open({ model, request_id }: ChatCall, signal: AbortSignal, stream: boolean) {
     const { fetch, wire } = await connection.fetchFor({ model, signal, request_id, stream })
-    return { model: await connection.model(model, fetch), wire }
+    const { noUsage } = vendor
+    return { model: await connection.model(model, noUsage && !stream ? withUsage(fetch, noUsage) : fetch), wire }
   }
 
   /** Runs the package without sending anything, to learn what it would leave out; throws for what matters. */
@@ -142,3 +143,15 @@ export function createAiSdkChat(connection: Connection<ChatFamily, ChatModel>): 
 
   return { chat: { complete, chunks }, ...(vendor.modelsPath ? { listModels } : {}) }
 }
+
+/** A whole response without usage is still a response. */
+const withUsage = (fetch: PackageFetch, usage: JsonRecord): PackageFetch =>
+  asFetch(async (input, init) => {
+    const response = await fetch(input, init)
+    if (!response.ok) return response
+    const { status, headers } = response
+    const text = await response.text()
+    const payload = parseJson(text)
+    const isWithout = isRecord(payload) && !isRecord(payload.usage)
+    return new Response(isWithout ? JSON.stringify({ ...payload, usage }) : text, { status, headers })
+  })

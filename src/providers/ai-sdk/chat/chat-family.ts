@@ -52,6 +52,8 @@ export type ChatFamily = {
   reasoningHistory?: 'text' | 'signed'
   /** Members of a package's metadata that hold the vendor's signature, and the family of models that can read it. */
   signature?: { origin: EndpointFamily; shown: string; hidden?: string[]; models?: RegExp }
+  /** The package rejects a whole response without `usage`: what it gets in place of an absent one. Zeros count as none. */
+  noUsage?: JSONObject
   /** What its package drops without a warning, so that it is refused. */
   drops?: readonly Droppable[]
   /** Its package does nothing for JSON without a schema: a system message asks the model for it. */

@@ -72,6 +72,7 @@ export function amazonBedrock(parts: AdapterParts): AiSdkVendor {
 
 const CHAT: ChatFamily = {
   options: { service_tier: 'serviceTier' },
+  noUsage: { inputTokens: 0, outputTokens: 0, totalTokens: 0 },
   thinking: ({ budget, enabled }) => ({
     reasoningConfig: !enabled
       ? { type: 'disabled' }
