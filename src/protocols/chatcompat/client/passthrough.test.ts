@@ -171,6 +171,39 @@ describe('Messages passthrough', () => {
     }
   })
 
+  test.each([
+    ['end_turn', ''],
+    ['tool_use', event('content_block_start', { index: 1, content_block: { type: 'tool_use', id: 't', name: 'f' } })],
+  ])('adds the stop reason %s where the provider ends without one', (stop_reason, more) => {
+    const usage = { output_tokens: 2 }
+    const open = start + delta({ type: 'text_delta', text: 'Hi' }) + more
+    const late = event('message_delta', { delta: { stop_reason: null }, usage })
+    const added = (counts: object) =>
+      event('message_delta', { delta: { stop_reason, stop_sequence: null }, usage: { input_tokens: 3, ...counts } })
+    const closing = event('message_stop', {})
+    for (const pieces of [(text: string) => [bytes(text)], (text: string) => singly(bytes(text))]) {
+      const without = forwarded(messagesPassthrough, pieces(open + closing))
+      expect([without.failure, without.text]).toEqual([undefined, put(open) + added({}) + closing])
+      const { text } = forwarded(messagesPassthrough, pieces(open + late + closing))
+      expect(text).toBe(put(open) + late + added(usage) + closing)
+    }
+  })
+
+  test.each([
+    ['end_turn', [{ type: 'text', text: 'Hi' }]],
+    ['tool_use', [{ type: 'tool_use', id: 't', name: 'f', input: {} }]],
+  ])('adds the stop reason %s to a whole answer without one', (stop_reason, content) => {
+    const message = { id: 'msg_v', type: 'message', role: 'assistant', model: 'v', content }
+    const usage = { input_tokens: 3, output_tokens: 2 }
+    for (const given of [{}, { stop_reason: null }, { stop_reason: '' }]) {
+      const text = JSON.stringify({ ...message, ...given, usage })
+      const writer = createMessagesEncoder(head, requestOf(), 'req_1')
+      const { encode } = messagesPassthrough.whole(text, { head, request: requestOf(), writer, faults })
+      const encoded = JSON.parse(String(encode(usageFrom({ input: 9, output: 9 }))))
+      expect(encoded).toEqual({ ...message, model: 'house/model', stop_reason, usage })
+    }
+  })
+
   test('reports an error or completes after a cut at any byte', () => {
     const all = bytes(start + delta({ type: 'text_delta', text: 'Hi' }) + stop)
     const complete = new TextDecoder().decode(all).indexOf('event: message_stop')

@@ -101,6 +101,38 @@ describe('the provider’s response', () => {
     },
   )
 
+  test('leaves out the whole text where it comes again after the finish, however the bytes are split', () => {
+    const again = piece([{ text: 'Hello there' }], { finishReason: 'STOP' })
+    const source = piece([{ text: 'Hello' }]) + piece([{ text: ' there' }]) + end + again
+    const empty = piece([], { finishReason: 'STOP' })
+    for (const pieces of [[bytes(source)], singly(bytes(source))]) {
+      const { text, chunks } = forwarded(pieces)
+      expect(text).toBe(put(source.replace(again, empty)))
+      expect(summary(chunks).texts).toBe('Hello there')
+    }
+  })
+
+  test.each([
+    [
+      'other text',
+      [
+        ['Hello', {}],
+        [' there', { finishReason: 'STOP' }],
+        [' you', {}],
+      ],
+    ],
+    [
+      'equal pieces with a finish reason each',
+      [
+        ['ha', { finishReason: 'STOP' }],
+        ['ha', { finishReason: 'STOP' }],
+      ],
+    ],
+  ] as [string, [string, object][]][])('forwards %s after a finish reason', (_, pieces) => {
+    const source = pieces.map(([text, more]) => piece([{ text }], more)).join('')
+    expect(forwarded([bytes(source)]).text).toBe(put(source))
+  })
+
   test('forwards unknown parts, events and fields, however the bytes are split', () => {
     const texts = fc.string({ unit: 'grapheme', maxLength: 8 })
     const unseen = fc.oneof(

@@ -76,6 +76,18 @@ function createCounter({ head, faults }: PassthroughParts) {
     },
     hasCandidates: () => hasCandidates || isBlocked,
     isFinished: () => isBlocked || reader.isFinished(),
+    hasEnded: reader.hasEnded,
+    /** The event without what it repeats; undefined if it repeats nothing. */
+    withoutRepetition(payload: JsonRecord): JsonRecord | undefined {
+      const list = Array.isArray(payload.candidates) ? payload.candidates : []
+      if (!reader.hasEnded() || !list.some((one, at) => isRecord(one) && reader.isRepetition(one, at))) return undefined
+      const candidates = list.map((one, at) =>
+        isRecord(one) && isRecord(one.content) && reader.isRepetition(one, at)
+          ? { ...one, content: { ...one.content, parts: [] } }
+          : one,
+      )
+      return { ...payload, candidates }
+    },
     /** The chunk that ends the response, with its usage. */
     end(): ChatChunk {
       const usage = usageIn(counts)
@@ -154,7 +166,9 @@ function createContentgenStream(parts: PassthroughParts, state: PassthroughState
       step.failure = payload
       return ''
     }
+    const rest = counter.withoutRepetition(payload)
     step.received.push(...counter.take(payload))
+    if (rest) return `data: ${toBytes(JSON.stringify({ ...rest, modelVersion: head.model }))}\n\n`
     const isItself = !parsed.data.trimStart().startsWith('[') // a list around the object is removed
     if (isItself && parsed.isPlain && parsed.event === '' && textIn(payload)) learn(event, payload)
     const data = withValueAt(isItself ? parsed.data : toBytes(JSON.stringify(payload)), ['modelVersion'], model)
@@ -178,7 +192,7 @@ function createContentgenStream(parts: PassthroughParts, state: PassthroughState
     let unparsed: UnparsedEvents | undefined
     let at = 0
     while (at < text.length && !step.failure) {
-      const found = known.match(text, at)
+      const found = counter.hasEnded() ? undefined : known.match(text, at)
       if (found) {
         const { slots, matched } = found
         if (unparsed?.slots !== slots) unparsed = flush(step, unparsed) ?? { slots, texts: [], last: [] }

@@ -18,6 +18,10 @@ export type AnswerReader = {
   take(payload: JsonRecord): ChatChunk[]
   /** Whether every candidate has a finish reason. */
   isFinished(): boolean
+  /** Whether every candidate has ended: what comes now may be its text again. */
+  hasEnded(): boolean
+  /** Whether an event has the whole text of a candidate again, which `take` ignores. */
+  isRepetition(candidate: JsonRecord, place: number): boolean
   /** The last chunks. Throws if the stream was cut. */
   end(): ChatChunk[]
 }
@@ -36,8 +40,10 @@ export function createAnswerReader({ fallback, faults, one_call }: ReaderParts):
     choices: [choice],
   })
 
+  const indexOf = (raw: JsonRecord, place: number) => (Number.isInteger(raw.index) ? Number(raw.index) : place)
+
   function takeCandidate(raw: JsonRecord, place: number): ChatChunk[] {
-    const index = Number.isInteger(raw.index) ? Number(raw.index) : place
+    const index = indexOf(raw, place)
     let candidate = candidates.get(index)
     const deltas: Delta[] = candidate ? [] : [{ role: 'assistant', content: '' }]
     candidate ??= createCandidate({ one_call })
@@ -82,6 +88,8 @@ export function createAnswerReader({ fallback, faults, one_call }: ReaderParts):
       return withUsage(chunks, usage)
     },
     isFinished,
+    hasEnded: () => candidates.size > 0 && [...candidates.values()].every((one) => one.hasEnded()),
+    isRepetition: (raw, place) => candidates.get(indexOf(raw, place))?.isRepetition(raw) ?? false,
     end() {
       if (!isFinished()) throw faults.cut()
       return withUsage([...candidates].map(lastOf), usageOf(counts))

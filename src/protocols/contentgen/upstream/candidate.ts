@@ -10,6 +10,10 @@ import { createGrounding } from './grounding.ts'
 export type Candidate = {
   /** The deltas of one event. */
   take(raw: JsonRecord): Delta[]
+  /** Whether a finish reason has ended the text: some providers send one with every event, and continue. */
+  hasEnded(): boolean
+  /** Whether an event after the end has the whole text again, as some providers send it. */
+  isRepetition(raw: JsonRecord): boolean
   /** The finish reason; null if the provider has not sent one. */
   finish(): FinishReason | 'failed' | null
   /** The provider's own finish reason. */
@@ -25,6 +29,8 @@ export function createCandidate({ one_call }: { one_call: boolean }): Candidate 
   let text = ''
   let bytes = 0
   let reason: unknown
+  /** Whether text arrived without a finish reason. */
+  let isOpen = false
   /** Whether thought text was sent whose piece has not ended. */
   let isThinking = false
 
@@ -88,18 +94,34 @@ export function createCandidate({ one_call }: { one_call: boolean }): Candidate 
     return signature(part)
   }
 
+  const hasEnded = () => isOpen && reason !== undefined
+
+  function isRepetition(raw: JsonRecord): boolean {
+    if (!hasEnded() || text === '') return false
+    const parts = partsOf(raw)
+    const visible = parts.filter((part) => part.thought !== true)
+    return parts.every((part) => typeof part.text === 'string') && visible.map((part) => part.text).join('') === text
+  }
+
   return {
     take(raw) {
-      const parts = isRecord(raw.content) && Array.isArray(raw.content.parts) ? raw.content.parts.filter(isRecord) : []
+      const parts = isRepetition(raw) ? [] : partsOf(raw)
       grounding.take(raw.groundingMetadata)
       if (typeof raw.finishReason === 'string') reason = raw.finishReason
-      return parts.flatMap(partDeltas)
+      const deltas = parts.flatMap(partDeltas)
+      isOpen ||= reason === undefined && text !== ''
+      return deltas
     },
+    hasEnded,
+    isRepetition,
     finish: () => finishOf(reason, ids.size > 0),
     reason: () => String(reason),
     annotations: () => grounding.annotations(text, starts),
   }
 }
+
+const partsOf = ({ content }: JsonRecord): JsonRecord[] =>
+  isRecord(content) && Array.isArray(content.parts) ? content.parts.filter(isRecord) : []
 
 const opaqueOf = (value: string): Opaque => ({ origin: 'contentgen-compat', value })
 

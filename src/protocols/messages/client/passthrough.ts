@@ -8,8 +8,9 @@ import { payloadOf } from '../../event-payload.ts'
 import { escapeLineEnds } from '../../line-ends.ts'
 import { fromBytes, nothingYet, pushed, receiveText, toBytes } from '../../passthrough/bytes.ts'
 import type { PassthroughParts, PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocol.ts'
+import { namedText } from '../../upstream.ts'
 import { answerOf, messageIn } from '../upstream/answer.ts'
-import { createEventReader } from '../upstream/events.ts'
+import { createEventReader, defaultStop } from '../upstream/events.ts'
 import { minimalRequestOf, passthroughBody } from './minimal-request.ts'
 import { usageOf } from './response.ts'
 
@@ -19,16 +20,24 @@ export const messagesPassthrough: ProtocolPassthrough = {
   minimalRequest: minimalRequestOf,
   whole(text, { head, faults }) {
     const payload = messageIn(text, faults)
+    const answer = answerOf(payload, head)
+    // Client libraries write to `usage`, and agents decide by `stop_reason`.
+    const stop = namedText(payload.stop_reason)
+    const isComplete = isRecord(payload.usage) && stop !== undefined
+    const stop_reason = stop ?? defaultStop(hasCalls(answer))
     return {
-      answer: answerOf(payload, head),
+      answer,
       encode: (usage) =>
-        isRecord(payload.usage)
+        isComplete
           ? withValueAt(text, ['model'], JSON.stringify(head.model))
-          : JSON.stringify({ ...payload, model: head.model, usage: usageOf(usage) }),
+          : JSON.stringify({ ...payload, stop_reason, model: head.model, usage: payload.usage ?? usageOf(usage) }),
     }
   },
   stream: createMessagesStream,
 }
+
+const hasCalls = ({ choices: [choice] }: { choices: { finish_reason?: unknown }[] }): boolean =>
+  choice?.finish_reason === 'tool_calls'
 
 /** The member that holds the text, for each type of delta. */
 const TEXT_OF: Record<string, string> = {
@@ -43,6 +52,7 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
   const model = toBytes(JSON.stringify(head.model))
   /** The bytes around the text in events that extend the same block as the last event. */
   let known: TextFrame | undefined
+  let counts: JsonRecord = usageOf(undefined)
 
   /** The bytes for the client for one event. */
   function read(event: string, step: PassthroughStep, atEnd: boolean): string {
@@ -55,13 +65,23 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
       return ''
     }
     const type = typeof payload.type === 'string' ? payload.type : parsed.event
+    const wasFinished = reader.isFinished()
     const chunk = reader.take({ ...payload, type })
     if (chunk) step.received.push(chunk)
+    if (isRecord(payload.usage)) counts = { ...counts, ...payload.usage }
+    else if (isRecord(payload.message) && isRecord(payload.message.usage)) counts = payload.message.usage
+    const missing = chunk && type === 'message_stop' && !wasFinished ? stopEvent(hasCalls(chunk)) : ''
     // From here on, only events that the reader counts as text may skip it.
     known = chunk && type === 'content_block_delta' && parsed.isPlain ? textFrameOf(event, payload) : undefined
     const data = withMissingMembers(parsed.data, payload, type)
-    if (data === parsed.data && parsed.isPlain && parsed.event === type) return event
-    return `event: ${toBytes(type)}\ndata: ${data}\n\n`
+    if (data === parsed.data && parsed.isPlain && parsed.event === type) return missing + event
+    return `${missing}event: ${toBytes(type)}\ndata: ${data}\n\n`
+  }
+
+  /** The event with the stop reason that the provider left out. */
+  function stopEvent(isCalling: boolean): string {
+    const delta = { stop_reason: defaultStop(isCalling), stop_sequence: null }
+    return `event: message_delta\ndata: ${toBytes(JSON.stringify({ type: 'message_delta', delta, usage: counts }))}\n\n`
   }
 
   function withMissingMembers(data: string, payload: JsonRecord, type: string): string {

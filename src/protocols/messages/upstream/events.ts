@@ -127,6 +127,12 @@ export function createEventReader(fallback: Fallback): EventReader {
     return { ...head, object: 'chat.completion.chunk', choices: [choice], ...(usage ? { usage } : {}) }
   }
 
+  /** Some providers end a message without a stop reason. */
+  function stopMessage(): ChatChunk | undefined {
+    done = true
+    return finished === null && hasStarted ? end({ delta: { stop_reason: defaultStop(calls > 0) } }) : undefined
+  }
+
   function startMessage({ message }: JsonRecord): ChatChunk | undefined {
     if (!isRecord(message)) return undefined
     head = { ...head, id: namedText(message.id) ?? head.id, model: namedText(message.model) ?? head.model }
@@ -142,8 +148,7 @@ export function createEventReader(fallback: Fallback): EventReader {
       if (event.type === 'content_block_stop') return chunk(stop(event))
       if (event.type === 'message_start') return startMessage(event)
       if (event.type === 'message_delta') return end(event)
-      if (event.type === 'message_stop') done = true
-      return undefined
+      return event.type === 'message_stop' ? stopMessage() : undefined
     },
     isFinished: () => finished !== null,
     isDone: () => done,
@@ -170,6 +175,9 @@ export function citationOf(raw: unknown, start: number, end: number): Annotation
   const title = typeof raw.title === 'string' ? raw.title : url
   return { type: 'url_citation', url_citation: { start_index: start, end_index: end, url, title } }
 }
+
+/** The stop reason of a message that ended without one. */
+export const defaultStop = (hasCalls: boolean): string => (hasCalls ? 'tool_use' : 'end_turn')
 
 const PAUSED = 'pause_turn'
 export const pauseOf = (stop_reason: unknown): { is_paused?: true } =>
