@@ -83,8 +83,8 @@ export async function referencePages(): Promise<Page[]> {
     page(
       'provider-presets',
       'Provider presets',
-      'This page lists every value of `preset` in `providers.<id>`. A preset sets the kind, the base URL, the environment variable of the key and the differences of a provider; what the configuration has takes precedence.',
-      table(['preset', 'kind', 'base URL', 'key from', 'families'], presetRows()),
+      'This page lists every value of `preset` in `providers.<id>`. A preset sets the kind, further APIs whose clients it passes through, the base URL, the environment variable of the key and the differences of a provider; what the configuration has takes precedence.',
+      table(['preset', 'kind, further APIs', 'base URL', 'key from', 'families'], presetRows()),
     ),
     page(
       'settings',

@@ -76,9 +76,9 @@ export const kindRows = (): string[][] =>
 const isCredential = (name: string): boolean => /KEY|TOKEN|SECRET|CREDENTIALS/.test(name)
 
 export const presetRows = (): string[][] =>
-  Object.entries(PRESETS).map(([preset, { kind = 'chatcompat', base_url, key_env }]) => [
+  Object.entries(PRESETS).map(([preset, { kind = 'chatcompat', apis = {}, base_url, key_env }]) => [
     code(preset),
-    code(kind),
+    [kind, ...Object.keys(apis)].map(code).join(', '),
     code(base_url),
     key_env.map(code).join(' or ') || 'needs none',
     familiesOf({ preset }),

@@ -58,10 +58,12 @@ export function passthroughRequestFor(
 
 /** How to send this request to that target without translation; undefined if it must be translated. */
 export function passthroughFor(
-  { provider: { passthrough } }: Target,
+  { provider: { passthrough, otherPassthroughs } }: Target,
   passthroughRequest: PassthroughRequest | undefined,
 ): PassthroughProvider | undefined {
-  return passthroughRequest && passthrough?.dialect === passthroughRequest.family ? passthrough : undefined
+  if (!passthroughRequest) return undefined
+  const { family } = passthroughRequest
+  return passthrough?.dialect === family ? passthrough : otherPassthroughs?.find(({ dialect }) => dialect === family)
 }
 
 /** The targets that accept the request. Throws its `refusal` if none does. */

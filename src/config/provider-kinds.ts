@@ -146,3 +146,6 @@ export const DEFAULT_ADDRESSES: Partial<Record<ProviderKind, string>> = {
   runway: '`https://api.dev.runwayml.com/v1`',
   tripo: '`https://api.tripo3d.ai/v2/openapi`',
 }
+
+/** The APIs that a provider of another kind may serve too. */
+export const TEXT_APIS = ['responses-compat', 'messages-compat'] as const

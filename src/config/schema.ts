@@ -6,7 +6,7 @@ import { MODEL_STATUSES } from '../spec/model.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
 import { ImageLimits } from './image-schema.ts'
 import { Capabilities, Limits } from './limits-schema.ts'
-import { PROVIDER_KINDS } from './provider-kinds.ts'
+import { PROVIDER_KINDS, TEXT_APIS } from './provider-kinds.ts'
 import { Passthrough, Quirks } from './quirks.ts'
 import { ProviderKey, RoutingConfig, TargetRouting } from './routing-schema.ts'
 import { ServerConfig } from './server-schema.ts'
@@ -62,6 +62,12 @@ export const ProviderConfig = Type.Object(
       }),
     ),
     headers: optional(Type.Record(Type.String(), Type.String(), { description: 'Sent with every request.' })),
+    apis: optional(
+      Type.Array(Type.Enum([...TEXT_APIS]), {
+        description:
+          'Further APIs that it serves below the same address: their clients are passed through. Default: those of its preset, unless base_url is set.',
+      }),
+    ),
     request_defaults: optional(
       Type.Record(Type.String(), Type.Unknown(), { description: 'Body fields to send when the request has none.' }),
     ),

@@ -1,9 +1,12 @@
 /** Known vendors and local runtimes as data. The operator's configuration overrides every row. */
 
-import type { ProviderKind } from '../config/provider-kinds.ts'
+import type { ProviderKind, TEXT_APIS } from '../config/provider-kinds.ts'
 import type { Quirks } from '../config/quirks.ts'
 import type { ProviderConfig } from '../config/schema.ts'
 import type { InputTypeNames } from './text-api.ts'
+
+/** The kinds of APIs for which a provider can pass clients through besides its own. */
+export type TextApi = (typeof TEXT_APIS)[number]
 
 export type Preset = {
   /** Default: chatcompat. */
@@ -13,6 +16,11 @@ export type Preset = {
   /** Likewise for images; false: no images are served. Absent: the images of its kind, below its base URL. */
   images?: ProviderKind | false
   base_url: string
+  /**
+   * Further text APIs that the vendor itself serves, with the same key: clients of these APIs are passed through. Absent
+   * for vendors whose implementation supports less than a translated request does.
+   */
+  apis?: { [kind in TextApi]?: string }
   /** Environment variables that contain its key: the first that is set is used. Empty if no key is needed. */
   key_env: string[]
   /** False: its variable is often set for other purposes, so the variable alone does not add the vendor. */
@@ -48,6 +56,7 @@ const VENDOR_EXTRAS = ['repetition_penalty', 'thinking_enabled', 'web_search']
 export const PRESETS: Record<string, Preset> = {
   openai: {
     base_url: 'https://api.openai.com/v1',
+    apis: { 'responses-compat': 'https://api.openai.com/v1' },
     key_env: ['OPENAI_API_KEY'],
     quirks: { developer_role: true, custom_tools: true, embedding_base64: true, embedding_call_tokens: 300_000 },
     fields: { drop: [...VENDOR_EXTRAS, 'messages.reasoning_content'], rename: { max_tokens: 'max_completion_tokens' } },
@@ -89,6 +98,8 @@ export const PRESETS: Record<string, Preset> = {
   },
   deepseek: {
     base_url: 'https://api.deepseek.com/v1',
+    // https://api-docs.deepseek.com/guides/anthropic_api
+    apis: { 'messages-compat': 'https://api.deepseek.com/anthropic' },
     key_env: ['DEEPSEEK_API_KEY'],
     quirks: { json_schema: false, multiple_choices: false },
   },

@@ -269,6 +269,8 @@ export type Provider = {
   images?: ImageProvider
   /** Absent where the operator has turned passthrough off. */
   passthrough?: PassthroughProvider
+  /** Further APIs of the same vendor, whose clients are passed through too. */
+  otherPassthroughs?: PassthroughProvider[]
   /** What limited tokens may send in addition to the lists; absent: nothing. */
   passthroughRules?: PassthroughRules
   /** The models that the provider itself lists; for discovery. Rejects with GatewayError. */

@@ -11,8 +11,8 @@ import { contentgenSettings } from './contentgen-compat/settings.ts'
 import { servesFamily } from './families.ts'
 import { createMessagesCompat } from './messages-compat/messages-compat.ts'
 import { messagesSettings } from './messages-compat/settings.ts'
-import { PRESETS, type Preset } from './presets.ts'
-import type { Provider } from './provider.ts'
+import { PRESETS, type Preset, type TextApi } from './presets.ts'
+import type { PassthroughProvider, Provider } from './provider.ts'
 import { createResponsesCompat } from './responses-compat/responses-compat.ts'
 import { responsesSettings } from './responses-compat/settings.ts'
 import { createLazySandbox } from './sandbox.ts'
@@ -74,7 +74,13 @@ export function createProvider(given: ProviderParts): Provider {
   const whole =
     preset && kind === (preset.kind ?? 'chatcompat') ? { ...provider, ...otherKindMembers(preset, parts) } : provider
   const { applies_to = 'limited_tokens', allow = [] } = parts.config.passthrough ?? {}
-  const ruled = { ...whole, passthroughRules: { applies_to, allow }, watchDeltas: transport.watchDeltas }
+  const otherPassthroughs = whole.chat ? passthroughsOf(kind, preset, parts) : []
+  const ruled = {
+    ...whole,
+    ...(otherPassthroughs.length > 0 ? { otherPassthroughs } : {}),
+    passthroughRules: { applies_to, allow },
+    watchDeltas: transport.watchDeltas,
+  }
   return ruled.listModels ? { ...ruled, listModels: onlyServed(ruled, ruled.listModels) } : ruled
 }
 
@@ -85,6 +91,19 @@ const onlyServed =
   (provider: Provider, listModels: ListModels): ListModels =>
   async (signal) =>
     (await listModels(signal)).filter(({ families }) => families?.some((one) => servesFamily(provider, one)) ?? true)
+
+/** The passthrough of the further APIs that the operator names, or the preset at its own base URL. */
+function passthroughsOf(kind: ProviderKind, preset: Preset | undefined, parts: ProviderParts): PassthroughProvider[] {
+  const { apis, base_url, options: _, ...config } = parts.config
+  const known = base_url === undefined ? (preset?.apis ?? {}) : {}
+  const served = apis ?? (Object.keys(known) as TextApi[])
+  return served.flatMap((api) => {
+    if (api === kind) return []
+    const address = known[api] ?? base_url ?? preset?.base_url
+    const own = { ...config, kind: api, ...(address === undefined ? {} : { base_url: address }) }
+    return create(api, { ...parts, config: own }).passthrough ?? []
+  })
+}
 
 /** The families that the same vendor serves by another kind, at its own base URL: none where another URL is configured. */
 function otherKindMembers(
