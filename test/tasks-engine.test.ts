@@ -65,6 +65,36 @@ describe('a submission', () => {
     expect(await errorOf(gateway.submit())).toMatchObject({ code: 'model_not_found', detail: { param: 'model' } })
   })
 
+  test.each([
+    'http://127.0.0.1:9000/hook',
+    'http://0x7f.1/hook',
+    'http://10.0.0.5/',
+    'https://192.168.1.1',
+    'http://169.254.169.254/latest/meta-data',
+    'http://[::1]:9000/',
+    'http://[::ffff:10.0.0.1]/',
+    'http://localhost:3000/hook',
+    'http://LOCALHOST./hook',
+    'http://app.localhost/hook',
+  ])('is rejected at once for the private callback_url %s, and names the setting that allows it', async (url) => {
+    await using gateway = await taskEngine()
+    const { origin } = new URL(url)
+    expect(await errorOf(gateway.submit({ callback_url: url }))).toMatchObject({
+      code: 'invalid_value',
+      message: expect.stringContaining(`tasks.callback_origins: ["${origin}"]`),
+      detail: { param: 'callback_url' },
+    })
+    await using allowing = await taskEngine({ settings: { callback_origins: [`${origin}/`] } })
+    expect(await allowing.submit({ callback_url: url })).toStartWith('task_')
+  })
+
+  test('is accepted for a name, which is resolved when it is called', async () => {
+    await using gateway = await taskEngine()
+    for (const url of ['http://hooks.internal/a', 'https://localhost.example.com', 'http://8.8.8.8/']) {
+      expect(await gateway.submit({ callback_url: url })).toStartWith('task_')
+    }
+  })
+
   test('is rejected for a callback_url that is not a plain http(s) URL', async () => {
     await using gateway = await taskEngine()
     for (const callback_url of [

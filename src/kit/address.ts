@@ -49,6 +49,15 @@ export function isPublicAddress(text: string): boolean {
 }
 
 /**
+ * Whether a URL's host leads into a private network by itself, without asking DNS: an address that is not public, or a
+ * name of the own machine (RFC 6761).
+ */
+export function isPrivateHost({ hostname }: URL): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '') // IPv6 hosts are in brackets
+  return readAddress(host) ? !isPublicAddress(host) : /(^|\.)localhost\.?$/.test(host)
+}
+
+/**
  * The bytes of an address, 4 or 16, in its usual notation: `a.b.c.d` in decimal, or IPv6, which may end with such an IPv4
  * address. Undefined for anything else: a name, another notation, an address with a zone (`fe80::1%eth0`).
  */

@@ -12,6 +12,7 @@ import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject, Task } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
 import type { NewTask, TaskStore } from '../store/store.ts'
+import { callbackOf } from './callback.ts'
 import type { CrashHook } from './crash-points.ts'
 import { blankTask } from './lifecycle.ts'
 import { type FamilyRequest, kindOf } from './order-kinds.ts'
@@ -29,14 +30,13 @@ export type Submitted = { task: Task; replayed: boolean; chosen?: Chosen }
 type SubmitParts = {
   store: { tasks: TaskStore }
   pipeline: Pipeline
-  settings(): { deadline_minutes: number }
+  settings(): { deadline_minutes: number; callback_origins?: readonly string[] }
   clock: Clock
   crashHook: CrashHook
 }
 
 /** How long a client may repeat a request with the same key. */
 const KEY_SECONDS = 86_400
-const MAX_URL_LENGTH = 2_048
 
 export async function submit(parts: SubmitParts, order: Order): Promise<Submitted> {
   const idempotency = idempotencyFor(order, unixSeconds(parts.clock))
@@ -59,7 +59,7 @@ const acceptOrder = (parts: SubmitParts): Family<AcceptedInput, NewTask, Omit<Su
     for (const { provider } of model.targets) assertOrder(order.request, provider, caller)
     const kind = kindOf(order.family)
     const limited = kind.applyLimits(model, order.request)
-    const callback = callbackOf(order.request)
+    const callback = callbackOf(order.request, parts.settings())
     const { inputs, request } = splitMedia(limited, kind.media)
     const { family, base_url, idempotency } = order
     const row: NewTask = { task: newTask(parts, { family, caller, base_url, model: model.id, request }) }
@@ -120,21 +120,6 @@ function splitMedia(order: object, media: readonly string[]): { inputs?: JsonObj
   const inputs = Object.fromEntries(fields.filter(([name]) => media.includes(name)))
   const request = Object.fromEntries(fields.filter(([name]) => !media.includes(name)))
   return Object.keys(inputs).length === 0 ? { request } : { inputs, request }
-}
-
-/** The address that its host resolves to is checked when it is called, since it may change until then. */
-function callbackOf({ callback_url }: Order['request']): NewTask['callback'] {
-  if (callback_url === undefined) return undefined
-  const url = URL.parse(callback_url)
-  const is_valid = url !== null && (url.protocol === 'http:' || url.protocol === 'https:')
-  if (!is_valid || url.username !== '' || url.password !== '' || callback_url.length > MAX_URL_LENGTH) {
-    throw new GatewayError(
-      'invalid_value',
-      `"callback_url" must be an http(s) URL of at most ${MAX_URL_LENGTH} characters, without a user name and password.`,
-      { param: 'callback_url' },
-    )
-  }
-  return { callback_id: `callback_${randomAlphanumerics(24)}`, url: callback_url }
 }
 
 /** Two bodies are the same if they have the same members, whatever their order and white space. */

@@ -6,6 +6,7 @@ import { AddressRefused, type GuardedFetch } from '../kit/guarded-fetch.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import type { Task, TaskData } from '../spec/task.ts'
 import type { SecretStore, Webhook } from '../store/store.ts'
+import { originsOf } from './callback.ts'
 
 export type DeliveryParts = {
   guardedFetch: GuardedFetch
@@ -31,7 +32,7 @@ export async function deliver(
   const secret = webhookSecret(master_secret, webhook.token_id)
   const signed = signatureHeaders({ secret, id: webhook.callback_id, timestamp: unixSeconds(clock), body })
   const headers = { 'content-type': 'application/json', 'user-agent': 'Gatehouse', ...signed }
-  const private_origins = parts.private_origins().map((text) => URL.parse(text)?.origin ?? text)
+  const private_origins = originsOf(parts.private_origins())
   try {
     const answer = await guardedFetch({
       url: webhook.url,

@@ -21,6 +21,8 @@ export type TaskSettings = {
   concurrency: number
   /** How long finished files are retained, unless their model sets another time. */
   keep_days: number
+  /** Origins that webhooks may be delivered to although they are private. Absent: none. */
+  callback_origins?: readonly string[]
 }
 
 export type ProviderSettings = {
