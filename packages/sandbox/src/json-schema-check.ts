@@ -19,8 +19,15 @@ export type SchemaWork = {
   weights: WeakMap<Schema, number>
 }
 
-/** A step takes a few microseconds; schemas written by hand need a few thousand steps. */
-const MAX_STEPS = 60_000
+/**
+ * A step takes a few microseconds, and all are taken in the thread that serves every request. Schemas written by hand
+ * need a few thousand steps.
+ */
+const MAX_STEPS = 30_000
+/** How many members of an object, items of an array or parts of a pattern one step visits. */
+const VISITS_PER_STEP = 10
+/** How many characters one step compares. */
+const CHARACTERS_PER_STEP = 50
 const MAX_DEPTH = 64
 
 export function startSchemaWork(root: unknown): SchemaWork {
@@ -32,12 +39,24 @@ export function consumeSteps(schema: Schema, work: SchemaWork): boolean {
   let weight = work.weights.get(schema)
   if (weight === undefined) {
     const literals = [schema.const, schema.enum, schema.required].filter((value) => value !== undefined)
-    // Comparing about fifty characters takes a microsecond.
-    weight = 1 + (literals.length ? Math.ceil(JSON.stringify(literals).length / 50) : 0)
+    const characters = literals.length ? JSON.stringify(literals).length : 0
+    weight = 1 + Math.ceil(characters / CHARACTERS_PER_STEP) + Math.floor(widthOf(schema) / VISITS_PER_STEP)
+    // Each branch is compared with each other one.
+    if (Array.isArray(schema.oneOf)) weight += Math.floor(schema.oneOf.length ** 2 / (10 * VISITS_PER_STEP))
     work.weights.set(schema, weight)
   }
   work.steps -= weight
   return work.steps >= 0
+}
+
+/** How many members and items the keywords of a schema have, not counting those further inside. */
+export function widthOf(schema: Schema): number {
+  let width = 0
+  for (const value of Object.values(schema)) {
+    if (Array.isArray(value)) width += value.length
+    else if (isRecord(value)) width += Object.keys(value).length
+  }
+  return width
 }
 
 export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
@@ -45,7 +64,11 @@ export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? val
 export const characterCount = (text: string): number => [...text].length
 
 export function patternOf(source: string, work: SchemaWork): Pattern | undefined {
-  if (!work.patterns.has(source)) work.patterns.set(source, compilePattern(source, work))
+  work.steps -= 1 / VISITS_PER_STEP
+  if (!work.patterns.has(source)) {
+    work.steps -= 1 + source.length / VISITS_PER_STEP
+    work.patterns.set(source, work.steps < 0 ? undefined : compilePattern(source, work))
+  }
   const pattern = work.patterns.get(source)
   if (!pattern)
     work.problem ??= 'a "pattern" uses what the sandbox does not support (look-around, back references, \\p)'
@@ -54,7 +77,8 @@ export function patternOf(source: string, work: SchemaWork): Pattern | undefined
 
 /** The target of a `$ref` within the document; undefined when there is none. */
 export function resolveRef(reference: string, work: SchemaWork): unknown {
-  if (reference === '#' || reference === '') return work.root
+  work.steps -= reference.length / CHARACTERS_PER_STEP
+  if (reference === '#' || reference === '' || work.steps < 0) return work.root
   const names = reference.startsWith('#/') ? reference.slice(2).split('/') : undefined
   let place: unknown = names ? work.root : undefined
   for (const name of names ?? []) {
@@ -133,6 +157,7 @@ function fitsNumber(schema: Schema, value: number): boolean {
 }
 
 function fitsString(schema: Schema, value: string, work: SchemaWork): boolean {
+  work.steps -= value.length / (10 * CHARACTERS_PER_STEP)
   const length = characterCount(value)
   if (typeof schema.minLength === 'number' && length < schema.minLength) return false
   if (typeof schema.maxLength === 'number' && length > schema.maxLength) return false
@@ -185,6 +210,7 @@ export function memberSchemas(schema: Schema, key: string, work: SchemaWork): un
   const found: unknown[] = []
   if (isRecord(schema.properties) && Object.hasOwn(schema.properties, key)) found.push(schema.properties[key])
   for (const [source, member] of Object.entries(isRecord(schema.patternProperties) ? schema.patternProperties : {})) {
+    if (work.steps < 0) break
     if (patternOf(source, work)?.matches(key)) found.push(member)
   }
   if (found.length === 0 && schema.additionalProperties !== undefined) found.push(schema.additionalProperties)

@@ -95,6 +95,7 @@ export function sampleObject(schema: Schema, depth: number, sampler: Sampler): u
 
   const members = new Map<string, unknown>()
   const put = (key: string): boolean => {
+    if (--work.steps < 0) return false
     if (schema.propertyNames !== undefined && !fitsSchema(schema.propertyNames, key, work)) return false
     const found = memberSchemas(schema, key, work)
     const value = sampler.sample(found.length > 1 ? { allOf: found } : (found[0] ?? true), depth + 1)
@@ -106,7 +107,7 @@ export function sampleObject(schema: Schema, depth: number, sampler: Sampler): u
   const isMap = properties.length === 0 && (isRecord(schema.additionalProperties) || isRecord(schema.patternProperties))
   const target = Math.min(maximum, Math.max(minimum, isMap && depth < DEEP && sampler.attempt === 0 ? 1 : 0))
   for (const key of properties) if (members.size < minimum && !members.has(key)) put(key)
-  for (let tries = 0; members.size < target && tries < target * 2 + 8; tries++) {
+  for (let tries = 0; members.size < target && tries < target * 2 + 8 && work.steps >= 0; tries++) {
     const key = newKey(schema, sampler, tries)
     if (key !== undefined && !members.has(key)) put(key)
   }
@@ -128,7 +129,10 @@ function chosenKeys(schema: Schema, { properties, required, maximum, depth, samp
   const keys = new Set([...properties.filter((key) => withRequired.has(key)), ...required])
   const dependent = isRecord(schema.dependentRequired) ? schema.dependentRequired : {}
   // The iteration of a set includes the values that are added meanwhile.
-  for (const key of keys) for (const other of listOf(dependent[key])) if (typeof other === 'string') keys.add(other)
+  for (const key of keys) {
+    if (keys.size > MAX_MEMBERS) break
+    for (const other of listOf(dependent[key]).slice(0, MAX_MEMBERS)) if (typeof other === 'string') keys.add(other)
+  }
   return keys
 }
 

@@ -1,10 +1,13 @@
 /** Merges two JSON Schemas into one whose values fit both, as far as keywords can express it. */
 import { isRecord } from '../../../src/kit/json.ts'
-import { canonical, listOf, memberSchemas, type Schema, type SchemaWork } from './json-schema-check.ts'
+import { canonical, listOf, memberSchemas, type Schema, type SchemaWork, widthOf } from './json-schema-check.ts'
 
 /** Of two bounds, the stricter one is kept: the larger or the smaller number. */
 const LARGER = ['minimum', 'exclusiveMinimum', 'minLength', 'minItems', 'minProperties', 'minContains']
 const SMALLER = ['maximum', 'exclusiveMaximum', 'maxLength', 'maxItems', 'maxProperties', 'maxContains']
+
+/** How many members one step merges. */
+const MEMBERS_PER_STEP = 5
 
 /** `false` when the two clearly exclude each other. */
 export function mergeSchemas(left: unknown, right: unknown, work: SchemaWork): Schema | false {
@@ -12,6 +15,8 @@ export function mergeSchemas(left: unknown, right: unknown, work: SchemaWork): S
   if (!isRecord(left)) return isRecord(right) ? right : {}
   if (!isRecord(right) || Object.keys(right).length === 0) return left
   if (Object.keys(left).length === 0) return right
+  work.steps -= (widthOf(left) + widthOf(right)) / MEMBERS_PER_STEP
+  if (work.steps < 0) return false
   const both: Schema = { ...left, ...right }
   for (const [names, choose] of [
     [LARGER, Math.max],

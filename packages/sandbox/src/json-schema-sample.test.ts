@@ -332,3 +332,38 @@ describe('a value from a JSON Schema', () => {
     )
   })
 })
+
+/** Schemas that took from 4 s to 5 minutes of the thread that serves every request. */
+const many = <T>(count: number, of: (at: number) => T) => Array.from({ length: count }, (_, at) => of(at))
+const members = (count: number, name: (at: number) => string) => Object.fromEntries(many(count, (at) => [name(at), {}]))
+const listOf = (items: unknown, more: object = {}) => ({ type: 'array', minItems: 2000, items, ...more })
+const HOSTILE: [string, unknown][] = [
+  ['long texts', listOf({ type: 'string', minLength: 10_000 })],
+  ['long texts that fit', { type: 'array', minItems: 100, items: { type: 'string', minLength: 10_000 } }],
+  ['long names', { type: 'object', minProperties: 2000, propertyNames: { minLength: 9_000 } }],
+  ['a long reference', listOf({ $ref: `#/${'a/'.repeat(500_000)}` })],
+  [
+    'many members',
+    listOf({ $ref: '#/$defs/x' }, { $defs: { x: { type: 'object', properties: members(50_000, String) } } }),
+  ],
+  [
+    'many merged members',
+    listOf(
+      { $ref: '#/$defs/x' },
+      { $defs: { x: { allOf: many(300, (at) => ({ properties: members(300, (other) => `${at}_${other}`) })) } } },
+    ),
+  ],
+  ['many alternatives', listOf({ anyOf: many(50_000, () => ({ type: 'null' })) })],
+  ['many alternatives that exclude each other', { oneOf: many(5_000, () => ({ type: 'null' })) }],
+  ['many patterns', { type: 'object', minProperties: 2000, patternProperties: members(20_000, (at) => `^p${at}`) }],
+  ['many required members', { type: 'object', required: ['a'], dependentRequired: { a: many(100_000, String) } }],
+  ['repeated patterns', { type: 'string', pattern: '^(x+x+)+y$', minLength: 1000 }],
+]
+
+describe('a schema of a hostile client', () => {
+  test.each(HOSTILE)('with %s takes a bounded time', (_, schema) => {
+    const before = process.cpuUsage()
+    sampleFromSchema(schema, createRandom('x'), noHints())
+    expect(process.cpuUsage(before).user / 1000).toBeLessThan(1_500)
+  })
+})
