@@ -242,6 +242,14 @@ describe('an order', () => {
     await video.start(call('A'), signal)
   })
 
+  test('of one owner may fill half of the queue, which leaves room for others', async () => {
+    const waiting = (owner?: string) => (owner === 'free' ? 4 : 5)
+    const renderWorkers = { render: () => new Promise<void>(() => {}), waiting, close() {} }
+    const { video } = createSandboxVideo({ clock, errors, renderWorkers, max_waiting: 10 })
+    expect((await refusal(video.start({ ...call('A'), owner: 'busy' }, signal))).code).toBe('server_is_overloaded')
+    await video.start({ ...call('A'), owner: 'free' }, signal)
+  })
+
   test('is small JSON however long its prompt, and an unknown operation is bad_upstream_response', async () => {
     const sandbox = open()
     const operation = await order(sandbox, `${'long '.repeat(6000)}\n@sandbox hang=1`)

@@ -76,6 +76,8 @@ export type OrderCall<Order> = {
   task_id: string
   /** The same for every attempt of this order at this target; sent where the provider accepts such keys. */
   idempotency_key: string
+  /** Whose order it is, for a provider that shares its capacity; never sent. */
+  owner?: string
   /** Records that the order leaves now; see `awaits_before_send`. */
   beforeSend?: () => Promise<void>
 }

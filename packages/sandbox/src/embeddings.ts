@@ -3,15 +3,13 @@ import type { Clock } from '../../../src/kit/clock.ts'
 import type { EmbeddingProvider, SimulatedErrors } from '../../../src/providers/provider.ts'
 import type { EmbeddingInput } from '../../../src/spec/embedding-request.ts'
 import { GatewayError } from '../../../src/spec/error.ts'
-import { embedText, embedTokens } from './embed.ts'
+import { createEmbedder } from './embedder.ts'
 import { DEFAULT_DIMENSIONS, MAX_DIMENSIONS, MAX_INPUT_TOKENS } from './models.ts'
 import { applyDirectives, parseTextDirectives } from './text-directives.ts'
 import { countTokens } from './tokens.ts'
 
 /** About as many as real providers accept in a call; with longer lists one sees how the gateway splits them. */
 const MAX_INPUTS = 256
-/** After so much text the event loop serves other requests: the work is done in the thread that serves them all. */
-const CHARACTERS_PER_TURN = 100_000
 
 export function createSandboxEmbeddings({
   clock,
@@ -19,8 +17,10 @@ export function createSandboxEmbeddings({
 }: {
   clock: Clock
   errors: SimulatedErrors
-}): EmbeddingProvider {
+}): EmbeddingProvider & { close(): void } {
+  const embedder = createEmbedder({ clock })
   return {
+    close: embedder.close,
     max_inputs: () => MAX_INPUTS,
     accepts_tokens: true,
     async embed({ model, inputs, request }, signal) {
@@ -32,19 +32,9 @@ export function createSandboxEmbeddings({
       if (dimensions > MAX_DIMENSIONS) {
         throw invalid(`"dimensions" must be at most ${MAX_DIMENSIONS}.`, 'dimensions')
       }
-      const embeddings: number[][] = []
-      let prompt_tokens = 0
-      let since = 0
-      for (const [index, input] of inputs.entries()) {
-        const text = rest[index] ?? ''
-        prompt_tokens += countInput(input, index)
-        embeddings.push(typeof input === 'string' ? embedText(text, dimensions) : embedTokens(input, dimensions))
-        since += input.length
-        if (since < CHARACTERS_PER_TURN) continue
-        since = 0
-        await new Promise((resolve) => setImmediate(resolve))
-        signal.throwIfAborted()
-      }
+      const prompt_tokens = inputs.reduce((sum, input, index) => sum + countInput(input, index), 0)
+      const prepared = inputs.map((input, index) => (typeof input === 'string' ? (rest[index] ?? '') : input))
+      const embeddings = await embedder.embed(prepared, dimensions, signal)
       return { embeddings, ...(directives.usage === 'none' ? {} : { prompt_tokens }) }
     },
   }

@@ -32,21 +32,36 @@ function readHeader(view: DataView): ImageHeader | undefined {
     return { type: 'PNG', width: view.getUint32(16), height: view.getUint32(20) }
   }
   if (/^GIF8[79]a$/.test(text(0, 6)) && view.byteLength >= 13) return readGif(view)
-  if (text(0, 4) === 'RIFF' && text(8, 4) === 'WEBP' && view.byteLength >= 30) return readWebp(view, text(12, 4))
+  if (text(0, 4) === 'RIFF' && text(8, 4) === 'WEBP' && view.byteLength >= 30) return readWebp(view, text)
   return view.byteLength >= 4 && view.getUint16(0) === 0xffd8 ? readJpeg(view) : undefined
 }
 
-/** The three kinds of WebP encode the size differently (RFC 9649, sections 2.5 to 2.7). */
-function readWebp(view: DataView, kind: string): ImageHeader | undefined {
-  if (kind === 'VP8 ') {
-    return { type: 'WebP', width: view.getUint16(26, true) & 0x3fff, height: view.getUint16(28, true) & 0x3fff }
+type TextAt = (at: number, length: number) => string
+
+/** The size of the canvas, or of a frame where that is larger: a decoder may allocate both. */
+function readWebp(view: DataView, text: TextAt): ImageHeader | undefined {
+  let found: ImageHeader | undefined
+  for (let at = 12; at + 18 <= view.byteLength; ) {
+    const size = webpSize(view, at, text(at, 4))
+    const [width, height] = size ?? [0, 0]
+    if (size) {
+      found = { type: 'WebP', width: Math.max(width, found?.width ?? 0), height: Math.max(height, found?.height ?? 0) }
+    }
+    const length = view.getUint32(at + 4, true)
+    at += 8 + length + (length & 1)
   }
+  return found
+}
+
+/** Each kind of chunk encodes the size differently (RFC 9649, sections 2.5 to 2.7). */
+function webpSize(view: DataView, at: number, kind: string): [number, number] | undefined {
+  if (kind === 'VP8 ') return [view.getUint16(at + 14, true) & 0x3fff, view.getUint16(at + 16, true) & 0x3fff]
   if (kind === 'VP8L') {
-    const bits = view.getUint32(21, true)
-    return { type: 'WebP', width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 }
+    const bits = view.getUint32(at + 9, true)
+    return [(bits & 0x3fff) + 1, ((bits >>> 14) & 0x3fff) + 1]
   }
-  const size24 = (at: number) => (view.getUint16(at, true) | (view.getUint8(at + 2) << 16)) + 1
-  return kind === 'VP8X' ? { type: 'WebP', width: size24(24), height: size24(27) } : undefined
+  const size24 = (place: number) => (view.getUint16(place, true) | (view.getUint8(place + 2) << 16)) + 1
+  return kind === 'VP8X' ? [size24(at + 12), size24(at + 15)] : undefined
 }
 
 /** The size of the screen, or of the first frame where that is larger: decoders allocate both (GIF89a, sections 18 to 20). */

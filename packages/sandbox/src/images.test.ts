@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { crc32, deflateSync } from 'node:zlib'
 import { createCanvas, loadImage } from '@napi-rs/canvas'
 import { systemClock } from '../../../src/kit/clock.ts'
@@ -12,6 +12,7 @@ const images = createSandboxImages({
   media: { read: async (value) => ({ bytes: Buffer.from(value, 'base64'), content_type: 'image/png' }) },
 })
 const { signal } = new AbortController()
+afterAll(() => images.close())
 const edit = (given: Partial<ImageOrder>) => {
   const request: ImageOrder = { model: 'image', operation: 'edit', prompt: 'A kite', n: 1, size: '256x256', ...given }
   return images.generate({ model: 'image', request, request_id: 'one' }, signal)
@@ -46,6 +47,23 @@ const wideGif = (side: number) => {
   return bytes.toString('base64')
 }
 
+const canvas = () => createCanvas(64, 64)
+
+/** A small WebP whose header shows 16 x 16 pixels, before a frame of another size. */
+async function lyingWebp(side: number): Promise<Uint8Array> {
+  const real = await createCanvas(side, side).encode('webp', 100)
+  const at = Math.max(real.indexOf('VP8L'), real.lastIndexOf('VP8 '))
+  const head = Buffer.alloc(30)
+  head.write('RIFF', 0, 'latin1')
+  head.write('WEBPVP8X', 8, 'latin1')
+  head.writeUInt32LE(10, 16)
+  head.writeUIntLE(15, 24, 3)
+  head.writeUIntLE(15, 27, 3)
+  const frame = real.subarray(at, at + 8 + real.readUInt32LE(at + 4))
+  head.writeUInt32LE(22 + frame.length, 4)
+  return Buffer.concat([head, frame])
+}
+
 async function square(colour: string): Promise<string> {
   const canvas = createCanvas(64, 64)
   const context = canvas.getContext('2d')
@@ -75,12 +93,31 @@ describe('an edit in the sandbox', () => {
     })
   }
 
+  test('rejects a WebP with a frame that is larger than its canvas before anything is decoded', async () => {
+    const webp = Buffer.from(await lyingWebp(6_001)).toString('base64')
+    await expect(edit({ images: [webp] })).rejects.toMatchObject({ message: expect.stringContaining('is too large') })
+  })
+
   test('rejects a file whose size cannot be read', async () => {
     const gif = Buffer.from('GIF89a').toString('base64')
     await expect(edit({ images: [await square('#ff0000'), gif] })).rejects.toMatchObject({
       message: expect.stringContaining('could not read "image[1]"'),
       detail: { param: 'image[1]', accepted: 'no' },
     })
+  })
+
+  test.each([
+    ['a PNG that ends early', async () => (await canvas().encode('png')).subarray(0, 60)],
+    ['a JPEG that ends early', async () => (await canvas().encode('jpeg')).subarray(0, -40)],
+    ['a WebP that ends early', async () => (await canvas().encode('webp')).subarray(0, 40)],
+    ['a WebP with a frame of another size than its canvas', () => lyingWebp(1_000)],
+  ])('rejects %s, which crashes the decoder, and continues with the next request', async (_, file) => {
+    const broken = Buffer.from(await file()).toString('base64')
+    await expect(edit({ images: [broken] })).rejects.toMatchObject({
+      code: 'upstream_invalid_request',
+      detail: { param: 'image' },
+    })
+    expect((await edit({ images: [await square('#ff0000')] })).images).toHaveLength(1)
   })
 
   test('shows several images side by side', async () => {

@@ -10,12 +10,13 @@ import type {
 } from '../../../src/providers/provider.ts'
 import { GatewayError } from '../../../src/spec/error.ts'
 import type { ImageOrder, ImageUsage } from '../../../src/spec/image-request.ts'
+import { createImageEditor, type ImageEditor } from './edit-images.ts'
 import { headerOf } from './image-header.ts'
 import { drawImage, type ImagePlan } from './render/draw-image.ts'
 import { applyDirectives, parseTextDirectives } from './text-directives.ts'
 import { countTokens } from './tokens.ts'
 
-type SandboxImagesParts = { clock: Clock; errors: SimulatedErrors; media: MediaReader }
+type SandboxImagesParts = { clock: Clock; errors: SimulatedErrors; media: MediaReader; editor?: ImageEditor }
 
 /** The size that `auto` stands for. */
 const AUTO = '1024x1024'
@@ -28,10 +29,12 @@ const MAX_PIXELS = 36_000_000
 /** The pause between two partial images. */
 const PARTIAL_MILLISECONDS = 20
 
-export function createSandboxImages({ clock, errors, media }: SandboxImagesParts): ImageProvider {
-  /** Edits take much memory, so they are drawn one after the other. */
-  let lastEdit: Promise<unknown> = Promise.resolve()
-
+export function createSandboxImages({
+  clock,
+  errors,
+  media,
+  editor = createImageEditor(),
+}: SandboxImagesParts): ImageProvider & { close(): Promise<void> } {
   /** Applies the directives of the prompt; the images show the rest of it. */
   async function planImages(call: ImageCall, signal: AbortSignal): Promise<ImagePlan[]> {
     signal.throwIfAborted()
@@ -75,15 +78,16 @@ export function createSandboxImages({ clock, errors, media }: SandboxImagesParts
 
   async function draw(plan: ImagePlan, signal: AbortSignal): Promise<Uint8Array> {
     if (plan.sources.length === 0) return drawImage(plan)
-    const queued = lastEdit.then(() => {
+    try {
+      return await editor.draw(plan, signal)
+    } catch (cause) {
       signal.throwIfAborted()
-      return drawEdit(plan)
-    })
-    lastEdit = queued.catch(() => {})
-    return queued
+      throw unreadable('"image" or "mask"', { param: 'image', cause })
+    }
   }
 
   return {
+    close: editor.close,
     operations: ['generate', 'edit', 'variation'],
     async generate(call, signal) {
       return drawAll(await planImages(call, signal), call.request, signal)
@@ -118,14 +122,6 @@ function captionOf(text: string): string {
   if (text === '') return 'A variation'
   const characters = [...text.slice(0, 2 * MAX_CAPTION_CHARACTERS)]
   return characters.length <= MAX_CAPTION_CHARACTERS ? text : `${characters.slice(0, MAX_CAPTION_CHARACTERS).join('')}…`
-}
-
-async function drawEdit(plan: ImagePlan): Promise<Uint8Array> {
-  try {
-    return await drawImage(plan)
-  } catch (cause) {
-    throw unreadable('"image" or "mask"', { param: 'image', cause })
-  }
 }
 
 /** Checks the size before decoding: a small file can hold billions of pixels. */

@@ -61,7 +61,7 @@ export function createJobs<Operation extends StoredOrder>(parts: JobsParts<Opera
       const onFrame = (frames: number) => {
         job.share = frames / steps
       }
-      await renderWorkers.render({ plan, path, onStart, onFrame }, signal)
+      await renderWorkers.render({ plan, path, owner: job.operation.owner, onStart, onFrame }, signal)
       job.path = path
       job.state = 'done'
     } catch (error) {
@@ -107,11 +107,15 @@ export function createJobs<Operation extends StoredOrder>(parts: JobsParts<Opera
     })
   }
 
+  /** One owner may use half of the queue. */
+  const isFull = ({ owner }: Operation) =>
+    renderWorkers.waiting() >= max_waiting || (owner !== undefined && renderWorkers.waiting(owner) >= max_waiting / 2)
+
   return {
     has: (id) => jobs.has(id),
     getOrStart(operation) {
       const known = jobs.get(operation.id)
-      if (!known && (isClosed || renderWorkers.waiting() >= max_waiting)) return undefined
+      if (!known && (isClosed || isFull(operation))) return undefined
       const entry = known ?? start(operation)
       extendRetention(entry)
       return entry.job

@@ -62,6 +62,8 @@ export type StoredOrder = {
   ordered_ms: number
   /** Stored with the task: this name must not change. */
   course: OrderBehavior
+  /** Whose order it is; absent for older ones. */
+  owner?: string
 }
 
 /** An operation, and the directives that apply before it is accepted. */

@@ -8,8 +8,13 @@ import { countTokens, splitTokens } from './tokens.ts'
 /** Of a longer document, only the beginning counts, as with real rerankers. */
 const MAX_DOCUMENT_TOKENS = 4_096
 const MAX_QUERY_TERMS = 256
+/** After so much text the event loop serves other requests: the work is done in the thread that serves them all. */
+const CHARACTERS_PER_TURN = 50_000
 /** Cohere bills so many documents as one search unit. */
 const UNIT_DOCUMENTS = 100
+
+/** The frequency of each stem in a text. */
+type Weights = Map<string, number>
 
 export function createSandboxRerank({ clock, errors }: { clock: Clock; errors: SimulatedErrors }): RerankProvider {
   return {
@@ -19,17 +24,27 @@ export function createSandboxRerank({ clock, errors }: { clock: Clock; errors: S
       await applyDirectives(directives, { model, clock, errors, signal })
       const [question = ''] = rest
       const maxTokens = Math.min(MAX_DOCUMENT_TOKENS, max_tokens_per_doc ?? MAX_DOCUMENT_TOKENS)
-      const truncated = documents.map((text) => splitTokens(text, maxTokens))
-      const scores = scoresOf(
-        question,
-        truncated.map((pieces) => pieces.join('')),
-      )
+      const weights: Weights[] = []
+      let tokens = 0
+      let since = 0
+      for (const text of documents) {
+        const pieces = splitTokens(text, maxTokens)
+        tokens += pieces.length
+        const truncated = pieces.join('')
+        weights.push(weightsOf(truncated))
+        since += truncated.length
+        if (since < CHARACTERS_PER_TURN) continue
+        since = 0
+        await new Promise((resolve) => setImmediate(resolve))
+        signal.throwIfAborted()
+      }
+      const scores = scoresFrom(question, weights)
       const results = scores
         .map((relevance_score, index) => ({ index, relevance_score }))
         .sort((one, other) => other.relevance_score - one.relevance_score || one.index - other.index)
         .slice(0, top_n)
       const isUsageReported = directives.usage !== 'none'
-      const prompt_tokens = countTokens(query) + truncated.reduce((sum, pieces) => sum + pieces.length, 0)
+      const prompt_tokens = countTokens(query) + tokens
       return {
         results,
         search_units: Math.ceil(documents.length / UNIT_DOCUMENTS),
@@ -40,17 +55,18 @@ export function createSandboxRerank({ clock, errors }: { clock: Clock; errors: S
 }
 
 /** One score for each text, from 0 (no term of the query) towards 1. */
-export function scoresOf(query: string, texts: string[]): number[] {
+export const scoresOf = (query: string, texts: string[]): number[] => scoresFrom(query, texts.map(weightsOf))
+
+function scoresFrom(query: string, weights: Weights[]): number[] {
   const words = splitWords(query, MAX_QUERY_TERMS)
   const significant = words.filter((word) => !isStopWord(word))
   const terms = [...new Set((significant.length > 0 ? significant : words).map(stem))]
-  const weights = texts.map(weightsOf)
   const lengths = weights.map((frequencies) => [...frequencies.values()].reduce((sum, weight) => sum + weight, 0))
   const average = Math.max(1, lengths.reduce((sum, length) => sum + length, 0) / Math.max(1, lengths.length))
   const idf = new Map(
     terms.map((term) => [
       term,
-      inverseDocumentFrequency(texts.length, weights.filter((frequencies) => frequencies.has(term)).length),
+      inverseDocumentFrequency(weights.length, weights.filter((frequencies) => frequencies.has(term)).length),
     ]),
   )
   const best = MAX_SATURATION * [...idf.values()].reduce((sum, value) => sum + value, 0)
@@ -64,9 +80,8 @@ export function scoresOf(query: string, texts: string[]): number[] {
   })
 }
 
-/** The frequency of each stem in a text. */
-function weightsOf(text: string): Map<string, number> {
-  const weights = new Map<string, number>()
+function weightsOf(text: string): Weights {
+  const weights: Weights = new Map<string, number>()
   for (const word of splitWords(text, MAX_DOCUMENT_TOKENS)) {
     const root = stem(word)
     weights.set(root, (weights.get(root) ?? 0) + 1)

@@ -77,8 +77,11 @@ export function createSandbox({ id, clock, manual, media, errors }: SandboxParts
   const renderWorkers = createRenderWorkers({})
   const { video, close: closeVideo } = createSandboxVideo({ clock, errors, renderWorkers })
   const { threeD, close: closeThreeD } = createSandboxThreeD({ clock, errors, renderWorkers })
+  const embeddings = createSandboxEmbeddings({ clock, errors })
+  const images = media && createSandboxImages({ clock, errors, media })
   const close = async () => {
-    await Promise.all([closeVideo(), closeThreeD()])
+    embeddings.close()
+    await Promise.all([closeVideo(), closeThreeD(), images?.close()])
   }
 
   return {
@@ -86,10 +89,10 @@ export function createSandbox({ id, clock, manual, media, errors }: SandboxParts
     kind: 'sandbox',
     video,
     threeD,
-    embeddings: createSandboxEmbeddings({ clock, errors }),
+    embeddings,
     rerank: createSandboxRerank({ clock, errors }),
     moderations: createSandboxModerations({ clock, errors }),
-    ...(media ? { images: createSandboxImages({ clock, errors, media }) } : {}),
+    ...(images ? { images } : {}),
     close,
     chat: {
       async complete(call, signal) {

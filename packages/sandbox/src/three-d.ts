@@ -32,6 +32,7 @@ const Operation = Type.Object({
   polygons: Type.Integer({ minimum: POLYGONS.minimum, maximum: POLYGONS.maximum }),
   ordered_ms: Type.Integer(),
   course: OrderBehavior,
+  owner: Type.Optional(Type.String()),
 })
 type Operation = Type.Static<typeof Operation>
 
@@ -83,7 +84,10 @@ function planOf(operation: Operation): ModelPlan {
   }
 }
 
-function parseOrder({ request, model, task_id, idempotency_key }: ThreeDCall, clock: Clock): ParsedOrder<Operation> {
+function parseOrder(
+  { request, model, task_id, idempotency_key, owner }: ThreeDCall,
+  clock: Clock,
+): ParsedOrder<Operation> {
   const { prompt = '', format, texture = true, pbr = false, target_polycount = POLYGONS.default, seed } = request
   for (const field of ['image', 'images', 'negative_prompt'] as const) {
     if (request[field] !== undefined) reject(field, `the sandbox does not support "${field}"`)
@@ -108,6 +112,7 @@ function parseOrder({ request, model, task_id, idempotency_key }: ThreeDCall, cl
     polygons: target_polycount,
     ordered_ms: clock.now(),
     course,
+    ...(owner === undefined ? {} : { owner }),
   }
   return { operation, status, retry_after: course.retry_after, lose: lose !== undefined }
 }

@@ -36,6 +36,7 @@ const VideoOperation = Type.Object({
   /** Unix milliseconds; `queue_ms` and `render_ms` count from here. */
   ordered_ms: Type.Integer(),
   course: OrderBehavior,
+  owner: Type.Optional(Type.String()),
 })
 type VideoOperation = Type.Static<typeof VideoOperation>
 const checkOperation = checker(VideoOperation)
@@ -64,7 +65,7 @@ export function createSandboxVideo(parts: SandboxVideoParts): SandboxVideo {
 }
 
 /** Throws `upstream_invalid_request` with the field at fault. */
-function parseOrder({ request, model, idempotency_key }: VideoCall, clock: Clock): ParsedOrder<VideoOperation> {
+function parseOrder({ request, model, idempotency_key, owner }: VideoCall, clock: Clock): ParsedOrder<VideoOperation> {
   const { text, directives } = parseOrderPrompt(request.prompt)
   const { status, lose, ...course } = directives
   const { aspect_ratio, size, duration, audio_enable, seed } = request
@@ -82,6 +83,7 @@ function parseOrder({ request, model, idempotency_key }: VideoCall, clock: Clock
     audio: audio_enable ?? false,
     ordered_ms: clock.now(),
     course,
+    ...(owner === undefined ? {} : { owner }),
   }
   return { operation, status, retry_after: course.retry_after, lose: lose !== undefined }
 }

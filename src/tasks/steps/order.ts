@@ -61,6 +61,7 @@ export async function orderCallFor({ task, store }: ClaimedTask): Promise<OrderC
     model: task.upstream_model,
     request: { ...task.request, ...inputs },
     task_id: task.task_id,
+    owner: task.token_id,
     idempotency_key: `${task.task_id}-${sha256(target).slice(0, 16)}`,
   }
 }

@@ -23,6 +23,9 @@ export type ImagePlan = {
   share?: number
 }
 
+/** The same as JSON, for another process: files are base64. */
+export type EncodedImagePlan = Omit<ImagePlan, 'sources' | 'mask'> & { sources: string[]; mask?: string; quick: true }
+
 /** The width and height in which a partial image starts; it is scaled up to its full size. */
 const COARSEST = 24
 

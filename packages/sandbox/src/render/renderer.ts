@@ -1,6 +1,8 @@
-/** The process that renders videos and 3D models: reads one job a line, and writes one line for each frame. */
+/** The process that renders videos, 3D models and edits of images: reads one job a line, and writes one line for each frame. */
+import { writeFile } from 'node:fs/promises'
 import { setPriority } from 'node:os'
 import { createInterface } from 'node:readline'
+import { drawImage } from './draw-image.ts'
 import { findFfmpeg } from './ffmpeg.ts'
 import { renderModel } from './model.ts'
 import { type RenderJob, renderVideo, renderWithFfmpeg } from './render.ts'
@@ -16,6 +18,13 @@ const send = (message: RendererMessage) => process.stdout.write(`${JSON.stringif
 async function render({ plan, path, use_ffmpeg }: RendererJob): Promise<void> {
   if ('polygons' in plan) {
     await renderModel({ plan, path, onFrame: (frame) => send({ frame }) })
+    send({ done: 'built-in' })
+    return
+  }
+  if ('sources' in plan) {
+    const { sources, mask, quick: _, ...rest } = plan
+    const files = { sources: sources.map(bytesOf), ...(mask === undefined ? {} : { mask: bytesOf(mask) }) }
+    await writeFile(path, await drawImage({ ...rest, ...files }))
     send({ done: 'built-in' })
     return
   }
@@ -35,6 +44,8 @@ async function render({ plan, path, use_ffmpeg }: RendererJob): Promise<void> {
   await renderVideo(job)
   send({ done: 'built-in' })
 }
+
+const bytesOf = (base64: string): Uint8Array => Buffer.from(base64, 'base64')
 
 try {
   setPriority(NICENESS)

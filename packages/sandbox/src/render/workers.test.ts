@@ -27,17 +27,18 @@ function hire(parts: RenderWorkersParts = {}): RenderWorkers {
   return renderWorkers
 }
 
+type PostOptions = { signal?: AbortSignal; quick?: boolean; owner?: string }
 type Post = { started: Promise<void>; frame: Promise<number>; done: Promise<void> }
 
 function post(
   renderWorkers: RenderWorkers,
   text: string,
-  { signal = new AbortController().signal, quick = false } = {},
+  { signal = new AbortController().signal, quick = false, owner }: PostOptions = {},
 ): Post {
   const started = Promise.withResolvers<void>()
   const frame = Promise.withResolvers<number>()
   const plan = { ...planRender({ ...PARTS, text, quick: true }), quick }
-  const job = { plan, path: '', onStart: () => started.resolve(), onFrame: frame.resolve }
+  const job = { plan, path: '', owner, onStart: () => started.resolve(), onFrame: frame.resolve }
   const done = renderWorkers.render(job, signal)
   done.catch(() => {}) // a test that cares awaits it
   return { started: started.promise, frame: frame.promise, done }
@@ -69,6 +70,24 @@ describe('render workers', () => {
     await later.done
     expect(renderWorkers.waiting()).toBe(0)
     await expect(held[0]?.done).rejects.toThrow('enough')
+  })
+
+  test('take the jobs of different owners in turn, however many one of them has waiting', async () => {
+    const renderWorkers = hire()
+    const stop = new AbortController()
+    const held = post(renderWorkers, 'silent', { signal: stop.signal, owner: 'a' })
+    await held.started
+    const order: string[] = []
+    const jobs = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1'].map((name) =>
+      post(renderWorkers, 'ok', { owner: name.slice(0, 1) }),
+    )
+    for (const [at, name] of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1'].entries()) {
+      void jobs[at]?.started.then(() => order.push(name))
+    }
+    expect([renderWorkers.waiting(), renderWorkers.waiting('a'), renderWorkers.waiting('c')]).toEqual([6, 3, 1])
+    stop.abort(new Error('enough'))
+    await Promise.all(jobs.map(({ done }) => done))
+    expect(order).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3'])
   })
 
   test('start a quick job before large ones, but after other quick ones', async () => {

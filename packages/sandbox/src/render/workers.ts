@@ -5,11 +5,12 @@ import { availableParallelism } from 'node:os'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Clock, systemClock } from '../../../../src/kit/clock.ts'
+import type { EncodedImagePlan } from './draw-image.ts'
 import type { ModelPlan } from './model-plan.ts'
 import type { RenderPlan } from './plan.ts'
 
-/** A video or a 3D model. */
-export type Plan = RenderPlan | ModelPlan
+/** A video, a 3D model, or an edit of images. */
+export type Plan = RenderPlan | ModelPlan | EncodedImagePlan
 
 /** A line of JSON to the process; the next one is sent only after the reply to this one. */
 export type RendererJob = { plan: Plan; path: string; use_ffmpeg: boolean }
@@ -21,6 +22,8 @@ type RenderWorkerJob = {
   plan: Plan
   /** The path of the file to write. */
   path: string
+  /** Whose job it is: owners take turns. */
+  owner?: string | undefined
   onStart: () => void
   onFrame: (frames: number) => void
 }
@@ -28,8 +31,8 @@ type RenderWorkerJob = {
 export type RenderWorkers = {
   /** Resolves when the file is complete. Rejects with the error, or with the signal's reason once it is aborted. */
   render(job: RenderWorkerJob, signal: AbortSignal): Promise<void>
-  /** How many jobs have not started. */
-  waiting(): number
+  /** How many jobs have not started: of all owners, or of one. */
+  waiting(owner?: string): number
   /** Stops every process; all unfinished jobs reject. */
   close(): void
 }
@@ -61,15 +64,31 @@ export function createRenderWorkers(parts: RenderWorkersParts): RenderWorkers {
   const { clock = systemClock, size = workerCount(availableParallelism()), use_ffmpeg = true } = parts
   const workers = new Set<Worker>()
   const queue: PendingJob[] = []
+  /** Of owners with waiting jobs: the number of the start of their last job. */
+  const lastStart = new Map<string | undefined, number>()
+  let starts = 0
+  const startOf = ({ job }: PendingJob): number => lastStart.get(job.owner) ?? 0
   let isClosed = false
 
   function dispatch(): void {
     while (queue.length > 0) {
       const worker = [...workers].find(({ pending }) => !pending) ?? (workers.size < size ? startWorker() : undefined)
-      const pending = worker && queue.shift()
-      if (!pending) return
-      assign(worker, pending)
+      if (!worker) return
+      assign(worker, takeNext())
     }
+  }
+
+  /** The next job of the owner whose last job started the longest time ago; quick jobs of an owner come first. */
+  function takeNext(): PendingJob {
+    let next = queue[0] as PendingJob
+    for (const pending of queue) {
+      if (startOf(pending) < startOf(next)) next = pending
+    }
+    queue.splice(queue.indexOf(next), 1)
+    const { owner } = next.job
+    lastStart.delete(owner)
+    if (queue.some(({ job }) => job.owner === owner)) lastStart.set(owner, ++starts)
+    return next
   }
 
   function startWorker(): Worker {
@@ -169,7 +188,7 @@ export function createRenderWorkers(parts: RenderWorkersParts): RenderWorkers {
         dispatch()
       })
     },
-    waiting: () => queue.length,
+    waiting: (owner) => (owner === undefined ? queue.length : queue.filter(({ job }) => job.owner === owner).length),
     close() {
       isClosed = true
       const closed = new Error('the renderer is closed')

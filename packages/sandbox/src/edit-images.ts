@@ -1,0 +1,45 @@
+/**
+ * Draws over images of clients in a process of its own: the decoder is native code, which a broken file can crash
+ * (@napi-rs/canvas 1.0.0: a segmentation fault where a PNG, JPEG or WebP ends early).
+ */
+import { readFile } from 'node:fs/promises'
+import type { ImagePlan } from './render/draw-image.ts'
+import { createRenderWorkers, type RenderWorkers } from './render/workers.ts'
+import { createTemporaryFiles } from './temporary-files.ts'
+
+export type ImageEditor = {
+  /** The bytes of the image. Rejects where a source or the mask cannot be decoded. */
+  draw(plan: ImagePlan, signal: AbortSignal): Promise<Uint8Array>
+  close(): Promise<void>
+}
+
+/** One process: an edit takes much memory. It is not that of the videos, behind which an edit would wait for a minute. */
+export function createImageEditor({
+  renderWorkers = createRenderWorkers({ size: 1 }),
+}: {
+  renderWorkers?: RenderWorkers
+} = {}): ImageEditor {
+  const files = createTemporaryFiles()
+  return {
+    async draw({ sources, mask, ...plan }, signal) {
+      const path = await files.reserve('image')
+      const encoded = { sources: sources.map(base64Of), ...(mask ? { mask: base64Of(mask) } : {}) }
+      try {
+        await renderWorkers.render(
+          { plan: { ...plan, ...encoded, quick: true }, path, onStart() {}, onFrame() {} },
+          signal,
+        )
+        return await readFile(path)
+      } finally {
+        await files.remove(path)
+      }
+    },
+    async close() {
+      renderWorkers.close()
+      await files.close()
+    },
+  }
+}
+
+const base64Of = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
