@@ -3,7 +3,7 @@ import { parentPort } from 'node:worker_threads'
 import type { EmbeddingInput } from '../../../src/spec/embedding-request.ts'
 import { embedText, embedTokens } from './embed.ts'
 
-export type EmbedQuestion = { ticket: number; inputs: EmbeddingInput[]; dimensions: number }
+type EmbedQuestion = { ticket: number; inputs: EmbeddingInput[]; dimensions: number }
 export type EmbedAnswer = { ticket: number; embeddings: number[][] }
 
 parentPort?.on('message', ({ ticket, inputs, dimensions }: EmbedQuestion) => {

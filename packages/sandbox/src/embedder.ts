@@ -8,7 +8,7 @@ import type { EmbeddingInput } from '../../../src/spec/embedding-request.ts'
 import { embedText, embedTokens } from './embed.ts'
 import type { EmbedAnswer } from './embed-worker.ts'
 
-export type Embedder = {
+type Embedder = {
   /** The vectors of these inputs. Rejects with the signal's reason once it is aborted. */
   embed(inputs: EmbeddingInput[], dimensions: number, signal: AbortSignal): Promise<number[][]>
   close(): void

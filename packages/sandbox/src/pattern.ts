@@ -228,8 +228,7 @@ const inSet = (set: { ranges: [number, number][]; negated: boolean }, code: numb
 /** Computes the possible ends of a match for all starts at once, so nothing is tried twice. */
 function fits(root: Node, text: string, budget: Budget): boolean {
   budget.steps -= text.length / POSITIONS_PER_STEP
-  if (budget.steps < 0) return false
-  const codes = [...text].map((character) => character.codePointAt(0) ?? 0)
+  const codes = Array.from(text, (character) => character.codePointAt(0) ?? 0)
   const ends = (node: Node, starts: Set<number>): Set<number> => {
     budget.steps -= (starts.size + 1) / POSITIONS_PER_STEP
     if (starts.size === 0 || budget.steps < 0) return new Set()
