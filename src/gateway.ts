@@ -4,6 +4,7 @@ import { createAccessLog } from './access-log.ts'
 import { createTokens, type Tokens } from './accounts/tokens.ts'
 import { createBackground } from './chat/background-responses.ts'
 import { createChat } from './chat/chat.ts'
+import { createConversations } from './chat/conversations.ts'
 import { createStoredResponses } from './chat/stored-responses.ts'
 import type { Config } from './config/config.ts'
 import type { ManualFile } from './config/manual.ts'
@@ -118,11 +119,17 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
 
   const accessLog = createAccessLog({ log })
   const router = createRouter({ clock, log })
+  const conversations = createConversations({
+    store: store.conversations,
+    settings: () => live.responses,
+    clock,
+    log,
+  })
   const pipeline = createPipeline({
     catalogue,
     recordUsage: ledger.record,
     router,
-    subscribers: [accessLog.calls],
+    subscribers: [accessLog.calls, conversations.calls],
     clock,
     log,
   })
@@ -131,6 +138,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const background = createBackground({
     runs: store.responseRuns,
     storedResponses,
+    conversations,
     pipeline,
     chat,
     isRevoked: async (token_id) => (await store.tokens.find(token_id))?.disabled === true,
@@ -190,6 +198,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       tokenizer,
       chat,
       storedResponses,
+      conversations,
       background,
       embeddings: createEmbeddings({ tokenizer }),
       rerank: createRerank({ tokenizer }),

@@ -56,6 +56,14 @@ async function finishedImage(): Promise<string> {
   return answer.data[0]?.url.split('/').at(-2) ?? ''
 }
 
+/** A conversation with an item. */
+async function storedConversation(): Promise<{ id: string; item: string }> {
+  const json = { items: [{ type: 'message', role: 'user', content: 'Hi' }] }
+  const { id } = (await (await gateway.call('/v1/conversations', { json })).json()) as { id: string }
+  const items = (await (await gateway.call(`/v1/conversations/${id}/items`)).json()) as { first_id: string }
+  return { id, item: items.first_id }
+}
+
 const schemaOf = (name: string, status: number): Json =>
   operations.find((operation) => operation.name === name)?.operation.responses[status]?.content?.['application/json']
     ?.schema ?? {}
@@ -64,6 +72,8 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
   expect(document.openapi).toStartWith('3.1')
   expect(document.info.version).toBe('0.0.0-test')
   expect(operations.map(({ name }) => name).sort()).toEqual([
+    'DELETE /v1/conversations/{conversation_id}',
+    'DELETE /v1/conversations/{conversation_id}/items/{item_id}',
     'DELETE /v1/responses/{response_id}',
     'DELETE /v1/videos/{video_id}',
     'GET /',
@@ -76,6 +86,9 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'GET /v1/3d/generations',
     'GET /v1/3d/generations/{task_id}',
     'GET /v1/3d/generations/{task_id}/content',
+    'GET /v1/conversations/{conversation_id}',
+    'GET /v1/conversations/{conversation_id}/items',
+    'GET /v1/conversations/{conversation_id}/items/{item_id}',
     'GET /v1/images/generations',
     'GET /v1/images/generations/{task_id}',
     'GET /v1/images/generations/{task_id}/content',
@@ -94,6 +107,9 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'POST /v1/3d/generations/{task_id}/cancel',
     'POST /v1/chat/completions',
     'POST /v1/completions',
+    'POST /v1/conversations',
+    'POST /v1/conversations/{conversation_id}',
+    'POST /v1/conversations/{conversation_id}/items',
     'POST /v1/embeddings',
     'POST /v1/images/edits',
     'POST /v1/images/generations',
@@ -230,11 +246,16 @@ test('every documented operation exists, for HEAD too; public operations are mar
     json: { model: 'sandbox/general', input: 'Hi', background: true },
   })
   const { id: response } = (await kept.json()) as { id: string }
-  const last = ({ method }: { method: string }) => (method === 'DELETE' ? 1 : 0)
+  const { id: conversation, item } = await storedConversation()
+  // A conversation is deleted after its items.
+  const last = ({ method, path }: { method: string; path: string }) =>
+    method === 'DELETE' ? (path.endsWith('{conversation_id}') ? 2 : 1) : 0
   for (const { name, path, method, operation } of operations.toSorted((left, right) => last(left) - last(right))) {
     const url = path
       .replace('{model}', 'sandbox%2Fgeneral')
       .replace('{response_id}', response)
+      .replace('{conversation_id}', conversation)
+      .replace('{item_id}', item)
       .replace(/(?<=^\/v1\/images\/.*)\{task_id\}/, image)
       .replace(/(?<=^\/v1\/3d\/.*)\{task_id\}/, solid)
       .replace(/\{(task|video)_id\}/, video)
@@ -243,8 +264,8 @@ test('every documented operation exists, for HEAD too; public operations are mar
     const asked = await gateway.call(url, { method, headers: { authorization: '' } })
     expect([name, asked.status === 401]).toEqual([name, !isOpen])
     const answer = await gateway.call(url, { method, headers: given })
-    expect([name, answer.status]).toEqual([name, operation.requestBody ? 415 : 200])
-    if (operation.requestBody) continue
+    expect([name, answer.status]).toEqual([name, operation.requestBody?.required ? 415 : 200])
+    if (operation.requestBody?.required) continue
     const type = answer.headers.get('content-type')?.split(';')[0] ?? ''
     expect(Object.keys(operation.responses[200]?.content ?? {})).toContain(type)
     if (type === 'application/json') expect(fits(schemaOf(name, 200), await answer.json())).toBe(true)

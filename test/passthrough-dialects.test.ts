@@ -200,7 +200,6 @@ describe('Responses passthrough through the gateway', () => {
 
   test.each([
     ['another model', { tools: [{ type: 'image_generation', model: 'gpt-image-9' }] }],
-    ['a conversation in the operator’s account', { conversation: 'conv_1', tools: [{ type: 'code_interpreter' }] }],
     ['a prompt in the operator’s account', { prompt: { id: 'pmpt_1' } }],
     ['a field of chat completions', { messages: [], tools: [{ type: 'code_interpreter' }] }],
     ['an answer in the background', { background: true, tools: [{ type: 'code_interpreter' }] }],
@@ -297,6 +296,31 @@ describe('Responses passthrough through the gateway', () => {
       expect(last.status).toBe(200)
       expect(open.requests.at(-1)?.json().input).toEqual([...back.slice(0, 2), { role: 'user', content: 'So?' }])
     }
+  })
+
+  test('continues a conversation, which the provider does not know', async () => {
+    const { gateway, open } = await start()
+    const create = await gateway.call('/v1/conversations', {
+      json: { items: [{ type: 'message', role: 'user', content: 'Hello' }] },
+    })
+    const { id: conversation } = (await create.json()) as { id: string }
+    for (const isStream of [true, false]) {
+      const output = [thought, ...SERVER_ITEMS, texts('Done.')]
+      open.answer(isStream ? stream([streamedResponse(output)], { done: false }) : whole(response(output)))
+      const answer = await post(gateway, requestBody({ conversation, stream: isStream, input: 'Go' }))
+      const ending = isStream ? ended(await answer.text()) : await answer.json()
+      expect(ending).toMatchObject({ store: true, conversation: { id: conversation } })
+      const sent = open.requests.at(-1)?.json() ?? {}
+      expect(sent.conversation).toBeUndefined()
+      const inputs = sent.input as object[]
+      expect([inputs[0], inputs.at(-1)]).toMatchObject([{ content: 'Hello' }, { content: 'Go' }])
+      expect(inputs).toHaveLength(isStream ? 2 : 2 + 1 + output.length)
+    }
+    const items = await gateway.call(`/v1/conversations/${conversation}/items?order=asc&limit=100`)
+    const { data } = (await items.json()) as { data: { type: string }[] }
+    const added = ['message', 'reasoning', ...SERVER_ITEMS.map(({ type }) => type), 'message']
+    expect(data.map(({ type }) => type)).toEqual(['message', ...added, ...added])
+    expect(JSON.stringify(data)).not.toContain('encrypted')
   })
 
   test('continues a stored response with one that is not stored, and says so', async () => {

@@ -8,10 +8,12 @@ import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
 import type { ChatChunk } from '../protocols/canonical.ts'
 import { clientTools } from '../protocols/responses/client/tools.ts'
 import type { ChatCall } from '../providers/provider.ts'
-import type { ResponseRun, ResponseRunStore, StoredResponse } from '../store/store.ts'
+import type { ResponseRun, ResponseRunStore } from '../store/store.ts'
+import type { StoredResponse } from '../store/stored-response.ts'
 import { createBackground } from './background-responses.ts'
 import { generateResponse } from './background-run.ts'
 import { createChat } from './chat.ts'
+import { createConversations } from './conversations.ts'
 import type { ReadResponse } from './dialects/responses.ts'
 import { createStoredResponses } from './stored-responses.ts'
 
@@ -51,6 +53,28 @@ function setUp({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
     settings: () => ({ keep_days: 30 }),
     clock,
   })
+  // These responses continue no conversation.
+  const none = () => Promise.reject(new Error('not expected'))
+  const conversations = createConversations({
+    store: {
+      add: none,
+      find: none,
+      update: none,
+      remove: none,
+      lock: none,
+      renew: none,
+      unlock: none,
+      append: none,
+      removeItem: none,
+      items: none,
+      item: none,
+      page: none,
+      deleteExpired: async () => 0,
+    },
+    settings: () => ({ keep_days: 30 }),
+    clock,
+    log,
+  })
   const provider = {
     id: 'v',
     kind: 'test',
@@ -72,7 +96,17 @@ function setUp({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
   const tokenizer = { count, close() {} }
   const chat = createChat({ tokenizer, clock })
   const notifications = { notify: () => {}, next: async () => {} }
-  const parts = { runs, storedResponses, pipeline, chat, isRevoked: async () => isRevoked, notifications, clock, log }
+  const parts = {
+    runs,
+    storedResponses,
+    conversations,
+    pipeline,
+    chat,
+    isRevoked: async () => isRevoked,
+    notifications,
+    clock,
+    log,
+  }
   return {
     parts,
     added,
@@ -87,6 +121,7 @@ function setUp({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
 const caller = { token_id: 'tok_a', mayUseModel: () => true, mayUseFamily: () => true }
 const read: ReadResponse = {
   clientRequest: { model: 'v/m', input: 'Hi', background: true },
+  continued: undefined,
   before: { items: [], ids: [] },
   input: [{ type: 'message', role: 'user', content: 'Hi' }],
   request: { model: 'v/m', messages: [{ role: 'user', content: 'Hi' }] },

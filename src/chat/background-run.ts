@@ -7,21 +7,26 @@ import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { ChatRequest } from '../protocols/canonical.ts'
 import type { Places } from '../protocols/request-error.ts'
 import { errorForClient } from '../protocols/responses/client/error.ts'
-import { translatedRequest } from '../protocols/responses/client/request.ts'
+import type { Conversation } from '../protocols/responses/client/items.ts'
+import { conversationId, translatedRequest } from '../protocols/responses/client/request.ts'
 import { createResponsesEncoder, type ResponsesEncoder } from '../protocols/responses/client/response.ts'
 import type { InputItem, ResponsesRequest } from '../protocols/responses/client/schema.ts'
 import { clientTools } from '../protocols/responses/client/tools.ts'
 import { asGatewayError, type ErrorCode, GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
-import type { ResponseRun, ResponseRunStore, StoredResponse } from '../store/store.ts'
+import type { Appending } from '../store/conversation-store.ts'
+import type { ResponseRun, ResponseRunStore } from '../store/store.ts'
+import type { StoredResponse } from '../store/stored-response.ts'
 import type { Chat } from './chat.ts'
+import type { Continued, Conversations } from './conversations.ts'
 import { createEventLog, type Notifications } from './response-events.ts'
 import type { StoredResponses } from './stored-responses.ts'
 
 export type RunParts = {
   runs: ResponseRunStore
   storedResponses: StoredResponses
+  conversations: Conversations
   pipeline: Pipeline
   chat: Chat
   /** Whether this token was revoked since the request. */
@@ -78,12 +83,17 @@ export async function generateResponse(
     add(generator.writer().fail(error))
   }
   const response = generator.writer().final()
-  if (response && (await runs.end(key, { response: jsonOf(response), events: await events.rest() }))) {
+  const ending = response && {
+    response: jsonOf(response),
+    events: await events.rest(),
+    appending: generator.appending(jsonOf(response)),
+  }
+  if (ending && (await runs.end(key, ending))) {
     const { model = '', units, error = failure } = generator.record() ?? {}
     log.info('response ended', {
       response_id,
       token_id,
-      status: response.status,
+      status: response?.status,
       model,
       input_tokens: units?.input_tokens,
       output_tokens: units?.output_tokens,
@@ -113,7 +123,7 @@ type Generation = {
 
 /** Calls the model, and passes on the encoded response. */
 function generatorOf(
-  { storedResponses, pipeline, chat, clock }: RunParts,
+  { storedResponses, conversations, pipeline, chat, clock }: RunParts,
   { response: stored, request: body, last_number }: ResponseRun,
 ) {
   const { response_id: id, token_id, created_at: created, previous_id, response } = stored
@@ -128,6 +138,16 @@ function generatorOf(
   let { names } = clientTools({})
   let writer = writerFor(chatRequest)
   let record: Readonly<CallRecord> | undefined
+  const conversation_id = conversationId(clientRequest)
+  /** Known once the model is about to be called. */
+  let continued: Continued | undefined
+
+  async function conversationBefore(): Promise<Conversation> {
+    if (previous_id !== null) return await storedResponses.conversation(previous_id, token_id)
+    if (conversation_id === undefined) return { items: [], ids: [] }
+    continued = await conversations.read({ conversation_id, token_id })
+    return continued.before
+  }
 
   function writerFor(request: ChatRequest): ResponsesEncoder {
     return createResponsesEncoder({ head, clientRequest, request, names, store: async () => {}, clock, resumed })
@@ -136,11 +156,15 @@ function generatorOf(
   return {
     writer: () => writer,
     record: () => record,
+    /** The items of the response, for its conversation. */
+    appending(ended: JsonObject): Appending | undefined {
+      if (conversation_id === undefined) return undefined
+      return conversations.appendingOf(stored, ended, { conversation_id, ids: continued?.ids ?? new Set() })
+    },
     errorForClient: (thrown: unknown): unknown =>
       thrown instanceof GatewayError ? errorForClient(thrown, chatRequest, places) : thrown,
     async generate({ call, add, onStart }: Generation): Promise<void> {
-      const before =
-        previous_id === null ? { items: [], ids: [] } : await storedResponses.conversation(previous_id, token_id)
+      const before = await conversationBefore()
       const input = stored.input as unknown as InputItem[]
       const translated = translatedRequest({ ...clientRequest, input }, before, places)
       names = translated.names

@@ -35,10 +35,12 @@ export type ChatInput = {
   writer(head: ResponseHead, request: ChatRequest, request_id: string): ResponseEncoder
   /** The same error with the field names of the client's protocol. */
   errorForClient?: ((thrown: unknown, request: ChatRequest) => unknown) | undefined
+  /** Called before the first target is; throws where the call must not proceed. */
+  admit?: ((call: Call) => Promise<void>) | undefined
 }
 
 /** A chat request that fits its model. */
-export type ChatWork = Pick<ChatInput, 'passthroughRequest' | 'errorForClient'> & {
+export type ChatWork = Pick<ChatInput, 'passthroughRequest' | 'errorForClient' | 'admit'> & {
   request: ChatRequest
   targets: Target[]
   responseContext: ResponseContext
@@ -51,7 +53,7 @@ export type Chat = {
 
 export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: Clock }): Chat {
   function fit(model: CatalogueModel, input: ChatInput, { request_id, caller }: Call): ChatWork {
-    const { passthroughRequest, answer, errorForClient } = input
+    const { passthroughRequest, answer, errorForClient, admit } = input
     const targets = targetsFor(model.targets, passthroughRequest)
     assertAllowed({ request: input.request, passthroughRequest, targets }, caller)
     const request = applyChatLimits(model, input.request)
@@ -64,6 +66,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
       targets,
       passthroughRequest,
       errorForClient,
+      admit,
       responseContext: { head, writer: input.writer(head, request, request_id) },
     }
   }
@@ -79,8 +82,9 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
   return {
     whole: {
       ...shared,
-      execute: ({ request, targets, passthroughRequest, responseContext }, { call, meter, attempt }) =>
-        attempt(targets, async (target, signal) => {
+      async execute({ request, targets, passthroughRequest, responseContext, admit }, { call, meter, attempt }) {
+        if (admit) await admit(call)
+        return attempt(targets, async (target, signal) => {
           const chatCall = callFor(target, request, call)
           const passthrough = passthroughFor(target, passthroughRequest)
           if (passthrough && passthroughRequest)
@@ -97,12 +101,14 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
           const answer = await chatOf(target).complete(chatCall, signal)
           meter.countWhole(answer)
           return { encode: (usage) => responseContext.writer.whole(answer, usage) } satisfies Whole
-        }),
+        })
+      },
     },
     stream: {
       ...shared,
-      execute: ({ request, targets, passthroughRequest, responseContext }, { call, meter, attempt }) =>
-        attempt(targets, (target, signal) => {
+      async execute({ request, targets, passthroughRequest, responseContext, admit }, { call, meter, attempt }) {
+        if (admit) await admit(call)
+        return attempt(targets, (target, signal) => {
           const chatCall = callFor(target, request, call)
           const passthrough = passthroughFor(target, passthroughRequest)
           const watched = watchSecrets(meter, target.provider)
@@ -118,7 +124,8 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
               meter: watched,
             })
           return translated(chatOf(target).chunks(chatCall, signal), responseContext.writer, watched)
-        }),
+        })
+      },
       errorForClient: (thrown, { request, errorForClient }) =>
         errorForClient ? errorForClient(thrown, request) : thrown,
       encodeError: (error, { responseContext }) => responseContext.writer.fail(error),

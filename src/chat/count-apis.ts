@@ -11,6 +11,7 @@ import { parseCount as parseMessagesCount } from '../protocols/messages/client/r
 import { CountRequest, MessagesError } from '../protocols/messages/client/schema.ts'
 import { ResponsesRequest } from '../protocols/responses/client/schema.ts'
 import { ContentgenError, contentgenErrorBody } from '../spec/contentgen-error.ts'
+import type { Conversations } from './conversations.ts'
 import type { CountApi } from './count-tokens.ts'
 import { MODEL_PARAMETER } from './dialects/contentgen.ts'
 import { responsesDialect } from './dialects/responses.ts'
@@ -70,7 +71,11 @@ export const contentgenCount: CountApi = {
 }
 
 /** Counts the previous responses of the conversation too. */
-export function responsesCount(parts: { storedResponses: StoredResponses; clock: Clock }): CountApi {
+export function responsesCount(parts: {
+  storedResponses: StoredResponses
+  conversations: Conversations
+  clock: Clock
+}): CountApi {
   const { family, path, operation, parse, read } = responsesDialect(parts)
   return {
     family,
@@ -82,7 +87,7 @@ export function responsesCount(parts: { storedResponses: StoredResponses; clock:
       request: ResponsesRequest,
       nested_nulls: true,
       response: ResponsesCount,
-      errors: ['previous_response_not_found'],
+      errors: ['previous_response_not_found', 'conversation_not_found'],
       ...(operation.example === undefined ? {} : { example: operation.example }),
     },
     // Nothing is stored: only the encoder of a response does that, and a count has none.

@@ -1,7 +1,8 @@
 /** What is kept of answers, and when it is removed. */
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
-import type { ResponseStore, StoredResponse } from '../store/store.ts'
+import type { ResponseStore } from '../store/store.ts'
+import type { StoredResponse } from '../store/stored-response.ts'
 import { createStoredResponses } from './stored-responses.ts'
 
 /** A store of so many answers that are over their time. */

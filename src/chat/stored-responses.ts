@@ -3,8 +3,8 @@ import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { isReference, itemNotFound } from '../protocols/responses/client/history.ts'
 import {
   type Conversation,
-  ITEM_KINDS,
   itemId,
+  itemKind,
   type StorableResponse,
   type StoreResponse,
 } from '../protocols/responses/client/items.ts'
@@ -12,7 +12,8 @@ import type { InputItem } from '../protocols/responses/client/schema.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
-import type { ResponseStore, StoredResponse } from '../store/store.ts'
+import type { ResponseStore } from '../store/store.ts'
+import type { StoredResponse } from '../store/stored-response.ts'
 
 type PreviousResponse = {
   caller: Caller
@@ -44,7 +45,7 @@ export type StoredResponses = {
 
 const DAY_SECONDS = 86_400
 /** The length of a conversation as JSON: twice the default limit of a body, and more than any model reads. */
-const MAX_CHARACTERS = 64 * 1024 * 1024
+export const MAX_CHARACTERS = 64 * 1024 * 1024
 /** How often expired responses are removed, how many in one write, and how many writes at a time. */
 const FORGET_SECONDS = 60
 const FORGET_AT_ONCE = 200
@@ -149,7 +150,7 @@ export function createStoredResponses({ store, settings, clock }: StoredResponse
 function storedFrom(previous: PreviousResponse, response: StorableResponse, seconds: number): StoredResponse {
   const { caller, input, previous_response_id } = previous
   const { id, created_at } = response
-  const items = input.map((item, index) => ({ id: itemId(id, kindOf(item), `in${index}`), ...item }))
+  const items = input.map((item, index) => ({ id: itemId(id, itemKind(item.type), `in${index}`), ...item }))
   return {
     response_id: id,
     token_id: caller.token_id,
@@ -163,13 +164,9 @@ function storedFrom(previous: PreviousResponse, response: StorableResponse, seco
 
 const isItem = (value: Json): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
-const outputOf = ({ response: { output } }: StoredResponse): JsonObject[] =>
+export const outputOf = ({ response: { output } }: StoredResponse): JsonObject[] =>
   Array.isArray(output) ? output.filter(isItem) : []
 const itemsOf = (turn: StoredResponse): JsonObject[] => [...turn.input, ...outputOf(turn)]
-
-const kindOf = ({ type = 'message' }: InputItem): string =>
-  Object.hasOwn(ITEM_KINDS, type) ? ITEM_KINDS[type as Kind] : 'msg'
-type Kind = keyof typeof ITEM_KINDS
 
 const notFound = (response_id: string) =>
   new GatewayError('response_not_found', `Response with id '${response_id.slice(0, 80)}' not found.`)

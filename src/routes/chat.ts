@@ -29,12 +29,12 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
   async function read(body: unknown, context: Context): Promise<Received> {
     try {
       const exchange = await readExchange(body, context)
-      const { request, writer, framing, refusal } = exchange
+      const { request, writer, framing, refusal, admit } = exchange
       // The provider's bytes are server-sent events: they do not fit another framing.
       const source = { family, body, request: context, refusal }
       const passthroughRequest = framing ? undefined : passthroughRequestFor(passthroughOf(exchange), source)
       if (refusal && !passthroughRequest) throw refusal
-      return { family, answer, errorForClient, request, writer, passthroughRequest, framing }
+      return { family, answer, errorForClient, request, writer, passthroughRequest, framing, admit }
     } catch (thrown) {
       if (!(thrown instanceof GatewayError) || !dialect.passthrough?.minimalRequest) throw thrown
       const source = { family, body, request: context, refusal: thrown }

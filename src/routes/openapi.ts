@@ -129,7 +129,10 @@ function parametersOf({ params = {}, query = {}, headers = {} }: Operation, comp
   return parameters.length === 0 ? {} : { parameters }
 }
 
-function requestBody({ request, nested_nulls, files, example }: Operation, components: Components): Json {
+function requestBody(
+  { request, nested_nulls, files, example, body_optional }: Operation,
+  components: Components,
+): Json {
   const content: Json = {
     'application/json': {
       schema: components.useRequest(request, { isDeep: nested_nulls === true }),
@@ -137,7 +140,7 @@ function requestBody({ request, nested_nulls, files, example }: Operation, compo
     },
   }
   if (files) content['multipart/form-data'] = { schema: components.useForm(request, files) }
-  return { required: true, content }
+  return { required: body_optional !== true, content }
 }
 
 /** Text is a string; a schema cannot describe other media. */

@@ -18,7 +18,8 @@ const Deleted = Type.Object(
   { id: Type.String(), object: Type.Literal('response'), deleted: Type.Literal(true) },
   { title: 'ResponseDeleted' },
 )
-const ItemList = Type.Object(
+export const ConversationItem = Type.Record(Type.String(), Type.Unknown(), { title: 'ConversationItem' })
+export const ItemList = Type.Object(
   {
     object: Type.Literal('list'),
     data: Type.Array(Type.Record(Type.String(), Type.Unknown())),
@@ -31,7 +32,7 @@ const ItemList = Type.Object(
 
 const PATH = '/v1/responses/:response_id'
 const params = { response_id: 'The id of a response that was stored.' }
-const include = { description: '`reasoning.encrypted_content` includes it.', schema: Type.String() }
+export const include = { description: '`reasoning.encrypted_content` includes it.', schema: Type.String() }
 const tag = 'Chat'
 
 type ResponseRouteParts = {
@@ -75,7 +76,7 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
         return storedStream(events, context, { settings, clock })
       }
       const { response } = await found(context)
-      return Response.json(visible(response, includes(query)))
+      return Response.json(visible(response, includesEncrypted(query)))
     },
   }
 
@@ -120,7 +121,7 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
       const ordered = order === 'asc' ? all : all.toReversed()
       const start = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after) + 1
       if (after !== undefined && start === 0) throw invalid('after', 'must be the id of an item of this list')
-      const data = ordered.slice(start, start + limit).map((item) => itemOf(item, includes(query)))
+      const data = ordered.slice(start, start + limit).map((item) => itemOf(item, includesEncrypted(query)))
       const has_more = ordered.length > start + limit
       return Response.json({ object: 'list', data, first_id: idAt(data, 0), last_id: idAt(data, -1), has_more })
     },
@@ -145,10 +146,11 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
   return [retrieve, remove, inputItems, cancel]
 }
 
-const invalid = (param: string, rule: string) => new GatewayError('invalid_value', `"${param}" ${rule}.`, { param })
+export const invalid = (param: string, rule: string) =>
+  new GatewayError('invalid_value', `"${param}" ${rule}.`, { param })
 
 /** Clients send lists as `include[]=a&include[]=b` or as `include=a`. */
-const includes = (query: URLSearchParams): boolean =>
+export const includesEncrypted = (query: URLSearchParams): boolean =>
   [...query.getAll('include[]'), ...query.getAll('include')].includes('reasoning.encrypted_content')
 
 /** The largest value of the column of event numbers. */
@@ -161,7 +163,8 @@ function startOf(query: URLSearchParams): number {
   throw invalid('starting_after', 'must be the number of an event, from 0')
 }
 
-const idAt = (data: JsonObject[], index: number): string | null => (data.at(index)?.id as string | undefined) ?? null
+export const idAt = (data: JsonObject[], index: number): string | null =>
+  (data.at(index)?.id as string | undefined) ?? null
 
 /** The response as it was returned: content that its provider needs again is stored, and included on request. */
 function visible(response: JsonObject, includes_encrypted: boolean): JsonObject {
@@ -171,7 +174,7 @@ function visible(response: JsonObject, includes_encrypted: boolean): JsonObject 
 }
 
 /** Items of the input in the form of items of the output: a text is a list of parts. */
-function itemOf(item: JsonObject, includes_encrypted: boolean): JsonObject {
+export function itemOf(item: JsonObject, includes_encrypted: boolean): JsonObject {
   const plain = visibleItem(item as unknown as OutputItem, includes_encrypted) as JsonObject
   if (typeof plain.role !== 'string') return plain
   if (typeof plain.content !== 'string') return { type: 'message', ...plain }

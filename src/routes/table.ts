@@ -1,5 +1,6 @@
 /** Every route of the gateway: the specification's section 4 as a table. */
 import type { Background } from '../chat/background-responses.ts'
+import type { Conversations } from '../chat/conversations.ts'
 import { messagesCount, responsesCount } from '../chat/count-apis.ts'
 import { countTokensEndpoint } from '../chat/count-tokens.ts'
 import { chatcompatDialect } from '../chat/dialects/chatcompat.ts'
@@ -20,6 +21,7 @@ import { rerankEndpoints } from '../rerank/endpoint.ts'
 import type { RerankFamily } from '../rerank/rerank.ts'
 import { type ChatRouteParts, chatRoute } from './chat.ts'
 import { contentgenRoutes } from './contentgen.ts'
+import { conversationRoutes } from './conversations.ts'
 import { imageRoutes, type StoreImages } from './images.ts'
 import { jsonRoute } from './json-route.ts'
 import { manualRoutes } from './manual.ts'
@@ -38,6 +40,7 @@ type TableParts = ChatRouteParts &
     catalogue: Catalogue
     tokenizer: Tokenizer
     storedResponses: StoredResponses
+    conversations: Conversations
     background: Background
     embeddings: EmbeddingFamily
     rerank: RerankFamily
@@ -52,13 +55,14 @@ type TableParts = ChatRouteParts &
   }
 
 export function routeTable(parts: TableParts): Route[] {
-  const { storedResponses, background, tokenizer, settings, clock, version, tasks, ready } = parts
-  const responses = responsesDialect({ storedResponses, queue: background.submit, clock })
+  const { storedResponses, conversations, background, tokenizer, settings, clock, version, tasks, ready } = parts
+  const responses = responsesDialect({ storedResponses, conversations, queue: background.submit, clock })
   const calls: Route[] = [
     chatRoute(chatcompatDialect(settings), parts),
     textCompletionsRoute(parts),
     { ...chatRoute(responses, parts), socket: responsesSocket(parts) },
     ...responseRoutes(parts),
+    ...conversationRoutes(parts),
     jsonRoute(countTokensEndpoint(responsesCount(parts), tokenizer), parts),
     chatRoute(messagesDialect(), parts),
     jsonRoute(countTokensEndpoint(messagesCount, tokenizer), parts),

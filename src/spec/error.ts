@@ -67,6 +67,16 @@ export const ERRORS = {
   model_not_found: { status: 404, type: 'invalid_request_error', when: 'The token has no such model.' },
   unknown_url: { status: 404, type: 'invalid_request_error', when: 'There is no such path.' },
   response_not_found: { status: 404, type: 'invalid_request_error', when: 'The token has no such response.' },
+  conversation_not_found: {
+    status: 404,
+    type: 'invalid_request_error',
+    when: 'The token has no such conversation: it was deleted, or it has expired.',
+  },
+  conversation_item_not_found: {
+    status: 404,
+    type: 'invalid_request_error',
+    when: 'The conversation has no such item.',
+  },
   task_not_exist: { status: 404, type: 'invalid_request_error', when: 'The token has no such task.' },
   output_not_found: {
     status: 404,
@@ -80,6 +90,12 @@ export const ERRORS = {
     status: 410,
     type: 'invalid_request_error',
     when: 'The model is retired; `replaced_by` names its successor.',
+  },
+  // 409 where OpenAI has 400: its libraries repeat a request after 409, since it stands for a lock.
+  conversation_locked: {
+    status: 409,
+    type: 'invalid_request_error',
+    when: 'Another response continues the conversation, or its items were changed meanwhile.',
   },
   task_not_ended: {
     status: 409,

@@ -6,6 +6,7 @@ import type { ErrorCode } from './error.ts'
 export const TAGS: Record<string, string> = {
   Models: 'The catalogue: which models there are, and what they serve.',
   Chat: 'Chat in four APIs: chat completions, responses, messages and generateContent. Every chat model serves all of them.',
+  Conversations: 'Stored conversations, which responses continue.',
   Embeddings: 'Vectors of texts.',
   Rerank: 'The order of documents by their relevance to a query.',
   Moderations: 'Whether texts and images are harmful.',
@@ -24,6 +25,8 @@ export type Operation = {
   /** One of TAGS. */
   tag: string
   request?: TSchema
+  /** The request may have no body. */
+  body_optional?: true
   /** `null` stands for an absent member in nested objects too, not only at the top. */
   nested_nulls?: true
   /** The request may also be sent as `multipart/form-data`, with files in these fields. */

@@ -6,6 +6,7 @@ import { responses } from './migrations/0003-responses.ts'
 import { taskFamilies } from './migrations/0004-task-families.ts'
 import { responseRuns } from './migrations/0005-response-runs.ts'
 import { orderDestination } from './migrations/0006-order-destination.ts'
+import { conversations } from './migrations/0007-conversations.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -17,6 +18,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0004-task-families': taskFamilies,
   '0005-response-runs': responseRuns,
   '0006-order-destination': orderDestination,
+  '0007-conversations': conversations,
 }
 
 /**

@@ -1,6 +1,7 @@
 /** Opens the store at an address and migrates it. */
 
 import { GatewayError } from '../spec/error.ts'
+import { conversationStore } from './conversations.ts'
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
 import { responseRunStore } from './response-runs.ts'
@@ -44,6 +45,7 @@ function storeOf(engine: Engine): Store {
     secrets: report(secretStore(engine)),
     responses: report(responseStore(engine)),
     responseRuns: report(responseRunStore(engine)),
+    conversations: report(conversationStore(engine)),
     ...report({ ping: () => engine.write(rewriteRevision) }),
     close() {
       closed ??= engine.close()

@@ -1,7 +1,7 @@
 /** The store's contract for background responses, tested on every engine. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { ENGINES } from '../../test/kit/engines.ts'
-import type { StoredResponse } from './store.ts'
+import type { StoredResponse } from './stored-response.ts'
 
 const response = (name: string): StoredResponse => ({
   response_id: `resp_${name}`,

@@ -1,4 +1,5 @@
 /** Background responses in the database: their claims and their stored events. */
+import { appendItems } from './conversations.ts'
 import type { Engine } from './engine.ts'
 import { addResponse, storedOf } from './responses.ts'
 import type { ResponseRun, ResponseRunStore, StoredEvents } from './store.ts'
@@ -44,13 +45,14 @@ export function responseRunStore(engine: Engine): ResponseRunStore {
         return true
       }),
 
-    end: ({ response_id, fence }, { response, events }) =>
+    end: ({ response_id, fence }, { response, events, appending }) =>
       write(async (rows) => {
         const ended = rows.deleteFrom('response_runs').where('response_id', '=', response_id).where('fence', '=', fence)
         const [removed] = await ended.execute()
         if (!removed?.numDeletedRows) return false
         await change(rows, response_id, response)
         await log(rows, response_id, events)
+        if (appending) await appendItems(rows, appending)
         return true
       }),
 

@@ -1,7 +1,7 @@
 /** The store's contract for stored responses, tested on every engine. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { ENGINES } from '../../test/kit/engines.ts'
-import type { StoredResponse } from './store.ts'
+import type { StoredResponse } from './stored-response.ts'
 
 function answer(name: string, change: Partial<StoredResponse> = {}): StoredResponse {
   return {

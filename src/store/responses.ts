@@ -1,7 +1,8 @@
 /** Stored responses in the database: each with its own input and a link to the previous response. */
 import { sql } from 'kysely'
 import type { Engine } from './engine.ts'
-import type { ResponseStore, StoredResponse } from './store.ts'
+import type { ResponseStore } from './store.ts'
+import type { StoredResponse } from './stored-response.ts'
 import type { ResponsesTable, Write } from './tables.ts'
 
 /** Values in one statement are bounded on every engine (SQLite 32,766). */

@@ -2,6 +2,8 @@
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { JsonObject, Task, TaskOutput, TaskStatus } from '../spec/task.ts'
 import type { Token, UsageRow } from '../spec/token.ts'
+import type { Appending, ConversationStore } from './conversation-store.ts'
+import type { StoredResponse } from './stored-response.ts'
 
 /** A token with the SHA-256 (hex) of its secret. The secret itself is never stored. */
 export type StoredToken = Token & { hash: string }
@@ -191,18 +193,6 @@ export type SecretStore = {
   get(name: string, make: () => string): Promise<string>
 }
 
-/** A response with its own input, in the form of the Responses API. */
-export type StoredResponse = {
-  response_id: string
-  token_id: string
-  /** The previous response; it may have been removed. */
-  previous_id: string | null
-  created_at: number
-  expires_at: number
-  input: JsonObject[]
-  response: JsonObject
-}
-
 export type ResponseStore = {
   /** Stores a response. The previous responses (`previous_ids`) then expire no earlier than it. */
   add(response: StoredResponse, previous_ids: string[]): Promise<void>
@@ -253,8 +243,11 @@ export type ResponseRunStore = {
   renew(run: RunKey, until_ms: number): Promise<boolean>
   /** Stores the current response and its new events; false as above. */
   save(run: RunKey, notifications: { response?: JsonObject; events?: StoredEvents | undefined }): Promise<boolean>
-  /** The same at its end: the run is removed. */
-  end(run: RunKey, notifications: { response: JsonObject; events?: StoredEvents | undefined }): Promise<boolean>
+  /** The same at its end: the run is removed, and its items are appended to its conversation. */
+  end(
+    run: RunKey,
+    notifications: { response: JsonObject; events?: StoredEvents | undefined; appending?: Appending | undefined },
+  ): Promise<boolean>
   /** Releases a run as if it had not been started. */
   release(run: RunKey, due_ms: number): Promise<void>
   /** Ends a response of this token as `response`, even a claimed one; false if it had already ended. */
@@ -280,6 +273,7 @@ export type Store = {
   secrets: SecretStore
   responses: ResponseStore
   responseRuns: ResponseRunStore
+  conversations: ConversationStore
   /** Writes something; rejects when that is not possible. For /readyz. */
   ping(): Promise<void>
   close(): Promise<void>

@@ -108,6 +108,22 @@ type ResponseRunsTable = {
 /** Events in order, as they are streamed; the last one has this number. */
 type ResponseEventsTable = { response_id: string; last_number: number; events: string }
 
+type ConversationsTable = {
+  conversation_id: string
+  token_id: string
+  created_at: number
+  expires_at: number
+  /** JSON text. */
+  metadata: string
+  /** Increases with every change of the items. */
+  revision: number
+  locked_by: string | null
+  locked_until_ms: number
+}
+
+/** `item` is JSON text. */
+type ConversationItemsTable = { conversation_id: string; position: number; item_id: string; item: string }
+
 export type Tables = {
   tokens: TokensTable
   usage: UsageRow
@@ -121,6 +137,8 @@ export type Tables = {
   responses: ResponsesTable
   response_runs: ResponseRunsTable
   response_events: ResponseEventsTable
+  conversations: ConversationsTable
+  conversation_items: ConversationItemsTable
 }
 
 export type Database = Kysely<Tables>

@@ -35,6 +35,7 @@ const UNDO: Record<string, string> = {
   '0004-task-families': 'drop index tasks_of_family;',
   '0005-response-runs': 'drop table response_runs; drop table response_events;',
   '0006-order-destination': 'alter table tasks drop column sent_to;',
+  '0007-conversations': 'drop table conversations; drop table conversation_items;',
 }
 
 for (const { name, open, openAgain, run, cleanup } of ENGINES) {

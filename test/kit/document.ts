@@ -10,7 +10,7 @@ export type Operation = {
   tags: string[]
   security?: unknown[]
   parameters?: { name: string; in: string; required: boolean }[]
-  requestBody?: { content: Record<string, Media> }
+  requestBody?: { required?: boolean; content: Record<string, Media> }
   responses: Record<string, Reply>
 }
 export type Document = {

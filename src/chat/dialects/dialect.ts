@@ -1,5 +1,6 @@
 /** A chat API for clients: how it decodes requests, encodes responses and reports errors. It has no HTTP types. */
 import type { Chosen } from '../../models/catalogue.ts'
+import type { Call } from '../../pipeline/call.ts'
 import type { ClientRequest, ErrorFormat } from '../../pipeline/endpoint.ts'
 import type { ChatRequest } from '../../protocols/canonical.ts'
 import type { ProtocolPassthrough, ResponseEncoder, ResponseHead } from '../../protocols/protocol.ts'
@@ -18,6 +19,8 @@ export type Exchange = {
   framing?: Framing
   /** How this request may pass as bytes; replaces the passthrough of the dialect. */
   passthrough?: ProtocolPassthrough
+  /** Called before the first target is; throws where the call must not proceed. */
+  admit?(call: Call): Promise<void>
   /** Why the request cannot be translated: `request` is minimal, and only `passthrough` can send it. */
   refusal?: GatewayError
 }

@@ -12,6 +12,7 @@ import { responsesPassthrough } from '../../protocols/responses/client/passthrou
 import { emptyPassthroughState, type PassthroughState } from '../../protocols/responses/client/passthrough-items.ts'
 import {
   checkedRequest,
+  conversationId,
   itemsOf,
   mayPass,
   minimalClientRequest,
@@ -28,14 +29,16 @@ import {
 import type { ToolNames } from '../../protocols/responses/client/tool-names.ts'
 import { clientTools } from '../../protocols/responses/client/tools.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { Caller } from '../../spec/token.ts'
 import { usageFrom } from '../../spec/usage.ts'
+import type { Continued, Conversations } from '../conversations.ts'
 import type { StoredResponses } from '../stored-responses.ts'
 import type { Deferred, Dialect } from './dialect.ts'
 
 /** A decoded request, with the conversation that it continues. */
 export type ReadResponse = {
   clientRequest: ResponsesRequest
+  /** Of a request with `conversation`. */
+  continued: Continued | undefined
   before: Conversation
   input: InputItem[]
   request: ChatRequest
@@ -46,6 +49,7 @@ export type ReadResponse = {
 type DialectParts = {
   /** Absent: no response is stored, and no request continues another one. */
   storedResponses?: StoredResponses
+  conversations?: Conversations
   /** Accepts a request for a response in the background; absent: none is accepted. */
   queue?(read: ReadResponse, call: Call): Promise<Deferred>
   clock: Clock
@@ -54,27 +58,31 @@ type DialectParts = {
 /** Who sent a request, and over which connection. */
 type Origin = Pick<ClientRequest, 'caller' | 'message'>
 
-export function responsesDialect({ storedResponses, queue, clock }: DialectParts): Dialect {
+export function responsesDialect({ storedResponses, conversations, queue, clock }: DialectParts): Dialect {
   const places: Places = new WeakMap()
 
   /** The conversation that a request continues, and its items with references resolved. */
-  async function conversationOf({ previous_response_id: previous, input }: ResponsesRequest, origin: Origin) {
-    const { message, caller } = origin
-    const { token_id } = caller
+  async function conversationOf(clientRequest: ResponsesRequest, { message, caller: { token_id } }: Origin) {
+    const { previous_response_id: previous, input } = clientRequest
+    const conversation_id = conversationId(clientRequest)
+    if (conversation_id !== undefined) assertConversationAllowed(clientRequest)
+    const continued =
+      conversation_id === undefined ? undefined : await conversations?.read({ conversation_id, token_id })
     const cached = previous === undefined ? undefined : message?.conversations.find(previous)
     const before =
       cached ??
       (storedResponses && previous !== undefined
         ? await storedResponses.conversation(previous, token_id)
-        : { items: [], ids: [] })
+        : (continued?.before ?? NO_CONVERSATION))
     const own = itemsOf(input)
-    return { before, input: storedResponses ? await storedResponses.resolved(own, token_id) : own }
+    return { continued, before, input: storedResponses ? await storedResponses.resolved(own, token_id) : own }
   }
 
   async function decode(body: unknown, origin: Origin): Promise<ReadResponse> {
     const clientRequest = checkedRequest(body)
-    const { before, input } = await conversationOf(clientRequest, origin)
-    return { clientRequest, before, input, ...translatedRequest({ ...clientRequest, input }, before, places) }
+    const conversation = await conversationOf(clientRequest, origin)
+    const { before, input } = conversation
+    return { clientRequest, ...conversation, ...translatedRequest({ ...clientRequest, input }, before, places) }
   }
 
   /** The same, or a minimal request where only a provider of this protocol accepts it. */
@@ -84,11 +92,11 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
     } catch (thrown) {
       if (!(thrown instanceof GatewayError) || !isRecord(body) || !mayPass(body)) throw thrown
       const clientRequest = minimalClientRequest(body)
-      const { before, input } = await conversationOf(clientRequest, origin)
+      const conversation = await conversationOf(clientRequest, origin)
+      const { before, input } = conversation
       return {
         clientRequest,
-        before,
-        input,
+        ...conversation,
         ...minimalTranslation(clientRequest, { before, input, places }),
         refusal: thrown,
       }
@@ -96,9 +104,14 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
   }
 
   /** How the response is stored; undefined if it is not. */
-  function storeFor({ clientRequest, before, input }: Going, caller: Caller): StoreResponse | undefined {
+  function storeFor({ clientRequest, continued, before, input }: Going, call: Call): StoreResponse | undefined {
     if (!storedResponses || clientRequest.store === false) return undefined
     const { previous_response_id } = clientRequest
+    const { caller } = call
+    if (continued && conversations) {
+      const previous = { caller, before, input, previous_response_id }
+      return conversations.storeFor(call, continued, (response) => storedResponses.rowOf(previous, response))
+    }
     if (!('isStored' in before) || before.isStored) {
       return storedResponses.storeFor({ caller, before, input, previous_response_id })
     }
@@ -135,13 +148,15 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
       nested_nulls: true,
       response: ResponsesAnswer,
       stream: ResponsesEvent,
-      errors: ['previous_response_not_found'],
+      errors: ['previous_response_not_found', 'conversation_not_found', 'conversation_locked'],
       example: { model: 'sandbox/general', input: 'What is Gatehouse?' },
     },
     parse: (body) => translatedRequest(checkedRequest(body), { items: [], ids: [] }, places).request,
-    async read(body, { caller, message }) {
-      const { clientRequest, before, input, request, names, refusal } = await decodeOrMinimal(body, { caller, message })
-      const store = storeFor({ clientRequest, before, input }, caller)
+    async read(body, call) {
+      const { message } = call
+      const read = await decodeOrMinimal(body, call)
+      const { clientRequest, continued, before, input, request, names, refusal } = read
+      const store = storeFor(read, call)
       const passthroughState = emptyPassthroughState()
       const cache = message && addTo(message.conversations, { before, input, isStored: store !== undefined })
       const includes_encrypted = clientRequest.include?.includes('reasoning.encrypted_content') ?? false
@@ -168,6 +183,7 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
           }),
         ...(mayPass(body) ? { passthrough: responsesPassthrough(passthroughParts) } : {}),
         ...(refusal ? { refusal } : {}),
+        ...(continued && conversations ? { admit: (started) => conversations.lockFor(started, continued) } : {}),
       }
     },
     async defer(body, call) {
@@ -197,7 +213,7 @@ export function responsesDialect({ storedResponses, queue, clock }: DialectParts
 
 const NO_CONVERSATION: Conversation = { items: [], ids: [] }
 
-type Going = Pick<ReadResponse, 'clientRequest' | 'before' | 'input'>
+type Going = Pick<ReadResponse, 'clientRequest' | 'continued' | 'before' | 'input'>
 type Added = Pick<ReadResponse, 'before' | 'input'> & { isStored: boolean }
 type Cache = (response: { id: string; output?: unknown }) => void
 
@@ -220,6 +236,17 @@ const cachedStore =
     cache({ ...response, id })
     await store?.(response)
   }
+
+function assertConversationAllowed({ previous_response_id, store }: ResponsesRequest): void {
+  if (previous_response_id !== undefined) {
+    const message =
+      '"conversation" must not be given with "previous_response_id": each names the items before the input.'
+    throw new GatewayError('invalid_value', message, { param: 'conversation' })
+  }
+  if (store !== false) return
+  const message = '"store" must not be false with "conversation", to which the input and the output are appended.'
+  throw new GatewayError('invalid_value', message, { param: 'store' })
+}
 
 async function* once(events: string): AsyncIterable<string> {
   yield events

@@ -4,6 +4,7 @@ import type { Usage } from '../../../spec/usage.ts'
 import type { ChatRequest } from '../../canonical.ts'
 import type { ResponseHead } from '../../protocol.ts'
 import type { OutputItem } from './items.ts'
+import { conversationId } from './request.ts'
 import type { ResponsesRequest } from './schema.ts'
 
 export type State = { status: string; completed_at?: number; incomplete_details?: object; error?: object | null }
@@ -59,6 +60,7 @@ function echoOf(clientRequest: ResponsesRequest, request: ChatRequest) {
     parallel_tool_calls: clientRequest.parallel_tool_calls ?? true,
     previous_response_id: clientRequest.previous_response_id ?? null,
     prompt_cache_key: clientRequest.prompt_cache_key ?? null,
+    ...conversationIn(clientRequest),
     reasoning: { effort, summary },
     safety_identifier: clientRequest.safety_identifier ?? null,
     service_tier: clientRequest.service_tier ?? 'default',
@@ -75,6 +77,12 @@ function echoOf(clientRequest: ResponsesRequest, request: ChatRequest) {
     truncation: 'disabled',
     ...(clientRequest.user === undefined ? {} : { user: clientRequest.user }),
   }
+}
+
+/** The conversation as a response names it. */
+export function conversationIn(request: Pick<ResponsesRequest, 'conversation'>): { conversation?: { id: string } } {
+  const id = conversationId(request)
+  return id === undefined ? {} : { conversation: { id } }
 }
 
 type Format = NonNullable<ResponsesRequest['text']>['format']

@@ -72,6 +72,10 @@ export const ITEM_KINDS = {
   image_generation_call: 'ig',
 } as const
 
+/** The prefix of the id of an item of this type. */
+export const itemKind = (type: unknown): string =>
+  typeof type === 'string' && Object.hasOwn(ITEM_KINDS, type) ? ITEM_KINDS[type as keyof typeof ITEM_KINDS] : 'msg'
+
 /** An open item. `place`: the members of its events that identify it, as JSON text. */
 export type Open<T extends OutputItem> = { item: T; index: number; place: string }
 

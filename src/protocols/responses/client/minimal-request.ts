@@ -16,6 +16,7 @@ const MinimalSchema = Type.Object({
   input: Type.Optional(Type.Union([Type.String(), Type.Array(Unknowns)])),
   instructions: properties.instructions,
   previous_response_id: properties.previous_response_id,
+  conversation: properties.conversation,
   store: properties.store,
   stream: properties.stream,
   max_output_tokens: properties.max_output_tokens,

@@ -7,6 +7,7 @@ import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import { addsModel, namesAnotherModel } from '../../passthrough/named-models.ts'
 import type { ResponseHead } from '../../protocol.ts'
+import { conversationIn } from './answer.ts'
 import { isReference } from './history.ts'
 import {
   type Conversation,
@@ -18,7 +19,7 @@ import {
   type OutputItem,
   visibleItem,
 } from './items.ts'
-import type { InputItem } from './schema.ts'
+import type { InputItem, ResponsesRequest } from './schema.ts'
 
 /** One exchange, with the context that passthrough needs. */
 export type PassthroughExchange = {
@@ -54,7 +55,14 @@ export const emptyPassthroughState = (): PassthroughState => ({
 })
 
 /** Fields of the gateway, and fields that refer to the operator's account. */
-const NOT_SENT = ['provider_options', 'previous_response_id', 'background', 'access_programs', ...EXTRA_FIELDS]
+const NOT_SENT = [
+  'provider_options',
+  'previous_response_id',
+  'conversation',
+  'background',
+  'access_programs',
+  ...EXTRA_FIELDS,
+]
 
 /**
  * The body for the provider. The gateway stores conversations itself, so the body includes all earlier items. `store`
@@ -131,6 +139,7 @@ export function createResponseRewriter(
   { id: response_id, created, model }: ResponseHead,
 ) {
   const ids = new Map<string, string>()
+  const { conversation } = conversationIn(body as Pick<ResponsesRequest, 'conversation'>)
 
   /** Maps a provider's id to the gateway's. An item without an id is identified by its position. */
   function idOf(vendors: unknown, type: unknown, index: unknown): string {
@@ -164,6 +173,9 @@ export function createResponseRewriter(
     }
     const previous = body.previous_response_id ?? null
     if ((response.previous_response_id ?? null) !== previous) changes.previous_response_id = previous
+    // The provider does not know it. Responses with a conversation are always stored.
+    if (conversation) changes.conversation = conversation
+    else if (!isBlank(response.conversation)) changes.conversation = null
     if (response.store !== undefined && response.store !== isStored) changes.store = isStored
     if (typeof response.model !== 'string') changes.model = model
     if (isStored) Object.assign(changes, { id: response_id, created_at: created, store: true })

@@ -105,7 +105,7 @@ describe('Responses request fields', () => {
   })
 
   test.each([
-    [{ conversation: 'conv_1' }, 'unsupported_parameter', 'conversation'],
+    [{ conversation: { name: 'conv_1' } }, 'missing_required_parameter', 'conversation.id'],
     [{ prompt: { id: 'pmpt_1' } }, 'unsupported_parameter', 'prompt'],
     [{ moderation: { model: 'm' } }, 'unsupported_parameter', 'moderation'],
     [{ input: undefined, messages: [] }, 'unsupported_parameter', 'messages'],

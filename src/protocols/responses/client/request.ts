@@ -93,15 +93,19 @@ function settingsOf({ text, reasoning }: ResponsesRequest, items: PlacedItem[]) 
 }
 
 function placed(
-  { input: given }: ResponsesRequest,
+  { input: given, conversation }: ResponsesRequest,
   { before, input }: { before: Conversation; input: InputItem[] },
 ): PlacedItem[] {
   const isPlain = typeof given === 'string'
   return [
-    ...before.items.map((item) => ({ item, at: 'previous_response_id' })),
+    ...before.items.map((item) => ({ item, at: conversation ? 'conversation' : 'previous_response_id' })),
     ...input.map((item, index) => ({ item, at: isPlain ? 'input' : `input[${index}]` })),
   ]
 }
+
+/** The id of the conversation that a request continues. */
+export const conversationId = ({ conversation }: Pick<ResponsesRequest, 'conversation'>): string | undefined =>
+  typeof conversation === 'object' ? conversation.id : conversation
 
 export const itemsOf = (input: ResponsesRequest['input'] = []): InputItem[] =>
   typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input
@@ -148,7 +152,6 @@ export const REFUSED: {
   /** A provider of this API may support it. */
   passes?: true
 }[] = [
-  { field: 'conversation', isUsed: () => true, instead: 'continue from a response with "previous_response_id"' },
   {
     field: 'prompt',
     isUsed: () => true,

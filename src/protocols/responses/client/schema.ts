@@ -245,7 +245,11 @@ export const ResponsesRequest = Type.Object(
     background: optional(
       Type.Boolean({ description: 'Return at once and generate the response in the background. Fetch it by its id.' }),
     ),
-    conversation: optional(Type.Unknown()),
+    conversation: optional(
+      Type.Union([Type.String({ minLength: 1 }), Type.Object({ id: Type.String({ minLength: 1 }) })], {
+        description: 'The conversation to continue; input and output are appended to it.',
+      }),
+    ),
     prompt: optional(Type.Unknown()),
     moderation: optional(Type.Unknown()),
   },
