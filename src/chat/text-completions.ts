@@ -50,11 +50,13 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
   ): Promise<{ answers: Answer[]; control: AbortController }> {
     const control = new AbortController()
     const { request_id, caller, arrived } = call
-    const own = { request_id, caller, arrived, signal: AbortSignal.any([call.signal, control.signal]) }
+    const ownCall = { request_id, caller, arrived, signal: AbortSignal.any([call.signal, control.signal]) }
+    const ownAttempt: typeof attempt = (targets, executeAt) =>
+      attempt(targets, (target, signal) => executeAt(target, AbortSignal.any([signal, control.signal])))
     try {
       const answers = parts.map(async (part, at) => {
         const answer = await inClientTerms(part.request, placeOf(at, parts), () =>
-          execute(part, { call: own, meter: meter.parts[at] ?? chat.whole.meter(part), attempt }),
+          execute(part, { call: ownCall, meter: meter.parts[at] ?? chat.whole.meter(part), attempt: ownAttempt }),
         )
         meter.answered()
         return answer
