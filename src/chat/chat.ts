@@ -12,6 +12,7 @@ import type { ResponseEncoder, ResponseHead } from '../protocols/protocol.ts'
 import type { ChatCall, ChatProvider, Target } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
+import { affinityOf } from './affinity.ts'
 import { type ChatMeter, createMeter } from './meter.ts'
 import {
   assertAllowed,
@@ -44,6 +45,8 @@ export type ChatWork = Pick<ChatInput, 'passthroughRequest' | 'errorForClient' |
   request: ChatRequest
   targets: Target[]
   responseContext: ResponseContext
+  /** The same for one try; a hedge has an encoder of its own. */
+  contextFor(is_hedge: boolean): ResponseContext
 }
 
 export type Chat = {
@@ -61,14 +64,10 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
       'id' in answer
         ? { id: answer.id, created: answer.created, model: model.id }
         : { id: `${answer.id_prefix}${randomAlphanumerics(24)}`, created: unixSeconds(clock), model: model.id }
-    return {
-      request,
-      targets,
-      passthroughRequest,
-      errorForClient,
-      admit,
-      responseContext: { head, writer: input.writer(head, request, request_id) },
-    }
+    const newContext = () => ({ head, writer: input.writer(head, request, request_id) })
+    const responseContext = newContext()
+    const contextFor = (is_hedge: boolean) => (is_hedge ? newContext() : responseContext)
+    return { request, targets, passthroughRequest, errorForClient, admit, responseContext, contextFor }
   }
 
   const shared = {
@@ -77,14 +76,16 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     fit,
     meter: ({ request }: ChatWork): ChatMeter => createMeter({ request, tokenizer }),
     policy: 'until_answered' as const,
+    affinity: ({ request }: ChatWork, { caller }: Call, sticky: 'conversation' | 'prefix') =>
+      affinityOf(request, caller.token_id, sticky),
   }
 
   return {
     whole: {
       ...shared,
-      async execute({ request, targets, passthroughRequest, responseContext, admit }, { call, meter, attempt }) {
+      async execute({ request, targets, passthroughRequest, responseContext, admit }, { call, attempt }) {
         if (admit) await admit(call)
-        return attempt(targets, async (target, signal) => {
+        return attempt(targets, async (target, { signal, meter }) => {
           const chatCall = callFor(target, request, call)
           const passthrough = passthroughFor(target, passthroughRequest)
           if (passthrough && passthroughRequest)
@@ -106,9 +107,11 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     },
     stream: {
       ...shared,
-      async execute({ request, targets, passthroughRequest, responseContext, admit }, { call, meter, attempt }) {
+      async execute({ request, targets, passthroughRequest, contextFor, admit }, { call, attempt }) {
         if (admit) await admit(call)
-        return attempt(targets, (target, signal) => {
+        return attempt(targets, (target, { signal, meter, is_hedge }) => {
+          // Of two tries at once each has an encoder of its own, since both may have begun to encode.
+          const responseContext = contextFor(is_hedge)
           const chatCall = callFor(target, request, call)
           const passthrough = passthroughFor(target, passthroughRequest)
           const watched = watchSecrets(meter, target.provider)

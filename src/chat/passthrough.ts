@@ -135,8 +135,8 @@ export async function passThroughStream(relaying: PassingThrough): Promise<Respo
   const { body, faults } = answer
   const stream = passthroughRequest.passthrough.stream({ ...responseContext, request: chatCall.request, faults })
   const { includesUsage, end } = stream
-  const { store } = responseContext.writer
-  return await awaitFirstPart(passing(body, stream, meter), { includesUsage, end, ...(store ? { store } : {}) })
+  const { fail, store } = responseContext.writer
+  return await awaitFirstPart(passing(body, stream, meter), { includesUsage, end, fail, ...(store ? { store } : {}) })
 }
 
 const isBytes = (answer: PassthroughResponse | AsyncIterable<ChatChunk[]>): answer is PassthroughResponse =>

@@ -45,22 +45,29 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
   /** Executes the request of each prompt at once. The first failure aborts the others. */
   async function executeAll<Answer>(
     { parts }: Work,
-    { call, meter, attempt }: Execution<TextMeter>,
+    { call, attempt }: Execution<TextMeter>,
     execute: (part: ChatWork, execution: Execution<ChatMeter>) => Promise<Answer>,
   ): Promise<{ answers: Answer[]; control: AbortController }> {
     const control = new AbortController()
     const { request_id, caller, arrived } = call
-    const ownCall = { request_id, caller, arrived, signal: AbortSignal.any([call.signal, control.signal]) }
-    const ownAttempt: typeof attempt = (targets, executeAt) =>
-      attempt(targets, (target, signal) => executeAt(target, AbortSignal.any([signal, control.signal])))
+    const own = { request_id, caller, arrived, signal: AbortSignal.any([call.signal, control.signal]) }
+    /** The attempts of one prompt, which count in its own meter. */
+    const attemptOf =
+      (part: ChatWork, at: number): Execution<ChatMeter>['attempt'] =>
+      (targets, execute) =>
+        attempt(targets, async (target, { signal, meter, is_hedge }) => {
+          const either = AbortSignal.any([signal, control.signal])
+          const partMeter = meter.parts[at] ?? chat.whole.meter(part)
+          const answer = await execute(target, { signal: either, meter: partMeter, is_hedge })
+          meter.answered()
+          return answer
+        })
     try {
-      const answers = parts.map(async (part, at) => {
-        const answer = await inClientTerms(part.request, placeOf(at, parts), () =>
-          execute(part, { call: ownCall, meter: meter.parts[at] ?? chat.whole.meter(part), attempt: ownAttempt }),
-        )
-        meter.answered()
-        return answer
-      })
+      const answers = parts.map((part, at) =>
+        inClientTerms(part.request, placeOf(at, parts), () =>
+          execute(part, { call: own, attempt: attemptOf(part, at) }),
+        ),
+      )
       return { answers: await Promise.all(answers), control }
     } catch (thrown) {
       control.abort(thrown)
@@ -74,6 +81,8 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
     fit,
     meter: ({ parts }: Work) => meterOf(parts.map((part) => chat.whole.meter(part))),
     policy: chat.whole.policy,
+    // A second try would count in another meter than the other prompts.
+    is_hedged: false as const,
   }
 
   return {

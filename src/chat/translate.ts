@@ -31,17 +31,18 @@ async function* encode(
   }
 }
 
-type End = Pick<ResponseEncoder, 'includesUsage' | 'end' | 'store'>
+type End = Pick<ResponseEncoder, 'includesUsage' | 'end' | 'fail' | 'store'>
 
 /** Waits for the first part, so that an error can still set the status: nothing was sent to the client yet. */
 export async function awaitFirstPart(
   parts: AsyncGenerator<string | Uint8Array>,
-  { includesUsage, end, store }: End,
+  { includesUsage, end, fail, store }: End,
 ): Promise<ResponseStream<Usage>> {
   let first: IteratorResult<string | Uint8Array> | undefined = await parts.next()
   return {
     includesUsage: includesUsage,
     end,
+    fail,
     ...(store ? { store } : {}),
     parts: {
       [Symbol.asyncIterator]: () => ({

@@ -39,6 +39,7 @@ export const TargetRouting = {
   ),
 }
 
+const STICKY = ['conversation', 'prefix'] as const
 const STRATEGIES = ['priority', 'weighted', 'least_latency', 'least_busy'] as const
 
 export const RoutingConfig = Type.Object(
@@ -47,6 +48,18 @@ export const RoutingConfig = Type.Object(
       Type.Enum([...STRATEGIES], {
         description:
           'How a target is chosen among those of one priority. priority: in order, or by weight where weights are set; weighted: by weight; least_latency: the faster of two random ones; least_busy: the one with the fewest open calls. Default priority.',
+      }),
+    ),
+    sticky: optional(
+      Type.Enum([...STICKY], {
+        description:
+          'Calls of one conversation go to the same target and key while it is healthy, so that the provider finds them in its prompt cache. conversation: calls with the same `prompt_cache_key` or conversation id; prefix: also calls with the same tools, system prompt and first message. Default: off.',
+      }),
+    ),
+    hedge: optional(
+      Type.Boolean({
+        description:
+          'Ask a second target where the first byte comes later than for 95 % of the calls, take the first answer, and abort the other one, which may be charged too. At most 5 % of the calls. Default false.',
       }),
     ),
     tries: optional(

@@ -32,11 +32,12 @@ export const createEmbeddings = ({ tokenizer }: { tokenizer: Tokenizer }): Embed
   },
   meter: ({ order }) => createTextMeter({ inputs: order.inputs, tokenizer }),
   policy: 'until_answered',
-  async execute({ model, order, targets }, { call, meter, attempt }) {
-    const answer = await attempt(targets, (target, signal) => embedAll(target, { model, order, call, signal }))
-    meter.reported(answer.prompt_tokens)
-    return answer
-  },
+  execute: ({ model, order, targets }, { call, attempt }) =>
+    attempt(targets, async (target, { signal, meter }) => {
+      const answer = await embedAll(target, { model, order, call, signal })
+      meter.reported(answer.prompt_tokens)
+      return answer
+    }),
 })
 
 type Served = { target: Target; provider: EmbeddingProvider }

@@ -115,21 +115,21 @@ export function createImages({ fetchImage, clock }: ImagesParts): Images {
   return {
     whole: {
       ...shared,
-      async execute({ order, targets }, { call, meter, attempt }) {
-        const { target, answer } = await attempt(targets, async (target, signal) => ({
-          target,
-          answer: await imagesOf(target)
+      async execute({ order, targets }, { call, attempt }) {
+        const { target, answer } = await attempt(targets, async (target, { signal, meter }) => {
+          const answer = await imagesOf(target)
             .generate(callOf(target, order, call), signal)
-            .catch(mayBeCharged),
-        }))
-        meter.reported(answer.usage)
+            .catch(mayBeCharged)
+          meter.reported(answer.usage)
+          return { target, answer }
+        })
         return await filesOf(answer, target, call.signal).catch(mayBeCharged)
       },
     },
     stream: {
       ...shared,
-      execute: ({ order, partial_images, targets, writer }, { call, meter, attempt }) =>
-        attempt(targets, async (target, signal) => {
+      execute: ({ order, partial_images, targets, writer }, { call, attempt }) =>
+        attempt(targets, async (target, { signal, meter }) => {
           const provider = imagesOf(target)
           const imageCall = callOf(target, order, call)
           const events = provider.stream?.(imageCall, partial_images, signal) ?? whole(provider, imageCall, signal)

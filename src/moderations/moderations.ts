@@ -27,13 +27,12 @@ export const createModerations = ({ tokenizer }: { tokenizer: Tokenizer }): Mode
   },
   meter: ({ inputs }) => createTextMeter({ inputs: inputs.flatMap(textsOf), tokenizer }),
   policy: 'until_answered',
-  async execute({ inputs, targets }, { call, meter, attempt }) {
-    const answer = await attempt(targets, (target, signal) =>
-      askOne(target, { inputs, request_id: call.request_id, signal }),
-    )
-    meter.reported(answer.prompt_tokens)
-    return answer.results
-  },
+  execute: ({ inputs, targets }, { call, attempt }) =>
+    attempt(targets, async (target, { signal, meter }) => {
+      const answer = await askOne(target, { inputs, request_id: call.request_id, signal })
+      meter.reported(answer.prompt_tokens)
+      return answer.results
+    }),
 })
 
 /** Parts without an image are joined to one text, one per line, which text-only models accept too. */

@@ -1,4 +1,5 @@
 /** What a family contributes to the pipeline. Everything else is the same for every family. */
+import type { RoutingConfig } from '../config/routing-schema.ts'
 import type { CatalogueModel, Chosen } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
 import type { AttemptPolicy } from '../routing/outcome.ts'
@@ -24,28 +25,47 @@ export type Family<Input, Work, Answer, M extends AnyMeter> = {
   policy: AttemptPolicy
   /** False: how its calls end says nothing about how their targets work. Absent: true. */
   is_observed?: false
+  /** False: its calls are never hedged. Absent: true. */
+  is_hedged?: false
   /** Executes the call, at one target after another through `attempt`. */
   execute(work: Work, execution: Execution<M>): Promise<Answer>
+  /** The number that calls of one conversation share; undefined: it is of none. Absent: no call has one. */
+  affinity?(work: Work, call: Call, sticky: Sticky): number | undefined
+}
+
+type Sticky = NonNullable<RoutingConfig['sticky']>
+
+/** One call of `execute` to one target. */
+type Try<M extends AnyMeter> = {
+  /** Ends with the call; it may end earlier, when another target is tried instead. */
+  signal: AbortSignal
+  /** Counts what this target generates. */
+  meter: M
+  /** Whether another target is asked at the same time. */
+  is_hedge: boolean
 }
 
 export type Execution<M extends AnyMeter> = {
   call: Call
-  meter: M
-  /**
-   * The answer of the first target that succeeds, by the family's policy. `signal` ends with the call; it may end earlier,
-   * when another target is tried instead.
-   */
+  /** The answer of the first target that succeeds, by the family's policy. */
   attempt<Answer>(
     targets: readonly Target[],
-    execute: (target: Target, signal: AbortSignal) => Promise<Answer>,
+    execute: (target: Target, tried: Try<M>) => Promise<Answer>,
   ): Promise<Answer>
+}
+
+/** The meter of the try that serves the call, or of the first one. */
+export type Metering<M extends AnyMeter> = {
+  current: M
+  /** Of a hedge that was given up: its provider may charge for what it had read and generated. */
+  lost?: M
 }
 
 /** A call whose request fits its model. Nothing was sent yet. */
 export type PreparedCall<Work, M extends AnyMeter> = Chosen & {
   record: CallRecord
   work: Work
-  meter: M
+  metering: Metering<M>
   execution: Execution<M>
 }
 
@@ -57,6 +77,8 @@ export type ResponseStream<Usage> = {
   includesUsage: boolean
   /** The end of a complete stream; may be empty. */
   end(usage: Usage | undefined): string
+  /** The end of one that broke; absent: that of the family. */
+  fail?(error: GatewayError): string
   /** Stores the response, after its end was encoded and before that is sent. */
   store?(): Promise<void>
 }

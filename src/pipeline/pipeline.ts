@@ -6,7 +6,7 @@ import type { AttemptObserver, Router } from '../routing/router.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { Call, CallRecord } from './call.ts'
 import { type CallSubscriber, publishTo } from './events.ts'
-import type { AnyMeter, Execution, Family, PreparedCall, StreamFamily, UsageOf } from './family.ts'
+import type { AnyMeter, Execution, Family, Metering, PreparedCall, StreamFamily, UsageOf } from './family.ts'
 import { createSettlements, type RecordUsage } from './settle.ts'
 import { deliver } from './stream.ts'
 
@@ -62,11 +62,12 @@ export type Pipeline = {
   close(options: { deadline_ms: number }): Promise<void>
 }
 
-type Executing<M extends AnyMeter> = {
+type Executing<Work, M extends AnyMeter> = {
   record: CallRecord
   model: CatalogueModel
-  meter: M
-  family: Pick<Family<never, never, unknown, M>, 'policy' | 'is_observed'>
+  work: Work
+  metering: Metering<M>
+  family: Pick<Family<never, Work, unknown, M>, 'policy' | 'is_observed' | 'is_hedged' | 'meter' | 'affinity'>
 }
 
 type PipelineParts = {
@@ -94,8 +95,9 @@ export function createPipeline({ catalogue, recordUsage, router, subscribers, cl
       const { model, requested } = chosenFor(call, family.modelOf(input), record.family)
       record.model = model.id
       const work = family.fit(model, input, call)
-      const meter = family.meter(work)
-      return { model, requested, record, work, meter, execution: executionOf({ record, model, meter, family }) }
+      const metering: Metering<M> = { current: family.meter(work) }
+      const execution = executionOf({ record, model, work, metering, family })
+      return { model, requested, record, work, metering, execution }
     } catch (thrown) {
       settlements.refused(record, thrown)
       throw thrown
@@ -110,8 +112,11 @@ export function createPipeline({ catalogue, recordUsage, router, subscribers, cl
   }
 
   /** attempt: what a family may do with the targets of its model. */
-  function executionOf<M extends AnyMeter>({ record, model, meter, family }: Executing<M>): Execution<M> {
+  function executionOf<Work, M extends AnyMeter>(executing: Executing<Work, M>): Execution<M> {
+    const { record, model, work, metering, family } = executing
     const { call } = record
+    /** Of the second one of two tries at the same time. */
+    let hedge: { meter: M } | undefined
     const observer: AttemptObserver = {
       attemptStarted(attempt) {
         record.target = attempt.target
@@ -119,32 +124,48 @@ export function createPipeline({ catalogue, recordUsage, router, subscribers, cl
         events.attemptStarted(record, attempt)
       },
       attemptFailed: (attempt, error) => events.attemptFailed(record, attempt, error),
-      serving(_, end) {
-        record.endAttempt?.()
-        record.endAttempt = end
+      serving(attempt, end) {
+        record.target = attempt.target
+        record.endAttempt = record.endAttempt ? both(record.endAttempt, end) : end
+        if (!hedge) return
+        metering.lost = attempt.is_hedge ? metering.current : hedge.meter
+        if (attempt.is_hedge) metering.current = hedge.meter
       },
     }
     const { arrived, signal } = call
     const { routing: settings } = model
-    const { policy, is_observed = true } = family
+    const { policy, is_observed = true, is_hedged = true } = family
     return {
       call,
-      meter,
       attempt(targets, execute) {
-        const { is_stream } = record
-        return router.attempt(targets, { settings, arrived, signal, is_stream, policy, is_observed, execute, observer })
+        return router.attempt(targets, {
+          settings,
+          arrived,
+          signal,
+          is_stream: record.is_stream,
+          policy,
+          is_observed,
+          is_hedged,
+          affinity: (sticky) => family.affinity?.(work, call, sticky),
+          execute(target, signal, { is_hedge }) {
+            const meter = is_hedge ? family.meter(work) : metering.current
+            if (is_hedge) hedge = { meter }
+            return execute(target, { signal, meter, is_hedge })
+          },
+          observer,
+        })
       },
     }
   }
 
   async function answer<Work, Answer, M extends AnyMeter>(
     family: Pick<Family<never, Work, Answer, M>, 'execute'>,
-    { record, work, meter, execution }: PreparedCall<Work, M>,
+    { record, work, metering, execution }: PreparedCall<Work, M>,
   ): Promise<Answered<Answer, M>> {
-    const settlement = settlements.open(record, meter)
+    const settlement = settlements.open(record, metering)
     try {
       const answer = await family.execute(work, execution)
-      const usage = (await meter?.usage()) as UsageOf<M>
+      const usage = (await metering.current?.usage()) as UsageOf<M>
       await settlement.succeeded()
       return { answer, usage }
     } catch (thrown) {
@@ -157,8 +178,8 @@ export function createPipeline({ catalogue, recordUsage, router, subscribers, cl
     family: StreamFamily<never, Work, M>,
     prepared: PreparedCall<Work, M>,
   ): SentStream {
-    const { record, work, meter, execution } = prepared
-    const settlement = settlements.open(record, meter)
+    const { record, work, metering, execution } = prepared
+    const settlement = settlements.open(record, metering)
     const response = Promise.try(() => family.execute(work, execution))
     const started = response.then(
       () => {},
@@ -213,6 +234,15 @@ export function createPipeline({ catalogue, recordUsage, router, subscribers, cl
     close: settlements.close,
   }
 }
+
+type EndAttempt = NonNullable<CallRecord['endAttempt']>
+
+const both =
+  (one: EndAttempt, other: EndAttempt): EndAttempt =>
+  (error) => {
+    one(error)
+    other(error)
+  }
 
 function newRecord(call: Call, family: EndpointFamily): CallRecord {
   const record: CallRecord = { call, family, attempts: [], is_stream: false, error: undefined }

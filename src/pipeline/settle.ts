@@ -4,7 +4,7 @@ import type { Log } from '../kit/log.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import type { CallRecord, Meter, Units } from './call.ts'
 import type { CallEvents } from './events.ts'
-import type { AnyMeter } from './family.ts'
+import type { AnyMeter, Metering } from './family.ts'
 
 /** Where usage goes. Must neither wait nor throw. */
 export type RecordUsage = (
@@ -22,8 +22,8 @@ export type Settlement = {
 }
 
 type Settlements = {
-  /** Counts a call as open until it is settled. `meter` undefined: its usage is not recorded. */
-  open(record: CallRecord, meter: AnyMeter): Settlement
+  /** Counts a call as open until it is settled. Without a meter its usage is not recorded. */
+  open(record: CallRecord, metering: Metering<AnyMeter>): Settlement
   /** Ends a call that was refused before anything was sent. */
   refused(record: CallRecord, thrown: unknown): void
   /** Waits until every open call is settled, at most until the deadline. */
@@ -55,9 +55,10 @@ export function createSettlements({ recordUsage, events, clock, log }: Settlemen
     }
   }
 
-  async function settle(record: CallRecord, meter: AnyMeter, isCharged: boolean): Promise<void> {
+  async function settle(record: CallRecord, { current: meter, lost }: Metering<AnyMeter>, isCharged: boolean) {
     if (meter) {
-      const units = isCharged ? await unitsOf(record, meter) : NO_UNITS
+      const own = isCharged ? await unitsOf(record, meter) : NO_UNITS
+      const units = lost ? sumOf(own, await unitsOf(record, lost)) : own
       record.units = units
       recordUsage({
         token_id: record.call.caller.token_id,
@@ -73,21 +74,21 @@ export function createSettlements({ recordUsage, events, clock, log }: Settlemen
   }
 
   return {
-    open(record, meter) {
+    open(record, metering) {
       open++
       let settled: Promise<void> | undefined
       return {
         succeeded() {
           if (settled) return settled
           endAttempt(record)
-          settled = settle(record, meter, true)
+          settled = settle(record, metering, true)
           return settled
         },
         failed(thrown) {
           if (settled) return settled
           noteError(record, thrown)
           endAttempt(record, thrown)
-          settled = settle(record, meter, mayBeCharged(record) || meter?.isCharged?.() === true)
+          settled = settle(record, metering, mayBeCharged(record) || metering.current?.isCharged?.() === true)
           return settled
         },
       }
@@ -108,6 +109,13 @@ export function createSettlements({ recordUsage, events, clock, log }: Settlemen
     },
   }
 }
+
+/** What a call used where two targets were asked: the provider of the one that was given up may charge as well. */
+const sumOf = (own: Units, lost: Units): Units => ({
+  input_tokens: own.input_tokens + lost.input_tokens,
+  output_tokens: own.output_tokens + lost.output_tokens,
+  estimated: true,
+})
 
 function endAttempt(record: CallRecord, error?: unknown): void {
   record.endAttempt?.(error)

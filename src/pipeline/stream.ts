@@ -14,16 +14,18 @@ type Delivery<M extends AnyMeter> = {
 
 export async function* deliver<Work, M extends AnyMeter>(
   family: Pick<StreamFamily<never, Work, M>, 'encodeError' | 'errorForClient'>,
-  { record: { call }, work, meter }: PreparedCall<Work, M>,
+  { record: { call }, work, metering }: PreparedCall<Work, M>,
   { response, settlement, onFirstByte, log }: Delivery<M>,
 ): AsyncGenerator<string | Uint8Array> {
+  let stream: ResponseStream<UsageOf<M>> | undefined
   try {
-    const { parts, includesUsage, end, store } = await response
+    stream = await response
+    const { parts, includesUsage, end, store } = stream
     onFirstByte()
     yield* parts
     call.signal.throwIfAborted() // some sources end, and do not throw, when they are aborted
     // Only a client that requested the usage waits for it: an estimate takes a while.
-    const usage = includesUsage ? ((await meter?.usage()) as UsageOf<M>) : undefined
+    const usage = includesUsage ? ((await metering.current?.usage()) as UsageOf<M>) : undefined
     void settlement.succeeded()
     const last = end(usage)
     await store?.()
@@ -33,7 +35,7 @@ export async function* deliver<Work, M extends AnyMeter>(
     const error = asGatewayError(reason, { log, request_id: call.request_id })
     // The response ends before the usage is estimated: that may take longer than a client, or a stop, waits.
     void settlement.failed(error)
-    yield family.encodeError(error, work)
+    yield stream?.fail ? stream.fail(error) : family.encodeError(error, work)
   } finally {
     // Not read to its end: what was delivered counts. After an end or a failure this has no effect.
     void settlement.succeeded()

@@ -27,9 +27,12 @@ export const createRerank = ({ tokenizer }: { tokenizer: Tokenizer }): RerankFam
   },
   meter: ({ request, documents }) => createTextMeter({ inputs: [request.query, ...documents], tokenizer }),
   policy: 'until_answered',
-  async execute(work, { call, meter, attempt }) {
-    const answer = await attempt(work.targets, (target, signal) => rankAt(target, { work, call, signal }))
-    meter.reported(answer.prompt_tokens)
+  async execute(work, { call, attempt }) {
+    const answer = await attempt(work.targets, async (target, { signal, meter }) => {
+      const ranked = await rankAt(target, { work, call, signal })
+      meter.reported(ranked.prompt_tokens)
+      return ranked
+    })
     const search_units = answer.search_units ?? Math.ceil(work.documents.length / UNIT_DOCUMENTS)
     return { results: answer.results, search_units }
   },

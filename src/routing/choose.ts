@@ -1,5 +1,6 @@
 /** Chooses one target among those that a call may still try. Pure: state in, target out. */
 import type { RoutingConfig } from '../config/routing-schema.ts'
+import { hash32 } from '../kit/hash.ts'
 import type { Target } from '../providers/provider.ts'
 import { availableAt, avoidedBecause, expectedLatency, type TargetState } from './target-state.ts'
 
@@ -12,6 +13,8 @@ type Choice = {
   now: number
   /** A number from 0 up to, not including, 1. */
   random(): number
+  /** Calls with the same number go to the same target; undefined: by the strategy. */
+  affinity: number | undefined
 }
 
 /** The candidate to try next among those that are neither tried nor avoided; undefined: there is none. */
@@ -48,7 +51,8 @@ function firstPriority(candidates: readonly Candidate[], now: number): Candidate
   return best
 }
 
-function byStrategy(candidates: Candidate[], { strategy, now, random }: Choice): Candidate | undefined {
+function byStrategy(candidates: Candidate[], { strategy, now, random, affinity }: Choice): Candidate | undefined {
+  if (affinity !== undefined) return byAffinity(candidates, affinity)
   switch (strategy) {
     case 'least_latency':
       return ofTwo(candidates, random, (state) => expectedLatency(state, now))
@@ -72,6 +76,20 @@ function byWeight(candidates: Candidate[]): Candidate | undefined {
   if (best) best.state.credit -= total
   return best
 }
+
+/**
+ * Weighted rendezvous hashing: when a target comes or goes, only its own share of the calls moves.
+ * https://www.snia.org/sites/default/files/SDC15_presentations/dist_sys/Jason_Resch_New_Consistent_Hashings_Rev.pdf
+ */
+function byAffinity(candidates: Candidate[], affinity: number): Candidate | undefined {
+  return leastOf(
+    candidates,
+    () => 1,
+    ({ state, target }) => -Math.log((hash32(state.id, affinity) + 1) / (MAX_HASH + 2)) / (target.weight || 1),
+  )
+}
+
+const MAX_HASH = 2 ** 32 - 1
 
 /** The better of two random candidates: nearly as good as the best of all, and not all callers choose the same. */
 function ofTwo(candidates: Candidate[], random: () => number, costOf: (state: TargetState) => number) {

@@ -18,7 +18,13 @@ const limited = (retry_after?: number) =>
   })
 
 type Result = unknown
-type Options = { policy?: AttemptPolicy; signal?: AbortSignal; routing?: RoutingConfig; observed?: boolean }
+type Options = {
+  policy?: AttemptPolicy
+  signal?: AbortSignal
+  routing?: RoutingConfig
+  observed?: boolean
+  affinity?: () => number | undefined
+}
 
 /** A router over targets `a`, `b`, `c`, in order unless the options say otherwise. */
 function setUp(options: Partial<Target>[] = [{}, {}, {}], random = () => 0) {
@@ -47,6 +53,8 @@ function setUp(options: Partial<Target>[] = [{}, {}, {}], random = () => 0) {
         is_stream: true,
         policy,
         is_observed: observed,
+        is_hedged: true,
+        affinity: given.affinity,
         async execute(target, own) {
           const result = await answers[nameOf(target)]?.(own)
           if (result instanceof Error) throw result
@@ -453,6 +461,149 @@ describe('strategies', () => {
       finish()
     }
     expect(served.slice(4).filter((target) => target === 'b').length).toBeGreaterThanOrEqual(9)
+  })
+})
+
+describe('sticky calls', () => {
+  const four = Array.from({ length: 4 }, () => ({ priority: 0 }))
+  const named = ['a', 'b', 'c', 'd'].map((id) => ({ provider: { id, kind: 'test' }, priority: 0 }))
+  const routing = { sticky: 'prefix' } as const
+
+  test('of one conversation go to one target; conversations share the targets', async () => {
+    const { serve } = setUp(named)
+    const counts = new Map<string, number>()
+    for (let conversation = 1; conversation <= 400; conversation++) {
+      const served = await serve(3, { routing, affinity: () => conversation * 7919 })
+      expect(new Set(served).size).toBe(1)
+      counts.set(served.charAt(0), (counts.get(served.charAt(0)) ?? 0) + 1)
+    }
+    for (const count of counts.values()) expect(Math.abs(count - 100)).toBeLessThan(40)
+  })
+
+  test('move only while their target is avoided, and only they move', async () => {
+    const { call, serve, clock, finish } = setUp(named)
+    const targetOf = (affinity: number) => serve(1, { routing, affinity: () => affinity })
+    const before = await Promise.all(Array.from({ length: 40 }, (_, one) => targetOf(one)))
+    const gone = before[0] ?? ''
+    await call({ [gone]: always(unreachable) }, { routing, affinity: () => 0 })
+    finish()
+    const during = await Promise.all(Array.from({ length: 40 }, (_, one) => targetOf(one)))
+    for (const [one, target] of before.entries()) {
+      if (target === gone) expect(during[one]).not.toBe(gone)
+      else expect(during[one]).toBe(target)
+    }
+    clock.advance(5_000)
+    expect(await targetOf(0)).toBe(gone)
+    expect(await Promise.all(Array.from({ length: 40 }, (_, one) => targetOf(one)))).toEqual(before)
+  })
+
+  test('without a conversation follow the strategy', async () => {
+    expect(await setUp(four.slice(0, 2)).serve(4, { routing, affinity: () => undefined })).toBe('abab')
+  })
+})
+
+describe('hedging', () => {
+  const routing = { hedge: true } as const
+
+  /** A router that knows that `a` takes 100 ms, and has saved so many hedges. */
+  async function warm(hedges: number) {
+    const set = setUp([{}, {}])
+    const a = () => void set.clock.advance(100)
+    for (let i = 0; i < Math.max(40, hedges * 20); i++) {
+      await set.call({ a }, { routing })
+      set.finish()
+    }
+    return set
+  }
+
+  test('asks a second target after the p95 of the first, and aborts the slower one', async () => {
+    const { call, clock, tried, ends, router } = await warm(2)
+    let aborted: AbortSignal | undefined
+    const slow = call(
+      {
+        a(signal) {
+          aborted = signal
+          return new Promise(() => {})
+        },
+      },
+      { routing },
+    )
+    await settled()
+    clock.advance(99)
+    await settled()
+    expect(tried).toEqual(['a'])
+    clock.advance(1)
+    expect(await slow).toBe('b')
+    expect(tried).toEqual(['a', 'b'])
+    expect(aborted?.aborted).toBe(true)
+    await settled()
+    ends.pop()?.()
+    expect([...router.states()].map(({ open, consecutive_failures }) => [open, consecutive_failures])).toEqual([
+      [0, 0],
+      [0, 0],
+    ])
+  })
+
+  test('takes the first target where that answers first after all', async () => {
+    const { call, clock, ends, router } = await warm(2)
+    const gate = Promise.withResolvers<void>()
+    let second: AbortSignal | undefined
+    const b = (signal: AbortSignal) => {
+      second = signal
+      return new Promise(() => {})
+    }
+    const slow = call({ a: () => gate.promise, b }, { routing })
+    await settled()
+    clock.advance(100)
+    await settled()
+    gate.resolve()
+    expect(await slow).toBe('a')
+    expect(second?.aborted).toBe(true)
+    await settled()
+    ends.pop()?.()
+    expect([...router.states()].map(({ open }) => open)).toEqual([0, 0])
+  })
+
+  test('fails only when both have failed', async () => {
+    const { call, clock } = await warm(2)
+    const gate = Promise.withResolvers<Error>()
+    const slow = call({ a: () => gate.promise, b: always(failed) }, { routing })
+    await settled()
+    clock.advance(100)
+    await settled()
+    gate.resolve(unreachable)
+    expect([failed, unreachable]).toContain((await slow) as GatewayError)
+  })
+
+  test('hedges at most one of twenty calls', async () => {
+    const { call, clock, tried, finish } = await warm(10)
+    let hedged = 0
+    for (let i = 0; i < 200; i++) {
+      const gate = Promise.withResolvers<void>()
+      const slow = call({ a: () => gate.promise }, { routing })
+      await settled()
+      clock.advance(20_000)
+      await settled()
+      if (tried.length > 1) hedged++
+      gate.resolve()
+      await slow
+      finish()
+    }
+    expect(hedged).toBeLessThanOrEqual(10 + 200 / 20)
+  })
+
+  test('is off by default, and for calls that are charged each time', async () => {
+    const { call, clock, tried } = await warm(2)
+    for (const given of [{}, { routing, policy: 'until_accepted' as const }]) {
+      const gate = Promise.withResolvers<void>()
+      const slow = call({ a: () => gate.promise }, given)
+      await settled()
+      clock.advance(1_000)
+      await settled()
+      expect(tried).toEqual(['a'])
+      gate.resolve()
+      await slow
+    }
   })
 })
 

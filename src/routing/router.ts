@@ -5,11 +5,12 @@ import type { Log } from '../kit/log.ts'
 import { type Target, targetName } from '../providers/provider.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import type { Candidate } from './choose.ts'
+import { createHedgeBudget, type HedgeBudget, race } from './hedge.ts'
 import { type AttemptPolicy, isFaultOfTarget, mayTryNext, outcomeOf } from './outcome.ts'
 import { createRetryBudgets } from './retry-budget.ts'
-import { createSelection } from './selection.ts'
+import { createSelection, type Selection } from './selection.ts'
 import { begin, createTargetState, note, type Outcome, quantilesOf, type TargetState } from './target-state.ts'
-import { withTimeLimit } from './time-limit.ts'
+import { createTryControl, type TryControl, withControl } from './time-limit.ts'
 
 /** One upstream call of a request. */
 export type Attempt = {
@@ -20,6 +21,10 @@ export type Attempt = {
   ms: number | undefined
   error: ErrorCode | undefined
   upstream_status: number | undefined
+  /** Whether it was asked because the first one was slow. */
+  readonly is_hedge: boolean
+  /** Whether it was given up because another one answered first. */
+  is_lost: boolean
 }
 
 /** Notified of each attempt, in order. */
@@ -39,8 +44,12 @@ type Routing<Answer> = {
   policy: AttemptPolicy
   /** False: the calls say nothing about how the targets work. */
   is_observed: boolean
+  /** Whether two targets may be asked at once. */
+  is_hedged: boolean
+  /** The number that calls of one conversation share; called only where it is needed. */
+  affinity?: ((sticky: NonNullable<RoutingConfig['sticky']>) => number | undefined) | undefined
   /** Resolves with the first part of a stream, or with a whole response. */
-  execute(target: Target, signal: AbortSignal): Promise<Answer>
+  execute(target: Target, signal: AbortSignal, attempt: Attempt): Promise<Answer>
   observer: AttemptObserver
 }
 
@@ -62,6 +71,9 @@ type Try = {
   ms: number | undefined
   /** Whether its provider got this request before. */
   isRetry: boolean
+  /** Given where the try may end before the call; it needs one for a time limit. */
+  control: TryControl | undefined
+  is_hedge?: boolean
 }
 
 type RouterParts = { clock: Clock; log: Log; random?: () => number }
@@ -69,8 +81,10 @@ type RouterParts = { clock: Clock; log: Log; random?: () => number }
 export function createRouter({ clock, log, random = Math.random }: RouterParts): Router {
   const states = new Map<string, TargetState>()
   const budgets = createRetryBudgets()
+  /** By the settings object of a model: a reload begins anew. */
+  const hedgeBudgets = new WeakMap<RoutingConfig, HedgeBudget>()
 
-  function stateOf(target: Target, isObserved: boolean): TargetState {
+  function candidateOf(target: Target, isObserved: boolean): Candidate {
     const name = targetName(target)
     const id = target.key === undefined ? name : `${name}#${target.key}`
     let state = isObserved ? states.get(id) : undefined
@@ -78,7 +92,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
       state = createTargetState(id)
       if (isObserved) states.set(id, state)
     }
-    return state
+    return { target, state, is_tried: false }
   }
 
   function remember(state: TargetState, outcome: Outcome, isProbe: boolean): void {
@@ -88,39 +102,84 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
   }
 
   /** One upstream call. */
-  async function tryOnce<Answer>({ target, state }: Candidate, { ms, isRetry }: Try, routing: Routing<Answer>) {
+  async function tryOnce<Answer>(
+    candidate: Candidate,
+    { ms, isRetry, control, is_hedge = false }: Try,
+    routing: Routing<Answer>,
+  ) {
+    const { target, state } = candidate
     const { signal, observer, execute } = routing
     const started = clock.now()
     const isProbe = begin(state, started)
     const leave = budgets.enter(target.provider.id, isRetry)
-    const attempt: Attempt = { target, started, ms: undefined, error: undefined, upstream_status: undefined }
+    const attempt = newAttempt(target, started, is_hedge)
     observer.attemptStarted(attempt)
     try {
-      const error = () => silentFor(target, ms ?? 0)
-      const answer = await (ms === undefined
-        ? execute(target, signal)
-        : withTimeLimit({ clock, ms, signal, error }, (own) => execute(target, own)))
+      const limit = { clock, ms, error: () => silentFor(target, ms ?? 0) }
+      const answer = await (control
+        ? withControl(control, limit, (own) => execute(target, own, attempt))
+        : execute(target, signal, attempt))
       attempt.ms = clock.now() - started
       remember(state, { kind: 'ok', first_byte_ms: attempt.ms }, isProbe)
-      observer.serving(attempt, (error) => {
+      const end = (error?: unknown) => {
         state.open--
         leave()
         // A stream that breaks says the same of its target as one that never began.
         if (isFaultOfTarget(error) && !signal.aborted) remember(state, { kind: 'failed', at_once: false }, false)
-      })
-      return answer
+      }
+      return { answer, serve: () => observer.serving(attempt, end), end }
     } catch (error) {
       state.open--
       leave()
       attempt.ms = clock.now() - started
-      const isKnown = error instanceof GatewayError
-      attempt.error = isKnown ? error.code : 'internal_error'
-      attempt.upstream_status = isKnown ? error.detail.upstream_status : undefined
-      const isAborted = signal.aborted
+      attempt.is_lost = error === LOST
+      if (!attempt.is_lost) noteFailure(attempt, error)
+      const isAborted = signal.aborted || attempt.is_lost
       remember(state, outcomeOf(error, { isAborted, wasSilent: state.last_ok_at < started }), isProbe)
       observer.attemptFailed(attempt, error)
       throw error
     }
+  }
+
+  /** After how long a second target is asked beside this one; undefined: never. */
+  function hedgeAfter({ state }: Candidate, { settings, policy, is_hedged }: Routing<unknown>): number | undefined {
+    if (!settings.hedge || !is_hedged || policy !== 'until_answered') return undefined
+    let budget = hedgeBudgets.get(settings)
+    if (!budget) {
+      budget = createHedgeBudget()
+      hedgeBudgets.set(settings, budget)
+    }
+    budget.earn()
+    return quantilesOf(state)?.p95
+  }
+
+  /** The first try, and a second one where that is slow. */
+  async function tryHedged<Answer>(selection: Selection, after_ms: number, given: FirstTry, routing: Routing<Answer>) {
+    const { signal, settings } = routing
+    const controls = { first: createTryControl(signal), second: createTryControl(signal) }
+    const first = tryOnce(given.candidate, { ...given, control: controls.first }, routing)
+    let second: typeof first | undefined
+    const { answer, winner } = await race({
+      clock,
+      after_ms,
+      first,
+      second() {
+        if (!selection.hasNext() || !hedgeBudgets.get(settings)?.take()) return undefined
+        const other = selection.another()
+        if (!other) return undefined
+        const { isRetry } = selection
+        second = tryOnce(other, { ms: undefined, isRetry, control: controls.second, is_hedge: true }, routing)
+        return second
+      },
+    })
+    const loser = winner === 'first' ? 'second' : 'first'
+    controls[loser].cancel(LOST)
+    // It may have answered in the same moment.
+    ;(loser === 'first' ? first : second)?.then(
+      ({ end }) => end(),
+      () => {},
+    )
+    return answer
   }
 
   return {
@@ -129,21 +188,27 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
       const { settings, signal, policy, is_observed } = routing
       const most = settings.tries ?? DEFAULT_TRIES
       const deadline = deadlineOf(routing)
-      const candidates = targets.map(
-        (target): Candidate => ({
-          target,
-          state: stateOf(target, is_observed),
-          is_tried: false,
-        }),
-      )
-      const selection = createSelection({ candidates, settings, deadline, budgets, clock, random })
+      const candidates = targets.map((target) => candidateOf(target, is_observed))
+      const affinity = candidates.length > 1 && settings.sticky ? routing.affinity?.(settings.sticky) : undefined
+      const selection = createSelection({ candidates, settings, deadline, budgets, clock, random, affinity })
       let candidate = selection.first()
       if (!candidate) throw new GatewayError('no_available_channel', 'No provider is available for this model.')
+      const after_ms = candidates.length > 1 ? hedgeAfter(candidate, routing) : undefined
       for (let tries = 1; ; tries++) {
         const isLast = tries >= most || policy === 'until_accepted' || !selection.hasNext()
         const ms = timeLimit({ state: candidate.state, isLast, routing, left: deadline - clock.now() })
+        const { isRetry } = selection
         try {
-          return await tryOnce(candidate, { ms, isRetry: selection.isRetry }, routing)
+          const tried =
+            tries === 1 && after_ms !== undefined
+              ? await tryHedged(selection, after_ms, { candidate, ms, isRetry }, routing)
+              : await tryOnce(
+                  candidate,
+                  { ms, isRetry, control: ms === undefined ? undefined : createTryControl(signal) },
+                  routing,
+                )
+          tried.serve()
+          return tried.answer
         } catch (error) {
           if (tries >= most || signal.aborted || !mayTryNext(error, policy)) throw error
           const next = selection.after(candidate, error)
@@ -154,6 +219,27 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
       }
     },
   }
+}
+
+type FirstTry = { candidate: Candidate; ms: number | undefined; isRetry: boolean }
+
+/** The reason for which a try ends that another one has beaten. */
+const LOST = new GatewayError('client_closed_request', 'Another target answered first.')
+
+const newAttempt = (target: Target, started: number, is_hedge: boolean): Attempt => ({
+  target,
+  started,
+  ms: undefined,
+  error: undefined,
+  upstream_status: undefined,
+  is_hedge,
+  is_lost: false,
+})
+
+function noteFailure(attempt: Attempt, error: unknown): void {
+  const isKnown = error instanceof GatewayError
+  attempt.error = isKnown ? error.code : 'internal_error'
+  attempt.upstream_status = isKnown ? error.detail.upstream_status : undefined
 }
 
 const deadlineOf = ({ settings: { deadline_seconds }, arrived }: Routing<unknown>): number =>

@@ -14,14 +14,17 @@ type SelectionParts = {
   budgets: Pick<RetryBudgets, 'allows'>
   clock: Clock
   random(): number
+  affinity: number | undefined
 }
 
-type Selection = {
+export type Selection = {
   first(): Candidate | undefined
   /** Whether a failure of the current one would be followed by another, as far as known now. */
   hasNext(): boolean
   /** Whether the provider of the current one got this request before. */
   readonly isRetry: boolean
+  /** Another one for a call whose current one is slow; undefined: none is available. */
+  another(): Candidate | undefined
   /** The next one, after a pause; undefined: the failure is final. */
   after(failed: Candidate, error: GatewayError): { candidate: Candidate; pause_ms: number } | undefined
 }
@@ -30,7 +33,8 @@ type Selection = {
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 10_000
 
-export function createSelection({ candidates, settings, deadline, budgets, clock, random }: SelectionParts): Selection {
+export function createSelection(parts: SelectionParts): Selection {
+  const { candidates, settings, deadline, budgets, clock, random, affinity } = parts
   const strategy = settings.strategy ?? 'priority'
   const repeats = settings.tries !== undefined
   /** Set when every target was avoided from the start: then they are tried all the same. */
@@ -38,7 +42,7 @@ export function createSelection({ candidates, settings, deadline, budgets, clock
   let isRetry = false
   let round = 0
 
-  const choose = () => chooseAvailable(candidates, { strategy, now: clock.now(), random })
+  const choose = () => chooseAvailable(candidates, { strategy, now: clock.now(), random, affinity })
 
   function take(candidate: Candidate): Candidate {
     isRetry = candidates.some(({ target, is_tried }) => is_tried && target.provider.id === candidate.target.provider.id)
@@ -74,6 +78,10 @@ export function createSelection({ candidates, settings, deadline, budgets, clock
     },
     get isRetry() {
       return isRetry
+    },
+    another() {
+      const candidate = choose()
+      return candidate && take(candidate)
     },
     after(failed, error) {
       const other = choose() ?? (isLastResort ? chooseAvoided(candidates) : undefined)

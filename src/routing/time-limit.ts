@@ -1,37 +1,48 @@
-/** Ends one try after a time, while the call itself goes on. */
+/** Ends one try, by a time limit or because another was faster, while the call itself goes on. */
 import type { Clock } from '../kit/clock.ts'
 import type { GatewayError } from '../spec/error.ts'
 
-type LimitParts = {
-  clock: Clock
-  ms: number
-  /** The signal of the call: the try ends with it. */
-  signal: AbortSignal
-  error(): GatewayError
+export type TryControl = {
+  /** Ends with the signal of the call, or when the try is cancelled. */
+  readonly signal: AbortSignal
+  /** Rejects when the try is cancelled. */
+  readonly cancelled: Promise<never>
+  cancel(reason: GatewayError): void
 }
 
-/**
- * Calls `execute` with a signal of its own. Rejects with `error` after `ms`, whether or not `execute` heeds the signal.
- * Once it has resolved, only the signal of the call can end it.
- */
-export async function withTimeLimit<Answer>(
-  { clock, ms, signal, error }: LimitParts,
-  execute: (signal: AbortSignal) => Promise<Answer>,
-): Promise<Answer> {
+/** `signal`: of the call. It is followed for the life of the response, and is collected with the request. */
+export function createTryControl(signal: AbortSignal): TryControl {
   const control = new AbortController()
+  const { promise, reject } = Promise.withResolvers<never>()
+  promise.catch(() => {})
   const follow = () => control.abort(signal.reason)
   if (signal.aborted) follow()
-  // It stays for the life of the response, and goes with the request's signal.
   else signal.addEventListener('abort', follow, { once: true })
-  const late = Promise.withResolvers<never>()
-  const cancel = clock.after(ms, () => {
-    const reason = error()
-    late.reject(reason)
-    control.abort(reason)
-  })
+  return {
+    signal: control.signal,
+    cancelled: promise,
+    cancel(reason) {
+      reject(reason)
+      control.abort(reason)
+    },
+  }
+}
+
+type LimitParts = { clock: Clock; ms: number | undefined; error(): GatewayError }
+
+/**
+ * Rejects when the try is cancelled, whether or not `execute` heeds the signal. It is cancelled with `error` if `execute`
+ * has not resolved after `ms`.
+ */
+export async function withControl<Answer>(
+  control: TryControl,
+  { clock, ms, error }: LimitParts,
+  execute: (signal: AbortSignal) => Promise<Answer>,
+): Promise<Answer> {
+  const stop = ms === undefined ? undefined : clock.after(ms, () => control.cancel(error()))
   try {
-    return await Promise.race([execute(control.signal), late.promise])
+    return await Promise.race([execute(control.signal), control.cancelled])
   } finally {
-    cancel()
+    stop?.()
   }
 }
