@@ -102,6 +102,7 @@ describe('the route', () => {
       signal: new AbortController().signal,
       caller: { token_id: 't', mayUseModel: () => true, mayUseFamily: () => true },
       note: {},
+      noteFields() {},
     } as unknown as Context
     const response = await route.handle(context)
     return { answer: await response.json(), headers: response.headers, record: finished[0], recorded }
