@@ -332,7 +332,7 @@ describe('token', () => {
     ])
     expect(made.out).toMatch(/^sk-[A-Za-z0-9]{48}\n$/)
     expect(made.err).toMatch(
-      /^Token tok_\w+ \(build server\) is created\. It may use sandbox\/\*, a\/b, by chatcompat, embeddings; it never expires\.\n/,
+      /^warning: --models: "a\/b" matches no model of this gateway\nToken tok_\w+ \(build server\) is created\. It may use sandbox\/\*, a\/b, by chatcompat, embeddings; it never expires\.\n/,
     )
     const { tokens } = await answer(['token', 'list'])
     expect(tokens).toHaveLength(1)

@@ -16,6 +16,7 @@ import { webhookMasterSecret, webhookSecret } from '../tasks/webhook-delivery.ts
 import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
 import { readExpiry } from './expiry.ts'
 import { terminalFormat } from './log-format.ts'
+import { patternWarnings } from './pattern-warnings.ts'
 import { locateStore, OTHER_DIRECTORIES, storeToRead } from './store-location.ts'
 import { table, timeText } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
@@ -28,7 +29,7 @@ Works on the store, whether or not a gateway is running; a running one applies c
 Commands:
   create --name <name>   create a token; its secret is printed once, alone on standard output
       --models <patterns>    model ids it may use, separated by commas; * matches any text (default: those of the
-                             configuration, otherwise all)
+                             configuration, otherwise all); one that matches no model is warned of
       --families <names>     families it may use, separated by commas (default: all)
       --expires <when>       30d, 12h, 2026-12-31 (to the end of that day, UTC), or never
   list                   show the tokens; secrets are not stored and cannot be shown
@@ -125,7 +126,7 @@ function storeToWrite(given: Arguments, terminal: Terminal): string {
   throw new Error(`There is no store in ${name}. Start the gateway there first. ${OTHER_DIRECTORIES}`)
 }
 
-async function create({ given, tokens, terminal }: Work): Promise<number> {
+async function create({ given, tokens, terminal, config, store }: Work): Promise<number> {
   const name = given.text('name')?.trim()
   if (!name) throw new UsageError('token create', 'needs a name, as in --name laptop')
   const models = listOf(given.text('models'))
@@ -133,6 +134,10 @@ async function create({ given, tokens, terminal }: Work): Promise<number> {
     const trouble = patternProblem(pattern)
     if (trouble) throw new UsageError('token create', `--models: ${trouble}`)
   }
+  const warnings = config
+    ? patternWarnings(models ?? [], { config, environment: terminal.environment, seen: await store.models.ids() })
+    : []
+  if (!given.has('json') && !given.has('quiet')) for (const text of warnings) terminal.err(`warning: ${text}\n`)
   const families = listOf(given.text('families'))?.map(readFamily)
   const expires_at = expiryOf(given.text('expires'))
   const made = await tokens.issue({
@@ -141,7 +146,7 @@ async function create({ given, tokens, terminal }: Work): Promise<number> {
     ...(families === undefined ? {} : { families }),
     ...(expires_at === undefined ? {} : { expires_at }),
   })
-  return show({ ...made, given, terminal, done: 'created' })
+  return show({ ...made, given, terminal, done: 'created', warnings })
 }
 
 async function rotate({ given, tokens, terminal }: Work): Promise<number> {
@@ -200,12 +205,19 @@ function asTable(rows: (Token & { status: string })[], terminal: Terminal): stri
 const statusOf = ({ disabled, expires_at }: Token, now: number): string =>
   disabled ? 'revoked' : expires_at !== null && expires_at <= now ? 'expired' : 'active'
 
-type ShownToken = { token: Token; secret: string; given: Arguments; terminal: Terminal; done: string }
+type ShownToken = {
+  token: Token
+  secret: string
+  given: Arguments
+  terminal: Terminal
+  done: string
+  warnings?: readonly string[]
+}
 
 /** Only the secret goes to standard output, so that a script can read it; the explanation goes to standard error. */
-function show({ token, secret, given, terminal, done }: ShownToken): number {
+function show({ token, secret, given, terminal, done, warnings = [] }: ShownToken): number {
   if (given.has('json')) {
-    terminal.out(json({ token, secret }))
+    terminal.out(json({ token, secret, ...(warnings.length > 0 ? { warnings } : {}) }))
     return 0
   }
   const families = token.families === null ? '' : `, by ${token.families.join(', ')}`

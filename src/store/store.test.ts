@@ -261,6 +261,7 @@ for (const engine of ENGINES) {
           ]),
         )
         expect(await models.firstSeen([], 300)).toEqual(new Map())
+        expect(await models.ids()).toEqual(['a', 'b', 'c'])
       })
 
       test('returns all models, also more than fit one statement', async () => {

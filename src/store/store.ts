@@ -38,6 +38,8 @@ export type ModelStore = {
    * time. Returns all of `ids`.
    */
   firstSeen(ids: string[], now: number): Promise<Map<string, number>>
+  /** Every model that was ever in the catalogue of a gateway on this store. */
+  ids(): Promise<string[]>
 }
 
 export type NewTask = {

@@ -26,6 +26,10 @@ export function modelStore(db: Database): ModelStore {
       })
       return firstSeenOf(db, unique_ids)
     },
+    async ids() {
+      const rows = await db.selectFrom('models').select('id').orderBy('id').execute()
+      return rows.map(({ id }) => id)
+    },
   }
 }
 
