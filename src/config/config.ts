@@ -22,6 +22,10 @@ export type ServerSettings = {
   /** Whether the open calls of a token end within a second of its revocation or expiry. */
   end_revoked_calls: boolean
   show_target: boolean
+  /** Bytes that open requests may hold: bodies and unread answers. Undefined: a quarter of the memory. */
+  max_bytes_in_flight: number | undefined
+  /** The same for one token. Undefined: half of the whole. */
+  max_token_bytes_in_flight: number | undefined
 }
 
 export type RetiredPolicy = 'refuse' | 'serve' | 'redirect'
@@ -65,6 +69,8 @@ export const DEFAULT_SERVER: ServerSettings = {
   delta_mirror: true,
   end_revoked_calls: true,
   show_target: true,
+  max_bytes_in_flight: undefined,
+  max_token_bytes_in_flight: undefined,
 }
 
 /** Upstream timeouts: official clients wait 10 minutes in total, so no single silence may exceed half of that. */

@@ -59,6 +59,20 @@ export const ServerConfig = Type.Object(
     delta_mirror: optional(
       Type.Boolean({ description: 'Whole chat responses repeat `message` as `delta`. Default true.' }),
     ),
+    max_bytes_in_flight: optional(
+      Type.Integer({
+        minimum: 1024,
+        description:
+          'Bytes of request bodies and unread answers that may be in memory at once; beyond it requests get 503. ' +
+          'Default: a quarter of the memory of the machine or container, at least 256 MiB.',
+      }),
+    ),
+    max_token_bytes_in_flight: optional(
+      Type.Integer({
+        minimum: 1024,
+        description: 'The same for each token; beyond it its requests get 429. Default: half of max_bytes_in_flight.',
+      }),
+    ),
     end_revoked_calls: optional(
       Type.Boolean({
         description:

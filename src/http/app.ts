@@ -5,6 +5,7 @@ import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { asGatewayError, errorBody, GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
+import { createByteBudget } from './byte-budget.ts'
 import type { Context, FinishedRequest, Route } from './context.ts'
 import { corsHeaders, isPreflight, preflight } from './cors.ts'
 import { errorResponse } from './errors.ts'
@@ -63,6 +64,7 @@ export function createApp({
 }: AppParts): App {
   const live = new Set<Live>()
   const sockets = createSockets({ clock })
+  const budget = createByteBudget(settings)
   let closing = false
   /** Resolved when the last open request is over or abandoned; created when `close` waits for it. */
   let empty: PromiseWithResolvers<void> | undefined
@@ -195,7 +197,7 @@ export function createApp({
   }
 
   async function respond(request: Request, peer: Peer, message?: SocketMessage): Promise<Response> {
-    const context = new Live(request, { peer, settings, arrived: clock.now(), ended, message })
+    const context = new Live(request, { peer, settings, arrived: clock.now(), budget, ended, message })
     live.add(context)
     let response: Response
     try {
@@ -213,7 +215,7 @@ export function createApp({
     for (const [name, value] of corsHeaders(request, settings)) headers.set(name, value)
     if (!context.note.stream || request.method === 'HEAD') {
       context.note.first_byte_ms ??= clock.now() - context.arrived
-      context.finish('done')
+      if (!context.isSentLater) context.finish('done')
     }
     return response
   }

@@ -83,6 +83,26 @@ describe('a body', () => {
     }
   })
 
+  test('counts as held: before it is read if its length is announced, and piece by piece if not', async () => {
+    const counted = (most: number) => {
+      const pieces: number[] = []
+      const hold = (bytes: number) => {
+        pieces.push(bytes)
+        if (pieces.reduce((sum, one) => sum + one, 0) > most) throw new GatewayError('server_is_overloaded', 'Full.')
+      }
+      return { pieces, limits: { ...limits, hold } }
+    }
+    const announced = counted(7)
+    const silent = new ReadableStream<Uint8Array>({ pull: () => new Promise(() => {}) })
+    const reading = readJson(requestOf(silent, { 'content-length': '8' }), announced.limits)
+    expect([await codeOf(reading), announced.pieces]).toEqual(['server_is_overloaded', [8]])
+    const inTime = counted(8)
+    expect(await readJson(requestOf(inPieces('"1234', '56"')), inTime.limits)).toBe('123456')
+    const chunked = counted(7)
+    const refused = codeOf(readJson(requestOf(inPieces('"1234', '56"')), chunked.limits))
+    expect([await refused, chunked.pieces, inTime.pieces]).toEqual(['server_is_overloaded', [5, 3], [5, 3]])
+  })
+
   test('is counted even if its content-length is wrong', async () => {
     const request = requestOf(inPieces(`"${'x'.repeat(200)}"`), { 'content-length': '50' })
     expect(await codeOf(readJson(request, limits))).toBe('request_too_large')

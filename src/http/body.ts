@@ -3,18 +3,29 @@ import type { ServerSettings } from '../config/config.ts'
 import type { Clock } from '../kit/clock.ts'
 import { excessOf, MAX_CONTAINERS, MAX_DEPTH, MAX_MEMBERS, MAX_NAMES, MAX_VALUES } from '../kit/json-bounds.ts'
 import { GatewayError } from '../spec/error.ts'
+import type { Context } from './context.ts'
 import { findJsonFault } from './json-fault.ts'
 
-export type BodyLimits = { max_bytes: number; seconds: number; clock: Clock }
+export type BodyLimits = {
+  max_bytes: number
+  seconds: number
+  clock: Clock
+  /** Counts bytes before they are read; throws where the gateway holds too many. */
+  hold?(bytes: number): void
+}
 
 /** What the bodies of a family mostly contain: text, or images and other media. */
 type BodyContents = 'text' | 'media'
 
 /** The limits of a request body as configured; read at each request, since a reload changes them. */
-export function bodyLimits(settings: ServerSettings, clock: Clock, contents: BodyContents): BodyLimits {
+export function bodyLimits(
+  context: Pick<Context, 'hold'>,
+  contents: BodyContents,
+  { settings, clock }: { settings: ServerSettings; clock: Clock },
+): BodyLimits {
   const { max_body_bytes, max_text_body_bytes, body_seconds } = settings
   const max_bytes = contents === 'text' ? Math.min(max_text_body_bytes, max_body_bytes) : max_body_bytes
-  return { max_bytes, seconds: body_seconds, clock }
+  return { max_bytes, seconds: body_seconds, clock, hold: (bytes) => context.hold(bytes) }
 }
 
 /** The parsed JSON body. Throws unsupported_media_type, request_too_large, request_timeout or invalid_json. */
@@ -35,7 +46,7 @@ export function wrongType(type: string, right: string): GatewayError {
 /** The whole body, within its limits. Throws unsupported_media_type for a compressed body. */
 export async function readBytes(
   request: Request,
-  { max_bytes, seconds, clock }: BodyLimits,
+  { max_bytes, seconds, clock, hold = () => {} }: BodyLimits,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const coding = request.headers.get('content-encoding')
   if (coding && coding !== 'identity') {
@@ -47,6 +58,8 @@ export async function readBytes(
   const tooLarge = () => new GatewayError('request_too_large', `The body may have at most ${max_bytes} bytes.`)
   const length = Number(request.headers.get('content-length') ?? Number.NaN)
   if (length > max_bytes) throw tooLarge()
+  // Before any of it is read: a client that announces much and sends little holds its own token's share only.
+  if (Number.isFinite(length)) hold(length)
   let cancel = () => {}
   const late = new Promise<never>((_, reject) => {
     cancel = clock.after(seconds * 1000, () =>
@@ -55,7 +68,12 @@ export async function readBytes(
   })
   try {
     // The server enforces an announced length; only a chunked body must be counted while it arrives.
-    const bytes = Number.isFinite(length) ? request.bytes() : countedBytes(request, max_bytes, tooLarge)
+    const bytes = Number.isFinite(length)
+      ? request.bytes()
+      : countedBytes(request, (size, piece) => {
+          if (size > max_bytes) throw tooLarge()
+          hold(piece)
+        })
     const whole = await Promise.race([bytes, late])
     if (whole.length > max_bytes) throw tooLarge()
     return whole
@@ -64,12 +82,12 @@ export async function readBytes(
   }
 }
 
-async function countedBytes(request: Request, max_bytes: number, tooLarge: () => GatewayError) {
+async function countedBytes(request: Request, count: (size: number, piece: number) => void) {
   const pieces: Uint8Array[] = []
   let size = 0
   for await (const piece of request.body ?? []) {
     size += piece.length
-    if (size > max_bytes) throw tooLarge()
+    count(size, piece.length)
     pieces.push(piece)
   }
   return Buffer.concat(pieces)

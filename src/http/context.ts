@@ -46,6 +46,13 @@ export type Context = {
   leave(): void
   /** Ends the request for the log, once. A response that is written later (`note.stream`) calls it at its end. */
   finish(outcome: Outcome): void
+  /** Counts bytes of the body that are held until the request ends. Throws where too many are held. */
+  hold(bytes: number): void
+  /**
+   * Announces a whole response that is written as its client reads it: counts its bytes, and leaves `finish` to the
+   * writer.
+   */
+  sendLater(bytes: number): void
   /** The caller; a caller without rights on a public route. */
   caller: Caller
   /** The client's address. */

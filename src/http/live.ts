@@ -3,6 +3,7 @@ import type { ServerSettings } from '../config/config.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
+import type { ByteBudget } from './byte-budget.ts'
 import type { AccessNote, Context, Outcome } from './context.ts'
 import { pathOf, queryOf } from './query.ts'
 import type { SocketHandler, SocketMessage } from './socket.ts'
@@ -24,6 +25,7 @@ export type LiveParts = {
   peer: Peer
   settings: ServerSettings
   arrived: number
+  budget: ByteBudget
   /** Called once. */
   ended(context: Live, outcome: Outcome): void
   message: SocketMessage | undefined
@@ -47,6 +49,8 @@ export class Live implements Context {
   readonly #control = new AbortController()
   readonly #parts: LiveParts
   #isOver = false
+  #held = 0
+  isSentLater = false
 
   constructor(request: Request, parts: LiveParts) {
     this.#parts = parts
@@ -79,6 +83,19 @@ export class Live implements Context {
     return queryOf(this.request)
   }
 
+  hold(bytes: number): void {
+    // The rest of a body whose request has ended, for example because it came too slowly, is not read any more.
+    if (this.#isOver) throw new GatewayError('client_closed_request', 'The request is over.')
+    this.#parts.budget.take(this.caller.token_id, bytes)
+    this.#held += bytes
+  }
+
+  sendLater(bytes: number): void {
+    this.isSentLater = true
+    this.#parts.budget.add(this.caller.token_id, bytes)
+    this.#held += bytes
+  }
+
   abort(reason: GatewayError): void {
     this.#control.abort(reason)
   }
@@ -90,6 +107,7 @@ export class Live implements Context {
   readonly finish = (outcome: Outcome): void => {
     if (this.#isOver) return
     this.#isOver = true
+    if (this.#held > 0) this.#parts.budget.release(this.caller.token_id, this.#held)
     this.request.signal.removeEventListener('abort', this.leave)
     this.#parts.ended(this, hasLeft(this) ? 'client_gone' : outcome)
   }

@@ -4,6 +4,7 @@ import type { Deferred, Dialect, Exchange } from '../chat/dialects/dialect.ts'
 import { passthroughRequestFor } from '../chat/passthrough.ts'
 import { bodyLimits, readJson } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
+import { textResponse } from '../http/text-response.ts'
 import { memberOf } from '../kit/json.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import type { ChatRequest } from '../protocols/canonical.ts'
@@ -60,7 +61,7 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
       const { answer, usage } = await prepared.send()
       const body = answer.encode(usage)
       await writer.store?.()
-      return new Response(typeof body === 'string' ? body : JSON.stringify(body), { headers })
+      return textResponse(typeof body === 'string' ? body : JSON.stringify(body), { context, clock, headers })
     } catch (thrown) {
       return answerOf(thrown, head, context)
     }
@@ -103,7 +104,8 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
     ...(dialect.errorSchema ? { errorSchema: dialect.errorSchema } : {}),
     async handle(context) {
       const { message, request } = context
-      const body = message ? message.body : await readJson(request, bodyLimits(settings, clock, 'media'))
+      if (message) context.hold(message.bytes)
+      const body = message ? message.body : await readJson(request, bodyLimits(context, 'media', { settings, clock }))
       context.noteFields(body)
       pipeline.authorize(context, { family, model: context.params.model ?? memberOf(body, 'model') })
       const deferred = await dialect.defer?.(body, context)

@@ -60,7 +60,8 @@ export function conversationRoutes(parts: ConversationRouteParts): Route[] {
       throw thrown instanceof GatewayError ? asItemError(thrown) : thrown
     }
   }
-  const readBody = ({ request }: Context): Promise<unknown> => readJson(request, bodyLimits(settings, clock, 'media'))
+  const readBody = (context: Context): Promise<unknown> =>
+    readJson(context.request, bodyLimits(context, 'media', { settings, clock }))
 
   return [
     route('POST', ROOT, {

@@ -4,6 +4,7 @@ import { bodyLimits } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
 import { bodyOf } from '../http/form-fields.ts'
 import { fieldOf, readJsonOrForm } from '../http/multipart.ts'
+import { jsonResponse } from '../http/text-response.ts'
 import type { ImageInput, Images } from '../images/images.ts'
 import { IMAGE_FORM, parseImageRequest } from '../images/parse.ts'
 import { base64Of, type ImageFile } from '../images/stream-writer.ts'
@@ -88,7 +89,7 @@ export function imageRoutes(parts: ImageRouteParts): Route[] {
       ...(size === undefined ? {} : { size }),
       ...(generated.usage ? { usage: generated.usage } : {}),
     }
-    return Response.json(answer, { headers })
+    return jsonResponse(answer, { context, clock, headers })
 
     function stored({ id, keep_days }: CatalogueModel): Promise<string[]> {
       const { prompt, n } = work.order
@@ -128,7 +129,7 @@ export function imageRoutes(parts: ImageRouteParts): Route[] {
       example,
     },
     async handle(context) {
-      const limits = bodyLimits(settings, clock, 'media')
+      const limits = bodyLimits(context, 'media', parts)
       const posted = await readJsonOrForm(context.request, limits)
       if (posted.kind === 'json') context.noteFields(posted.value)
       // A repeated order with the same key returns its task, even if the model is no longer available.

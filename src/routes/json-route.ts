@@ -2,6 +2,7 @@
 import type { ServerSettings } from '../config/config.ts'
 import { bodyLimits, readJson } from '../http/body.ts'
 import type { Route } from '../http/context.ts'
+import { jsonResponse } from '../http/text-response.ts'
 import type { Clock } from '../kit/clock.ts'
 import { memberOf } from '../kit/json.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
@@ -21,7 +22,7 @@ export function jsonRoute<Input, Work, Answer, M extends AnyMeter>(
     ...described,
     method: 'POST',
     async handle(context) {
-      const body = await readJson(context.request, bodyLimits(settings, clock, 'text'))
+      const body = await readJson(context.request, bodyLimits(context, 'text', { settings, clock }))
       context.noteFields(body)
       pipeline.authorize(context, { family: endpoint, model: context.params.model ?? memberOf(body, 'model') })
       const input = await decode(body, context)
@@ -29,7 +30,7 @@ export function jsonRoute<Input, Work, Answer, M extends AnyMeter>(
         const { model, requested, send } = pipeline.prepare(family, context, input)
         const headers = modelHeaders({ model, requested }, clock)
         const { answer, usage } = await send()
-        return Response.json(encode({ input, answer, usage, model: model.id }, context), { headers })
+        return jsonResponse(encode({ input, answer, usage, model: model.id }, context), { context, clock, headers })
       } catch (thrown) {
         throw errorForClient && thrown instanceof GatewayError ? errorForClient(thrown) : thrown
       }

@@ -17,7 +17,7 @@ import { createStreamQueues, type StreamQueues } from './stream-queues.ts'
 type Parts = { settings: Pick<ServerSettings, 'max_body_bytes'>; clock: Clock; log: Log }
 
 /** A `response.create`: its stream, and the body of the request. */
-type Create = { stream_id: string | undefined; body: JsonRecord; isWarmUp: boolean }
+type Create = { stream_id: string | undefined; body: JsonRecord; bytes: number; isWarmUp: boolean }
 
 /** Above this number of bytes the gateway stops reading from the provider until the client has read them. */
 const BUFFERED_BYTES = 64 * 1024
@@ -81,9 +81,9 @@ function createConnection({ settings, clock, log }: Parts, { connection_id, call
     return promise
   }
 
-  async function respond({ stream_id, body, isWarmUp }: Create): Promise<void> {
+  async function respond({ stream_id, body, bytes, isWarmUp }: Create): Promise<void> {
     const previous = body.previous_response_id
-    const message = { body, isWarmUp, connection_id, conversations: conversations.of(stream_id) }
+    const message = { body, bytes, isWarmUp, connection_id, conversations: conversations.of(stream_id) }
     const response = await call(message, control.signal)
     if (!response.ok) {
       conversations.remove(previous)
@@ -126,7 +126,8 @@ function createConnection({ settings, clock, log }: Parts, { connection_id, call
       if (type !== 'response.create') throw wrongType()
       assertCreate(generate, body)
       if (stopped) throw stopped
-      const create = { stream_id: stream, isWarmUp: generate === false, body: { ...body, stream: true } }
+      const isWarmUp = generate === false
+      const create = { stream_id: stream, isWarmUp, bytes: data.length, body: { ...body, stream: true } }
       queues.add(stream, data.length, () => run(create))
     } catch (thrown) {
       sendError(asGatewayError(thrown, { log, request_id: connection_id }), stream)

@@ -5,6 +5,7 @@ import type { Background } from '../chat/background-responses.ts'
 import type { StoredResponses } from '../chat/stored-responses.ts'
 import type { ServerSettings } from '../config/config.ts'
 import type { Context, Route } from '../http/context.ts'
+import { jsonResponse } from '../http/text-response.ts'
 import type { Clock } from '../kit/clock.ts'
 import { isRecord } from '../kit/json.ts'
 import { type OutputItem, visibleItem } from '../protocols/responses/client/items.ts'
@@ -76,7 +77,7 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
         return storedStream(events, context, { settings, clock })
       }
       const { response } = await found(context)
-      return Response.json(visible(response, includesEncrypted(query)))
+      return jsonResponse(visible(response, includesEncrypted(query)), { context, clock })
     },
   }
 
@@ -123,7 +124,8 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
       if (after !== undefined && start === 0) throw invalid('after', 'must be the id of an item of this list')
       const data = ordered.slice(start, start + limit).map((item) => itemOf(item, includesEncrypted(query)))
       const has_more = ordered.length > start + limit
-      return Response.json({ object: 'list', data, first_id: idAt(data, 0), last_id: idAt(data, -1), has_more })
+      const list = { object: 'list', data, first_id: idAt(data, 0), last_id: idAt(data, -1), has_more }
+      return jsonResponse(list, { context, clock })
     },
   }
 

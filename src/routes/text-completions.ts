@@ -2,6 +2,7 @@
 import { createTextCompletions } from '../chat/text-completions.ts'
 import { bodyLimits, readJson } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
+import { jsonResponse } from '../http/text-response.ts'
 import { memberOf } from '../kit/json.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import { parseTextCompletion, type TextCompletionInput } from '../protocols/chatcompat/client/text-request.ts'
@@ -17,7 +18,7 @@ export function textCompletionsRoute({ pipeline, chat, settings, clock }: ChatRo
     const { model, requested, send } = pipeline.prepare(completions.whole, context, input)
     const headers = modelHeaders({ model, requested }, clock)
     const { answer, usage } = await send()
-    return Response.json(answer.encode(usage), { headers })
+    return jsonResponse(answer.encode(usage), { context, clock, headers })
   }
 
   function streamed(input: TextCompletionInput, context: Context): Promise<Response> {
@@ -41,7 +42,7 @@ export function textCompletionsRoute({ pipeline, chat, settings, clock }: ChatRo
       example: { model: 'sandbox/general', prompt: 'What is Gatehouse?', max_tokens: 100 },
     },
     async handle(context) {
-      const body = await readJson(context.request, bodyLimits(settings, clock, 'text'))
+      const body = await readJson(context.request, bodyLimits(context, 'text', { settings, clock }))
       context.noteFields(body)
       pipeline.authorize(context, { family, model: memberOf(body, 'model') })
       const input = parseTextCompletion(body)

@@ -72,10 +72,13 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   }
 
   /** Returns a response with a 2xx status; throws an error for any other. */
-  async function request(question: UpstreamCall, signal: AbortSignal): Promise<UpstreamResponse> {
-    const response = await send(question, signal)
-    if (isSuccess(response)) return response
-    throw await errorFrom(response, question.call?.model)
+  function request(question: UpstreamCall, signal: AbortSignal): Promise<UpstreamResponse> {
+    // Not an async function: it would keep its parameters, and so the body, until the response arrives.
+    const model = question.call?.model
+    return send(question, signal).then(async (response) => {
+      if (isSuccess(response)) return response
+      throw await errorFrom(response, model)
+    })
   }
 
   async function errorFrom(response: UpstreamResponse, model: string | undefined): Promise<GatewayError> {

@@ -57,8 +57,8 @@ export async function parseAndSubmit<F extends TaskFamily>(
   context: Context,
   { family, parse }: { family: F; parse(body: unknown): Extract<FamilyRequest, { family: F }>['request'] },
 ): Promise<SubmittedTask> {
-  const { pipeline, settings, clock } = parts
-  const limits = bodyLimits(settings, clock, 'media')
+  const { pipeline } = parts
+  const limits = bodyLimits(context, 'media', parts)
   const posted = await readJsonOrForm(context.request, limits)
   if (posted.kind === 'json') context.noteFields(posted.value)
   // A repeated order with a known key gets its task, whatever has become of the model.

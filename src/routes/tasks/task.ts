@@ -2,6 +2,7 @@
 
 import type { Route } from '../../http/context.ts'
 import { queryOf } from '../../http/query.ts'
+import { jsonResponse } from '../../http/text-response.ts'
 import { TaskAnswer, TaskList } from '../../spec/task.ts'
 import { encodeTask, encodeTaskList } from '../../tasks/task-response.ts'
 import { PAGE_PARAMETERS, parsePage, parseStatuses, STATUS_PARAMETER, WAIT_PARAMETER } from './request-parameters.ts'
@@ -34,9 +35,8 @@ export const statusRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
   },
   async handle(context) {
     const task = await readTask(parts, context, api)
-    return Response.json(encodeTask(task, linksFor(parts, context)), {
-      headers: taskHeaders(parts, task),
-    })
+    const headers = taskHeaders(parts, task)
+    return jsonResponse(encodeTask(task, linksFor(parts, context)), { context, clock: parts.clock, headers })
   },
 })
 
@@ -52,14 +52,14 @@ export const listRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
     response: TaskList,
     errors: ['invalid_value'],
   },
-  async handle({ request, caller }) {
+  async handle(context) {
+    const { request, caller } = context
     const query = queryOf(request)
     const statuses = parseStatuses(query)
     const filter = { families: api.families, ...parsePage(query), ...(statuses ? { statuses } : {}) }
     const { tasks, has_more } = await parts.tasks.list(caller, filter)
-    return Response.json(encodeTaskList({ tasks, has_more }, linksFor(parts, { request })), {
-      headers: { 'cache-control': 'no-store' },
-    })
+    const list = encodeTaskList({ tasks, has_more }, linksFor(parts, { request }))
+    return jsonResponse(list, { context, clock: parts.clock, headers: { 'cache-control': 'no-store' } })
   },
 })
 
