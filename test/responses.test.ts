@@ -275,10 +275,57 @@ describe('a stored response', () => {
 })
 
 test('does not exist if the operator turned storing off', async () => {
-  await using none = await startGateway({ responses: { keep_days: 0 } })
+  await using none = await startGateway({ responses: { keep_days: 0, store_default: true } })
   const ask = (more: object) => none.call('/v1/responses', { json: { model: 'sandbox/general', input: 'x', ...more } })
   const { id, store } = await answerOf(ask({ store: true }))
   expect([store, (await none.call(`/v1/responses/${id}`)).status]).toEqual([false, 404])
   const refused = await ask({ background: true })
   expect([refused.status, (await answerOf(refused)).error.param]).toEqual([400, 'background'])
+})
+
+describe('with responses.store_default: false', () => {
+  let quiet: TestGateway
+  beforeAll(async () => {
+    quiet = await startGateway({ responses: { keep_days: 30, store_default: false } })
+  })
+  afterAll(() => quiet[Symbol.asyncDispose]())
+  const ask = async (more: object) => {
+    const json = { model: 'sandbox/general', input: 'x', ...more }
+    const response = await answerOf(quiet.call('/v1/responses', { json }))
+    const { status } = await quiet.call(`/v1/responses/${response.id}`)
+    return { id: response.id, stored: status === 200, store: response.store }
+  }
+
+  test('a response is not stored without store, streamed or not', async () => {
+    expect(await ask({})).toMatchObject({ stored: false, store: false })
+    const text = await (
+      await quiet.call('/v1/responses', { json: { model: 'sandbox/general', input: 'x', stream: true } })
+    ).text()
+    const { response } = eventsOf(text).at(-1) as { response: Json }
+    expect([response.store, (await quiet.call(`/v1/responses/${response.id}`)).status]).toEqual([false, 404])
+  })
+
+  test('a response is stored with store: true, and so is one that continues it, unless it says otherwise', async () => {
+    const first = await ask({ store: true })
+    expect(first).toMatchObject({ stored: true, store: true })
+    const next = await ask({ previous_response_id: first.id })
+    expect(next).toMatchObject({ stored: true, store: true })
+    expect(await ask({ previous_response_id: next.id, store: false })).toMatchObject({ stored: false, store: false })
+  })
+
+  test('a response with a conversation or in the background is stored', async () => {
+    const made = await quiet.call('/v1/conversations', { json: {} })
+    const { id: conversation } = (await made.json()) as { id: string }
+    expect(await ask({ conversation })).toMatchObject({ stored: true, store: true })
+    expect(await ask({ background: true })).toMatchObject({ stored: true, store: true })
+  })
+})
+
+test('without stored responses there are no conversations', async () => {
+  await using none = await startGateway({ responses: { keep_days: 0, store_default: true } })
+  const made = await none.call('/v1/conversations', { json: {} })
+  expect([made.status, (await answerOf(made)).error.code]).toEqual([400, 'unsupported_parameter'])
+  const json = { model: 'sandbox/general', input: 'x', conversation: 'conv_x' }
+  const refused = await none.call('/v1/responses', { json })
+  expect([refused.status, (await answerOf(refused)).error.param]).toEqual([400, 'conversation'])
 })

@@ -50,7 +50,7 @@ function setUp({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
       remove: async () => false,
       deleteExpired: async () => 0,
     },
-    settings: () => ({ keep_days: 30 }),
+    settings: () => ({ keep_days: 30, store_default: true }),
     clock,
   })
   // These responses continue no conversation.

@@ -30,7 +30,11 @@ const GOING = { caller, before: { items: [], ids: [] }, input: [], previous_resp
 test('expired responses are removed once a minute, in writes of bounded size', async () => {
   const { store, writes } = storeOf(450)
   const clock = manualClock()
-  const storedResponses = createStoredResponses({ store, settings: () => ({ keep_days: 30 }), clock })
+  const storedResponses = createStoredResponses({
+    store,
+    settings: () => ({ keep_days: 30, store_default: true }),
+    clock,
+  })
   await storedResponses.forget()
   expect(writes).toEqual([200, 200, 50])
   clock.advance(59_000)
@@ -44,7 +48,11 @@ test('expired responses are removed once a minute, in writes of bounded size', a
 test('a response is stored for as long as is configured at that time', async () => {
   const { store, added } = storeOf(0)
   let keep_days = 0.5
-  const storedResponses = createStoredResponses({ store, settings: () => ({ keep_days }), clock: manualClock() })
+  const storedResponses = createStoredResponses({
+    store,
+    settings: () => ({ keep_days, store_default: true }),
+    clock: manualClock(),
+  })
   await storedResponses.storeFor(GOING)?.({ id: 'resp_a', created_at: 100 })
   keep_days = 2
   await storedResponses.storeFor(GOING)?.({ id: 'resp_b', created_at: 100 })
@@ -69,7 +77,11 @@ test('a conversation that is too long is distinguished from one with a gap', asy
     conversation: async () => [turn('resp_b', 'resp_a'), turn('resp_c', 'resp_b')],
     find: async () => (isThere.a ? [turn('resp_a', null)] : []),
   }
-  const storedResponses = createStoredResponses({ store, settings: () => ({ keep_days: 30 }), clock: manualClock() })
+  const storedResponses = createStoredResponses({
+    store,
+    settings: () => ({ keep_days: 30, store_default: true }),
+    clock: manualClock(),
+  })
   const refusal = () => storedResponses.conversation('resp_c', 'tok_a').catch((error) => error.code)
   expect(await refusal()).toBe('context_length_exceeded')
   isThere.a = false
@@ -82,7 +94,11 @@ describe('referenced items', () => {
     const row = { response_id: 'resp_a', token_id: 'tok_a', previous_id: null, created_at: 1, expires_at: 2, input: [] }
     const found = { ...row, response: { output } }
     const store: ResponseStore = { ...storeOf(0).store, find: async () => [found], textLength: async () => length }
-    return createStoredResponses({ store, settings: () => ({ keep_days: 30 }), clock: manualClock() })
+    return createStoredResponses({
+      store,
+      settings: () => ({ keep_days: 30, store_default: true }),
+      clock: manualClock(),
+    })
   }
   const references = (count: number) =>
     Array.from({ length: count }, () => ({ type: 'item_reference', id: 'msg_a_0' }) as const)

@@ -31,6 +31,8 @@ export type StoredResponses = {
   storeFor(previous: PreviousResponse): StoreResponse | undefined
   /** Whether responses are stored at all. */
   isStoring(): boolean
+  /** Whether a response is stored whose request does not say. */
+  storesByDefault(): boolean
   /** Removes expired responses, at most once per interval. */
   forget(): Promise<void>
   /** The row of a response, with its input. */
@@ -57,7 +59,7 @@ const ITEM_ID = /^[a-z]+_([A-Za-z0-9]+)_\d+$/
 type StoredResponsesParts = {
   store: ResponseStore
   /** How long responses are stored; 0: not at all. Read for each response. */
-  settings(): { keep_days: number }
+  settings(): { keep_days: number; store_default: boolean }
   clock: Clock
 }
 
@@ -120,6 +122,8 @@ export function createStoredResponses({ store, settings, clock }: StoredResponse
     rowOf,
 
     isStoring: () => settings().keep_days > 0,
+
+    storesByDefault: () => settings().store_default,
 
     storeFor(previous) {
       if (settings().keep_days === 0) return undefined

@@ -96,8 +96,8 @@ export const DEFAULT_OUTPUTS: OutputSettings = {
   max_bytes: 2 * 1024 * 1024 * 1024,
 }
 
-/** As long as OpenAI stores them. */
-export const DEFAULT_RESPONSES: Required<ResponsesConfig> = { keep_days: 30 }
+/** As OpenAI documents `store` and its duration: client libraries refer to stored items without asking for storage. */
+export const DEFAULT_RESPONSES: Required<ResponsesConfig> = { keep_days: 30, store_default: true }
 
 /** The file of the SQLite store, and its URL. */
 export const storePath = (dataDir: string): string => `${dataDir}/gatehouse.db`

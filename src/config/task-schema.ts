@@ -194,7 +194,13 @@ export const ResponsesConfig = Type.Object(
         minimum: 0,
         maximum: 3650,
         description:
-          'Days for which responses of /v1/responses are stored with their input; 0 stores none. Default 30.',
+          'Days for which responses of /v1/responses and conversations are stored; 0 stores none. Default 30.',
+      }),
+    ),
+    store_default: optional(
+      Type.Boolean({
+        description:
+          'Whether a response is stored if its request has no `store` and continues nothing that is stored. Default true.',
       }),
     ),
   },

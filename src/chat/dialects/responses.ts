@@ -105,7 +105,10 @@ export function responsesDialect({ storedResponses, conversations, queue, clock 
 
   /** How the response is stored; undefined if it is not. */
   function storeFor({ clientRequest, continued, before, input }: Going, call: Call): StoreResponse | undefined {
-    if (!storedResponses || clientRequest.store === false) return undefined
+    // A request that continues what is stored relies on storage.
+    const isContinuing = continued !== undefined || before.ids.length > 0
+    if (!storedResponses || !(clientRequest.store ?? (isContinuing || storedResponses.storesByDefault())))
+      return undefined
     const { previous_response_id } = clientRequest
     const { caller } = call
     if (continued && conversations) {

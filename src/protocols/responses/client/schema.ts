@@ -213,7 +213,11 @@ export const ResponsesRequest = Type.Object(
     input: optional(Type.Union([Type.String(), Type.Array(InputItem)])),
     instructions: optional(Type.String()),
     previous_response_id: optional(Type.String({ minLength: 1, description: 'The response to continue from.' })),
-    store: optional(Type.Boolean({ default: true, description: 'Store the response for 30 days.' })),
+    store: optional(
+      Type.Boolean({
+        description: 'Whether the response is stored. By default it is, unless the operator says otherwise.',
+      }),
+    ),
     stream: bounds.stream,
     max_output_tokens: optional(Type.Integer({ minimum: 1, description: 'The upper bound depends on the model.' })),
     temperature: bounds.temperature,
