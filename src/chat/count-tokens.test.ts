@@ -103,6 +103,7 @@ describe('the route', () => {
       caller: { token_id: 't', mayUseModel: () => true, mayUseFamily: () => true },
       note: {},
       noteFields() {},
+      hold() {},
     } as unknown as Context
     const response = await route.handle(context)
     return { answer: await response.json(), headers: response.headers, record: finished[0], recorded }

@@ -53,6 +53,7 @@ test('a stream that breaks is ended with its error before its usage is estimated
     signal: new AbortController().signal,
     note: {},
     noteFields() {},
+    hold() {},
     finish: (outcome: string) => finished.push(outcome),
   } as unknown as Context
   const response = await route.handle(context)
