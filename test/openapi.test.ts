@@ -291,6 +291,42 @@ test.each(Object.keys(document.paths))(
   },
 )
 
+type Links = Record<string, { operationId: string; parameters: Record<string, string> }>
+const linksOf = ({ responses }: Operation): Links => (responses[200] as { links?: Links } | undefined)?.links ?? {}
+
+test('every link of a response leads to a parameter of an operation of the document', () => {
+  const links = operations.flatMap(({ operation }) => Object.entries(linksOf(operation)))
+  expect(links.length).toBeGreaterThan(40)
+  for (const [name, { operationId, parameters }] of links) {
+    const target = operations.find(({ operation }) => operation.operationId === operationId)?.operation
+    expect([name, target?.operationId]).toEqual([operationId, operationId])
+    const known = (target?.parameters ?? []).map(({ name: parameter }) => parameter)
+    expect(known).toContainValues(Object.keys(parameters))
+  }
+})
+
+test('a created task and a stored response are found through the links of their responses', async () => {
+  const bodies = {
+    'POST /v1/video/generations': { model: 'v/film', prompt: 'A boat' },
+    'POST /v1/videos': { model: 'v/film', prompt: 'A boat' },
+    'POST /v1/3d/generations': { model: 'sandbox/text-to-3d', prompt: 'A pot' },
+    'POST /v1/images/generations': { model: 'sandbox/image', prompt: 'A boat', async: true },
+    'POST /v1/responses': { model: 'sandbox/general', input: 'Hi' },
+  }
+  for (const [name, json] of Object.entries(bodies)) {
+    const { path = '', operation } = operations.find((one) => one.name === name) ?? {}
+    const answer = await (await gateway.call(path, { json })).json()
+    const links = operation ? Object.values(linksOf(operation)) : []
+    const found = links.find(({ operationId }) => operationId.startsWith('get') && !operationId.endsWith('Content'))
+    const [[parameter = '', pointer = ''] = []] = Object.entries(found?.parameters ?? {})
+    const keys = pointer.replace('$response.body#/', '').split('/')
+    const value = keys.reduce((part: unknown, key) => (part as Json)?.[key], answer)
+    const target = operations.find((one) => one.operation.operationId === found?.operationId)
+    const response = await gateway.call(target?.path.replace(`{${parameter}}`, String(value)) ?? '')
+    expect([name, response.status]).toEqual([name, 200])
+  }
+})
+
 test('queries, headers, forms and byte ranges are documented where they are supported', () => {
   const of = (path: string, method: string) => document.paths[path]?.[method]
   const told = (path: string, method: string, place: string) =>

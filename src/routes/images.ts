@@ -17,9 +17,9 @@ import { ImageAnswer, type ImageOperation, ImageRequest } from '../spec/image-re
 import { TaskCreated } from '../spec/task.ts'
 import type { createGeneratedFileStore } from '../tasks/store-generated.ts'
 import { callStream } from './stream-response.ts'
-import { orderImages } from './tasks/images.ts'
+import { IMAGE_TASKS, orderImages } from './tasks/images.ts'
 import { requestBaseUrl } from './tasks/request-parameters.ts'
-import { TASK_ERROR_FORMAT, type TaskApiParts } from './tasks/task-api.ts'
+import { linksToTask, TASK_ERROR_FORMAT, type TaskApiParts } from './tasks/task-api.ts'
 
 /** Stores the files of generated images; returns their links in order. */
 export type StoreImages = ReturnType<typeof createGeneratedFileStore>
@@ -125,6 +125,7 @@ export function imageRoutes(parts: ImageRouteParts): Route[] {
       },
       response: Type.Union([ImageAnswer, TaskCreated], { description: 'A task with `async: true`, else the images.' }),
       stream: ImageEventSchema,
+      links: linksToTask(IMAGE_TASKS, '/data/task_id'),
       errors: IMAGE_ERRORS,
       example,
     },

@@ -33,6 +33,10 @@ const CONTENTGEN = {
       pageToken: { description: 'The `nextPageToken` of the page before.', schema: Type.String() },
     },
     response: ContentgenModelList,
+    links: [
+      { at: '/models/0/displayName', to: ['GET /v1beta/models/{model}'] },
+      { at: '/nextPageToken', to: ['GET /v1beta/models'], parameter: 'pageToken' },
+    ],
   },
   one: { summary: 'Retrieve one model, in the contentgen shape', response: ContentgenModel },
 }
@@ -83,6 +87,7 @@ export function modelRoutes({ catalogue }: { catalogue: Catalogue }): Route[] {
           'Clients that send `anthropic-version` get the list in the messages format, those that send `x-goog-api-key` or `?key=` in the contentgen format, each with its own pagination.',
         tag: 'Models',
         response: ModelList,
+        links: [{ at: '/data/0/id', to: ['GET /v1/models/{model}'] }],
         errors: ['invalid_value'],
         ...shown?.list,
       },

@@ -9,7 +9,7 @@ import {
   GatewayError,
   shouldRetry,
 } from '../spec/error.ts'
-import { type Operation, type Parameter, TAGS } from '../spec/operation.ts'
+import { type Link, type Operation, type Parameter, TAGS } from '../spec/operation.ts'
 import { type Components, createComponents, type Json } from './openapi-schemas.ts'
 
 type OpenApiParts = { routes: Route[]; version: string }
@@ -97,7 +97,7 @@ function operationOf(route: Route, components: Components): Json {
 }
 
 /** `GET /v1/models/:model` -> `getModelsModel`. */
-function operationId({ method, path, shown }: Route): string {
+function operationId({ method, path, shown }: { method: string; path: string; shown?: string }): string {
   const segments = (shown ?? path).replaceAll(shown ? /[{}]/g : /\{[^}]*\}/g, '').split(/[^A-Za-z0-9]+/)
   const named = path === '/' ? ['home'] : segments.filter((word) => word !== '' && word !== 'v1')
   return method.toLowerCase() + named.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
@@ -148,7 +148,7 @@ const mediaContent = (media: string[]): Json =>
   Object.fromEntries(media.map((type) => [type, { schema: type.startsWith('text/') ? { type: 'string' } : {} }]))
 
 function success(operation: Operation, components: Components): Json {
-  const { request, response, stream, media = [], responseHeaders = {} } = operation
+  const { request, response, stream, media = [], responseHeaders = {}, links } = operation
   const content: Json = mediaContent(media)
   if (response) content['application/json'] = { schema: components.use(response) }
   if (stream) {
@@ -164,7 +164,22 @@ function success(operation: Operation, components: Components): Json {
   }
   const own = Object.fromEntries(Object.entries(responseHeaders).map(([name, text]) => [name, header('string', text)]))
   const headers = { ...REQUEST_ID, ...(request ? FIELD_WARNING : {}), ...own }
-  return { description: 'Success.', headers, ...(Object.keys(content).length === 0 ? {} : { content }) }
+  return {
+    description: 'Success.',
+    headers,
+    ...(Object.keys(content).length === 0 ? {} : { content }),
+    ...(links && { links: Object.fromEntries(links.flatMap(linksOf)) }),
+  }
+}
+
+/** By the name of the operation that it leads to, `getVideosVideo_id`. */
+function linksOf({ at, to, parameter }: Link): [string, Json][] {
+  return to.map((target) => {
+    const [method = '', path = ''] = target.split(' ')
+    const name = parameter ?? /\{(\w+)\}/.exec(path)?.[1] ?? ''
+    const id = operationId({ method, path, shown: path })
+    return [id, { operationId: id, parameters: { [name]: `$response.body#${at}` } }]
+  })
 }
 
 /** Responses that are neither 200 nor an error, such as a part of a file, or 304. */

@@ -2,6 +2,7 @@
 
 import Type from 'typebox'
 import type { Background } from '../chat/background-responses.ts'
+import { LINKS_TO_RESPONSE } from '../chat/dialects/responses.ts'
 import type { StoredResponses } from '../chat/stored-responses.ts'
 import type { ServerSettings } from '../config/config.ts'
 import type { Context, Route } from '../http/context.ts'
@@ -68,6 +69,7 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
       },
       response: ResponsesAnswer,
       stream: ResponsesEvent,
+      links: LINKS_TO_RESPONSE,
       errors: ['response_not_found', 'invalid_value', 'unsupported_parameter'],
     },
     async handle(context) {
@@ -138,6 +140,7 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
       tag,
       params,
       response: ResponsesAnswer,
+      links: LINKS_TO_RESPONSE,
       errors: ['response_not_found', 'invalid_value'],
     },
     async handle(context) {

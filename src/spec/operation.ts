@@ -19,6 +19,16 @@ export const TAGS: Record<string, string> = {
 
 export type Parameter = { description: string; schema: TSchema; example?: unknown }
 
+/** A value of the response that further requests take, such as the id of what was created. */
+export type Link = {
+  /** Where it is in the response: a JSON pointer. */
+  at: string
+  /** The requests, as the document names them: `GET /v1/videos/{video_id}`. */
+  to: string[]
+  /** The parameter that takes it. Default: that of the path. */
+  parameter?: string
+}
+
 export type Operation = {
   summary: string
   description?: string
@@ -42,6 +52,7 @@ export type Operation = {
   media?: string[]
   /** Headers of a successful response, besides those of all responses. */
   responseHeaders?: Record<string, string>
+  links?: Link[]
   /** Other responses that are not errors: the description by status. */
   otherResponses?: Record<number, string>
   /** A response that is not successful and has a body of its own. */

@@ -29,6 +29,7 @@ import {
 import type { ToolNames } from '../../protocols/responses/client/tool-names.ts'
 import { clientTools } from '../../protocols/responses/client/tools.ts'
 import { GatewayError } from '../../spec/error.ts'
+import type { Link } from '../../spec/operation.ts'
 import { usageFrom } from '../../spec/usage.ts'
 import type { Continued, Conversations } from '../conversations.ts'
 import type { StoredResponses } from '../stored-responses.ts'
@@ -54,6 +55,19 @@ type DialectParts = {
   queue?(read: ReadResponse, call: Call): Promise<Deferred>
   clock: Clock
 }
+
+/** From a response of the API to the requests about it. */
+export const LINKS_TO_RESPONSE: Link[] = [
+  {
+    at: '/id',
+    to: [
+      'GET /v1/responses/{response_id}',
+      'GET /v1/responses/{response_id}/input_items',
+      'POST /v1/responses/{response_id}/cancel',
+      'DELETE /v1/responses/{response_id}',
+    ],
+  },
+]
 
 /** Who sent a request, and over which connection. */
 type Origin = Pick<ClientRequest, 'caller' | 'message'>
@@ -151,6 +165,7 @@ export function responsesDialect({ storedResponses, conversations, queue, clock 
       nested_nulls: true,
       response: ResponsesAnswer,
       stream: ResponsesEvent,
+      links: LINKS_TO_RESPONSE,
       errors: ['previous_response_not_found', 'conversation_not_found', 'conversation_locked'],
       example: { model: 'sandbox/general', input: 'What is Gatehouse?' },
     },

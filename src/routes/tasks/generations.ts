@@ -8,6 +8,7 @@ import { encodeTaskCreated } from '../../tasks/task-response.ts'
 import { IDEMPOTENCY_KEY_HEADER } from './request-parameters.ts'
 import { cancelRoute, listRoute, statusRoute } from './task.ts'
 import {
+  linksToTask,
   ORDER_ERRORS,
   ORDER_HEADERS,
   parseAndSubmit,
@@ -22,6 +23,7 @@ const API: TaskApi = {
   tag: 'Videos',
   thing: 'video',
   families: VIDEO_FAMILIES,
+  files: '/v1/videos/{video_id}/content',
 }
 
 export function videoGenerationRoutes(parts: TaskApiParts): Route[] {
@@ -41,6 +43,7 @@ const createRoute = (parts: TaskApiParts): Route => ({
     files: ['image', 'last_image', 'images', 'video'],
     headers: IDEMPOTENCY_KEY_HEADER,
     response: TaskCreated,
+    links: linksToTask(API, '/data/task_id'),
     responseHeaders: ORDER_HEADERS,
     errors: ORDER_ERRORS,
     example: {

@@ -7,7 +7,7 @@ import { contentRoute } from './content.ts'
 import { cancelRoute, listRoute, statusRoute } from './task.ts'
 import { submitOrder, type TaskApi, type TaskApiParts } from './task-api.ts'
 
-const API: TaskApi = {
+export const IMAGE_TASKS: TaskApi = {
   path: '/v1/images/generations',
   id: 'task_id',
   tag: 'Images',
@@ -16,10 +16,10 @@ const API: TaskApi = {
 }
 
 export const imageTaskRoutes = (parts: TaskApiParts): Route[] => [
-  listRoute(parts, API),
-  statusRoute(parts, API),
-  cancelRoute(parts, API),
-  contentRoute(parts, { ...API, media: ['image/png', 'image/jpeg', 'image/webp'] }),
+  listRoute(parts, IMAGE_TASKS),
+  statusRoute(parts, IMAGE_TASKS),
+  cancelRoute(parts, IMAGE_TASKS),
+  contentRoute(parts, { ...IMAGE_TASKS, media: ['image/png', 'image/jpeg', 'image/webp'] }),
 ]
 
 /** Accepts a request for images as a task. */

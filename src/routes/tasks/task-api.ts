@@ -11,6 +11,7 @@ import { modelHeaders } from '../../models/lifecycle.ts'
 import type { Outputs } from '../../outputs/outputs.ts'
 import type { Pipeline } from '../../pipeline/pipeline.ts'
 import { type ErrorCode, MODEL_REQUEST_ERRORS } from '../../spec/error.ts'
+import type { Link } from '../../spec/operation.ts'
 import type { Task } from '../../spec/task.ts'
 import { TaskErrorBody } from '../../spec/task-error.ts'
 import { isEnded } from '../../tasks/lifecycle.ts'
@@ -40,6 +41,8 @@ export type TaskApi = {
   /** What its tasks generate, for sentences: `video`. */
   thing: string
   families: readonly TaskFamily[]
+  /** Where its files are served, as the document names it. Default: below the task. */
+  files?: string
 }
 
 /** The error format of the task APIs. */
@@ -118,6 +121,14 @@ export const linksFor = ({ outputs, settings }: TaskApiParts, { request }: Pick<
   outputs,
   base_url: requestBaseUrl(request, settings),
 })
+
+/** From a response with the id of a task, at this JSON pointer, to the requests about the task. */
+export const linksToTask = ({ path, id, files = `${path}/{${id}}/content` }: TaskApi, at: string): Link[] => [
+  { at, to: [`GET ${path}/{${id}}`, `POST ${path}/{${id}}/cancel`, `GET ${files}`] },
+]
+
+/** From a page to the next one. */
+export const linkToNextPage = ({ path }: TaskApi, at: string): Link => ({ at, to: [`GET ${path}`], parameter: 'after' })
 
 export const ORDER_ERRORS: ErrorCode[] = [...MODEL_REQUEST_ERRORS, 'idempotency_key_reused']
 

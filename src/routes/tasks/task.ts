@@ -8,6 +8,8 @@ import { encodeTask, encodeTaskList } from '../../tasks/task-response.ts'
 import { PAGE_PARAMETERS, parsePage, parseStatuses, STATUS_PARAMETER, WAIT_PARAMETER } from './request-parameters.ts'
 import {
   linksFor,
+  linksToTask,
+  linkToNextPage,
   RETRY_HEADERS,
   readTask,
   TASK_ERROR_FORMAT,
@@ -31,6 +33,7 @@ export const statusRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
     query: WAIT_PARAMETER,
     response: TaskAnswer,
     responseHeaders: RETRY_HEADERS,
+    links: linksToTask(api, '/data/task_id'),
     errors: ['task_not_exist'],
   },
   async handle(context) {
@@ -50,6 +53,7 @@ export const listRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
     tag: api.tag,
     query: { ...STATUS_PARAMETER, ...PAGE_PARAMETERS },
     response: TaskList,
+    links: [...linksToTask(api, '/data/tasks/0/task_id'), linkToNextPage(api, '/data/next_cursor')],
     errors: ['invalid_value'],
   },
   async handle(context) {
@@ -75,6 +79,7 @@ export const cancelRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
     params: idOf(api),
     response: TaskAnswer,
     responseHeaders: RETRY_HEADERS,
+    links: linksToTask(api, '/data/task_id'),
     errors: ['task_not_exist'],
   },
   async handle(context) {

@@ -9,6 +9,7 @@ import { contentRoute } from './content.ts'
 import { IDEMPOTENCY_KEY_HEADER } from './request-parameters.ts'
 import { cancelRoute, listRoute, statusRoute } from './task.ts'
 import {
+  linksToTask,
   ORDER_ERRORS,
   ORDER_HEADERS,
   parseAndSubmit,
@@ -46,6 +47,7 @@ const createRoute = (parts: TaskApiParts): Route => ({
     files: ['image', 'images'],
     headers: IDEMPOTENCY_KEY_HEADER,
     response: TaskCreated,
+    links: linksToTask(API, '/data/task_id'),
     responseHeaders: ORDER_HEADERS,
     errors: ORDER_ERRORS,
     example: { model: 'sandbox/text-to-3d', prompt: 'A small clay teapot', format: 'glb', pbr: true },

@@ -2,6 +2,7 @@
 
 import type { Context, Route } from '../../http/context.ts'
 import { queryOf } from '../../http/query.ts'
+import type { Link } from '../../spec/operation.ts'
 import { Video, VideoDeleted, VideoList } from '../../spec/video.ts'
 import { VideoCreate } from '../../spec/video-create.ts'
 import { VIDEO_FAMILIES } from '../../tasks/order-kinds.ts'
@@ -9,6 +10,7 @@ import { parseVideo } from '../../tasks/parse-order.ts'
 import { encodeVideo, encodeVideoList } from '../../tasks/video-response.ts'
 import { IDEMPOTENCY_KEY_HEADER, PAGE_PARAMETERS, parsePage, WAIT_PARAMETER } from './request-parameters.ts'
 import {
+  linkToNextPage,
   ORDER_ERRORS,
   ORDER_HEADERS,
   parseAndSubmit,
@@ -27,6 +29,10 @@ export const VIDEOS: TaskApi = {
   thing: 'video',
   families: VIDEO_FAMILIES,
 }
+/** From a response with the id of a video, at this JSON pointer. */
+const linksTo = (at: string): Link[] => [
+  { at, to: ['GET /v1/videos/{video_id}', 'DELETE /v1/videos/{video_id}', 'GET /v1/videos/{video_id}/content'] },
+]
 const VIDEO_ID = { video_id: 'The id of the video; the `task_id` of a task is the same.' }
 
 export function videosRoutes(parts: TaskApiParts): Route[] {
@@ -46,6 +52,7 @@ const createRoute = (parts: TaskApiParts): Route => ({
     headers: IDEMPOTENCY_KEY_HEADER,
     response: Video,
     responseHeaders: ORDER_HEADERS,
+    links: linksTo('/id'),
     errors: ORDER_ERRORS,
     example: {
       model: 'sandbox/text-to-video',
@@ -73,6 +80,7 @@ const retrieveRoute = (parts: TaskApiParts): Route => ({
     query: WAIT_PARAMETER,
     response: Video,
     responseHeaders: RETRY_HEADERS,
+    links: linksTo('/id'),
     errors: ['task_not_exist'],
   },
   async handle(context) {
@@ -91,6 +99,7 @@ const listRoute = (parts: TaskApiParts): Route => ({
     tag: VIDEOS.tag,
     query: PAGE_PARAMETERS,
     response: VideoList,
+    links: [...linksTo('/data/0/id'), linkToNextPage(VIDEOS, '/last_id')],
     errors: ['invalid_value'],
   },
   async handle({ request, caller }) {
