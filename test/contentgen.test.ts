@@ -223,6 +223,12 @@ describe('contentgen streams', () => {
     })
   })
 
+  test.each(['?alt=xml', '?$alt=SSE', '?alt='])('reject %s', async (query) => {
+    const response = await post(`${path}${query}`)
+    expect(response.status).toBe(400)
+    expect((await response.json()).error.message).toBe('"alt" must be "sse" or "json".')
+  })
+
   test('are one array without alt=sse', async () => {
     chats.answer(stream(chunks('Hel', 'lo')))
     const response = await post(path)

@@ -444,6 +444,28 @@ describe('schemas of requests', () => {
     }
   })
 
+  test.each([
+    ['generateContent', 'ContentgenGenerationConfig', { thinkingConfig: { thinkingLevel: null }, temperature: null }],
+    ['generateContent', 'ContentgenContent', { role: null, parts: [{ text: 'Hi', inlineData: null }] }],
+    ['chat completions', 'Message', { role: 'user', content: 'Hi', name: null }],
+  ])('null stands for an absent member at any depth of %s: %s', (_api, name, value) => {
+    expect(fits(document.components.schemas[name] ?? {}, value)).toBe(true)
+  })
+
+  test('no component is part of a request and of a response, since null means something else there', () => {
+    const namesIn = (value: unknown, seen = new Set<string>()): Set<string> => {
+      for (const [, name = ''] of JSON.stringify(value ?? {}).matchAll(/"#\/components\/schemas\/([^"]+)"/g)) {
+        if (seen.has(name)) continue
+        seen.add(name)
+        namesIn(document.components.schemas[name], seen)
+      }
+      return seen
+    }
+    const requested = namesIn(operations.map(({ operation }) => operation.requestBody))
+    const returned = namesIn(operations.map(({ operation }) => operation.responses))
+    expect([requested.size > 20, [...requested].filter((name) => returned.has(name))]).toEqual([true, []])
+  })
+
   test('a form has the fields and the requirements of the JSON body, with files', () => {
     const content = document.paths['/v1/images/edits']?.post?.requestBody?.content ?? {}
     const form = content['multipart/form-data']?.schema as Fields

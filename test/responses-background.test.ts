@@ -233,6 +233,10 @@ describe('the events of a background response', () => {
       headers: { authorization: `Bearer ${TOKEN}` },
     })
     expect(response.status).toBe(400)
+    const wrong = await fetch(`${here.url}/responses/${id}?stream=null`, {
+      headers: { authorization: `Bearer ${TOKEN}` },
+    })
+    expect([wrong.status, (await wrong.json()).error.param]).toEqual([400, 'stream'])
     const stranger = client(here, await here.tokenFor(['*']))
     expect(await errorOf(stranger.retrieve(id, { stream: true }))).toMatchObject({ status: 404 })
     await ended(id)

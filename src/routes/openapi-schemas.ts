@@ -1,4 +1,5 @@
 /** The schemas of the OpenAPI document: those with a title as components, those of requests with what requests may omit. */
+import type { Operation } from '../spec/operation.ts'
 
 export type Json = { [name: string]: unknown }
 
@@ -6,7 +7,7 @@ export type Components = {
   all: Record<string, Json>
   use(schema: unknown): Json
   /** Of a body: `null` stands for an absent member, since every endpoint reads it so. */
-  useRequest(schema: unknown, options: { isDeep: boolean }): Json
+  useRequest(schema: unknown, nested_nulls: Operation['nested_nulls']): Json
   /** Of the same body as a form, in which these fields can be files. */
   useForm(schema: unknown, files: string[]): Json
 }
@@ -25,23 +26,28 @@ export function createComponents(): Components {
     }
     return { $ref: `#/components/schemas/${title}` }
   }
-  const use = (schema: unknown): Json => place(schema, (value) => inner(value) as Json)
-  const inner = (value: unknown): unknown => {
+  /** The same value; `useTitled` replaces the schemas with a title in it. */
+  const inner = (value: unknown, useTitled: (schema: unknown) => Json): unknown => {
+    const nested = (member: unknown): unknown => {
+      const isTitled = typeof member === 'object' && member !== null && typeof (member as Json).title === 'string'
+      return isTitled ? useTitled(member) : inner(member, useTitled)
+    }
     if (Array.isArray(value)) return value.map(nested)
     if (typeof value !== 'object' || value === null) return value
     return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, nested(member)]))
   }
-  const nested = (value: unknown): unknown => {
-    const isTitled = typeof value === 'object' && value !== null && typeof (value as Json).title === 'string'
-    return isTitled ? use(value) : inner(value)
+  const use = (schema: unknown): Json => place(schema, (value) => inner(value, use) as Json)
+  const change = (member: Json) => orNull(withoutDefault(member))
+  const useDeep = (schema: unknown): Json => place(schema, (value) => mapNested(inner(value, useDeep) as Json, change))
+  const useRequest: Components['useRequest'] = (schema, nested_nulls) => {
+    if (nested_nulls === true) return useDeep(schema)
+    const shallow = (value: unknown): Json => place(value, (one) => mapOptional(inner(one, useInside) as Json, change))
+    const useInside = (value: unknown) =>
+      (nested_nulls?.includes((value as Json).title as string) ? shallow : use)(value)
+    return shallow(schema)
   }
-  const useRequest: Components['useRequest'] = (schema, { isDeep }) =>
-    place(schema, (value) => {
-      const change = (member: Json) => orNull(withoutDefault(member))
-      return isDeep ? mapNested(inner(value) as Json, change) : mapOptional(inner(value) as Json, change)
-    })
   const useForm = (schema: unknown, files: string[]): Json => {
-    const { title: _, ...body } = mapOptional(inner(schema) as Json, withoutDefault)
+    const { title: _, ...body } = mapOptional(inner(schema, use) as Json, withoutDefault)
     const properties = { ...(body.properties as Record<string, Json>) }
     for (const name of files) properties[name] = fileLike(properties[name] ?? {})
     return { ...body, properties }
@@ -58,7 +64,7 @@ function mapOptional(schema: Json, change: (member: Json) => Json): Json {
   return { ...schema, properties: Object.fromEntries(members) }
 }
 
-/** Of objects at any depth. Components stay as they are: responses use some of them too. */
+/** Of objects at any depth. No response uses a component of such a request. */
 function mapNested(schema: Json, change: (member: Json) => Json): Json {
   const mapped = mapOptional(schema, change)
   const { properties, items, anyOf } = mapped as { properties?: Record<string, Json>; items?: Json; anyOf?: Json[] }

@@ -135,7 +135,7 @@ function requestBody(
 ): Json {
   const content: Json = {
     'application/json': {
-      schema: components.useRequest(request, { isDeep: nested_nulls === true }),
+      schema: components.useRequest(request, nested_nulls),
       ...(example === undefined ? {} : { example }),
     },
   }

@@ -74,7 +74,7 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
     },
     async handle(context) {
       const query = context.query()
-      if (query.get('stream') === 'true') {
+      if (streams(query)) {
         const events = await background.follow(idOf(context), startOf(query), context)
         return storedStream(events, context, { settings, clock })
       }
@@ -160,6 +160,12 @@ export const includesEncrypted = (query: URLSearchParams): boolean =>
 
 /** The largest value of the column of event numbers. */
 const MAX_EVENT_NUMBER = 2_147_483_647
+
+function streams(query: URLSearchParams): boolean {
+  const text = query.get('stream') ?? 'false'
+  if (text === 'true' || text === 'false') return text === 'true'
+  throw invalid('stream', 'must be "true" or "false"')
+}
 
 function startOf(query: URLSearchParams): number {
   const text = query.get('starting_after')

@@ -17,6 +17,7 @@ export const chatcompatDialect = (settings: { delta_mirror: boolean }): Dialect 
     description:
       'With `stream: true` the answer is a stream of server-sent events, one chunk each, ended by `data: [DONE]`.',
     tag: 'Chat',
+    nested_nulls: ['Message'],
     request: ChatRequest,
     response: ChatCompletion,
     stream: ChatChunk,

@@ -10,7 +10,7 @@ import { ContentgenAnswer, ContentgenRequest } from '../../protocols/contentgen/
 import type { ResponseHead } from '../../protocols/protocol.ts'
 import type { Places } from '../../protocols/request-error.ts'
 import { ContentgenError, contentgenErrorBody } from '../../spec/contentgen-error.ts'
-import type { GatewayError } from '../../spec/error.ts'
+import { GatewayError } from '../../spec/error.ts'
 import type { Dialect, EncodedBody } from './dialect.ts'
 
 type ContentgenMethod = 'generateContent' | 'streamGenerateContent'
@@ -90,5 +90,7 @@ const ALT = {
 /** Google's API accepts `alt` with or without a `$`. */
 function isSse(request: ClientRequest): boolean {
   const query = request.query()
-  return (query.get('alt') ?? query.get('$alt')) === 'sse'
+  const alt = query.get('alt') ?? query.get('$alt') ?? 'json'
+  if (alt === 'sse' || alt === 'json') return alt === 'sse'
+  throw new GatewayError('invalid_value', '"alt" must be "sse" or "json".', { param: 'alt' })
 }
