@@ -233,10 +233,12 @@ describe('the events of a background response', () => {
       headers: { authorization: `Bearer ${TOKEN}` },
     })
     expect(response.status).toBe(400)
-    const wrong = await fetch(`${here.url}/responses/${id}?stream=null`, {
-      headers: { authorization: `Bearer ${TOKEN}` },
-    })
-    expect([wrong.status, (await wrong.json()).error.param]).toEqual([400, 'stream'])
+    for (const query of ['stream=null', 'starting_after=-1']) {
+      const wrong = await fetch(`${here.url}/responses/${id}?${query}`, {
+        headers: { authorization: `Bearer ${TOKEN}` },
+      })
+      expect([wrong.status, (await wrong.json()).error.param]).toEqual([400, query.split('=')[0]])
+    }
     const stranger = client(here, await here.tokenFor(['*']))
     expect(await errorOf(stranger.retrieve(id, { stream: true }))).toMatchObject({ status: 404 })
     await ended(id)

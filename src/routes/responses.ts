@@ -74,8 +74,9 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
     },
     async handle(context) {
       const query = context.query()
+      const start = startOf(query)
       if (streams(query)) {
-        const events = await background.follow(idOf(context), startOf(query), context)
+        const events = await background.follow(idOf(context), start, context)
         return storedStream(events, context, { settings, clock })
       }
       const { response } = await found(context)
