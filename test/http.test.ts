@@ -547,6 +547,7 @@ describe('pages', () => {
         ...(tasks && { tasks }),
         openApi: () => ({ openapi: '3.1.0' }),
         endpoints: () => [{ method: 'GET', path: '/v1/<x>', summary: 'What <x> is' }],
+        hasSandbox: () => true,
       }),
       authenticate: () => {
         throw new GatewayError('invalid_api_key', 'No.')

@@ -2,11 +2,11 @@
 import { escapeHtml } from '../kit/markdown.ts'
 import { BASE_STYLE, ICON } from '../manual/page-style.ts'
 
-const CURL = (origin: string) => `curl ${origin}/v1/chat/completions \\
+const CURL = (origin: string, model: string) => `curl ${origin}/v1/chat/completions \\
   -H "Authorization: Bearer $GATEHOUSE_TOKEN" \\
   -H "Content-Type: application/json" \\
   -d '{
-    "model": "sandbox/general",
+    "model": "${model}",
     "messages": [{"role": "user", "content": "What is Gatehouse?"}]
   }'`
 
@@ -19,6 +19,12 @@ const STYLE = `${BASE_STYLE}
   nav a:first-child { background: var(--accent); border-color: var(--accent); color: var(--paper) }
   nav a:hover, nav a:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px }
   h2 { font-size: 1.1rem; margin: 2rem 0 .5rem }
+  td code { overflow-wrap: anywhere }
+  @media (max-width: 40rem) {
+    main { padding-top: 2rem }
+    tbody, tr, td { display: block }
+    td + td { border-top: 0; padding-top: 0; color: var(--soft) }
+  }
 `
 
 /** `nonce` allows the scripts of the page, and no others. */
@@ -29,7 +35,12 @@ export type Endpoint = { method: string; path: string; summary: string }
 const rowOf = ({ method, path, summary }: Endpoint) =>
   `<tr><td><code>${escapeHtml(`${method} ${path}`)}</code></td><td>${escapeHtml(summary)}</td></tr>`
 
-export function homePage({ version, nonce, endpoints }: PageParts & { endpoints: Endpoint[] }): string {
+/** Whether the model of the example exists. Others are not named: the page needs no token. */
+type HomeParts = PageParts & { endpoints: Endpoint[]; has_sandbox: boolean }
+
+export function homePage({ version, nonce, endpoints, has_sandbox }: HomeParts): string {
+  const model = has_sandbox ? 'sandbox/general' : 'MODEL'
+  const remedy = has_sandbox ? '' : ' Replace <code>MODEL</code> with an id of <code>GET /v1/models</code>.'
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -45,8 +56,8 @@ ${ICON}
 <p class="lead">A gateway to hosted generative models: one address, one kind of token, any OpenAI client.</p>
 <nav><a href="/manual">Manual</a><a href="/docs">API reference</a><a href="/openapi.json">OpenAPI document</a><a href="/healthz">Health</a></nav>
 <h2>A first call</h2>
-<pre id="curl">${escapeHtml(CURL('http://127.0.0.1:8787'))}</pre>
-<p>The token was shown when the gateway first started; <code>gatehouse token create</code> makes another.</p>
+<pre id="curl">${escapeHtml(CURL('http://127.0.0.1:8787', model))}</pre>
+<p>The token was shown when the gateway first started; <code>gatehouse token create</code> makes another.${remedy}</p>
 <h2>Endpoints</h2>
 <table>
 ${endpoints.map(rowOf).join('\n')}

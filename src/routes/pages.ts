@@ -17,6 +17,8 @@ type PageParts = {
   openApi(): object
   /** The endpoints that the home page lists. */
   endpoints(): Endpoint[]
+  /** Whether `sandbox/general` answers. */
+  hasSandbox(): boolean
 }
 
 /** A page may run only its own scripts and connect only to this gateway; the reference sets its own styles. */
@@ -95,7 +97,7 @@ const READINESS = {
   refusal: { status: 503, when: 'Not ready: `reason` says what cannot be reached or written.', response: NotReady },
 }
 
-export function pageRoutes({ version, ready, tasks, openApi, endpoints }: PageParts): Route[] {
+export function pageRoutes({ version, ready, tasks, openApi, endpoints, hasSandbox }: PageParts): Route[] {
   let document: string | undefined
 
   const page = (path: string, operation: Omit<Operation, 'tag'>, handle: Route['handle']): Route => ({
@@ -116,7 +118,7 @@ export function pageRoutes({ version, ready, tasks, openApi, endpoints }: PagePa
     },
     ({ request }) =>
       request.headers.get('accept')?.includes('text/html')
-        ? htmlPage((parts) => homePage({ ...parts, endpoints: endpoints() }), version)
+        ? htmlPage((parts) => homePage({ ...parts, endpoints: endpoints(), has_sandbox: hasSandbox() }), version)
         : Response.json(
             {
               name: 'Gatehouse',

@@ -84,6 +84,7 @@ export function routeTable(parts: TableParts): Route[] {
       tasks: tasks.health,
       openApi: () => openApiDocument({ routes, version }),
       endpoints: () => endpointsOf(routes),
+      hasSandbox: () => parts.catalogue.serving('sandbox/general', 'chatcompat') !== undefined,
     }),
   ]
   return routes
