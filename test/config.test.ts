@@ -775,3 +775,24 @@ describe('several keys of a provider', () => {
     ])
   })
 })
+
+describe('fallback models', () => {
+  const models = (fallbacks: string) => `models:\n  sandbox/general:\n    fallbacks: ${fallbacks}\n`
+
+  test.each(['[sandbox/compact]', '{ unavailable: [sandbox/compact], content_policy: [sandbox/compact] }'])(
+    'are a list, or a list for each reason: %s',
+    (fallbacks) => {
+      expect(wrong(models(fallbacks))).toEqual([])
+    },
+  )
+
+  test.each([
+    ['[sandbox/general]', 'models.sandbox/general.fallbacks[0]: is the model itself'],
+    ['[sandbox/compactt]', 'did you mean "sandbox/compact"?'],
+    ['{ context_length: [sandbox/none-of-these] }', 'models.sandbox/general.fallbacks.context_length[0]: found'],
+    ['[]', 'fallbacks'],
+    ['{ broken: [sandbox/compact] }', 'fallbacks'],
+  ])('must exist: %s', (fallbacks, message) => {
+    expect(wrong(models(fallbacks)).join('\n')).toContain(message)
+  })
+})

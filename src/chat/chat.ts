@@ -9,6 +9,7 @@ import type { Call } from '../pipeline/call.ts'
 import type { Family, StreamFamily } from '../pipeline/family.ts'
 import type { ChatRequest } from '../protocols/canonical.ts'
 import type { ResponseEncoder, ResponseHead } from '../protocols/protocol.ts'
+import { leastTokens } from '../protocols/token-estimate.ts'
 import type { ChatCall, ChatProvider, Target } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -76,6 +77,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     fit,
     meter: ({ request }: ChatWork): ChatMeter => createMeter({ request, tokenizer }),
     policy: 'until_answered' as const,
+    leastTokens: ({ request }: ChatWork) => leastTokens(request),
     affinity: ({ request }: ChatWork, { caller }: Call, sticky: 'conversation' | 'prefix') =>
       affinityOf(request, caller.token_id, sticky),
   }

@@ -1,7 +1,8 @@
 /** Checks the keys of a provider, and that a key is left for each target. */
 import { matchesGlob } from '../kit/glob.ts'
+import { nearest } from './nearest.ts'
 import type { Path } from './read-yaml.ts'
-import type { FileConfig, ProviderConfig } from './schema.ts'
+import type { FileConfig, ModelConfig, ProviderConfig } from './schema.ts'
 
 type KeyProblem = { path: Path; part: 'key' | 'value'; message: string }
 
@@ -47,4 +48,30 @@ export function checkTargetKeys({ providers = {}, models = {} }: FileConfig): Ke
       return [{ path: ['models', id, 'targets', index, 'model'], part: 'value', message }]
     }),
   )
+}
+
+type FallbackParts = {
+  models: ReadonlyMap<string, ModelConfig>
+  /** Whether an id that is not in `models` may exist elsewhere. */
+  mayExist(id: string): boolean
+}
+
+/** Each fallback is another model that exists. */
+export function checkFallbacks({ models, mayExist }: FallbackParts): KeyProblem[] {
+  return [...models].flatMap(([id, { fallbacks = [] }]) => {
+    const lists: [Path, readonly string[] | undefined][] = Array.isArray(fallbacks)
+      ? [[[], fallbacks]]
+      : Object.entries(fallbacks).map(([reason, list]) => [[reason], list])
+    return lists.flatMap(([at, list]) =>
+      (list ?? []).flatMap((name, index): KeyProblem[] => {
+        if (name === undefined) return []
+        const path = ['models', id, 'fallbacks', ...at, index]
+        if (name === id) return [{ path, part: 'value', message: 'is the model itself; name another one' }]
+        if (models.has(name) || mayExist(name)) return []
+        const suggestion = nearest(name, [...models.keys()])
+        const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
+        return [{ path, part: 'value', message: `found "${name}", must be the full id of a model${hint}` }]
+      }),
+    )
+  })
 }

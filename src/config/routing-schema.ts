@@ -42,6 +42,26 @@ export const TargetRouting = {
 const STICKY = ['conversation', 'prefix'] as const
 const STRATEGIES = ['priority', 'weighted', 'least_latency', 'least_busy'] as const
 
+const modelIds = (description?: string) =>
+  Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 20, ...(description ? { description } : {}) })
+
+export const Fallbacks = Type.Union([
+  modelIds(),
+  Type.Object(
+    {
+      unavailable: optional(modelIds('No target of the model answers, or all are limited.')),
+      context_length: optional(modelIds('The input is longer than the context window of the model.')),
+      content_policy: optional(modelIds('The provider rejects the content.')),
+      deprecated: optional(
+        modelIds('The model is deprecated: each call goes to the first of these that the token may use.'),
+      ),
+    },
+    closed,
+  ),
+])
+export type Fallbacks = Type.Static<typeof Fallbacks>
+export type FallbackReason = 'unavailable' | 'context_length' | 'content_policy' | 'deprecated'
+
 export const RoutingConfig = Type.Object(
   {
     strategy: optional(

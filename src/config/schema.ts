@@ -8,7 +8,7 @@ import { ImageLimits } from './image-schema.ts'
 import { Capabilities, Limits } from './limits-schema.ts'
 import { PROVIDER_KINDS, TEXT_APIS } from './provider-kinds.ts'
 import { Passthrough, Quirks } from './quirks.ts'
-import { ProviderKey, RoutingConfig, TargetRouting } from './routing-schema.ts'
+import { Fallbacks, ProviderKey, RoutingConfig, TargetRouting } from './routing-schema.ts'
 import { ServerConfig } from './server-schema.ts'
 import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
 
@@ -193,6 +193,11 @@ export const ModelConfig = Type.Object(
       }),
     ),
     routing: optional(RoutingConfig),
+    fallbacks: optional({
+      ...Fallbacks,
+      description:
+        'Other models that serve a call that this one cannot serve, in order: a list for unavailable and context_length, or a list for each reason. The token must be allowed to use them.',
+    }),
     prices: optional(
       Type.Object(
         {

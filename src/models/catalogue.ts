@@ -4,7 +4,7 @@ import type { EmbeddingLimits } from '../config/embedding-schema.ts'
 import type { ImageLimits } from '../config/image-schema.ts'
 import type { Capabilities, Limits } from '../config/limits-schema.ts'
 import { familiesOfName } from '../config/model-names.ts'
-import type { RoutingConfig } from '../config/routing-schema.ts'
+import type { FallbackReason, RoutingConfig } from '../config/routing-schema.ts'
 import type { ModelConfig } from '../config/schema.ts'
 import type { ThreeDLimits, VideoLimits } from '../config/task-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
@@ -25,6 +25,8 @@ export type CatalogueModel = Life & {
   families: EndpointFamily[]
   targets: Target[]
   routing: RoutingConfig
+  /** Ids of other models, by the reason for which they serve a call. */
+  fallbacks: Partial<Record<FallbackReason, readonly string[]>>
   limits: Limits
   /** The context length in tokens, input and output together; undefined: not known. */
   context_tokens: number | undefined
@@ -82,6 +84,9 @@ export function catalogueModel({ id, config, targets, created, when_retired }: R
     families: declared.filter((family) => targets.some(({ provider }) => servesFamily(provider, family))),
     targets,
     routing: config.routing ?? {},
+    fallbacks: Array.isArray(config.fallbacks)
+      ? { unavailable: config.fallbacks, context_length: config.fallbacks }
+      : (config.fallbacks ?? {}),
     limits: config.limits ?? {},
     context_tokens: config.context_tokens,
     fields: new Set(config.fields ?? []),

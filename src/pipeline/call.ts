@@ -39,6 +39,8 @@ export type CallRecord = {
   readonly family: EndpointFamily
   /** The public id of the model that serves it; set once it is resolved. */
   model?: string
+  /** The id that was requested, where a fallback serves the call. */
+  requested?: string
   /** The target of the last attempt. */
   target?: Target
   /** Its upstream calls, in order; the last one serves it unless that failed. */

@@ -1,6 +1,6 @@
 /** What a family contributes to the pipeline. Everything else is the same for every family. */
 import type { RoutingConfig } from '../config/routing-schema.ts'
-import type { CatalogueModel, Chosen } from '../models/catalogue.ts'
+import type { CatalogueModel } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
 import type { AttemptPolicy } from '../routing/outcome.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
@@ -29,6 +29,8 @@ export type Family<Input, Work, Answer, M extends AnyMeter> = {
   is_hedged?: false
   /** Executes the call, at one target after another through `attempt`. */
   execute(work: Work, execution: Execution<M>): Promise<Answer>
+  /** The least number of tokens that its input can have, cheaply; undefined: not known. */
+  leastTokens?(work: Work): number | undefined
   /** The number that calls of one conversation share; undefined: it is of none. Absent: no call has one. */
   affinity?(work: Work, call: Call, sticky: Sticky): number | undefined
 }
@@ -62,11 +64,15 @@ export type Metering<M extends AnyMeter> = {
 }
 
 /** A call whose request fits its model. Nothing was sent yet. */
-export type PreparedCall<Work, M extends AnyMeter> = Chosen & {
-  record: CallRecord
+export type PreparedCall<Work, Answer, M extends AnyMeter> = {
+  readonly requested: CatalogueModel
+  readonly record: CallRecord
+  readonly metering: Metering<M>
+  /** The model that serves it, and the request fitted to that model: they change when a fallback takes over. */
+  model: CatalogueModel
   work: Work
-  metering: Metering<M>
-  execution: Execution<M>
+  /** Called once. */
+  execute(): Promise<Answer>
 }
 
 /** A streamed response whose first part has arrived. */

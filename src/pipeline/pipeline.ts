@@ -2,15 +2,22 @@
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Catalogue, CatalogueModel, Chosen } from '../models/catalogue.ts'
-import type { AttemptObserver, Router } from '../routing/router.ts'
+import type { Router } from '../routing/router.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { Call, CallRecord } from './call.ts'
 import { type CallSubscriber, publishTo } from './events.ts'
-import type { AnyMeter, Execution, Family, Metering, PreparedCall, StreamFamily, UsageOf } from './family.ts'
+import { createExecutor } from './executor.ts'
+import type { AnyMeter, Family, PreparedCall, ResponseStream, StreamFamily, UsageOf } from './family.ts'
 import { createSettlements, type RecordUsage } from './settle.ts'
 import { deliver } from './stream.ts'
 
-type Answered<Answer, M extends AnyMeter> = { answer: Answer; usage: UsageOf<M> }
+/** `model`, `work`: of the model that served the call, which may be a fallback of the one that was prepared. */
+type Answered<Work, Answer, M extends AnyMeter> = {
+  answer: Answer
+  usage: UsageOf<M>
+  model: CatalogueModel
+  work: Work
+}
 
 /** What is known of a request before it is validated. */
 type Requested = {
@@ -45,13 +52,13 @@ export type Pipeline = {
     family: Family<Input, Work, Answer, M>,
     call: Call,
     input: Input,
-  ): Sendable<Work, Promise<Answered<Answer, M>>>
+  ): Sendable<Work, Promise<Answered<Work, Answer, M>>>
   /** Prepares a call and sends it. */
   run<Input, Work, Answer, M extends AnyMeter>(
     family: Family<Input, Work, Answer, M>,
     call: Call,
     input: Input,
-  ): Promise<Chosen & { work: Work } & Answered<Answer, M>>
+  ): Promise<Pick<Chosen, 'requested'> & Answered<Work, Answer, M>>
   /** Prepares a call with a streamed answer. Throws GatewayError. Once sent, it is settled when the stream ends. */
   prepareStream<Input, Work, M extends AnyMeter>(
     family: StreamFamily<Input, Work, M>,
@@ -60,14 +67,6 @@ export type Pipeline = {
   ): Sendable<Work, SentStream>
   /** Resolves when every call is settled, at the latest at the deadline. */
   close(options: { deadline_ms: number }): Promise<void>
-}
-
-type Executing<Work, M extends AnyMeter> = {
-  record: CallRecord
-  model: CatalogueModel
-  work: Work
-  metering: Metering<M>
-  family: Pick<Family<never, Work, unknown, M>, 'policy' | 'is_observed' | 'is_hedged' | 'meter' | 'affinity'>
 }
 
 type PipelineParts = {
@@ -82,22 +81,19 @@ type PipelineParts = {
 export function createPipeline({ catalogue, recordUsage, router, subscribers, clock, log }: PipelineParts): Pipeline {
   const events = publishTo(subscribers, log)
   const settlements = createSettlements({ recordUsage, events, clock, log })
+  const executor = createExecutor({ catalogue, router, events, clock })
 
   /** resolve, authorize, fit, admit: synchronous, since nothing has to wait. */
   function open<Input, Work, Answer, M extends AnyMeter>(
     family: Family<Input, Work, Answer, M>,
     call: Call,
     input: Input,
-  ): PreparedCall<Work, M> {
+  ): PreparedCall<Work, Answer, M> {
     const record = newRecord(call, family.endpoint(input))
     events.started(record)
     try {
       const { model, requested } = chosenFor(call, family.modelOf(input), record.family)
-      record.model = model.id
-      const work = family.fit(model, input, call)
-      const metering: Metering<M> = { current: family.meter(work) }
-      const execution = executionOf({ record, model, work, metering, family })
-      return { model, requested, record, work, metering, execution }
+      return executor.prepare({ family, input, record, model, requested })
     } catch (thrown) {
       settlements.refused(record, thrown)
       throw thrown
@@ -111,63 +107,16 @@ export function createPipeline({ catalogue, recordUsage, router, subscribers, cl
     return catalogue.require(name, family, call.caller)
   }
 
-  /** attempt: what a family may do with the targets of its model. */
-  function executionOf<Work, M extends AnyMeter>(executing: Executing<Work, M>): Execution<M> {
-    const { record, model, work, metering, family } = executing
-    const { call } = record
-    /** Of the second one of two tries at the same time. */
-    let hedge: { meter: M } | undefined
-    const observer: AttemptObserver = {
-      attemptStarted(attempt) {
-        record.target = attempt.target
-        record.attempts.push(attempt)
-        events.attemptStarted(record, attempt)
-      },
-      attemptFailed: (attempt, error) => events.attemptFailed(record, attempt, error),
-      serving(attempt, end) {
-        record.target = attempt.target
-        record.endAttempt = record.endAttempt ? both(record.endAttempt, end) : end
-        if (!hedge) return
-        metering.lost = attempt.is_hedge ? metering.current : hedge.meter
-        if (attempt.is_hedge) metering.current = hedge.meter
-      },
-    }
-    const { arrived, signal } = call
-    const { routing: settings } = model
-    const { policy, is_observed = true, is_hedged = true } = family
-    return {
-      call,
-      attempt(targets, execute) {
-        return router.attempt(targets, {
-          settings,
-          arrived,
-          signal,
-          is_stream: record.is_stream,
-          policy,
-          is_observed,
-          is_hedged,
-          affinity: (sticky) => family.affinity?.(work, call, sticky),
-          execute(target, signal, { is_hedge }) {
-            const meter = is_hedge ? family.meter(work) : metering.current
-            if (is_hedge) hedge = { meter }
-            return execute(target, { signal, meter, is_hedge })
-          },
-          observer,
-        })
-      },
-    }
-  }
-
   async function answer<Work, Answer, M extends AnyMeter>(
-    family: Pick<Family<never, Work, Answer, M>, 'execute'>,
-    { record, work, metering, execution }: PreparedCall<Work, M>,
-  ): Promise<Answered<Answer, M>> {
+    prepared: PreparedCall<Work, Answer, M>,
+  ): Promise<Answered<Work, Answer, M>> {
+    const { record, metering } = prepared
     const settlement = settlements.open(record, metering)
     try {
-      const answer = await family.execute(work, execution)
+      const answer = await prepared.execute()
       const usage = (await metering.current?.usage()) as UsageOf<M>
       await settlement.succeeded()
-      return { answer, usage }
+      return { answer, usage, model: prepared.model, work: prepared.work }
     } catch (thrown) {
       void settlement.failed(thrown) // the client gets the error before the usage is estimated
       throw thrown
@@ -175,12 +124,12 @@ export function createPipeline({ catalogue, recordUsage, router, subscribers, cl
   }
 
   function stream<Work, M extends AnyMeter>(
-    family: StreamFamily<never, Work, M>,
-    prepared: PreparedCall<Work, M>,
+    family: Pick<StreamFamily<never, Work, M>, 'encodeError' | 'errorForClient'>,
+    prepared: PreparedCall<Work, ResponseStream<UsageOf<M>>, M>,
   ): SentStream {
-    const { record, work, metering, execution } = prepared
+    const { record, metering } = prepared
     const settlement = settlements.open(record, metering)
-    const response = Promise.try(() => family.execute(work, execution))
+    const response = Promise.try(prepared.execute)
     const started = response.then(
       () => {},
       (thrown) => {
@@ -214,14 +163,13 @@ export function createPipeline({ catalogue, recordUsage, router, subscribers, cl
     prepare(family, call, input) {
       const prepared = open(family, call, input)
       const { model, requested, work } = prepared
-      return { model, requested, work, send: () => answer(family, prepared) }
+      return { model, requested, work, send: () => answer(prepared) }
     },
 
     async run(family, call, input) {
       const prepared = open(family, call, input)
-      const { model, requested, work } = prepared
-      const { answer: answered, usage } = await answer(family, prepared)
-      return { model, requested, work, answer: answered, usage }
+      const answered = await answer(prepared)
+      return { requested: prepared.requested, ...answered }
     },
 
     prepareStream(family, call, input) {
@@ -234,15 +182,6 @@ export function createPipeline({ catalogue, recordUsage, router, subscribers, cl
     close: settlements.close,
   }
 }
-
-type EndAttempt = NonNullable<CallRecord['endAttempt']>
-
-const both =
-  (one: EndAttempt, other: EndAttempt): EndAttempt =>
-  (error) => {
-    one(error)
-    other(error)
-  }
 
 function newRecord(call: Call, family: EndpointFamily): CallRecord {
   const record: CallRecord = { call, family, attempts: [], is_stream: false, error: undefined }

@@ -14,9 +14,10 @@ type Delivery<M extends AnyMeter> = {
 
 export async function* deliver<Work, M extends AnyMeter>(
   family: Pick<StreamFamily<never, Work, M>, 'encodeError' | 'errorForClient'>,
-  { record: { call }, work, metering }: PreparedCall<Work, M>,
+  prepared: Pick<PreparedCall<Work, never, M>, 'record' | 'work' | 'metering'>,
   { response, settlement, onFirstByte, log }: Delivery<M>,
 ): AsyncGenerator<string | Uint8Array> {
+  const { record: { call }, metering } = prepared // biome-ignore format: short
   let stream: ResponseStream<UsageOf<M>> | undefined
   try {
     stream = await response
@@ -31,11 +32,11 @@ export async function* deliver<Work, M extends AnyMeter>(
     await store?.()
     if (last !== '') yield last
   } catch (thrown) {
-    const reason = call.signal.reason ?? family.errorForClient?.(thrown, work) ?? thrown
+    const reason = call.signal.reason ?? family.errorForClient?.(thrown, prepared.work) ?? thrown
     const error = asGatewayError(reason, { log, request_id: call.request_id })
     // The response ends before the usage is estimated: that may take longer than a client, or a stop, waits.
     void settlement.failed(error)
-    yield stream?.fail ? stream.fail(error) : family.encodeError(error, work)
+    yield stream?.fail ? stream.fail(error) : family.encodeError(error, prepared.work)
   } finally {
     // Not read to its end: what was delivered counts. After an end or a failure this has no effect.
     void settlement.succeeded()

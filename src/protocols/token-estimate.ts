@@ -32,6 +32,15 @@ export function roughTokens(request: ChatRequest): number {
   return rest + Math.ceil(bytes / 4)
 }
 
+/** Fewer than the prompt has in nearly every case: few texts have more than eight characters a token. Cheap. */
+export function leastTokens(request: ChatRequest): number {
+  let characters = 0
+  const rest = walk(request, (text) => {
+    characters += text.length
+  })
+  return rest + Math.floor(characters / 8)
+}
+
 /** Passes each text of the prompt to `addText`, and returns an estimate of the rest in tokens. */
 function walk(request: ChatRequest, addText: (text: string) => void): number {
   let tokens = 0

@@ -54,16 +54,15 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
 
   async function whole(input: ChatInput, context: Context): Promise<Response> {
     const prepared = pipeline.prepare(chat.whole, context, input)
-    const { head, writer } = prepared.work.responseContext
     const headers = modelHeaders(prepared, clock)
     headers['content-type'] = 'application/json;charset=utf-8'
     try {
-      const { answer, usage } = await prepared.send()
+      const { answer, usage, work } = await prepared.send()
       const body = answer.encode(usage)
-      await writer.store?.()
+      await work.responseContext.writer.store?.()
       return textResponse(typeof body === 'string' ? body : JSON.stringify(body), { context, clock, headers })
     } catch (thrown) {
-      return answerOf(thrown, head, context)
+      return answerOf(thrown, prepared.work.responseContext.head, context)
     }
   }
 

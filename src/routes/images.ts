@@ -75,11 +75,11 @@ const ROUTES: { path: string; operation: ImageOperation; summary: string; descri
 export function imageRoutes(parts: ImageRouteParts): Route[] {
   const { pipeline, images, storeImages, settings, clock } = parts
   async function whole(input: ImageInput, context: Context): Promise<Response> {
-    const { work, send, ...chosen } = pipeline.prepare(images.whole, context, input)
-    const headers = modelHeaders(chosen, clock)
-    const { answer: generated } = await send()
+    const prepared = pipeline.prepare(images.whole, context, input)
+    const headers = modelHeaders(prepared, clock)
+    const { answer: generated, model, work } = await prepared.send()
     const { background, quality, size } = work.order
-    const links = work.response_format === 'url' ? await stored(chosen.model) : undefined
+    const links = work.response_format === 'url' ? await stored(model) : undefined
     const answer: ImageAnswer = {
       created: unixSeconds(clock),
       data: generated.files.map((file, index) => dataOf(file, links?.[index])),

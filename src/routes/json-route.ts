@@ -29,8 +29,8 @@ export function jsonRoute<Input, Work, Answer, M extends AnyMeter>(
       try {
         const { model, requested, send } = pipeline.prepare(family, context, input)
         const headers = modelHeaders({ model, requested }, clock)
-        const { answer, usage } = await send()
-        return jsonResponse(encode({ input, answer, usage, model: model.id }, context), { context, clock, headers })
+        const { answer, usage, model: served } = await send()
+        return jsonResponse(encode({ input, answer, usage, model: served.id }, context), { context, clock, headers })
       } catch (thrown) {
         throw errorForClient && thrown instanceof GatewayError ? errorForClient(thrown) : thrown
       }

@@ -4,14 +4,23 @@ import { headerValue } from '../kit/header-value.ts'
 import type { Call } from '../pipeline/call.ts'
 import { targetName } from '../providers/provider.ts'
 
-/** The target that answered, or failed last, and how many upstream calls were made; empty for a request without any. */
+/**
+ * The target that answered, or failed last, and how many upstream calls were made; the model, where a fallback served the
+ * call. Empty for a request without upstream calls.
+ */
 export function routingHeaders(
   { record }: Call,
   { show_target }: Pick<ServerSettings, 'show_target'>,
 ): [string, string][] {
-  if (!show_target || record?.target === undefined) return []
-  return [
-    ['x-gatehouse-target', headerValue(targetName(record.target))],
-    ['x-gatehouse-attempts', String(record.attempts.length)],
-  ]
+  if (record?.target === undefined) return []
+  const headers: [string, string][] = []
+  if (show_target) {
+    headers.push(['x-gatehouse-target', headerValue(targetName(record.target))])
+    headers.push(['x-gatehouse-attempts', String(record.attempts.length)])
+  }
+  if (record.requested !== undefined) {
+    headers.push(['x-model-requested', headerValue(record.requested)])
+    headers.push(['x-model-served', headerValue(record.model ?? '')])
+  }
+  return headers
 }

@@ -5,7 +5,7 @@ import { createLog } from '../kit/log.ts'
 import type { Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { AttemptPolicy } from './outcome.ts'
-import { createRouter } from './router.ts'
+import { boundsOf, createRouter } from './router.ts'
 
 const failed = new GatewayError('bad_upstream_response', 'It failed.', { upstream_status: 500 })
 const unreachable = new GatewayError('upstream_unreachable', 'No connection.')
@@ -48,7 +48,7 @@ function setUp(options: Partial<Target>[] = [{}, {}, {}], random = () => 0) {
     return await router
       .attempt(targets, {
         settings: routing,
-        arrived: clock.now(),
+        bounds: boundsOf(routing, clock.now()),
         signal,
         is_stream: true,
         policy,

@@ -35,10 +35,25 @@ export type AttemptObserver = {
   serving(attempt: Attempt, end: (error?: unknown) => void): void
 }
 
+/** What all tries of a request share, over keys, targets and fallback models. */
+export type Bounds = {
+  tries: number
+  /** How many were made with other models. */
+  tries_made: number
+  /** Unix milliseconds: none begins after it. */
+  deadline: number
+}
+
+/** `arrived`: unix milliseconds. */
+export const boundsOf = ({ tries = DEFAULT_TRIES, deadline_seconds }: RoutingConfig, arrived: number): Bounds => ({
+  tries,
+  tries_made: 0,
+  deadline: deadline_seconds === undefined ? Number.POSITIVE_INFINITY : arrived + deadline_seconds * 1000,
+})
+
 type Routing<Answer> = {
   settings: RoutingConfig
-  /** When the call arrived, in unix milliseconds. */
-  arrived: number
+  bounds: Bounds
   signal: AbortSignal
   is_stream: boolean
   policy: AttemptPolicy
@@ -186,8 +201,8 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
     states: () => states.values(),
     async attempt(targets, routing) {
       const { settings, signal, policy, is_observed } = routing
-      const most = settings.tries ?? DEFAULT_TRIES
-      const deadline = deadlineOf(routing)
+      const { deadline } = routing.bounds
+      const most = routing.bounds.tries - routing.bounds.tries_made
       const candidates = targets.map((target) => candidateOf(target, is_observed))
       const affinity = candidates.length > 1 && settings.sticky ? routing.affinity?.(settings.sticky) : undefined
       const selection = createSelection({ candidates, settings, deadline, budgets, clock, random, affinity })
@@ -241,9 +256,6 @@ function noteFailure(attempt: Attempt, error: unknown): void {
   attempt.error = isKnown ? error.code : 'internal_error'
   attempt.upstream_status = isKnown ? error.detail.upstream_status : undefined
 }
-
-const deadlineOf = ({ settings: { deadline_seconds }, arrived }: Routing<unknown>): number =>
-  deadline_seconds === undefined ? Number.POSITIVE_INFINITY : arrived + deadline_seconds * 1000
 
 type Limiting = { state: TargetState; isLast: boolean; routing: Routing<unknown>; left: number }
 

@@ -1,0 +1,176 @@
+/** The stages fit and attempt: a request fitted to its model, at the targets of that model and then of its fallbacks. */
+import type { FallbackReason } from '../config/routing-schema.ts'
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import type { Catalogue, CatalogueModel } from '../models/catalogue.ts'
+import { statusAt } from '../models/lifecycle.ts'
+import { isFaultOfTarget, mayTryNext } from '../routing/outcome.ts'
+import { type AttemptObserver, type Bounds, boundsOf, type Router } from '../routing/router.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { CallRecord } from './call.ts'
+import type { CallEvents } from './events.ts'
+import type { AnyMeter, Execution, Family, PreparedCall } from './family.ts'
+
+type ExecutorParts = {
+  catalogue: Pick<Catalogue, 'require'>
+  router: Pick<Router, 'attempt'>
+  events: Pick<CallEvents, 'attemptStarted' | 'attemptFailed'>
+  clock: Clock
+}
+
+type Preparing<Input, Work, Answer, M extends AnyMeter> = {
+  family: Family<Input, Work, Answer, M>
+  input: Input
+  record: CallRecord
+  model: CatalogueModel
+  requested: CatalogueModel
+}
+
+export function createExecutor({ catalogue, router, events, clock }: ExecutorParts) {
+  /** The next model of the list that the caller may use and that accepts the request; it replaces that of the call. */
+  function fallBack<Input, Work, Answer, M extends AnyMeter>(
+    names: string[],
+    { family, input, record, requested }: Preparing<Input, Work, Answer, M>,
+    prepared: Pick<PreparedCall<Work, Answer, M>, 'model' | 'work' | 'metering'>,
+  ): boolean {
+    for (let name = names.shift(); name !== undefined; name = names.shift()) {
+      try {
+        const { model } = catalogue.require(name, record.family, record.call.caller)
+        prepared.work = family.fit(model, input, record.call)
+        prepared.model = model
+        prepared.metering.current = family.meter(prepared.work)
+        record.model = model.id
+        record.requested = requested.id
+        return true
+      } catch (thrown) {
+        // The caller may not use it, or it does not accept this request.
+        if (!(thrown instanceof GatewayError)) throw thrown
+      }
+    }
+    return false
+  }
+
+  /** What a family may do with the targets of the model that serves the call now. */
+  function executionOf<Input, Work, Answer, M extends AnyMeter>(
+    { family, record }: Preparing<Input, Work, Answer, M>,
+    { model, work, metering }: PreparedCall<Work, Answer, M>,
+    bounds: Bounds,
+  ): Execution<M> {
+    const { call } = record
+    /** Of the second one of two tries at the same time. */
+    let hedge: { meter: M } | undefined
+    const observer: AttemptObserver = {
+      attemptStarted(attempt) {
+        record.target = attempt.target
+        record.attempts.push(attempt)
+        events.attemptStarted(record, attempt)
+      },
+      attemptFailed: (attempt, error) => events.attemptFailed(record, attempt, error),
+      serving(attempt, end) {
+        record.target = attempt.target
+        record.endAttempt = record.endAttempt ? both(record.endAttempt, end) : end
+        if (!hedge) return
+        metering.lost = attempt.is_hedge ? metering.current : hedge.meter
+        if (attempt.is_hedge) metering.current = hedge.meter
+      },
+    }
+    return {
+      call,
+      attempt: (targets, execute) =>
+        router.attempt(targets, {
+          settings: model.routing,
+          bounds,
+          signal: call.signal,
+          is_stream: record.is_stream,
+          policy: family.policy,
+          is_observed: family.is_observed ?? true,
+          is_hedged: family.is_hedged ?? true,
+          affinity: (sticky) => family.affinity?.(work, call, sticky),
+          execute(target, signal, { is_hedge }) {
+            const meter = is_hedge ? family.meter(work) : metering.current
+            if (is_hedge) hedge = { meter }
+            return execute(target, { signal, meter, is_hedge })
+          },
+          observer,
+        }),
+    }
+  }
+
+  /** At the model of the call, then at its fallbacks: one number of tries and one deadline for all of them. */
+  async function execute<Input, Work, Answer, M extends AnyMeter>(
+    preparing: Preparing<Input, Work, Answer, M>,
+    prepared: PreparedCall<Work, Answer, M>,
+  ): Promise<Answer> {
+    const { family, model, record } = preparing
+    const first = prepared.model
+    const bounds = boundsOf(first.routing, record.call.arrived)
+    /** By the reason of the first failure: fallbacks of a fallback are not followed. */
+    let names: string[] | undefined
+    for (;;) {
+      try {
+        return await family.execute(prepared.work, executionOf(preparing, prepared, bounds))
+      } catch (thrown) {
+        const reason = reasonFor(thrown, family.policy)
+        if (reason === undefined || record.call.signal.aborted) throw thrown
+        names ??= (first.fallbacks[reason] ?? []).filter((name) => name !== model.id)
+        const left = bounds.tries - record.attempts.length
+        if (left <= 0 || clock.now() >= bounds.deadline || !fallBack(names, preparing, prepared)) throw thrown
+        bounds.tries_made = record.attempts.length
+      }
+    }
+  }
+
+  /** Fits the request to its model. Throws GatewayError that names the field and its rule. */
+  function prepare<Input, Work, Answer, M extends AnyMeter>(
+    preparing: Preparing<Input, Work, Answer, M>,
+  ): PreparedCall<Work, Answer, M> {
+    const { family, input, record, model, requested } = preparing
+    record.model = model.id
+    const work = family.fit(model, input, record.call)
+    const metering = { current: family.meter(work) }
+    const prepared: PreparedCall<Work, Answer, M> = {
+      requested,
+      record,
+      metering,
+      model,
+      work,
+      execute: () => execute(preparing, prepared),
+    }
+    const reason = knownReason(model, () => family.leastTokens?.(work), clock)
+    if (reason) fallBack([...(model.fallbacks[reason] ?? [])], preparing, prepared)
+    return prepared
+  }
+
+  return { prepare }
+}
+
+/** Why another model is to serve a call before anything was sent. `leastTokens`: the fewest tokens that its input can have. */
+function knownReason(
+  model: CatalogueModel,
+  leastTokens: () => number | undefined,
+  clock: Clock,
+): FallbackReason | undefined {
+  const { deprecated, context_length } = model.fallbacks
+  if (deprecated && statusAt(model, unixSeconds(clock)) !== 'active') return 'deprecated'
+  if (!context_length || model.context_tokens === undefined) return undefined
+  return (leastTokens() ?? 0) > model.context_tokens ? 'context_length' : undefined
+}
+
+/** Why another model may serve a call that has failed; undefined: none may. */
+function reasonFor(
+  thrown: unknown,
+  policy: Family<never, never, never, AnyMeter>['policy'],
+): FallbackReason | undefined {
+  if (!(thrown instanceof GatewayError)) return undefined
+  if (thrown.code === 'context_length_exceeded') return 'context_length'
+  if (thrown.code === 'content_policy_violation') return 'content_policy'
+  return isFaultOfTarget(thrown) && mayTryNext(thrown, policy) ? 'unavailable' : undefined
+}
+
+type EndAttempt = NonNullable<CallRecord['endAttempt']>
+
+const both =
+  (one: EndAttempt, other: EndAttempt): EndAttempt =>
+  (error) => {
+    one(error)
+    other(error)
+  }
