@@ -23,6 +23,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/client-traps.test.ts': 7,
   'test/clients-page.test.ts': 2,
   'test/codex.test.ts': 10, // starts the real Codex, where it is installed
+  'test/coding-agents.test.ts': 60, // starts the real coding agents, where they are installed
   'test/connections.test.ts': 6,
   'test/crash-3d.test.ts': 30,
   'test/crash-resume.test.ts': 50,

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs the Python clients of the tests, and schemathesis, into test/python/.venv: 250 MB. Does nothing if all is there.
+# Installs what requirements.txt pins into .venv beside it, in this directory or the one that is named: the Python clients of
+# the tests and schemathesis (250 MB), or in test/agents the coding agent aider (570 MB). Does nothing if all is there.
 set -eu
-cd "$(dirname "$0")"
+cd "${1:-$(dirname "$0")}"
 
 python=${PYTHON:-python3}
 if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
