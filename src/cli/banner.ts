@@ -26,7 +26,8 @@ export function bannerText(started: Started, terminal: Terminal): string {
     ['models', modelsText(started)],
   ]
   const lines = facts.map(([name = '', fact = '']) => `  ${dim(terminal, name.padEnd(10))} ${fact}`)
-  const search = config.discover ? `\n  ${dim(terminal, 'Discovery is still looking for providers and models.')}\n` : ''
+  const isSearching = config.discover || Object.values(config.providers).some(({ discover }) => discover)
+  const search = isSearching ? `\n  ${dim(terminal, 'Discovery is still looking for providers and models.')}\n` : ''
   return `\n  ${bold(terminal, `Gatehouse ${version}`)}\n\n${lines.join('\n')}\n${search}${firstToken(started, terminal)}\n`
 }
 
