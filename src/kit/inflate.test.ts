@@ -77,9 +77,6 @@ for (const [coding, compress] of CODINGS) {
     test('rejects an invalid and a truncated body', async () => {
       await expect(readAll(inflate(sourceOf([Buffer.from('{"a":1}')]), coding))).rejects.toThrow(InflateError)
       const half = compress(noise(5_000)).subarray(0, 2_500)
-      // The runtime takes the beginning of a zstd frame for the whole: what it holds then breaks off.
-      if (coding === 'zstd')
-        return expect((await readAll(inflate(sourceOf([half]), coding))).length).toBeLessThan(5_000)
       await expect(readAll(inflate(sourceOf([half]), coding))).rejects.toThrow(InflateError)
     })
 

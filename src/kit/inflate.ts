@@ -1,5 +1,6 @@
 /** Decompresses a body chunk by chunk, and fails when it grows beyond a ratio. */
 import { createBrotliDecompress, createUnzip, createZstdDecompress } from 'node:zlib'
+import { createZstdFrames } from './zstd-frames.ts'
 
 /** `node:zlib` stops while nobody reads, so at most a few chunks are in memory. */
 const options = { chunkSize: 64 * 1024 }
@@ -35,6 +36,7 @@ export function inflate(source: ByteReader, coding: Coding): ByteReader {
   let inflated = 0
   let failure: { thrown: unknown } | undefined
   let isFed = false
+  const frames = coding === 'zstd' ? createZstdFrames() : undefined
 
   async function feed(): Promise<void> {
     try {
@@ -44,8 +46,10 @@ export function inflate(source: ByteReader, coding: Coding): ByteReader {
         if (done) break
         if (!value) continue
         received += value.length
+        frames?.push(value)
         if (!inflater.write(value)) await drained()
       }
+      if (frames?.isWhole() === false) throw new InflateError('ends early (content-encoding zstd)')
       inflater.end()
     } catch (thrown) {
       failure = { thrown }
