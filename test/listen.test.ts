@@ -200,6 +200,15 @@ describe('a connection', () => {
     answer()
     await silent.until(hasResponses(1))
   }, 15_000)
+
+  test('is closed when it is idle even while the body of a refused request drips in', async () => {
+    const { server } = await start({ idle_seconds: 1 })
+    const wire = dial(server)
+    wire.send(head('POST /nowhere', { ...JSON_TYPE, 'content-length': '1000000' }))
+    const dripping = setInterval(() => wire.send('x'), 100)
+    expect(statusOf(await wire.closed)).toBe(404)
+    clearInterval(dripping)
+  }, 15_000)
 })
 
 describe('a request that is not HTTP', () => {
