@@ -11,6 +11,7 @@ import type { ManualFile } from './config/manual.ts'
 import { createEmbeddings } from './embeddings/embeddings.ts'
 import { createApp } from './http/app.ts'
 import type { Peer } from './http/live.ts'
+import { createLoad } from './http/load.ts'
 import { presentedSecret } from './http/presented-secret.ts'
 import { createRevokedCalls } from './http/revoked-calls.ts'
 import { createImageFetch } from './images/fetch-image.ts'
@@ -191,6 +192,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     log,
   })
   const cleaner = createCleaner({ tasks: store.tasks, outputs, clock, log })
+  const load = createLoad({ settings, log })
   const app = createApp({
     routes: routeTable({
       catalogue,
@@ -227,6 +229,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock,
     log,
     onFinished: accessLog.requestFinished,
+    admitLoad: load.admit,
     headersOf: (context) => routingHeaders(context, settings),
   })
   endRevokedCalls = createRevokedCalls({ open: app.requests, isValid: tokens.isValid, settings, log })
@@ -237,6 +240,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     background.start()
     webhooks.start()
     cleaner.start()
+    load.start()
   }
   let discovery = supply.discover()
 
@@ -275,6 +279,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       await drain({ deadline_ms })
       const workers = [tasks, webhooks, background]
       await Promise.all([...workers.map((worker) => worker.stop({ deadline_ms })), cleaner.stop()])
+      load.stop()
       await supply.close()
       await settle()
       await ledger.close()

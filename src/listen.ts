@@ -3,6 +3,7 @@ import type { Server } from 'bun'
 import { DEFAULT_SERVER, type ServerSettings } from './config/config.ts'
 import type { Peer } from './http/live.ts'
 import { isWebSocket, type SocketHandler } from './http/socket.ts'
+import { descriptorLimit, openDescriptors } from './kit/descriptors.ts'
 import type { Log } from './kit/log.ts'
 
 type ListenParts = {
@@ -14,6 +15,8 @@ type ListenParts = {
   log: Log
   /** Seconds that a connection may stay open between requests. */
   idle_seconds?: number
+  /** Replaced by tests. */
+  descriptors?: { open(): number | undefined; limit: number | undefined }
 }
 
 export type Listener = {
@@ -40,7 +43,16 @@ const MESSAGE_MARGIN_BYTES = 64 * 1024
 /** A WebSocket whose client answers no ping for this long is closed. */
 const SOCKET_IDLE_SECONDS = 60
 
-export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS }: ListenParts): Promise<Listener> {
+/** Of the file descriptors: beyond the first part idle connections are closed, beyond the second requests refused. */
+const CLOSE_IDLE_PART = 0.7
+const CROWDED_PART = 0.9
+const LOOK_MILLISECONDS = 100
+
+const SYSTEM_DESCRIPTORS = { open: openDescriptors, limit: descriptorLimit() }
+
+export async function listen(parts: ListenParts): Promise<Listener> {
+  const { gateway, server, log, idle_seconds = IDLE_SECONDS, descriptors = SYSTEM_DESCRIPTORS } = parts
+  let isCrowded = false
   const bun = Bun.serve<SocketHandler>({
     hostname: server.host,
     port: server.port,
@@ -59,6 +71,7 @@ export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS
         get address() {
           return self.requestIP(request)?.address ?? ''
         },
+        isCrowded,
         ended: () => self.timeout(request, idle_seconds),
       })
     },
@@ -92,6 +105,7 @@ export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS
     let isUpgraded = false
     const response = await gateway.fetch(request, {
       address: self.requestIP(request)?.address ?? '',
+      isCrowded,
       upgrade(handler, headers) {
         isUpgraded = self.upgrade(request, { data: handler, headers })
         return isUpgraded
@@ -100,6 +114,18 @@ export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS
     return isUpgraded ? undefined : response
   }
 
+  /** Without a free descriptor no connection can be accepted, and none opened to a provider. */
+  function look(): void {
+    const open = descriptors.open() ?? 0
+    const { limit = Number.POSITIVE_INFINITY } = descriptors
+    if (open > limit * CLOSE_IDLE_PART) bun.closeIdleConnections()
+    const wasCrowded = isCrowded
+    isCrowded = open > limit * CROWDED_PART
+    if (isCrowded && !wasCrowded) log.warn('few file descriptors are left: requests are refused', { open, limit })
+  }
+  const timer = setInterval(look, LOOK_MILLISECONDS)
+  timer.unref()
+
   const host = server.host.includes(':') ? `[${server.host}]` : server.host
   return {
     url: `http://${host}:${bun.port}`,
@@ -107,6 +133,7 @@ export async function listen({ gateway, server, log, idle_seconds = IDLE_SECONDS
     async stop({ deadline_ms }) {
       const deadline = performance.now() + deadline_ms
       bun.stop()
+      clearInterval(timer)
       await gateway.drain({ deadline_ms })
       // The runtime itself sends a file, after the gateway has finished its request.
       const end = Math.max(deadline, performance.now() + FLUSH_MILLISECONDS)

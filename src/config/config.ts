@@ -26,6 +26,8 @@ export type ServerSettings = {
   max_bytes_in_flight: number | undefined
   /** The same for one token. Undefined: half of the whole. */
   max_token_bytes_in_flight: number | undefined
+  /** Delay of the event loop above which new requests are refused; 0: never. */
+  max_delay_ms: number
 }
 
 export type RetiredPolicy = 'refuse' | 'serve' | 'redirect'
@@ -71,6 +73,7 @@ export const DEFAULT_SERVER: ServerSettings = {
   show_target: true,
   max_bytes_in_flight: undefined,
   max_token_bytes_in_flight: undefined,
+  max_delay_ms: 250,
 }
 
 /** Upstream timeouts: official clients wait 10 minutes in total, so no single silence may exceed half of that. */

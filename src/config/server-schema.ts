@@ -73,6 +73,15 @@ export const ServerConfig = Type.Object(
         description: 'The same for each token; beyond it its requests get 429. Default: half of max_bytes_in_flight.',
       }),
     ),
+    max_delay_ms: optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 60_000,
+        description:
+          'When the event loop is late by more than this for a second, some new requests get 503, those of the busiest ' +
+          'tokens first; 0 refuses none. Default 250.',
+      }),
+    ),
     end_revoked_calls: optional(
       Type.Boolean({
         description:

@@ -26,6 +26,8 @@ type AppParts = {
   settings: ServerSettings
   clock: Clock
   log: Log
+  /** Refuses a request of this token while the process is overloaded: throws server_is_overloaded. */
+  admitLoad?(token_id: string): void
   /** Called at the end of each request. */
   onFinished(request: FinishedRequest): void
   /** Further headers of a response; absent: none. */
@@ -61,6 +63,7 @@ export function createApp({
   log,
   onFinished,
   headersOf = () => [],
+  admitLoad = () => {},
 }: AppParts): App {
   const live = new Set<Live>()
   const sockets = createSockets({ clock })
@@ -105,11 +108,17 @@ export function createApp({
     if (settings.files_base_url !== undefined && !route.serves_files && isFilesHost(context.request, settings)) {
       throw new GatewayError('unknown_url', 'Only stored files are served at this host.')
     }
+    if (context.peer.isCrowded && !route.answers_under_load) throw crowded()
     const isOpen = typeof route.public === 'function' ? route.public(context) : route.public === true
     if (isOpen) return
     const caller = authenticate(context)
-    if (caller instanceof Promise) return caller.then((found) => identify(context, found))
+    if (caller instanceof Promise) return caller.then((found) => enter(route, context, found))
+    enter(route, context, caller)
+  }
+
+  function enter(route: Route, context: Live, caller: Caller): void {
     identify(context, caller)
+    if (!route.answers_under_load) admitLoad(caller.token_id)
   }
 
   async function answer(route: Route, context: Live, params: Record<string, string>): Promise<Response> {
@@ -210,7 +219,8 @@ export function createApp({
     headers.set('x-request-id', context.request_id)
     headers.set('request-id', context.request_id)
     if (context.warning !== undefined) headers.set(WARNING_HEADER, context.warning)
-    if (closing || (response.status >= 400 && isLeftUnread(request, response))) headers.set('connection', 'close')
+    if (closing || peer.isCrowded || (response.status >= 400 && isLeftUnread(request, response)))
+      headers.set('connection', 'close')
     for (const [name, value] of headersOf(context)) headers.set(name, value)
     for (const [name, value] of corsHeaders(request, settings)) headers.set(name, value)
     if (!context.note.stream || request.method === 'HEAD') {
@@ -278,6 +288,9 @@ function identify(context: Live, caller: Caller): void {
   context.caller = caller
   context.note.token_id = caller.token_id
 }
+
+const crowded = () =>
+  new GatewayError('server_is_overloaded', 'The gateway has too many connections open; try again.', { retry_after: 1 })
 
 /** Whether paths share a prefix (`/v1/videos`): errors below a family's paths have the family's form. */
 const isAkin = (path: string, other: string): boolean => beginningOf(path) === beginningOf(other)

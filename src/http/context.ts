@@ -78,6 +78,8 @@ export type Route = {
   serves_files?: true
   /** Its paths have no other methods, though the pattern of another route matches them: `x:generateContent` is no model. */
   exclusive?: true
+  /** Answered under any load: for probes and administration. */
+  answers_under_load?: true
   /** Left out of the OpenAPI document. */
   hidden?: true
   operation: Operation

@@ -12,6 +12,8 @@ import { fieldWarning, type KnownFields } from './unknown-fields.ts'
 /** The other end of a connection, as the listener knows it. */
 export type Peer = {
   readonly address: string
+  /** Few file descriptors are left: its connection is closed after the response, and only health is reported. */
+  readonly isCrowded?: boolean
   /** Called when the request is over: its connection may be kept alive or closed. */
   ended?(): void
   /** Makes the connection a WebSocket; false where the request's headers do not allow it. Absent: it cannot. */

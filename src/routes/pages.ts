@@ -141,16 +141,19 @@ export function pageRoutes({ version, ready, tasks, openApi, endpoints, hasSandb
       document ??= JSON.stringify(openApi())
       return new Response(document, { headers: { 'content-type': 'application/json' } })
     }),
-    page('/healthz', HEALTH, () => Response.json({ status: 'ok', version })),
-    page('/readyz', READINESS, async () => {
-      try {
-        await ready()
-        const health = await tasks?.()
-        return Response.json({ status: 'ready', ...(health && { tasks: health }) })
-      } catch (thrown) {
-        const reason = thrown instanceof GatewayError ? thrown.message : 'the store does not answer'
-        return Response.json({ status: 'not ready', reason }, { status: 503, headers: { 'retry-after': '5' } })
-      }
-    }),
+    { ...page('/healthz', HEALTH, () => Response.json({ status: 'ok', version })), answers_under_load: true },
+    {
+      answers_under_load: true,
+      ...page('/readyz', READINESS, async () => {
+        try {
+          await ready()
+          const health = await tasks?.()
+          return Response.json({ status: 'ready', ...(health && { tasks: health }) })
+        } catch (thrown) {
+          const reason = thrown instanceof GatewayError ? thrown.message : 'the store does not answer'
+          return Response.json({ status: 'not ready', reason }, { status: 503, headers: { 'retry-after': '5' } })
+        }
+      }),
+    },
   ]
 }

@@ -158,7 +158,11 @@ export const ERRORS = {
     type: 'upstream_error',
     when: 'The upstream closed the connection in the middle of its response.',
   },
-  server_is_overloaded: { status: 503, type: 'service_unavailable_error', when: 'The upstream is overloaded.' },
+  server_is_overloaded: {
+    status: 503,
+    type: 'service_unavailable_error',
+    when: 'The gateway or the upstream is overloaded.',
+  },
   output_gone: { status: 502, type: 'upstream_error', when: 'A file at the upstream no longer exists.' },
   output_refused: {
     status: 502,
