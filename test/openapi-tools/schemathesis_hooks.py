@@ -1,17 +1,113 @@
 """What schemathesis cannot know of the document by itself."""
+import json
+import os
+import urllib.request
+
 import schemathesis
 
 # Only some models take these fields. Others ignore them, whatever their value.
 MODEL_FIELDS = ("repetition_penalty", "thinking_enabled", "web_search")
+QUICK = "@sandbox quick=1\nA boat"
+
+
+def send(method, path, body=None):
+    """A request to the gateway, outside of the tests."""
+    request = urllib.request.Request(
+        os.environ["GATEHOUSE_URL"] + path,
+        method=method,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={
+            "authorization": f"Bearer {os.environ['GATEHOUSE_BOOTSTRAP_TOKEN']}",
+            "content-type": "application/json",
+        },
+    )
+    with urllib.request.urlopen(request) as response:
+        return json.load(response)
+
+
+def finished_task(path, body):
+    task_id = send("POST", path, body)["data"]["task_id"]
+    # Each response waits for the next state, and there are six.
+    for _ in range(10):
+        task = send("GET", f"{path}/{task_id}?wait=20")["data"]
+        if task["status"] == "SUCCESS":
+            return task_id
+    raise RuntimeError(f"{path}: {task}")
+
+
+def ids():
+    """What there is to read, by the beginning of the path or the name of the parameter: an invented id is a 404, which shows little."""
+    video = finished_task("/v1/video/generations", {"model": "sandbox/text-to-video", "prompt": QUICK})
+    image = finished_task("/v1/images/generations", {"model": "sandbox/image", "prompt": "A boat", "async": True})
+    solid = finished_task("/v1/3d/generations", {"model": "sandbox/text-to-3d", "prompt": QUICK})
+    message = {"type": "message", "role": "user", "content": "Hi"}
+    conversation = send("POST", "/v1/conversations", {"items": [message]})["id"]
+    [item] = send("GET", f"/v1/conversations/{conversation}/items")["data"]
+    response = send("POST", "/v1/responses", {"model": "sandbox/general", "input": "Hi", "background": True})
+    return {
+        "item_id": item["id"],
+        "/v1/conversations/": conversation,
+        "/v1/video/generations/": video,
+        "/v1/videos/": video,
+        "/v1/images/generations/": image,
+        "/v1/3d/generations/": solid,
+        "/v1/responses/": response["id"],
+        "/v1/models/": "sandbox/general",
+        "/v1beta/models/": "sandbox/general",
+    }
 
 
 @schemathesis.hook
 def before_load_schema(context, raw_schema):
+    components = raw_schema["components"]["schemas"]
     for field in MODEL_FIELDS:
-        raw_schema["components"]["schemas"]["ChatRequest"]["properties"].pop(field)
-    for path in raw_schema["paths"].values():
-        for operation in path.values():
-            stream = operation["responses"]["200"].get("content", {}).get("text/event-stream")
-            # Here a stream is text. Schemathesis reads it as OpenAPI 3.2 does: the schema is that of one event.
-            if stream:
-                stream["schema"] = {"type": "object", "properties": {"data": stream["schema"]}, "required": ["data"]}
+        components["ChatRequest"]["properties"].pop(field)
+    known = ids()
+    for path, operations in raw_schema["paths"].items():
+        for method, operation in operations.items():
+            describe_stream(operation)
+            name_model(operation, components)
+            # What is deleted is needed later.
+            if method != "delete":
+                name_resource(path, operation, known)
+
+
+def describe_stream(operation):
+    """Here a stream is text. Schemathesis reads it as OpenAPI 3.2 does: the schema is that of one event."""
+    stream = operation["responses"]["200"].get("content", {}).get("text/event-stream")
+    if stream:
+        stream["schema"] = {"type": "object", "properties": {"data": stream["schema"]}, "required": ["data"]}
+
+
+def name_model(operation, components):
+    """The model of the example: a request for any other name is a 404."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    model = content.get("example", {}).get("model")
+    if model is not None:
+        component = components[content["schema"]["$ref"].rsplit("/", 1)[-1]]
+        component["properties"]["model"]["enum"] = [model]
+
+
+def name_resource(path, operation, known):
+    for parameter in operation.get("parameters", []):
+        if parameter["in"] == "path":
+            [of_path] = [one for prefix, one in known.items() if path.startswith(prefix)]
+            embeds = path.endswith((":embedContent", ":batchEmbedContents"))
+            parameter["schema"] = {"enum": ["sandbox/embedding" if embeds else known.get(parameter["name"], of_path)]}
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    """Scenarios need requests that succeed. Other phases vary the bodies."""
+    body = case.operation.definition.raw.get("requestBody")
+    if body is None or case.meta is None or case.meta.phase.name.value != "stateful":
+        return
+    example = dict(body["content"]["application/json"]["example"])
+    if case.operation.path in ("/v1/video/generations", "/v1/videos", "/v1/3d/generations"):
+        example["prompt"] = QUICK
+    if case.operation.path == "/v1/images/generations":
+        example["async"] = True
+    if case.operation.path == "/v1/responses":
+        example["background"] = True
+    case.body = example
+    case.media_type = "application/json"
