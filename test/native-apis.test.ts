@@ -50,7 +50,7 @@ describe('a provider with several APIs', () => {
     })
     const { secret } = await gateway.instance.tokens.issue({ name: 'narrow', models: ['v/m'] })
     const response = await gateway.call('/v1/responses', {
-      json: { model: 'v/m', input: 'Hello', conversation: 'conv_1' },
+      json: { model: 'v/m', input: 'Hello', tools: [{ type: 'file_search', vector_store_ids: ['vs_1'] }] },
       headers: { authorization: `Bearer ${secret}` },
     })
     expect([response.status, vendor.requests]).toEqual([400, []])
