@@ -41,7 +41,8 @@ import { GatewayError } from './spec/error.ts'
 import type { Model } from './spec/model.ts'
 import type { Caller, Token } from './spec/token.ts'
 import { openStore } from './store/open-store.ts'
-import type { UsageStore } from './store/store.ts'
+import type { Store, UsageStore } from './store/store.ts'
+import { createStoreClock, suspendedMilliseconds } from './store/store-clock.ts'
 import { createSupply, type Found } from './supply.ts'
 import type { CrashHook } from './tasks/crash-points.ts'
 import { createGeneratedFileStore } from './tasks/store-generated.ts'
@@ -94,6 +95,7 @@ export type Gateway = {
 export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const { config, environment, log, version, clock = systemClock, manual = async () => [] } = parts
   const store = await openStore({ url: parts.store_url ?? config.store_url })
+  const storeClock = await storeClockFor(store, { clock, log })
   // Replaced as a whole by a reload; read at each use.
   let live = config
   let endRevokedCalls = () => Promise.resolve()
@@ -123,7 +125,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const conversations = createConversations({
     store: store.conversations,
     settings: () => live.responses,
-    clock,
+    clock: storeClock,
     log,
   })
   const pipeline = createPipeline({
@@ -143,7 +145,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     pipeline,
     chat,
     isRevoked: async (token_id) => (await store.tokens.find(token_id))?.disabled === true,
-    clock,
+    clock: storeClock,
     log,
   })
   const files = filesOf(config)
@@ -174,7 +176,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     },
     inputs: { checkInputs: media.check },
     settings: taskSettings,
-    clock,
+    clock: storeClock,
     log,
     ...(parts.crashHook === undefined ? {} : { crashHook: parts.crashHook }),
   })
@@ -188,7 +190,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     master_secret: await webhookMasterSecret(store.secrets),
     describe: (task) => taskData(task, { outputs, base_url: baseUrlOf(settings) ?? task.base_url }),
     private_origins: () => live.tasks.callback_origins,
-    clock,
+    clock: storeClock,
     log,
   })
   const cleaner = createCleaner({ tasks: store.tasks, outputs, clock, log })
@@ -206,7 +208,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       rerank: createRerank({ tokenizer }),
       moderations: createModerations({ tokenizer }),
       images,
-      storeImages: createGeneratedFileStore({ store, outputs, settings: taskSettings, clock }),
+      storeImages: createGeneratedFileStore({ store, outputs, settings: taskSettings, clock: storeClock }),
       tasks,
       outputs,
       manual,
@@ -295,6 +297,15 @@ const SETTLE_MILLISECONDS = 2_000
 
 /** With the time that a busy gateway takes to answer, less than the 2 seconds within which `/readyz` answers. */
 const READY_MILLISECONDS = 1_500
+
+/** An injected clock also stands for that of the database. */
+function storeClockFor({ dueTimes }: Store, { clock, log }: { clock: Clock; log: Log }): Promise<Clock> {
+  if (clock === systemClock) {
+    return createStoreClock({ clock, dueTimes, suspended_ms: suspendedMilliseconds, log })
+  }
+  const { moves, move } = dueTimes
+  return createStoreClock({ clock, dueTimes: { moves, move }, suspended_ms: () => 0, log })
+}
 
 const newSecret = () => randomAlphanumerics(48)
 

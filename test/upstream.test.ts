@@ -400,7 +400,7 @@ describe('a whole response', () => {
     const clock = manualClock()
     const timers: number[] = []
     const recordingClock: Clock = {
-      now: clock.now,
+      ...clock,
       after(ms, work) {
         timers.push(ms)
         return clock.after(ms, work)

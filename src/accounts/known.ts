@@ -87,7 +87,7 @@ export function createKnownTokens({ store, clock, log, onLook = () => {} }: Part
     // Compared once, before the token is cached under this hash.
     if (!token || token.disabled || !isSameText(token.hash, hash)) {
       known.delete(hash)
-      if (since === generation) remember(unknown, { hash, value: clock.now(), most: MAX_UNKNOWN })
+      if (since === generation) remember(unknown, { hash, value: clock.steady(), most: MAX_UNKNOWN })
       return undefined
     }
     const found = { token, caller: callerOf(token), generation: since }
@@ -119,7 +119,7 @@ export function createKnownTokens({ store, clock, log, onLook = () => {} }: Part
     },
     async find(hash) {
       const at = unknown.get(hash)
-      if (at !== undefined && clock.now() - at < UNKNOWN_MILLISECONDS) return undefined
+      if (at !== undefined && clock.steady() - at < UNKNOWN_MILLISECONDS) return undefined
       return ask(hash)
     },
     doubt() {

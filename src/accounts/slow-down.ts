@@ -30,7 +30,7 @@ export function createSlowDown({ clock, log }: { clock: Clock; log: Log }): Slow
   let waiting = 0
 
   function count(key: string): Offender {
-    const now = clock.now()
+    const now = clock.steady()
     const old = records.get(key)
     const record = old ?? { failures: 0, last: now, waiting: 0 }
     if (now - record.last >= FORGIVE_MILLISECONDS) record.failures = 0

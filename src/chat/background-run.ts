@@ -205,7 +205,7 @@ function generatorOf(
 /** A call that no client waits for. Its token was authorized when the request was accepted. */
 function callOf({ response_id, token_id }: StoredResponse, signal: AbortSignal, clock: Clock): Call {
   const caller: Caller = { token_id, mayUseModel: () => true, mayUseFamily: () => true }
-  return { request_id: response_id, caller, signal, arrived: clock.now() }
+  return { request_id: response_id, caller, signal, arrived: clock.steady() }
 }
 
 const jsonOf = (value: unknown): JsonObject => value as { [name: string]: Json }

@@ -131,8 +131,9 @@ export function createStoredResponses({ store, settings, clock }: StoredResponse
     },
 
     async forget() {
-      if (now() - lastCleanup < FORGET_SECONDS) return
-      lastCleanup = now()
+      const at = clock.steady() / 1000
+      if (at - lastCleanup < FORGET_SECONDS) return
+      lastCleanup = at
       for (let round = 0; round < FORGET_ROUNDS; round++) {
         if ((await store.deleteExpired(now(), FORGET_AT_ONCE)) < FORGET_AT_ONCE) return
       }

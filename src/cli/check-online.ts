@@ -49,14 +49,21 @@ async function askProvider(asked: Asked, parts: OnlineParts): Promise<ProviderRe
   if (!provider.listModels) return { ...row, result: 'not asked', message: 'its API has no list of models' }
   const late = new AbortController()
   const cancel = clock.after(DEADLINE_SECONDS * 1000, () => late.abort())
-  const started = clock.now()
+  const started = clock.steady()
   try {
     const { length } = await provider.listModels(late.signal)
     const message = length === 0 ? 'its list has no model that the gateway serves' : ''
-    return { ...row, result: 'ok', models: length, milliseconds: clock.now() - started, upstream_status: 200, message }
+    return {
+      ...row,
+      result: 'ok',
+      models: length,
+      milliseconds: clock.steady() - started,
+      upstream_status: 200,
+      message,
+    }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    const milliseconds = clock.now() - started
+    const milliseconds = clock.steady() - started
     const upstream_status = error.detail.upstream_status ?? null
     if (late.signal.aborted) {
       return { ...row, result: 'failed', milliseconds, message: `no answer within ${DEADLINE_SECONDS} s` }

@@ -424,7 +424,7 @@ test('detects a rename by file events, without polling', async () => {
   const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
   // Events come from the system; of time, only the settling passes, so polling can have no part in it.
   const eager: Clock = {
-    now: clock.now,
+    ...clock,
     after(ms, work) {
       if (ms < POLL) setImmediate(work)
       return () => {}

@@ -71,7 +71,7 @@ export function watchConfig(parts: WatchParts): ConfigWatch {
   function inspectAt(at_ms: number): void {
     if (next_inspection && next_inspection.at_ms <= at_ms) return
     next_inspection?.cancel()
-    const cancel = clock.after(at_ms - clock.now(), () => {
+    const cancel = clock.after(at_ms - clock.steady(), () => {
       next_inspection = undefined
       void serialize(inspect)
     })
@@ -87,7 +87,7 @@ export function watchConfig(parts: WatchParts): ConfigWatch {
       pending = undefined
       return
     }
-    const now_ms = clock.now()
+    const now_ms = clock.steady()
     if (pending?.state.mark !== state.mark || pending.state.text !== state.text) {
       const is_whole = state.text === undefined || isReplaced(in_force, state)
       pending = { state, since_ms: now_ms, inspect_at_ms: now_ms + (is_whole ? 0 : QUIET_MILLISECONDS) }
@@ -103,7 +103,7 @@ export function watchConfig(parts: WatchParts): ConfigWatch {
   /** How much longer to wait, in milliseconds; 0: apply now. */
   async function waitFor(change: Pending): Promise<number> {
     const { state, since_ms } = change
-    const quiet_ms = clock.now() - since_ms
+    const quiet_ms = clock.steady() - since_ms
     if (state.text === undefined || isReplaced(in_force, state)) return 0
     const is_open = quiet_ms < MAX_OPEN_MILLISECONDS && (await isOpen(path))
     const left_ms = is_open ? QUIET_MILLISECONDS : LONG_QUIET_MILLISECONDS - quiet_ms
@@ -166,7 +166,7 @@ export function watchConfig(parts: WatchParts): ConfigWatch {
     log.warn('configuration not applied', { file: path, problems: problems.length, kept: LAST_GOOD })
   }
 
-  const stopEvents = watchDirectory(dirname(path), () => inspectAt(clock.now() + SETTLE_MILLISECONDS))
+  const stopEvents = watchDirectory(dirname(path), () => inspectAt(clock.steady() + SETTLE_MILLISECONDS))
 
   let stopPolling = pollLater()
   function pollLater(): () => void {

@@ -188,7 +188,7 @@ export function createApp({
     live.delete(context)
     context.peer.ended?.()
     const { status, arrived } = context
-    onFinished({ context, path: truncated(context.path), status, outcome, total_ms: clock.now() - arrived })
+    onFinished({ context, path: truncated(context.path), status, outcome, total_ms: clock.steady() - arrived })
     if (live.size === 0) empty?.resolve()
   }
 
@@ -206,7 +206,7 @@ export function createApp({
   }
 
   async function respond(request: Request, peer: Peer, message?: SocketMessage): Promise<Response> {
-    const context = new Live(request, { peer, settings, arrived: clock.now(), budget, ended, message })
+    const context = new Live(request, { peer, settings, arrived: clock.steady(), budget, ended, message })
     live.add(context)
     let response: Response
     try {
@@ -224,7 +224,7 @@ export function createApp({
     for (const [name, value] of headersOf(context)) headers.set(name, value)
     for (const [name, value] of corsHeaders(request, settings)) headers.set(name, value)
     if (!context.note.stream || request.method === 'HEAD') {
-      context.note.first_byte_ms ??= clock.now() - context.arrived
+      context.note.first_byte_ms ??= clock.steady() - context.arrived
       if (!context.isSentLater) context.finish('done')
     }
     return response

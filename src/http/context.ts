@@ -57,7 +57,7 @@ export type Context = {
   caller: Caller
   /** The client's address. */
   address: string
-  /** Unix milliseconds of arrival. */
+  /** When it arrived, by the steady clock. */
   arrived: number
   note: AccessNote
   /** Present where the request is a message of a WebSocket: its body is here, parsed. */

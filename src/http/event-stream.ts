@@ -45,7 +45,7 @@ export function eventStream(parts: EventStreamParts): Response {
   const encoder = new TextEncoder()
   const keepAlive = encoder.encode(framing.keep_alive)
   const source = batches[Symbol.asyncIterator]()
-  let lastSentAt = parts.arrived ?? clock.now()
+  let lastSentAt = parts.arrived ?? clock.steady()
   let cancelTimer = () => {}
   let ended = false
   let hasStarted = false
@@ -70,13 +70,13 @@ export function eventStream(parts: EventStreamParts): Response {
   const watchSilence = (controller: ReadableStreamDefaultController<Uint8Array>, ms: number) => {
     cancelTimer = clock.after(ms, () => {
       if (ended) return
-      const silence = clock.now() - lastSentAt
+      const silence = clock.steady() - lastSentAt
       // If the queue is not empty, the client has not read the last chunk.
       const isReading = isPulling && (controller.desiredSize ?? 0) >= 0
       if (!isReading && silence >= STALLED_MILLISECONDS) return abandon(controller)
       const left = keep_alive_ms - silence
       if (left <= 0 && isReading) {
-        lastSentAt = clock.now()
+        lastSentAt = clock.steady()
         controller.enqueue(keepAlive)
       }
       watchSilence(controller, left > 0 ? left : keep_alive_ms)
@@ -87,11 +87,11 @@ export function eventStream(parts: EventStreamParts): Response {
     {
       start(controller) {
         // Proxies may buffer a head without a body: the keep-alive is sent with it.
-        if (clock.now() - lastSentAt >= keep_alive_ms) {
-          lastSentAt = clock.now()
+        if (clock.steady() - lastSentAt >= keep_alive_ms) {
+          lastSentAt = clock.steady()
           controller.enqueue(keepAlive)
         }
-        watchSilence(controller, keep_alive_ms - (clock.now() - lastSentAt))
+        watchSilence(controller, keep_alive_ms - (clock.steady() - lastSentAt))
       },
       async pull(controller) {
         isPulling = true
@@ -103,7 +103,7 @@ export function eventStream(parts: EventStreamParts): Response {
             controller.close()
             return
           }
-          lastSentAt = clock.now()
+          lastSentAt = clock.steady()
           if (!hasStarted) onFirstByte?.()
           hasStarted = true
           controller.enqueue(typeof value === 'string' ? encoder.encode(value) : value)
@@ -138,7 +138,7 @@ export async function awaitStart(
 ): Promise<void> {
   let cancel = () => {}
   const silence = new Promise<void>((resolve) => {
-    cancel = clock.after(Math.max(0, arrived + keep_alive_ms - clock.now()), resolve)
+    cancel = clock.after(Math.max(0, arrived + keep_alive_ms - clock.steady()), resolve)
   })
   try {
     await Promise.race([starting, silence])

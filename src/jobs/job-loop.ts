@@ -93,6 +93,7 @@ export function createJobLoop<Job>(kind: JobKind<Job>, { clock, log }: { clock: 
       is_poll_requested = false
       if (isStopping()) return 0
       try {
+        await clock.align?.()
         return await claimDue()
       } catch (error) {
         log.error(`${kind.name} claim failed`, {}, error)
@@ -244,10 +245,11 @@ export function createJobLoop<Job>(kind: JobKind<Job>, { clock, log }: { clock: 
   /** One timer for all: the earliest time counts. */
   function wakeAt(due_ms: number): void {
     if (state !== 'running') return
-    const at_ms = Math.max(due_ms, clock.now() + GATHER_MILLISECONDS)
+    const wait_ms = Math.max(due_ms - clock.now(), GATHER_MILLISECONDS)
+    const at_ms = clock.steady() + wait_ms
     if (timer && timer.at_ms <= at_ms) return
     timer?.cancel()
-    const cancel = clock.after(at_ms - clock.now(), () => {
+    const cancel = clock.after(wait_ms, () => {
       timer = undefined
       wake()
     })

@@ -1,14 +1,19 @@
 /** The clock, passed in wherever time matters, so that tests control it. */
 
 export type Clock = {
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970: for what is shown, stored or agreed with others. May jump when the machine's clock is set. */
   now(): number
+  /** Milliseconds that never jump: for intervals within this process. */
+  steady(): number
+  /** For stored due times: follows a jump, once they were moved with it. Absent where nothing is to be done. */
+  align?(): Promise<void> | undefined
   /** Runs `work` once after `ms`; the result cancels it. A waiting timer does not keep the process alive. */
   after(ms: number, work: () => void): () => void
 }
 
 export const systemClock: Clock = {
   now: () => Date.now(),
+  steady: () => performance.timeOrigin + performance.now(),
   after(ms, work) {
     const timer = setTimeout(work, ms)
     timer.unref()

@@ -29,9 +29,9 @@ export async function download(partial: PartialFile, request: Download, parts: D
   request.signal.throwIfAborted()
   request.signal.addEventListener('abort', follow, { once: true })
   const timeIsUp = new Error('The time is up.')
-  const cancel = clock.after(Math.max(0, request.until_ms - clock.now()), () => ending.abort(timeIsUp))
+  const cancel = clock.after(Math.max(0, request.until_ms - clock.steady()), () => ending.abort(timeIsUp))
   try {
-    if (clock.now() >= request.until_ms) return false
+    if (clock.steady() >= request.until_ms) return false
     for (let count = 1; count <= MAX_REQUESTS; count++) {
       if (isWhole(partial, request.source)) return true
       const response = await sendRequest(partial, { ...request, signal: ending.signal }, parts)

@@ -52,7 +52,7 @@ export type Copied = { done: true; output: TaskOutput } | { done: false; bytes: 
 
 export type Outputs = {
   /**
-   * Copies a provider's file to the key, streamed. Stops cleanly at `until_ms` (unix), and continues at the next call,
+   * Copies a provider's file to the key, streamed. Stops cleanly at `until_ms` (by the steady clock), and continues at the next call,
    * with a range request where the server supports it. Throws GatewayError: `output_gone` (404, 410, 403 of an expired
    * link), `output_refused` (a forbidden address, too large), or another code for what may be temporary; with the
    * `fail_code` `output_invalid` if the file is incomplete or not of its type.

@@ -13,7 +13,7 @@ export type Call = {
   readonly caller: Caller
   /** Aborted, with the reason, when the client has left or the gateway stops. */
   readonly signal: AbortSignal
-  /** Unix milliseconds. */
+  /** By the steady clock. */
   readonly arrived: number
   /** The model that the caller was authorized to use, before the request was decoded. Set by `Pipeline.authorize`. */
   authorized?: { name: string; family: EndpointFamily; chosen: Chosen } | undefined

@@ -113,7 +113,7 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
         if (reason === undefined || record.call.signal.aborted) throw thrown
         names ??= (first.fallbacks[reason] ?? []).filter((name) => name !== model.id)
         const left = bounds.tries - record.attempts.length
-        if (left <= 0 || clock.now() >= bounds.deadline || !fallBack(names, preparing, prepared)) throw thrown
+        if (left <= 0 || clock.steady() >= bounds.deadline || !fallBack(names, preparing, prepared)) throw thrown
         bounds.tries_made = record.attempts.length
       }
     }

@@ -8,7 +8,7 @@ import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
 import { GatewayError } from '../spec/error.ts'
 import { chatRoute } from './chat.ts'
 
-const clock = { now: () => 0, after: () => () => {} }
+const clock = { now: () => 0, steady: () => 0, after: () => () => {} }
 
 test('a stream that breaks is ended with its error before its usage is estimated', async () => {
   const counted = Promise.withResolvers<void>()

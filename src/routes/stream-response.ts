@@ -56,7 +56,7 @@ function respond(
     ...(framing ? { framing } : {}),
     abort: context.leave,
     onFirstByte() {
-      context.note.first_byte_ms = clock.now() - context.arrived
+      context.note.first_byte_ms = clock.steady() - context.arrived
     },
     onEnd,
   })

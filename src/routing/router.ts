@@ -40,11 +40,11 @@ export type Bounds = {
   tries: number
   /** How many were made with other models. */
   tries_made: number
-  /** Unix milliseconds: none begins after it. */
+  /** By the steady clock: none begins after it. */
   deadline: number
 }
 
-/** `arrived`: unix milliseconds. */
+/** `arrived`: by the steady clock. */
 export const boundsOf = ({ tries = DEFAULT_TRIES, deadline_seconds }: RoutingConfig, arrived: number): Bounds => ({
   tries,
   tries_made: 0,
@@ -111,7 +111,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
   }
 
   function remember(state: TargetState, outcome: Outcome, isProbe: boolean): void {
-    const change = note(state, outcome, clock.now(), isProbe)
+    const change = note(state, outcome, clock.steady(), isProbe)
     if (change === 'ejected' || change === 'key refused') log.warn(`target ${change}`, { target: state.id })
     else if (change === 'returned') log.info('target returned', { target: state.id })
   }
@@ -124,7 +124,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
   ) {
     const { target, state } = candidate
     const { signal, observer, execute } = routing
-    const started = clock.now()
+    const started = clock.steady()
     const isProbe = begin(state, started)
     const leave = budgets.enter(target.provider.id, isRetry)
     const attempt = newAttempt(target, started, is_hedge)
@@ -134,7 +134,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
       const answer = await (control
         ? withControl(control, limit, (own) => execute(target, own, attempt))
         : execute(target, signal, attempt))
-      attempt.ms = clock.now() - started
+      attempt.ms = clock.steady() - started
       remember(state, { kind: 'ok', first_byte_ms: attempt.ms }, isProbe)
       const end = (error?: unknown) => {
         state.open--
@@ -146,7 +146,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
     } catch (error) {
       state.open--
       leave()
-      attempt.ms = clock.now() - started
+      attempt.ms = clock.steady() - started
       attempt.is_lost = error === LOST
       if (!attempt.is_lost) noteFailure(attempt, error)
       const isAborted = signal.aborted || attempt.is_lost
@@ -211,7 +211,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
       const after_ms = candidates.length > 1 ? hedgeAfter(candidate, routing) : undefined
       for (let tries = 1; ; tries++) {
         const isLast = tries >= most || policy === 'until_accepted' || !selection.hasNext()
-        const ms = timeLimit({ state: candidate.state, isLast, routing, left: deadline - clock.now() })
+        const ms = timeLimit({ state: candidate.state, isLast, routing, left: deadline - clock.steady() })
         const { isRetry } = selection
         try {
           const tried =

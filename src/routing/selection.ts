@@ -42,7 +42,7 @@ export function createSelection(parts: SelectionParts): Selection {
   let isRetry = false
   let round = 0
 
-  const choose = () => chooseAvailable(candidates, { strategy, now: clock.now(), random, affinity })
+  const choose = () => chooseAvailable(candidates, { strategy, now: clock.steady(), random, affinity })
 
   function take(candidate: Candidate): Candidate {
     isRetry = candidates.some(({ target, is_tried }) => is_tried && target.provider.id === candidate.target.provider.id)
@@ -55,7 +55,7 @@ export function createSelection(parts: SelectionParts): Selection {
     if (!repeats || error.detail.retry === false) return undefined
     for (const candidate of candidates) candidate.is_tried = false
     const candidate = choose() ?? chooseAvoided(candidates)
-    const now = clock.now()
+    const now = clock.steady()
     if (!candidate || avoidedBecause(candidate.state, now) === 'key refused') return undefined
     const range = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** round++)
     const asked = Math.max(availableAt(candidate.state) - now, (error.detail.retry_after ?? 0) * 1000)
@@ -73,7 +73,7 @@ export function createSelection(parts: SelectionParts): Selection {
     },
     hasNext() {
       if (repeats) return true
-      const now = clock.now()
+      const now = clock.steady()
       return candidates.some(({ is_tried, state }) => !is_tried && (isLastResort || !avoidedBecause(state, now)))
     },
     get isRetry() {
@@ -86,7 +86,7 @@ export function createSelection(parts: SelectionParts): Selection {
     after(failed, error) {
       const other = choose() ?? (isLastResort ? chooseAvoided(candidates) : undefined)
       const next = other ? { candidate: other, pause_ms: 0 } : anotherRound(error)
-      if (!next || clock.now() + next.pause_ms >= deadline) return undefined
+      if (!next || clock.steady() + next.pause_ms >= deadline) return undefined
       const { provider, key } = next.candidate.target
       const isOtherKey = provider.id === failed.target.provider.id && key !== failed.target.key
       const wasTried = round > 0 || candidates.some((one) => one.is_tried && one.target.provider.id === provider.id)

@@ -2,6 +2,7 @@
 
 import { GatewayError } from '../spec/error.ts'
 import { conversationStore } from './conversations.ts'
+import { dueTimes } from './due-times.ts'
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
 import { responseRunStore } from './response-runs.ts'
@@ -46,6 +47,7 @@ function storeOf(engine: Engine): Store {
     responses: report(responseStore(engine)),
     responseRuns: report(responseRunStore(engine)),
     conversations: report(conversationStore(engine)),
+    dueTimes: report(dueTimes(engine)),
     ...report({ ping: () => engine.write(rewriteRevision) }),
     close() {
       closed ??= engine.close()

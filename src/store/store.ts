@@ -94,6 +94,8 @@ export type TaskChange = Partial<
   drop_inputs?: true
   /** Keeps the claim, for a step that continues; otherwise the claim ends with the write. */
   keep_lease?: true
+  /** When the webhook of a task that ends is due; default: when it finished. */
+  webhook_due_ms?: number
   /** Usage that is recorded in the same transaction, when the task ends. */
   usage?: UsageRow
 }
@@ -216,6 +218,15 @@ export type ResponseStore = {
   deleteExpired(now: number, limit: number): Promise<number>
 }
 
+export type DueTimes = {
+  /** The database's own clock, in unix milliseconds; absent where it has that of the machine. */
+  now?(): Promise<number>
+  /** How often due times were moved so far. */
+  moves(): Promise<number>
+  /** Moves all due times and leases; false, and nothing is moved, if another process has moved them since `moves`. */
+  move(by_ms: number, moves: number): Promise<boolean>
+}
+
 /** Serialized events of a response; `last_number` is the number of the last one. */
 export type StoredEvents = { last_number: number; events: string }
 
@@ -276,6 +287,7 @@ export type Store = {
   responses: ResponseStore
   responseRuns: ResponseRunStore
   conversations: ConversationStore
+  dueTimes: DueTimes
   /** Writes something; rejects when that is not possible. For /readyz. */
   ping(): Promise<void>
   close(): Promise<void>

@@ -174,7 +174,7 @@ async function reserveKey(
 async function save(
   write: Write,
   { task_id, fence }: Pick<Task, 'task_id' | 'fence'>,
-  { drop_inputs, keep_lease, usage, ...fields }: TaskChange,
+  { drop_inputs, keep_lease, usage, webhook_due_ms, ...fields }: TaskChange,
 ): Promise<Task['status'] | undefined> {
   const { status, progress } = fields
   let query = write
@@ -192,7 +192,7 @@ async function save(
   if (!row) return undefined
   const ends = status !== undefined && isFinal(status)
   if (drop_inputs || ends) await write.deleteFrom('task_inputs').where('task_id', '=', task_id).execute()
-  if (ends) await makeWebhookDue(write, task_id, row.finish_time * 1000)
+  if (ends) await makeWebhookDue(write, task_id, webhook_due_ms ?? row.finish_time * 1000)
   if (usage) await addUsage(write, [usage])
   return row.status
 }

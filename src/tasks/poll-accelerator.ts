@@ -31,7 +31,7 @@ export function createPollAccelerator({ store, clock, log, settings, worker }: P
 
   async function flush(): Promise<void> {
     cancel = undefined
-    last_ms = clock.now()
+    last_ms = clock.steady()
     const task_ids = [...waiting]
     waiting.clear()
     try {
@@ -48,7 +48,7 @@ export function createPollAccelerator({ store, clock, log, settings, worker }: P
       if (isEnded(task) || waiting.size >= MAX_TASKS) return
       if (!mayPollEarlier(task, settings(), now_ms) || !worker.mayPollNow(task.task_id)) return
       waiting.add(task.task_id)
-      cancel ??= clock.after(Math.max(0, last_ms + BATCH_MILLISECONDS - now_ms), () => void flush())
+      cancel ??= clock.after(Math.max(0, last_ms + BATCH_MILLISECONDS - clock.steady()), () => void flush())
     },
     stop() {
       cancel?.()

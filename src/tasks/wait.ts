@@ -58,10 +58,10 @@ export function createWaiting({ store, clock }: { store: { tasks: TaskStore }; c
 
   return {
     async until(seen, { seconds, signal, read }) {
-      const end_ms = clock.now() + Math.min(MAX_WAIT_SECONDS, Math.max(0, seconds)) * 1000
+      const end_ms = clock.steady() + Math.min(MAX_WAIT_SECONDS, Math.max(0, seconds)) * 1000
       for (;;) {
         signal.throwIfAborted()
-        const left = end_ms - clock.now()
+        const left = end_ms - clock.steady()
         // Subscribes before it reads, so that a change in between is not missed.
         const next = nextChange(seen.task_id, { ms: Math.min(left, READ_MILLISECONDS), signal })
         try {

@@ -26,9 +26,9 @@ const MAX_PAUSE_SECONDS = 3_600
 export async function attempt(parts: AttemptParts, webhook: Webhook, context: JobContext): Promise<Outcome> {
   const { store, delivery } = parts
   const task = await store.tasks.find(webhook.task_id)
-  const start_ms = delivery.clock.now()
+  const start_ms = delivery.clock.steady()
   const answer = task && isEnded(task) ? await tryOnce(parts, { webhook, task }, context) : { status: 0 }
-  const due_ms = await save(parts, { webhook, task, answer, took_ms: delivery.clock.now() - start_ms })
+  const due_ms = await save(parts, { webhook, task, answer, took_ms: delivery.clock.steady() - start_ms })
   return { answered: answer.status !== 0, due_ms: due_ms ?? undefined }
 }
 

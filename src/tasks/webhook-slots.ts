@@ -25,7 +25,7 @@ type Pool = {
   running: number
   /** How long the last delivery took. */
   took_ms: number
-  /** When the last waiting delivery is due. */
+  /** When the last waiting delivery is due, by the steady clock. */
   end_ms: number
 }
 
@@ -60,7 +60,7 @@ export function createWebhookSlots({ concurrency, clock }: { concurrency: number
       const all = Object.values(poolsOf(delivery))
       dropIdlePools()
       const full = all.find(({ running, limit }) => running >= limit)
-      if (full) return enqueue(full, clock.now())
+      if (full) return Math.round(clock.now() + enqueue(full, clock.steady()))
       for (const pool of all) pool.running++
       return undefined
     },
@@ -75,8 +75,8 @@ export function createWebhookSlots({ concurrency, clock }: { concurrency: number
   }
 }
 
+/** How long to wait. */
 function enqueue(pool: Pool, now_ms: number): number {
   pool.end_ms = Math.max(pool.end_ms, now_ms) + Math.max(1, pool.took_ms / pool.limit)
-  const wait_ms = Math.min(Math.max(pool.end_ms - now_ms, MIN_WAIT_MILLISECONDS), MAX_WAIT_MILLISECONDS)
-  return Math.round(now_ms + wait_ms)
+  return Math.min(Math.max(pool.end_ms - now_ms, MIN_WAIT_MILLISECONDS), MAX_WAIT_MILLISECONDS)
 }

@@ -64,14 +64,14 @@ export function createWebhooks(parts: WebhookParts): Webhooks {
         error: () => new GatewayError('upstream_timeout', 'The receiver did not answer in time.'),
       },
       async run(webhook, context) {
-        const start_ms = clock.now()
+        const start_ms = clock.steady()
         let answered = true // a failure of the gateway says nothing about the receiver
         try {
           const outcome = await attempt(attempting, webhook, context)
           answered = outcome.answered
           return outcome.due_ms
         } finally {
-          slots.release(deliveryOf(webhook), { answered, took_ms: clock.now() - start_ms })
+          slots.release(deliveryOf(webhook), { answered, took_ms: clock.steady() - start_ms })
         }
       },
       // No `release`: a claim has no fence here, so only the end of the lease is certain not to meet another process.

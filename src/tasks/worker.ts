@@ -62,7 +62,7 @@ export function createWorker(parts: Omit<StepParts, keyof StepMemory>): Worker {
   )
 
   async function step(task: Task, { signal, extend, stopping }: JobContext): Promise<number | undefined> {
-    const copy_until_ms = clock.now() + COPY_MILLISECONDS
+    const copy_until_ms = clock.steady() + COPY_MILLISECONDS
     const claimed: ClaimedTask = { ...shared, task, signal, extend, stopping, copy_until_ms, saved: {} }
     try {
       await runStep(claimed)
@@ -86,7 +86,7 @@ export function createWorker(parts: Omit<StepParts, keyof StepMemory>): Worker {
     if (await store.tasks.save(task, { failures, due_ms })) saved.due_ms = due_ms
   }
 
-  return { ...loop, mayPollNow: (task_id) => (shared.notBefore.get(task_id) ?? 0) <= clock.now() }
+  return { ...loop, mayPollNow: (task_id) => (shared.notBefore.get(task_id) ?? 0) <= clock.steady() }
 }
 
 /** One step: at most one call to the provider, then one durable write that decides what comes next. */

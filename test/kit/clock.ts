@@ -4,15 +4,22 @@ import type { Clock } from '../../src/kit/clock.ts'
 export type ManualClock = Clock & {
   /** Advances time and runs the timers that fall due, in order. */
   advance(ms: number): void
+  /** Sets the clock: timers and the steady time do not change. */
+  jump(ms: number): void
   /** The number of pending timers. */
   waiting(): number
 }
 
 export function manualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
   let now = start
+  let jumped = 0
   let timers: { at: number; work: () => void }[] = []
   return {
-    now: () => now,
+    now: () => now + jumped,
+    steady: () => now,
+    jump(ms) {
+      jumped += ms
+    },
     after(ms, work) {
       const timer = { at: now + ms, work }
       timers.push(timer)

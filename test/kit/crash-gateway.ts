@@ -34,6 +34,7 @@ export const SOLID = 'meshy/meshy-6'
 export function fastClock({ speed, epoch_ms }: Pick<CrashPlan, 'speed' | 'epoch_ms'>): Clock {
   return {
     now: () => Math.floor(epoch_ms + (Date.now() - epoch_ms) * speed),
+    steady: () => performance.now() * speed,
     after(ms, work) {
       const timer = setTimeout(work, ms / speed)
       timer.unref()

@@ -141,7 +141,7 @@ export class LimitedResponse implements UpstreamResponse {
       return undefined
     }
     if (request.stream) {
-      this.#waitingSince = clock.now()
+      this.#waitingSince = clock.steady()
       if (!this.#cancelIdle) this.#watchIdle(request.timeouts.idle_seconds * 1000)
     }
     try {
@@ -244,7 +244,7 @@ export class LimitedResponse implements UpstreamResponse {
     this.#cancelIdle = clock.after(ms, () => {
       this.#cancelIdle = undefined
       if (this.#waitingSince === undefined) return
-      const left = this.#waitingSince + idle_seconds * 1000 - clock.now()
+      const left = this.#waitingSince + idle_seconds * 1000 - clock.steady()
       if (left > 0) this.#watchIdle(left)
       else life.end(timedOut(request.provider, `the stream sent nothing for ${idle_seconds} s`))
     })

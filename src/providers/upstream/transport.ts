@@ -38,7 +38,7 @@ export function createTransport(parts: TransportParts): Transport {
    */
   function watchConnect(url: URL, connectSeconds: number, giveUp: () => void): () => void {
     const last = respondedAt.get(url.origin)
-    if (last !== undefined && clock.now() - last < TRUSTED_MILLISECONDS) return () => {}
+    if (last !== undefined && clock.steady() - last < TRUSTED_MILLISECONDS) return () => {}
     if (isProxied(url, environment)) return () => {}
     const stop = () => {
       cancelTimer()
@@ -115,7 +115,7 @@ export function createTransport(parts: TransportParts): Transport {
           // Bun repeats a PUT, DELETE or GET by itself when a reused connection breaks; on a new one it repeats nothing.
           ...(request.order ? { keepalive: false, protocol: 'http1.1' } : {}),
         })
-        respondedAt.set(url.origin, clock.now())
+        respondedAt.set(url.origin, clock.steady())
         first()
         return new LimitedResponse({ clock, request, response, life })
       } catch (thrown) {

@@ -1,5 +1,5 @@
 /** PostgreSQL with `pg`: a bounded pool, the same tables, and messages for the operator when it cannot be used. */
-import { Kysely, PostgresDialect } from 'kysely'
+import { Kysely, PostgresDialect, sql } from 'kysely'
 import { Client, type ClientConfig, type CustomTypesConfig, types } from 'pg'
 import type { Engine } from '../engine.ts'
 import { migrate } from '../migrate.ts'
@@ -45,6 +45,11 @@ export async function openPostgres(url: string): Promise<Engine> {
     write: (work) => db.transaction().execute(work),
     many_writers: true,
     isUnavailable,
+    async now() {
+      const { rows } = await sql<{ ms: number }>`
+        select (extract(epoch from clock_timestamp()) * 1000)::bigint as ms`.execute(db)
+      return Number(rows[0]?.ms)
+    },
     notify: notifications.notify,
     watch: notifications.watch,
     async close() {

@@ -66,7 +66,7 @@ export type StepParts = {
   missingProviders: Set<string>
   /** How often the provider refused to cancel each task. */
   cancelRefusals: Map<string, number>
-  /** The time before which the provider does not accept another poll of a task. Unix milliseconds. */
+  /** The time before which the provider does not accept another poll of a task, by the steady clock. */
   notBefore: Map<string, number>
 }
 
@@ -79,7 +79,7 @@ export type ClaimedTask = StepParts & {
   signal: AbortSignal
   /** Gives the step more time: `signal` is aborted this many milliseconds from now. */
   extend(ms: number): void
-  /** When this step stops copying files. Unix milliseconds. */
+  /** When this step stops copying files, by the steady clock. */
   copy_until_ms: number
   /** Whether the step was aborted because the gateway stops. */
   stopping(): boolean
@@ -103,7 +103,11 @@ export async function saveChange(claimed: ClaimedTask, kind: WriteKind, change: 
  */
 export async function end(claimed: ClaimedTask, ending: Ending, watch_ms: number | null = null): Promise<void> {
   const { task, log, clock } = claimed
-  const change: TaskChange = { ...endChange(task, ending, unixSeconds(clock)), due_ms: watch_ms }
+  const change: TaskChange = {
+    ...endChange(task, ending, unixSeconds(clock)),
+    due_ms: watch_ms,
+    webhook_due_ms: clock.now(), // `finish_time` is later where the clock was set back
+  }
   if (ending.status === 'FAILURE' && !ending.resumable && task.outputs.length > 0) {
     change.outputs_expire_at = unixSeconds(clock)
   }

@@ -60,11 +60,12 @@ type Running = Exclude<TaskProgress, { status: 'SUCCESS' | 'FAILURE' | 'PROCEED'
 /** An absent or unknown status keeps the task's status, which is at least QUEUED since the provider has the order. */
 async function stillRunning(claimed: ClaimedTask, { status, progress, retry_after_seconds }: Running): Promise<void> {
   const { task, clock, notBefore } = claimed
-  const due_ms = nextPollAt(task, claimed.settings(), { now_ms: clock.now(), retry_after: retry_after_seconds })
+  const now_ms = clock.now()
+  const due_ms = nextPollAt(task, claimed.settings(), { now_ms, retry_after: retry_after_seconds })
   if (retry_after_seconds === undefined) notBefore.delete(task.task_id)
   else {
     if (notBefore.size >= MAX_NOT_BEFORE) notBefore.clear()
-    notBefore.set(task.task_id, due_ms)
+    notBefore.set(task.task_id, clock.steady() + due_ms - now_ms)
   }
   await saveChange(claimed, 'poll', {
     ...advance(task, {

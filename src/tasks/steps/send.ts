@@ -51,7 +51,7 @@ function recordSending(claimed: ClaimedTask): Sending {
       if (sending.recorded) return
       signal.throwIfAborted()
       crashHook('send: before sent_at')
-      const sent_at = Math.max(unixSeconds(clock), task.submit_time)
+      const sent_at = unixSeconds(clock)
       const change = { sent_at, sent_to, keep_lease: true, due_ms: orderLeaseEnd(claimed) } as const
       try {
         if (!(await store.tasks.save(task, change))) throw new Error('Not sent: another process has the task.')

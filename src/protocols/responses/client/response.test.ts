@@ -11,7 +11,7 @@ import { clientTools } from './tools.ts'
 
 const HEAD = { id: 'resp_abc', created: 1_700_000_000, model: 'a/b' }
 const USAGE = usageFrom({ input: 9, output: 3 })
-const clock = { now: () => 1_700_000_007_000, after: () => () => {} }
+const clock = { now: () => 1_700_000_007_000, steady: () => 0, after: () => () => {} }
 
 function writerFor(more: Partial<ResponsesRequest> = {}, keep?: () => Promise<void>) {
   const clientRequest: ResponsesRequest = { model: 'a/b', ...more }

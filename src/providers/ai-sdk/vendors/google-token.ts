@@ -87,12 +87,12 @@ export function createGoogleToken(parts: TokenParts): (signal: AbortSignal) => P
   }
 
   return async (signal) => {
-    if (cached && clock.now() < cached.until) return cached.token
+    if (cached && clock.steady() < cached.until) return cached.token
     const granted = await requestToken(signal)
     const token = isRecord(granted) ? granted.access_token : undefined
     if (typeof token !== 'string' || token === '') throw unusable('the response has no token')
     const seconds = isRecord(granted) && Number(granted.expires_in) > 0 ? Number(granted.expires_in) : GRANT_SECONDS
-    cached = { token, until: clock.now() + Math.max(0, seconds - EARLY_SECONDS) * 1000 }
+    cached = { token, until: clock.steady() + Math.max(0, seconds - EARLY_SECONDS) * 1000 }
     return token
   }
 }

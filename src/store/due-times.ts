@@ -1,0 +1,58 @@
+/** Moves the stored due times when the clock is set: they were computed from the time that no longer counts. */
+import { sql } from 'kysely'
+import type { Engine } from './engine.ts'
+import type { DueTimes } from './store.ts'
+import type { Write } from './tables.ts'
+import { UNFINISHED } from './task-sql.ts'
+
+/** The row of `revisions` that counts the moves, so that of several processes only one moves. Added by the first move. */
+const NOUN = 'clock'
+
+export function dueTimes(engine: Engine): DueTimes {
+  const { db, write, now } = engine
+  return {
+    ...(now && { now }),
+    async moves() {
+      const row = await db.selectFrom('revisions').select('revision').where('noun', '=', NOUN).executeTakeFirst()
+      return row?.revision ?? 0
+    },
+    move: (by_ms, moves) =>
+      write(async (rows) => {
+        const row = { noun: NOUN, revision: 0 }
+        await rows
+          .insertInto('revisions')
+          .values(row)
+          .onConflict((conflict) => conflict.column('noun').doNothing())
+          .execute()
+        const counted = await rows
+          .updateTable('revisions')
+          .set({ revision: moves + 1 })
+          .where('noun', '=', NOUN)
+          .where('revision', '=', moves)
+          .returning('revision')
+          .executeTakeFirst()
+        if (!counted) return false
+        await moveAll(rows, by_ms)
+        return true
+      }),
+  }
+}
+
+/** Also leases, which end at a due time, and what the deadline and the look-up of an unfinished task are counted from. */
+async function moveAll(rows: Write, by_ms: number): Promise<void> {
+  const due_ms = sql<number>`due_ms + ${by_ms}`
+  await rows.updateTable('tasks').set({ due_ms }).where('due_ms', 'is not', null).execute()
+  await rows.updateTable('callbacks').set({ due_ms }).where('due_ms', 'is not', null).execute()
+  await rows.updateTable('response_runs').set({ due_ms }).execute()
+  await rows
+    .updateTable('conversations')
+    .set({ locked_until_ms: sql<number>`locked_until_ms + ${by_ms}` })
+    .where('locked_by', 'is not', null)
+    .execute()
+  const by_seconds = Math.round(by_ms / 1000)
+  await rows
+    .updateTable('tasks')
+    .set({ deadline_at: sql<number>`deadline_at + ${by_seconds}`, sent_at: sql<number>`sent_at + ${by_seconds}` })
+    .where(UNFINISHED)
+    .execute()
+}

@@ -1,0 +1,80 @@
+/** The clock of stored due times: that of the database where it has one, so that all gateways agree, and without jumps. */
+import { uptime } from 'node:os'
+import type { Clock } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import type { DueTimes } from './store.ts'
+
+/** Smaller differences are followed without moving due times: the daemons that keep clocks right correct less at once. */
+const STEP_MILLISECONDS = 5_000
+/** How often the time of the database is read. */
+const READ_MILLISECONDS = 1_000
+
+type StoreClockParts = {
+  clock: Clock
+  dueTimes: DueTimes
+  log: Log
+  /** How long the machine was suspended: this time has passed, although the steady clock stood still. */
+  suspended_ms: () => number
+}
+
+export const suspendedMilliseconds = (): number => uptime() * 1000 - performance.now()
+
+/** `align` notices that the clock was set, and moves the due times by as much before it follows. */
+export async function createStoreClock({ clock, dueTimes, log, suspended_ms }: StoreClockParts): Promise<Clock> {
+  const { now: databaseNow } = dueTimes
+  const ownOffset = () => clock.now() - clock.steady()
+  let moves = await dueTimes.moves()
+  let [offset] = await measure()
+  let suspended = suspended_ms()
+  let read_at = clock.steady()
+  let aligning: Promise<void> | undefined
+
+  /** Bounds of the difference between the time and the steady clock: between its two reads much may happen. */
+  async function measure(): Promise<[least: number, most: number]> {
+    const before = clock.steady()
+    const time = databaseNow ? await databaseNow() : clock.now()
+    return [time - clock.steady(), time - before]
+  }
+
+  async function follow([least, most]: [number, number]): Promise<void> {
+    const change = Math.min(Math.max(offset, least), most) - offset
+    const before = suspended
+    suspended = suspended_ms()
+    const slept = suspended - before >= STEP_MILLISECONDS ? suspended - before : 0
+    const step = Math.round(change - slept)
+    offset += change
+    if (Math.abs(step) < STEP_MILLISECONDS) return
+    try {
+      const moved = await dueTimes.move(step, moves)
+      moves = moved ? moves + 1 : await dueTimes.moves()
+      log.warn('the clock was set', { seconds: step / 1000, moved_due_times: moved })
+    } catch (error) {
+      offset -= change // the next alignment tries again
+      suspended = before
+      throw error
+    }
+  }
+
+  async function readAndFollow(): Promise<void> {
+    const bounds = await measure()
+    read_at = clock.steady()
+    await follow(bounds)
+  }
+
+  return {
+    now: () => Math.round(clock.steady() + offset),
+    steady: clock.steady,
+    after: clock.after,
+    align() {
+      if (aligning) return aligning
+      if (databaseNow ? clock.steady() - read_at < READ_MILLISECONDS : isClose(ownOffset(), offset)) return undefined
+      aligning = readAndFollow().finally(() => {
+        aligning = undefined
+      })
+      return aligning
+    },
+  }
+}
+
+/** The commonest case, without a promise: the clocks differ by what rounding and slow corrections explain. */
+const isClose = (one: number, other: number): boolean => Math.abs(one - other) < 100
