@@ -54,6 +54,7 @@ describe('a provider with several APIs', () => {
       headers: { authorization: `Bearer ${secret}` },
     })
     expect([response.status, vendor.requests]).toEqual([400, []])
+    expect(await response.text()).toContain('providers.v.passthrough.allow')
     await vendor.stop()
   })
 })
