@@ -120,6 +120,7 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'POST /v1/moderations',
     'POST /v1/rerank',
     'POST /v1/responses',
+    'POST /v1/responses/compact',
     'POST /v1/responses/input_tokens',
     'POST /v1/responses/{response_id}/cancel',
     'POST /v1/video/generations',

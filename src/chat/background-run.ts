@@ -6,6 +6,7 @@ import type { Call, CallRecord } from '../pipeline/call.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { ChatRequest } from '../protocols/canonical.ts'
 import type { Places } from '../protocols/request-error.ts'
+import { isCompaction } from '../protocols/responses/client/compaction.ts'
 import { errorForClient } from '../protocols/responses/client/error.ts'
 import type { Conversation } from '../protocols/responses/client/items.ts'
 import { conversationId, translatedRequest } from '../protocols/responses/client/request.ts'
@@ -150,7 +151,16 @@ function generatorOf(
   }
 
   function writerFor(request: ChatRequest): ResponsesEncoder {
-    return createResponsesEncoder({ head, clientRequest, request, names, store: async () => {}, clock, resumed })
+    return createResponsesEncoder({
+      head,
+      clientRequest,
+      request,
+      names,
+      isCompaction: isCompaction(stored.input as unknown as InputItem[]),
+      store: async () => {},
+      clock,
+      resumed,
+    })
   }
 
   return {

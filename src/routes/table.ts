@@ -4,6 +4,7 @@ import type { Conversations } from '../chat/conversations.ts'
 import { messagesCount, responsesCount } from '../chat/count-apis.ts'
 import { countTokensEndpoint } from '../chat/count-tokens.ts'
 import { chatcompatDialect } from '../chat/dialects/chatcompat.ts'
+import { compactDialect } from '../chat/dialects/compact.ts'
 import { messagesDialect } from '../chat/dialects/messages.ts'
 import { responsesDialect } from '../chat/dialects/responses.ts'
 import type { StoredResponses } from '../chat/stored-responses.ts'
@@ -61,6 +62,7 @@ export function routeTable(parts: TableParts): Route[] {
     chatRoute(chatcompatDialect(settings), parts),
     textCompletionsRoute(parts),
     { ...chatRoute(responses, parts), socket: responsesSocket(parts) },
+    chatRoute(compactDialect(responses, storedResponses), parts),
     ...responseRoutes(parts),
     ...conversationRoutes(parts),
     jsonRoute(countTokensEndpoint(responsesCount(parts), tokenizer), parts),

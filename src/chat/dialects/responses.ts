@@ -6,6 +6,7 @@ import type { Call } from '../../pipeline/call.ts'
 import type { ClientRequest } from '../../pipeline/endpoint.ts'
 import type { ChatRequest } from '../../protocols/canonical.ts'
 import type { Places } from '../../protocols/request-error.ts'
+import { isCompaction, remainingItems } from '../../protocols/responses/client/compaction.ts'
 import { errorForClient } from '../../protocols/responses/client/error.ts'
 import type { Conversation, ConversationCache, StoreResponse } from '../../protocols/responses/client/items.ts'
 import { responsesPassthrough } from '../../protocols/responses/client/passthrough.ts'
@@ -83,12 +84,14 @@ export function responsesDialect({ storedResponses, conversations, queue, clock 
     const continued =
       conversation_id === undefined ? undefined : await conversations?.read({ conversation_id, token_id })
     const cached = previous === undefined ? undefined : message?.conversations.find(previous)
-    const before =
+    const earlier =
       cached ??
       (storedResponses && previous !== undefined
         ? await storedResponses.conversation(previous, token_id)
         : (continued?.before ?? NO_CONVERSATION))
     const own = itemsOf(input)
+    const items = remainingItems(earlier.items)
+    const before = items.length === earlier.items.length ? earlier : { ...earlier, items }
     return { continued, before, input: storedResponses ? await storedResponses.resolved(own, token_id) : own }
   }
 
@@ -194,6 +197,7 @@ export function responsesDialect({ storedResponses, conversations, queue, clock 
             clientRequest,
             request: limited,
             names,
+            isCompaction: isCompaction(input),
             store: cache ? cachedStore({ cache, store, passthroughState }) : store,
             isStored: store !== undefined,
             clock,

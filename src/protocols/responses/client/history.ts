@@ -5,6 +5,7 @@ import type { ContentPart } from '../../../spec/message.ts'
 import type { GeneratedImage, Message, Opaque, Reasoning } from '../../canonical.ts'
 import { customCall } from '../../custom-tools.ts'
 import type { Places } from '../../request-error.ts'
+import { isSummaryItem, messageOfSummary, triggerMessage } from './compaction.ts'
 import { decodeEncrypted } from './items.ts'
 import type { ClientTool, InputItem, InputPart } from './schema.ts'
 import { flatTools, TOOL_SEARCH, type ToolNames } from './tool-names.ts'
@@ -93,6 +94,12 @@ export function historyOf(items: PlacedItem[], names: ToolNames, places: Places)
     } else if (item.type === 'agent_message') {
       flush()
       add({ role: 'user', content: agentText(item) }, at)
+    } else if (isSummaryItem(item)) {
+      flush()
+      add(messageOfSummary(item, at), at)
+    } else if (item.type === 'compaction_trigger') {
+      flush()
+      add(triggerMessage(at, item === items.at(-1)?.item), at)
     } else if (isReference(item)) throw itemNotFound(at, item.id)
   }
   flush()

@@ -54,7 +54,16 @@ type ImageItem = {
   result: string | null
   output_format?: string
 }
-export type OutputItem = MessageItem | CallItem | CustomCallItem | ToolSearchItem | ReasoningItem | ImageItem
+/** A summary that takes the place of the items before it. */
+export type CompactionItem = { type: 'compaction'; id: string; encrypted_content: string; status?: Status }
+export type OutputItem =
+  | CompactionItem
+  | MessageItem
+  | CallItem
+  | CustomCallItem
+  | ToolSearchItem
+  | ReasoningItem
+  | ImageItem
 
 /** The prefixes of item ids. */
 export const ITEM_KINDS = {
@@ -70,6 +79,7 @@ export const ITEM_KINDS = {
   configuration_update: 'cu',
   reasoning: 'rs',
   image_generation_call: 'ig',
+  compaction: 'cmp',
 } as const
 
 /** The prefix of the id of an item of this type. */

@@ -8,6 +8,7 @@ import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import { addsModel, namesAnotherModel } from '../../passthrough/named-models.ts'
 import type { ResponseHead } from '../../protocol.ts'
 import { conversationIn } from './answer.ts'
+import { summaryMessage } from './compaction.ts'
 import { isReference } from './history.ts'
 import {
   type Conversation,
@@ -96,6 +97,8 @@ const NEEDS_NO_ID = new Set([undefined, 'message', 'function_call', 'custom_tool
 function vendorsItem(item: unknown): unknown[] {
   if (!isRecord(item)) return [item]
   const { type, id, encrypted_content: text } = item
+  const summary = type === 'compaction' || type === 'compaction_summary' ? summaryMessage(text) : undefined
+  if (summary) return [{ type: 'message', ...summary }]
   const isOurs = typeof id === 'string' && OUR_ID.test(id)
   if (typeof text === 'string' && isEncoded(text)) {
     const { opaque, owner } = decodeEncrypted(text, undefined)

@@ -6,6 +6,7 @@ import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest, Message } from '../../canonical.ts'
 import { type Places, refusalOf } from '../../request-error.ts'
+import { isCompaction } from './compaction.ts'
 import { historyOf, type PlacedItem } from './history.ts'
 import type { Conversation } from './items.ts'
 import { checkMinimalBody, minimalRequestOf } from './minimal-request.ts'
@@ -54,10 +55,13 @@ export function translatedRequest(
   for (const field of SAME)
     if (clientRequest[field] !== undefined) Object.assign(request, { [field]: clientRequest[field] })
   if (clientRequest.max_output_tokens !== undefined) request.max_tokens = clientRequest.max_output_tokens
+  const isSummary = isCompaction(items.map(({ item }) => item))
+  // The tools stay, since some providers reject a history of calls without them.
+  if (isSummary && request.tools) request.tool_choice = 'none'
   const { format, effort } = settingsOf(clientRequest, items)
   const { verbosity } = clientRequest.text ?? {}
   if (verbosity !== undefined) request.verbosity = verbosity
-  if (format) request.response_format = formatOf(format)
+  if (format && !isSummary) request.response_format = formatOf(format)
   const { generate_summary, summary = generate_summary } = clientRequest.reasoning ?? {}
   if (effort !== undefined) request.reasoning_effort = effort
   if (summary !== undefined) request.reasoning_summary = summary

@@ -7,8 +7,9 @@ import type { ChatChunk, ChatRequest } from '../../canonical.ts'
 import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 import { type Answer, answerOf, type State } from './answer.ts'
+import { createCompactionStream } from './compaction.ts'
 import { errorFields, failureOf } from './error.ts'
-import { ITEM_KINDS, itemId, type StoreResponse, visibleItem } from './items.ts'
+import { ITEM_KINDS, type ItemEventParts, itemId, type StoreResponse, visibleItem } from './items.ts'
 import type { PassthroughState } from './passthrough-items.ts'
 import type { ResponsesRequest } from './schema.ts'
 import { createItemStream } from './stream.ts'
@@ -22,6 +23,8 @@ type EncoderParts = {
   request: ChatRequest
   /** The providers' names of the tools. */
   names: ToolNames
+  /** Whether the response is one compaction item. */
+  isCompaction?: boolean
   /** Called with the response at its end. */
   store: StoreResponse | undefined
   /** Whether the client can find the response later. Default: whether there is `store`. */
@@ -55,14 +58,14 @@ export function createResponsesEncoder(parts: EncoderParts): ResponsesEncoder {
 
   const event = (type: string, fields: string): string =>
     `event: ${type}\ndata: {"type":"${type}","sequence_number":${sequence++},${fields}}\n\n`
-  const items = createItemStream({
+  const itemParts: ItemEventParts = {
     // Items of a stored response need the gateway's ids. Otherwise an item returns to its provider under the
     // provider's id.
     newId: (type, index, vendors) => (!isStored && vendors) || itemId(head.id, ITEM_KINDS[type], index),
     event,
     includes_encrypted,
-    names,
-  })
+  }
+  const items = parts.isCompaction ? createCompactionStream(itemParts) : createItemStream({ ...itemParts, names })
 
   const visible = (response: Answer) =>
     includes_encrypted ? response : { ...response, output: response.output.map((item) => visibleItem(item, false)) }

@@ -163,6 +163,14 @@ export const IGNORED_ITEMS = [
 ] as const
 const OwnToolItem = Type.Object({ type: Type.Enum([...IGNORED_ITEMS]) })
 
+const SummaryItem = Type.Object({
+  type: Type.Enum(['compaction', 'compaction_summary']),
+  id,
+  encrypted_content: Type.String(),
+})
+/** Asks for a summary in place of an answer; the last item. */
+const CompactionTriggerItem = Type.Object({ type: Type.Literal('compaction_trigger'), id })
+
 export const InputItem = Type.Union([
   MessageItem,
   CallItem,
@@ -177,6 +185,8 @@ export const InputItem = Type.Union([
   AdditionalToolsItem,
   ToolSearchCallItem,
   ToolSearchOutputItem,
+  SummaryItem,
+  CompactionTriggerItem,
   OwnToolItem,
 ])
 export type InputItem = Type.Static<typeof InputItem>
@@ -194,6 +204,9 @@ export const ITEM_TYPES = [
   'additional_tools',
   'tool_search_call',
   'tool_search_output',
+  'compaction',
+  'compaction_summary',
+  'compaction_trigger',
 ] as const
 
 const ClientToolChoice = Type.Union([

@@ -17,7 +17,7 @@ import {
 } from './items.ts'
 import type { ToolNames } from './tool-names.ts'
 
-type ItemStream = {
+export type ItemStream = {
   /** The events for one delta. `logprobs` belong to its text. */
   take(delta: Delta, logprobs?: unknown[]): string
   /** The events that close what is open. */
