@@ -26,6 +26,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/coding-agents.test.ts': 60, // starts the real coding agents, where they are installed
   'test/connections.test.ts': 6,
   'test/crash-3d.test.ts': 30,
+  'test/crash-orders.test.ts': 13,
   'test/crash-resume.test.ts': 50,
   'test/crash.test.ts': 135,
   'test/deep-json.test.ts': 27,
@@ -39,6 +40,8 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/matrix.test.ts': 18,
   'test/narrow-token.test.ts': 7,
   'test/order-faults.test.ts': 4,
+  'test/order-kills.test.ts': 5,
+  'test/order-lookup.test.ts': 3,
   'test/passthrough-dialects.test.ts': 13,
   'test/passthrough.test.ts': 8,
   'test/property.test.ts': 9,

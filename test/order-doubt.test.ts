@@ -1,6 +1,6 @@
 /** An order in doubt: how long its response is awaited, when it is looked up, and how long it is sent again. */
 import { describe, expect, test } from 'bun:test'
-import type { VideoProvider } from '../src/providers/provider.ts'
+import type { VideoCall, VideoProvider } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Store } from '../src/store/store.ts'
 import type { ProviderSettings } from '../src/tasks/tasks.ts'
@@ -97,12 +97,15 @@ describe('the response to an order', () => {
 
 describe('an order in doubt that can be looked up', () => {
   type Found = { operation: string } | undefined
-  function vendorWith(
-    findOrder: NonNullable<VideoProvider['findOrder']>,
-    more: Partial<VideoProvider> = {},
-  ): ScriptedVendor {
-    const vendor = scriptedVendor({ start: respondInTurn<never>(broken()), ...more })
-    return Object.assign(vendor, { findOrder })
+  function vendorWith(find: (call: VideoCall) => Promise<Found>, more: Partial<VideoProvider> = {}): ScriptedVendor {
+    const orderList: VideoProvider['orderList'] = {
+      absent: 'unknown',
+      async since(call) {
+        const found = await find(call)
+        return found ? [{ ...found, id: found.operation, created_at: 0, label: call.task_id }] : []
+      },
+    }
+    return scriptedVendor({ start: respondInTurn<never>(broken()), orderList, ...more })
   }
 
   test('is found, and polled like any other', async () => {

@@ -177,6 +177,7 @@ describe('the lifecycle of a task', () => {
         task_id: id,
         idempotency_key: expect.stringMatching(new RegExp(`^${id}-[0-9a-f]{16}$`)),
         beforeSend: expect.any(Function),
+        owner: 'tok_one',
       },
     ])
   })

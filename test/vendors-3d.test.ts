@@ -133,7 +133,9 @@ describe('meshy', () => {
     expect(await threeD.status(textured, SIGNAL)).toEqual({ status: 'IN_PROGRESS', progress: 21 })
     expect(await threeD.status(textured, SIGNAL)).toEqual({ status: 'PROCEED' })
     const next = await threeD.proceed?.(textured, { task_id: TASK_ID, idempotency_key: 'k' }, SIGNAL)
-    expect(next).toEqual({ operation: { way: 'text', id: 'second', model: 'meshy-6', format: 'glb', part: 2 } })
+    expect(next).toEqual({
+      operation: { way: 'text', id: 'second', model: 'meshy-6', format: 'glb', part: 2, first: MESHY_ID },
+    })
     expect(vendor.requests[2]?.json()).toEqual({
       mode: 'refine',
       preview_task_id: MESHY_ID,

@@ -360,6 +360,7 @@ const ARK: Case = {
     headers: { authorization: `Bearer ${KEY}` },
     body: {
       model: 'seedance-1-5-pro-251215',
+      safety_identifier: TASK_ID,
       content: [{ type: 'text', text: 'A red kite' }],
       ratio: '16:9',
       resolution: '720p',
@@ -423,6 +424,7 @@ const ARK: Case = {
         path: '/api/v3/contents/generations/tasks',
         body: {
           model: 'seedance-2-0',
+          safety_identifier: TASK_ID,
           content: [
             { type: 'text', text: 'A red kite' },
             { type: 'image_url', image_url: { url: `data:image/png;base64,${PNG}` }, role: 'first_frame' },
@@ -445,6 +447,7 @@ const ARK: Case = {
         path: '/api/v3/contents/generations/tasks',
         body: {
           model: 'seedance-1-0-pro-250528',
+          safety_identifier: TASK_ID,
           content: [{ type: 'text', text: 'A red kite' }],
           ratio: '16:9',
           resolution: '720p',
@@ -953,8 +956,9 @@ describe('kling with a key pair', () => {
     ['an unknown order, with status 200', whole({ code: 1203, message: 'no such task' }), undefined],
   ])('looks up an order in doubt by external_task_id: %s', async (_, answer, found) => {
     const { vendor, video } = open(KLING, answer)
-    const order = await video.findOrder?.(callOf(KLING), SIGNAL)
-    expect(order).toEqual(found === undefined ? undefined : { operation: { id: found, way: 'text2video' } })
+    const orders = await video.orderList?.since(callOf(KLING), 0, SIGNAL)
+    const own = orders?.find(({ label }) => label === TASK_ID)
+    expect(own?.operation).toEqual(found === undefined ? undefined : { id: found, way: 'text2video' })
     expect(vendor.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
       `GET /v1/videos/text2video/${TASK_ID}`,
     ])
@@ -967,7 +971,7 @@ describe('kling with a key pair', () => {
     ['no task', whole({ code: 0, data: {} })],
   ])('a look-up with the response %s is an error without effect on the order', async (_, answer) => {
     const { video } = open(KLING, answer)
-    expect((await errorOf(video.findOrder?.(callOf(KLING), SIGNAL) ?? Promise.resolve())).code).toBe(
+    expect((await errorOf(video.orderList?.since(callOf(KLING), 0, SIGNAL) ?? Promise.resolve())).code).toBe(
       'bad_upstream_response',
     )
   })

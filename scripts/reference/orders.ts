@@ -5,13 +5,20 @@ import { code } from './table.ts'
 const kinds = Object.entries(ORDER_KINDS) as [string, OrderKindRule][]
 
 export const orderRows = (): string[][] =>
-  kinds.map(([kind, { source, exceptions = [], sent_again = 'never', looked_up_by = 'no' }]) => {
+  kinds.map(([kind, { source, exceptions = [], sent_again = 'never', looked_up_by, not_looked_up }]) => {
     const cell = (acceptance: AcceptanceException['acceptance']) =>
       exceptions
         .filter((one) => one.acceptance === acceptance)
         .map(describe)
         .join('; ')
-    return [code(kind), cell('not accepted'), cell('in doubt'), sent_again, looked_up_by, linkTo(source)]
+    return [
+      code(kind),
+      cell('not accepted'),
+      cell('in doubt'),
+      sent_again,
+      looked_up_by ?? `no: ${not_looked_up}`,
+      linkTo(source),
+    ]
   })
 
 function describe({ status, codes, is_json, meaning, source }: AcceptanceException): string {

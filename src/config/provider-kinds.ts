@@ -26,6 +26,7 @@ export const KINDS = {
       cancel: '`no`, `delete` (DELETE of the video) or `post` (POST to `/cancel` of the task). Default `no`.',
       idempotent: 'The upstream recognises a repeated order by its `Idempotency-Key`. Default `false`.',
       key_hours: 'How long it recognises a repeated order, in hours above 0. Default 24.',
+      list: '`yes`: an order in doubt is looked up in `GET /videos`; `complete`: and one that is not listed there within five minutes was not accepted, so it is sent again; `no`. Default `yes`.',
     },
   },
   alibaba: { calls: 'Alibaba Model Studio (DashScope).', environment: ['DASHSCOPE_API_KEY', 'ALIBABA_API_KEY'] },

@@ -10,6 +10,7 @@ import type { ModerationInput, ModerationResult } from '../spec/moderation-reque
 import type { FailCode, Json, RemoteFile } from '../spec/task.ts'
 import type { ThreeDOrder } from '../spec/three-d-request.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
+import type { OrderList } from './orders/order-list.ts'
 
 /** A row of the catalogue, for a provider that brings models of its own. */
 export type { Limits } from '../config/limits-schema.ts'
@@ -133,11 +134,8 @@ export type OrderProvider<Order> = {
   outputHeaders?(url: string): Record<string, string>
   /** How long the provider stores its outputs, where its documentation says so: copying is not retried for longer. */
   retention_seconds?: number
-  /**
-   * Looks up an order in doubt, by its key, by its label, or by its time. Undefined: it was not found, which proves
-   * little, since lists lag behind. Absent where the provider has no such lookup.
-   */
-  findOrder?(call: OrderCall<Order>, signal: AbortSignal): Promise<{ operation: Json } | undefined>
+  /** Looks up orders in doubt in the provider's list; absent where it has none in which an order can be recognised. */
+  orderList?: OrderList<OrderCall<Order>>
   /** Whether the same order, sent twice with the same key, is certainly one order at the provider. */
   resubmit: 'safe' | 'unsafe'
   /** With `safe`: how long the provider remembers a key. Absent: forever. */

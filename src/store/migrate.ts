@@ -7,6 +7,7 @@ import { taskFamilies } from './migrations/0004-task-families.ts'
 import { responseRuns } from './migrations/0005-response-runs.ts'
 import { orderDestination } from './migrations/0006-order-destination.ts'
 import { conversations } from './migrations/0007-conversations.ts'
+import { sentOrders } from './migrations/0008-sent-orders.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -19,6 +20,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0005-response-runs': responseRuns,
   '0006-order-destination': orderDestination,
   '0007-conversations': conversations,
+  '0008-sent-orders': sentOrders,
 }
 
 /**

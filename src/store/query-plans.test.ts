@@ -71,6 +71,7 @@ const cases: Record<string, (store: Store) => Promise<unknown>> = {
   resume: ({ tasks }) => tasks.resume('task_a', { due_ms: 1, deadline_at: 1 }),
   remove: ({ tasks }) => tasks.remove('task_a', 'tok_a', 1),
   lanes: ({ tasks }) => tasks.queues(),
+  'sent orders': ({ tasks }) => tasks.sentSince({ provider: 'p', since: 5 }),
   'outputs to remove': ({ tasks }) => tasks.outputsToRemove(5, 10),
   'keys to forget': ({ tasks }) => tasks.deleteExpiredKeys(5, 10),
   webhooks: ({ webhooks }) => webhooks.claim({ now_ms: 5, until_ms: 9, limit: 3 }),
@@ -129,6 +130,11 @@ describe('each query uses its index', () => {
     expect(all).toBe('SCAN tasks USING INDEX tasks_by_time')
     const [unfinished] = await plansOf(({ tasks }) => tasks.list({ limit: 3, statuses: ['QUEUED', 'NOT_START'] }))
     expect(unfinished).toBe('SCAN tasks USING INDEX tasks_unfinished')
+  })
+
+  test('the orders that were sent lately are read from their index', async () => {
+    const [plan] = await plansOf(({ tasks }) => tasks.sentSince({ provider: 'p', since: 5 }))
+    expect(plan).toBe('SEARCH tasks USING INDEX tasks_sent (provider=? AND sent_at>?)')
   })
 
   test('health reads only unfinished tasks', async () => {

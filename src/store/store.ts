@@ -123,6 +123,9 @@ export type TaskFilter = {
   order?: 'asc' | 'desc'
 }
 
+/** What is known of an order that was sent. */
+export type SentTask = Pick<Task, 'task_id' | 'status' | 'fail_code' | 'request' | 'sent_at' | 'operation'>
+
 export type TaskStore = {
   /** Durable when it resolves. Atomic: two calls with the same token and idempotency key create one task. */
   add(task: NewTask): Promise<Added>
@@ -143,6 +146,8 @@ export type TaskStore = {
    * ends (its `status` is in `change`), its webhook becomes due in the same transaction.
    */
   save(task: Pick<Task, 'task_id' | 'fence'>, change: TaskChange): Promise<boolean>
+  /** Tasks whose orders were sent to this provider from `since` on (unix seconds), in no order; deleted ones too. */
+  sentSince(filter: { provider: string; since: number }): Promise<SentTask[]>
   /** Makes waiting tasks due now. Claimed tasks and tasks that are never due do not change. */
   advancePolling(task_ids: string[], now_ms: number): Promise<void>
   /** Stores the cancel request and makes the task due; undefined if the task does not exist or has ended. */

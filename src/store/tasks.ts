@@ -9,6 +9,7 @@ import { listTasks } from './task-list.ts'
 import { deleteExpiredTaskKeys, outputsToRemove, removeOutputs } from './task-removal.ts'
 import { reopenTask } from './task-reopen.ts'
 import { columnsOfChange, rowOfTask, taskOfRow } from './task-row.ts'
+import { sentTasks } from './task-sent.ts'
 import { ENDED, higherProgress, isFinal, laterStatus, UNFINISHED } from './task-sql.ts'
 import { addUsage } from './usage.ts'
 import { makeWebhookDue } from './webhooks.ts'
@@ -51,6 +52,7 @@ export function taskStore(engine: Engine): TaskStore {
       return true
     },
 
+    sentSince: (filter) => sentTasks(db, filter),
     advancePolling: (task_ids, now_ms) => advanceTaskPolling(engine, task_ids, now_ms),
 
     async requestCancel(task_id, now) {

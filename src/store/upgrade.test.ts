@@ -36,6 +36,7 @@ const UNDO: Record<string, string> = {
   '0005-response-runs': 'drop table response_runs; drop table response_events;',
   '0006-order-destination': 'alter table tasks drop column sent_to;',
   '0007-conversations': 'drop table conversations; drop table conversation_items;',
+  '0008-sent-orders': 'drop index tasks_sent;',
 }
 
 for (const { name, open, openAgain, run, cleanup } of ENGINES) {

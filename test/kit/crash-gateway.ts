@@ -18,6 +18,8 @@ export type CrashPlan = {
   token: string
   /** Whether the provider honours idempotency keys; it can then also cancel. */
   is_idempotent: boolean
+  /** Whether orders are looked up in its list, and whether that is complete. Default `no`. */
+  list?: 'no' | 'yes' | 'complete'
   /** How many times faster than the wall clock its time runs, from `epoch_ms` (unix milliseconds) on. */
   speed: number
   epoch_ms: number
@@ -65,7 +67,7 @@ async function run(plan: CrashPlan): Promise<void> {
           kind: 'chatcompat-video',
           base_url: plan.vendor_url,
           key: 'acme-key',
-          options: plan.is_idempotent ? { idempotent: true, cancel: 'delete' } : {},
+          options: plan.is_idempotent ? { idempotent: true, cancel: 'delete' } : { list: plan.list ?? 'no' },
         },
         ...(plan.meshy_url === undefined ? {} : { meshy: { kind: 'meshy', base_url: plan.meshy_url, key: 'msy_key' } }),
       },

@@ -15,6 +15,8 @@ export type PaidOrder = {
   polls: number
   /** How it ends. */
   end: 'completed' | 'failed'
+  /** Unix seconds. */
+  created_at: number
   /** It was canceled. */
   is_canceled: boolean
 }
@@ -46,13 +48,20 @@ type VendorOptions = {
   isGone?: () => boolean
   /** The bytes of every video. */
   file?: Uint8Array<ArrayBuffer>
+  /** Whether it lists its orders. Default: no. */
+  lists?: boolean
+  /** How long an order takes: it is accepted after half of it, and answered at its end. Default 0. */
+  order_ms?: number
+  /** Its clock, for when an order was accepted. Unix milliseconds. */
+  now?: () => number
 }
 
 /** The duration of a poll. */
 const ANSWER_MILLISECONDS = 5
 
 export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
-  const { idempotent = true, polls: needed = 1, end = () => 'completed', file = TINY_MP4 } = options
+  const { idempotent = true, polls: needed = 1, end = () => 'completed', file = TINY_MP4, order_ms = 0 } = options
+  const now = options.now ?? (() => 1_700_000_000_000)
   const refusesFirst = options.refusesFirst ?? (() => false)
   const losesFirst = options.losesFirst ?? (() => false)
   const refused = new Set<string>()
@@ -81,6 +90,7 @@ export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
       repeats: 0,
       polls: 0,
       end: end(prompt),
+      created_at: Math.floor(now() / 1000),
       is_canceled: false,
     }
     orders.push(order)
@@ -96,7 +106,8 @@ export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
     model: 'film',
     status: order.polls === 0 ? 'queued' : order.polls < needed ? 'in_progress' : order.end,
     progress: Math.min(100, Math.floor((100 * order.polls) / needed)),
-    created_at: 1_700_000_000,
+    created_at: order.created_at,
+    prompt: order.prompt,
     error:
       order.polls >= needed && order.end === 'failed'
         ? { code: 'generation_failed', message: 'It did not work.' }
@@ -114,22 +125,35 @@ export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
     return Response.json(videoOf(order))
   }
 
+  /** Newest first, in pages. */
+  function list({ searchParams }: URL): Response {
+    const newest = orders.toReversed()
+    const after = searchParams.get('after')
+    const rest = after === null ? newest : newest.slice(newest.findIndex(({ id }) => id === after) + 1)
+    const page = rest.slice(0, Number(searchParams.get('limit') ?? 20))
+    return Response.json({ object: 'list', data: page.map(videoOf), has_more: rest.length > page.length })
+  }
+
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
     development: false,
     async fetch(request) {
-      const { pathname } = new URL(request.url)
+      const url = new URL(request.url)
+      const { pathname } = url
+      if (options.lists && request.method === 'GET' && pathname === '/v1/videos') return list(url)
       if (request.method === 'POST' && pathname === '/v1/videos') {
         const { prompt } = (await request.json()) as { prompt: string }
         if (refusesFirst(prompt) && !refused.has(prompt)) {
           refused.add(prompt)
           return Response.json({ error: { message: 'Too busy.', code: 'busy' } }, { status: 429 })
         }
+        if (order_ms > 0) await Bun.sleep(order_ms / 2)
         const order = acceptOrder(request.headers.get('idempotency-key') ?? '', prompt)
         if (losesFirst(prompt) && order.repeats === 0) {
           return Response.json({ error: { message: 'Oops.', code: 'server_error' } }, { status: 500 })
         }
+        if (order_ms > 0) await Bun.sleep(order_ms / 2)
         return Response.json(videoOf(order))
       }
       const [, id = '', content] = /^\/v1\/videos\/([^/]+)(\/content)?$/.exec(pathname) ?? []

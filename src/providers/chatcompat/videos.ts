@@ -4,7 +4,7 @@ import { formName } from '../../kit/form-name.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { createOrderClient, isHttpUrl, operationId, withId } from '../orders/order-client.ts'
+import { createOrderClient, isHttpUrl, type OrderClient, operationId, withId } from '../orders/order-client.ts'
 import type { ErrorClassifier } from '../orders/order-error.ts'
 import {
   assertSupportedFields,
@@ -15,6 +15,7 @@ import {
   withExtras,
   withoutEmpty,
 } from '../orders/order-fields.ts'
+import { hasNoList, type ListedOrder, listSince, type OrderList, recordsIn, secondsOf } from '../orders/order-list.ts'
 import type { Provider, VideoCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
 import { neverSent } from '../upstream/transport-failure.ts'
@@ -29,6 +30,8 @@ const CHOICES = {
   image_as: ['input_reference', 'image'],
   /** How a task is canceled: not at all, by DELETE of the video, by POST of a cancel below the task. */
   cancel: ['no', 'delete', 'post'],
+  /** Whether orders in doubt are looked up in the list at `/videos`, and whether that list is complete. */
+  list: ['yes', 'no', 'complete'],
 } as const
 type Choices = { [name in keyof typeof CHOICES]: (typeof CHOICES)[name][number] }
 
@@ -80,9 +83,48 @@ export function createChatcompatVideo(parts: AdapterParts): Provider {
                 : client.send('POST', `${withId('/video/generations', task)}/cancel`, signal))
             },
           }),
+      ...(isListed(choices, config.options ?? {}) ? { orderList: listOf(client, parts, choices) } : {}),
       outputHeaders: (url) => (URL.parse(url)?.origin === origin ? client.headers() : {}),
     },
   }
+}
+
+/** Where keys are honoured, a repetition finds the order; the other API lists tasks without their prompts. */
+const isListed = ({ api, list }: Choices, { idempotent }: JsonRecord): boolean =>
+  list !== 'no' && api === 'videos' && idempotent !== true
+
+/** OpenAI, "List videos": newest first, each with its prompt, seconds and size. */
+function listOf(client: OrderClient, parts: AdapterParts, choices: Choices): OrderList<VideoCall> {
+  return {
+    absent: choices.list === 'complete' ? 'not accepted' : 'unknown',
+    since: (_, since, signal) =>
+      listSince(
+        since,
+        async ({ last }) => {
+          const after = last === undefined ? '' : `&after=${encodeURIComponent(last.id)}`
+          const { status, payload } = await client.get(`/videos?limit=100&order=desc${after}`, signal)
+          if (hasNoList(status)) return undefined
+          const { data, has_more } = isRecord(payload) ? payload : {}
+          if (status !== 200 || !Array.isArray(data)) throw client.unreadable(status)
+          return { orders: recordsIn(data).map((video) => listed(video, client)), isLast: has_more !== true }
+        },
+        () => client.unreadable(200),
+      ),
+    fieldsOf(call) {
+      const { image, last_image, images, video } = call.request
+      // The list does not show media: another order of the same prompt may be of another picture.
+      if ([image, last_image, images, video].some((media) => media !== undefined)) return undefined
+      const { prompt, seconds, size } = writeVideo(call, parts, choices)
+      return { always: { prompt }, where_shown: withoutEmpty({ seconds, size }) }
+    },
+  }
+}
+
+function listed(video: JsonRecord, client: OrderClient): ListedOrder {
+  const { prompt, seconds, size, created_at } = video
+  const id = client.readId(video.id)
+  const length = typeof seconds === 'number' ? String(seconds) : seconds
+  return { id, operation: { id }, created_at: secondsOf(created_at), fields: { prompt, seconds: length, size } }
 }
 
 /** As long as another Gatehouse remembers a key, which is also the usual time. */

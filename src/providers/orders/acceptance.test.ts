@@ -82,6 +82,10 @@ describe('the rule for responses to orders', () => {
 })
 
 describe('a kind whose orders are repeated', () => {
+  test.each(KINDS)('%s either states how an order in doubt is looked up, or why it is not', (_, rule) => {
+    expect([rule.looked_up_by, rule.not_looked_up].filter(Boolean)).toHaveLength(1)
+  })
+
   test.each(KINDS)('%s behaves as its row declares', (kind, { sent_again, looked_up_by }) => {
     for (const options of kind === 'chatcompat-video' ? [{}, { idempotent: true }] : [{}]) {
       const { video, threeD } = providerOf(kind, options)
@@ -89,7 +93,7 @@ describe('a kind whose orders are repeated', () => {
         if (!orders) continue
         const isSafe = sent_again?.startsWith('always') || (sent_again !== undefined && 'idempotent' in options)
         expect(orders.resubmit).toBe(isSafe ? 'safe' : 'unsafe')
-        expect(orders.findOrder !== undefined).toBe(looked_up_by !== undefined)
+        expect(orders.orderList !== undefined).toBe(looked_up_by !== undefined && !isSafe)
       }
     }
   })

@@ -33,8 +33,10 @@ export type OrderKindRule = {
   exceptions?: readonly AcceptanceException[]
   /** When an order in doubt is sent again with its key. Default: never. */
   sent_again?: string
-  /** By which value an order in doubt is looked up. Default: it cannot be. */
+  /** By which values an order in doubt is looked up, and where that is documented. */
   looked_up_by?: string
+  /** Why it cannot be. */
+  not_looked_up?: string
 }
 
 /**
@@ -51,17 +53,36 @@ const KLING_DOCS = 'https://app.klingai.com/global/dev/document-api/apiReference
 const MINIMAX_DOCS = 'https://platform.minimax.io/docs/api-reference/errorcode'
 /** The row was written from memory; nobody has checked it against the provider's documentation yet. */
 const FROM_MEMORY = 'from memory'
+const IMAGES_ONLY = 'images come with the response, and no list of them is documented'
+const NO_INPUT_IN_OPERATIONS = 'operations do not show what was ordered'
 const NEW_API_CODE = 'https://github.com/QuantumNous/new-api/tree/main/relay'
 
 export const ORDER_KINDS = {
-  alibaba: { source: 'https://www.alibabacloud.com/help/en/model-studio/error-code' },
-  'amazon-bedrock': { source: 'https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModel.html' },
-  ark: { source: 'https://docs.byteplus.com/en/docs/ModelArk/1299023' },
-  'black-forest-labs': { source: 'https://docs.bfl.ai/api_integration/errors' },
-  chatcompat: { source: 'https://platform.openai.com/docs/guides/error-codes' },
+  alibaba: {
+    source: 'https://www.alibabacloud.com/help/en/model-studio/error-code',
+    not_looked_up:
+      'its list of tasks shows no prompt and no name of ours; a task shows its prompt only after its success',
+  },
+  'amazon-bedrock': {
+    source: 'https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModel.html',
+    not_looked_up: IMAGES_ONLY,
+  },
+  ark: {
+    source: 'https://docs.byteplus.com/en/docs/ModelArk/1299023',
+    looked_up_by:
+      '`safety_identifier`, which is our `task_id` (types of volcengine-ark-runtime 5.0.54, `content_generation.tasks.list`)',
+  },
+  'black-forest-labs': {
+    source: 'https://docs.bfl.ai/api_integration/errors',
+    not_looked_up: 'no list of tasks is documented',
+  },
+  chatcompat: { source: 'https://platform.openai.com/docs/guides/error-codes', not_looked_up: IMAGES_ONLY },
   'chatcompat-video': {
     source: 'https://platform.openai.com/docs/guides/error-codes',
-    sent_again: 'with `options.idempotent: true`, while the upstream remembers the key',
+    sent_again:
+      'with `options.idempotent: true`, while the upstream remembers the key; with `options.list: complete`, if it is not listed',
+    looked_up_by:
+      'prompt, `seconds`, `size` and time; not with `options.idempotent: true`, `list: no`, `api: video-generations`, or media in the request (<https://developers.openai.com/api/docs/api-reference/videos/list>)',
     exceptions: [
       {
         codes: ['idempotency_key_reused'],
@@ -77,11 +98,15 @@ export const ORDER_KINDS = {
       },
     ],
   },
-  fal: { source: 'https://fal.ai/docs/errors' },
-  fireworks: { source: 'https://docs.fireworks.ai/guides/inference-error-codes' },
-  google: { source: 'https://ai.google.dev/gemini-api/docs/troubleshooting' },
+  fal: {
+    source: 'https://fal.ai/docs/errors',
+    looked_up_by: 'the whole input and time (<https://fal.ai/docs/platform-apis/v1/models/requests/by-endpoint>)',
+  },
+  fireworks: { source: 'https://docs.fireworks.ai/guides/inference-error-codes', not_looked_up: IMAGES_ONLY },
+  google: { source: 'https://ai.google.dev/gemini-api/docs/troubleshooting', not_looked_up: NO_INPUT_IN_OPERATIONS },
   'google-vertex': {
     source: 'https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/api-errors',
+    not_looked_up: NO_INPUT_IN_OPERATIONS,
   },
   kling: {
     source: KLING_DOCS,
@@ -103,10 +128,17 @@ export const ORDER_KINDS = {
       },
     ],
   },
-  luma: { source: 'https://docs.lumalabs.ai/docs/api' },
-  meshy: { source: 'https://docs.meshy.ai/api-errors' },
+  luma: {
+    source: 'https://docs.lumalabs.ai/docs/api',
+    looked_up_by: 'prompt, keyframes, the other fields and time (types of lumaai 1.19.1, `generations.list`)',
+  },
+  meshy: {
+    source: 'https://docs.meshy.ai/api-errors',
+    looked_up_by: 'prompt and time, for the first order of a model from text (<https://docs.meshy.ai/api/text-to-3d>)',
+  },
   minimax: {
     source: MINIMAX_DOCS,
+    not_looked_up: 'its list of tasks shows no prompt and no name of ours',
     exceptions: [
       {
         status: [200],
@@ -117,9 +149,14 @@ export const ORDER_KINDS = {
       },
     ],
   },
-  replicate: { source: 'https://replicate.com/docs/reference/http' },
+  replicate: {
+    source: 'https://replicate.com/docs/reference/http',
+    looked_up_by:
+      'model, the whole input and time, for an hour (<https://replicate.com/docs/reference/http#predictions.list>)',
+  },
   runway: {
     source: 'https://docs.dev.runwayml.com/errors/errors',
+    not_looked_up: 'its API has no list of tasks (types of @runwayml/sdk 4.20.1)',
     exceptions: [
       {
         status: [503],
@@ -130,10 +167,17 @@ export const ORDER_KINDS = {
       },
     ],
   },
-  sandbox: { source: 'manual: sandbox', sent_again: 'always: the same key is the same order' },
-  togetherai: { source: 'https://docs.together.ai/docs/error-codes' },
-  tripo: { source: 'https://docs.tripo3d.ai/get-started/errors-and-error-handling.html' },
-  xai: { source: 'https://docs.x.ai/developers/debugging' },
+  sandbox: {
+    source: 'manual: sandbox',
+    sent_again: 'always: the same key is the same order',
+    not_looked_up: 'not needed',
+  },
+  togetherai: { source: 'https://docs.together.ai/docs/error-codes', not_looked_up: IMAGES_ONLY },
+  tripo: {
+    source: 'https://docs.tripo3d.ai/get-started/errors-and-error-handling.html',
+    not_looked_up: 'its API reads tasks by their ids only',
+  },
+  xai: { source: 'https://docs.x.ai/developers/debugging', not_looked_up: 'no list of requests is documented' },
 } as const satisfies { [kind in ProviderKind]?: OrderKindRule }
 
 /** An HTTP response to an order without a readable operation id. */

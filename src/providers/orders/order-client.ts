@@ -45,7 +45,10 @@ export type OrderClient = {
    * the provider says when to poll again, the result has it.
    */
   poll(path: string, signal: AbortSignal, read: (answer: JsonRecord) => TaskProgress): Promise<TaskProgress>
-  /** Returns any response, errors too: some providers report by an error status how a task has ended. */
+  /**
+   * Returns any response, errors too: some providers report by an error status how a task has ended. `path` may be a
+   * whole URL, for an API at another host of the vendor.
+   */
   get(path: string, signal: AbortSignal): Promise<{ status: number; payload: unknown }>
   /** Sends a command about a task, such as a cancel; resolves when the provider has agreed. */
   send(method: 'DELETE' | 'POST' | 'PUT', path: string, signal: AbortSignal): Promise<void>
@@ -66,7 +69,7 @@ export function createOrderClient(parts: AdapterParts, dialect: OrderApi): Order
     const form = order && isBytes(order.body) ? order.body : undefined
     const answer = await transport.send({
       provider: id,
-      url: settings.base_url + path,
+      url: /^https?:/.test(path) ? path : settings.base_url + path,
       method,
       headers: {
         accept: 'application/json',

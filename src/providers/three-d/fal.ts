@@ -5,10 +5,12 @@ import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Json } from '../../spec/task.ts'
 import { THREE_D_FORMATS, THREE_D_TYPES, type ThreeDFormat } from '../../spec/three-d-request.ts'
+import { FAL_LIST, falListUrl, readFalList } from '../ai-sdk/vendors/fal-list.ts'
 import { classifyFalError, failureOf, QUEUE_URL } from '../ai-sdk/vendors/fal-queue.ts'
 import { messageIn } from '../ai-sdk/vendors/response-values.ts'
 import { createOrderClient, isHttpUrl, type OrderClient } from '../orders/order-client.ts'
 import { withExtras } from '../orders/order-fields.ts'
+import { hasNoList, listSince } from '../orders/order-list.ts'
 import { foreignOperation } from '../orders/order-messages.ts'
 import type { TaskProgress, ThreeDCall, ThreeDProvider } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
@@ -59,6 +61,28 @@ export function createFalThreeD(parts: AdapterParts): ThreeDProvider {
       })
       if (progress.status !== 'SUCCESS') return progress
       return resultOf({ ...(await client.get(path, signal)), queueError }, format, client)
+    },
+    orderList: {
+      ...FAL_LIST,
+      since(call, since, signal) {
+        const { model } = call
+        const format = call.request.format
+        const base = config.base_url === undefined ? undefined : client.base_url
+        let url: string | undefined = falListUrl({ model, since, base })
+        return listSince(
+          Number.NEGATIVE_INFINITY, // the URL has the time already, and the list is sorted by the end of requests
+          async () => {
+            const { status, payload } = await client.get(url ?? '', signal)
+            if (hasNoList(status)) return undefined
+            const page = readFalList(payload, { model, url: url ?? '' }, ({ path }) => ({ path, format }))
+            if (status !== 200 || !page) throw client.unreadable(status)
+            url = page.next
+            return { orders: page.orders, isLast: url === undefined }
+          },
+          () => client.unreadable(200),
+        )
+      },
+      fieldsOf: (call) => ({ always: { json_input: writeOrder(call, id) } }),
     },
     async cancel(operation, signal) {
       await client.send('PUT', `${readOperation(operation).path}/cancel`, signal)

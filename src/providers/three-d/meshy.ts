@@ -8,6 +8,7 @@ import { THREE_D_FORMATS, type ThreeDFormat, type ThreeDOrder } from '../../spec
 import { createOrderClient, type OrderClient, operationId, withId } from '../orders/order-client.ts'
 import type { ErrorClassifier } from '../orders/order-error.ts'
 import { toMediaUrl, unsupportedValue, withExtras, withoutEmpty } from '../orders/order-fields.ts'
+import { hasNoList, type ListedOrder, listSince, type OrderList, recordsIn, secondsOf } from '../orders/order-list.ts'
 import { CANCELED, EXPIRED, foreignOperation } from '../orders/order-messages.ts'
 import type { Provider, TaskProgress, ThreeDCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
@@ -17,6 +18,8 @@ import { assertSupportedThreeDFields, outputFiles } from './three-d-outputs.ts'
 const PATHS = { text: '/v2/text-to-3d', image: '/v1/image-to-3d', images: '/v1/multi-image-to-3d' } as const
 type Route = keyof typeof PATHS
 
+/** The largest page of its lists. */
+const PAGE = 50
 /** Meshy's limit. */
 const MAX_VIEWS = 4
 /** The members of `metadata.meshy` that belong to the order for the texture. */
@@ -51,7 +54,8 @@ export function createMeshy(parts: AdapterParts): Provider {
       awaits_before_send: true,
       retention_seconds: RETENTION_SECONDS,
       async start(call, signal) {
-        const { way, body, texture } = writeOrder(call, parts.id)
+        const order = writeOrder(call, parts.id)
+        const { way, body } = order
         const response = await client.submit({
           path: PATHS[way],
           body,
@@ -59,25 +63,65 @@ export function createMeshy(parts: AdapterParts): Provider {
           signal,
           beforeSend: call.beforeSend,
         })
-        const operation = { way, id: client.readId(response.result), model: call.model, format: call.request.format }
-        return { operation: texture ? { ...operation, texture: texture as Json } : operation }
+        return { operation: operationOf(order, client.readId(response.result), call) }
       },
       async status(operation, signal) {
         const path = withId(PATHS[routeOf(operation)], operationId(operation))
         return client.poll(path, signal, (response) => readTask(response, operation, client))
       },
+      orderList: listOf(client, parts.id),
       /** Orders the texture for a mesh made from text. */
       async proceed(operation, _, signal) {
         const { model, format, texture } = isRecord(operation) ? operation : {}
         const body = { ...(isRecord(texture) ? texture : {}), preview_task_id: operationId(operation) }
         const response = await client.submit({ path: PATHS.text, body, model: String(model), signal })
-        return { operation: { way: 'text', id: client.readId(response.result), model, format, part: 2 } as Json }
+        const id = client.readId(response.result)
+        // `first`: that order is ours too, in the provider's list.
+        return { operation: { way: 'text', id, model, format, part: 2, first: operationId(operation) } as Json }
       },
     },
   }
 }
 
 type EncodedOrder = { way: Route; body: JsonRecord; texture?: JsonRecord }
+
+function operationOf({ way, texture }: EncodedOrder, id: string, { model, request }: ThreeDCall): Json {
+  const operation = { way, id, model, format: request.format }
+  return texture ? { ...operation, texture: texture as Json } : operation
+}
+
+/** "List Text to 3D Tasks" (docs.meshy.ai/api/text-to-3d): newest first, each with its unmodified prompt. */
+function listOf(client: OrderClient, upstream: string): OrderList<ThreeDCall> {
+  return {
+    // How soon a new task is in the list is not documented.
+    absent: 'unknown',
+    since(call, since, signal) {
+      const order = writeOrder(call, upstream)
+      return listSince(
+        since,
+        async ({ number }) => {
+          const path = `${PATHS[order.way]}?page_num=${number}&page_size=${PAGE}&sort_by=-created_at`
+          const { status, payload } = await client.get(path, signal)
+          if (hasNoList(status)) return undefined
+          if (status !== 200 || !Array.isArray(payload)) throw client.unreadable(status)
+          const orders = recordsIn(payload).map(({ id, created_at, prompt, ai_model, type }): ListedOrder => {
+            const task = client.readId(id)
+            const operation = operationOf(order, task, call)
+            return { id: task, operation, created_at: secondsOf(created_at), fields: { prompt, ai_model, type } }
+          })
+          return { orders, isLast: payload.length < PAGE }
+        },
+        () => client.unreadable(200),
+      )
+    },
+    fieldsOf(call) {
+      const { way, body } = writeOrder(call, upstream)
+      if (way !== 'text') return undefined // tasks from images do not show their images
+      // The texture of a mesh is in the same list, with the same prompt.
+      return { always: { prompt: body.prompt }, where_shown: { ai_model: body.ai_model, type: 'text-to-3d-preview' } }
+    },
+  }
+}
 
 function writeOrder({ model, request }: ThreeDCall, upstream: string): EncodedOrder {
   const { image, images = [] } = request

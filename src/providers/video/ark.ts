@@ -14,6 +14,7 @@ import {
   toMediaUrl,
   withExtras,
 } from '../orders/order-fields.ts'
+import { hasNoList, type ListedOrder, listSince, recordsIn, secondsOf } from '../orders/order-list.ts'
 import { CANCELED } from '../orders/order-messages.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
@@ -57,6 +58,23 @@ export function createArk(parts: AdapterParts): Provider {
       async status(operation, signal) {
         return client.poll(withId(TASKS, operationId(operation)), signal, (response) => readTask(response, client))
       },
+      // `content_generation.tasks.list` of volcengine-ark-runtime 5.0.54: the tasks of the last 7 days, newest first.
+      orderList: {
+        // How soon a new task is in the list is not documented.
+        absent: 'unknown',
+        since: (_, since, signal) =>
+          listSince(
+            since,
+            async ({ number }) => {
+              const { status, payload } = await client.get(`${TASKS}?page_num=${number}&page_size=${PAGE}`, signal)
+              if (hasNoList(status)) return undefined
+              const { items } = isRecord(payload) ? payload : {}
+              if (status !== 200 || !Array.isArray(items)) throw client.unreadable(status)
+              return { orders: recordsIn(items).map((one) => listed(one, client)), isLast: items.length < PAGE }
+            },
+            () => client.unreadable(200),
+          ),
+      },
       // DELETE cancels a queued task, is rejected for a running one, and deletes the record of a finished one.
       async cancel(operation, signal) {
         await client.send('DELETE', withId(TASKS, operationId(operation)), signal)
@@ -65,7 +83,16 @@ export function createArk(parts: AdapterParts): Provider {
   }
 }
 
-function writeOrder({ model, request }: VideoCall, upstream: string, hasSound: boolean): JsonRecord {
+const PAGE = 100
+
+function listed(task: JsonRecord, client: OrderClient): ListedOrder {
+  const id = client.readId(task.id)
+  const order = { id, operation: { id }, created_at: secondsOf(task.created_at) }
+  const label = task.safety_identifier
+  return typeof label === 'string' && label !== '' ? { ...order, label } : order
+}
+
+function writeOrder({ model, request, task_id }: VideoCall, upstream: string, hasSound: boolean): JsonRecord {
   assertSupportedFields(request, upstream, [
     'image',
     'last_image',
@@ -73,6 +100,7 @@ function writeOrder({ model, request }: VideoCall, upstream: string, hasSound: b
     'video',
     ...(hasSound ? (['audio_enable'] as const) : []),
   ])
+  const own = request.metadata?.ark
   return withExtras(
     {
       model,
@@ -82,6 +110,8 @@ function writeOrder({ model, request }: VideoCall, upstream: string, hasSound: b
       duration: request.duration,
       seed: request.seed,
       generate_audio: hasSound ? request.audio_enable : undefined,
+      // "The safety identifier associated with the task", which its list shows again; a client may set its own.
+      safety_identifier: isRecord(own) && own.safety_identifier !== undefined ? undefined : task_id,
     },
     request.metadata,
     'ark',

@@ -15,6 +15,7 @@ import {
   unsupportedValue,
   withExtras,
 } from '../orders/order-fields.ts'
+import { secondsOf } from '../orders/order-list.ts'
 import { foreignOperation } from '../orders/order-messages.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
@@ -58,17 +59,22 @@ export function createKling(parts: AdapterParts): Provider {
         })
         return { operation: { id: client.readId(dataOf(response).task_id), way: route } }
       },
-      // The path accepts "task_id or external_task_id"; 1203 and 404 mean that there is no such task.
-      async findOrder(call, signal) {
-        const { route } = writeOrder(call, parts.id)
-        const { status, payload } = await client.get(withId(`/videos/${route}`, call.task_id), signal)
-        const response = isRecord(payload) ? payload : {}
-        if (status === 404 || Number(response.code) === UNKNOWN_TASK) return undefined
-        if (status !== 200 || Number(response.code ?? 0) !== 0) throw client.unreadable(status)
-        const { task_id, task_info } = dataOf(response)
-        const name = isRecord(task_info) ? task_info.external_task_id : undefined
-        if (typeof name === 'string' && name !== call.task_id) return undefined
-        return { operation: { id: client.readId(task_id), way: route } }
+      orderList: {
+        // That a task is unknown shortly after its order is not documented to prove anything.
+        absent: 'unknown',
+        // The path accepts "task_id or external_task_id"; 1203 and 404 mean that there is no such task.
+        async since(call, _, signal) {
+          const { route } = writeOrder(call, parts.id)
+          const { status, payload } = await client.get(withId(`/videos/${route}`, call.task_id), signal)
+          const response = isRecord(payload) ? payload : {}
+          if (status === 404 || Number(response.code) === UNKNOWN_TASK) return []
+          if (status !== 200 || Number(response.code ?? 0) !== 0) throw client.unreadable(status)
+          const { task_id, task_info, created_at } = dataOf(response)
+          const name = isRecord(task_info) ? task_info.external_task_id : undefined
+          const label = typeof name === 'string' ? name : call.task_id
+          const id = client.readId(task_id)
+          return [{ id, operation: { id, way: route }, created_at: secondsOf(created_at), label }]
+        },
       },
       async status(operation, signal) {
         const path = withId(`/videos/${routeOf(operation)}`, operationId(operation))

@@ -4,7 +4,8 @@ import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
 import { createOrderClient, isHttpUrl, type OrderClient, operationId, withId } from '../orders/order-client.ts'
 import type { ErrorClassifier } from '../orders/order-error.ts'
-import { assertSupportedFields, onlyByUrl, ratioOf, tierOf, withExtras } from '../orders/order-fields.ts'
+import { assertSupportedFields, onlyByUrl, ratioOf, tierOf, withExtras, withoutEmpty } from '../orders/order-fields.ts'
+import { hasNoList, type ListedOrder, listSince, recordsIn, secondsOf } from '../orders/order-list.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
 
@@ -38,12 +39,42 @@ export function createLuma(parts: AdapterParts): Provider {
           readGeneration(response, client),
         )
       },
+      // "Retrieve a list of generations with optional filtering and sorting" (lumaai 1.19.1, `generations.list`).
+      orderList: {
+        // How soon a new generation is in the list is not documented.
+        absent: 'unknown',
+        since: (_, since, signal) =>
+          listSince(
+            since,
+            async ({ number }) => {
+              const offset = (number - 1) * PAGE
+              const { status, payload } = await client.get(`/generations?limit=${PAGE}&offset=${offset}`, signal)
+              if (hasNoList(status)) return undefined
+              const { generations, has_more } = isRecord(payload) ? payload : {}
+              if (status !== 200 || !Array.isArray(generations)) throw client.unreadable(status)
+              return { orders: recordsIn(generations).map((one) => listed(one, client)), isLast: has_more !== true }
+            },
+            () => client.unreadable(200),
+          ),
+        fieldsOf(call) {
+          const { prompt, keyframes, ...others } = writeOrder(call, parts.id)
+          return { always: { prompt, keyframes }, where_shown: withoutEmpty(others) }
+        },
+      },
       // Deletes the generation: Luma has no other way to cancel.
       async cancel(operation, signal) {
         await client.send('DELETE', withId('/generations', operationId(operation)), signal)
       },
     },
   }
+}
+
+const PAGE = 100
+
+function listed(generation: JsonRecord, client: OrderClient): ListedOrder {
+  const id = client.readId(generation.id)
+  const fields = isRecord(generation.request) ? generation.request : {}
+  return { id, operation: { id }, created_at: secondsOf(generation.created_at), fields }
 }
 
 function writeOrder({ model, request }: VideoCall, upstream: string): JsonRecord {

@@ -7,7 +7,8 @@ import { nextSlowPollAt } from '../poll-schedule.ts'
 import { type ClaimedTask, fail, saveChange, taskProvider } from './claimed-task.ts'
 import { copy } from './copy.ts'
 import { reasonFrom } from './fail-code.ts'
-import { lookUpOrder, orderCallFor } from './order.ts'
+import { lookUpOrder } from './look-up.ts'
+import { orderCallFor } from './order.ts'
 import { applyProgress, pollProvider } from './poll.ts'
 import { isProceeding } from './proceed.ts'
 import { storeOperation } from './send.ts'
@@ -36,6 +37,7 @@ async function giveUpDoubt(claimed: ClaimedTask): Promise<void> {
   const provider = taskProvider(claimed)
   const found = provider && (await lookUpOrder(claimed, provider, await orderCallFor(claimed)))
   if (typeof found === 'object') return storeOperation(claimed, found)
+  if (found === 'not accepted') return fail(claimed, 'timeout', NOT_ACCEPTED)
   await fail(claimed, 'submit_outcome_unknown', OUTCOME_UNKNOWN)
 }
 

@@ -65,33 +65,3 @@ export async function orderCallFor({ task, store }: ClaimedTask): Promise<OrderC
     idempotency_key: `${task.task_id}-${sha256(target).slice(0, 16)}`,
   }
 }
-
-/** How long after its latest possible arrival an accepted order may still be missing from the provider's list. */
-const LISTED_SECONDS = 300
-
-/** `open`: it may still appear, or the lookup failed; `gone`: it was not found and is no longer expected. */
-type LookUpResult = AcceptedOrder | 'open' | 'gone'
-
-/** Looks up an order in doubt at its provider: before it is sent again, and before the task is given up. */
-export async function lookUpOrder(
-  claimed: ClaimedTask,
-  provider: TaskProvider,
-  call: OrderCall<object>,
-): Promise<LookUpResult> {
-  const { task, clock, log, signal } = claimed
-  if (!provider.findOrder) return 'gone'
-  try {
-    const found = await withSignal(signal, provider.findOrder(call, signal))
-    if (found) {
-      log.info('order in doubt found', { task_id: task.task_id, provider: task.provider })
-      return found
-    }
-  } catch (error) {
-    if (claimed.stopping()) throw error
-    const { code } = asGatewayError(error)
-    log.warn('lookup of an order in doubt failed', { task_id: task.task_id, provider: task.provider, code })
-    return 'open'
-  }
-  const last = (task.sent_at ?? 0) + orderTimeoutSeconds(claimed) + LISTED_SECONDS
-  return clock.now() / 1000 < last ? 'open' : 'gone'
-}

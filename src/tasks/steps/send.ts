@@ -8,7 +8,8 @@ import { nextAttemptAt, nextPollAt } from '../poll-schedule.ts'
 import { type ClaimedTask, fail, nextTarget, saveChange, targetName, targetsOf, taskProvider } from './claimed-task.ts'
 import { classifyError, reasonFrom } from './fail-code.ts'
 import { type AcceptedOrder, acceptedChange, storeImmediateOutputs } from './immediate-outputs.ts'
-import { destinationOf, lookUpOrder, mayRepeat, order, orderCallFor, orderLeaseEnd } from './order.ts'
+import { lookUpOrder } from './look-up.ts'
+import { destinationOf, mayRepeat, order, orderCallFor, orderLeaseEnd } from './order.ts'
 
 /** Rounds through all targets while each refuses temporarily: 2 + 4 + 8 + 16 + 32 + 60 + 60 seconds. */
 const MAX_ROUNDS = 8
@@ -70,11 +71,11 @@ function recordSending(claimed: ClaimedTask): Sending {
 
 /**
  * The order was sent, and its acceptance is unknown: after a crash, or because the provider did not confirm it. It is
- * looked up where that is possible. Where repeating it certainly counts once, it is repeated with the same key at the
+ * looked up where that is possible; if it is certainly not there, it is sent like any other. Where repeating it certainly counts once, it is repeated with the same key at the
  * same target; otherwise it is never sent again.
  */
 export async function resolveDoubt(claimed: ClaimedTask): Promise<void> {
-  const { task, store } = claimed
+  const { task, store, clock } = claimed
   const provider = taskProvider(claimed)
   if (!provider) return retryDoubt(claimed)
   const is_same = task.sent_to === destinationOf(claimed)
@@ -82,6 +83,9 @@ export async function resolveDoubt(claimed: ClaimedTask): Promise<void> {
   // Where only files are missing, the order is known to be accepted: repeating it returns its result.
   const found = task.operation === null ? await lookUpOrder(claimed, provider, call) : 'gone'
   if (typeof found === 'object') return storeOperation(claimed, found)
+  // As if it had not been sent yet: the next step sends it.
+  if (found === 'not accepted')
+    return saveChange(claimed, 'refused', { sent_at: null, failures: 0, due_ms: clock.now() }).then(() => {})
   if (!is_same || !mayRepeat(claimed, provider)) {
     return found === 'open' ? retryDoubt(claimed) : fail(claimed, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
   }
@@ -185,7 +189,7 @@ async function inDoubt(claimed: ClaimedTask, provider: TaskProvider, error: Gate
   const { task, log } = claimed
   if (claimed.stopping()) throw error // the row holds what is known: it was sent, and no response was stored
   log.error('order in doubt', { task_id: task.task_id, provider: task.provider, resubmit: provider.resubmit }, error)
-  if (provider.findOrder || mayRepeat(claimed, provider)) return retryDoubt(claimed, error.detail.retry_after)
+  if (provider.orderList || mayRepeat(claimed, provider)) return retryDoubt(claimed, error.detail.retry_after)
   await fail(claimed, 'submit_outcome_unknown', reasonFrom(`${UNKNOWN_OUTCOME} Its response: ${error.message}`))
 }
 

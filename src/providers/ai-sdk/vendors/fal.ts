@@ -5,6 +5,7 @@ import { createFalThreeD } from '../../three-d/fal.ts'
 import type { ImageFamily } from '../images/image-family.ts'
 import { vendor } from '../vendor.ts'
 import type { VideoFamily, VideoStatus } from '../video/video-family.ts'
+import { FAL_LIST, falListUrl, readFalList } from './fal-list.ts'
 import { classifyFalError, failureOf, QUEUE_URL } from './fal-queue.ts'
 import { filtered, imagesIn, matchesAny, messageIn } from './response-values.ts'
 
@@ -33,6 +34,16 @@ const VIDEO: VideoFamily = {
   hasUnreliableErrors: true,
   cancel: ({ responseUrl }) =>
     typeof responseUrl === 'string' ? { method: 'PUT', url: `${responseUrl}/cancel` } : undefined,
+  orderList: {
+    ...FAL_LIST,
+    url: falListUrl,
+    read: (payload, page) =>
+      readFalList(payload, page, ({ path }) => ({
+        responseUrl: QUEUE_URL + path,
+        submitUrl: `${QUEUE_URL}/${page.model.includes('/') ? page.model : `fal-ai/${page.model}`}`,
+      })),
+    fieldsOf: (body) => ({ always: { json_input: body } }),
+  },
 }
 
 /** Models that are given a ratio, as `aspect_ratio`; all others a size. */
@@ -75,6 +86,7 @@ export const FAL = vendor({
   },
   video: {
     factory: (sdk) => sdk.video,
+    hosts: /^api\.fal\.ai$/,
     /** The package puts every model below `fal-ai/`, where only some are. */
     rewrite: (request, model) =>
       request.url === `${QUEUE_URL}/fal-ai/${model.replace(/^fal(-ai)?\//, '')}` && model.includes('/')

@@ -1,6 +1,7 @@
 /** Replicate: models of many makers, each with its own inputs. */
-import { isRecord } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { tierOf } from '../../orders/order-fields.ts'
+import { type ListedOrder, recordsIn, secondsOf } from '../../orders/order-list.ts'
 import { POLICY_WORDING } from '../../orders/order-messages.ts'
 import type { ImageFamily } from '../images/image-family.ts'
 import { vendor } from '../vendor.ts'
@@ -28,6 +29,26 @@ const VIDEO: VideoFamily = {
   },
   read: readVideo,
   cancel: ({ getUrl }) => (typeof getUrl === 'string' ? { method: 'POST', url: `${getUrl}/cancel` } : undefined),
+  // "Get a paginated list of all predictions", newest first, with their inputs (replicate.com/docs/reference/http,
+  // predictions.list). The inputs are removed after an hour ("Data retention").
+  orderList: {
+    // How soon a new prediction is in the list is not documented.
+    absent: 'unknown',
+    url: ({ since, base = BASE_URL }) =>
+      `${base}/predictions?created_after=${encodeURIComponent(new Date(since * 1000).toISOString())}`,
+    read(payload) {
+      if (!isRecord(payload) || !Array.isArray(payload.results)) return undefined
+      const next = typeof payload.next === 'string' ? payload.next : undefined
+      return { orders: recordsIn(payload.results).flatMap(listed), next }
+    },
+    fieldsOf: ({ input }, model) => ({ always: { input }, where_shown: { model: model.split(':')[0] } }),
+  },
+}
+
+function listed({ id, input, model, urls, created_at }: JsonRecord): ListedOrder[] {
+  const getUrl = isRecord(urls) ? urls.get : undefined
+  if (typeof id !== 'string' || typeof getUrl !== 'string') return []
+  return [{ id, operation: { getUrl }, created_at: secondsOf(created_at), fields: { input, model } }]
 }
 
 function readVideo(payload: unknown): VideoStatus | undefined {

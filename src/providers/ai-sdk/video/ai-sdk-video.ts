@@ -9,6 +9,7 @@ import { asFetch, type Wire } from '../../upstream/transport-fetch.ts'
 import { type Connection, withoutUnusedKey } from '../connection.ts'
 import { createPackageErrors, issuesIn, type UpstreamResponse } from '../errors.ts'
 import { assertNotIgnored, optionsOf } from './call-options.ts'
+import { packageOrderList } from './order-list.ts'
 import { progressOf } from './task-progress.ts'
 import type { VideoFamily, VideoModel, VideoModelOptions, VideoModelStatus } from './video-family.ts'
 import { fetchAsDataUri } from './video-file.ts'
@@ -59,11 +60,16 @@ export function createAiSdkVideo(connection: Connection<VideoFamily, VideoModel>
     }
   }
 
-  async function start(call: VideoCall, signal: AbortSignal): Promise<{ operation: Json }> {
+  async function encode(call: VideoCall, signal: AbortSignal) {
     const order = await withBytes(call.request, signal)
     const { extras, ...common } = optionsOf({ order, vendor, model: call.model, config, upstream: id })
     const providerOptions = { [vendor.namespace]: extras }
     const options: VideoModelOptions = { ...common, providerOptions, abortSignal: signal }
+    return { order, options }
+  }
+
+  async function start(call: VideoCall, signal: AbortSignal): Promise<{ operation: Json }> {
+    const { order, options } = await encode(call, signal)
     await dryRun(call, order, options)
     const { model, wire } = await open(call.model, signal, call).catch(throwUnsent)
     try {
@@ -150,6 +156,13 @@ export function createAiSdkVideo(connection: Connection<VideoFamily, VideoModel>
     return { ...withoutUnusedKey(headers), 'user-agent': 'gatehouse', ...connection.headers }
   }
 
+  const orderList =
+    vendor.orderList &&
+    packageOrderList(connection, vendor.orderList, async (call, signal, capture) => {
+      const { options } = await encode(call, signal)
+      return startOf(await connection.model(call.model, capture), options)
+    })
+
   return {
     // No vendor documents a key by which it recognises a repeated order.
     resubmit: 'unsafe',
@@ -157,6 +170,7 @@ export function createAiSdkVideo(connection: Connection<VideoFamily, VideoModel>
     start,
     status,
     ...(vendor.cancel ? { cancel } : {}),
+    ...(orderList ? { orderList } : {}),
     outputHeaders: (url) => vendor.outputHeaders?.(key, URL.parse(url)?.origin === new URL(targetUrl).origin) ?? {},
   }
 }

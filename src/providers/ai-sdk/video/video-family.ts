@@ -6,9 +6,11 @@ import type {
   Experimental_VideoModelV4OperationStatusResult as VideoModelStatus,
 } from '@ai-sdk/provider'
 import type { ProviderKind } from '../../../config/provider-kinds.ts'
+import type { JsonRecord } from '../../../kit/json.ts'
 import type { FailCode, JsonObject } from '../../../spec/task.ts'
 import type { VideoOrder } from '../../../spec/video-request.ts'
 import type { ErrorClassifier } from '../../orders/order-error.ts'
+import type { ExpectedFields, ListedOrder, OrderList } from '../../orders/order-list.ts'
 import type { RemoteOutput } from '../../provider.ts'
 
 export type { VideoModelOptions, VideoModelStatus }
@@ -35,6 +37,19 @@ export type VideoModel = {
   doStatus?(options: { operation: JsonObject; abortSignal: AbortSignal }): PromiseLike<VideoModelStatus>
 }
 
+/** A vendor's list of orders, in which an order in doubt is looked up. */
+export type PackageOrderList = Pick<OrderList<never>, 'absent' | 'listed_seconds'> & {
+  /** The URL of the first page; `base`: the configured base URL. */
+  url(query: { model: string; since: number; base: string | undefined }): string
+  /** The orders of a page, each with the operation of the package; undefined: it is no list. */
+  read(
+    payload: unknown,
+    page: { model: string; url: string },
+  ): { orders: ListedOrder[]; next: string | undefined } | undefined
+  /** By which fields an order is recognised, given the body that the package sends. */
+  fieldsOf(body: JsonRecord, model: string): ExpectedFields | undefined
+}
+
 export type VideoFamily = {
   /** A response that the package accepts to an order; the dry run of an order gets it. */
   acceptedResponse: unknown
@@ -55,6 +70,7 @@ export type VideoFamily = {
   hasUnreliableErrors?: true
   /** The request that cancels an order, by what the package stored of it. */
   cancel?(operation: JsonObject): { method: 'POST' | 'PUT' | 'DELETE'; url: string } | undefined
+  orderList?: PackageOrderList
   /** The headers with which a file at this URL is fetched, given whether it is at the origin of the base URL. */
   outputHeaders?(key: string, isOwn: boolean): Record<string, string>
 }
