@@ -7,7 +7,12 @@ function setUp(max_delay_ms = 100) {
   let time = 0
   let tick = () => {}
   let period = 0
-  const log = createLog({ clock: { now: () => 0, after: () => () => {} }, level: 'silent', pretty: false, write() {} })
+  const log = createLog({
+    clock: { now: () => 0, steady: () => 0, after: () => () => {} },
+    level: 'silent',
+    pretty: false,
+    write() {},
+  })
   const load = createLoad({
     settings: { max_delay_ms },
     now: () => time,
