@@ -84,12 +84,12 @@ for (const engine of ENGINES.filter(({ url }) => url)) {
         const tasks = await Promise.all([earlier, later].map(read))
         return tasks.every(({ status }) => status === 'SUCCESS' || status === 'FAILURE')
       }
-      expect(await secondsUntil(gateway, 120, ended)).toBeLessThan(120)
+      expect(await secondsUntil(gateway, 300, ended)).toBeLessThan(300)
       expect([(await read(earlier)).status, (await read(later)).status]).toEqual(['SUCCESS', 'SUCCESS'])
-      // The receiver has failed so far; the next attempts are due within half a minute.
+      // The receiver has failed so far; the next attempts are due within two minutes, or ten after a slow start.
       gateway.clock.jump(-step)
       receive()
-      expect(await secondsUntil(gateway, 40, async () => delivered() === 2)).toBeLessThan(40)
+      expect(await secondsUntil(gateway, 610, async () => delivered() === 2)).toBeLessThan(610)
     }, 30_000)
 
     test('delays no response in the background', async () => {
