@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from 'bun:test'
 import type { ModelConfig, ProviderConfig } from '../src/config/schema.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
-import { failure, startVendor, type Vendor, whole } from './kit/vendor.ts'
+import { failure, startVendor, stream, type Vendor, type Wire, whole } from './kit/vendor.ts'
 
 const closing: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -82,6 +82,79 @@ describe('several keys of one provider', () => {
     acme.answer(whole({ choices: [{ message: { role: 'assistant', content: text }, finish_reason: 'stop' }] }))
     const gateway = await gatewayOf({ acme: { base_url: acme.url, keys } }, models)
     expect(await (await gateway.chat(QUESTION)).text()).toContain('[redacted] [redacted]')
+  })
+})
+
+describe('a limit of open calls', () => {
+  const held = () => {
+    const gate = Promise.withResolvers<void>()
+    const answer = whole({ choices: [{ message: { role: 'assistant', content: 'held' }, finish_reason: 'stop' }] })
+    const late = async (wire: Wire) => {
+      await gate.promise
+      await answer(wire)
+    }
+    return { answer: late, open: gate.resolve }
+  }
+
+  it('sends further calls to another target, and lets them wait where there is none', async () => {
+    const [one, two] = [vendor(), vendor()]
+    const gates = [held(), held(), held()]
+    one.answer(gates[0]?.answer ?? whole({}))
+    two.answer(gates[1]?.answer ?? whole({}))
+    const targets = [
+      { provider: 'one', model: 'm' },
+      { provider: 'two', model: 'm' },
+    ]
+    const gateway = await gatewayOf(
+      { one: { base_url: one.url, calls: { max: 1 } }, two: { base_url: two.url, calls: { max: 1 } } },
+      { 'house/fast': { targets } },
+    )
+    const first = gateway.chat(QUESTION)
+    await one.request(1)
+    const second = gateway.chat(QUESTION)
+    await two.request(1)
+    const third = gateway.chat(QUESTION)
+    gates[0]?.open()
+    expect((await first).status).toBe(200)
+    expect((await third).headers.get('x-gatehouse-target')).toBe('one/m')
+    gates[1]?.open()
+    expect((await second).headers.get('x-gatehouse-target')).toBe('two/m')
+    expect([one.requests.length, two.requests.length]).toEqual([2, 1])
+  })
+
+  it('refuses with 429 and retry-after where nothing may wait, without a call to the provider', async () => {
+    const one = vendor()
+    const gate = held()
+    one.answer(gate.answer)
+    const gateway = await gatewayOf(
+      { one: { base_url: one.url, calls: { max: 1, queue: { length: 0 } } } },
+      { 'house/fast': { targets: [{ provider: 'one', model: 'm' }] } },
+    )
+    const first = gateway.chat(QUESTION)
+    await one.request(1)
+    const refused = await gateway.chat(QUESTION)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1'])
+    gate.open()
+    expect((await first).status).toBe(200)
+    expect((await gateway.chat(QUESTION)).status).toBe(200)
+    expect(one.requests.length).toBe(2)
+  })
+
+  it('counts a stream until it has ended', async () => {
+    const one = vendor()
+    const gateway = await gatewayOf(
+      { one: { base_url: one.url, calls: { max: 1, queue: { length: 0 } } } },
+      { 'house/fast': { targets: [{ provider: 'one', model: 'm' }] } },
+    )
+    const client = new AbortController()
+    one.answer(stream(['data: {"choices":[{"index":0,"delta":{"content":"Hel"}}]}\n\n'], { hangAfter: 1, done: false }))
+    const open = await gateway.chat({ ...QUESTION, stream: true }, { signal: client.signal })
+    expect(open.status).toBe(200)
+    expect((await gateway.chat(QUESTION)).status).toBe(429)
+    client.abort()
+    await open.body?.cancel().catch(() => {})
+    await one.idle()
+    expect((await gateway.chat(QUESTION)).status).toBe(200)
   })
 })
 

@@ -27,6 +27,36 @@ export const ProviderKey = Type.Object(
 )
 export type ProviderKey = Type.Static<typeof ProviderKey>
 
+export const CallLimits = Type.Object(
+  {
+    max: Type.Union([Type.Integer({ minimum: 1, maximum: 100_000 }), Type.Literal('adaptive')], {
+      description: 'How many calls to the provider may be open; adaptive: as many as it answers without slowing down.',
+    }),
+    queue: optional(
+      Type.Object(
+        {
+          length: optional(
+            Type.Integer({ minimum: 0, maximum: 100_000, description: 'How many calls may wait. Default 100.' }),
+          ),
+          seconds: optional(
+            Type.Number({
+              exclusiveMinimum: 0,
+              maximum: 3_600,
+              description: 'How long a call may wait before it gets 429. Default 30.',
+            }),
+          ),
+        },
+        closed,
+      ),
+    ),
+  },
+  {
+    ...closed,
+    description: 'A limit of its open calls. Tokens take turns. Another target is tried first. Default: none.',
+  },
+)
+export type CallLimits = Type.Static<typeof CallLimits>
+
 export const TargetRouting = {
   weight: weight('Its share of the calls within its priority. 0: only where no other is left. Default 1.'),
   priority: optional(

@@ -8,7 +8,7 @@ import { ImageLimits } from './image-schema.ts'
 import { Capabilities, Limits } from './limits-schema.ts'
 import { PROVIDER_KINDS, TEXT_APIS } from './provider-kinds.ts'
 import { Passthrough, Quirks } from './quirks.ts'
-import { Fallbacks, ProviderKey, RoutingConfig, TargetRouting } from './routing-schema.ts'
+import { CallLimits, Fallbacks, ProviderKey, RoutingConfig, TargetRouting } from './routing-schema.ts'
 import { ServerConfig } from './server-schema.ts'
 import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
 
@@ -102,6 +102,7 @@ export const ProviderConfig = Type.Object(
         description: 'How many of its tasks are worked on at a time. Default: tasks.concurrency.',
       }),
     ),
+    calls: optional(CallLimits),
     outputs: optional(
       Type.Enum([...OUTPUT_MODES], {
         description: 'Whether finished files are copied, or the links of the provider passed through. Default copy.',

@@ -79,6 +79,7 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
         router.attempt(targets, {
           settings: model.routing,
           bounds,
+          token_id: call.caller.token_id,
           signal: call.signal,
           is_stream: record.is_stream,
           policy: family.policy,

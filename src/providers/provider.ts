@@ -1,5 +1,6 @@
 /** The contract of a provider. A provider has a member for each family that it serves, and lacks the others. */
 
+import type { CallLimits } from '../config/routing-schema.ts'
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../protocols/canonical.ts'
 import type { Faults } from '../protocols/upstream.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
@@ -271,6 +272,8 @@ export type Provider = {
   passthrough?: PassthroughProvider
   /** Further APIs of the same vendor, whose clients are passed through too. */
   otherPassthroughs?: PassthroughProvider[]
+  /** How many calls may be open; absent: no limit. */
+  callLimits?: CallLimits
   /** What limited tokens may send in addition to the lists; absent: nothing. */
   passthroughRules?: PassthroughRules
   /** The models that the provider itself lists; for discovery. Rejects with GatewayError. */

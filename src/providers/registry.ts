@@ -75,8 +75,10 @@ export function createProvider(given: ProviderParts): Provider {
     preset && kind === (preset.kind ?? 'chatcompat') ? { ...provider, ...otherKindMembers(preset, parts) } : provider
   const { applies_to = 'limited_tokens', allow = [] } = parts.config.passthrough ?? {}
   const otherPassthroughs = whole.chat ? passthroughsOf(kind, preset, parts) : []
+  const { calls } = parts.config
   const ruled = {
     ...whole,
+    ...(calls ? { callLimits: calls } : {}),
     ...(otherPassthroughs.length > 0 ? { otherPassthroughs } : {}),
     passthroughRules: { applies_to, allow },
     watchDeltas: transport.watchDeltas,

@@ -2,9 +2,16 @@
 import type { RoutingConfig } from '../config/routing-schema.ts'
 import { hash32 } from '../kit/hash.ts'
 import type { Target } from '../providers/provider.ts'
+import type { Limiter } from './concurrency.ts'
 import { availableAt, avoidedBecause, expectedLatency, type TargetState } from './target-state.ts'
 
-export type Candidate = { target: Target; state: TargetState; is_tried: boolean }
+export type Candidate = {
+  target: Target
+  state: TargetState
+  is_tried: boolean
+  /** Of its provider; undefined: no limit. */
+  limiter: Pick<Limiter, 'isFree' | 'enter'> | undefined
+}
 
 type Strategy = NonNullable<RoutingConfig['strategy']>
 
@@ -42,7 +49,7 @@ function firstPriority(candidates: readonly Candidate[], now: number): Candidate
   let lowest = Number.POSITIVE_INFINITY
   for (const candidate of candidates) {
     if (candidate.is_tried || avoidedBecause(candidate.state, now) !== undefined) continue
-    const priority = candidate.target.weight === 0 ? Number.MAX_VALUE : (candidate.target.priority ?? 0)
+    const priority = candidate.target.weight === 0 ? Number.MAX_VALUE : priorityOf(candidate)
     if (priority > lowest) continue
     if (priority < lowest) best = []
     lowest = priority
@@ -50,6 +57,13 @@ function firstPriority(candidates: readonly Candidate[], now: number): Candidate
   }
   return best
 }
+
+/** Where the call would have to wait, any other target comes first. */
+const priorityOf = ({ target: { priority = 0 }, limiter }: Candidate): number =>
+  limiter === undefined || limiter.isFree() ? priority : priority + MOST_PRIORITY
+
+/** Above every priority that can be configured. */
+const MOST_PRIORITY = 1_000_000
 
 function byStrategy(candidates: Candidate[], { strategy, now, random, affinity }: Choice): Candidate | undefined {
   if (affinity !== undefined) return byAffinity(candidates, affinity)

@@ -49,6 +49,7 @@ function setUp(options: Partial<Target>[] = [{}, {}, {}], random = () => 0) {
       .attempt(targets, {
         settings: routing,
         bounds: boundsOf(routing, clock.now()),
+        token_id: 't',
         signal,
         is_stream: true,
         policy,

@@ -1,10 +1,11 @@
 /** Routing: sends a call to one target after another, and remembers how each behaved. */
-import type { RoutingConfig } from '../config/routing-schema.ts'
+import type { CallLimits, RoutingConfig } from '../config/routing-schema.ts'
 import { type Clock, pause } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { type Target, targetName } from '../providers/provider.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import type { Candidate } from './choose.ts'
+import { createLimiter, type Limiter, type Release } from './concurrency.ts'
 import { createHedgeBudget, type HedgeBudget, race } from './hedge.ts'
 import { type AttemptPolicy, isFaultOfTarget, mayTryNext, outcomeOf } from './outcome.ts'
 import { createRetryBudgets } from './retry-budget.ts'
@@ -54,6 +55,8 @@ export const boundsOf = ({ tries = DEFAULT_TRIES, deadline_seconds }: RoutingCon
 type Routing<Answer> = {
   settings: RoutingConfig
   bounds: Bounds
+  /** Whose turn it is, where calls of several callers wait. */
+  token_id: string
   signal: AbortSignal
   is_stream: boolean
   policy: AttemptPolicy
@@ -98,6 +101,18 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
   const budgets = createRetryBudgets()
   /** By the settings object of a model: a reload begins anew. */
   const hedgeBudgets = new WeakMap<RoutingConfig, HedgeBudget>()
+  /** By the settings object of a provider, which its keys share. */
+  const limiters = new WeakMap<CallLimits, Limiter>()
+
+  function limiterOf({ provider: { id, callLimits } }: Target): Limiter | undefined {
+    if (callLimits === undefined) return undefined
+    let limiter = limiters.get(callLimits)
+    if (!limiter) {
+      limiter = createLimiter(id, callLimits, clock)
+      limiters.set(callLimits, limiter)
+    }
+    return limiter
+  }
 
   function candidateOf(target: Target, isObserved: boolean): Candidate {
     const name = targetName(target)
@@ -107,7 +122,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
       state = createTargetState(id)
       if (isObserved) states.set(id, state)
     }
-    return { target, state, is_tried: false }
+    return { target, state, is_tried: false, limiter: limiterOf(target) }
   }
 
   function remember(state: TargetState, outcome: Outcome, isProbe: boolean): void {
@@ -116,18 +131,28 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
     else if (change === 'returned') log.info('target returned', { target: state.id })
   }
 
+  /** Waits where the provider has as many open calls as it may. */
+  function enter({ limiter }: Candidate, { token_id, signal, bounds }: Routing<unknown>): Release | Promise<Release> {
+    if (!limiter) return NO_RELEASE
+    return limiter.enter({ token_id, signal, at_most_ms: bounds.deadline - clock.steady() })
+  }
+
   /** One upstream call. */
   async function tryOnce<Answer>(
     candidate: Candidate,
-    { ms, isRetry, control, is_hedge = false }: Try,
+    { ms: given_ms, isRetry, control, is_hedge = false }: Try,
     routing: Routing<Answer>,
   ) {
     const { target, state } = candidate
     const { signal, observer, execute } = routing
+    const arrived = clock.steady()
+    const entered = enter(candidate, routing)
+    const release = entered instanceof Promise ? await entered : entered
     const started = clock.steady()
     const isProbe = begin(state, started)
     const leave = budgets.enter(target.provider.id, isRetry)
     const attempt = newAttempt(target, started, is_hedge)
+    const ms = given_ms === undefined ? undefined : Math.max(0, given_ms - (started - arrived))
     observer.attemptStarted(attempt)
     try {
       const limit = { clock, ms, error: () => silentFor(target, ms ?? 0) }
@@ -139,6 +164,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
       const end = (error?: unknown) => {
         state.open--
         leave()
+        release(attempt.ms)
         // A stream that breaks says the same of its target as one that never began.
         if (isFaultOfTarget(error) && !signal.aborted) remember(state, { kind: 'failed', at_once: false }, false)
       }
@@ -146,6 +172,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
     } catch (error) {
       state.open--
       leave()
+      release(isFaultOfTarget(error) && !signal.aborted ? 'failed' : undefined)
       attempt.ms = clock.steady() - started
       attempt.is_lost = error === LOST
       if (!attempt.is_lost) noteFailure(attempt, error)
@@ -237,6 +264,8 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
 }
 
 type FirstTry = { candidate: Candidate; ms: number | undefined; isRetry: boolean }
+
+const NO_RELEASE: Release = () => {}
 
 /** The reason for which a try ends that another one has beaten. */
 const LOST = new GatewayError('client_closed_request', 'Another target answered first.')
