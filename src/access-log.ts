@@ -43,10 +43,11 @@ export function createAccessLog({ log }: { log: Log }): AccessLog {
   }
 }
 
-function addCall(fields: LogFields, { model, target, attempts, units }: CallRecord): void {
+function addCall(fields: LogFields, { call, model, target, attempts, units }: CallRecord): void {
   fields.model = model
   fields.target = target && targetName(target)
   fields.key = target?.key
+  fields.tags = call.options?.tags?.join(',')
   if (attempts.length > 1) fields.attempts = attempts.map(attemptFields)
   fields.input_tokens = units?.input_tokens
   fields.output_tokens = units?.output_tokens

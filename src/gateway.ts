@@ -33,6 +33,7 @@ import type { FileStore } from './outputs/outputs.ts'
 import { createPipeline } from './pipeline/pipeline.ts'
 import { createMedia } from './providers/media.ts'
 import { createRerank } from './rerank/rerank.ts'
+import { readCallOptions } from './routes/call-options.ts'
 import { routingHeaders } from './routes/routing-headers.ts'
 import { routeTable } from './routes/table.ts'
 import { baseUrlOf } from './routes/tasks/request-parameters.ts'
@@ -156,7 +157,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const outputs = createOutputs({
     files,
     guardedFetch,
-    secret: await store.secrets.get('links', newSecret),
+    secret: await store.secrets.get('links', () => randomAlphanumerics(48)),
     settings: () => live.outputs,
     files_base_url: () => settings.files_base_url,
     partial_directory: join(outputDirectory(config), '.partial'),
@@ -232,6 +233,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     log,
     onFinished: accessLog.requestFinished,
     admitLoad: load.admit,
+    onAdmitted: readCallOptions,
     headersOf: (context) => routingHeaders(context, settings),
   })
   endRevokedCalls = createRevokedCalls({ open: app.requests, isValid: tokens.isValid, settings, log })
@@ -306,8 +308,6 @@ function storeClockFor({ dueTimes }: Store, { clock, log }: { clock: Clock; log:
   const { moves, move } = dueTimes
   return createStoreClock({ clock, dueTimes: { moves, move }, suspended_ms: () => 0, log })
 }
-
-const newSecret = () => randomAlphanumerics(48)
 
 const outputDirectory = ({ outputs, data_dir }: Config): string => outputs.directory ?? join(data_dir, 'outputs')
 

@@ -30,6 +30,8 @@ type AppParts = {
   admitLoad?(token_id: string): void
   /** Called at the end of each request. */
   onFinished(request: FinishedRequest): void
+  /** Called for each request of a known caller before its route is. Throws GatewayError. */
+  onAdmitted?(context: Context): void
   /** Further headers of a response; absent: none. */
   headersOf?(context: Context): readonly [string, string][]
 }
@@ -62,6 +64,7 @@ export function createApp({
   clock,
   log,
   onFinished,
+  onAdmitted = () => {},
   headersOf = () => [],
   admitLoad = () => {},
 }: AppParts): App {
@@ -119,6 +122,7 @@ export function createApp({
   function enter(route: Route, context: Live, caller: Caller): void {
     identify(context, caller)
     if (!route.answers_under_load) admitLoad(caller.token_id)
+    onAdmitted(context)
   }
 
   async function answer(route: Route, context: Live, params: Record<string, string>): Promise<Response> {

@@ -17,8 +17,20 @@ export type Call = {
   readonly arrived: number
   /** The model that the caller was authorized to use, before the request was decoded. Set by `Pipeline.authorize`. */
   authorized?: { name: string; family: EndpointFamily; chosen: Chosen } | undefined
+  /** What the caller asks of its routing; absent: nothing. */
+  options?: CallOptions
   /** What is known about it; set by the pipeline. */
   record?: CallRecord
+}
+
+/** What a caller asks of the routing of one call. */
+export type CallOptions = {
+  /** From the arrival of the call to its first byte; the deadline of the model may be shorter. */
+  timeout_ms?: number
+  /** One upstream call: no other key, target or model after it. */
+  no_fallback?: true
+  /** For the conditions of targets, and for the access log. */
+  tags?: readonly string[]
 }
 
 /** What is counted and charged. `estimated`: the provider reported no usage. */

@@ -84,7 +84,7 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
           is_stream: record.is_stream,
           policy: family.policy,
           is_observed: family.is_observed ?? true,
-          is_hedged: family.is_hedged ?? true,
+          is_hedged: (family.is_hedged ?? true) && !call.options?.no_fallback,
           affinity: (sticky) => family.affinity?.(work, call, sticky),
           execute(target, signal, { is_hedge }) {
             const meter = is_hedge ? family.meter(work) : metering.current
@@ -103,7 +103,7 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
   ): Promise<Answer> {
     const { family, model, record } = preparing
     const first = prepared.model
-    const bounds = boundsOf(first.routing, record.call.arrived)
+    const bounds = boundsOf(first.routing, record.call.arrived, record.call.options)
     /** By the reason of the first failure: fallbacks of a fallback are not followed. */
     let names: string[] | undefined
     for (;;) {
@@ -111,7 +111,8 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
         return await family.execute(prepared.work, executionOf(preparing, prepared, bounds))
       } catch (thrown) {
         const reason = reasonFor(thrown, family.policy)
-        if (reason === undefined || record.call.signal.aborted) throw thrown
+        const { signal, options } = record.call
+        if (reason === undefined || signal.aborted || options?.no_fallback) throw thrown
         names ??= (first.fallbacks[reason] ?? []).filter((name) => name !== model.id)
         const left = bounds.tries - record.attempts.length
         if (left <= 0 || clock.steady() >= bounds.deadline || !fallBack(names, preparing, prepared)) throw thrown
@@ -136,7 +137,9 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
       work,
       execute: () => execute(preparing, prepared),
     }
-    const reason = knownReason(model, () => family.leastTokens?.(work), clock)
+    const reason = record.call.options?.no_fallback
+      ? undefined
+      : knownReason(model, () => family.leastTokens?.(work), clock)
     if (reason) fallBack([...(model.fallbacks[reason] ?? [])], preparing, prepared)
     return prepared
   }

@@ -45,11 +45,18 @@ export type Bounds = {
   deadline: number
 }
 
+/** What the caller asks of one call. */
+type Asked = { timeout_ms?: number; no_fallback?: true }
+
 /** `arrived`: by the steady clock. */
-export const boundsOf = ({ tries = DEFAULT_TRIES, deadline_seconds }: RoutingConfig, arrived: number): Bounds => ({
-  tries,
+export const boundsOf = (
+  { tries = DEFAULT_TRIES, deadline_seconds = Number.POSITIVE_INFINITY }: RoutingConfig,
+  arrived: number,
+  { timeout_ms = Number.POSITIVE_INFINITY, no_fallback }: Asked = {},
+): Bounds => ({
+  tries: no_fallback ? 1 : tries,
   tries_made: 0,
-  deadline: deadline_seconds === undefined ? Number.POSITIVE_INFINITY : arrived + deadline_seconds * 1000,
+  deadline: arrived + Math.min(deadline_seconds * 1000, timeout_ms),
 })
 
 type Routing<Answer> = {

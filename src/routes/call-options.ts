@@ -1,0 +1,57 @@
+/** What the headers of a request ask of its routing: a timeout, no fallbacks, and tags. */
+import type { Call, CallOptions } from '../pipeline/call.ts'
+import { GatewayError } from '../spec/error.ts'
+
+const TIMEOUT_HEADER = 'x-gatehouse-timeout'
+const NO_FALLBACK_HEADER = 'x-gatehouse-no-fallback'
+const TAGS_HEADER = 'x-gatehouse-tags'
+
+/** As `routing.deadline_seconds`. */
+const MAX_TIMEOUT_SECONDS = 86_400
+const SECONDS = /^\d{1,5}(\.\d{1,3})?$/
+const MAX_TAGS = 16
+/** Safe in a log line, and as text of the configuration. */
+const TAG = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}$/
+
+type Request = { header(name: string): string | null }
+
+/** Keeps the options on the call; none where the request has no such header. Throws `invalid_value` that names the header. */
+export function readCallOptions(call: Pick<Call, 'options'> & Request): void {
+  const timeout = call.header(TIMEOUT_HEADER)
+  const noFallback = call.header(NO_FALLBACK_HEADER)
+  const tags = call.header(TAGS_HEADER)
+  if (timeout === null && noFallback === null && tags === null) return
+  const options: CallOptions = {}
+  if (timeout !== null) options.timeout_ms = timeoutOf(timeout)
+  if (noFallback !== null && isSet(noFallback)) options.no_fallback = true
+  if (tags !== null) options.tags = tagsOf(tags)
+  call.options = options
+}
+
+function timeoutOf(text: string): number {
+  const seconds = SECONDS.test(text) ? Number(text) : Number.NaN
+  if (seconds > 0 && seconds <= MAX_TIMEOUT_SECONDS) return Math.round(seconds * 1000)
+  throw invalid(TIMEOUT_HEADER, `must be a number of seconds above 0 and at most ${MAX_TIMEOUT_SECONDS}, such as 2.5`)
+}
+
+function isSet(text: string): boolean {
+  const value = text.toLowerCase()
+  if (value === '1' || value === 'true') return true
+  if (value === '0' || value === 'false') return false
+  throw invalid(NO_FALLBACK_HEADER, 'must be 1 or true, or 0 or false')
+}
+
+function tagsOf(text: string): string[] {
+  const tags = new Set(text.split(',').map((tag) => tag.trim()))
+  if (tags.size > MAX_TAGS) throw invalid(TAGS_HEADER, `may name at most ${MAX_TAGS} tags, not ${tags.size}`)
+  for (const tag of tags) {
+    if (TAG.test(tag)) continue
+    throw invalid(
+      TAGS_HEADER,
+      'must be a list of tags, separated by commas; a tag has 1 to 64 letters, digits and . _ : / -, and begins with a letter or digit',
+    )
+  }
+  return [...tags]
+}
+
+const invalid = (header: string, rule: string) => new GatewayError('invalid_value', `The header ${header} ${rule}.`)
