@@ -102,7 +102,7 @@ describe('an order in doubt in the list of its provider', () => {
     const { engine } = await engineWith({ accepts: (_, nth) => nth === 1, answers: (_, nth) => nth === 1 })
     await using gateway = engine
     const [first, second] = [await gateway.submit({ prompt: 'one' }), await gateway.submit({ prompt: 'one' })]
-    await gateway.run(460)
+    await gateway.run(540)
     const tasks = [await gateway.read(first), await gateway.read(second)]
     expect(tasks.map(endOf).sort()).toEqual(['FAILURE submit_outcome_unknown', 'SUCCESS '])
   })
@@ -119,7 +119,7 @@ describe('an order in doubt in the list of its provider', () => {
     await using gateway = engine
     more.push({ ...entry, created_at: gateway.clock.now() / 1000 + after })
     const id = await gateway.submit({ prompt: 'one' })
-    await gateway.run(460)
+    await gateway.run(540)
     expect(endOf(await gateway.read(id))).toBe('FAILURE submit_outcome_unknown')
   })
 
@@ -152,7 +152,7 @@ describe('an order in doubt in the list of its provider', () => {
     await using gateway = engine
     more.push({ prompt: 'one', created_at: gateway.clock.now() / 1000 })
     const id = await gateway.submit({ prompt: 'one' })
-    await gateway.run(460)
+    await gateway.run(540)
     expect(endOf(await gateway.read(id))).toBe('FAILURE submit_outcome_unknown')
   })
 
@@ -160,7 +160,7 @@ describe('an order in doubt in the list of its provider', () => {
     const { engine } = await engineWith({ absent: 'not accepted' })
     await using gateway = engine
     const id = await gateway.submit({ prompt: 'one', image: 'data:image/png;base64,AAAA' })
-    await gateway.run(460)
+    await gateway.run(540)
     expect(endOf(await gateway.read(id))).toBe('FAILURE submit_outcome_unknown')
   })
 })
@@ -171,7 +171,7 @@ describe('equal orders in doubt', () => {
     await using gateway = engine
     const ids: string[] = []
     for (let order = 0; order < 4; order++) ids.push(await gateway.submit({ prompt: 'same' }))
-    await gateway.run(460)
+    await gateway.run(540)
     const tasks = await Promise.all(ids.map((id) => gateway.read(id)))
     expect(tasks.map(endOf)).toEqual(ids.map(() => 'SUCCESS '))
     const operations = tasks.map(({ operation }) => JSON.stringify(operation))
@@ -199,7 +199,7 @@ describe('equal orders in doubt', () => {
     const { engine } = await engineWith({})
     await using gateway = engine
     const ids = [await gateway.submit({ prompt: 'same' }), await gateway.submit({ prompt: 'same', seed: 7 })]
-    await gateway.run(460)
+    await gateway.run(540)
     const tasks = await Promise.all(ids.map((id) => gateway.read(id)))
     expect(tasks.map(endOf)).toEqual(ids.map(() => 'FAILURE submit_outcome_unknown'))
   })
@@ -211,7 +211,7 @@ describe('equal orders in doubt', () => {
     const other = await gateway.submit({ prompt: 'same' })
     await gateway.run(1)
     await gateway.tasks.cancel(canceled, CALLER)
-    await gateway.run(460)
+    await gateway.run(540)
     expect([endOf(await gateway.read(canceled)), endOf(await gateway.read(other))]).toEqual([
       'FAILURE canceled',
       'FAILURE submit_outcome_unknown',
@@ -239,7 +239,7 @@ describe('an order in doubt that is not listed', () => {
     const { engine, vendor } = await engineWith({ accepts: () => false })
     await using gateway = engine
     const id = await gateway.submit({ prompt: 'one' })
-    await gateway.run(460)
+    await gateway.run(540)
     expect(endOf(await gateway.read(id))).toBe('FAILURE submit_outcome_unknown')
     expect(vendor.calls).toHaveLength(1)
   })
@@ -250,7 +250,7 @@ describe('an order in doubt that is not listed', () => {
     await using gateway = engine
     more.push({ created_at: gateway.clock.now() / 1000 + 5 })
     const id = await gateway.submit({ prompt: 'one' })
-    await gateway.run(460)
+    await gateway.run(540)
     expect(endOf(await gateway.read(id))).toBe('FAILURE submit_outcome_unknown')
     expect(vendor.calls).toHaveLength(1)
   })
@@ -264,9 +264,9 @@ describe('an order in doubt that is not listed', () => {
   })
 
   test('ends at the deadline as not accepted where the list is complete', async () => {
-    const { engine } = await engineWith({ absent: 'not accepted', accepts: () => false })
+    const { engine } = await engineWith({ absent: 'not accepted', accepts: () => false, listed_seconds: 330 })
     await using gateway = engine
-    gateway.settings.deadline_minutes = 7 // 30 s after it is no longer expected
+    gateway.settings.deadline_minutes = 7 // when it is no longer expected, so that it is not sent again before
     const id = await gateway.submit({ prompt: 'one' })
     await gateway.run(500)
     const { status, fail_code, fail_reason } = await gateway.read(id)
