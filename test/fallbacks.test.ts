@@ -149,6 +149,32 @@ describe('a model with fallbacks', () => {
     expect(counts(second)).toEqual([0])
   })
 
+  it('costs the time of a dead model once, not with every call', async () => {
+    const { first, second, third, ask } = await setUp({ fallbacks: ['v/second', 'v/third'] })
+    first.otherwise(failure(429, {}, { 'retry-after': '60' }))
+    const attempts: (string | null)[] = []
+    for (let i = 0; i < 3; i++) attempts.push((await ask()).headers.get('x-gatehouse-attempts'))
+    expect(attempts).toEqual(['2', '1', '1'])
+    expect(counts(first, second, third)).toEqual([1, 3, 0])
+  })
+
+  it('is tried while it is avoided when no fallback serves the request', async () => {
+    const { first, second, third, gateway, ask } = await setUp({ fallbacks: ['v/second'] })
+    first.answer(failure(429, {}, { 'retry-after': '60' }))
+    const { secret } = await gateway.instance.tokens.issue({ name: 'narrow', models: ['v/first'] })
+    expect((await ask({}, secret)).status).toBe(429)
+    expect((await ask({}, secret)).status).toBe(200)
+    expect(counts(first, second, third)).toEqual([2, 0, 0])
+  })
+
+  it('is tried while it is avoided rather than none, as the last one of all', async () => {
+    const { first, second, third, ask } = await setUp({ fallbacks: ['v/second', 'v/third'] })
+    for (const vendor of [first, second, third]) vendor.answer(failure(429, {}, { 'retry-after': '60' }))
+    expect((await ask()).status).toBe(429)
+    expect((await ask()).headers.get('x-model-served')).toBe('v/third')
+    expect(counts(first, second, third)).toEqual([1, 1, 2])
+  })
+
   it('makes no more tries in all than the requested model allows', async () => {
     const { first, second, third, ask } = await setUp({ routing: { tries: 2 }, fallbacks: ['v/second', 'v/third'] })
     first.otherwise(failure(429, {}, { 'retry-after': '60' }))

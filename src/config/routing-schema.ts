@@ -132,7 +132,7 @@ export const RoutingConfig = Type.Object(
         exclusiveMinimum: 0,
         maximum: 86_400,
         description:
-          'How long a call may wait for its first byte while another target is left. Default: 3 times the measured p99 of the target, between 5 and 60; until it is known, 15 for streams and 60 for whole responses.',
+          'How long a call may wait for its first byte while another target or a fallback model is left. Default: 3 times the measured p99 of the target, between 5 and 60; until it is known, 15 for streams and 60 for whole responses.',
       }),
     ),
   },

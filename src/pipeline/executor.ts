@@ -3,8 +3,9 @@ import type { FallbackReason } from '../config/routing-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Catalogue, CatalogueModel } from '../models/catalogue.ts'
 import { statusAt } from '../models/lifecycle.ts'
+import { type Bounds, boundsOf } from '../routing/bounds.ts'
 import { isFaultOfTarget, mayTryNext } from '../routing/outcome.ts'
-import { type AttemptObserver, type Bounds, boundsOf, type Router } from '../routing/router.ts'
+import { type AttemptObserver, isNoneAvailable, type Router } from '../routing/router.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { CallRecord } from './call.ts'
 import type { CallEvents } from './events.ts'
@@ -53,7 +54,7 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
   function executionOf<Input, Work, Answer, M extends AnyMeter>(
     { family, record }: Preparing<Input, Work, Answer, M>,
     { model, work, metering }: PreparedCall<Work, Answer, M>,
-    bounds: Bounds,
+    { bounds, has_fallback }: { bounds: Bounds; has_fallback: boolean },
   ): Execution<M> {
     const { call } = record
     /** Of the second one of two tries at the same time. */
@@ -85,6 +86,7 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
           policy: family.policy,
           is_observed: family.is_observed ?? true,
           is_hedged: (family.is_hedged ?? true) && !call.options?.no_fallback,
+          has_fallback,
           affinity: (sticky) => family.affinity?.(work, call, sticky),
           execute(target, signal, { is_hedge }) {
             const meter = is_hedge ? family.meter(work) : metering.current
@@ -104,19 +106,24 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
     const { family, model, record } = preparing
     const first = prepared.model
     const bounds = boundsOf(first.routing, record.call.arrived, record.call.options)
+    const namesFor = (reason: FallbackReason) => (first.fallbacks[reason] ?? []).filter((name) => name !== model.id)
     /** By the reason of the first failure: fallbacks of a fallback are not followed. */
     let names: string[] | undefined
     for (;;) {
+      const has_fallback = bounds.tries - record.attempts.length > 1 && (names ?? namesFor('unavailable')).length > 0
       try {
-        return await family.execute(prepared.work, executionOf(preparing, prepared, bounds))
+        return await family.execute(prepared.work, executionOf(preparing, prepared, { bounds, has_fallback }))
       } catch (thrown) {
         const reason = reasonFor(thrown, family.policy)
         const { signal, options } = record.call
         if (reason === undefined || signal.aborted || options?.no_fallback) throw thrown
-        names ??= (first.fallbacks[reason] ?? []).filter((name) => name !== model.id)
-        const left = bounds.tries - record.attempts.length
-        if (left <= 0 || clock.steady() >= bounds.deadline || !fallBack(names, preparing, prepared)) throw thrown
-        bounds.tries_made = record.attempts.length
+        names ??= namesFor(reason)
+        const tries_made = record.attempts.length
+        if (tries_made >= bounds.tries || clock.steady() >= bounds.deadline) throw thrown
+        // Without a fallback that accepts it, a call that was not sent yet goes to a target that is avoided.
+        const wasPassedOver = has_fallback && isNoneAvailable(thrown)
+        if (!fallBack(names, preparing, prepared) && !wasPassedOver) throw thrown
+        bounds.tries_made = tries_made
       }
     }
   }

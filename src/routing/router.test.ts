@@ -1,92 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { manualClock } from '../../test/kit/clock.ts'
-import type { RoutingConfig } from '../config/routing-schema.ts'
-import { createLog } from '../kit/log.ts'
-import type { Target } from '../providers/provider.ts'
+import { always, failed, limited, notAccepted, refused, settled, setUp, unreachable } from '../../test/kit/router.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { AttemptPolicy } from './outcome.ts'
-import { boundsOf, createRouter } from './router.ts'
-
-const failed = new GatewayError('bad_upstream_response', 'It failed.', { upstream_status: 500 })
-const unreachable = new GatewayError('upstream_unreachable', 'No connection.')
-const notAccepted = new GatewayError('upstream_unreachable', 'No connection.', { accepted: 'no' })
-const refused = new GatewayError('upstream_auth', 'A bad key.', { upstream_status: 401 })
-const limited = (retry_after?: number) =>
-  new GatewayError('rate_limit_exceeded', 'Slow down.', {
-    upstream_status: 429,
-    ...(retry_after === undefined ? {} : { retry_after }),
-  })
-
-type Result = unknown
-type Options = {
-  policy?: AttemptPolicy
-  signal?: AbortSignal
-  routing?: RoutingConfig
-  observed?: boolean
-  affinity?: () => number | undefined
-}
-
-/** A router over targets `a`, `b`, `c`, in order unless the options say otherwise. */
-function setUp(options: Partial<Target>[] = [{}, {}, {}], random = () => 0) {
-  const clock = manualClock()
-  let logged = ''
-  const log = createLog({ clock, level: 'info', pretty: false, write: (text) => { logged += text } }) // biome-ignore format: short
-  const router = createRouter({ clock, log, random })
-  const targets = options.map((option, index): Target => {
-    const id = option.key === undefined ? 'abc'.charAt(index) : 'v'
-    return { provider: { id, kind: 'test' }, model: 'm', priority: index, ...option }
-  })
-  const nameOf = ({ provider, key }: Target) => key ?? provider.id
-  const tried: string[] = []
-  /** The targets of the calls that are open. */
-  const ends: ((error?: unknown) => void)[] = []
-
-  /** One call; `answers` of a target: what it does, `ok` by default. */
-  async function call(answers: Record<string, (signal: AbortSignal) => Result> = {}, given: Options = {}) {
-    const { policy = 'until_answered', signal = new AbortController().signal, routing = {}, observed = true } = given
-    tried.length = 0
-    return await router
-      .attempt(targets, {
-        settings: routing,
-        bounds: boundsOf(routing, clock.now()),
-        token_id: 't',
-        signal,
-        is_stream: true,
-        policy,
-        is_observed: observed,
-        is_hedged: true,
-        affinity: given.affinity,
-        async execute(target, own) {
-          const result = await answers[nameOf(target)]?.(own)
-          if (result instanceof Error) throw result
-          return nameOf(target)
-        },
-        observer: {
-          attemptStarted: ({ target }) => void tried.push(nameOf(target)),
-          attemptFailed() {},
-          serving: (_, end) => void ends.push(end),
-        },
-      })
-      .catch((error: unknown) => error)
-  }
-  /** The targets of so many calls that are answered and end at once. */
-  async function serve(calls: number, given: Options = {}): Promise<string> {
-    let all = ''
-    for (let i = 0; i < calls; i++) {
-      all += await call({}, given)
-      ends.pop()?.()
-    }
-    return all
-  }
-  const finish = () => ends.splice(0).forEach((end) => void end())
-  const logLines = () => {
-    log.flush()
-    return logged
-  }
-  return { call, serve, finish, ends, tried, clock, router, logged: logLines }
-}
-
-const always = (error: unknown) => () => error
 
 describe('one call', () => {
   test('tries each target once, in order, until one succeeds', async () => {
@@ -631,11 +545,6 @@ describe('retries at one provider', () => {
     expect(new Set(await Promise.all(waiting))).toEqual(new Set(['b']))
   })
 })
-
-/** Lets everything run that waits for no clock. */
-async function settled(): Promise<void> {
-  for (let i = 0; i < 20; i++) await Promise.resolve()
-}
 
 /** A call whose first target is silent until its time is up. */
 async function timeOut({ call, clock }: ReturnType<typeof setUp>, meanwhile = async () => '') {

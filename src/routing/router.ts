@@ -1,16 +1,17 @@
 /** Routing: sends a call to one target after another, and remembers how each behaved. */
 import type { CallLimits, RoutingConfig } from '../config/routing-schema.ts'
-import { type Clock, pause } from '../kit/clock.ts'
+import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { type Target, targetName } from '../providers/provider.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
+import { type Bounds, firstByteLimit, timeLimit } from './bounds.ts'
 import type { Candidate } from './choose.ts'
 import { createLimiter, type Limiter, type Release } from './concurrency.ts'
 import { createHedgeBudget, type HedgeBudget, race } from './hedge.ts'
 import { type AttemptPolicy, isFaultOfTarget, mayTryNext, outcomeOf } from './outcome.ts'
 import { createRetryBudgets } from './retry-budget.ts'
-import { createSelection, type Selection } from './selection.ts'
-import { begin, createTargetState, note, type Outcome, quantilesOf, type TargetState } from './target-state.ts'
+import { type Chosen, createSelection, type Selection } from './selection.ts'
+import { createTargetState, note, type Outcome, quantilesOf, type TargetState } from './target-state.ts'
 import { createTryControl, type TryControl, withControl } from './time-limit.ts'
 
 /** One upstream call of a request. */
@@ -36,29 +37,6 @@ export type AttemptObserver = {
   serving(attempt: Attempt, end: (error?: unknown) => void): void
 }
 
-/** What all tries of a request share, over keys, targets and fallback models. */
-export type Bounds = {
-  tries: number
-  /** How many were made with other models. */
-  tries_made: number
-  /** By the steady clock: none begins after it. */
-  deadline: number
-}
-
-/** What the caller asks of one call. */
-type Asked = { timeout_ms?: number; no_fallback?: true }
-
-/** `arrived`: by the steady clock. */
-export const boundsOf = (
-  { tries = DEFAULT_TRIES, deadline_seconds = Number.POSITIVE_INFINITY }: RoutingConfig,
-  arrived: number,
-  { timeout_ms = Number.POSITIVE_INFINITY, no_fallback }: Asked = {},
-): Bounds => ({
-  tries: no_fallback ? 1 : tries,
-  tries_made: 0,
-  deadline: arrived + Math.min(deadline_seconds * 1000, timeout_ms),
-})
-
 type Routing<Answer> = {
   settings: RoutingConfig
   bounds: Bounds
@@ -71,6 +49,8 @@ type Routing<Answer> = {
   is_observed: boolean
   /** Whether two targets may be asked at once. */
   is_hedged: boolean
+  /** Whether another model serves the call where no target is available: then those that are avoided are not tried. */
+  has_fallback: boolean
   /** The number that calls of one conversation share; called only where it is needed. */
   affinity?: ((sticky: NonNullable<RoutingConfig['sticky']>) => number | undefined) | undefined
   /** Resolves with the first part of a stream, or with a whole response. */
@@ -79,25 +59,17 @@ type Routing<Answer> = {
 }
 
 export type Router = {
-  /** The answer of the first target that succeeds. Throws the last failure, or `no_available_channel` without targets. */
+  /** The answer of the first target that succeeds. Throws the last failure, or `no_available_channel` if none was tried. */
   attempt<Answer>(targets: readonly Target[], routing: Routing<Answer>): Promise<Answer>
   /** What is remembered of the targets that were called. */
   states(): Iterable<TargetState>
 }
 
-/** Enough to find a target that answers; more would only multiply the load of an outage. */
-const DEFAULT_TRIES = 5
-/** Until the latency of a target is known. A whole response has no first byte before its text is complete. */
-const FIRST_BYTE_MS = { stream: 15_000, whole: 60_000 }
-const SHORTEST_FIRST_BYTE_MS = 5_000
-
 type Try = {
-  /** The time limit of the first byte; undefined: that of the provider. */
-  ms: number | undefined
-  /** Whether its provider got this request before. */
-  isRetry: boolean
-  /** Given where the try may end before the call; it needs one for a time limit. */
-  control: TryControl | undefined
+  /** Whether no other target is left: then it may take as long as the time limits of its provider allow. */
+  isLast: boolean
+  /** Given where the try may be ended by another one. */
+  control?: TryControl
   is_hedge?: boolean
 }
 
@@ -108,6 +80,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
   const budgets = createRetryBudgets()
   /** By the settings object of a model: a reload begins anew. */
   const hedgeBudgets = new WeakMap<RoutingConfig, HedgeBudget>()
+
   /** By the settings object of a provider, which its keys share. */
   const limiters = new WeakMap<CallLimits, Limiter>()
 
@@ -132,59 +105,72 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
     return { target, state, is_tried: false, limiter: limiterOf(target) }
   }
 
-  function remember(state: TargetState, outcome: Outcome, isProbe: boolean): void {
-    const change = note(state, outcome, clock.steady(), isProbe)
+  function remember(state: TargetState, outcome: Outcome, { started, isProbe }: Started): void {
+    const change = note(state, outcome, { now: clock.steady(), started, isProbe })
     if (change === 'ejected' || change === 'key refused') log.warn(`target ${change}`, { target: state.id })
     else if (change === 'returned') log.info('target returned', { target: state.id })
   }
 
   /** Waits where the provider has as many open calls as it may. */
-  function enter({ limiter }: Candidate, { token_id, signal, bounds }: Routing<unknown>): Release | Promise<Release> {
+  function enter({ limiter }: Candidate, { token_id, bounds }: Routing<unknown>, signal: AbortSignal) {
     if (!limiter) return NO_RELEASE
     return limiter.enter({ token_id, signal, at_most_ms: bounds.deadline - clock.steady() })
   }
 
   /** One upstream call. */
   async function tryOnce<Answer>(
-    candidate: Candidate,
-    { ms: given_ms, isRetry, control, is_hedge = false }: Try,
+    chosen: Chosen,
+    { isLast, control: given, is_hedge = false }: Try,
     routing: Routing<Answer>,
   ) {
+    const { candidate, isProbe } = chosen
     const { target, state } = candidate
-    const { signal, observer, execute } = routing
-    const arrived = clock.steady()
-    const entered = enter(candidate, routing)
-    const release = entered instanceof Promise ? await entered : entered
+    const { signal, observer, execute, bounds } = routing
+    const entered = enter(candidate, routing, given?.signal ?? signal)
+    const release = entered instanceof Promise ? await entered.catch((error) => leaveQueue(chosen, error)) : entered
     const started = clock.steady()
-    const isProbe = begin(state, started)
-    const leave = budgets.enter(target.provider.id, isRetry)
+    const ms = timeLimit({ state, isLast, routing, left: bounds.deadline - started })
+    const control = given ?? (ms === undefined ? undefined : createTryControl(signal))
+    const leave = (seen?: number | 'failed') => {
+      chosen.leave()
+      release(seen)
+    }
     const attempt = newAttempt(target, started, is_hedge)
-    const ms = given_ms === undefined ? undefined : Math.max(0, given_ms - (started - arrived))
+    let timeout: GatewayError | undefined
     observer.attemptStarted(attempt)
     try {
-      const limit = { clock, ms, error: () => silentFor(target, ms ?? 0) }
+      const error = () => {
+        timeout = silentFor(target, ms ?? 0)
+        return timeout
+      }
+      const limit = { clock, ms, error }
       const answer = await (control
         ? withControl(control, limit, (own) => execute(target, own, attempt))
         : execute(target, signal, attempt))
       attempt.ms = clock.steady() - started
-      remember(state, { kind: 'ok', first_byte_ms: attempt.ms }, isProbe)
+      remember(state, { kind: 'ok', first_byte_ms: attempt.ms }, { started, isProbe })
       const end = (error?: unknown) => {
-        state.open--
-        leave()
-        release(attempt.ms)
+        leave(attempt.ms)
         // A stream that breaks says the same of its target as one that never began.
-        if (isFaultOfTarget(error) && !signal.aborted) remember(state, { kind: 'failed', at_once: false }, false)
+        if (error === undefined) state.consecutive_cuts = 0
+        if (!isFaultOfTarget(error) || signal.aborted) return
+        remember(state, { kind: 'failed', at_once: false, after_ok: true }, { started, isProbe: false })
       }
-      return { answer, serve: () => observer.serving(attempt, end), end }
+      const giveUp = () => {
+        attempt.is_lost = true
+        end(LOST)
+        observer.attemptFailed(attempt, LOST)
+      }
+      return { answer, serve: () => observer.serving(attempt, end), giveUp }
     } catch (error) {
-      state.open--
-      leave()
-      release(isFaultOfTarget(error) && !signal.aborted ? 'failed' : undefined)
+      leave(isFaultOfTarget(error) && !signal.aborted ? 'failed' : undefined)
       attempt.ms = clock.steady() - started
       attempt.is_lost = error === LOST
       if (!attempt.is_lost) noteFailure(attempt, error)
-      const isAborted = signal.aborted || attempt.is_lost
-      remember(state, outcomeOf(error, { isAborted, wasSilent: state.last_ok_at < started }), isProbe)
+      // One that had less time than the target is given says nothing, like one that the client has ended.
+      const isCutShort = error === timeout && attempt.ms < firstByteLimit(state, routing)
+      const isAborted = signal.aborted || attempt.is_lost || isCutShort
+      remember(state, outcomeOf(error, { isAborted, wasSilent: state.last_ok_at < started }), { started, isProbe })
       observer.attemptFailed(attempt, error)
       throw error
     }
@@ -204,28 +190,34 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
 
   /** The first try, and a second one where that is slow. */
   async function tryHedged<Answer>(selection: Selection, after_ms: number, given: FirstTry, routing: Routing<Answer>) {
-    const { signal, settings } = routing
-    const controls = { first: createTryControl(signal), second: createTryControl(signal) }
-    const first = tryOnce(given.candidate, { ...given, control: controls.first }, routing)
-    let second: typeof first | undefined
+    const { signal, settings, bounds } = routing
+    const control = createTryControl(signal)
+    const first = tryOnce(given.chosen, { isLast: given.isLast, control }, routing)
+    let second: { tried: typeof first; control: TryControl } | undefined
     const { answer, winner } = await race({
       clock,
       after_ms,
       first,
       second() {
-        if (!selection.hasNext() || !hedgeBudgets.get(settings)?.take()) return undefined
+        if (
+          signal.aborted ||
+          bounds.deadline <= clock.steady() ||
+          !selection.hasOther() ||
+          !hedgeBudgets.get(settings)?.take()
+        )
+          return undefined
         const other = selection.another()
         if (!other) return undefined
-        const { isRetry } = selection
-        second = tryOnce(other, { ms: undefined, isRetry, control: controls.second, is_hedge: true }, routing)
-        return second
+        const own = createTryControl(signal)
+        second = { tried: tryOnce(other, { isLast: true, control: own, is_hedge: true }, routing), control: own }
+        return second.tried
       },
     })
-    const loser = winner === 'first' ? 'second' : 'first'
-    controls[loser].cancel(LOST)
+    const loser = winner === 'first' ? second : { tried: first, control }
+    loser?.control.cancel(LOST)
     // It may have answered in the same moment.
-    ;(loser === 'first' ? first : second)?.then(
-      ({ end }) => end(),
+    loser?.tried.then(
+      ({ giveUp }) => giveUp(),
       () => {},
     )
     return answer
@@ -234,48 +226,75 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
   return {
     states: () => states.values(),
     async attempt(targets, routing) {
-      const { settings, signal, policy, is_observed } = routing
+      const { settings, signal, policy, is_observed, has_fallback } = routing
       const { deadline } = routing.bounds
       const most = routing.bounds.tries - routing.bounds.tries_made
+      if (deadline <= clock.steady()) throw tooLate()
       const candidates = targets.map((target) => candidateOf(target, is_observed))
       const affinity = candidates.length > 1 && settings.sticky ? routing.affinity?.(settings.sticky) : undefined
-      const selection = createSelection({ candidates, settings, deadline, budgets, clock, random, affinity })
-      let candidate = selection.first()
-      if (!candidate) throw new GatewayError('no_available_channel', 'No provider is available for this model.')
-      const after_ms = candidates.length > 1 ? hedgeAfter(candidate, routing) : undefined
-      for (let tries = 1; ; tries++) {
-        const isLast = tries >= most || policy === 'until_accepted' || !selection.hasNext()
-        const ms = timeLimit({ state: candidate.state, isLast, routing, left: deadline - clock.steady() })
-        const { isRetry } = selection
+      const selection = createSelection({
+        candidates,
+        settings,
+        deadline,
+        has_fallback,
+        budgets,
+        clock,
+        random,
+        affinity,
+      })
+      let chosen = selection.first()
+      if (!chosen) throw noneAvailable()
+      const after_ms = candidates.length > 1 && most > 1 ? hedgeAfter(chosen.candidate, routing) : undefined
+      for (;;) {
+        const { tries } = selection
+        const isLast = tries >= most || policy === 'until_accepted' || !(has_fallback || selection.hasOther())
         try {
           const tried =
             tries === 1 && after_ms !== undefined
-              ? await tryHedged(selection, after_ms, { candidate, ms, isRetry }, routing)
-              : await tryOnce(
-                  candidate,
-                  { ms, isRetry, control: ms === undefined ? undefined : createTryControl(signal) },
-                  routing,
-                )
+              ? await tryHedged(selection, after_ms, { chosen, isLast }, routing)
+              : await tryOnce(chosen, { isLast }, routing)
           tried.serve()
           return tried.answer
         } catch (error) {
-          if (tries >= most || signal.aborted || !mayTryNext(error, policy)) throw error
-          const next = selection.after(candidate, error)
-          if (!next) throw error
-          if (next.pause_ms > 0) await pause(clock, next.pause_ms, signal)
-          candidate = next.candidate
+          if (selection.tries >= most || signal.aborted || !mayTryNext(error, policy)) throw error
+          chosen = await selection.after(error, signal)
+          if (!chosen) throw error
         }
       }
     },
   }
 }
 
-type FirstTry = { candidate: Candidate; ms: number | undefined; isRetry: boolean }
+type Started = { started: number; isProbe: boolean }
+
+type FirstTry = { chosen: Chosen; isLast: boolean }
 
 const NO_RELEASE: Release = () => {}
 
+/** The call was not sent. */
+function leaveQueue({ candidate, isProbe, leave }: Chosen, error: unknown): never {
+  leave()
+  if (isProbe) candidate.state.is_probing = false
+  throw error
+}
+
 /** The reason for which a try ends that another one has beaten. */
 const LOST = new GatewayError('client_closed_request', 'Another target answered first.')
+
+const noneAvailable = () =>
+  new GatewayError('no_available_channel', 'No provider is available for this model.', { accepted: 'no' })
+
+/** Whether no target was tried, because each is avoided. */
+export const isNoneAvailable = (error: unknown): boolean =>
+  error instanceof GatewayError &&
+  error.code === 'no_available_channel' &&
+  error.detail.accepted === 'no' &&
+  error.detail.upstream_status === undefined
+
+const tooLate = () =>
+  new GatewayError('upstream_timeout', 'The deadline of the request had passed before it could be sent.', {
+    accepted: 'no',
+  })
 
 const newAttempt = (target: Target, started: number, is_hedge: boolean): Attempt => ({
   target,
@@ -291,24 +310,6 @@ function noteFailure(attempt: Attempt, error: unknown): void {
   const isKnown = error instanceof GatewayError
   attempt.error = isKnown ? error.code : 'internal_error'
   attempt.upstream_status = isKnown ? error.detail.upstream_status : undefined
-}
-
-type Limiting = { state: TargetState; isLast: boolean; routing: Routing<unknown>; left: number }
-
-/** How long a try may wait for its first byte; undefined: as long as the time limits of its provider allow. */
-function timeLimit({ state, isLast, routing, left }: Limiting): number | undefined {
-  const own = isLast ? Number.POSITIVE_INFINITY : firstByteLimit(state, routing)
-  const limit = Math.min(own, Math.max(0, left))
-  return limit === Number.POSITIVE_INFINITY ? undefined : limit
-}
-
-/** While another target is left, a silent one is given up long before the time limits of its provider. */
-function firstByteLimit(state: TargetState, { settings, is_stream }: Routing<unknown>): number {
-  if (settings.first_byte_seconds !== undefined) return settings.first_byte_seconds * 1000
-  const usual = is_stream ? FIRST_BYTE_MS.stream : FIRST_BYTE_MS.whole
-  const measured = quantilesOf(state)
-  if (!measured) return usual
-  return Math.min(FIRST_BYTE_MS.whole, Math.max(SHORTEST_FIRST_BYTE_MS, 3 * measured.p99))
 }
 
 const silentFor = ({ provider }: Target, ms: number) =>

@@ -5,8 +5,11 @@ export type Outcome =
   /** `first_byte_ms` undefined: an error that is the caller's own, which comes faster than an answer. */
   | { kind: 'ok'; first_byte_ms: number | undefined }
   | { kind: 'neutral' }
-  /** An error of the target. `at_once`: it counts like as many errors as are needed for an ejection. */
-  | { kind: 'failed'; at_once: boolean }
+  /**
+   * An error of the target. `at_once`: it counts like as many errors as are needed for an ejection. `after_ok`: the call
+   * was counted as a success at its first byte.
+   */
+  | { kind: 'failed'; at_once: boolean; after_ok?: boolean }
   | { kind: 'rate_limited'; retry_after_ms: number | undefined }
   /** The provider refused the key. */
   | { kind: 'refused' }
@@ -26,13 +29,18 @@ export type TargetState = {
   quantiles: { count: number; p95: number; p99: number } | undefined
   count: number
   last_ok_at: number
+  /** Errors without a first byte in between. */
   consecutive_failures: number
+  /** Streams that broke after their first byte, without a complete response in between. */
+  consecutive_cuts: number
   /** Successes and failures of the current and the previous window. */
   window_at: number
   ok: [current: number, previous: number]
   failed: [current: number, previous: number]
   /** Set while the target is avoided because of errors; after it, one call at a time tests it. */
   ejected_until: number
+  /** When the last ejection began: a call from before it neither ends nor prolongs it. */
+  ejected_at: number
   /** Ejections without a success in between: each is twice as long as the one before. */
   ejections: number
   is_probing: boolean
@@ -40,6 +48,8 @@ export type TargetState = {
   /** 429s without a success in between. */
   cooldowns: number
   refused_until: number
+  /** When the last cooldown or refusal began. */
+  limited_at: number
   /** For the weighted round robin. */
   credit: number
 }
@@ -75,15 +85,18 @@ export const createTargetState = (id: string): TargetState => ({
   count: 0,
   last_ok_at: 0,
   consecutive_failures: 0,
+  consecutive_cuts: 0,
   window_at: 0,
   ok: [0, 0],
   failed: [0, 0],
   ejected_until: 0,
+  ejected_at: 0,
   ejections: 0,
   is_probing: false,
   cooling_until: 0,
   cooldowns: 0,
   refused_until: 0,
+  limited_at: 0,
   credit: 0,
 })
 
@@ -112,38 +125,48 @@ export function begin(state: TargetState, now: number): boolean {
 
 type Change = 'ejected' | 'returned' | 'key refused' | 'cooling'
 
+type Noted = { now: number; started: number; isProbe: boolean }
+
 /** What a call to it showed; the call itself may still be open. Returns what changed, for the log. */
-export function note(state: TargetState, outcome: Outcome, now: number, isProbe: boolean): Change | undefined {
-  if (isProbe) state.is_probing = false
+export function note(state: TargetState, outcome: Outcome, noted: Noted): Change | undefined {
+  const { now, started } = noted
+  if (noted.isProbe) state.is_probing = false
   switch (outcome.kind) {
     case 'neutral':
       return undefined
     case 'ok':
-      return noteOk(state, outcome.first_byte_ms, now)
+      return noteOk(state, outcome.first_byte_ms, noted)
     case 'failed':
-      return noteFailure(state, outcome.at_once, now, isProbe)
+      return noteFailure(state, outcome, noted)
     case 'rate_limited': {
-      const wait = outcome.retry_after_ms ?? FIRST_COOLDOWN_MS * 2 ** Math.min(state.cooldowns, 10)
-      state.cooldowns++
-      state.cooling_until = now + Math.min(wait, LONGEST_COOLDOWN_MS)
+      // Many calls at once that are all limited are one event.
+      if (started >= state.limited_at) {
+        state.cooldowns++
+        state.limited_at = now
+      }
+      const wait = outcome.retry_after_ms ?? FIRST_COOLDOWN_MS * 2 ** Math.min(Math.max(0, state.cooldowns - 1), 10)
+      state.cooling_until = Math.max(state.cooling_until, now + Math.min(wait, LONGEST_COOLDOWN_MS))
       return 'cooling'
     }
     case 'refused':
       state.refused_until = now + REFUSED_MS
+      state.limited_at = now
       return 'key refused'
   }
 }
 
-function noteOk(state: TargetState, first_byte_ms: number | undefined, now: number): Change | undefined {
+function noteOk(state: TargetState, first_byte_ms: number | undefined, { now, started }: Noted): Change | undefined {
   turnWindow(state, now)
   state.ok[0]++
   state.consecutive_failures = 0
-  state.cooldowns = 0
-  state.cooling_until = 0
-  state.refused_until = 0
   state.last_ok_at = now
   if (first_byte_ms !== undefined) observeLatency(state, first_byte_ms, now)
-  if (state.ejected_until === 0) return undefined
+  if (started >= state.limited_at) {
+    state.cooldowns = 0
+    state.cooling_until = 0
+    state.refused_until = 0
+  }
+  if (state.ejected_until === 0 || started < state.ejected_at) return undefined
   state.ejected_until = 0
   state.ejections = 0
   // Errors from before the ejection would eject it again at the next one.
@@ -152,23 +175,33 @@ function noteOk(state: TargetState, first_byte_ms: number | undefined, now: numb
   return 'returned'
 }
 
-function noteFailure(state: TargetState, atOnce: boolean, now: number, isProbe: boolean): Change | undefined {
+function noteFailure(
+  state: TargetState,
+  { at_once, after_ok }: { at_once: boolean; after_ok?: boolean },
+  { now, started, isProbe }: Noted,
+): Change | undefined {
+  if (started < state.ejected_at) return undefined
   turnWindow(state, now)
   state.failed[0]++
-  state.consecutive_failures++
+  if (after_ok) {
+    state.ok[0] = Math.max(0, state.ok[0] - 1)
+    state.consecutive_cuts++
+  } else state.consecutive_failures++
   const isEjected = state.ejected_until > now
-  if (isEjected) return undefined // a call that began before
+  if (isEjected) return undefined // it was sent because every target was avoided
   const failed = state.failed[0] + state.failed[1]
   const calls = failed + state.ok[0] + state.ok[1]
   const isBroken =
-    atOnce ||
+    at_once ||
     isProbe ||
-    state.consecutive_failures >= MOST_CONSECUTIVE ||
+    Math.max(state.consecutive_failures, state.consecutive_cuts) >= MOST_CONSECUTIVE ||
     (calls >= LEAST_CALLS && failed >= calls * MOST_SHARE)
   if (!isBroken) return undefined
+  state.ejected_at = now
   state.ejected_until = now + Math.min(FIRST_EJECTION_MS * 2 ** state.ejections, LONGEST_EJECTION_MS)
   state.ejections = Math.min(state.ejections + 1, 10)
   state.consecutive_failures = 0
+  state.consecutive_cuts = 0
   return 'ejected'
 }
 

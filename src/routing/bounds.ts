@@ -1,0 +1,52 @@
+/** What bounds the tries of a request: their number, one deadline, and the time to the first byte of each. */
+import type { RoutingConfig } from '../config/routing-schema.ts'
+import { quantilesOf, type TargetState } from './target-state.ts'
+
+/** What all tries of a request share, over keys, targets and fallback models. */
+export type Bounds = {
+  tries: number
+  /** How many were made with other models. */
+  tries_made: number
+  /** By the steady clock: none begins after it. */
+  deadline: number
+}
+
+/** What the caller asks of one call. */
+type Asked = { timeout_ms?: number; no_fallback?: true }
+
+/** `arrived`: by the steady clock. */
+export const boundsOf = (
+  { tries = DEFAULT_TRIES, deadline_seconds = Number.POSITIVE_INFINITY }: RoutingConfig,
+  arrived: number,
+  { timeout_ms = Number.POSITIVE_INFINITY, no_fallback }: Asked = {},
+): Bounds => ({
+  tries: no_fallback ? 1 : tries,
+  tries_made: 0,
+  deadline: arrived + Math.min(deadline_seconds * 1000, timeout_ms),
+})
+
+/** Enough to find a target that answers; more would only multiply the load of an outage. */
+const DEFAULT_TRIES = 5
+/** Until the latency of a target is known. A whole response has no first byte before its text is complete. */
+const FIRST_BYTE_MS = { stream: 15_000, whole: 60_000 }
+const SHORTEST_FIRST_BYTE_MS = 5_000
+
+type Limited = { settings: RoutingConfig; is_stream: boolean }
+
+type Limiting = { state: TargetState; isLast: boolean; routing: Limited; left: number }
+
+/** How long a try may wait for its first byte; undefined: as long as the time limits of its provider allow. */
+export function timeLimit({ state, isLast, routing, left }: Limiting): number | undefined {
+  const own = isLast ? Number.POSITIVE_INFINITY : firstByteLimit(state, routing)
+  const limit = Math.min(own, Math.max(0, left))
+  return limit === Number.POSITIVE_INFINITY ? undefined : limit
+}
+
+/** While another target is left, a silent one is given up long before the time limits of its provider. */
+export function firstByteLimit(state: TargetState, { settings, is_stream }: Limited): number {
+  if (settings.first_byte_seconds !== undefined) return settings.first_byte_seconds * 1000
+  const usual = is_stream ? FIRST_BYTE_MS.stream : FIRST_BYTE_MS.whole
+  const measured = quantilesOf(state)
+  if (!measured) return usual
+  return Math.min(FIRST_BYTE_MS.whole, Math.max(SHORTEST_FIRST_BYTE_MS, 3 * measured.p99))
+}
