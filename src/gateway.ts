@@ -170,7 +170,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     pipeline,
     catalogue,
     outputs,
-    providerOf: (id) => supply.find(id)?.provider,
+    providerOf: (id, model) => supply.withFirstKey(id, model),
     providerSettings(id) {
       const found = supply.find(id)?.config
       return found && { ...found, first_byte_seconds: { ...live.timeouts, ...found.timeouts }.first_byte_seconds }

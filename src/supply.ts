@@ -62,6 +62,8 @@ type Supply = {
   providers(): Found[]
   /** A provider by its id, and its configuration. */
   find(id: string): { provider: Provider; config: ProviderConfig } | undefined
+  /** A provider with the first of its keys that may call the model: an order is read with the key that it was sent with. */
+  withFirstKey(id: string, model: string): Provider | undefined
   close(): Promise<void>
 }
 
@@ -220,6 +222,10 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
     },
     providers,
     find: (id) => supplied.get(id),
+    withFirstKey(id, model) {
+      const found = supplied.get(id)
+      return found?.keys.find((key) => mayCall(key, model))?.provider ?? found?.provider
+    },
     async close() {
       stopped.abort()
       await lastChange
@@ -259,10 +265,13 @@ function targetsOf(id: string, model: ModelConfig, supply: Map<string, Supplied>
   })
 }
 
+const mayCall = ({ models }: KeyedProvider, model: string): boolean =>
+  models?.some((pattern) => matchesGlob(pattern, model)) ?? true
+
 /** One target for each key that may call the model; they share the weight of the target. */
 function keyedTargets({ model, weight = 1, priority = 0 }: TargetConfig, { provider, keys }: Supplied): Target[] {
   if (keys.length === 0) return [{ provider, model, weight, priority }]
-  const fitting = keys.filter(({ models }) => models?.some((pattern) => matchesGlob(pattern, model)) ?? true)
+  const fitting = keys.filter((key) => mayCall(key, model))
   const total = fitting.reduce((sum, key) => sum + key.weight, 0)
   return fitting.map((key) => ({
     provider: key.provider,

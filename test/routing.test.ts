@@ -76,6 +76,27 @@ describe('several keys of one provider', () => {
     expect(keysOf(acme).at(-1)).toBe('first-key-0001')
   })
 
+  it('send an order, and read it, with the first key that may call the model', async () => {
+    const acme = vendor()
+    const job = { id: 'job-1', object: 'video', status: 'in_progress', model: 'clip-1', progress: 1, created_at: 1 }
+    acme.otherwise(whole(job))
+    const video = [
+      { key: 'first-key-0001', models: ['fast'] },
+      { key: 'second-key-0002', models: ['clip-*'] },
+    ]
+    const gateway = await gatewayOf(
+      { acme: { kind: 'chatcompat-video', base_url: acme.url, keys: video, options: { api: 'videos' } } },
+      { 'house/clip': { families: ['video-generation'], targets: [{ provider: 'acme', model: 'clip-1' }] } },
+    )
+    const ordered = await gateway.call('/v1/video/generations', { json: { model: 'house/clip', prompt: 'a cat' } })
+    expect(ordered.status).toBe(200)
+    for (let i = 0; i < 2_000 && acme.requests.length < 2; i++) {
+      gateway.clock.advance(500)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    expect(new Set(keysOf(acme))).toEqual(new Set(['second-key-0002']))
+  })
+
   it('remove every key from what the provider answers', async () => {
     const acme = vendor()
     const text = 'first-key-0001 second-key-0002'

@@ -54,7 +54,8 @@ export type StepParts = {
   catalogue: Catalogue
   outputs: Outputs
   /** Includes providers that no model uses any more. */
-  providerOf(id: string): Provider | undefined
+  /** With the key that serves orders of this model: the same one for each step of an order. */
+  providerOf(id: string, upstream_model: string): Provider | undefined
   providerSettings(id: string): ProviderSettings | undefined
   inputs: InputChecker
   /** Read for each step, so that a new configuration applies from the next step. */
@@ -128,7 +129,7 @@ export const fail = (
 
 /** The part of the task's provider that generates its outputs; undefined when it is no longer configured. */
 export function taskProvider({ providerOf, task, missingProviders, log }: ClaimedTask): TaskProvider | undefined {
-  const configured = providerOf(task.provider)
+  const configured = providerOf(task.provider, task.upstream_model)
   const provider = configured && kindOf(task.family).providerFor(configured)
   if (provider) missingProviders.delete(task.provider)
   else if (!missingProviders.has(task.provider)) {
