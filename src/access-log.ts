@@ -4,7 +4,7 @@ import type { Log, LogFields } from './kit/log.ts'
 import type { Call, CallRecord } from './pipeline/call.ts'
 import type { CallSubscriber } from './pipeline/events.ts'
 import { targetName } from './providers/provider.ts'
-import type { Attempt } from './routing/router.ts'
+import { attemptReport } from './routing/attempt.ts'
 
 type AccessLog = {
   calls: CallSubscriber
@@ -48,12 +48,8 @@ function addCall(fields: LogFields, { call, model, target, attempts, units }: Ca
   fields.target = target && targetName(target)
   fields.key = target?.key
   fields.tags = call.options?.tags?.join(',')
-  if (attempts.length > 1) fields.attempts = attempts.map(attemptFields)
+  if (attempts.length > 1) fields.attempts = attempts.map(attemptReport)
   fields.input_tokens = units?.input_tokens
   fields.output_tokens = units?.output_tokens
   if (units?.estimated) fields.estimated = true
-}
-
-function attemptFields({ target, error, upstream_status, ms }: Attempt) {
-  return { target: targetName(target), key: target.key, error, upstream_status, ms }
 }

@@ -58,7 +58,7 @@ describe('several keys of one provider', () => {
     }
     expect(keysOf(acme)).toEqual(['first-key-0001', ...Array(4).fill('second-key-0002')])
     expect(lines(gateway)[0]?.attempts).toEqual([
-      { target: 'acme/fast', key: 'main', error: 'upstream_auth', upstream_status: status, ms: 0 },
+      { target: 'acme/fast', key: 'main', error: 'upstream_auth', upstream_status: status, ms: 0, next: 'other_key' },
       { target: 'acme/fast', key: '2', ms: 0 },
     ])
     expect(gateway.logged()).not.toContain('first-key-0001')

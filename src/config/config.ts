@@ -22,6 +22,8 @@ export type ServerSettings = {
   /** Whether the open calls of a token end within a second of its revocation or expiry. */
   end_revoked_calls: boolean
   show_target: boolean
+  /** Ids of the tokens that may ask for the routing decision; `*` is all. */
+  explain_tokens: string[]
   /** Bytes that open requests may hold: bodies and unread answers. Undefined: a quarter of the memory. */
   max_bytes_in_flight: number | undefined
   /** The same for one token. Undefined: half of the whole. */
@@ -71,6 +73,7 @@ export const DEFAULT_SERVER: ServerSettings = {
   delta_mirror: true,
   end_revoked_calls: true,
   show_target: true,
+  explain_tokens: [],
   max_bytes_in_flight: undefined,
   max_token_bytes_in_flight: undefined,
   max_delay_ms: 250,

@@ -88,6 +88,12 @@ export const ServerConfig = Type.Object(
           'End the open calls and streams of a token within a second of its revocation or expiry. Default true.',
       }),
     ),
+    explain_tokens: optional(
+      Type.Array(Type.String({ pattern: '^(\\*|tok_[A-Za-z0-9]+)$' }), {
+        description:
+          'Ids of the tokens whose requests with the header `x-gatehouse-explain: 1` get the whole routing decision in the response; `*`: all. Default: none.',
+      }),
+    ),
     show_target: optional(
       Type.Boolean({
         description:

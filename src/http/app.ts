@@ -121,6 +121,7 @@ export function createApp({
 
   function enter(route: Route, context: Live, caller: Caller): void {
     identify(context, caller)
+    if (settings.explain_tokens.length > 0) context.is_explained = isExplained(context, settings)
     if (!route.answers_under_load) admitLoad(caller.token_id)
     onAdmitted(context)
   }
@@ -302,3 +303,8 @@ const beginningOf = (path: string): string => path.split('/', 3).join('/')
 
 /** A path may have thousands of characters, which a log line should not. */
 const truncated = (path: string): string => (path.length <= 200 ? path : `${path.slice(0, 200)}...`)
+
+function isExplained(context: Live, { explain_tokens }: Pick<ServerSettings, 'explain_tokens'>): boolean {
+  if (context.header('x-gatehouse-explain') !== '1') return false
+  return explain_tokens.includes('*') || explain_tokens.includes(context.caller.token_id)
+}

@@ -55,6 +55,8 @@ export type Context = {
   sendLater(bytes: number): void
   /** The caller; a caller without rights on a public route. */
   caller: Caller
+  /** Whether the response contains the routing decision: the client asks for it and may have it. */
+  is_explained: boolean
   /** The client's address. */
   address: string
   /** When it arrived, by the steady clock. */

@@ -20,6 +20,7 @@ const EXPOSED = [
   'x-model-served',
   'x-gatehouse-target',
   'x-gatehouse-attempts',
+  'x-gatehouse-explain',
   'idempotent-replayed',
   'x-gatehouse-warning',
   'accept-ranges',

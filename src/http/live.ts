@@ -53,6 +53,7 @@ export class Live implements Context {
   #isOver = false
   #held = 0
   isSentLater = false
+  is_explained = false
 
   constructor(request: Request, parts: LiveParts) {
     this.#parts = parts

@@ -1,7 +1,8 @@
 /** A call and what is known about it, without HTTP types. */
 import type { Chosen } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
-import type { Attempt } from '../routing/router.ts'
+import type { Attempt } from '../routing/attempt.ts'
+import type { Decision } from '../routing/explain.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { ErrorCode } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
@@ -15,6 +16,8 @@ export type Call = {
   readonly signal: AbortSignal
   /** By the steady clock. */
   readonly arrived: number
+  /** Whether the client gets the routing decision. */
+  readonly is_explained?: boolean
   /** The model that the caller was authorized to use, before the request was decoded. Set by `Pipeline.authorize`. */
   authorized?: { name: string; family: EndpointFamily; chosen: Chosen } | undefined
   /** What the caller asks of its routing; absent: nothing. */
@@ -57,6 +60,8 @@ export type CallRecord = {
   target?: Target
   /** Its upstream calls, in order; the last one serves it unless that failed. */
   readonly attempts: Attempt[]
+  /** How each model of the call was routed; only where the client gets it. */
+  decisions?: (Decision & { model: string })[]
   is_stream: boolean
   /** Set when the call is settled. */
   units?: Units

@@ -1,6 +1,6 @@
 /** Publishes the events of a call to subscribers (access log, metrics, traces, audit), which never delay it. */
 import type { Log } from '../kit/log.ts'
-import type { Attempt } from '../routing/router.ts'
+import type { Attempt } from '../routing/attempt.ts'
 import type { CallRecord } from './call.ts'
 
 /** Every method is optional: a subscriber implements what it needs. */

@@ -3,8 +3,11 @@ import type { FallbackReason } from '../config/routing-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Catalogue, CatalogueModel } from '../models/catalogue.ts'
 import { statusAt } from '../models/lifecycle.ts'
+import type { Target } from '../providers/provider.ts'
+import type { Attempt, NextStep } from '../routing/attempt.ts'
 import { type Bounds, boundsOf } from '../routing/bounds.ts'
-import { isFaultOfTarget, mayTryNext } from '../routing/outcome.ts'
+import { explain } from '../routing/explain.ts'
+import { type AttemptPolicy, isFaultOfTarget, mayTryNext } from '../routing/outcome.ts'
 import { type AttemptObserver, isNoneAvailable, type Router } from '../routing/router.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { CallRecord } from './call.ts'
@@ -13,7 +16,7 @@ import type { AnyMeter, Execution, Family, PreparedCall } from './family.ts'
 
 type ExecutorParts = {
   catalogue: Pick<Catalogue, 'require'>
-  router: Pick<Router, 'attempt'>
+  router: Pick<Router, 'attempt' | 'candidates'>
   events: Pick<CallEvents, 'attemptStarted' | 'attemptFailed'>
   clock: Clock
 }
@@ -59,9 +62,12 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
     const { call } = record
     /** Of the second one of two tries at the same time. */
     let hedge: { meter: M } | undefined
+    const earlier = record.attempts.length
     const observer: AttemptObserver = {
       attemptStarted(attempt) {
         record.target = attempt.target
+        const last = record.attempts.at(-1)
+        if (last) last.next = record.attempts.length === earlier ? 'fallback_model' : stepTo(attempt, last)
         record.attempts.push(attempt)
         events.attemptStarted(record, attempt)
       },
@@ -76,8 +82,9 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
     }
     return {
       call,
-      attempt: (targets, execute) =>
-        router.attempt(targets, {
+      attempt(targets, execute) {
+        if (call.is_explained) explainTo(record, { family, model, work, targets, has_fallback })
+        return router.attempt(targets, {
           settings: model.routing,
           bounds,
           token_id: call.caller.token_id,
@@ -94,8 +101,22 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
             return execute(target, { signal, meter, is_hedge })
           },
           observer,
-        }),
+        })
+      },
     }
+  }
+
+  /** Adds how the call is routed at one model, before it is sent. */
+  function explainTo<Work>(record: CallRecord, { family, model, work, targets, has_fallback }: Explained<Work>): void {
+    const { routing: settings, id } = model
+    const { call, is_stream } = record
+    const affinity = settings.sticky && targets.length > 1 ? family.affinity?.(work, call, settings.sticky) : undefined
+    const [candidates, now] = [router.candidates(targets), clock.steady()]
+    record.decisions ??= []
+    record.decisions.push({
+      model: id,
+      ...explain({ candidates, settings, options: call.options, now, is_stream, affinity, has_fallback }),
+    })
   }
 
   /** At the model of the call, then at its fallbacks: one number of tries and one deadline for all of them. */
@@ -114,6 +135,7 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
       try {
         return await family.execute(prepared.work, executionOf(preparing, prepared, { bounds, has_fallback }))
       } catch (thrown) {
+        noteEnd(record, { thrown, policy: family.policy, bounds })
         const reason = reasonFor(thrown, family.policy)
         const { signal, options } = record.call
         if (reason === undefined || signal.aborted || options?.no_fallback) throw thrown
@@ -175,6 +197,33 @@ function reasonFor(
   if (thrown.code === 'context_length_exceeded') return 'context_length'
   if (thrown.code === 'content_policy_violation') return 'content_policy'
   return isFaultOfTarget(thrown) && mayTryNext(thrown, policy) ? 'unavailable' : undefined
+}
+
+type Explained<Work> = {
+  family: Pick<Family<never, Work, never, AnyMeter>, 'affinity'>
+  model: CatalogueModel
+  work: Work
+  targets: readonly Target[]
+  has_fallback: boolean
+}
+
+function stepTo({ target, is_hedge }: Attempt, { target: last }: Attempt): NextStep {
+  if (is_hedge) return 'hedge'
+  if (target.provider.id !== last.provider.id || target.model !== last.model) return 'other_target'
+  return target.key === last.key ? 'same_target' : 'other_key'
+}
+
+/** Notes why no other target of the model followed the last one; a fallback may. */
+function noteEnd(
+  { attempts, call }: CallRecord,
+  { thrown, policy, bounds }: { thrown: unknown; policy: AttemptPolicy; bounds: Bounds },
+): void {
+  const last = attempts.at(-1)
+  if (!last) return
+  if (call.signal.aborted) last.next = 'call_ended'
+  else if (!mayTryNext(thrown, policy)) last.next = 'not_retried'
+  else if (attempts.length >= bounds.tries) last.next = 'tries_used'
+  else last.next = 'none_left'
 }
 
 type EndAttempt = NonNullable<CallRecord['endAttempt']>

@@ -72,7 +72,7 @@ export type Pipeline = {
 type PipelineParts = {
   catalogue: Pick<Catalogue, 'require'>
   recordUsage: RecordUsage
-  router: Pick<Router, 'attempt'>
+  router: Pick<Router, 'attempt' | 'candidates'>
   subscribers: readonly CallSubscriber[]
   clock: Clock
   log: Log

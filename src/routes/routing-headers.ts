@@ -3,6 +3,7 @@ import type { ServerSettings } from '../config/config.ts'
 import { headerValue } from '../kit/header-value.ts'
 import type { Call } from '../pipeline/call.ts'
 import { targetName } from '../providers/provider.ts'
+import { explanationText, HEADER_CHARACTERS } from './explanation.ts'
 
 /**
  * The target that answered, or failed last, and how many upstream calls were made; the model, where a fallback served the
@@ -22,5 +23,7 @@ export function routingHeaders(
     headers.push(['x-model-requested', headerValue(record.requested)])
     headers.push(['x-model-served', headerValue(record.model ?? '')])
   }
+  const explanation = explanationText(record, HEADER_CHARACTERS)
+  if (explanation !== undefined) headers.push(['x-gatehouse-explain', explanation])
   return headers
 }

@@ -4,6 +4,7 @@ import type { Context } from '../http/context.ts'
 import { awaitStart, eventStream, type Framing } from '../http/event-stream.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { SentStream } from '../pipeline/pipeline.ts'
+import { COMMENT_CHARACTERS, explanationText } from './explanation.ts'
 
 type StreamOptions = {
   headers?: Record<string, string>
@@ -20,7 +21,9 @@ export async function callStream(
   options: StreamOptions,
 ): Promise<Response> {
   await awaitStart(started, silenceOf(context, options))
-  return respond(parts, context, {
+  // A comment is possible only among server-sent events, which have no media type of their own here.
+  const isCommented = context.is_explained && options.framing?.content_type === undefined
+  return respond(isCommented ? withExplanation(parts, record) : parts, context, {
     ...options,
     async onEnd(outcome) {
       await abandon() // where the client has left; otherwise the call is settled or about to be
@@ -33,6 +36,16 @@ export async function callStream(
 /** The response to a request for events that are stored. */
 export const storedStream = (events: AsyncIterable<string>, context: Context, options: StreamOptions): Response =>
   respond(events, context, { ...options, onEnd: (outcome) => context.finish(outcome) })
+
+/** The explanation of the whole call, failures within the stream included, follows its last event. */
+async function* withExplanation(
+  parts: SentStream['parts'],
+  record: SentStream['record'],
+): AsyncGenerator<string | Uint8Array> {
+  yield* parts
+  const text = explanationText(record, COMMENT_CHARACTERS)
+  if (text !== undefined) yield `: x-gatehouse-explain ${text}\n\n`
+}
 
 const silenceOf = ({ arrived }: Context, { settings, clock }: StreamOptions) => ({
   arrived,

@@ -2,8 +2,9 @@
 import type { CallLimits, RoutingConfig } from '../config/routing-schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import { type Target, targetName } from '../providers/provider.ts'
-import { type ErrorCode, GatewayError } from '../spec/error.ts'
+import type { Target } from '../providers/provider.ts'
+import { GatewayError } from '../spec/error.ts'
+import { type Attempt, newAttempt, noteFailure } from './attempt.ts'
 import { type Bounds, firstByteLimit, timeLimit } from './bounds.ts'
 import type { Candidate } from './choose.ts'
 import { createLimiter, type Limiter, type Release } from './concurrency.ts'
@@ -11,23 +12,16 @@ import { createHedgeBudget, type HedgeBudget, race } from './hedge.ts'
 import { type AttemptPolicy, isFaultOfTarget, mayTryNext, outcomeOf } from './outcome.ts'
 import { createRetryBudgets } from './retry-budget.ts'
 import { type Chosen, createSelection, type Selection } from './selection.ts'
-import { createTargetState, note, type Outcome, quantilesOf, type TargetState } from './target-state.ts'
+import {
+  createTargetState,
+  forget,
+  note,
+  type Outcome,
+  quantilesOf,
+  stateId,
+  type TargetState,
+} from './target-state.ts'
 import { createTryControl, type TryControl, withControl } from './time-limit.ts'
-
-/** One upstream call of a request. */
-export type Attempt = {
-  readonly target: Target
-  /** Unix milliseconds. */
-  readonly started: number
-  /** The time to its first byte or its error; undefined while neither has come. */
-  ms: number | undefined
-  error: ErrorCode | undefined
-  upstream_status: number | undefined
-  /** Whether it was asked because the first one was slow. */
-  readonly is_hedge: boolean
-  /** Whether it was given up because another one answered first. */
-  is_lost: boolean
-}
 
 /** Notified of each attempt, in order. */
 export type AttemptObserver = {
@@ -63,6 +57,10 @@ export type Router = {
   attempt<Answer>(targets: readonly Target[], routing: Routing<Answer>): Promise<Answer>
   /** What is remembered of the targets that were called. */
   states(): Iterable<TargetState>
+  /** The targets with what is remembered of them; those that were never called are not remembered by this. */
+  candidates(targets: readonly Target[]): Candidate[]
+  /** Forgets what is remembered of one target, by its id, or of all. Returns of how many; open calls still count. */
+  reset(id?: string): number
 }
 
 type Try = {
@@ -95,8 +93,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
   }
 
   function candidateOf(target: Target, isObserved: boolean): Candidate {
-    const name = targetName(target)
-    const id = target.key === undefined ? name : `${name}#${target.key}`
+    const id = stateId(target)
     let state = isObserved ? states.get(id) : undefined
     if (!state) {
       state = createTargetState(id)
@@ -225,6 +222,16 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
 
   return {
     states: () => states.values(),
+    candidates: (targets) =>
+      targets.map((target) => {
+        const fresh = candidateOf(target, false)
+        return { ...fresh, state: states.get(fresh.state.id) ?? fresh.state }
+      }),
+    reset(id) {
+      const found = [...states.values()].filter((state) => id === undefined || state.id === id)
+      for (const state of found) forget(state)
+      return found.length
+    },
     async attempt(targets, routing) {
       const { settings, signal, policy, is_observed, has_fallback } = routing
       const { deadline } = routing.bounds
@@ -295,22 +302,6 @@ const tooLate = () =>
   new GatewayError('upstream_timeout', 'The deadline of the request had passed before it could be sent.', {
     accepted: 'no',
   })
-
-const newAttempt = (target: Target, started: number, is_hedge: boolean): Attempt => ({
-  target,
-  started,
-  ms: undefined,
-  error: undefined,
-  upstream_status: undefined,
-  is_hedge,
-  is_lost: false,
-})
-
-function noteFailure(attempt: Attempt, error: unknown): void {
-  const isKnown = error instanceof GatewayError
-  attempt.error = isKnown ? error.code : 'internal_error'
-  attempt.upstream_status = isKnown ? error.detail.upstream_status : undefined
-}
 
 const silentFor = ({ provider }: Target, ms: number) =>
   new GatewayError('upstream_timeout', `The upstream "${provider.id}" sent nothing within ${ms / 1000} s.`)

@@ -1,5 +1,7 @@
 /** What the gateway remembers of one target with one key: its open calls, latency, errors, and until when it is avoided. */
 
+import { type Target, targetName } from '../providers/provider.ts'
+
 /** How a call ended, as far as it says something about the target. `neutral`: nothing, such as when the client has left. */
 export type Outcome =
   /** `first_byte_ms` undefined: an error that is the caller's own, which comes faster than an answer. */
@@ -100,8 +102,17 @@ export const createTargetState = (id: string): TargetState => ({
   credit: 0,
 })
 
+/** `provider/model`, with `#key` where the provider has several keys: what is remembered is remembered for that. */
+export const stateId = (target: Target): string =>
+  target.key === undefined ? targetName(target) : `${targetName(target)}#${target.key}`
+
+/** As if it had never been called; calls that are open still end. */
+export function forget(state: TargetState): void {
+  Object.assign(state, createTargetState(state.id), { open: state.open })
+}
+
 /** Why a target is avoided; undefined: it is not. */
-type Avoided = 'key refused' | 'rate limited' | 'ejected' | 'probing'
+export type Avoided = 'key refused' | 'rate limited' | 'ejected' | 'probing'
 
 export function avoidedBecause(state: TargetState, now: number): Avoided | undefined {
   if (state.refused_until > now) return 'key refused'

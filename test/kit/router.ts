@@ -2,9 +2,10 @@
 import type { RoutingConfig } from '../../src/config/routing-schema.ts'
 import { createLog } from '../../src/kit/log.ts'
 import type { Target } from '../../src/providers/provider.ts'
+import type { Attempt } from '../../src/routing/attempt.ts'
 import { boundsOf } from '../../src/routing/bounds.ts'
 import type { AttemptPolicy } from '../../src/routing/outcome.ts'
-import { type Attempt, createRouter } from '../../src/routing/router.ts'
+import { createRouter } from '../../src/routing/router.ts'
 import { GatewayError } from '../../src/spec/error.ts'
 import { manualClock } from './clock.ts'
 

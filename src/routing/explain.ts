@@ -1,0 +1,136 @@
+/** How a request would be routed now. Pure: settings and memory in, decision out; nothing is sent and nothing is counted. */
+import type { RoutingConfig } from '../config/routing-schema.ts'
+import { type Target, targetName } from '../providers/provider.ts'
+import { boundsOf, firstByteLimit } from './bounds.ts'
+import { type Candidate, chooseAvailable, chooseAvoided } from './choose.ts'
+import { type Avoided, availableAt, avoidedBecause } from './target-state.ts'
+
+/** One target of a decision. Names keys, and never contains one. */
+type TargetDecision = {
+  /** `provider/model`. */
+  target: string
+  key?: string
+  priority: number
+  weight: number
+  /** Its position among the tries, from 1, if each one before it fails; null: it would not be tried. */
+  order: number | null
+  available: boolean
+  /** Why it is avoided. `wrong family`: its provider does not serve this kind of request. */
+  reason?: Avoided | 'wrong family'
+  /** In how many seconds it is available again, so far as known. */
+  available_in_seconds?: number
+  /** How long a try waits for the first byte while another target is left. */
+  first_byte_seconds: number
+  /** The measured time to the first byte, a moving average; absent: not measured. */
+  latency_ms?: number
+  open_calls: number
+  /** Its provider has as many open calls as it may: another call waits, and other targets come first. */
+  is_full?: true
+}
+
+export type Decision = {
+  strategy: NonNullable<RoutingConfig['strategy']>
+  sticky: RoutingConfig['sticky'] | null
+  hedge: boolean
+  /** The most upstream calls for the request, fallback models included. */
+  tries: number
+  deadline_seconds: number | null
+  /** `shared`: several targets of one priority share the calls, so the next request may see another order. */
+  order: 'fixed' | 'shared'
+  targets: TargetDecision[]
+}
+
+type Explaining = {
+  /** The targets, with what is remembered of them. They are not changed. */
+  candidates: readonly Candidate[]
+  settings: RoutingConfig
+  /** What the caller asks. */
+  options?: Parameters<typeof boundsOf>[2]
+  /** By the steady clock. */
+  now: number
+  is_stream: boolean
+  /** The number that calls of one conversation share. */
+  affinity?: number | undefined
+  /** Whether a fallback model serves the call where no target is available: then those that are avoided are not tried. */
+  has_fallback?: boolean
+  /** Whether a target serves the kind of request; absent: all do. */
+  serves?(target: Target): boolean
+}
+
+export function explain(explaining: Explaining): Decision {
+  const { settings, options, now, serves = () => true } = explaining
+  // Copies: choosing by weight counts.
+  const candidates = explaining.candidates.map((one) => ({ ...copied(one), is_tried: !serves(one.target) }))
+  const wrong = new Set(candidates.filter(({ is_tried }) => is_tried))
+  const isShared = sharesCalls(candidates, explaining)
+  const order = orderOf(candidates, explaining)
+  const { tries, deadline } = boundsOf(settings, 0, options)
+  const position = (candidate: Candidate) => {
+    const at = order.indexOf(candidate)
+    return at === -1 || at >= tries ? null : at + 1
+  }
+  return {
+    strategy: settings.strategy ?? 'priority',
+    sticky: settings.sticky ?? null,
+    hedge: settings.hedge ?? false,
+    tries,
+    deadline_seconds: deadline === Number.POSITIVE_INFINITY ? null : deadline / 1000,
+    order: isShared ? 'shared' : 'fixed',
+    targets: candidates.map((candidate) => ({
+      ...shown(candidate, explaining),
+      order: position(candidate),
+      ...availability(candidate, wrong.has(candidate), now),
+    })),
+  }
+}
+
+function shown({ target, state, limiter }: Candidate, explaining: Explaining) {
+  return {
+    target: targetName(target),
+    ...(target.key === undefined ? {} : { key: target.key }),
+    priority: target.priority ?? 0,
+    weight: target.weight ?? 1,
+    first_byte_seconds: firstByteLimit(state, explaining) / 1000,
+    ...(state.count === 0 ? {} : { latency_ms: Math.round(state.latency_ms) }),
+    open_calls: state.open,
+    ...(limiter === undefined || limiter.isFree() ? {} : { is_full: true as const }),
+  }
+}
+
+function availability({ state }: Candidate, isWrong: boolean, now: number) {
+  const reason = isWrong ? ('wrong family' as const) : avoidedBecause(state, now)
+  if (reason === undefined) return { available: true }
+  const left = availableAt(state) - now
+  const wait = isWrong || left <= 0 ? {} : { available_in_seconds: Math.ceil(left / 1000) }
+  return { available: false, reason, ...wait }
+}
+
+type Choosing = Pick<Explaining, 'settings' | 'now' | 'affinity' | 'has_fallback'>
+
+/** The candidates in the order in which a request would try them; those that are avoided only where all are. */
+function orderOf(candidates: readonly Candidate[], { settings, now, affinity, has_fallback }: Choosing): Candidate[] {
+  const choice = { strategy: settings.strategy ?? 'priority', now, random: () => 0, affinity }
+  const order: Candidate[] = []
+  const isLastResort = !has_fallback && chooseAvailable(candidates.map(copied), choice) === undefined
+  for (;;) {
+    const next = chooseAvailable(candidates, choice) ?? (isLastResort ? chooseAvoided(candidates) : undefined)
+    if (!next) return order
+    next.is_tried = true
+    order.push(next)
+  }
+}
+
+const copied = (candidate: Candidate): Candidate => ({ ...candidate, state: { ...candidate.state } })
+
+/** Whether another request may see another order: where a choice among several of one priority is not by conversation. */
+function sharesCalls(candidates: readonly Candidate[], { now, affinity }: Choosing): boolean {
+  if (affinity !== undefined) return false
+  const seen = new Set<number>()
+  return candidates.some(({ target, state, is_tried }) => {
+    if (is_tried || target.weight === 0 || avoidedBecause(state, now) !== undefined) return false
+    const priority = target.priority ?? 0
+    if (seen.has(priority)) return true
+    seen.add(priority)
+    return false
+  })
+}
