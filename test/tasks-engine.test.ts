@@ -253,6 +253,33 @@ describe('the lifecycle of a task', () => {
     expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'op 1' })
   })
 
+  test.each([
+    ['a minute', 60],
+    ['longer than the lease lasts', 200],
+  ])('keeps an accepted order while the store is not available for %s', async (_, seconds) => {
+    let fails_until: number | undefined
+    const wrapStore = (store: Store): Store => ({
+      ...store,
+      tasks: {
+        ...store.tasks,
+        claim: (claim) => (isDown() ? Promise.reject(new Error('down')) : store.tasks.claim(claim)),
+        save: (task, change) => (isDown() ? Promise.reject(new Error('down')) : store.tasks.save(task, change)),
+      },
+    })
+    const isDown = () => fails_until !== undefined && gateway.clock.now() < fails_until
+    const acme = scriptedVendor({
+      async start() {
+        fails_until = gateway.clock.now() + seconds * 1000
+        return { operation: 'op' }
+      },
+    })
+    await using gateway = await taskEngine({ vendors: { acme }, wrapStore })
+    const id = await gateway.submit()
+    await gateway.advance(seconds + 60)
+    expect(await gateway.read(id)).toMatchObject({ status: 'SUCCESS', operation: 'op' })
+    expect(acme.calls).toHaveLength(1)
+  })
+
   test('stores sent_at and the target before it calls the provider', async () => {
     const rows: Task[] = []
     const acme = scriptedVendor({

@@ -13,9 +13,13 @@ import { destinationOf, mayRepeat, order, orderCallFor, orderLeaseEnd } from './
 
 /** Rounds through all targets while each refuses temporarily: 2 + 4 + 8 + 16 + 32 + 60 + 60 seconds. */
 const MAX_ROUNDS = 8
-/** The provider has the order by now: its response is stored however long the database takes (within the lease). */
-const OPERATION_TRIES = 7
+/** The provider has the order by now: its response is stored however long the database is away, also after the lease. */
+const OPERATION_TRIES = 1_000
+/** The same when the gateway stops. */
+const LAST_OPERATION_TRIES = 7
 const OPERATION_PAUSE_MILLISECONDS = 100
+/** Short, so that it is stored before the lease, which may have expired, is noticed. */
+const MAX_OPERATION_PAUSE_MILLISECONDS = 800
 
 /** Sends the order, and records it right before the provider may get it. */
 export async function send(claimed: ClaimedTask): Promise<void> {
@@ -71,8 +75,8 @@ function recordSending(claimed: ClaimedTask): Sending {
 
 /**
  * The order was sent, and its acceptance is unknown: after a crash, or because the provider did not confirm it. It is
- * looked up where that is possible; if it is certainly not there, it is sent like any other. Where repeating it certainly counts once, it is repeated with the same key at the
- * same target; otherwise it is never sent again.
+ * looked up where that is possible; if it is certainly not there, it is sent like any other. Where repeating it certainly
+ * counts once, it is repeated with the same key at the same target; otherwise it is never sent again.
  */
 export async function resolveDoubt(claimed: ClaimedTask): Promise<void> {
   const { task, store, clock } = claimed
@@ -101,7 +105,7 @@ export async function resolveDoubt(claimed: ClaimedTask): Promise<void> {
   await inDoubt(claimed, provider, result.error)
 }
 
-/** The order is paid for: a store that is unavailable for some seconds must not lose it. */
+/** The order is paid for: a store that is unavailable for some minutes must not lose it. */
 export async function storeOperation(claimed: ClaimedTask, { operation, outputs }: AcceptedOrder): Promise<void> {
   const { task, store, clock, log } = claimed
   claimed.crashHook('send: before the operation')
@@ -124,9 +128,9 @@ export async function storeOperation(claimed: ClaimedTask, { operation, outputs 
       claimed.saved.due_ms = change.due_ms ?? null
       break
     } catch (error) {
-      if (attempt === OPERATION_TRIES) throw error
+      if (attempt >= (claimed.stopping() ? LAST_OPERATION_TRIES : OPERATION_TRIES)) throw error
       log.error('a paid order could not be stored yet', { task_id: task.task_id, attempt }, error)
-      await pause(clock, OPERATION_PAUSE_MILLISECONDS * 2 ** attempt)
+      await pause(clock, Math.min(OPERATION_PAUSE_MILLISECONDS * 2 ** attempt, MAX_OPERATION_PAUSE_MILLISECONDS))
     }
   }
   if (change.keep_lease && outputs) await storeImmediateOutputs(claimed, outputs)
