@@ -8,7 +8,7 @@ import { CALLER, scriptedVendor, taskEngine } from './kit/task-engine.ts'
 
 const broken = () => new GatewayError('upstream_cut', 'The connection broke.')
 
-type Entry = { prompt?: string; created_at: number; label?: string }
+type Entry = { prompt?: string; created_at: number; label?: string; seconds?: string }
 
 /**
  * A provider whose list shows prompts. Each order breaks its connection; `accepts` says whether it was accepted. The list
@@ -22,6 +22,7 @@ function listingVendor({
   more = [],
   answers = () => false,
   listed_seconds,
+  idOf = (nth) => `op-${String(nth).padStart(3, '0')}`,
 }: {
   now: () => number
   accepts?: (call: VideoCall, nth: number) => boolean
@@ -32,6 +33,7 @@ function listingVendor({
   /** Whether the response to an order arrives. */
   answers?: (call: VideoCall, nth: number) => boolean
   listed_seconds?: number
+  idOf?: (nth: number) => string
 }) {
   const accepted: { id: string; prompt: string; created_at: number }[] = []
   let count = 0
@@ -42,24 +44,25 @@ function listingVendor({
       const own = accepted
         .filter(({ created_at }) => created_at + lag <= now())
         .map(({ id, prompt, created_at }) => ({ id, operation: { id }, created_at, fields: { prompt } }))
-      const others = more.map(({ created_at, prompt, ...rest }, index): ListedOrder => {
+      const others = more.map(({ created_at, prompt, seconds, ...rest }, index): ListedOrder => {
         return {
           id: `other-${index}`,
           operation: { id: `other-${index}` },
           created_at,
-          fields: prompt === undefined ? {} : { prompt },
+          fields: { ...(prompt === undefined ? {} : { prompt }), ...(seconds === undefined ? {} : { seconds }) },
           ...rest,
         }
       })
       return [...own, ...others]
     },
-    fieldsOf: ({ request }) => (request.image === undefined ? { always: { prompt: request.prompt } } : undefined),
+    fieldsOf: ({ request }) =>
+      request.image === undefined ? { always: { prompt: request.prompt }, where_shown: { seconds: '4' } } : undefined,
   }
   const vendor = scriptedVendor({
     orderList,
     async start(call) {
       const nth = ++count
-      const id = `op-${String(nth).padStart(3, '0')}`
+      const id = idOf(nth)
       if (accepts(call, nth)) accepted.push({ id, prompt: call.request.prompt, created_at: now() })
       if (answers(call, nth)) return { operation: { id } }
       throw broken()
@@ -105,6 +108,21 @@ describe('an order in doubt in the list of its provider', () => {
     await gateway.run(540)
     const tasks = [await gateway.read(first), await gateway.read(second)]
     expect(tasks.map(endOf).sort()).toEqual(['FAILURE submit_outcome_unknown', 'SUCCESS '])
+  })
+
+  test('is found although its id is the beginning of the id of another task', async () => {
+    const { engine, vendor } = await engineWith({
+      absent: 'not accepted',
+      answers: (_, nth) => nth === 1,
+      idOf: (nth) => (nth === 1 ? '12' : '1'),
+    })
+    await using gateway = engine
+    const ids = [await gateway.submit({ prompt: 'one' }), await gateway.submit({ prompt: 'one' })]
+    await gateway.run(540)
+    const tasks = await Promise.all(ids.map((id) => gateway.read(id)))
+    expect(tasks.map(endOf)).toEqual(['SUCCESS ', 'SUCCESS '])
+    expect(tasks.map(({ operation }) => JSON.stringify(operation)).sort()).toEqual(['{"id":"1"}', '{"id":"12"}'])
+    expect(vendor.calls).toHaveLength(2)
   })
 
   test.each([
@@ -253,6 +271,58 @@ describe('an order in doubt that is not listed', () => {
     await gateway.run(540)
     expect(endOf(await gateway.read(id))).toBe('FAILURE submit_outcome_unknown')
     expect(vendor.calls).toHaveLength(1)
+  })
+
+  test.each([
+    ['the clock of the provider is behind by hours', { prompt: 'one' }, -7_200],
+    ['the clock of the gateway is behind by hours', { prompt: 'one' }, 7_200],
+    ['the list shows no time', { prompt: 'one' }, Number.NaN],
+    ['the list shows neither time nor prompt', {}, Number.NaN],
+    ['the provider changed a field', { prompt: 'one', seconds: '5' }, 5],
+  ])('is not sent again where it may be a listed order and %s', async (_, entry, after) => {
+    const more: Entry[] = []
+    const { engine, vendor } = await engineWith({ absent: 'not accepted', accepts: () => false, more })
+    await using gateway = engine
+    more.push({ ...entry, created_at: gateway.clock.now() / 1000 + after })
+    const id = await gateway.submit({ prompt: 'one' })
+    await gateway.run(540)
+    expect(endOf(await gateway.read(id))).toBe('FAILURE submit_outcome_unknown')
+    expect(vendor.calls).toHaveLength(1)
+  })
+
+  test.each([
+    ['another prompt', { prompt: 'two' }, -7_200],
+    ['the name of another task', { prompt: 'one', label: 'task_x' }, 5],
+    ['no prompt, hours before', {}, -7_200],
+  ])('is sent again where the list shows one with %s', async (_, entry, after) => {
+    const more: Entry[] = []
+    const { engine, vendor } = await engineWith({
+      absent: 'not accepted',
+      accepts: (_call, nth) => nth > 1,
+      answers: (_call, nth) => nth > 1,
+      more,
+    })
+    await using gateway = engine
+    more.push({ ...entry, created_at: gateway.clock.now() / 1000 + after })
+    const id = await gateway.submit({ prompt: 'one' })
+    await gateway.run(540)
+    expect(endOf(await gateway.read(id))).toBe('SUCCESS ')
+    expect(vendor.calls).toHaveLength(2)
+  })
+
+  test('is sent again where equal orders of hours before belong to other tasks', async () => {
+    const { engine, vendor } = await engineWith({
+      absent: 'not accepted',
+      accepts: (_, nth) => nth !== 2,
+      answers: (_, nth) => nth !== 2,
+    })
+    await using gateway = engine
+    await gateway.submit({ prompt: 'one' })
+    await gateway.run(10_000)
+    const id = await gateway.submit({ prompt: 'one' })
+    await gateway.run(540)
+    expect(endOf(await gateway.read(id))).toBe('SUCCESS ')
+    expect(vendor.calls).toHaveLength(3)
   })
 
   test('is expected for as long as the vendor takes to list it', async () => {

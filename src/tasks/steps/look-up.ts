@@ -1,6 +1,6 @@
 /** Looks up an order in doubt in the list of its provider: before it is sent again, and before the task is given up. */
 import { canonicalJson } from '../../kit/json.ts'
-import { type ListedOrder, type OrderList, shows } from '../../providers/orders/order-list.ts'
+import { type ExpectedFields, type ListedOrder, type OrderList, shows } from '../../providers/orders/order-list.ts'
 import type { OrderCall } from '../../providers/provider.ts'
 import type { SentTask } from '../../store/store.ts'
 import { isEnded } from '../lifecycle.ts'
@@ -13,6 +13,8 @@ import { destinationOf, orderTimeoutSeconds } from './order.ts'
 const CLOCK_SKEW_SECONDS = 60
 /** How long an accepted order may be missing from a list, unless the provider's row says otherwise. */
 const LISTED_SECONDS = 300
+/** How far the times of a provider and of the gateway are allowed to differ where that must not cost a second order. */
+const DAY_SECONDS = 86_400
 
 /**
  * `open`: it may still appear, or the list could not be read; `gone`: it was not found and is no longer expected;
@@ -75,9 +77,36 @@ async function recognise(
   const found = await assigned(claimed, { mine, rivals })
   if (found === 'ambiguous') return 'gone'
   if (found) return { operation: found.operation }
-  const isHidden = free.some((one) => within(window, one) && fields && shows(one, fields) === undefined)
-  const isCertain = list.absent === 'not accepted' && !isHidden && (fields !== undefined || !list.fieldsOf)
-  return isCertain ? 'not accepted' : 'gone'
+  if (list.absent !== 'not accepted' || (list.fieldsOf && !fields)) return 'gone'
+  const ofRivals = mine.filter((one) => rivals.some((rival) => within(windowOf(claimed, rival), one)))
+  const rest = free.filter((one) => !ofRivals.includes(one) && fields && mayBeOurs(one, { fields, window }))
+  return (await isOfOtherTasks(claimed, rest)) ? 'not accepted' : 'gone'
+}
+
+/**
+ * Before an order is sent again, other times and other parameters count as well: the clocks may differ by more than a
+ * minute, and a provider may round a duration. The prompt alone tells them apart; without one, the time.
+ */
+function mayBeOurs(
+  one: ListedOrder,
+  { fields, window }: { fields: ExpectedFields; window: ReturnType<typeof windowOf> },
+): boolean {
+  const isEqual = shows(one, { always: fields.always })
+  return isEqual ?? (Number.isNaN(one.created_at) || within(window, one))
+}
+
+/** Whether each of these, of any time, is the order of another task, or of one that is being sent at that time. */
+async function isOfOtherTasks(claimed: ClaimedTask, listed: ListedOrder[]): Promise<boolean> {
+  if (listed.length === 0) return true
+  const { task, store } = claimed
+  const since = Math.min(...listed.map(({ created_at }) => created_at)) - DAY_SECONDS
+  if (Number.isNaN(since)) return false
+  const others = (await store.tasks.sentSince({ provider: task.provider, since })).filter(
+    ({ task_id }) => task_id !== task.task_id,
+  )
+  const mayOwn = (other: SentTask, one: ListedOrder) =>
+    isLikeOurs(other, claimed) && within(windowOf(claimed, other), one) && !within(windowOf(claimed, task), one)
+  return listed.every((one) => others.some((other) => owns(other, one) || mayOwn(other, one)))
 }
 
 /** When an order of this task was accepted, if it was, by the provider's clock. Unix seconds. */
@@ -100,19 +129,27 @@ async function otherSentTasks(claimed: ClaimedTask): Promise<SentTask[]> {
   return sent.filter(({ task_id }) => task_id !== task.task_id)
 }
 
-/** Ids of providers are long and unique, so one that stands anywhere in an operation is the id of that order. */
-const owns = ({ operation }: SentTask, { id }: ListedOrder): boolean =>
-  operation !== null && JSON.stringify(operation).includes(JSON.stringify(id).slice(1, -1))
+/** An id that stands anywhere in an operation, as a whole word, is the id of that order. */
+function owns({ operation }: SentTask, { id }: ListedOrder): boolean {
+  if (operation === null) return false
+  const text = JSON.stringify(operation)
+  const searched = JSON.stringify(id).slice(1, -1)
+  for (let at = text.indexOf(searched); at !== -1; at = text.indexOf(searched, at + 1)) {
+    if (!WORD.test(text.charAt(at - 1)) && !WORD.test(text.charAt(at + searched.length))) return true
+  }
+  return false
+}
+const WORD = /[\w-]/
 
 /** With these a task may end although its order was accepted. */
 const IN_DOUBT: readonly SentTask['fail_code'][] = ['', 'submit_outcome_unknown', 'canceled', 'timeout']
 
 /** Whether a listed order that looks like ours may be that of another task, which does not know its order either. */
 const isRival = (other: SentTask, claimed: ClaimedTask): boolean =>
-  other.operation === null &&
-  IN_DOUBT.includes(other.fail_code) &&
-  windowOf(claimed, other).from <= windowOf(claimed, claimed.task).until &&
-  other.request.prompt === claimed.task.request.prompt
+  isLikeOurs(other, claimed) && windowOf(claimed, other).from <= windowOf(claimed, claimed.task).until
+
+const isLikeOurs = ({ operation, fail_code, request }: SentTask, { task }: ClaimedTask): boolean =>
+  operation === null && IN_DOUBT.includes(fail_code) && request.prompt === task.request.prompt
 
 /**
  * Several tasks may wait for several orders that look alike. Where their requests are equal, it does not matter which
