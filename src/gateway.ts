@@ -1,6 +1,7 @@
 /** The composition root: creates every part once, connects them, and returns the gateway. */
 import { join } from 'node:path'
 import { createAccessLog } from './access-log.ts'
+import { createStorageQuotas } from './accounts/storage-quotas.ts'
 import { createTokens, type Tokens } from './accounts/tokens.ts'
 import { createBackground } from './chat/background-responses.ts'
 import { createChat } from './chat/chat.ts'
@@ -123,26 +124,24 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
 
   const accessLog = createAccessLog({ log })
   const router = createRouter({ clock, log })
-  const conversations = createConversations({
-    store: store.conversations,
-    settings: () => live.responses,
-    clock: storeClock,
-    log,
-  })
+  const quotas = createStorageQuotas({ amounts: store.amounts, config: () => live, clock })
+  const storing = { settings: () => live.responses, quota: quotas.responses }
+  const storedResponses = createStoredResponses({ ...storing, store: store.responses, clock })
+  const conversations = createConversations({ ...storing, store: store.conversations, clock: storeClock, log })
   const pipeline = createPipeline({
     catalogue,
     recordUsage: ledger.record,
     router,
-    subscribers: [accessLog.calls, conversations.calls],
+    subscribers: [accessLog.calls, storedResponses.calls, conversations.calls],
     clock,
     log,
   })
   const chat = createChat({ tokenizer, clock })
-  const storedResponses = createStoredResponses({ store: store.responses, settings: () => live.responses, clock })
   const background = createBackground({
     runs: store.responseRuns,
     storedResponses,
     conversations,
+    quota: quotas.responses,
     pipeline,
     chat,
     isRevoked: async (token_id) => (await store.tokens.find(token_id))?.disabled === true,
@@ -168,6 +167,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const tasks = createTasks({
     store,
     pipeline,
+    quotas,
     catalogue,
     outputs,
     providerOf: (id, model) => supply.withFirstKey(id, model),

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import { testCall, testPipeline } from '../../test/kit/pipeline.ts'
+import { NO_QUOTA } from '../../test/kit/quota.ts'
 import { STOPPED } from '../jobs/job-loop.ts'
 import { createLog } from '../kit/log.ts'
 import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
@@ -51,6 +52,7 @@ function setUp({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
       deleteExpired: async () => 0,
     },
     settings: () => ({ keep_days: 30, store_default: true }),
+    quota: NO_QUOTA,
     clock,
   })
   // These responses continue no conversation.
@@ -72,6 +74,7 @@ function setUp({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
       deleteExpired: async () => 0,
     },
     settings: () => ({ keep_days: 30 }),
+    quota: NO_QUOTA,
     clock,
     log,
   })
@@ -100,6 +103,7 @@ function setUp({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
     runs,
     storedResponses,
     conversations,
+    quota: NO_QUOTA,
     pipeline,
     chat,
     isRevoked: async () => isRevoked,

@@ -1,5 +1,7 @@
 /** Conversations: stored items that responses continue, one response at a time. */
+import type { StorageQuota } from '../accounts/storage-quota.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
+import { jsonSize } from '../kit/json-size.ts'
 import type { Log } from '../kit/log.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import type { Call } from '../pipeline/call.ts'
@@ -17,7 +19,7 @@ import type {
   StoredConversation,
 } from '../store/conversation-store.ts'
 import type { StoredResponse } from '../store/stored-response.ts'
-import { MAX_CHARACTERS, outputOf } from './stored-responses.ts'
+import { amountOf, MAX_CHARACTERS, outputOf } from './stored-responses.ts'
 
 /** A conversation as it was when a request continued it. */
 export type Continued = {
@@ -88,11 +90,12 @@ type ConversationsParts = {
   store: ConversationStore
   /** How long a conversation is stored after its last change; 0: none is stored. Read at each use. */
   settings(): { keep_days: number }
+  quota: StorageQuota
   clock: Clock
   log: Log
 }
 
-export function createConversations({ store, settings, clock, log }: ConversationsParts): Conversations {
+export function createConversations({ store, settings, quota, clock, log }: ConversationsParts): Conversations {
   const held = new WeakMap<Call, Held>()
   let lastCleanup = 0
   const now = () => unixSeconds(clock)
@@ -156,7 +159,9 @@ export function createConversations({ store, settings, clock, log }: Conversatio
         metadata,
       }
       if (settings().keep_days === 0) throw notStored('conversations')
-      await store.add(conversation, withOwnIds(items as unknown as JsonObject[], new Set()))
+      const own = withOwnIds(items as unknown as JsonObject[], new Set())
+      const amount = { rows: 1 + own.length, bytes: jsonSize(metadata) + jsonSize(own) }
+      await quota.keep(token_id, amount, () => store.add(conversation, own))
       return conversation
     },
 
@@ -165,12 +170,15 @@ export function createConversations({ store, settings, clock, log }: Conversatio
     async update(place, metadata) {
       const { conversation } = await stateOf(place)
       const change = { metadata, expires_at: Math.max(conversation.expires_at, expiresAt()) }
-      if (!(await store.update(keyOf(place), change))) throw notFound(place.conversation_id)
+      const amount = { rows: 0, bytes: jsonSize(metadata) }
+      const is_updated = await quota.keep(place.token_id, amount, () => store.update(keyOf(place), change))
+      if (!is_updated) throw notFound(place.conversation_id)
       return { ...conversation, ...change }
     },
 
     async remove({ conversation_id, token_id }) {
       if (!(await store.remove(conversation_id, token_id))) throw notFound(conversation_id)
+      quota.freed(token_id)
     },
 
     addItems: (place, items) =>
@@ -178,7 +186,9 @@ export function createConversations({ store, settings, clock, log }: Conversatio
         const { conversation_id } = place
         const ids = new Set((await store.items(conversation_id)).map(({ id }) => id))
         const added = withOwnIds(items as unknown as JsonObject[], ids)
-        await store.append({ conversation_id, owner, items: added, expires_at: expiresAt() })
+        const appending = { conversation_id, owner, items: added, expires_at: expiresAt() }
+        const amount = { rows: added.length, bytes: jsonSize(added) }
+        await quota.keep(place.token_id, amount, () => store.append(appending))
         return added
       }),
 
@@ -197,6 +207,7 @@ export function createConversations({ store, settings, clock, log }: Conversatio
     removeItem: (place, item_id) =>
       changing(place, async () => {
         if (!(await store.removeItem(place.conversation_id, item_id))) throw itemNotFound(item_id)
+        quota.freed(place.token_id)
         return (await stateOf(place)).conversation
       }),
 
@@ -224,7 +235,9 @@ export function createConversations({ store, settings, clock, log }: Conversatio
       const lockOfCall = held.get(call)
       lockOfCall?.stopRenewal()
       const owner = lockOfCall?.owner ?? row.response_id
-      if (await store.append(appendingFor(row, owner, continued), row)) return
+      const appending = appendingFor(row, owner, continued)
+      quota.stored(row.token_id, amountOf(row, appending.items))
+      if (await store.append(appending, row)) return
       log.warn('items of a response not appended: its conversation was deleted or its lock was lost', {
         conversation_id,
         response_id: row.response_id,

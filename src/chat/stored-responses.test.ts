@@ -1,6 +1,7 @@
 /** What is kept of answers, and when it is removed. */
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
+import { NO_QUOTA } from '../../test/kit/quota.ts'
 import type { ResponseStore } from '../store/store.ts'
 import type { StoredResponse } from '../store/stored-response.ts'
 import { createStoredResponses } from './stored-responses.ts'
@@ -33,6 +34,7 @@ test('expired responses are removed once a minute, in writes of bounded size', a
   const storedResponses = createStoredResponses({
     store,
     settings: () => ({ keep_days: 30, store_default: true }),
+    quota: NO_QUOTA,
     clock,
   })
   await storedResponses.forget()
@@ -51,6 +53,7 @@ test('a response is stored for as long as is configured at that time', async () 
   const storedResponses = createStoredResponses({
     store,
     settings: () => ({ keep_days, store_default: true }),
+    quota: NO_QUOTA,
     clock: manualClock(),
   })
   await storedResponses.storeFor(GOING)?.({ id: 'resp_a', created_at: 100 })
@@ -80,6 +83,7 @@ test('a conversation that is too long is distinguished from one with a gap', asy
   const storedResponses = createStoredResponses({
     store,
     settings: () => ({ keep_days: 30, store_default: true }),
+    quota: NO_QUOTA,
     clock: manualClock(),
   })
   const refusal = () => storedResponses.conversation('resp_c', 'tok_a').catch((error) => error.code)
@@ -97,6 +101,7 @@ describe('referenced items', () => {
     return createStoredResponses({
       store,
       settings: () => ({ keep_days: 30, store_default: true }),
+      quota: NO_QUOTA,
       clock: manualClock(),
     })
   }

@@ -1,5 +1,9 @@
 /** Stored responses: the conversation that a request continues, and the items that it refers to. */
+import type { StorageQuota } from '../accounts/storage-quota.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
+import { jsonSize } from '../kit/json-size.ts'
+import type { Call } from '../pipeline/call.ts'
+import type { CallSubscriber } from '../pipeline/events.ts'
 import { isReference, itemNotFound } from '../protocols/responses/client/history.ts'
 import {
   type Conversation,
@@ -12,6 +16,7 @@ import type { InputItem } from '../protocols/responses/client/schema.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
+import type { StoredAmount } from '../store/amount-store.ts'
 import type { ResponseStore } from '../store/store.ts'
 import type { StoredResponse } from '../store/stored-response.ts'
 
@@ -29,6 +34,15 @@ export type StoredResponses = {
   resolved(items: InputItem[], token_id: string): Promise<InputItem[]>
   /** Stores the response to a request; undefined if the operator stores none. */
   storeFor(previous: PreviousResponse): StoreResponse | undefined
+  /** Whether the token's quota has space for a response with this input. */
+  hasSpace(amount: StoredAmount, token_id: string): Promise<boolean>
+  /**
+   * Reserves space for the response to a call until the call ends. Throws `storage_quota_exceeded`, unless `hasSpace` has
+   * just found space (`isChecked`). What the model adds is not known before: it may exceed the quota.
+   */
+  reserve(amount: StoredAmount, call: Call, options: { isChecked: boolean }): Promise<void>
+  /** Releases what was reserved for calls. */
+  calls: CallSubscriber
   /** Whether responses are stored at all. */
   isStoring(): boolean
   /** Whether a response is stored whose request does not say. */
@@ -60,11 +74,13 @@ type StoredResponsesParts = {
   store: ResponseStore
   /** How long responses are stored; 0: not at all. Read for each response. */
   settings(): { keep_days: number; store_default: boolean }
+  quota: StorageQuota
   clock: Clock
 }
 
-export function createStoredResponses({ store, settings, clock }: StoredResponsesParts): StoredResponses {
+export function createStoredResponses({ store, settings, quota, clock }: StoredResponsesParts): StoredResponses {
   let lastCleanup = 0
+  const reserved = new WeakMap<Call, () => void>()
   const now = () => unixSeconds(clock)
 
   const rowOf = (previous: PreviousResponse, response: StorableResponse) =>
@@ -127,8 +143,19 @@ export function createStoredResponses({ store, settings, clock }: StoredResponse
 
     storeFor(previous) {
       if (settings().keep_days === 0) return undefined
-      return (response) => store.add(rowOf(previous, response), previous.before.ids)
+      return (response) => {
+        const row = rowOf(previous, response)
+        quota.stored(row.token_id, amountOf(row, []))
+        return store.add(row, previous.before.ids)
+      }
     },
+
+    hasSpace: (amount, token_id) => quota.fits(token_id, amount),
+    async reserve(amount, call, { isChecked }) {
+      const { token_id } = call.caller
+      reserved.set(call, isChecked ? quota.hold(token_id, amount) : await quota.reserve(token_id, amount))
+    },
+    calls: { finished: ({ call }) => reserved.get(call)?.() },
 
     async forget() {
       const at = clock.steady() / 1000
@@ -148,9 +175,16 @@ export function createStoredResponses({ store, settings, clock }: StoredResponse
 
     async remove(response_id, token_id) {
       if (!(await store.remove(response_id, token_id))) throw notFound(response_id)
+      quota.freed(token_id)
     },
   }
 }
+
+/** A row with the items that it adds to a conversation. */
+export const amountOf = ({ input, response }: StoredResponse, items: readonly JsonObject[]): StoredAmount => ({
+  rows: 1 + items.length,
+  bytes: jsonSize(input) + jsonSize(response) + jsonSize(items),
+})
 
 function storedFrom(previous: PreviousResponse, response: StorableResponse, seconds: number): StoredResponse {
   const { caller, input, previous_response_id } = previous

@@ -1,6 +1,6 @@
 /** The configuration in use: file and environment merged, defaults filled in, frozen. */
 import type { LogLevel } from '../kit/log.ts'
-import type { ModelConfig, ProviderConfig, Timeouts, TokenDefaults } from './schema.ts'
+import type { ModelConfig, ProviderConfig, StorageQuotas, Timeouts, TokenDefaults } from './schema.ts'
 import type { OutputsConfig, ResponsesConfig, TasksConfig } from './task-schema.ts'
 
 export type ServerSettings = {
@@ -104,6 +104,15 @@ export const DEFAULT_OUTPUTS: OutputSettings = {
 
 /** As OpenAI documents `store` and its duration: client libraries refer to stored items without asking for storage. */
 export const DEFAULT_RESPONSES: Required<ResponsesConfig> = { keep_days: 30, store_default: true }
+
+/** A thousand long conversations or 200,000 short ones; a tenth of a small disk. */
+export const DEFAULT_STORAGE: Required<StorageQuotas> = {
+  response_bytes: 1024 * 1024 * 1024,
+  response_rows: 200_000,
+  task_bytes: 256 * 1024 * 1024,
+  unfinished_tasks: 10_000,
+  idempotency_keys: 10_000,
+}
 
 /** The file of the SQLite store, and its URL. */
 export const storePath = (dataDir: string): string => `${dataDir}/gatehouse.db`

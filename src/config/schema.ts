@@ -217,6 +217,24 @@ export const ModelConfig = Type.Object(
 )
 export type ModelConfig = Type.Static<typeof ModelConfig>
 
+const quota = (description: string) => optional(Type.Integer({ minimum: 1, description }))
+
+const StorageQuotas = Type.Object(
+  {
+    response_bytes: quota(
+      'Bytes of stored responses, conversations and their items, as JSON text. Default 1,073,741,824 (1 GiB).',
+    ),
+    response_rows: quota('How many stored responses, conversations and items there may be. Default 200,000.'),
+    task_bytes: quota(
+      'Bytes of the requests of tasks of the last outputs.keep_days, and of the inputs of unfinished ones. Default 268,435,456 (256 MiB).',
+    ),
+    unfinished_tasks: quota('How many tasks may be unfinished. Default 10,000.'),
+    idempotency_keys: quota('How many idempotency keys of the last 24 hours there may be. Default 10,000.'),
+  },
+  { ...closed, description: 'What each token may store, new or not.' },
+)
+export type StorageQuotas = Type.Static<typeof StorageQuotas>
+
 export const TokenDefaults = Type.Object(
   {
     models: optional(
@@ -230,6 +248,7 @@ export const TokenDefaults = Type.Object(
     expires_after_days: optional(
       Type.Number({ exclusiveMinimum: 0, description: 'Days after which new tokens expire. Default: never.' }),
     ),
+    storage: optional(StorageQuotas),
   },
   closed,
 )

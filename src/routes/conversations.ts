@@ -72,7 +72,7 @@ export function conversationRoutes(parts: ConversationRouteParts): Route[] {
         body_optional: true,
         nested_nulls: true,
         response: ConversationAnswer,
-        errors: BODY_ERRORS,
+        errors: ['storage_quota_exceeded', ...BODY_ERRORS],
         example: { items: [EXAMPLE_ITEM], metadata: { topic: 'demo' } },
       },
       async handle(context) {
@@ -98,7 +98,7 @@ export function conversationRoutes(parts: ConversationRouteParts): Route[] {
         params,
         request: ConversationUpdate,
         response: ConversationAnswer,
-        errors: ['conversation_not_found', ...BODY_ERRORS],
+        errors: ['conversation_not_found', 'storage_quota_exceeded', ...BODY_ERRORS],
         example: { metadata: { topic: 'demo' } },
       },
       async handle(context) {
@@ -130,7 +130,7 @@ export function conversationRoutes(parts: ConversationRouteParts): Route[] {
         request: ConversationItemsCreate,
         nested_nulls: true,
         response: ItemList,
-        errors: ['conversation_not_found', 'conversation_locked', ...BODY_ERRORS],
+        errors: ['conversation_not_found', 'conversation_locked', 'storage_quota_exceeded', ...BODY_ERRORS],
         example: { items: [EXAMPLE_ITEM] },
       },
       async handle(context) {

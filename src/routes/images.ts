@@ -153,5 +153,6 @@ const IMAGE_ERRORS: ErrorCode[] = [
   ...MODEL_REQUEST_ERRORS,
   'content_policy_violation',
   'idempotency_key_reused',
+  'storage_quota_exceeded',
   ...UPSTREAM_ERRORS,
 ]

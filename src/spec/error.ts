@@ -135,6 +135,8 @@ export const ERRORS = {
     retry: false,
     when: "The token's budget is used up.",
   },
+  // Not 507, which would count as a failure of the gateway.
+  storage_quota_exceeded: { status: 429, type: 'rate_limit_error', retry: false, when: 'The token stores too much.' },
   client_closed_request: {
     status: 499,
     type: 'invalid_request_error',

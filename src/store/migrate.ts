@@ -8,6 +8,7 @@ import { responseRuns } from './migrations/0005-response-runs.ts'
 import { orderDestination } from './migrations/0006-order-destination.ts'
 import { conversations } from './migrations/0007-conversations.ts'
 import { sentOrders } from './migrations/0008-sent-orders.ts'
+import { storedAmounts } from './migrations/0009-stored-amounts.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -21,6 +22,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0006-order-destination': orderDestination,
   '0007-conversations': conversations,
   '0008-sent-orders': sentOrders,
+  '0009-stored-amounts': storedAmounts,
 }
 
 /**

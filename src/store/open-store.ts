@@ -8,6 +8,7 @@ import { openSqlite } from './engines/sqlite.ts'
 import { responseRunStore } from './response-runs.ts'
 import { responseStore } from './responses.ts'
 import { type Store, StoreError } from './store.ts'
+import { storedAmounts } from './stored-amounts.ts'
 import { taskStore } from './tasks.ts'
 import { rewriteRevision, tokenStore } from './tokens.ts'
 import { usageStore } from './usage.ts'
@@ -47,6 +48,7 @@ function storeOf(engine: Engine): Store {
     responses: report(responseStore(engine)),
     responseRuns: report(responseRunStore(engine)),
     conversations: report(conversationStore(engine)),
+    amounts: report(storedAmounts(engine)),
     dueTimes: report(dueTimes(engine)),
     ...report({ ping: () => engine.write(rewriteRevision) }),
     close() {

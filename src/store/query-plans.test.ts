@@ -16,6 +16,8 @@ afterEach(async () => {
   for (const directory of directories.splice(0)) await rm(directory, { recursive: true, force: true })
 })
 
+const TABLES = /\b(tasks|task_inputs|task_keys|callbacks|responses|response_\w+|conversation\w+)\b/
+
 /** The plan of each statement that `work` runs on the store. */
 async function plansOf(work: (store: Store) => Promise<unknown>): Promise<string[]> {
   const directory = await mkdtemp(join(tmpdir(), 'gatehouse-plans-'))
@@ -38,15 +40,14 @@ async function plansOf(work: (store: Store) => Promise<unknown>): Promise<string
       .all()
       .map(({ detail }) => detail)
       .join('\n')
-  const plans = statements
-    .filter((statement) => /\b(tasks|task_inputs|task_keys|callbacks)\b/.test(statement))
-    .map(explain)
+  const plans = statements.filter((statement) => TABLES.test(statement)).map(explain)
   file.close()
   if (plans.length === 0) throw new Error('no statement was seen')
   return plans
 }
 
-const SCAN_OF_A_TABLE = /SCAN (tasks|task_inputs|task_keys|callbacks)\b(?! USING)/
+const SCAN_OF_A_TABLE =
+  /SCAN (tasks|task_inputs|task_keys|callbacks|responses|response_\w+|conversation\w+)\b(?! USING)/
 const claim = { by: 'w', provider: 'p', now_ms: 5, until_ms: 9, limit: 3 }
 const cases: Record<string, (store: Store) => Promise<unknown>> = {
   find: ({ tasks }) => tasks.find('task_a', 'tok_a'),
@@ -75,6 +76,9 @@ const cases: Record<string, (store: Store) => Promise<unknown>> = {
   'outputs to remove': ({ tasks }) => tasks.outputsToRemove(5, 10),
   'keys to forget': ({ tasks }) => tasks.deleteExpiredKeys(5, 10),
   webhooks: ({ webhooks }) => webhooks.claim({ now_ms: 5, until_ms: 9, limit: 3 }),
+  'amount of responses': ({ amounts }) => amounts.responses('tok_a'),
+  'amount of tasks': ({ amounts }) => amounts.tasks('tok_a', 5),
+  'amount of keys': ({ amounts }) => amounts.keys('tok_a'),
   'callback of a task': ({ webhooks }) => webhooks.ofTask('task_a'),
 }
 
@@ -148,5 +152,26 @@ describe('each query uses its index', () => {
     expect(plans).toContain(
       'SEARCH tasks USING COVERING INDEX tasks_due_of_token (provider=? AND token_id=? AND due_ms<?)',
     )
+  })
+
+  test('what a token has stored is summed from indexes alone, except for the inputs of unfinished tasks', async () => {
+    const plans = await plansOf(async ({ amounts }) => {
+      await amounts.responses('tok_a')
+      await amounts.tasks('tok_a', 5)
+      await amounts.keys('tok_a')
+    })
+    const searches = plans.flatMap((plan) => plan.split('\n')).toSorted()
+    expect(searches).toEqual([
+      'SEARCH conversation_items USING COVERING INDEX conversation_items_sizes (conversation_id=?)',
+      'SEARCH conversations USING COVERING INDEX conversations_sizes (token_id=?)',
+      'SEARCH conversations USING COVERING INDEX conversations_sizes (token_id=?)',
+      'SEARCH response_events USING COVERING INDEX response_events_sizes (token_id=?)',
+      'SEARCH response_runs USING COVERING INDEX response_runs_sizes (token_id=?)',
+      'SEARCH responses USING COVERING INDEX responses_sizes (token_id=?)',
+      'SEARCH task_inputs USING INDEX sqlite_autoindex_task_inputs_1 (task_id=?) LEFT-JOIN',
+      'SEARCH task_keys USING COVERING INDEX sqlite_autoindex_task_keys_1 (token_id=?)',
+      'SEARCH tasks USING COVERING INDEX tasks_sizes (token_id=? AND submit_time>?)',
+      'SEARCH tasks USING COVERING INDEX tasks_unfinished_of_token (token_id=?)',
+    ])
   })
 })

@@ -191,9 +191,10 @@ async function change(rows: Write, response_id: string, response: object): Promi
 }
 
 async function log(rows: Write, response_id: string, events: StoredEvents | undefined): Promise<void> {
-  if (events)
-    await rows
-      .insertInto('response_events')
-      .values({ response_id, ...events })
-      .execute()
+  if (!events) return
+  const token_id = rows.selectFrom('responses').select('token_id').where('response_id', '=', response_id)
+  await rows
+    .insertInto('response_events')
+    .values({ response_id, token_id, ...events })
+    .execute()
 }

@@ -2,6 +2,7 @@
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { JsonObject, Task, TaskOutput, TaskStatus } from '../spec/task.ts'
 import type { Token, UsageRow } from '../spec/token.ts'
+import type { StoredAmounts } from './amount-store.ts'
 import type { Appending, ConversationStore } from './conversation-store.ts'
 import type { StoredResponse } from './stored-response.ts'
 
@@ -160,7 +161,7 @@ export type TaskStore = {
    * not failed or was deleted.
    */
   reopen(task: Pick<Task, 'task_id' | 'fence'>, change: Reopening): Promise<boolean>
-  /** Hides an ended task and makes its outputs due for removal; false if there is no such task. */
+  /** Hides an ended task, empties its request and makes its outputs due for removal; false if there is no such task. */
   remove(task_id: string, token_id: string, now: number): Promise<boolean>
   /** Each provider with unfinished tasks and its earliest `due_ms` (the end of a lease counts). */
   queues(): Promise<{ provider: string; due_ms: number }[]>
@@ -292,6 +293,7 @@ export type Store = {
   responses: ResponseStore
   responseRuns: ResponseRunStore
   conversations: ConversationStore
+  amounts: StoredAmounts
   dueTimes: DueTimes
   /** Writes something; rejects when that is not possible. For /readyz. */
   ping(): Promise<void>

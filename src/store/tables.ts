@@ -106,7 +106,7 @@ type ResponseRunsTable = {
 }
 
 /** Events in order, as they are streamed; the last one has this number. */
-type ResponseEventsTable = { response_id: string; last_number: number; events: string }
+type ResponseEventsTable = { response_id: string; token_id: string | null; last_number: number; events: string }
 
 type ConversationsTable = {
   conversation_id: string

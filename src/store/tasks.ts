@@ -220,6 +220,7 @@ function remove(write: Write, { task_id, token_id, now }: { task_id: string; tok
     .updateTable('tasks')
     .set((row) => ({
       deleted_at: now,
+      request: '{}',
       outputs_expire_at: now,
       due_ms: null,
       leased_by: '',

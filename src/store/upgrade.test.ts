@@ -37,6 +37,10 @@ const UNDO: Record<string, string> = {
   '0006-order-destination': 'alter table tasks drop column sent_to;',
   '0007-conversations': 'drop table conversations; drop table conversation_items;',
   '0008-sent-orders': 'drop index tasks_sent;',
+  '0009-stored-amounts': `
+    drop index responses_sizes; drop index response_runs_sizes; drop index response_events_sizes;
+    drop index conversations_sizes; drop index conversation_items_sizes; drop index tasks_sizes;
+    drop index tasks_unfinished_of_token; alter table response_events drop column token_id;`,
 }
 
 for (const { name, open, openAgain, run, cleanup } of ENGINES) {

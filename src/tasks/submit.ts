@@ -1,7 +1,9 @@
 /** Accepts an order: checks everything, then makes one durable write. No provider is called. */
 
+import type { StorageQuotas } from '../accounts/storage-quotas.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { canonicalJson } from '../kit/json.ts'
+import { jsonSize } from '../kit/json-size.ts'
 import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
 import type { Chosen } from '../models/catalogue.ts'
 import type { Call } from '../pipeline/call.ts'
@@ -30,6 +32,7 @@ export type Submitted = { task: Task; replayed: boolean; chosen?: Chosen }
 type SubmitParts = {
   store: { tasks: TaskStore }
   pipeline: Pipeline
+  quotas: Pick<StorageQuotas, 'tasks' | 'keys'>
   settings(): { deadline_minutes: number; callback_origins?: readonly string[] }
   clock: Clock
   crashHook: CrashHook
@@ -72,7 +75,7 @@ const acceptOrder = (parts: SubmitParts): Family<AcceptedInput, NewTask, Omit<Su
   policy: 'until_accepted',
   async execute(row) {
     parts.crashHook('submit: before the row')
-    const added = await parts.store.tasks.add(row)
+    const added = await addWithin(parts, row)
     parts.crashHook('submit: after the row')
     if (added.outcome === 'conflict') {
       throw new GatewayError(
@@ -83,6 +86,16 @@ const acceptOrder = (parts: SubmitParts): Family<AcceptedInput, NewTask, Omit<Su
     return { task: added.task, replayed: added.outcome === 'replayed' }
   },
 })
+
+const ONE_KEY = { rows: 1, bytes: 0 }
+
+/** Throws `storage_quota_exceeded`. A replayed task counts too, until the amount is read again. */
+function addWithin({ store, quotas }: SubmitParts, row: NewTask) {
+  const { token_id, request } = row.task
+  const add = () => store.tasks.add(row)
+  const addWithKey = row.idempotency ? () => quotas.keys.keep(token_id, ONE_KEY, add) : add
+  return quotas.tasks.keep(token_id, { rows: 1, bytes: jsonSize(request) + jsonSize(row.inputs) }, addWithKey)
+}
 
 type Idempotency = NonNullable<NewTask['idempotency']>
 

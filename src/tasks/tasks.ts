@@ -1,4 +1,5 @@
 /** Durable tasks, from acceptance to their end: what the HTTP routes and the operator's commands call. */
+import type { StorageQuotas } from '../accounts/storage-quotas.ts'
 import { unixSeconds } from '../kit/clock.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
@@ -62,13 +63,14 @@ export type Tasks = {
 
 type TasksParts = Omit<StepParts, keyof StepMemory | 'crashHook'> & {
   pipeline: Pipeline
+  quotas: Pick<StorageQuotas, 'tasks' | 'keys'>
   /** Crash-injection hook, used by tests only. */
   crashHook?: CrashHook
 }
 
 export function createTasks({ crashHook = () => {}, ...given }: TasksParts): Tasks {
   const parts = { ...given, crashHook }
-  const { store, clock, settings } = parts
+  const { store, quotas, clock, settings } = parts
   const worker = createWorker(parts)
   const pollAccelerator = createPollAccelerator({ ...parts, worker })
   const waiting = createWaiting(parts)
@@ -115,6 +117,7 @@ export function createTasks({ crashHook = () => {}, ...given }: TasksParts): Tas
         throw new GatewayError('task_not_ended', 'This task has not ended yet. Cancel it first, or wait for its end.')
       }
       if (!(await store.tasks.remove(task_id, caller.token_id, unixSeconds(clock)))) throw noSuchTask()
+      quotas.tasks.freed(caller.token_id)
     },
 
     retryAfter: (task) => (isEnded(task) ? 0 : retryAfterSeconds(task, settings(), clock.now())),

@@ -14,6 +14,7 @@ import type { InputChecker, Order, ProviderSettings, TaskSettings } from '../../
 import { createTasks, type Tasks } from '../../src/tasks/tasks.ts'
 import { type ManualClock, manualClock } from './clock.ts'
 import { testCall, testPipeline } from './pipeline.ts'
+import { NO_QUOTA } from './quota.ts'
 
 export const FILE = { content_type: 'video/mp4', bytes: 24 }
 export const MODEL = 'acme/film'
@@ -187,6 +188,7 @@ export async function taskEngine(options: EngineOptions = {}): Promise<TaskEngin
   setTargets(Object.keys(vendors))
   const tasks = createTasks({
     store: options.wrapStore?.(store) ?? store,
+    quotas: { tasks: NO_QUOTA, keys: NO_QUOTA },
     pipeline: testPipeline({ catalogue, clock }).pipeline,
     catalogue,
     outputs: files,

@@ -18,6 +18,7 @@ import { createTasks } from '../../src/tasks/tasks.ts'
 import { manualClock } from './clock.ts'
 import { configOf } from './gateway.ts'
 import { testPipeline } from './pipeline.ts'
+import { NO_QUOTA } from './quota.ts'
 import { callerOf } from './task-engine.ts'
 
 /** 2026-01-01, the time of the clock. */
@@ -70,6 +71,7 @@ export async function createVideoApp(server: Parameters<typeof configOf>[0] = {}
   const { pipeline } = testPipeline({ catalogue, clock })
   const tasks = createTasks({
     store,
+    quotas: { tasks: NO_QUOTA, keys: NO_QUOTA },
     pipeline,
     catalogue,
     outputs,

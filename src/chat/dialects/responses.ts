@@ -1,6 +1,7 @@
 /** `POST /v1/responses`: the Responses protocol, with stored responses and background generation. */
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { jsonSize } from '../../kit/json-size.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
 import type { Call } from '../../pipeline/call.ts'
 import type { ClientRequest } from '../../pipeline/endpoint.ts'
@@ -121,23 +122,47 @@ export function responsesDialect({ storedResponses, conversations, queue, clock 
   }
 
   /** How the response is stored; undefined if it is not. */
-  function storeFor({ clientRequest, continued, before, input }: Going, call: Call): StoreResponse | undefined {
+  async function storingFor(read: Going, call: Call): Promise<Storing | undefined> {
+    const { clientRequest, continued, before } = read
     // A request that continues what is stored relies on storage.
     const isContinuing = continued !== undefined || before.ids.length > 0
-    if (!storedResponses || !(clientRequest.store ?? (isContinuing || storedResponses.storesByDefault())))
+    const isRequired = clientRequest.store ?? isContinuing
+    if (!storedResponses || clientRequest.store === false || !(isRequired || storedResponses.storesByDefault()))
       return undefined
+    const { amount, store } = storeFor(read, call, storedResponses)
+    if (!store) return undefined
+    // A full quota must not stop requests that may not need storage: the response says that it is not stored.
+    if (!isRequired && !(await storedResponses.hasSpace(amount, call.caller.token_id))) return undefined
+    return { store, reserve: (started) => storedResponses.reserve(amount, started, { isChecked: !isRequired }) }
+  }
+
+  function storeFor({ clientRequest, continued, before, input }: Going, call: Call, stored: StoredResponses) {
     const { previous_response_id } = clientRequest
     const { caller } = call
     if (continued && conversations) {
       const previous = { caller, before, input, previous_response_id }
-      return conversations.storeFor(call, continued, (response) => storedResponses.rowOf(previous, response))
+      const store = conversations.storeFor(call, continued, (response) => stored.rowOf(previous, response))
+      return { store, amount: { rows: 1 + input.length, bytes: 2 * jsonSize(input) } }
     }
     if (!('isStored' in before) || before.isStored) {
-      return storedResponses.storeFor({ caller, before, input, previous_response_id })
+      const store = stored.storeFor({ caller, before, input, previous_response_id })
+      return { store, amount: { rows: 1, bytes: jsonSize(input) } }
     }
     // The responses before are in no store, so this one is stored with the whole conversation.
     const whole = { before: NO_CONVERSATION, input: [...before.items, ...input], previous_response_id: undefined }
-    return storedResponses.storeFor({ caller, ...whole })
+    const store = stored.storeFor({ caller, ...whole })
+    return { store, amount: { rows: 1, bytes: jsonSize(whole.input) } }
+  }
+
+  /** What a call needs before its first target is called. */
+  function admission({ continued }: Going, storing: Storing | undefined) {
+    if (!storing) return {}
+    return {
+      async admit(started: Call) {
+        await storing.reserve(started)
+        if (continued && conversations) await conversations.lockFor(started, continued)
+      },
+    }
   }
 
   /** The response to a request that calls no model: later requests continue from its input. */
@@ -169,15 +194,21 @@ export function responsesDialect({ storedResponses, conversations, queue, clock 
       response: ResponsesAnswer,
       stream: ResponsesEvent,
       links: LINKS_TO_RESPONSE,
-      errors: ['previous_response_not_found', 'conversation_not_found', 'conversation_locked'],
+      errors: [
+        'previous_response_not_found',
+        'conversation_not_found',
+        'conversation_locked',
+        'storage_quota_exceeded',
+      ],
       example: { model: 'sandbox/general', input: 'What is Gatehouse?' },
     },
     parse: (body) => translatedRequest(checkedRequest(body), { items: [], ids: [] }, places).request,
     async read(body, call) {
       const { message } = call
       const read = await decodeOrMinimal(body, call)
-      const { clientRequest, continued, before, input, request, names, refusal } = read
-      const store = storeFor(read, call)
+      const { clientRequest, before, input, request, names, refusal } = read
+      const storing = await storingFor(read, call)
+      const store = storing?.store
       const passthroughState = emptyPassthroughState()
       const cache = message && addTo(message.conversations, { before, input, isStored: store !== undefined })
       const includes_encrypted = clientRequest.include?.includes('reasoning.encrypted_content') ?? false
@@ -205,7 +236,7 @@ export function responsesDialect({ storedResponses, conversations, queue, clock 
           }),
         ...(mayPass(body) ? { passthrough: responsesPassthrough(passthroughParts) } : {}),
         ...(refusal ? { refusal } : {}),
-        ...(continued && conversations ? { admit: (started) => conversations.lockFor(started, continued) } : {}),
+        ...admission(read, storing),
       }
     },
     async defer(body, call) {
@@ -236,6 +267,8 @@ export function responsesDialect({ storedResponses, conversations, queue, clock 
 const NO_CONVERSATION: Conversation = { items: [], ids: [] }
 
 type Going = Pick<ReadResponse, 'clientRequest' | 'continued' | 'before' | 'input'>
+/** `reserve` reserves the space for a call that is started. */
+type Storing = { store: StoreResponse; reserve(call: Call): Promise<void> }
 type Added = Pick<ReadResponse, 'before' | 'input'> & { isStored: boolean }
 type Cache = (response: { id: string; output?: unknown }) => void
 

@@ -130,7 +130,7 @@ export const linksToTask = ({ path, id, files = `${path}/{${id}}/content` }: Tas
 /** From a page to the next one. */
 export const linkToNextPage = ({ path }: TaskApi, at: string): Link => ({ at, to: [`GET ${path}`], parameter: 'after' })
 
-export const ORDER_ERRORS: ErrorCode[] = [...MODEL_REQUEST_ERRORS, 'idempotency_key_reused']
+export const ORDER_ERRORS: ErrorCode[] = [...MODEL_REQUEST_ERRORS, 'idempotency_key_reused', 'storage_quota_exceeded']
 
 export const RETRY_HEADERS = {
   'retry-after': 'Seconds after which to poll again; absent once the task has ended.',

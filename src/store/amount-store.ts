@@ -1,0 +1,13 @@
+/** How much a token has stored: the same on every engine. */
+
+/** What a token has stored: rows, and the bytes of their JSON text. */
+export type StoredAmount = { rows: number; bytes: number }
+
+export type StoredAmounts = {
+  /** Responses, conversations and their items; the bytes include the requests and events of background responses. */
+  responses(token_id: string): Promise<StoredAmount>
+  /** Rows: unfinished tasks. Bytes: their inputs, and the requests of all tasks since then (unix seconds). */
+  tasks(token_id: string, since: number): Promise<StoredAmount>
+  /** Idempotency keys. */
+  keys(token_id: string): Promise<StoredAmount>
+}
