@@ -259,7 +259,7 @@ function targetsOf(id: string, model: ModelConfig, supply: Map<string, Supplied>
   return targets.flatMap((target, index) => {
     const found = supply.get(target.provider)
     const routed = inOrder ? { ...target, priority: index } : target
-    if (found) return keyedTargets(routed, found)
+    if (found) return keyedTargets({ ...routed, prices: target.prices ?? pricesOf(model) }, found)
     const known = [...supply.keys()].join(', ')
     throw new Error(`models.${id}: there is no provider "${target.provider}"; there are: ${known}`)
   })
@@ -268,9 +268,20 @@ function targetsOf(id: string, model: ModelConfig, supply: Map<string, Supplied>
 const mayCall = ({ models }: KeyedProvider, model: string): boolean =>
   models?.some((pattern) => matchesGlob(pattern, model)) ?? true
 
+/** Those of a model, where it has any. */
+function pricesOf({ prices }: ModelConfig): Target['prices'] {
+  if (prices?.input === undefined && prices?.output === undefined) return undefined
+  return { input: prices.input ?? 0, output: prices.output ?? 0 }
+}
+
+type RoutedTarget = Omit<TargetConfig, 'provider' | 'prices'> & { prices: Target['prices'] }
+
 /** One target for each key that may call the model; they share the weight of the target. */
-function keyedTargets({ model, weight = 1, priority = 0 }: TargetConfig, { provider, keys }: Supplied): Target[] {
-  if (keys.length === 0) return [{ provider, model, weight, priority }]
+function keyedTargets(
+  { model, weight = 1, priority = 0, when, timeouts, prices }: RoutedTarget,
+  { provider, keys }: Supplied,
+): Target[] {
+  if (keys.length === 0) return [{ provider, model, weight, priority, when, timeouts, prices }]
   const fitting = keys.filter((key) => mayCall(key, model))
   const total = fitting.reduce((sum, key) => sum + key.weight, 0)
   return fitting.map((key) => ({
@@ -279,5 +290,8 @@ function keyedTargets({ model, weight = 1, priority = 0 }: TargetConfig, { provi
     key: key.name,
     weight: total === 0 ? weight : (weight * key.weight) / total,
     priority,
+    when,
+    timeouts,
+    prices,
   }))
 }

@@ -797,3 +797,33 @@ describe('fallback models', () => {
     expect(wrong(models(fallbacks)).join('\n')).toContain(message)
   })
 })
+
+describe('the rules of a target', () => {
+  const targets = (rules: string) =>
+    `models:\n  house/m:\n    targets: [{ provider: sandbox, model: general, ${rules} }]\n`
+
+  test.each([
+    'when: { families: [chatcompat], tools: true, images: false, tags: ["team:a"] }',
+    'when: { min_input_tokens: 100, max_input_tokens: 100 }',
+    'timeouts: { first_byte_seconds: 0.5, total_seconds: 86400 }',
+    'prices: { input: 0 }',
+  ])('may be %s', (rules) => {
+    expect(wrong(targets(rules))).toEqual([])
+  })
+
+  test.each([
+    [
+      'when: { min_input_tokens: 101, max_input_tokens: 100 }',
+      'targets[0].when.min_input_tokens: found 101, must be at most',
+    ],
+    ['when: { tags: ["a b"] }', 'when.tags[0]'],
+    ['when: { tags: [] }', 'when.tags'],
+    ['when: { tool: true }', 'did you mean'],
+    ['timeouts: { total_seconds: 0 }', 'timeouts.total_seconds'],
+    ['timeouts: { total_seconds: 86401 }', 'timeouts.total_seconds'],
+    ['prices: { output: 1 }', 'prices'],
+    ['prices: { input: -1 }', 'prices.input'],
+  ])('may not be %s', (rules, message) => {
+    expect(wrong(targets(rules)).join('\n')).toContain(message)
+  })
+})

@@ -14,6 +14,7 @@ import type { ChatCall, ChatProvider, Target } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import { affinityOf } from './affinity.ts'
+import { chatFacts } from './facts.ts'
 import { type ChatMeter, createMeter } from './meter.ts'
 import {
   assertAllowed,
@@ -78,6 +79,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     meter: ({ request }: ChatWork): ChatMeter => createMeter({ request, tokenizer }),
     policy: 'until_answered' as const,
     leastTokens: ({ request }: ChatWork) => leastTokens(request),
+    facts: ({ request }: ChatWork) => chatFacts([request]),
     affinity: ({ request }: ChatWork, { caller }: Call, sticky: 'conversation' | 'prefix') =>
       affinityOf(request, caller.token_id, sticky),
   }

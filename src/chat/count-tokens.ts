@@ -1,4 +1,5 @@
 /** Counts the tokens of a prompt: by the provider where it has such an endpoint, otherwise by an estimate. */
+
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { Call } from '../pipeline/call.ts'
 import type { ClientRequest, ErrorFormat, JsonEndpoint } from '../pipeline/endpoint.ts'
@@ -10,6 +11,7 @@ import type { Target } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError, MODEL_REQUEST_ERRORS } from '../spec/error.ts'
 import type { Operation } from '../spec/operation.ts'
+import { chatFacts } from './facts.ts'
 import {
   assertAllowed,
   type PassthroughRequest,
@@ -71,6 +73,7 @@ const countingFamily = (
   },
   meter: () => undefined,
   policy: 'until_answered',
+  facts: ({ request }) => chatFacts([request]),
   // A provider may count badly and generate well.
   is_observed: false,
   async execute(work, execution) {

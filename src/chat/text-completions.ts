@@ -1,4 +1,5 @@
 /** The family of text completions: a chat request for each prompt, and one response. */
+
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
@@ -13,6 +14,7 @@ import { GatewayError } from '../spec/error.ts'
 import type { TextCompletion } from '../spec/text-completion.ts'
 import { type Usage, usageFrom } from '../spec/usage.ts'
 import type { Chat, ChatWork } from './chat.ts'
+import { chatFacts } from './facts.ts'
 import { mergeStreams } from './merge-streams.ts'
 import type { ChatMeter } from './meter.ts'
 
@@ -81,6 +83,7 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
     fit,
     meter: ({ parts }: Work) => meterOf(parts.map((part) => chat.whole.meter(part))),
     policy: chat.whole.policy,
+    facts: ({ parts }: Work) => chatFacts(parts.map(({ request }) => request)),
     // A second try would count in another meter than the other prompts.
     is_hedged: false as const,
   }

@@ -50,6 +50,19 @@ export function checkTargetKeys({ providers = {}, models = {} }: FileConfig): Ke
   )
 }
 
+/** A range that no request can have would make a target useless. */
+export function checkConditions({ models = {} }: FileConfig): KeyProblem[] {
+  return Object.entries(models).flatMap(([id, model]) =>
+    (model?.targets ?? []).flatMap((target, index): KeyProblem[] => {
+      const { min_input_tokens: least, max_input_tokens: most } = target?.when ?? {}
+      if (least === undefined || most === undefined || least <= most) return []
+      const path = ['models', id, 'targets', index, 'when', 'min_input_tokens']
+      const message = `found ${least}, must be at most the max_input_tokens of ${most}`
+      return [{ path, part: 'value', message }]
+    }),
+  )
+}
+
 type FallbackParts = {
   models: ReadonlyMap<string, ModelConfig>
   /** Whether an id that is not in `models` may exist elsewhere. */

@@ -1,5 +1,6 @@
 /** How calls are distributed over the keys of a provider and the targets of a model, as the operator writes it. */
 import Type, { type TSchema } from 'typebox'
+import { EndpointFamily } from '../spec/endpoint-family.ts'
 
 const closed = { additionalProperties: false } as const
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
@@ -57,6 +58,60 @@ export const CallLimits = Type.Object(
 )
 export type CallLimits = Type.Static<typeof CallLimits>
 
+const tokens = (description: string) => optional(Type.Integer({ minimum: 0, maximum: 1_000_000_000, description }))
+
+/** Which requests a target takes. Every condition that is set must hold. */
+const TargetConditions = Type.Object(
+  {
+    families: optional(Type.Array(EndpointFamily, { minItems: 1, description: 'Requests of these families.' })),
+    tools: optional(Type.Boolean({ description: 'true: requests with tools; false: those without.' })),
+    images: optional(Type.Boolean({ description: 'true: requests with images; false: those without.' })),
+    min_input_tokens: tokens('Chat requests of at least this estimated size; others have no size.'),
+    max_input_tokens: tokens('Chat requests of at most this estimated size; others have no size.'),
+    tags: optional(
+      Type.Array(Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}$' }), {
+        minItems: 1,
+        maxItems: 16,
+        description: 'Requests with each of these tags in the header x-gatehouse-tags.',
+      }),
+    ),
+  },
+  { ...closed, description: 'Which requests it takes; every condition must hold. Default: all.' },
+)
+export type TargetConditions = Type.Static<typeof TargetConditions>
+
+const seconds = (description: string) => optional(Type.Number({ exclusiveMinimum: 0, maximum: 86_400, description }))
+
+/** Of one target; both bound one try. */
+const TargetTimeouts = Type.Object(
+  {
+    first_byte_seconds: seconds(
+      'Time to the first byte of a try, also of the last one; takes precedence over routing.first_byte_seconds.',
+    ),
+    total_seconds: seconds('Time of a whole try, streams included.'),
+  },
+  closed,
+)
+
+const price = (description: string) => Type.Number({ minimum: 0, description })
+
+const TargetPrices = Type.Object(
+  {
+    input: price('Per million input tokens, in the currency of the prices of the model.'),
+    output: optional(price('Per million output tokens. Default 0.')),
+  },
+  { ...closed, description: 'Its own prices, for the strategy cheapest. Default: those of the model.' },
+)
+
+/** What is set for one target besides its share of the calls. */
+export type TargetRules = {
+  /** Which requests it takes. Absent: all. */
+  when?: TargetConditions | undefined
+  timeouts?: Type.Static<typeof TargetTimeouts> | undefined
+  /** Absent: not known. */
+  prices?: Type.Static<typeof TargetPrices> | undefined
+}
+
 export const TargetRouting = {
   weight: weight('Its share of the calls within its priority. 0: only where no other is left. Default 1.'),
   priority: optional(
@@ -67,10 +122,13 @@ export const TargetRouting = {
         'Targets with a lower number are tried first. Default: the position in the list with strategy `priority` and no weights, else 0.',
     }),
   ),
+  when: optional(TargetConditions),
+  timeouts: optional(TargetTimeouts),
+  prices: optional(TargetPrices),
 }
 
 const STICKY = ['conversation', 'prefix'] as const
-const STRATEGIES = ['priority', 'weighted', 'least_latency', 'least_busy'] as const
+const STRATEGIES = ['priority', 'weighted', 'least_latency', 'least_busy', 'cheapest'] as const
 
 const modelIds = (description?: string) =>
   Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 20, ...(description ? { description } : {}) })
@@ -97,7 +155,7 @@ export const RoutingConfig = Type.Object(
     strategy: optional(
       Type.Enum([...STRATEGIES], {
         description:
-          'How a target is chosen among those of one priority. priority: in order, or by weight where weights are set; weighted: by weight; least_latency: the faster of two random ones; least_busy: the one with the fewest open calls. Default priority.',
+          'How a target is chosen among those of one priority. priority: in order, or by weight where weights are set; weighted: by weight; least_latency: the faster of two random ones; least_busy: the one with the fewest open calls; cheapest: the one with the lowest price of the estimated request. Default priority.',
       }),
     ),
     sticky: optional(

@@ -5,7 +5,7 @@ import { HOST_DESCRIPTION, isHost } from './environment.ts'
 import { RANGED_FIELDS, type Range } from './limits-schema.ts'
 import { nearest } from './nearest.ts'
 import type { Path } from './read-yaml.ts'
-import { checkFallbacks, checkKeys, checkTargetKeys } from './routing-checks.ts'
+import { checkConditions, checkFallbacks, checkKeys, checkTargetKeys } from './routing-checks.ts'
 import type { FileConfig, ModelConfig, ProviderConfig } from './schema.ts'
 import { checkSuccessors } from './successors.ts'
 
@@ -49,7 +49,11 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
   for (const { path, part, message } of checkAliases({ all: new Map(present(inFile)), models, mayExist })) {
     report(path, message, part)
   }
-  const routingProblems = [...checkTargetKeys(config), ...checkFallbacks({ models, mayExist })]
+  const routingProblems = [
+    ...checkTargetKeys(config),
+    ...checkConditions(config),
+    ...checkFallbacks({ models, mayExist }),
+  ]
   for (const { path, part, message } of routingProblems) report(path, message, part)
   for (const { id, message } of checkSuccessors({ models, now: parts.now, mayExist })) {
     report(['models', id, 'replaced_by'], message)

@@ -6,6 +6,7 @@ import { statusAt } from '../models/lifecycle.ts'
 import type { Target } from '../providers/provider.ts'
 import type { Attempt, NextStep } from '../routing/attempt.ts'
 import { type Bounds, boundsOf } from '../routing/bounds.ts'
+import { type Conditional, eligibleTargets, expectedCost, type RequestFacts } from '../routing/conditions.ts'
 import { explain } from '../routing/explain.ts'
 import { type AttemptPolicy, isFaultOfTarget, mayTryNext } from '../routing/outcome.ts'
 import { type AttemptObserver, isNoneAvailable, type Router } from '../routing/router.ts'
@@ -80,10 +81,22 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
         if (attempt.is_hedge) metering.current = hedge.meter
       },
     }
+    let facts: RequestFacts | undefined
+    const conditional: Conditional = {
+      family: record.family,
+      tags: call.options?.tags,
+      facts() {
+        facts ??= family.facts?.(work)
+        return facts
+      },
+    }
     return {
       call,
-      attempt(targets, execute) {
-        if (call.is_explained) explainTo(record, { family, model, work, targets, has_fallback })
+      // Rejects, and does not throw, where no target takes the request.
+      async attempt(all, execute) {
+        const targets = eligibleTargets(all, conditional)
+        const costOf = (target: Target) => expectedCost(target, conditional.facts())
+        if (call.is_explained) explainTo(record, { family, model, work, targets, has_fallback, costOf })
         return router.attempt(targets, {
           settings: model.routing,
           bounds,
@@ -94,6 +107,7 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
           is_observed: family.is_observed ?? true,
           is_hedged: (family.is_hedged ?? true) && !call.options?.no_fallback,
           has_fallback,
+          costOf,
           affinity: (sticky) => family.affinity?.(work, call, sticky),
           execute(target, signal, { is_hedge }) {
             const meter = is_hedge ? family.meter(work) : metering.current
@@ -107,11 +121,15 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
   }
 
   /** Adds how the call is routed at one model, before it is sent. */
-  function explainTo<Work>(record: CallRecord, { family, model, work, targets, has_fallback }: Explained<Work>): void {
+  function explainTo<Work>(
+    record: CallRecord,
+    { family, model, work, targets, has_fallback, costOf }: Explained<Work>,
+  ): void {
     const { routing: settings, id } = model
     const { call, is_stream } = record
     const affinity = settings.sticky && targets.length > 1 ? family.affinity?.(work, call, settings.sticky) : undefined
     const [candidates, now] = [router.candidates(targets), clock.steady()]
+    if (settings.strategy === 'cheapest') for (const one of candidates) one.cost = costOf(one.target)
     record.decisions ??= []
     record.decisions.push({
       model: id,
@@ -205,6 +223,7 @@ type Explained<Work> = {
   work: Work
   targets: readonly Target[]
   has_fallback: boolean
+  costOf(target: Target): number | undefined
 }
 
 function stepTo({ target, is_hedge }: Attempt, { target: last }: Attempt): NextStep {

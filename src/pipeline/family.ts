@@ -2,6 +2,7 @@
 import type { RoutingConfig } from '../config/routing-schema.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
+import type { RequestFacts } from '../routing/conditions.ts'
 import type { AttemptPolicy } from '../routing/outcome.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { GatewayError } from '../spec/error.ts'
@@ -31,6 +32,8 @@ export type Family<Input, Work, Answer, M extends AnyMeter> = {
   execute(work: Work, execution: Execution<M>): Promise<Answer>
   /** The least number of tokens that its input can have, cheaply; undefined: not known. */
   leastTokens?(work: Work): number | undefined
+  /** What routing may need to know of the request. Absent: nothing is known. */
+  facts?(work: Work): RequestFacts
   /** The number that calls of one conversation share; undefined: it is of none. Absent: no call has one. */
   affinity?(work: Work, call: Call, sticky: Sticky): number | undefined
 }

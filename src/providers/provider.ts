@@ -1,6 +1,6 @@
 /** The contract of a provider. A provider has a member for each family that it serves, and lacks the others. */
 
-import type { CallLimits } from '../config/routing-schema.ts'
+import type { CallLimits, TargetRules } from '../config/routing-schema.ts'
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../protocols/canonical.ts'
 import type { Faults } from '../protocols/upstream.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
@@ -285,7 +285,7 @@ export type Provider = {
 }
 
 /** A provider that may serve a model, with one of its keys. */
-export type Target = {
+export type Target = TargetRules & {
   /** With several keys each has an object of its own. */
   provider: Provider
   /** The provider's own name of the model. */

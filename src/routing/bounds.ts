@@ -1,5 +1,6 @@
 /** What bounds the tries of a request: their number, one deadline, and the time to the first byte of each. */
 import type { RoutingConfig } from '../config/routing-schema.ts'
+import type { Target } from '../providers/provider.ts'
 import { quantilesOf, type TargetState } from './target-state.ts'
 
 /** What all tries of a request share, over keys, targets and fallback models. */
@@ -33,17 +34,25 @@ const SHORTEST_FIRST_BYTE_MS = 5_000
 
 type Limited = { settings: RoutingConfig; is_stream: boolean }
 
-type Limiting = { state: TargetState; isLast: boolean; routing: Limited; left: number }
+type Tried = { target: Target; state: TargetState }
+
+type Limiting = { tried: Tried; isLast: boolean; routing: Limited; left: number }
 
 /** How long a try may wait for its first byte; undefined: as long as the time limits of its provider allow. */
-export function timeLimit({ state, isLast, routing, left }: Limiting): number | undefined {
-  const own = isLast ? Number.POSITIVE_INFINITY : firstByteLimit(state, routing)
+export function timeLimit({ tried, isLast, routing, left }: Limiting): number | undefined {
+  const own = isLast ? (ownLimit(tried.target) ?? Number.POSITIVE_INFINITY) : firstByteLimit(tried, routing)
   const limit = Math.min(own, Math.max(0, left))
   return limit === Number.POSITIVE_INFINITY ? undefined : limit
 }
 
+/** What the operator has set for this target; undefined: nothing. */
+const ownLimit = ({ timeouts }: Target): number | undefined =>
+  timeouts?.first_byte_seconds === undefined ? undefined : timeouts.first_byte_seconds * 1000
+
 /** While another target is left, a silent one is given up long before the time limits of its provider. */
-export function firstByteLimit(state: TargetState, { settings, is_stream }: Limited): number {
+export function firstByteLimit({ target, state }: Tried, { settings, is_stream }: Limited): number {
+  const own = ownLimit(target)
+  if (own !== undefined) return own
   if (settings.first_byte_seconds !== undefined) return settings.first_byte_seconds * 1000
   const usual = is_stream ? FIRST_BYTE_MS.stream : FIRST_BYTE_MS.whole
   const measured = quantilesOf(state)

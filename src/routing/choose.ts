@@ -9,6 +9,8 @@ export type Candidate = {
   target: Target
   state: TargetState
   is_tried: boolean
+  /** Of the call at this target, where the strategy needs it; undefined: not known. */
+  cost?: number | undefined
   /** Of its provider; undefined: no limit. */
   limiter: Pick<Limiter, 'isFree' | 'enter'> | undefined
 }
@@ -72,9 +74,18 @@ function byStrategy(candidates: Candidate[], { strategy, now, random, affinity }
       return ofTwo(candidates, random, (state) => expectedLatency(state, now))
     case 'least_busy':
       return leastOf(candidates, random, ({ state, target }) => (state.open + 1) / (target.weight || 1))
+    case 'cheapest':
+      return byWeight(cheapestOf(candidates))
     default:
       return byWeight(candidates)
   }
+}
+
+/** All of the lowest cost; those of unknown cost only where no cost is known. */
+function cheapestOf(candidates: Candidate[]): Candidate[] {
+  const costOf = ({ cost = Number.POSITIVE_INFINITY }: Candidate) => cost
+  const lowest = Math.min(...candidates.map(costOf))
+  return candidates.filter((one) => costOf(one) === lowest)
 }
 
 /** Smooth weighted round robin, as nginx has it: exact shares, and no target twice in a row without need. */

@@ -84,13 +84,14 @@ export function explain(explaining: Explaining): Decision {
   }
 }
 
-function shown({ target, state, limiter }: Candidate, explaining: Explaining) {
+function shown(candidate: Candidate, explaining: Explaining) {
+  const { target, state, limiter } = candidate
   return {
     target: targetName(target),
     ...(target.key === undefined ? {} : { key: target.key }),
     priority: target.priority ?? 0,
     weight: target.weight ?? 1,
-    first_byte_seconds: firstByteLimit(state, explaining) / 1000,
+    first_byte_seconds: firstByteLimit(candidate, explaining) / 1000,
     ...(state.count === 0 ? {} : { latency_ms: Math.round(state.latency_ms) }),
     open_calls: state.open,
     ...(limiter === undefined || limiter.isFree() ? {} : { is_full: true as const }),

@@ -21,7 +21,7 @@ import {
   stateId,
   type TargetState,
 } from './target-state.ts'
-import { createTryControl, type TryControl, withControl } from './time-limit.ts'
+import { createTryControl, limitTotal, type TryControl, withControl } from './time-limit.ts'
 
 /** Notified of each attempt, in order. */
 export type AttemptObserver = {
@@ -45,6 +45,8 @@ type Routing<Answer> = {
   is_hedged: boolean
   /** Whether another model serves the call where no target is available: then those that are avoided are not tried. */
   has_fallback: boolean
+  /** What the call costs at a target, for the strategy `cheapest`; undefined: not known. */
+  costOf?: ((target: Target) => number | undefined) | undefined
   /** The number that calls of one conversation share; called only where it is needed. */
   affinity?: ((sticky: NonNullable<RoutingConfig['sticky']>) => number | undefined) | undefined
   /** Resolves with the first part of a stream, or with a whole response. */
@@ -126,9 +128,11 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
     const entered = enter(candidate, routing, given?.signal ?? signal)
     const release = entered instanceof Promise ? await entered.catch((error) => leaveQueue(chosen, error)) : entered
     const started = clock.steady()
-    const ms = timeLimit({ state, isLast, routing, left: bounds.deadline - started })
-    const control = given ?? (ms === undefined ? undefined : createTryControl(signal))
+    const ms = timeLimit({ tried: candidate, isLast, routing, left: bounds.deadline - started })
+    const control = given ?? (ms === undefined && !target.timeouts ? undefined : createTryControl(signal))
+    const stop = control && limitTotal(control, target, clock)
     const leave = (seen?: number | 'failed') => {
+      stop?.()
       chosen.leave()
       release(seen)
     }
@@ -165,7 +169,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
       attempt.is_lost = error === LOST
       if (!attempt.is_lost) noteFailure(attempt, error)
       // One that had less time than the target is given says nothing, like one that the client has ended.
-      const isCutShort = error === timeout && attempt.ms < firstByteLimit(state, routing)
+      const isCutShort = error === timeout && attempt.ms < firstByteLimit(candidate, routing)
       const isAborted = signal.aborted || attempt.is_lost || isCutShort
       remember(state, outcomeOf(error, { isAborted, wasSilent: state.last_ok_at < started }), { started, isProbe })
       observer.attemptFailed(attempt, error)
@@ -238,6 +242,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
       const most = routing.bounds.tries - routing.bounds.tries_made
       if (deadline <= clock.steady()) throw tooLate()
       const candidates = targets.map((target) => candidateOf(target, is_observed))
+      if (settings.strategy === 'cheapest') for (const one of candidates) one.cost = routing.costOf?.(one.target)
       const affinity = candidates.length > 1 && settings.sticky ? routing.affinity?.(settings.sticky) : undefined
       const selection = createSelection({
         candidates,

@@ -1,6 +1,7 @@
 /** Ends one try, by a time limit or because another was faster, while the call itself goes on. */
 import type { Clock } from '../kit/clock.ts'
-import type { GatewayError } from '../spec/error.ts'
+import type { Target } from '../providers/provider.ts'
+import { GatewayError } from '../spec/error.ts'
 
 export type TryControl = {
   /** Ends with the signal of the call, or when the try is cancelled. */
@@ -45,4 +46,12 @@ export async function withControl<Answer>(
   } finally {
     stop?.()
   }
+}
+
+/** Ends the try, its stream included, after the total time of its target; returns what stops that. */
+export function limitTotal(control: TryControl, { provider, timeouts }: Target, clock: Clock) {
+  const seconds = timeouts?.total_seconds
+  if (seconds === undefined) return undefined
+  const message = `The response of the upstream "${provider.id}" took longer than ${seconds} s.`
+  return clock.after(seconds * 1000, () => control.cancel(new GatewayError('upstream_timeout', message)))
 }
