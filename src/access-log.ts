@@ -43,8 +43,9 @@ export function createAccessLog({ log }: { log: Log }): AccessLog {
   }
 }
 
-function addCall(fields: LogFields, { call, model, target, attempts, units }: CallRecord): void {
+function addCall(fields: LogFields, { call, model, target, attempts, units, cache }: CallRecord): void {
   fields.model = model
+  if (cache) fields.cache = cache
   fields.target = target && targetName(target)
   fields.key = target?.key
   fields.tags = call.options?.tags?.join(',')

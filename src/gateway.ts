@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { createAccessLog } from './access-log.ts'
 import { createStorageQuotas } from './accounts/storage-quotas.ts'
 import { createTokens, type Tokens } from './accounts/tokens.ts'
+import { createResponseCache } from './cache/response-cache.ts'
 import { createBackground } from './chat/background-responses.ts'
 import { createChat } from './chat/chat.ts'
 import { createConversations } from './chat/conversations.ts'
@@ -128,11 +129,13 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const storing = { settings: () => live.responses, quota: quotas.responses }
   const storedResponses = createStoredResponses({ ...storing, store: store.responses, clock })
   const conversations = createConversations({ ...storing, store: store.conversations, clock: storeClock, log })
+  const cache = createResponseCache({ store: store.cachedAnswers, settings: () => live.cache, clock, log })
   const pipeline = createPipeline({
     catalogue,
     recordUsage: ledger.record,
     router,
     subscribers: [accessLog.calls, storedResponses.calls, conversations.calls],
+    cache,
     clock,
     log,
   })
@@ -194,7 +197,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock: storeClock,
     log,
   })
-  const cleaner = createCleaner({ tasks: store.tasks, outputs, clock, log })
+  const cleaner = createCleaner({ tasks: store.tasks, outputs, cache, clock, log })
   const load = createLoad({ settings, log })
   const app = createApp({
     routes: routeTable({
@@ -286,7 +289,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       load.stop()
       await supply.close()
       await settle()
-      await ledger.close()
+      await Promise.all([ledger.close(), cache.close()])
       await tokens.close()
       tokenizer.close()
       await store.close()
@@ -302,9 +305,7 @@ const READY_MILLISECONDS = 1_500
 
 /** An injected clock also stands for that of the database. */
 function storeClockFor({ dueTimes }: Store, { clock, log }: { clock: Clock; log: Log }): Promise<Clock> {
-  if (clock === systemClock) {
-    return createStoreClock({ clock, dueTimes, suspended_ms: suspendedMilliseconds, log })
-  }
+  if (clock === systemClock) return createStoreClock({ clock, dueTimes, suspended_ms: suspendedMilliseconds, log })
   const { moves, move } = dueTimes
   return createStoreClock({ clock, dueTimes: { moves, move }, suspended_ms: () => 0, log })
 }

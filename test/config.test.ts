@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import { parse } from 'yaml'
 import { knownVendors } from '../src/cli/vendors.ts'
 import {
+  DEFAULT_CACHE,
   DEFAULT_OUTPUTS,
   DEFAULT_RESPONSES,
   DEFAULT_SERVER,
@@ -57,6 +58,7 @@ describe('without a file', () => {
       timeouts: DEFAULT_TIMEOUTS,
       tasks: DEFAULT_TASKS,
       outputs: DEFAULT_OUTPUTS,
+      cache: DEFAULT_CACHE,
       responses: DEFAULT_RESPONSES,
       providers: {},
       models: {},

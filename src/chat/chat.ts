@@ -14,6 +14,7 @@ import type { ChatCall, ChatProvider, Target } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import { affinityOf } from './affinity.ts'
+import { type ChatSource, cacheableRequest, chatCodec, withId } from './cached.ts'
 import { chatFacts } from './facts.ts'
 import { type ChatMeter, createMeter } from './meter.ts'
 import {
@@ -33,6 +34,8 @@ export type ChatInput = {
   request: ChatRequest
   /** How the request may pass to a provider of the same protocol. */
   passthroughRequest?: PassthroughRequest | undefined
+  /** As the client sent it, for the response cache; absent: the response is not cached. */
+  source?: ChatSource | undefined
   /** The id and time of the response, or the prefix of a new id. */
   answer: { id: string; created: number } | { id_prefix: string }
   writer(head: ResponseHead, request: ChatRequest, request_id: string): ResponseEncoder
@@ -43,7 +46,7 @@ export type ChatInput = {
 }
 
 /** A chat request that fits its model. */
-export type ChatWork = Pick<ChatInput, 'passthroughRequest' | 'errorForClient' | 'admit'> & {
+export type ChatWork = Pick<ChatInput, 'passthroughRequest' | 'errorForClient' | 'admit' | 'source'> & {
   request: ChatRequest
   targets: Target[]
   responseContext: ResponseContext
@@ -58,7 +61,7 @@ export type Chat = {
 
 export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: Clock }): Chat {
   function fit(model: CatalogueModel, input: ChatInput, { request_id, caller }: Call): ChatWork {
-    const { passthroughRequest, answer, errorForClient, admit } = input
+    const { passthroughRequest, answer, errorForClient, admit, source } = input
     const targets = targetsFor(model.targets, passthroughRequest)
     assertAllowed({ request: input.request, passthroughRequest, targets }, caller)
     const request = applyChatLimits(model, input.request)
@@ -69,7 +72,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     const newContext = () => ({ head, writer: input.writer(head, request, request_id) })
     const responseContext = newContext()
     const contextFor = (is_hedge: boolean) => (is_hedge ? newContext() : responseContext)
-    return { request, targets, passthroughRequest, errorForClient, admit, responseContext, contextFor }
+    return { request, targets, passthroughRequest, errorForClient, admit, source, responseContext, contextFor }
   }
 
   const shared = {
@@ -82,11 +85,13 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     facts: ({ request }: ChatWork) => chatFacts([request]),
     affinity: ({ request }: ChatWork, { caller }: Call, sticky: 'conversation' | 'prefix') =>
       affinityOf(request, caller.token_id, sticky),
+    cacheable: cacheableRequest,
   }
 
   return {
     whole: {
       ...shared,
+      codec: chatCodec,
       async execute({ request, targets, passthroughRequest, responseContext, admit }, { call, attempt }) {
         if (admit) await admit(call)
         return attempt(targets, async (target, { signal, meter }) => {
@@ -136,6 +141,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
       errorForClient: (thrown, { request, errorForClient }) =>
         errorForClient ? errorForClient(thrown, request) : thrown,
       encodeError: (error, { responseContext }) => responseContext.writer.fail(error),
+      replay: (parts, { responseContext: { head } }) => withId(parts, head.id),
     },
   }
 }

@@ -1,5 +1,6 @@
 /** The configuration in use: file and environment merged, defaults filled in, frozen. */
 import type { LogLevel } from '../kit/log.ts'
+import type { CacheConfig } from './cache-schema.ts'
 import type { ModelConfig, ProviderConfig, StorageQuotas, Timeouts, TokenDefaults } from './schema.ts'
 import type { OutputsConfig, ResponsesConfig, TasksConfig } from './task-schema.ts'
 
@@ -54,6 +55,7 @@ export type Config = {
   tasks: Required<TasksConfig>
   outputs: OutputSettings
   responses: Required<ResponsesConfig>
+  cache: Required<CacheConfig>
   providers: Record<string, ProviderConfig>
   models: Record<string, ModelConfig>
 }
@@ -112,6 +114,12 @@ export const DEFAULT_STORAGE: Required<StorageQuotas> = {
   task_bytes: 256 * 1024 * 1024,
   unfinished_tasks: 10_000,
   idempotency_keys: 10_000,
+}
+
+export const DEFAULT_CACHE: Required<CacheConfig> = {
+  storage: 'memory',
+  max_entries: 10_000,
+  max_bytes: 64 * 1024 * 1024,
 }
 
 /** The file of the SQLite store, and its URL. */

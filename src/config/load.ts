@@ -6,6 +6,7 @@ import { memberOf } from '../kit/json.ts'
 import { checkFile } from './check.ts'
 import {
   type Config,
+  DEFAULT_CACHE,
   DEFAULT_OUTPUTS,
   DEFAULT_RESPONSES,
   DEFAULT_SERVER,
@@ -95,6 +96,7 @@ function settled({ settings, path, file, cwd }: Settled): Config {
     tasks: { ...DEFAULT_TASKS, ...file.tasks },
     outputs: { ...DEFAULT_OUTPUTS, ...file.outputs },
     responses: { ...DEFAULT_RESPONSES, ...file.responses },
+    cache: { ...DEFAULT_CACHE, ...file.cache },
     providers: file.providers ?? {},
     models: file.models ?? {},
   })

@@ -3,6 +3,7 @@ import Type, { type TSchema } from 'typebox'
 import { EXTRA_FIELDS } from '../spec/chat-request.ts'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
 import { MODEL_STATUSES } from '../spec/model.ts'
+import { CacheConfig, ModelCache } from './cache-schema.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
 import { ImageLimits } from './image-schema.ts'
 import { Capabilities, Limits } from './limits-schema.ts'
@@ -194,6 +195,7 @@ export const ModelConfig = Type.Object(
       }),
     ),
     routing: optional(RoutingConfig),
+    cache: optional(ModelCache),
     fallbacks: optional({
       ...Fallbacks,
       description:
@@ -283,6 +285,7 @@ export const FileConfig = Type.Object(
     tasks: optional(TasksConfig),
     outputs: optional(OutputsConfig),
     responses: optional(ResponsesConfig),
+    cache: optional(CacheConfig),
     providers: optional(Type.Record(Type.String(), ProviderConfig)),
     models: optional(Type.Record(Type.String(), ModelConfig)),
   },

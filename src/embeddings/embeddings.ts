@@ -4,7 +4,7 @@ import type { CatalogueModel } from '../models/catalogue.ts'
 import { applyEmbeddingLimits, type EmbeddingOrder, tokensUnsupported } from '../models/embedding-limits.ts'
 import type { Call } from '../pipeline/call.ts'
 import type { JsonEndpoint } from '../pipeline/endpoint.ts'
-import type { Family } from '../pipeline/family.ts'
+import { type Family, jsonCodec } from '../pipeline/family.ts'
 import { createTextMeter, type TextMeter } from '../pipeline/text-meter.ts'
 import type { EmbeddingProvider, Target } from '../providers/provider.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
@@ -38,6 +38,8 @@ export const createEmbeddings = ({ tokenizer }: { tokenizer: Tokenizer }): Embed
       meter.reported(answer.prompt_tokens)
       return answer
     }),
+  cacheable: ({ order: { inputs, request } }) => ({ request: [inputs, request], is_deterministic: true }),
+  codec: jsonCodec(),
 })
 
 type Served = { target: Target; provider: EmbeddingProvider }

@@ -21,6 +21,8 @@ const EXPOSED = [
   'x-gatehouse-target',
   'x-gatehouse-attempts',
   'x-gatehouse-explain',
+  'x-gatehouse-cache',
+  'age',
   'idempotent-replayed',
   'x-gatehouse-warning',
   'accept-ranges',

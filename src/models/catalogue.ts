@@ -1,4 +1,5 @@
 /** The model catalogue: which models exist, who may use them, their lifecycle status, and their targets. */
+import type { ModelCache } from '../config/cache-schema.ts'
 import type { RetiredPolicy } from '../config/config.ts'
 import type { EmbeddingLimits } from '../config/embedding-schema.ts'
 import type { ImageLimits } from '../config/image-schema.ts'
@@ -25,6 +26,8 @@ export type CatalogueModel = Life & {
   families: EndpointFamily[]
   targets: Target[]
   routing: RoutingConfig
+  /** Undefined: responses are cached only where the request asks for it. */
+  cache: ModelCache | undefined
   /** Ids of other models, by the reason for which they serve a call. */
   fallbacks: Partial<Record<FallbackReason, readonly string[]>>
   limits: Limits
@@ -84,6 +87,7 @@ export function catalogueModel({ id, config, targets, created, when_retired }: R
     families: declared.filter((family) => targets.some(({ provider }) => servesFamily(provider, family))),
     targets,
     routing: config.routing ?? {},
+    cache: config.cache,
     fallbacks: Array.isArray(config.fallbacks)
       ? { unavailable: config.fallbacks, context_length: config.fallbacks }
       : (config.fallbacks ?? {}),

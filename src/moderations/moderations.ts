@@ -2,7 +2,7 @@
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import type { JsonEndpoint } from '../pipeline/endpoint.ts'
-import type { Family } from '../pipeline/family.ts'
+import { type Family, jsonCodec } from '../pipeline/family.ts'
 import { createTextMeter, type TextMeter } from '../pipeline/text-meter.ts'
 import type { Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -33,6 +33,8 @@ export const createModerations = ({ tokenizer }: { tokenizer: Tokenizer }): Mode
       meter.reported(answer.prompt_tokens)
       return answer.results
     }),
+  cacheable: ({ inputs }) => ({ request: inputs, is_deterministic: true }),
+  codec: jsonCodec(),
 })
 
 /** Parts without an image are joined to one text, one per line, which text-only models accept too. */

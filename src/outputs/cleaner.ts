@@ -1,4 +1,4 @@
-/** Removes expired files and idempotency keys, and leftovers of interrupted copies, regularly in small batches. */
+/** Removes expired files, idempotency keys and cached responses, and leftovers of interrupted copies, regularly in small batches. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { TaskOutput } from '../spec/task.ts'
@@ -23,6 +23,8 @@ type Cleaner = {
 type CleanerParts = {
   tasks: CleanedTasks
   outputs: Pick<Outputs, 'remove'> & { removeLeftovers?(): Promise<number> }
+  /** The response cache; absent: there is none. */
+  cache?: { deleteExpired(): Promise<void> }
   clock: Clock
   log: Log
 }
@@ -36,7 +38,7 @@ const KEYS_PER_BATCH = 500
 /** A sweep ends after this many batches, so that a stop need not wait; the next sweep continues. */
 const BATCHES_PER_SWEEP = 200
 
-export function createCleaner({ tasks, outputs, clock, log }: CleanerParts): Cleaner {
+export function createCleaner({ tasks, outputs, cache, clock, log }: CleanerParts): Cleaner {
   let isStopped = false
   let cancelTimer = () => {}
   let running: Promise<void> | undefined
@@ -82,6 +84,7 @@ export function createCleaner({ tasks, outputs, clock, log }: CleanerParts): Cle
       'outputs not cleaned': removeOutputs,
       'idempotency keys not deleted': forgetKeys,
       'partial files not removed': removeLeftovers,
+      'cached responses not deleted': async () => cache?.deleteExpired(),
     }
     for (const [event, job] of Object.entries(jobs)) {
       try {

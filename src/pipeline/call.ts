@@ -20,13 +20,16 @@ export type Call = {
   readonly is_explained?: boolean
   /** The model that the caller was authorized to use, before the request was decoded. Set by `Pipeline.authorize`. */
   authorized?: { name: string; family: EndpointFamily; chosen: Chosen } | undefined
-  /** What the caller asks of its routing; absent: nothing. */
+  /** What the caller asks of its routing and of the response cache; absent: nothing. */
   options?: CallOptions
   /** What is known about it; set by the pipeline. */
   record?: CallRecord
 }
 
-/** What a caller asks of the routing of one call. */
+/** `on`: cache the response in any case. `off`: neither read nor write the cache. `refresh`: replace what is cached. */
+export type CacheDirective = 'on' | 'off' | 'refresh'
+
+/** What a caller asks of the routing of one call, and of the response cache. */
 export type CallOptions = {
   /** From the arrival of the call to its first byte; the deadline of the model may be shorter. */
   timeout_ms?: number
@@ -34,6 +37,8 @@ export type CallOptions = {
   no_fallback?: true
   /** For the conditions of targets, and for the access log. */
   tags?: readonly string[]
+  /** Absent: by the settings of the model. */
+  cache?: CacheDirective
 }
 
 /** What is counted and charged. `estimated`: the provider reported no usage. */
@@ -63,6 +68,10 @@ export type CallRecord = {
   /** How each model of the call was routed; only where the client gets it. */
   decisions?: (Decision & { model: string })[]
   is_stream: boolean
+  /** Set where the cache is on for the call. `bypass`: the call was neither looked up nor cached. */
+  cache?: 'hit' | 'miss' | 'bypass'
+  /** The age of the response, where it came from the cache. */
+  cache_age_seconds?: number
   /** Set when the call is settled. */
   units?: Units
   error: ErrorCode | undefined

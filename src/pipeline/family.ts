@@ -36,7 +36,32 @@ export type Family<Input, Work, Answer, M extends AnyMeter> = {
   facts?(work: Work): RequestFacts
   /** The number that calls of one conversation share; undefined: it is of none. Absent: no call has one. */
   affinity?(work: Work, call: Call, sticky: Sticky): number | undefined
+  /** Undefined: the answer is never cached. Absent: no answer of the family is. */
+  cacheable?(work: Work): CacheableRequest | undefined
+  /** Absent: no whole answer is cached. */
+  codec?: AnswerCodec<Work, Answer, UsageOf<M>>
 }
+
+/** A request as far as its answer depends on it. */
+export type CacheableRequest = {
+  /** Everything that changes the answer besides the model and the kind of response; serialized to the key. */
+  request: unknown
+  /** Whether equal requests are expected to get equal answers. */
+  is_deterministic: boolean
+}
+
+/** How the answers of a family are cached. */
+export type AnswerCodec<Work, Answer, Usage> = {
+  /** Called once, instead of the encoding for the client: `answer` is then the answer to send. */
+  encode(answer: Answer, usage: Usage): { text: string; answer: Answer }
+  decode(text: string, work: Work): Answer
+}
+
+/** For an answer that is plain data. */
+export const jsonCodec = <Answer>(): AnswerCodec<unknown, Answer, unknown> => ({
+  encode: (answer) => ({ text: JSON.stringify(answer), answer }),
+  decode: (text) => JSON.parse(text),
+})
 
 type Sticky = NonNullable<RoutingConfig['sticky']>
 
@@ -98,4 +123,6 @@ export type StreamFamily<Input, Work, M extends AnyMeter> = Family<Input, Work, 
   errorForClient?(thrown: unknown, work: Work): unknown
   /** The last part of a stream that failed. */
   encodeError(error: GatewayError, work: Work): string
+  /** The parts of a cached stream as a response of its own. Absent: no stream of the family is cached. */
+  replay?(parts: string[], work: Work): string[]
 }

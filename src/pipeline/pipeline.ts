@@ -1,4 +1,5 @@
 /** The pipeline: every call of every family passes these stages in this order and is recorded exactly once. */
+import type { ResponseCache } from '../cache/response-cache.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Catalogue, CatalogueModel, Chosen } from '../models/catalogue.ts'
@@ -8,6 +9,7 @@ import type { Call, CallRecord } from './call.ts'
 import { type CallSubscriber, publishTo } from './events.ts'
 import { createExecutor } from './executor.ts'
 import type { AnyMeter, Family, PreparedCall, ResponseStream, StreamFamily, UsageOf } from './family.ts'
+import { lookUpAnswer, lookUpStream, lookupFor } from './lookup.ts'
 import { createSettlements, type RecordUsage } from './settle.ts'
 import { deliver } from './stream.ts'
 
@@ -74,11 +76,14 @@ type PipelineParts = {
   recordUsage: RecordUsage
   router: Pick<Router, 'attempt' | 'candidates'>
   subscribers: readonly CallSubscriber[]
+  /** Absent: nothing is cached. */
+  cache?: ResponseCache
   clock: Clock
   log: Log
 }
 
-export function createPipeline({ catalogue, recordUsage, router, subscribers, clock, log }: PipelineParts): Pipeline {
+export function createPipeline(parts: PipelineParts): Pipeline {
+  const { catalogue, recordUsage, router, subscribers, cache, clock, log } = parts
   const events = publishTo(subscribers, log)
   const settlements = createSettlements({ recordUsage, events, clock, log })
   const executor = createExecutor({ catalogue, router, events, clock })
@@ -107,16 +112,27 @@ export function createPipeline({ catalogue, recordUsage, router, subscribers, cl
     return catalogue.require(name, family, call.caller)
   }
 
+  /** Whether the cache is on for a call: all that it costs where it is off. */
+  const isCached = ({ model, record }: Pick<PreparedCall<never, never, AnyMeter>, 'model' | 'record'>) =>
+    model.cache !== undefined || record.call.options?.cache !== undefined
+
   async function answer<Work, Answer, M extends AnyMeter>(
+    family: Pick<Family<never, Work, Answer, M>, 'cacheable' | 'codec'>,
     prepared: PreparedCall<Work, Answer, M>,
   ): Promise<Answered<Work, Answer, M>> {
     const { record, metering } = prepared
     const settlement = settlements.open(record, metering)
-    try {
+    const execute = async () => {
       const answer = await prepared.execute()
-      const usage = (await metering.current?.usage()) as UsageOf<M>
+      return { answer, usage: (await metering.current?.usage()) as UsageOf<M> }
+    }
+    try {
+      const { codec } = family
+      const lookup = cache && codec && isCached(prepared) ? lookupFor(family, prepared) : undefined
+      const answered =
+        cache && codec && lookup ? await lookUpAnswer(codec, { cache, lookup, prepared }, execute) : await execute()
       await settlement.succeeded()
-      return { answer, usage, model: prepared.model, work: prepared.work }
+      return { ...answered, model: prepared.model, work: prepared.work }
     } catch (thrown) {
       void settlement.failed(thrown) // the client gets the error before the usage is estimated
       throw thrown
@@ -124,12 +140,18 @@ export function createPipeline({ catalogue, recordUsage, router, subscribers, cl
   }
 
   function stream<Work, M extends AnyMeter>(
-    family: Pick<StreamFamily<never, Work, M>, 'encodeError' | 'errorForClient'>,
+    family: Pick<StreamFamily<never, Work, M>, 'encodeError' | 'errorForClient' | 'cacheable' | 'replay'>,
     prepared: PreparedCall<Work, ResponseStream<UsageOf<M>>, M>,
   ): SentStream {
     const { record, metering } = prepared
     const settlement = settlements.open(record, metering)
-    const response = Promise.try(prepared.execute)
+    const response = Promise.try(() => {
+      const { replay, encodeError } = family
+      const lookup = cache && replay && isCached(prepared) ? lookupFor(family, prepared) : undefined
+      return cache && replay && lookup
+        ? lookUpStream({ replay, encodeError }, { cache, lookup, prepared })
+        : prepared.execute()
+    })
     const started = response.then(
       () => {},
       (thrown) => {
@@ -163,12 +185,12 @@ export function createPipeline({ catalogue, recordUsage, router, subscribers, cl
     prepare(family, call, input) {
       const prepared = open(family, call, input)
       const { model, requested, work } = prepared
-      return { model, requested, work, send: () => answer(prepared) }
+      return { model, requested, work, send: () => answer(family, prepared) }
     },
 
     async run(family, call, input) {
       const prepared = open(family, call, input)
-      const answered = await answer(prepared)
+      const answered = await answer(family, prepared)
       return { requested: prepared.requested, ...answered }
     },
 

@@ -57,7 +57,7 @@ export function createSettlements({ recordUsage, events, clock, log }: Settlemen
 
   async function settle(record: CallRecord, { current: meter, lost }: Metering<AnyMeter>, isCharged: boolean) {
     if (meter) {
-      const own = isCharged ? await unitsOf(record, meter) : NO_UNITS
+      const own = isCharged && record.cache !== 'hit' ? await unitsOf(record, meter) : NO_UNITS
       const units = lost ? sumOf(own, await unitsOf(record, lost)) : own
       record.units = units
       recordUsage({

@@ -2,7 +2,7 @@
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { Call } from '../pipeline/call.ts'
 import type { JsonEndpoint } from '../pipeline/endpoint.ts'
-import type { Family } from '../pipeline/family.ts'
+import { type Family, jsonCodec } from '../pipeline/family.ts'
 import { createTextMeter, type TextMeter } from '../pipeline/text-meter.ts'
 import type { Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -36,6 +36,11 @@ export const createRerank = ({ tokenizer }: { tokenizer: Tokenizer }): RerankFam
     const search_units = answer.search_units ?? Math.ceil(work.documents.length / UNIT_DOCUMENTS)
     return { results: answer.results, search_units }
   },
+  cacheable: ({ request: { query, max_tokens_per_doc }, documents, top_n }) => ({
+    request: [query, documents, top_n, max_tokens_per_doc],
+    is_deterministic: true,
+  }),
+  codec: jsonCodec(),
 })
 
 type Ranking = { work: RerankWork; call: Call; signal: AbortSignal }

@@ -1,10 +1,11 @@
-/** What the headers of a request ask of its routing: a timeout, no fallbacks, and tags. */
-import type { Call, CallOptions } from '../pipeline/call.ts'
+/** What the headers of a request ask of its routing and of the response cache. */
+import type { CacheDirective, Call, CallOptions } from '../pipeline/call.ts'
 import { GatewayError } from '../spec/error.ts'
 
 const TIMEOUT_HEADER = 'x-gatehouse-timeout'
 const NO_FALLBACK_HEADER = 'x-gatehouse-no-fallback'
 const TAGS_HEADER = 'x-gatehouse-tags'
+export const CACHE_HEADER = 'x-gatehouse-cache'
 
 /** As `routing.deadline_seconds`. */
 const MAX_TIMEOUT_SECONDS = 86_400
@@ -20,11 +21,13 @@ export function readCallOptions(call: Pick<Call, 'options'> & Request): void {
   const timeout = call.header(TIMEOUT_HEADER)
   const noFallback = call.header(NO_FALLBACK_HEADER)
   const tags = call.header(TAGS_HEADER)
-  if (timeout === null && noFallback === null && tags === null) return
+  const cache = call.header(CACHE_HEADER)
+  if (timeout === null && noFallback === null && tags === null && cache === null) return
   const options: CallOptions = {}
   if (timeout !== null) options.timeout_ms = timeoutOf(timeout)
   if (noFallback !== null && isSet(noFallback)) options.no_fallback = true
   if (tags !== null) options.tags = tagsOf(tags)
+  if (cache !== null) options.cache = directiveOf(cache)
   call.options = options
 }
 
@@ -52,6 +55,11 @@ function tagsOf(text: string): string[] {
     )
   }
   return [...tags]
+}
+
+function directiveOf(text: string): CacheDirective {
+  if (text === 'on' || text === 'off' || text === 'refresh') return text
+  throw invalid(CACHE_HEADER, 'must be on, off or refresh')
 }
 
 const invalid = (header: string, rule: string) => new GatewayError('invalid_value', `The header ${header} ${rule}.`)

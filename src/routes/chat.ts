@@ -35,7 +35,9 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
       const source = { family, body, request: context, refusal }
       const passthroughRequest = framing ? undefined : passthroughRequestFor(passthroughOf(exchange), source)
       if (refusal && !passthroughRequest) throw refusal
-      return { family, answer, errorForClient, request, writer, passthroughRequest, framing, admit }
+      // A message of a WebSocket belongs to the conversation of its connection.
+      const cached = context.message ? undefined : { body, framing: framing?.content_type }
+      return { family, answer, errorForClient, request, writer, passthroughRequest, framing, admit, source: cached }
     } catch (thrown) {
       if (!(thrown instanceof GatewayError) || !dialect.passthrough?.minimalRequest) throw thrown
       const source = { family, body, request: context, refusal: thrown }

@@ -9,6 +9,7 @@ import { orderDestination } from './migrations/0006-order-destination.ts'
 import { conversations } from './migrations/0007-conversations.ts'
 import { sentOrders } from './migrations/0008-sent-orders.ts'
 import { storedAmounts } from './migrations/0009-stored-amounts.ts'
+import { cachedAnswers } from './migrations/0010-cached-answers.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -23,6 +24,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0007-conversations': conversations,
   '0008-sent-orders': sentOrders,
   '0009-stored-amounts': storedAmounts,
+  '0010-cached-answers': cachedAnswers,
 }
 
 /**

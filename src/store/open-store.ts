@@ -1,6 +1,7 @@
 /** Opens the store at an address and migrates it. */
 
 import { GatewayError } from '../spec/error.ts'
+import { cachedAnswerStore } from './cached-answers.ts'
 import { conversationStore } from './conversations.ts'
 import { dueTimes } from './due-times.ts'
 import type { Engine } from './engine.ts'
@@ -49,6 +50,7 @@ function storeOf(engine: Engine): Store {
     responseRuns: report(responseRunStore(engine)),
     conversations: report(conversationStore(engine)),
     amounts: report(storedAmounts(engine)),
+    cachedAnswers: report(cachedAnswerStore(engine)),
     dueTimes: report(dueTimes(engine)),
     ...report({ ping: () => engine.write(rewriteRevision) }),
     close() {

@@ -3,6 +3,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { JsonObject, Task, TaskOutput, TaskStatus } from '../spec/task.ts'
 import type { Token, UsageRow } from '../spec/token.ts'
 import type { StoredAmounts } from './amount-store.ts'
+import type { CachedAnswerStore } from './cached-answer.ts'
 import type { Appending, ConversationStore } from './conversation-store.ts'
 import type { StoredResponse } from './stored-response.ts'
 
@@ -294,6 +295,7 @@ export type Store = {
   responseRuns: ResponseRunStore
   conversations: ConversationStore
   amounts: StoredAmounts
+  cachedAnswers: CachedAnswerStore
   dueTimes: DueTimes
   /** Writes something; rejects when that is not possible. For /readyz. */
   ping(): Promise<void>

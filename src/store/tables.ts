@@ -3,6 +3,7 @@ import type { Kysely, Transaction } from 'kysely'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { FailCode, TaskStatus } from '../spec/task.ts'
 import type { UsageRow } from '../spec/token.ts'
+import type { CachedAnswer } from './cached-answer.ts'
 
 type TokensTable = {
   token_id: string
@@ -124,6 +125,8 @@ type ConversationsTable = {
 /** `item` is JSON text. */
 type ConversationItemsTable = { conversation_id: string; position: number; item_id: string; item: string }
 
+type CachedAnswersTable = CachedAnswer & { cache_key: string }
+
 export type Tables = {
   tokens: TokensTable
   usage: UsageRow
@@ -139,6 +142,7 @@ export type Tables = {
   response_events: ResponseEventsTable
   conversations: ConversationsTable
   conversation_items: ConversationItemsTable
+  cached_answers: CachedAnswersTable
 }
 
 export type Database = Kysely<Tables>

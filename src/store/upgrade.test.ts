@@ -41,6 +41,7 @@ const UNDO: Record<string, string> = {
     drop index responses_sizes; drop index response_runs_sizes; drop index response_events_sizes;
     drop index conversations_sizes; drop index conversation_items_sizes; drop index tasks_sizes;
     drop index tasks_unfinished_of_token; alter table response_events drop column token_id;`,
+  '0010-cached-answers': 'drop table cached_answers;',
 }
 
 for (const { name, open, openAgain, run, cleanup } of ENGINES) {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
   type Config,
+  DEFAULT_CACHE,
   DEFAULT_OUTPUTS,
   DEFAULT_RESPONSES,
   DEFAULT_SERVER,
@@ -48,6 +49,7 @@ export function configOf(settings: Settings = {}): Config {
     tasks: DEFAULT_TASKS,
     outputs: { ...DEFAULT_OUTPUTS, directory: join(tmpdir(), `gatehouse-test-${process.pid}`) },
     responses: DEFAULT_RESPONSES,
+    cache: DEFAULT_CACHE,
     providers: {},
     models: {},
     ...settings,

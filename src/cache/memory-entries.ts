@@ -1,0 +1,43 @@
+/** Cached answers in memory: at most so many, and so many bytes; the least recently used one goes first. */
+import type { CachedAnswer } from '../store/cached-answer.ts'
+
+type Bounds = { max_entries: number; max_bytes: number }
+
+type MemoryEntries = {
+  find(key: string, now_ms: number): CachedAnswer | undefined
+  put(key: string, entry: CachedAnswer, bounds: Bounds): void
+}
+
+export function createMemoryEntries(): MemoryEntries {
+  /** The least recently used first. */
+  const entries = new Map<string, CachedAnswer>()
+  let bytes = 0
+
+  function remove(key: string): void {
+    bytes -= entries.get(key)?.bytes ?? 0
+    entries.delete(key)
+  }
+
+  return {
+    find(key, now_ms) {
+      const entry = entries.get(key)
+      if (!entry) return undefined
+      entries.delete(key)
+      if (entry.expires_ms > now_ms) {
+        entries.set(key, entry)
+        return entry
+      }
+      bytes -= entry.bytes
+      return undefined
+    },
+    put(key, entry, { max_entries, max_bytes }) {
+      remove(key)
+      entries.set(key, entry)
+      bytes += entry.bytes
+      for (const oldest of entries.keys()) {
+        if (entries.size <= max_entries && bytes <= max_bytes) break
+        remove(oldest)
+      }
+    },
+  }
+}

@@ -1,0 +1,131 @@
+/** The response cache: answers by the key of their request, in memory or in the database. */
+import type { CacheConfig } from '../config/cache-schema.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import type { CachedAnswer, CachedAnswerStore } from '../store/cached-answer.ts'
+import { createFlights } from './flights.ts'
+import { createMemoryEntries } from './memory-entries.ts'
+
+/** A cached answer: JSON text, and its age. */
+export type Hit = { answer: string; age_seconds: number }
+
+/** The request calls the provider. One of the two must be called; only the first is heeded by requests that wait. */
+export type Miss = {
+  /** Caches the answer, JSON text, and gives it to the equal requests that wait for it. */
+  put(answer: string): void
+  /** There is no answer to cache. `left`: because the client did not wait for it. */
+  drop(reason: 'failed' | 'left'): void
+}
+
+export type Lookup = {
+  key: string
+  ttl_seconds: number
+  max_entry_bytes: number
+  /** Whether a cached answer is replaced and not used. */
+  is_refresh: boolean
+  /** By the steady clock: the request waits no longer for an equal one. */
+  deadline: number
+  signal: AbortSignal
+}
+
+export type ResponseCache = {
+  /** Rejects with the reason of the signal while it waits for an equal request. */
+  find(lookup: Lookup): Promise<Hit | Miss>
+  /** Deletes expired answers of the database. */
+  deleteExpired(): Promise<void>
+  /** Resolves once what was cached is in the database. */
+  close(): Promise<void>
+}
+
+type CacheParts = { store: CachedAnswerStore; settings(): Required<CacheConfig>; clock: Clock; log: Log }
+
+/** Writes to the database that may wait at once: while it is slow or down, answers are not cached. */
+const MOST_WRITES = 500
+const DELETE_AT_ONCE = 500
+const DELETE_ROUNDS = 200
+
+export function createResponseCache({ store, settings, clock, log }: CacheParts): ResponseCache {
+  const memory = createMemoryEntries()
+  const flights = createFlights<CachedAnswer>({ clock })
+  /** Answers that are being written, which are found before they are in the database. */
+  const writes = new Map<string, { entry: CachedAnswer; done: Promise<void> }>()
+
+  const hitOf = ({ answer, created_ms }: CachedAnswer): Hit => ({
+    answer,
+    age_seconds: Math.max(0, Math.floor((clock.now() - created_ms) / 1000)),
+  })
+
+  /** A database that does not answer is no reason to refuse a request. */
+  async function read(key: string): Promise<CachedAnswer | undefined> {
+    if (settings().storage === 'memory') return memory.find(key, clock.now())
+    const written = writes.get(key)?.entry
+    if (written) return written.expires_ms > clock.now() ? written : undefined
+    try {
+      return await store.find(key, clock.now())
+    } catch (error) {
+      log.error('response cache not read', {}, error)
+      return undefined
+    }
+  }
+
+  function write(key: string, entry: CachedAnswer): void {
+    const { storage, ...bounds } = settings()
+    if (storage === 'memory') memory.put(key, entry, bounds)
+    else if (writes.size < MOST_WRITES) {
+      const done = store
+        .put(key, entry, bounds)
+        .catch((error) => log.error('response cache not written', {}, error))
+        .finally(() => {
+          if (writes.get(key)?.entry === entry) writes.delete(key)
+        })
+      writes.set(key, { entry, done })
+    }
+  }
+
+  function missOf({ key, ttl_seconds, max_entry_bytes }: Lookup): Miss {
+    // A request that replaces an answer while an equal one is open has no flight, and nobody waits for it.
+    const flight = flights.begin(key)
+    return {
+      put(answer) {
+        const bytes = Buffer.byteLength(answer)
+        if (bytes > max_entry_bytes) {
+          flight?.end('failed')
+          return
+        }
+        const created_ms = clock.now()
+        const entry = { created_ms, expires_ms: created_ms + Math.ceil(ttl_seconds * 1000), bytes, answer }
+        write(key, entry)
+        flight?.end({ answer: entry })
+      },
+      drop: (reason) => flight?.end(reason),
+    }
+  }
+
+  return {
+    async find(lookup) {
+      const { key, is_refresh } = lookup
+      if (is_refresh) return missOf(lookup)
+      for (;;) {
+        let joined = flights.join(lookup)
+        if (!joined) {
+          const found = await read(key)
+          if (found) return hitOf(found)
+          joined = flights.join(lookup) // an equal request may have begun meanwhile
+          if (!joined) return missOf(lookup)
+        }
+        const ending = await joined
+        if (ending === 'failed') return missOf(lookup)
+        // Of the requests that waited for a client that has left, one calls the provider and the others wait again.
+        if (ending !== 'left') return hitOf(ending.answer)
+      }
+    },
+    async deleteExpired() {
+      for (let round = 0; round < DELETE_ROUNDS; round++) {
+        if ((await store.deleteExpired(clock.now(), DELETE_AT_ONCE)) < DELETE_AT_ONCE) return
+      }
+    },
+    async close() {
+      await Promise.all([...writes.values()].map(({ done }) => done))
+    },
+  }
+}

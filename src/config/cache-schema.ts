@@ -1,0 +1,62 @@
+/** The response cache, as the operator writes it. */
+import Type, { type TSchema } from 'typebox'
+
+const closed = { additionalProperties: false } as const
+const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
+
+const SCOPES = ['token', 'all'] as const
+const CACHED_REQUESTS = ['deterministic', 'all'] as const
+const STORAGES = ['memory', 'database'] as const
+
+/** Turns the cache on for one model. */
+export const ModelCache = Type.Object(
+  {
+    ttl_seconds: optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: 31_536_000,
+        description: 'How long a response is served from the cache. Default 3600.',
+      }),
+    ),
+    scope: optional(
+      Type.Enum([...SCOPES], {
+        description:
+          'Who receives a cached response. token: only the token whose request created it; all: every token that may use the model. Default token.',
+      }),
+    ),
+    max_entry_bytes: optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 64 * 1024 * 1024,
+        description: 'A larger response is not cached. Default 1048576.',
+      }),
+    ),
+    requests: optional(
+      Type.Enum([...CACHED_REQUESTS], {
+        description:
+          'Which requests are cached without the header `x-gatehouse-cache: on`. deterministic: chat with `temperature: 0` or a `seed` and no tools that the provider runs, and every embedding, rerank and moderation; all: every request. Default deterministic.',
+      }),
+    ),
+  },
+  { ...closed, description: 'Caches responses of this model. Default: only where a request asks for it.' },
+)
+export type ModelCache = Type.Static<typeof ModelCache>
+
+export const CacheConfig = Type.Object(
+  {
+    storage: optional(
+      Type.Enum([...STORAGES], {
+        description:
+          'Where cached responses are. memory: in each gateway, until it stops; database: shared by all gateways on it, also after a restart. Default memory.',
+      }),
+    ),
+    max_entries: optional(
+      Type.Integer({ minimum: 1, maximum: 100_000, description: 'The most cached responses. Default 10000.' }),
+    ),
+    max_bytes: optional(
+      Type.Integer({ minimum: 1, description: 'The most bytes of cached responses together. Default 67108864.' }),
+    ),
+  },
+  closed,
+)
+export type CacheConfig = Type.Static<typeof CacheConfig>

@@ -1,0 +1,173 @@
+/** The stage lookup: answers a call from the response cache, or caches the answer that the provider gives to it. */
+import { createHash } from 'node:crypto'
+import type { Lookup, Miss, ResponseCache } from '../cache/response-cache.ts'
+import type { ModelCache } from '../config/cache-schema.ts'
+import { targetName } from '../providers/provider.ts'
+import { boundsOf } from '../routing/bounds.ts'
+import type { Caller } from '../spec/token.ts'
+import type { CallRecord } from './call.ts'
+import type { AnyMeter, Family, PreparedCall, ResponseStream, StreamFamily, UsageOf } from './family.ts'
+
+/** Part of every key: increased when the form of the entries changes. */
+const KEY_VERSION = 1
+const DEFAULTS = { ttl_seconds: 3600, max_entry_bytes: 1024 * 1024, scope: 'token', requests: 'deterministic' } as const
+
+type Keyed<Work> = Pick<PreparedCall<Work, unknown, AnyMeter>, 'model' | 'work' | 'record'>
+
+/** How to look up a call; undefined: the cache is off for it, or may not serve it. Notes in its record which. */
+export function lookupFor<Work>(
+  { cacheable }: Pick<Family<never, Work, never, AnyMeter>, 'cacheable'>,
+  { model, work, record }: Keyed<Work>,
+): Lookup | undefined {
+  const { call } = record
+  const directive = call.options?.cache
+  if (model.cache === undefined && (directive === undefined || directive === 'off')) return undefined
+  if (!cacheable) return undefined
+  const settings = { ...DEFAULTS, ...model.cache }
+  const found = directive === 'off' ? undefined : cacheable(work)
+  if (!found || (directive === undefined && settings.requests === 'deterministic' && !found.is_deterministic)) {
+    record.cache = 'bypass'
+    return undefined
+  }
+  record.cache = 'miss'
+  const { ttl_seconds, max_entry_bytes } = settings
+  const { deadline } = boundsOf(model.routing, call.arrived, call.options)
+  const key = keyOf({ model, record, request: found.request }, settings.scope)
+  return { key, ttl_seconds, max_entry_bytes, is_refresh: directive === 'refresh', deadline, signal: call.signal }
+}
+
+type Key = Pick<Keyed<unknown>, 'model' | 'record'> & { request: unknown }
+
+function keyOf({ model, record, request }: Key, scope: NonNullable<ModelCache['scope']>): string {
+  const { family, is_stream, call } = record
+  // The targets, so that a change of the configuration is not answered by the model before; the tags may choose among them.
+  const served = [model.id, model.targets.map(targetName), call.options?.tags]
+  const parts = [KEY_VERSION, sharersOf(scope, call.caller), family, is_stream, ...served]
+  return createHash('sha256')
+    .update(JSON.stringify([...parts, request]))
+    .digest('hex')
+}
+
+/** Who shares a cached response with this caller. A group of tokens will be one more scope here. */
+const sharersOf = (scope: NonNullable<ModelCache['scope']>, { token_id }: Caller): string[] =>
+  scope === 'all' ? [] : [token_id]
+
+type Answer<Answer, M extends AnyMeter> = { answer: Answer; usage: UsageOf<M> }
+
+type Looking<Work, Result, M extends AnyMeter> = {
+  cache: ResponseCache
+  lookup: Lookup
+  prepared: PreparedCall<Work, Result, M>
+}
+
+/** The cached answer, or that of `execute`. */
+export async function lookUpAnswer<Work, Result, M extends AnyMeter>(
+  codec: NonNullable<Family<never, Work, Result, M>['codec']>,
+  { cache, lookup, prepared }: Looking<Work, Result, M>,
+  execute: () => Promise<Answer<Result, M>>,
+): Promise<Answer<Result, M>> {
+  const { model, record } = prepared
+  const found = await cache.find(lookup)
+  if ('answer' in found) {
+    noteHit(record, found.age_seconds)
+    const { usage, text } = JSON.parse(found.answer) as { usage: UsageOf<M>; text: string }
+    return { answer: codec.decode(text, prepared.work), usage }
+  }
+  dropOnAbort(found, lookup)
+  try {
+    const { answer: given, usage } = await execute()
+    const { text, answer } = codec.encode(given, usage)
+    // A fallback has answered for the model: a later request may get the answer of the model itself.
+    if (prepared.model === model) found.put(JSON.stringify({ usage, text }))
+    else found.drop('failed')
+    return { answer, usage }
+  } catch (thrown) {
+    found.drop('failed')
+    throw thrown
+  }
+}
+
+/** The cached stream, or that of the provider, which is cached when it is complete. */
+export async function lookUpStream<Work, M extends AnyMeter>(
+  { replay, encodeError }: Required<Pick<StreamFamily<never, Work, M>, 'replay' | 'encodeError'>>,
+  { cache, lookup, prepared }: Looking<Work, ResponseStream<UsageOf<M>>, M>,
+): Promise<ResponseStream<UsageOf<M>>> {
+  const { model, record } = prepared
+  const found = await cache.find(lookup)
+  if ('answer' in found) {
+    noteHit(record, found.age_seconds)
+    const parts = replay(JSON.parse(found.answer), prepared.work)
+    return { parts: inOrder(parts), includesUsage: false, end: () => '' }
+  }
+  dropOnAbort(found, lookup)
+  try {
+    const stream = await prepared.execute()
+    const fail = stream.fail ?? ((error) => encodeError(error, prepared.work))
+    if (prepared.model === model) return recorded({ ...stream, fail }, found, lookup.max_entry_bytes)
+    found.drop('failed')
+    return stream
+  } catch (thrown) {
+    found.drop('failed')
+    throw thrown
+  }
+}
+
+function noteHit(record: CallRecord, age_seconds: number): void {
+  record.cache = 'hit'
+  record.cache_age_seconds = age_seconds
+}
+
+/** Also where the response is never read: one of the requests that wait for it then calls the provider. */
+function dropOnAbort(miss: Miss, { signal }: Lookup): void {
+  if (signal.aborted) miss.drop('left')
+  else signal.addEventListener('abort', () => miss.drop('left'), { once: true })
+}
+
+async function* inOrder(parts: string[]): AsyncGenerator<string> {
+  yield* parts
+}
+
+type Recordable<Usage> = ResponseStream<Usage> & Required<Pick<ResponseStream<Usage>, 'fail'>>
+
+/** The same stream; caches it once its end was encoded. */
+function recorded<Usage>(stream: Recordable<Usage>, miss: Miss, max_bytes: number): ResponseStream<Usage> {
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  let parts: string[] | undefined = []
+  let bytes = 0
+
+  /** Stops recording a stream that is too large, or is not text. */
+  function take(part: string | Uint8Array): void {
+    if (!parts) return
+    bytes += part.length
+    try {
+      if (bytes > max_bytes) throw new RangeError('The stream is larger than an entry may be.')
+      parts.push(typeof part === 'string' ? part : decoder.decode(part))
+    } catch {
+      parts = undefined
+      miss.drop('failed')
+    }
+  }
+
+  async function* recording(): AsyncGenerator<string | Uint8Array> {
+    for await (const part of stream.parts) {
+      take(part)
+      yield part
+    }
+  }
+
+  return {
+    ...stream,
+    parts: recording(),
+    end(usage) {
+      const last = stream.end(usage)
+      if (last !== '') take(last)
+      if (parts) miss.put(JSON.stringify(parts))
+      return last
+    },
+    fail(error) {
+      parts = undefined
+      miss.drop('failed')
+      return stream.fail(error)
+    },
+  }
+}

@@ -1,0 +1,13 @@
+/** What the response cache stores in the database. */
+
+/** An answer of the response cache. `bytes`: its size, for the bounds. `answer`: JSON text. */
+export type CachedAnswer = { created_ms: number; expires_ms: number; bytes: number; answer: string }
+
+export type CachedAnswerStore = {
+  /** The answer, unless it has expired. */
+  find(cache_key: string, now_ms: number): Promise<CachedAnswer | undefined>
+  /** Stores or replaces an answer, then removes the oldest ones that exceed the bounds. */
+  put(cache_key: string, entry: CachedAnswer, bounds: { max_entries: number; max_bytes: number }): Promise<void>
+  /** Deletes at most `limit` expired answers; returns how many it deleted. */
+  deleteExpired(now_ms: number, limit: number): Promise<number>
+}
