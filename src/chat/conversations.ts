@@ -40,7 +40,7 @@ export type Conversations = {
   find(place: Place): Promise<StoredConversation>
   update(place: Place, metadata: JsonObject): Promise<StoredConversation>
   remove(place: Place): Promise<void>
-  /** Appends items and returns them with their ids. Throws `conversation_locked`. */
+  /** Appends items and returns them with their ids. Throws `conversation_locked`, or as `read` does. */
   addItems(place: Place, items: InputItem[]): Promise<ConversationItem[]>
   /** Undefined if `after` is the id of no item. */
   page(place: Place, page: ConversationPage): Promise<ConversationItem[] | undefined>
@@ -184,6 +184,7 @@ export function createConversations({ store, settings, quota, clock, log }: Conv
     addItems: (place, items) =>
       changing(place, async (owner) => {
         const { conversation_id } = place
+        if ((await stateOf(place)).text_length > MAX_CHARACTERS) throw tooLong()
         const ids = new Set((await store.items(conversation_id)).map(({ id }) => id))
         const added = withOwnIds(items as unknown as JsonObject[], ids)
         const appending = { conversation_id, owner, items: added, expires_at: expiresAt() }
