@@ -23,6 +23,7 @@ type Create = { stream_id: string | undefined; body: JsonRecord; bytes: number; 
 const BUFFERED_BYTES = 64 * 1024
 /** A client that reads nothing for this long counts as gone, as for a stream over HTTP. */
 const STALLED_MILLISECONDS = 120_000
+const UNREAD = 'The client sends messages, and reads no answers.'
 const STREAM_ID = /^[\w.-]{1,256}$/
 
 export const responsesSocket =
@@ -140,6 +141,8 @@ function createConnection({ settings, clock, log }: Parts, { connection_id, call
     },
     message(data: string | Uint8Array) {
       if (typeof data !== 'string') return close(CLOSE.unsupportedData, 'Messages must be text.')
+      // Answers without a call wait for no one to read them.
+      if ((peer?.buffered() ?? 0) > settings.max_body_bytes) return close(CLOSE.policy, UNREAD)
       try {
         receive(data)
       } catch (thrown) {
