@@ -81,8 +81,8 @@ export function createSelection(parts: SelectionParts): Selection {
   }
 
   function choosePermitted(error: GatewayError, now?: number): Candidate | undefined {
-    for (;;) {
-      const candidate = choose(now) ?? (isLastResort && round === 0 ? chooseAvoided(candidates) : undefined)
+    for (let mayBeAvoided = isLastResort && round === 0; ; mayBeAvoided = false) {
+      const candidate = choose(now) ?? (mayBeAvoided ? chooseAvoided(candidates) : undefined)
       if (!candidate || isPermitted(candidate, error)) return candidate
       candidate.is_tried = true // passed over, for one of another provider
     }
@@ -101,6 +101,7 @@ export function createSelection(parts: SelectionParts): Selection {
     if (pause_ms > LONGEST_PAUSE_MS || now + pause_ms >= deadline) return undefined
     if (pause_ms > 0) await pause(clock, pause_ms, signal)
     // Chosen anew: in the pause, other calls may have shown that the target is broken, or test it now.
+    if (clock.steady() >= deadline) return undefined
     const next = choosePermitted(error, Math.max(clock.steady(), now + pause_ms))
     return next && take(next)
   }
