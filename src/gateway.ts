@@ -36,16 +36,17 @@ import { createPipeline } from './pipeline/pipeline.ts'
 import { createMedia } from './providers/media.ts'
 import { createRerank } from './rerank/rerank.ts'
 import { readCallOptions } from './routes/call-options.ts'
+import { type Explained, type ExplainRequest, explainRequest, OPERATOR } from './routes/explain-request.ts'
 import { routingHeaders } from './routes/routing-headers.ts'
 import { routeTable } from './routes/table.ts'
 import { baseUrlOf } from './routes/tasks/request-parameters.ts'
 import { createRouter } from './routing/router.ts'
 import { GatewayError } from './spec/error.ts'
 import type { Model } from './spec/model.ts'
-import type { Caller, Token } from './spec/token.ts'
+import type { Token } from './spec/token.ts'
 import { openStore } from './store/open-store.ts'
-import type { Store, UsageStore } from './store/store.ts'
-import { createStoreClock, suspendedMilliseconds } from './store/store-clock.ts'
+import type { UsageStore } from './store/store.ts'
+import { storeClockFor } from './store/store-clock.ts'
 import { createSupply, type Found } from './supply.ts'
 import type { CrashHook } from './tasks/crash-points.ts'
 import { createGeneratedFileStore } from './tasks/store-generated.ts'
@@ -75,6 +76,8 @@ export type Gateway = {
   fetch(request: Request, peer?: Peer): Promise<Response>
   /** What is served now: providers in the order in which they were found, models by id. */
   summary(): { providers: Found[]; models: Model[] }
+  /** How a request for this model would be routed now; nothing is sent. Throws GatewayError where none could be. */
+  explain(request: ExplainRequest): Explained
   /** The token that was created because the store had none; its secret is shown nowhere else. */
   first_token: { token: Token; secret: string } | undefined
   /** Resolves when the discovery of providers and models has ended, at start or after the last reload. */
@@ -266,7 +269,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
 
   return {
     fetch: (request, peer = { address: '127.0.0.1' }) => app.fetch(request, peer),
-    summary: () => ({ providers: supply.providers(), models: catalogue.list(EVERYBODY) }),
+    summary: () => ({ providers: supply.providers(), models: catalogue.list(OPERATOR) }),
+    explain: (request) => explainRequest(request, { catalogue, router, clock }),
     first_token,
     get discovery() {
       return discovery
@@ -303,17 +307,7 @@ const SETTLE_MILLISECONDS = 2_000
 /** With the time that a busy gateway takes to answer, less than the 2 seconds within which `/readyz` answers. */
 const READY_MILLISECONDS = 1_500
 
-/** An injected clock also stands for that of the database. */
-function storeClockFor({ dueTimes }: Store, { clock, log }: { clock: Clock; log: Log }): Promise<Clock> {
-  if (clock === systemClock) return createStoreClock({ clock, dueTimes, suspended_ms: suspendedMilliseconds, log })
-  const { moves, move } = dueTimes
-  return createStoreClock({ clock, dueTimes: { moves, move }, suspended_ms: () => 0, log })
-}
-
 const outputDirectory = ({ outputs, data_dir }: Config): string => outputs.directory ?? join(data_dir, 'outputs')
 
 const filesOf = (config: Config): FileStore =>
   config.outputs.s3 ? createBucket({ s3: config.outputs.s3 }) : createDirectory({ directory: outputDirectory(config) })
-
-/** Sees the whole catalogue: for the operator. */
-const EVERYBODY: Caller = { token_id: '', mayUseModel: () => true, mayUseFamily: () => true }

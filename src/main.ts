@@ -11,6 +11,7 @@ const COMMANDS: Record<string, { summary: string; load: () => Promise<{ run: Run
   token: { summary: 'create, list, revoke and rotate tokens', load: () => import('./cli/token.ts') },
   task: { summary: 'list, show, cancel and resume tasks', load: () => import('./cli/task.ts') },
   models: { summary: 'list the catalogue, or import prices and limits', load: () => import('./cli/models.ts') },
+  route: { summary: 'explain how a request would be routed', load: () => import('./cli/route.ts') },
   check: { summary: 'check the configuration', load: () => import('./cli/check.ts') },
   version: { summary: 'print the version', load: () => import('./cli/version.ts') },
 }

@@ -9,6 +9,9 @@ const gateway = await startGateway({}, { clock: systemClock, manual: loadManual 
 afterAll(() => gateway[Symbol.asyncDispose]())
 const { document, fits } = await readDocument(gateway)
 
+const created = await gateway.call('/v1/conversations', { json: {} })
+const { id: conversation }: { id: string } = await created.json()
+
 const taking = Object.entries(document.paths).flatMap(([path, methods]) => {
   const body = methods.post?.requestBody?.content['application/json']
   const answer = methods.post?.responses[200]?.content?.['application/json']
@@ -26,7 +29,7 @@ test.each(taking)('POST $path', async ({ path, schema, example, answer }) => {
   expect(fits(schema, example)).toBe(true)
   // The model is in the path only if the family follows from the rest of the path.
   const model = path.includes('mbedContent') ? 'sandbox%2Fembedding' : 'sandbox%2Fgeneral'
-  const url = path.replace('{model}', model)
+  const url = path.replace('{model}', model).replace('{conversation_id}', conversation)
   const response = await gateway.call(url, { json: example as Json })
   const body = await response.json()
   expect([response.status, body.error ?? null]).toEqual([200, null])

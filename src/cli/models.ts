@@ -1,18 +1,12 @@
 /** `gatehouse models`: prints the catalogue that a gateway would serve, without listening. */
-import { existsSync } from 'node:fs'
-import { type Config, storePath, storeUrl } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
-import { loadManual } from '../config/manual.ts'
-import { createGateway } from '../gateway.ts'
-import { systemClock } from '../kit/clock.ts'
-import { createLog } from '../kit/log.ts'
 import type { Model } from '../spec/model.ts'
 import { readArguments } from './arguments.ts'
-import { terminalFormat } from './log-format.ts'
+import { withIdleGateway } from './idle-gateway.ts'
 import { table } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
-import { VERSION } from './version.ts'
 
 const HELP = `Usage: gatehouse models [--config <file>] [--data-dir <directory>] [--json]
        gatehouse models import [options]
@@ -53,32 +47,8 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   return 0
 }
 
-async function catalogueOf(config: Config, terminal: Terminal): Promise<Row[]> {
-  const { environment, interactive, err } = terminal
-  const clock = systemClock
-  const level = config.log_level === 'info' ? 'warn' : config.log_level
-  const log = createLog({ clock, level, pretty: interactive && terminalFormat(terminal), write: err })
-  // Reading must not create a store with a first token: without one, an empty store in memory is used.
-  const is_there = config.store_url !== storeUrl(config.data_dir) || existsSync(storePath(config.data_dir))
-  const store_url = is_there ? config.store_url : 'sqlite::memory:'
-  const gateway = await createGateway({
-    config,
-    environment,
-    log,
-    clock,
-    manual: loadManual,
-    store_url,
-    is_idle: true,
-    version: VERSION,
-  })
-  try {
-    await gateway.discovery
-    return gateway.summary().models.map((model) => rowOf(config, model))
-  } finally {
-    await gateway.close({ deadline_ms: 0 })
-    log.flush()
-  }
-}
+const catalogueOf = (config: Config, terminal: Terminal): Promise<Row[]> =>
+  withIdleGateway(config, terminal, (gateway) => gateway.summary().models.map((model) => rowOf(config, model)))
 
 function rowOf(config: Config, model: Model): Row {
   const context_tokens = config.models[config.models[model.id]?.alias_of ?? model.id]?.context_tokens

@@ -1,8 +1,8 @@
 /** The clock of stored due times: that of the database where it has one, so that all gateways agree, and without jumps. */
 import { uptime } from 'node:os'
-import type { Clock } from '../kit/clock.ts'
+import { type Clock, systemClock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import type { DueTimes } from './store.ts'
+import type { DueTimes, Store } from './store.ts'
 
 /** Smaller differences are followed without moving due times: the daemons that keep clocks right correct less at once. */
 const STEP_MILLISECONDS = 5_000
@@ -78,3 +78,10 @@ export async function createStoreClock({ clock, dueTimes, log, suspended_ms }: S
 
 /** The commonest case, without a promise: the clocks differ by what rounding and slow corrections explain. */
 const isClose = (one: number, other: number): boolean => Math.abs(one - other) < 100
+
+/** The clock of a store: that of its database where it has one. An injected clock also stands for that of the database. */
+export function storeClockFor({ dueTimes }: Store, { clock, log }: { clock: Clock; log: Log }): Promise<Clock> {
+  if (clock === systemClock) return createStoreClock({ clock, dueTimes, suspended_ms: suspendedMilliseconds, log })
+  const { moves, move } = dueTimes
+  return createStoreClock({ clock, dueTimes: { moves, move }, suspended_ms: () => 0, log })
+}

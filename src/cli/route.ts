@@ -1,0 +1,107 @@
+/** `gatehouse route explain`: shows how a request would be routed, and sends nothing. */
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { loadConfig } from '../config/load.ts'
+import { nearest } from '../config/nearest.ts'
+import { isRecord, type JsonRecord } from '../kit/json.ts'
+import type { Explained } from '../routes/explain-request.ts'
+import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
+import { readArguments, UsageError, unknownCommand } from './arguments.ts'
+import { withIdleGateway } from './idle-gateway.ts'
+import { table } from './table.ts'
+import { bold, json, type Terminal } from './terminal.ts'
+import { knownVendors } from './vendors.ts'
+
+const HELP = `Usage: gatehouse route explain --model <model> [--family <family>] [--body <file>] [--json]
+
+Shows which targets of a model a request would be sent to, in which order, and within which limits. Sends nothing.
+It reads the configuration alone: what a running gateway remembers of its targets, such as errors, is not part of it.
+
+Options:
+  --model <model>         the id of a model, or an alias; default: \`model\` of the body
+  --family <family>       the kind of request (default: the first family of the model)
+  --body <file>           a JSON request, of which \`model\` and \`stream\` are read
+  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then ./data)
+  --json                  print the result as one line of JSON
+
+Examples:
+  gatehouse route explain --model acme/large
+  gatehouse route explain --model acme/large --body request.json --json
+`
+
+const FLAGS = { model: 'text', family: 'text', body: 'text', config: 'text', 'data-dir': 'text' } as const
+
+export async function run(args: string[], terminal: Terminal): Promise<number> {
+  const [action, ...rest] = args
+  if (action === undefined || args.includes('--help') || args.includes('-h')) {
+    terminal.out(HELP)
+    return 0
+  }
+  if (action !== 'explain') throw new UsageError('route', unknownCommand(action, ['explain']))
+  const given = readArguments({ command: 'route explain', args: rest, flags: FLAGS })
+  const { environment, cwd } = terminal
+  const body = await readBody(given.text('body'), cwd)
+  const model = given.text('model') ?? body.model
+  if (typeof model !== 'string') throw new UsageError('route', 'needs a model, as in --model <model>')
+  const family = familyOf(given.text('family'))
+  const [config_, data_dir] = [given.text('config'), given.text('data-dir')]
+  const flags = {
+    ...(config_ === undefined ? {} : { config: config_ }),
+    ...(data_dir === undefined ? {} : { data_dir }),
+  }
+  const config = loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) })
+  const explained = await withIdleGateway(config, terminal, (gateway) =>
+    gateway.explain({ model, family, is_stream: body.stream === true }),
+  )
+  terminal.out(given.has('json') ? json({ ...explained, memory: 'none' }) : asText(explained, terminal))
+  return 0
+}
+
+async function readBody(file: string | undefined, cwd: string): Promise<JsonRecord> {
+  if (file === undefined) return {}
+  let body: unknown
+  try {
+    body = JSON.parse(await readFile(resolve(cwd, file), 'utf8'))
+  } catch (error) {
+    throw new Error(`${file}: ${(error as Error).message}`)
+  }
+  if (!isRecord(body)) throw new Error(`${file}: must be a JSON object`)
+  return body
+}
+
+function familyOf(name: string | undefined): EndpointFamily | undefined {
+  const family = ENDPOINT_FAMILIES.find((one) => one === name)
+  if (family || name === undefined) return family
+  const suggestion = nearest(name, [...ENDPOINT_FAMILIES])
+  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
+  throw new UsageError('route', `unknown family "${name}"${hint} (families: ${ENDPOINT_FAMILIES.join(', ')})`)
+}
+
+function asText(explained: Explained, terminal: Terminal): string {
+  const { requested, model, family, status, strategy, sticky, hedge, tries, deadline_seconds, fallbacks } = explained
+  const facts = [
+    ['model', requested === model ? model : `${model} (requested: ${requested})`],
+    ['status', status],
+    ['family', family],
+    ['strategy', explained.order === 'shared' ? `${strategy}; targets of one priority share the calls` : strategy],
+    ['sticky', sticky ?? 'off'],
+    ['hedge', hedge ? 'on' : 'off'],
+    ['tries', String(tries)],
+    ['deadline', deadline_seconds === null ? 'none' : `${deadline_seconds} s`],
+    ...Object.entries(fallbacks).map(([reason, ids]) => [`fallback: ${reason}`, ids.join(', ')]),
+  ]
+  const head = ['ORDER', 'TARGET', 'KEY', 'PRIORITY', 'WEIGHT', 'FIRST BYTE', 'AVAILABLE']
+  const rows = explained.targets.map((one) => [
+    one.order === null ? '-' : String(one.order),
+    one.target,
+    one.key ?? '-',
+    String(one.priority),
+    String(one.weight),
+    `${one.first_byte_seconds} s`,
+    one.available ? 'yes' : `no: ${one.reason}`,
+  ])
+  const [first = '', ...others] = table([head, ...rows]).split('\n')
+  const note = 'From the configuration alone: the memory of a running gateway is not part of it.'
+  return `${table(facts)}\n${[bold(terminal, first), ...others].join('\n')}\n${note}\n`
+}
