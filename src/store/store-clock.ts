@@ -17,7 +17,7 @@ type StoreClockParts = {
   suspended_ms: () => number
 }
 
-export const suspendedMilliseconds = (): number => uptime() * 1000 - performance.now()
+const suspendedMilliseconds = (): number => uptime() * 1000 - performance.now()
 
 /** `align` notices that the clock was set, and moves the due times by as much before it follows. */
 export async function createStoreClock({ clock, dueTimes, log, suspended_ms }: StoreClockParts): Promise<Clock> {
