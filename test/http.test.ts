@@ -250,7 +250,13 @@ describe('an error', () => {
   test.each(Object.keys(ERRORS) as ErrorCode[])(
     '%s states whether a retry can help, where the status does not',
     async (code) => {
-      const permanent = ['insufficient_quota', 'upstream_auth', 'output_refused', 'task_not_ended']
+      const permanent = [
+        'insufficient_quota',
+        'storage_quota_exceeded',
+        'upstream_auth',
+        'output_refused',
+        'task_not_ended',
+      ]
       const transient = [408, 409, 429, 500, 502, 503, 504].includes(ERRORS[code].status) && !permanent.includes(code)
       const { status, headers } = await responseTo(new GatewayError(code, 'x'))
       expect([status, headers.get('x-should-retry')]).toEqual([ERRORS[code].status, transient ? null : 'false'])
