@@ -18,11 +18,12 @@ afterEach(async () => {
 async function start(store_url: string) {
   const vendor = startVideoVendor({ polls: 3 })
   let failing = true
-  let delivered = 0
+  /** Webhooks by their id: one may arrive twice. */
+  const delivered = new Set<string | null>()
   const receiver = Bun.serve({
     port: 0,
-    fetch() {
-      if (!failing) delivered++
+    fetch({ headers }) {
+      if (!failing) delivered.add(headers.get('webhook-id'))
       return new Response(null, { status: failing ? 500 : 200 })
     },
   })
@@ -45,7 +46,7 @@ async function start(store_url: string) {
     receive() {
       failing = false
     },
-    delivered: () => delivered,
+    delivered: () => delivered.size,
   }
 }
 
