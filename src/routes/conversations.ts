@@ -85,6 +85,7 @@ export function conversationRoutes(parts: ConversationRouteParts): Route[] {
     route('GET', ONE, {
       operation: {
         summary: 'Retrieve a conversation',
+        description: 'Its metadata; the items have a list of their own.',
         params,
         response: ConversationAnswer,
         errors: ['conversation_not_found'],
@@ -142,6 +143,7 @@ export function conversationRoutes(parts: ConversationRouteParts): Route[] {
     route('GET', ITEMS, {
       operation: {
         summary: 'List the items of a conversation',
+        description: 'The newest first, unless `order` says otherwise.',
         params,
         query: { ...PAGE_PARAMETERS, include },
         response: ItemList,
@@ -159,6 +161,7 @@ export function conversationRoutes(parts: ConversationRouteParts): Route[] {
     route('GET', ITEM, {
       operation: {
         summary: 'Retrieve an item of a conversation',
+        description: 'As it stands in the list.',
         params: itemParams,
         query: { include },
         response: ConversationItem,
@@ -172,6 +175,7 @@ export function conversationRoutes(parts: ConversationRouteParts): Route[] {
     route('DELETE', ITEM, {
       operation: {
         summary: 'Delete an item of a conversation',
+        description: 'Later responses that continue the conversation no longer see it. Returns the conversation.',
         params: itemParams,
         response: ConversationAnswer,
         errors: ['conversation_not_found', 'conversation_item_not_found', 'conversation_locked'],
