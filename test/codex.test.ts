@@ -1,6 +1,6 @@
 /**
  * The Codex command line as its users run it, with its own defaults: before the sandbox and vendors of every protocol.
- * It is 167 MB to download, so it is installed apart: `npm ci --prefix test/agents`, which .ci/run does first.
+ * It is 167 MB to download, so it is installed apart: `npm install --no-save --prefix test/agents`, which .ci/run does first.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
