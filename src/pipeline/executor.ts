@@ -145,7 +145,7 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
     const { family, model, record } = preparing
     const first = prepared.model
     const bounds = boundsOf(first.routing, record.call.arrived, record.call.options)
-    const namesFor = (reason: FallbackReason) => (first.fallbacks[reason] ?? []).filter((name) => name !== model.id)
+    const namesFor = (reason: FallbackReason) => first.fallbacks[reason]?.filter((name) => name !== model.id) ?? []
     /** By the reason of the first failure: fallbacks of a fallback are not followed. */
     let names: string[] | undefined
     for (;;) {

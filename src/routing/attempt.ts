@@ -5,7 +5,7 @@ import { type ErrorCode, GatewayError } from '../spec/error.ts'
 /** One upstream call of a request. */
 export type Attempt = {
   readonly target: Target
-  /** Unix milliseconds. */
+  /** Milliseconds of the steady clock. */
   readonly started: number
   /** The time to its first byte or its error; undefined while neither has come. */
   ms: number | undefined
