@@ -1,17 +1,20 @@
 /** A call and what is known about it, without HTTP types. */
-import type { Chosen } from '../models/catalogue.ts'
+import type { CatalogueModel, Chosen } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
 import type { Attempt } from '../routing/attempt.ts'
 import type { Decision } from '../routing/explain.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { ErrorCode } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
+import type { Estimate, Units } from '../spec/units.ts'
 
 /** One call of one caller: from an HTTP request, a background worker or a test. */
 export type Call = {
   /** Correlates log lines, upstream requests and responses. */
   readonly request_id: string
   readonly caller: Caller
+  /** Whom the caller acts for, as it names them; undefined: nobody is named. */
+  end_user?: string
   /** Aborted, with the reason, when the client has left or the gateway stops. */
   readonly signal: AbortSignal
   /** By the steady clock. */
@@ -41,9 +44,6 @@ export type CallOptions = {
   cache?: CacheDirective
 }
 
-/** What is counted and charged. `estimated`: the provider reported no usage. */
-export type Units = { input_tokens: number; output_tokens: number; estimated?: boolean | undefined }
-
 /** Counts the usage of one call. */
 export type Meter<Usage> = {
   /** The usage as the client sees it; estimated where the provider reported none. */
@@ -51,6 +51,23 @@ export type Meter<Usage> = {
   units(usage: Usage): Units
   /** Whether the provider has charged for the call, even if it fails from here on; absent: not known. */
   isCharged?(): boolean
+}
+
+/** A call that asks to be admitted. */
+export type AdmissionRequest = {
+  call: Call
+  family: EndpointFamily
+  /** The model that serves it. */
+  model: CatalogueModel
+  estimate: Estimate
+}
+
+/** What a gate holds for one call. */
+export type Hold = {
+  /** Another model takes over the call. Throws GatewayError where it may not, and then holds what it held. */
+  moveTo(request: AdmissionRequest): void
+  /** Called exactly once, when the call is settled: releases the hold, and counts what was used instead. */
+  settle(used: Units): void
 }
 
 /** What is known about a call so far. The pipeline writes it; subscribers read it. */
@@ -72,6 +89,10 @@ export type CallRecord = {
   cache?: 'hit' | 'miss' | 'bypass'
   /** The age of the response, where it came from the cache. */
   cache_age_seconds?: number
+  /** What limits and budgets hold for it until it is settled. */
+  holds?: Hold[]
+  /** Whether limits or a budget have refused it, or make it wait: nothing was sent, and no usage is recorded. */
+  is_refused?: boolean
   /** Set when the call is settled. */
   units?: Units
   error: ErrorCode | undefined

@@ -11,6 +11,7 @@ import { explain } from '../routing/explain.ts'
 import { type AttemptPolicy, isFaultOfTarget, mayTryNext } from '../routing/outcome.ts'
 import { type AttemptObserver, isNoneAvailable, type Router } from '../routing/router.ts'
 import { GatewayError } from '../spec/error.ts'
+import type { Admission } from './admission.ts'
 import type { CallRecord } from './call.ts'
 import type { CallEvents } from './events.ts'
 import type { AnyMeter, Execution, Family, PreparedCall } from './family.ts'
@@ -18,6 +19,7 @@ import type { AnyMeter, Execution, Family, PreparedCall } from './family.ts'
 type ExecutorParts = {
   catalogue: Pick<Catalogue, 'require'>
   router: Pick<Router, 'attempt' | 'candidates'>
+  admission: Pick<Admission, 'moveTo'>
   events: Pick<CallEvents, 'attemptStarted' | 'attemptFailed'>
   clock: Clock
 }
@@ -30,7 +32,7 @@ type Preparing<Input, Work, Answer, M extends AnyMeter> = {
   requested: CatalogueModel
 }
 
-export function createExecutor({ catalogue, router, events, clock }: ExecutorParts) {
+export function createExecutor({ catalogue, router, admission, events, clock }: ExecutorParts) {
   /** The next model of the list that the caller may use and that accepts the request; it replaces that of the call. */
   function fallBack<Input, Work, Answer, M extends AnyMeter>(
     names: string[],
@@ -40,7 +42,9 @@ export function createExecutor({ catalogue, router, events, clock }: ExecutorPar
     for (let name = names.shift(); name !== undefined; name = names.shift()) {
       try {
         const { model } = catalogue.require(name, record.family, record.call.caller)
-        prepared.work = family.fit(model, input, record.call)
+        const work = family.fit(model, input, record.call)
+        admission.moveTo(family, { model, work, record })
+        prepared.work = work
         prepared.model = model
         prepared.metering.current = family.meter(prepared.work)
         record.model = model.id

@@ -6,6 +6,7 @@ import type { RequestFacts } from '../routing/conditions.ts'
 import type { AttemptPolicy } from '../routing/outcome.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { GatewayError } from '../spec/error.ts'
+import type { Estimate } from '../spec/units.ts'
 import type { Call, CallRecord, Meter } from './call.ts'
 
 /** A family whose calls use nothing, such as counting tokens, has no meter. */
@@ -22,6 +23,8 @@ export type Family<Input, Work, Answer, M extends AnyMeter> = {
   /** Applies ranges, defaults and capabilities of the model. Throws GatewayError that names the field and its rule. */
   fit(model: CatalogueModel, input: Input, call: Call): Work
   meter(work: Work): M
+  /** What a call uses, before it is sent. Absent: nothing that is limited or charged, but a request. */
+  estimate?(work: Work, model: CatalogueModel): Estimate
   /** After which failures the next target is tried. */
   policy: AttemptPolicy
   /** False: how its calls end says nothing about how their targets work. Absent: true. */

@@ -6,7 +6,8 @@ import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
 import type { Provider } from '../providers/provider.ts'
 import { createRouter } from '../routing/router.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { Meter } from './call.ts'
+import type { Gate } from './admission.ts'
+import type { Hold, Meter } from './call.ts'
 import type { CallSubscriber } from './events.ts'
 import type { Family, ResponseStream, StreamFamily } from './family.ts'
 import { createPipeline } from './pipeline.ts'
@@ -22,6 +23,7 @@ const broken = (code: GatewayError['code'], accepted?: 'no') =>
 function gateway({
   usage = async () => 7,
   policy = 'until_answered' as Family<never, never, never, undefined>['policy'],
+  gates = [] as Gate[],
 } = {}) {
   const clock = manualClock()
   const catalogue = createCatalogue({ clock })
@@ -64,6 +66,7 @@ function gateway({
     recordUsage: (use) => void recorded.push(use),
     router: createRouter({ clock, log }),
     subscribers: [{ started: () => { throw new Error('a broken subscriber') } }, subscriber], // biome-ignore format: short
+    gates,
     clock,
     log,
   })
@@ -381,5 +384,98 @@ describe('close', () => {
     pipeline.prepareStream(stream(execute), testCall(caller), input)
     await pipeline.close({ deadline_ms: 1_000 }) // the test's clock stands still: a deadline would never come
     expect(recorded).toEqual([])
+  })
+})
+
+describe('limits and budgets', () => {
+  /** A gate that notes what happens to it. */
+  function gateNamed(name: string, notes: string[], admit: (hold: Hold) => ReturnType<Gate['admit']> = (hold) => hold) {
+    const hold: Hold = {
+      moveTo: ({ model }) => void notes.push(`${name} moves to ${model.id}`),
+      settle: ({ input_tokens }) => void notes.push(`${name} settles ${input_tokens}`),
+    }
+    return {
+      admit(request: Parameters<Gate['admit']>[0]) {
+        notes.push(`${name} admits ${request.model.id} of ${request.call.caller.token_id}`)
+        return admit(hold)
+      },
+    }
+  }
+  const refuse = () => {
+    throw new GatewayError('rate_limit_exceeded', 'Too many requests.')
+  }
+
+  test('admit a call before it is sent and are settled once with what it used', async () => {
+    const notes: string[] = []
+    const { pipeline, whole, targets } = gateway({ gates: [gateNamed('one', notes), gateNamed('two', notes)] })
+    const family = whole((_, { attempt }) =>
+      attempt(targets, async () => {
+        notes.push('sent')
+        return 1
+      }),
+    )
+    await pipeline.run(family, testCall(caller), input)
+    expect(notes).toEqual([
+      'one admits a/b of tok_a',
+      'two admits a/b of tok_a',
+      'sent',
+      'one settles 7',
+      'two settles 7',
+    ])
+  })
+
+  test('that refuse a call undo what earlier ones hold, and no usage is recorded', async () => {
+    for (const second of [refuse, async () => refuse()]) {
+      const notes: string[] = []
+      const { pipeline, whole, stream, recorded, events } = gateway({
+        gates: [gateNamed('one', notes), gateNamed('two', notes, second)],
+      })
+      const never = () => {
+        throw new Error('sent')
+      }
+      await expect(pipeline.run(whole(never), testCall(caller), input)).rejects.toMatchObject({
+        code: 'rate_limit_exceeded',
+      })
+      const sent = pipeline.prepareStream(stream(never), testCall(caller), input).send()
+      await expect(sent.started).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+      expect(notes.filter((note) => note === 'one settles 0')).toHaveLength(2)
+      expect(notes.filter((note) => note.startsWith('two settles'))).toEqual([])
+      expect(recorded).toEqual([])
+      expect(events.filter((event) => event.startsWith('finished rate_limit_exceeded'))).toHaveLength(2)
+    }
+  })
+
+  test('may make a call wait', async () => {
+    const notes: string[] = []
+    const free = Promise.withResolvers<void>()
+    const { pipeline, whole, targets, recorded } = gateway({
+      gates: [gateNamed('one', notes, async (hold) => free.promise.then(() => hold)), gateNamed('two', notes)],
+    })
+    const family = whole((_, { attempt }) => attempt(targets, async () => 1))
+    const running = pipeline.run(family, testCall(caller), input)
+    expect(notes).toEqual(['one admits a/b of tok_a'])
+    free.resolve()
+    await running
+    expect(notes.slice(1)).toEqual(['two admits a/b of tok_a', 'one settles 7', 'two settles 7'])
+    expect(recorded).toHaveLength(1)
+  })
+
+  test('of a stream are settled when the client leaves', async () => {
+    const notes: string[] = []
+    const { pipeline, stream } = gateway({ gates: [gateNamed('one', notes)] })
+    const parts = (async function* () {
+      yield 'a'
+      yield 'b'
+    })()
+    const sent = pipeline
+      .prepareStream(
+        stream(async () => ({ parts, includesUsage: false, end: () => '' })),
+        testCall(caller),
+        input,
+      )
+      .send()
+    for await (const _ of sent.parts) break
+    await sent.abandon()
+    expect(notes).toEqual(['one admits a/b of tok_a', 'one settles 7'])
   })
 })

@@ -5,6 +5,7 @@ import type { Log } from '../kit/log.ts'
 import type { Catalogue, CatalogueModel, Chosen } from '../models/catalogue.ts'
 import type { Router } from '../routing/router.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import { createAdmission, type Gate } from './admission.ts'
 import type { Call, CallRecord } from './call.ts'
 import { type CallSubscriber, publishTo } from './events.ts'
 import { createExecutor } from './executor.ts'
@@ -76,6 +77,8 @@ type PipelineParts = {
   recordUsage: RecordUsage
   router: Pick<Router, 'attempt' | 'candidates'>
   subscribers: readonly CallSubscriber[]
+  /** Limits and budgets, in the order in which a call passes them. Absent: none. */
+  gates?: readonly Gate[]
   /** Absent: nothing is cached. */
   cache?: ResponseCache
   clock: Clock
@@ -83,12 +86,13 @@ type PipelineParts = {
 }
 
 export function createPipeline(parts: PipelineParts): Pipeline {
-  const { catalogue, recordUsage, router, subscribers, cache, clock, log } = parts
+  const { catalogue, recordUsage, router, subscribers, gates = [], cache, clock, log } = parts
   const events = publishTo(subscribers, log)
   const settlements = createSettlements({ recordUsage, events, clock, log })
-  const executor = createExecutor({ catalogue, router, events, clock })
+  const admission = createAdmission(gates)
+  const executor = createExecutor({ catalogue, router, admission, events, clock })
 
-  /** resolve, authorize, fit, admit: synchronous, since nothing has to wait. */
+  /** resolve, authorize, fit: synchronous, since nothing has to wait. */
   function open<Input, Work, Answer, M extends AnyMeter>(
     family: Family<Input, Work, Answer, M>,
     call: Call,
@@ -117,7 +121,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     model.cache !== undefined || record.call.options?.cache !== undefined
 
   async function answer<Work, Answer, M extends AnyMeter>(
-    family: Pick<Family<never, Work, Answer, M>, 'cacheable' | 'codec'>,
+    family: Pick<Family<never, Work, Answer, M>, 'estimate' | 'cacheable' | 'codec'>,
     prepared: PreparedCall<Work, Answer, M>,
   ): Promise<Answered<Work, Answer, M>> {
     const { record, metering } = prepared
@@ -127,6 +131,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       return { answer, usage: (await metering.current?.usage()) as UsageOf<M> }
     }
     try {
+      const waiting = admission.admit(family, prepared)
+      if (waiting) await waiting
       const { codec } = family
       const lookup = cache && codec && isCached(prepared) ? lookupFor(family, prepared) : undefined
       const answered =
@@ -140,18 +146,19 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   }
 
   function stream<Work, M extends AnyMeter>(
-    family: Pick<StreamFamily<never, Work, M>, 'encodeError' | 'errorForClient' | 'cacheable' | 'replay'>,
+    family: Pick<StreamFamily<never, Work, M>, 'estimate' | 'encodeError' | 'errorForClient' | 'cacheable' | 'replay'>,
     prepared: PreparedCall<Work, ResponseStream<UsageOf<M>>, M>,
   ): SentStream {
     const { record, metering } = prepared
     const settlement = settlements.open(record, metering)
-    const response = Promise.try(() => {
+    const execute = () => {
       const { replay, encodeError } = family
       const lookup = cache && replay && isCached(prepared) ? lookupFor(family, prepared) : undefined
       return cache && replay && lookup
         ? lookUpStream({ replay, encodeError }, { cache, lookup, prepared })
         : prepared.execute()
-    })
+    }
+    const response = Promise.try(() => admission.admit(family, prepared)?.then(execute) ?? execute())
     const started = response.then(
       () => {},
       (thrown) => {

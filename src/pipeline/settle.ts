@@ -2,7 +2,9 @@
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
-import type { CallRecord, Meter, Units } from './call.ts'
+import { NO_UNITS, type Units } from '../spec/units.ts'
+import { releaseHolds } from './admission.ts'
+import type { CallRecord, Meter } from './call.ts'
 import type { CallEvents } from './events.ts'
 import type { AnyMeter, Metering } from './family.ts'
 
@@ -38,8 +40,6 @@ const MAY_HAVE_BEEN_CHARGED: ReadonlySet<ErrorCode> = new Set([
   'client_closed_request',
 ])
 
-const NO_UNITS: Units = { input_tokens: 0, output_tokens: 0 }
-
 type SettlementsParts = { recordUsage: RecordUsage; events: CallEvents; clock: Clock; log: Log }
 
 export function createSettlements({ recordUsage, events, clock, log }: SettlementsParts): Settlements {
@@ -56,7 +56,7 @@ export function createSettlements({ recordUsage, events, clock, log }: Settlemen
   }
 
   async function settle(record: CallRecord, { current: meter, lost }: Metering<AnyMeter>, isCharged: boolean) {
-    if (meter) {
+    if (meter && !record.is_refused) {
       const own = isCharged && record.cache !== 'hit' ? await unitsOf(record, meter) : NO_UNITS
       const units = lost ? sumOf(own, await unitsOf(record, lost)) : own
       record.units = units
@@ -69,6 +69,7 @@ export function createSettlements({ recordUsage, events, clock, log }: Settlemen
         estimated: units.estimated ?? false,
       })
     }
+    releaseHolds(record, record.units ?? NO_UNITS)
     events.finished(record)
     if (--open === 0) idle?.resolve()
   }
