@@ -117,7 +117,9 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const catalogue = createCatalogue({ clock })
   const guardedFetch = createGuardedFetch({ clock })
   const media = createMedia({ guardedFetch })
-  const supply = createSupply({ environment, clock, log, manual, catalogue, media, seen: store.models })
+  const router = createRouter({ clock, log })
+  const onRecovered = parts.is_idle ? undefined : router.recovered
+  const supply = createSupply({ environment, clock, log, manual, catalogue, media, seen: store.models, onRecovered })
   // One object for the life of the gateway: a reload changes its members, and each request reads them.
   const settings = { ...config.server }
 
@@ -127,7 +129,6 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   await supply.apply(config)
 
   const accessLog = createAccessLog({ log })
-  const router = createRouter({ clock, log })
   const quotas = createStorageQuotas({ amounts: store.amounts, config: () => live, clock })
   const storing = { settings: () => live.responses, quota: quotas.responses }
   const storedResponses = createStoredResponses({ ...storing, store: store.responses, clock })

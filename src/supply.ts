@@ -1,13 +1,15 @@
 /** Where models come from: the configuration, the sandbox, and discovery; merged into the catalogue. */
 import type { Config } from './config/config.ts'
-import type { ModelConfig, ProviderConfig, TargetConfig } from './config/schema.ts'
+import type { ModelConfig, ProviderConfig } from './config/schema.ts'
 import { checkSuccessors } from './config/successors.ts'
 import { type Clock, unixSeconds } from './kit/clock.ts'
-import { matchesGlob } from './kit/glob.ts'
 import type { Log } from './kit/log.ts'
 import type { Alias } from './models/aliases.ts'
 import { type Catalogue, type CatalogueModel, catalogueModel } from './models/catalogue.ts'
 import { discoverProviders, probeLocal } from './providers/discover.ts'
+import type { ProviderHealth } from './providers/health.ts'
+import { createHealthMonitors, type Probed, type ProbeParts } from './providers/health-monitors.ts'
+import { type KeyedProvider, keyedTargets, mayCall } from './providers/keyed-targets.ts'
 import type { Media } from './providers/media.ts'
 import { presetModels } from './providers/preset-models.ts'
 import type { DiscoveredModel, Provider, Target } from './providers/provider.ts'
@@ -42,8 +44,6 @@ type Supplied = {
   keys: KeyedProvider[]
 }
 
-type KeyedProvider = { provider: Provider; name: string; weight: number; models: readonly string[] | undefined }
-
 type SupplyParts = {
   environment: Record<string, string | undefined>
   clock: Clock
@@ -52,6 +52,8 @@ type SupplyParts = {
   catalogue: Catalogue
   media: Media
   seen: ModelStore
+  /** A provider that its probes had found unhealthy works again. Undefined: no provider is probed. */
+  onRecovered: ((health: ProviderHealth) => void) | undefined
 }
 
 type Supply = {
@@ -70,7 +72,8 @@ type Supply = {
 /** Model discovery at start is optional and must not take long. */
 const LIST_MODELS_MILLISECONDS = 10_000
 
-export function createSupply({ environment, clock, log, manual, catalogue, media, seen }: SupplyParts): Supply {
+export function createSupply(given: SupplyParts): Supply {
+  const { environment, clock, log, manual, catalogue, media, seen, onRecovered } = given
   const transport = createTransport({ clock, log, environment })
   const stopped = new AbortController()
   let config: Config | undefined
@@ -82,6 +85,9 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
   const failing = new Set<string>()
   let local: Record<string, ProviderConfig> = {}
   let lastChange: Promise<void> = Promise.resolve()
+  const parts = { transport, clock, log, environment, manual, media }
+  const create = (probed: Probed, quiet: ProbeParts) => createProvider({ ...parts, ...probed, ...quiet })
+  const monitors = createHealthMonitors({ create, environment, clock, log, onRecovered })
 
   /** Changes to the catalogue are serialized. */
   function serialized(work: () => Promise<void>): Promise<void> {
@@ -94,8 +100,10 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
     const out = new Map<string, Supplied>()
     const add = (id: string, provider: ProviderConfig, found_by: Found['found_by']) => {
       if (out.has(id)) return
-      const parts = { transport, clock, log, environment, manual, media }
-      const create = (config: ProviderConfig) => createProvider({ id, config, timeouts: next.timeouts, ...parts })
+      const create = (config: ProviderConfig): Provider => {
+        const created = createProvider({ id, config, timeouts: next.timeouts, ...parts })
+        return config.health ? { ...created, health: () => monitors.of(id) } : created
+      }
       const keys = (provider.keys ?? []).map(
         ({ key, name, weight = 1, models }, index): KeyedProvider => ({
           provider: create({ ...provider, key }),
@@ -104,7 +112,9 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
           models,
         }),
       )
-      out.set(id, { provider: keys[0]?.provider ?? create(provider), config: provider, found_by, keys })
+      const first = keys[0]?.provider ?? create(provider)
+      monitors.check(id, provider, first)
+      out.set(id, { provider: first, config: provider, found_by, keys })
     }
     for (const [id, provider] of Object.entries(next.providers)) add(id, provider, 'file')
     if (next.sandbox) add('sandbox', { kind: 'sandbox' }, 'built in')
@@ -154,6 +164,7 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
     rows = filled
     supplied = supply
     config = next
+    if (onRecovered && !stopped.signal.aborted) monitors.apply(probedOf(supply, next))
   }
 
   const report = (id: string, warnings: ProviderWarning[]) => {
@@ -228,6 +239,7 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
     },
     async close() {
       stopped.abort()
+      monitors.stop()
       await lastChange
       await Promise.all(
         [...supplied.values()]
@@ -241,6 +253,13 @@ export function createSupply({ environment, clock, log, manual, catalogue, media
 /** Whether the models of a provider are discovered: as configured; by default unless the provider is in the file. */
 const isDiscovered = (one: Supplied | undefined): boolean =>
   one !== undefined && (one.config.discover ?? one.found_by !== 'file')
+
+/** With the first key: one probe says whether the provider is there. */
+const probedOf = (supply: Map<string, Supplied>, { timeouts }: Config): Probed[] =>
+  [...supply].map(([id, { config }]) => {
+    const key = config.keys?.[0]?.key ?? config.key
+    return { id, timeouts, config: key === undefined ? config : { ...config, key } }
+  })
 
 function withoutAliases(all: Record<string, ModelConfig>): { models: Record<string, ModelConfig>; aliases: Alias[] } {
   const entries = Object.entries(all)
@@ -265,33 +284,8 @@ function targetsOf(id: string, model: ModelConfig, supply: Map<string, Supplied>
   })
 }
 
-const mayCall = ({ models }: KeyedProvider, model: string): boolean =>
-  models?.some((pattern) => matchesGlob(pattern, model)) ?? true
-
 /** Those of a model, where it has any. */
 function pricesOf({ prices }: ModelConfig): Target['prices'] {
   if (prices?.input === undefined && prices?.output === undefined) return undefined
   return { input: prices.input ?? 0, output: prices.output ?? 0 }
-}
-
-type RoutedTarget = Omit<TargetConfig, 'provider' | 'prices'> & { prices: Target['prices'] }
-
-/** One target for each key that may call the model; they share the weight of the target. */
-function keyedTargets(
-  { model, weight = 1, priority = 0, when, timeouts, prices }: RoutedTarget,
-  { provider, keys }: Supplied,
-): Target[] {
-  if (keys.length === 0) return [{ provider, model, weight, priority, when, timeouts, prices }]
-  const fitting = keys.filter((key) => mayCall(key, model))
-  const total = fitting.reduce((sum, key) => sum + key.weight, 0)
-  return fitting.map((key) => ({
-    provider: key.provider,
-    model,
-    key: key.name,
-    weight: total === 0 ? weight : (weight * key.weight) / total,
-    priority,
-    when,
-    timeouts,
-    prices,
-  }))
 }

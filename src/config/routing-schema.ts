@@ -58,6 +58,34 @@ export const CallLimits = Type.Object(
 )
 export type CallLimits = Type.Static<typeof CallLimits>
 
+const probes = (description: string) => optional(Type.Integer({ minimum: 1, maximum: 100, description }))
+
+export const HealthConfig = Type.Object(
+  {
+    path: optional(
+      Type.String({
+        pattern: '^/[\\x21-\\x7e]{0,1000}$',
+        description:
+          'The path of the probe at the host of base_url, such as /health: a 2xx response is a success. It is sent without the key and the headers. Default: the model list, with the key; any response but a 5xx is a success.',
+      }),
+    ),
+    interval_seconds: optional(
+      Type.Number({
+        minimum: 1,
+        maximum: 3_600,
+        description: 'From the end of a probe to the next one. Default 10.',
+      }),
+    ),
+    timeout_seconds: optional(
+      Type.Number({ minimum: 0.1, maximum: 60, description: 'How long a probe may take. Default 2.' }),
+    ),
+    unhealthy_after: probes('Failed probes in a row after which the provider is avoided. Default 2.'),
+    healthy_after: probes('Successful probes in a row after which it is used again. Default 1.'),
+  },
+  { ...closed, description: 'Probes it at intervals, and avoids it while it does not work. Default: no probes.' },
+)
+export type HealthConfig = Type.Static<typeof HealthConfig>
+
 const tokens = (description: string) => optional(Type.Integer({ minimum: 0, maximum: 1_000_000_000, description }))
 
 /** Which requests a target takes. Every condition that is set must hold. */

@@ -9,7 +9,7 @@ import { ImageLimits } from './image-schema.ts'
 import { Capabilities, Limits } from './limits-schema.ts'
 import { PROVIDER_KINDS, TEXT_APIS } from './provider-kinds.ts'
 import { Passthrough, Quirks } from './quirks.ts'
-import { CallLimits, Fallbacks, ProviderKey, RoutingConfig, TargetRouting } from './routing-schema.ts'
+import { CallLimits, Fallbacks, HealthConfig, ProviderKey, RoutingConfig, TargetRouting } from './routing-schema.ts'
 import { ServerConfig } from './server-schema.ts'
 import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
 
@@ -104,6 +104,7 @@ export const ProviderConfig = Type.Object(
       }),
     ),
     calls: optional(CallLimits),
+    health: optional(HealthConfig),
     outputs: optional(
       Type.Enum([...OUTPUT_MODES], {
         description: 'Whether finished files are copied, or the links of the provider passed through. Default copy.',

@@ -11,6 +11,7 @@ import type { ModerationInput, ModerationResult } from '../spec/moderation-reque
 import type { FailCode, Json, RemoteFile } from '../spec/task.ts'
 import type { ThreeDOrder } from '../spec/three-d-request.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
+import type { ProviderHealth } from './health.ts'
 import type { OrderList } from './orders/order-list.ts'
 
 /** A row of the catalogue, for a provider that brings models of its own. */
@@ -274,6 +275,8 @@ export type Provider = {
   otherPassthroughs?: PassthroughProvider[]
   /** How many calls may be open; absent: no limit. */
   callLimits?: CallLimits
+  /** What its probes show; absent where it is not probed, and undefined before the first one. */
+  health?(): ProviderHealth | undefined
   /** What limited tokens may send in addition to the lists; absent: nothing. */
   passthroughRules?: PassthroughRules
   /** The models that the provider itself lists; for discovery. Rejects with GatewayError. */

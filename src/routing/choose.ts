@@ -33,16 +33,21 @@ export function chooseAvailable(candidates: readonly Candidate[], choice: Choice
 }
 
 /**
- * The one that is avoided for the shortest time, for a call that would otherwise fail without having been sent: a breaker
+ * The one that is avoided for the shortest time, and those whose probes fail after all others, for a call that would otherwise fail without having been sent: a breaker
  * that refuses everybody is worse than the fault it protects from.
  */
 export function chooseAvoided(candidates: readonly Candidate[]): Candidate | undefined {
   let best: Candidate | undefined
   for (const candidate of candidates) {
     if (candidate.is_tried) continue
-    if (!best || availableAt(candidate.state) < availableAt(best.state)) best = candidate
+    if (!best || isSooner(candidate.state, best.state)) best = candidate
   }
   return best
+}
+
+function isSooner(one: TargetState, other: TargetState): boolean {
+  const [is_down = false, was_down = false] = [one.health?.is_unhealthy, other.health?.is_unhealthy]
+  return is_down === was_down ? availableAt(one) < availableAt(other) : was_down
 }
 
 /** The available candidates of the lowest priority number; those of weight 0 only where there is no other at all. */

@@ -1,6 +1,7 @@
 /** Limits the open calls of a provider; further calls wait in a bounded queue that is fair between tokens. */
 import type { CallLimits } from '../config/routing-schema.ts'
 import type { Clock } from '../kit/clock.ts'
+import type { Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 
 export type Limiter = {
@@ -173,5 +174,19 @@ function createAdaptiveLimit() {
       const next = limit * gradient + Math.sqrt(limit)
       limit = Math.min(MOST_LIMIT, Math.max(LEAST_LIMIT, limit * (1 - SMOOTHING) + next * SMOOTHING))
     },
+  }
+}
+
+/** The limiter of each provider that has one. Its keys share it, by its settings object: a reload begins anew. */
+export function createLimiters(clock: Clock): (target: Target) => Limiter | undefined {
+  const limiters = new WeakMap<CallLimits, Limiter>()
+  return ({ provider: { id, callLimits } }) => {
+    if (callLimits === undefined) return undefined
+    let limiter = limiters.get(callLimits)
+    if (!limiter) {
+      limiter = createLimiter(id, callLimits, clock)
+      limiters.set(callLimits, limiter)
+    }
+    return limiter
   }
 }

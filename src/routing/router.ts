@@ -1,19 +1,21 @@
 /** Routing: sends a call to one target after another, and remembers how each behaved. */
-import type { CallLimits, RoutingConfig } from '../config/routing-schema.ts'
+import type { RoutingConfig } from '../config/routing-schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
+import type { ProviderHealth } from '../providers/health.ts'
 import type { Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import { type Attempt, newAttempt, noteFailure } from './attempt.ts'
 import { type Bounds, firstByteLimit, timeLimit } from './bounds.ts'
 import type { Candidate } from './choose.ts'
-import { createLimiter, type Limiter, type Release } from './concurrency.ts'
+import { createLimiters, type Release } from './concurrency.ts'
 import { createHedgeBudget, type HedgeBudget, race } from './hedge.ts'
 import { type AttemptPolicy, isFaultOfTarget, mayTryNext, outcomeOf } from './outcome.ts'
 import { createRetryBudgets } from './retry-budget.ts'
 import { type Chosen, createSelection, type Selection } from './selection.ts'
 import {
   createTargetState,
+  endEjections,
   forget,
   note,
   type Outcome,
@@ -63,6 +65,8 @@ export type Router = {
   candidates(targets: readonly Target[]): Candidate[]
   /** Forgets what is remembered of one target, by its id, or of all. Returns of how many; open calls still count. */
   reset(id?: string): number
+  /** The probes of a provider show that it works again: its ejected targets are tested by their next call. */
+  recovered(health: ProviderHealth): void
 }
 
 type Try = {
@@ -81,18 +85,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
   /** By the settings object of a model: a reload begins anew. */
   const hedgeBudgets = new WeakMap<RoutingConfig, HedgeBudget>()
 
-  /** By the settings object of a provider, which its keys share. */
-  const limiters = new WeakMap<CallLimits, Limiter>()
-
-  function limiterOf({ provider: { id, callLimits } }: Target): Limiter | undefined {
-    if (callLimits === undefined) return undefined
-    let limiter = limiters.get(callLimits)
-    if (!limiter) {
-      limiter = createLimiter(id, callLimits, clock)
-      limiters.set(callLimits, limiter)
-    }
-    return limiter
-  }
+  const limiterOf = createLimiters(clock)
 
   function candidateOf(target: Target, isObserved: boolean): Candidate {
     const id = stateId(target)
@@ -101,6 +94,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
       state = createTargetState(id)
       if (isObserved) states.set(id, state)
     }
+    state.health = target.provider.health?.()
     return { target, state, is_tried: false, limiter: limiterOf(target) }
   }
 
@@ -229,13 +223,16 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
     candidates: (targets) =>
       targets.map((target) => {
         const fresh = candidateOf(target, false)
-        return { ...fresh, state: states.get(fresh.state.id) ?? fresh.state }
+        const { id, health } = fresh.state
+        const state = states.get(id)
+        return state ? { ...fresh, state: { ...state, health } } : fresh
       }),
     reset(id) {
       const found = [...states.values()].filter((state) => id === undefined || state.id === id)
       for (const state of found) forget(state)
       return found.length
     },
+    recovered: (health) => endEjections(states.values(), health, clock.steady()),
     async attempt(targets, routing) {
       const { settings, signal, policy, is_observed, has_fallback } = routing
       const { deadline } = routing.bounds

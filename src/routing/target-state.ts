@@ -1,5 +1,6 @@
 /** What the gateway remembers of one target with one key: its open calls, latency, errors, and until when it is avoided. */
 
+import type { ProviderHealth } from '../providers/health.ts'
 import { type Target, targetName } from '../providers/provider.ts'
 
 /** How a call ended, as far as it says something about the target. `neutral`: nothing, such as when the client has left. */
@@ -54,6 +55,8 @@ export type TargetState = {
   limited_at: number
   /** For the weighted round robin. */
   credit: number
+  /** What the probes of its provider show; undefined: it is not probed. */
+  health: ProviderHealth | undefined
 }
 
 /** Consecutive errors after which a target is avoided; Envoy's default for consecutive 5xx. */
@@ -100,31 +103,38 @@ export const createTargetState = (id: string): TargetState => ({
   refused_until: 0,
   limited_at: 0,
   credit: 0,
+  health: undefined,
 })
 
 /** `provider/model`, with `#key` where the provider has several keys: what is remembered is remembered for that. */
 export const stateId = (target: Target): string =>
   target.key === undefined ? targetName(target) : `${targetName(target)}#${target.key}`
 
-/** As if it had never been called; calls that are open still end. */
+/** As if it had never been called; calls that are open still end, and probes go on. */
 export function forget(state: TargetState): void {
-  Object.assign(state, createTargetState(state.id), { open: state.open })
+  Object.assign(state, createTargetState(state.id), { open: state.open, health: state.health })
 }
 
 /** Why a target is avoided; undefined: it is not. */
-export type Avoided = 'key refused' | 'rate limited' | 'ejected' | 'probing'
+export type Avoided = 'key refused' | 'rate limited' | 'unhealthy' | 'ejected' | 'probing'
 
 export function avoidedBecause(state: TargetState, now: number): Avoided | undefined {
   if (state.refused_until > now) return 'key refused'
   if (state.cooling_until > now) return 'rate limited'
+  if (state.health?.is_unhealthy) return 'unhealthy'
   if (state.ejected_until > now) return 'ejected'
   if (state.ejected_until !== 0 && state.is_probing) return 'probing'
   return undefined
 }
 
 /** When it may be called again, so far as known. */
-export const availableAt = (state: TargetState): number =>
-  Math.max(state.refused_until, state.cooling_until, state.ejected_until)
+export const availableAt = ({ refused_until, cooling_until, ejected_until, health }: TargetState): number =>
+  Math.max(refused_until, cooling_until, ejected_until, health?.is_unhealthy ? health.next_probe_at : 0)
+
+/** The provider works again, as a probe shows: the next call tests its targets, however long they were to be avoided. */
+export function endEjections(states: Iterable<TargetState>, health: ProviderHealth, now: number): void {
+  for (const state of states) if (state.health === health && state.ejected_until > now) state.ejected_until = now
+}
 
 /** A call to it begins. Returns whether it is the probe of an ejected target. */
 export function begin(state: TargetState, now: number): boolean {
