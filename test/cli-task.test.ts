@@ -6,9 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Task } from '../src/spec/task.ts'
 import { openStore } from '../src/store/open-store.ts'
-import type { NewTask, Store, StoredToken } from '../src/store/store.ts'
+import type { NewTask, Store } from '../src/store/store.ts'
 import { blankTask } from '../src/tasks/lifecycle.ts'
 import { webhookMasterSecret, webhookSecret } from '../src/tasks/webhook-delivery.ts'
+import { storedToken } from './kit/accounts.ts'
 import { ENGINES } from './kit/engines.ts'
 
 const COMMAND = join(import.meta.dir, '../bin/gatehouse')
@@ -29,18 +30,7 @@ afterEach(async () => {
   rmSync(directory, { recursive: true })
 })
 
-const token = (token_id: string, name: string): StoredToken => ({
-  token_id,
-  name,
-  prefix: 'sk-abc',
-  hash: token_id,
-  models: ['*'],
-  families: null,
-  expires_at: null,
-  disabled: false,
-  created_at: NOW,
-  last_used_at: null,
-})
+const token = (token_id: string, name: string) => storedToken({ token_id, name, hash: token_id })
 
 async function gatehouse(args: string[], env: Record<string, string> = {}) {
   const child = Bun.spawn([COMMAND, ...args], {

@@ -1,23 +1,10 @@
 import { describe, expect, test } from 'bun:test'
+import { storedProject, storedToken } from '../../test/kit/accounts.ts'
 import { matchesGlob } from '../kit/glob.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
-import type { Token } from '../spec/token.ts'
 import { callerOf } from './caller.ts'
 
-function token(change: Partial<Token>): Token {
-  return {
-    token_id: 'tok_a',
-    name: 'a',
-    prefix: 'sk-abcdef',
-    models: ['*'],
-    families: null,
-    expires_at: null,
-    disabled: false,
-    created_at: 0,
-    last_used_at: null,
-    ...change,
-  }
-}
+const token = storedToken
 
 describe('a caller', () => {
   test('has the id of its token', () => {
@@ -57,5 +44,48 @@ describe('a caller', () => {
     for (const id of [...ids, ...ids]) {
       expect(caller.mayUseModel(id)).toBe(matchesGlob('a*', id) || matchesGlob('*5', id))
     }
+  })
+})
+
+describe('a caller whose token belongs to a project', () => {
+  test('may use only what both may use', () => {
+    const project = storedProject({ models: ['acme/*', 'other/*'], families: ['chatcompat', 'rerank'] })
+    const caller = callerOf(token({ models: ['*/small', '!'], families: ['chatcompat', 'image-generation'] }), project)
+    expect(['acme/small', 'other/small', 'third/small', 'acme/large'].filter(caller.mayUseModel)).toEqual([
+      'acme/small',
+      'other/small',
+    ])
+    expect(ENDPOINT_FAMILIES.filter(caller.mayUseFamily)).toEqual(['chatcompat'])
+    expect(caller.is_limited).toBe(true)
+  })
+
+  test('is limited where only the project is', () => {
+    expect(callerOf(token({}), storedProject()).is_limited).toBe(false)
+    const caller = callerOf(token({}), storedProject({ models: ['acme/*'] }))
+    expect([caller.is_limited, caller.mayUseModel('acme/x'), caller.mayUseModel('x/x')]).toEqual([true, true, false])
+  })
+
+  test('has the limits of both, and no member for what has none', () => {
+    const limits = {
+      rate_limits: { requests_per_minute: 5 },
+      budgets: [{ amount: 1, window: 'day' as const }],
+      end_users: { rate_limits: { tokens_per_day: 7 } },
+    }
+    const { mayUseModel: _, mayUseFamily: __, ...caller } = callerOf(token(limits), storedProject({ name: 'team' }))
+    expect(caller).toEqual({
+      token_id: 'tok_a',
+      name: 'a',
+      is_limited: false,
+      ...limits,
+      project_id: 'proj_a',
+      project: { project_id: 'proj_a', name: 'team' },
+    })
+    expect(callerOf(token({ end_users: { budgets: [], rate_limits: {} } }))).not.toHaveProperty('end_users')
+    expect(callerOf(token({}), storedProject(limits)).project).toEqual({
+      project_id: 'proj_a',
+      name: 'team a',
+      ...limits,
+    })
+    expect(callerOf(token({}))).not.toHaveProperty('project')
   })
 })

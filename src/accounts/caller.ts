@@ -1,22 +1,41 @@
-/** The rights of a token, as other modules check them. */
+/** The rights of a token, as other modules check them: what its project may not do, it may not do either. */
 import { matchesGlob } from '../kit/glob.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
-import type { Caller, Token } from '../spec/token.ts'
+import type { AccountLimits, Caller, Project, Token } from '../spec/token.ts'
 
 /** Ids come from requests, so the cache of answers is bounded. */
 const MAX_REMEMBERED_MODELS = 1_000
 
-export function callerOf({ token_id, models, families }: Token): Caller {
-  const allowed = families && new Set<EndpointFamily>(families)
+export function callerOf(token: Token, project?: Project): Caller {
+  const accounts = project ? [token, project] : [token]
+  const patterns = accounts.map(({ models }) => models).filter((models) => !models.includes('*'))
+  const families = accounts.flatMap((account) => (account.families ? [new Set<EndpointFamily>(account.families)] : []))
   return {
-    token_id,
-    is_limited: families !== null || !models.includes('*'),
-    mayUseModel: models.includes('*')
-      ? () => true
-      : rememberAnswers((id) => models.some((glob) => matchesGlob(glob, id))),
-    mayUseFamily: allowed ? (family) => allowed.has(family) : () => true,
+    token_id: token.token_id,
+    name: token.name,
+    ...limitsOf(token),
+    ...(project && {
+      project_id: project.project_id,
+      project: { project_id: project.project_id, name: project.name, ...limitsOf(project) },
+    }),
+    is_limited: patterns.length > 0 || families.length > 0,
+    mayUseModel:
+      patterns.length === 0
+        ? () => true
+        : rememberAnswers((id) => patterns.every((models) => models.some((glob) => matchesGlob(glob, id)))),
+    mayUseFamily: families.length === 0 ? () => true : (family) => families.every((allowed) => allowed.has(family)),
   }
 }
+
+function limitsOf({ rate_limits, budgets, end_users }: Token | Project): AccountLimits {
+  return {
+    ...(hasFields(rate_limits) && { rate_limits }),
+    ...(budgets.length > 0 && { budgets }),
+    ...((hasFields(end_users.rate_limits ?? {}) || (end_users.budgets ?? []).length > 0) && { end_users }),
+  }
+}
+
+const hasFields = (fields: object): boolean => Object.keys(fields).length > 0
 
 function rememberAnswers(ask: (id: string) => boolean): (id: string) => boolean {
   const answers = new Map<string, boolean>()

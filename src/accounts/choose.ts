@@ -1,7 +1,7 @@
 /** Finds the one token that an operator names: by id, by name, or by a prefix of its id or its visible prefix. */
 import { sha256 } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { StoredToken } from '../store/store.ts'
+import type { StoredToken } from '../store/account-store.ts'
 
 /** A shorter prefix is more likely a typing error than a choice. */
 const SHORTEST_PREFIX = 5

@@ -4,7 +4,7 @@ import type { Log } from '../kit/log.ts'
 import { isSameText } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
-import type { StoredToken, TokenStore } from '../store/store.ts'
+import type { StoredToken, TokenStore } from '../store/account-store.ts'
 import { callerOf } from './caller.ts'
 
 type Known = { token: StoredToken; caller: Caller }

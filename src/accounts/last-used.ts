@@ -1,8 +1,8 @@
 /** Records when tokens were last used, and writes it from time to time: a hint for operators, not an audit log. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
+import type { TokenStore } from '../store/account-store.ts'
 import { createBatch } from '../store/batched-writes.ts'
-import type { TokenStore } from '../store/store.ts'
 
 const WRITE_EVERY_MILLISECONDS = 30_000
 const MAX_ROWS = 50_000

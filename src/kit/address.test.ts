@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { BlockList } from 'node:net'
 import fc from 'fast-check'
-import { isPublicAddress, readAddress } from './address.ts'
+import { canonicalNetwork, isPublicAddress, networkMatcher, readAddress } from './address.ts'
 
 /** The same ranges, said a second time and checked by the runtime: first and last address of each. */
 const CLOSED_V4: [string, string][] = [
@@ -195,5 +195,66 @@ describe('parsing', () => {
       expect(readAddress(text)).toEqual(bytes)
     expect(readAddress('::')).toEqual(new Array(16).fill(0))
     expect(readAddress('2606::')?.slice(0, 3)).toEqual([0x26, 6, 0])
+  })
+})
+
+describe('a range of addresses', () => {
+  test.each([
+    ['203.0.113.9', '203.0.113.9/32'],
+    ['203.0.113.9/24', '203.0.113.0/24'],
+    [' 10.0.0.0/8 ', '10.0.0.0/8'],
+    ['0.0.0.0/0', '0.0.0.0/0'],
+    ['2001:DB8::1', '2001:db8::1/128'],
+    ['2001:db8:1::/32', '2001:db8::/32'],
+    ['::/0', '::/0'],
+    ['::ffff:10.1.0.0/104', '10.0.0.0/8'],
+  ])('%s is stored as %s', (text, network) => {
+    expect(canonicalNetwork(text)).toBe(network)
+  })
+
+  test.each([
+    '',
+    'localhost',
+    '10.0.0.0/33',
+    '10.0.0.0/',
+    '10.0.0.0/-1',
+    '10.0.0.0/8/8',
+    '10.1/16',
+    '0x0a.0.0.1',
+    '2001:db8::/129',
+    'fe80::1%eth0',
+    '::ffff:10.0.0.0/95',
+  ])('%p is none', (text) => {
+    expect(canonicalNetwork(text)).toBeUndefined()
+  })
+
+  const isInside = networkMatcher(['203.0.113.0/24', '2001:db8::/32', '198.51.100.7/32'])
+
+  test.each([
+    '203.0.113.0',
+    '203.0.113.255',
+    '::ffff:203.0.113.9',
+    '203.0.113.9:8080',
+    '198.51.100.7',
+    '2001:db8::1',
+    '2001:0DB8:ffff::',
+    '[2001:db8::1]:8080',
+    '2001:db8::1%eth0',
+  ])('contains %s', (address) => {
+    expect(isInside(address)).toBe(true)
+  })
+
+  test.each([
+    '203.0.112.255',
+    '203.0.114.0',
+    '198.51.100.8',
+    '2001:db9::',
+    '::1',
+    '',
+    'unknown',
+    '203.0.113',
+    '203.0.113.9, 10.0.0.1',
+  ])('does not contain %p', (address) => {
+    expect(isInside(address)).toBe(false)
   })
 })

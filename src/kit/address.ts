@@ -63,6 +63,44 @@ export function isPrivateHost({ hostname }: URL): boolean {
  */
 export const readAddress = (text: string): readonly number[] | undefined => parse(text)?.toByteArray()
 
+/** A range of addresses as `203.0.113.0/24`, from an address or a range; undefined for anything else. */
+export function canonicalNetwork(text: string): string | undefined {
+  const [head = '', tail, more] = text.trim().split('/')
+  const address = parse(head)
+  if (!address || more !== undefined || (tail !== undefined && !/^\d{1,3}$/.test(tail))) return undefined
+  const most = address.kind() === 'ipv4' ? 32 : 128
+  const bits = tail === undefined ? most : Number(tail)
+  if (bits > most) return undefined
+  const plain = plainAddress(address)
+  // A range of IPv4 addresses in the notation of IPv6 is one of IPv4.
+  const isMapped = plain.kind() !== address.kind()
+  if (isMapped && bits < 96) return undefined
+  const length = isMapped ? bits - 96 : bits
+  const network = plain.kind() === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6
+  return `${network.networkAddressFromCIDR(`${plain}/${length}`)}/${length}`
+}
+
+/**
+ * Whether an address is in one of these ranges. An IPv4 address is the same in the notation of IPv6; a zone, and a port
+ * that a proxy has added, do not count.
+ */
+export function networkMatcher(texts: readonly string[]): (address: string) => boolean {
+  const ranges = texts.map(network)
+  return (text) => {
+    const [, bracketed] = /^\[([^\]]*)\](?::\d+)?$/.exec(text) ?? []
+    const [, v4] = /^([\d.]+):\d+$/.exec(text) ?? []
+    const [bare = ''] = (bracketed ?? v4 ?? text).split('%')
+    const parsed = parse(bare)
+    if (!parsed) return false
+    const address = plainAddress(parsed)
+    return ranges.some((range) => isWithin(address, range))
+  }
+}
+
+/** IPv4 as a socket for both shows it (`::ffff:192.0.2.1`) as IPv4. */
+const plainAddress = (address: Address): Address =>
+  address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() ? address.toIPv4Address() : address
+
 function parse(text: string): Address | undefined {
   // The library's lenient parser would accept octal, hexadecimal and short forms.
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text)

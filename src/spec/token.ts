@@ -1,32 +1,80 @@
-/** API tokens: the caller, and what it may use (specification, section 5). */
+/** API tokens and projects: the caller, and what it may use (specification, section 5). */
 import Type from 'typebox'
 import { EndpointFamily } from './endpoint-family.ts'
+import { Budget, RateLimits } from './rate-limit.ts'
 
-/** A token as it is stored and shown: everything except the secret. Times are unix seconds. */
+/** With the keys in its type. */
+const Limits = Type.Unsafe<RateLimits>(RateLimits)
+
+/** What is limited for each end user of a token, or of a project. */
+export const EndUserLimits = Type.Object(
+  { rate_limits: Type.Optional(Limits), budgets: Type.Optional(Type.Array(Budget)) },
+  { additionalProperties: false, title: 'EndUserLimits' },
+)
+export type EndUserLimits = Type.Static<typeof EndUserLimits>
+
+/** What an operator sets for a token, and for a project. Times are unix seconds. */
+const SETTINGS = {
+  name: Type.String(),
+  labels: Type.Record(Type.String(), Type.String(), { description: 'For the operator; they change nothing.' }),
+  models: Type.Array(Type.String(), { description: 'Glob patterns of the model ids it may use; `*` is all.' }),
+  families: Type.Union([Type.Array(EndpointFamily), Type.Null()], { description: 'null is every family.' }),
+  rate_limits: Limits,
+  budgets: Type.Array(Budget),
+  end_users: EndUserLimits,
+  allowed_addresses: Type.Union([Type.Array(Type.String()), Type.Null()], {
+    description: 'CIDR ranges of client addresses; null is every address.',
+  }),
+  expires_at: Type.Union([Type.Integer(), Type.Null()]),
+  disabled: Type.Boolean(),
+  created_at: Type.Integer(),
+}
+
+/** A token as it is stored and shown: everything except the secret. */
 export const Token = Type.Object(
   {
     token_id: Type.String({ description: '`tok_` and 16 alphanumerics.' }),
-    name: Type.String(),
+    project_id: Type.Union([Type.String(), Type.Null()], { description: 'The project that owns it.' }),
     prefix: Type.String({ description: 'The first characters of the secret, to recognise it by.' }),
-    models: Type.Array(Type.String(), { description: 'Glob patterns of the model ids it may use; `*` is all.' }),
-    families: Type.Union([Type.Array(EndpointFamily), Type.Null()], { description: 'null is every family.' }),
-    expires_at: Type.Union([Type.Integer(), Type.Null()]),
-    disabled: Type.Boolean(),
-    created_at: Type.Integer(),
+    previous_expires_at: Type.Union([Type.Integer(), Type.Null()], {
+      description: 'Until when the secret before the last rotation is valid; null: there is none.',
+    }),
+    ...SETTINGS,
     last_used_at: Type.Union([Type.Integer(), Type.Null()]),
   },
   { title: 'Token' },
 )
 export type Token = Type.Static<typeof Token>
 
+/** A team or an application. It owns tokens, and what it may not do, none of them may. */
+export const Project = Type.Object(
+  { project_id: Type.String({ description: '`proj_` and 16 alphanumerics.' }), ...SETTINGS },
+  { title: 'Project' },
+)
+export type Project = Type.Static<typeof Project>
+
+/** Limits of a token or of a project. Absent: it has none of its own. */
+export type AccountLimits = {
+  rate_limits?: RateLimits
+  budgets?: readonly Budget[]
+  /** Of each of its end users. */
+  end_users?: EndUserLimits
+}
+
 /** The caller of a request, as far as other modules need to know it. */
-export type Caller = {
+export type Caller = AccountLimits & {
   token_id: string
+  name?: string
+  project_id?: string
+  /** The project that owns the token. Its limits count too. */
+  project?: CallerProject
   /** Limited to some models or some families. */
   is_limited?: boolean
   mayUseModel(id: string): boolean
   mayUseFamily(family: EndpointFamily): boolean
 }
+
+type CallerProject = AccountLimits & { project_id: string; name: string }
 
 /** The usage of one caller with one model in one hour. */
 export type UsageRow = {

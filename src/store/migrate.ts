@@ -10,6 +10,7 @@ import { conversations } from './migrations/0007-conversations.ts'
 import { sentOrders } from './migrations/0008-sent-orders.ts'
 import { storedAmounts } from './migrations/0009-stored-amounts.ts'
 import { cachedAnswers } from './migrations/0010-cached-answers.ts'
+import { accounts } from './migrations/0011-accounts.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -25,6 +26,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0008-sent-orders': sentOrders,
   '0009-stored-amounts': storedAmounts,
   '0010-cached-answers': cachedAnswers,
+  '0011-accounts': accounts,
 }
 
 /**

@@ -6,6 +6,7 @@ import { conversationStore } from './conversations.ts'
 import { dueTimes } from './due-times.ts'
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
+import { projectStore } from './projects.ts'
 import { responseRunStore } from './response-runs.ts'
 import { responseStore } from './responses.ts'
 import { type Store, StoreError } from './store.ts'
@@ -41,6 +42,7 @@ function storeOf(engine: Engine): Store {
   return {
     engine: engine.name,
     tokens: report(tokens),
+    projects: report(projectStore(db)),
     usage: report(usageStore(db)),
     models: report(modelStore(db)),
     tasks: report(taskStore(engine)),

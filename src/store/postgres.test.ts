@@ -4,11 +4,12 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { Client } from 'pg'
+import { storedToken } from '../../test/kit/accounts.ts'
 import { startPostgres } from '../../test/kit/postgres.ts'
 import type { Task } from '../spec/task.ts'
 import { blankTask } from '../tasks/lifecycle.ts'
 import { openStore } from './open-store.ts'
-import { type Store, type StoredToken, StoreError } from './store.ts'
+import { type Store, StoreError } from './store.ts'
 
 const databases: string[] = []
 const stores: Store[] = []
@@ -77,18 +78,7 @@ const task = (name: string): Task =>
     due_ms: 1,
   })
 
-const token = (name: string): StoredToken => ({
-  token_id: `tok_${name}`,
-  name,
-  prefix: 'sk-a',
-  hash: name,
-  models: ['*'],
-  families: null,
-  expires_at: null,
-  disabled: false,
-  created_at: 1,
-  last_used_at: null,
-})
+const token = (name: string) => storedToken({ token_id: `tok_${name}`, name, hash: name })
 
 describe('an error about an unusable server names the server and not the password', () => {
   test('when the password is wrong', async () => {

@@ -1,25 +1,14 @@
 /** The store's contract, tested on every engine. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { storedToken } from '../../test/kit/accounts.ts'
 import { ENGINES } from '../../test/kit/engines.ts'
 import type { UsageRow } from '../spec/token.ts'
-import type { Store, StoredToken } from './store.ts'
+import type { StoredToken } from './account-store.ts'
+import type { Store } from './store.ts'
 
-function token(name: string, change: Partial<StoredToken> = {}): StoredToken {
-  return {
-    token_id: `tok_${name}`,
-    name,
-    prefix: 'sk-abcdef',
-    hash: `hash of ${name}`,
-    models: ['*'],
-    families: null,
-    expires_at: null,
-    disabled: false,
-    created_at: 1_700_000_000,
-    last_used_at: null,
-    ...change,
-  }
-}
+const token = (name: string, change: Partial<StoredToken> = {}) =>
+  storedToken({ token_id: `tok_${name}`, name, hash: `hash of ${name}`, ...change })
 
 function usage(change: Partial<UsageRow> = {}): UsageRow {
   return {
@@ -50,12 +39,23 @@ for (const engine of ENGINES) {
           expires_at: 4_000_000_000,
           disabled: true,
           last_used_at: 1_700_000_001,
+          project_id: 'proj_a',
+          labels: { team: 'a "b"', __proto: '1' },
+          rate_limits: { requests_per_minute: 600, concurrent_requests: 0 },
+          budgets: [{ amount: 0.25, window: 'month', time_zone: 'Europe/Berlin', thresholds: [50], soft: true }],
+          end_users: { rate_limits: { tokens_per_day: 9 }, budgets: [{ amount: 1, window: 'day' }] },
+          allowed_addresses: ['203.0.113.0/24', '2001:db8::/32'],
+          previous_hash: 'hash before',
+          previous_expires_at: 1_700_003_600,
         })
         const plain = token('plain — ünïcode 🗝')
         await tokens.add(full)
         await tokens.add(plain)
         expect(await tokens.find(full.token_id)).toEqual(full)
         expect(await tokens.findByHash(full.hash)).toEqual(full)
+        expect(await tokens.findByHash('hash before')).toEqual(full)
+        expect(await tokens.list({ project_id: 'proj_a' })).toEqual([full])
+        expect(await tokens.list({ project_id: 'proj_b' })).toEqual([])
         expect(await tokens.find(plain.token_id)).toEqual(plain)
         expect(await tokens.list()).toEqual([full, plain])
       })
@@ -101,9 +101,20 @@ for (const engine of ENGINES) {
           expires_at: null,
           disabled: false,
           last_used_at: 9,
+          project_id: 'proj_b',
+          labels: { k: 'v' },
+          rate_limits: { images_per_day: 1 },
+          budgets: [{ amount: 1, window: 'total' as const }],
+          end_users: { rate_limits: {} },
+          allowed_addresses: ['10.0.0.0/8'],
+          previous_hash: 'hash of a',
+          previous_expires_at: 7,
         }
         expect(await tokens.update('tok_a', all)).toBe(true)
         expect(await tokens.find('tok_a')).toEqual({ ...token('a'), ...all })
+        expect((await tokens.findByHash('hash of a'))?.token_id).toBe('tok_a')
+        await tokens.update('tok_a', { allowed_addresses: null, previous_hash: null })
+        expect(await tokens.find('tok_a')).toMatchObject({ ...all, allowed_addresses: null, previous_hash: null })
         expect(await tokens.findByHash('hash of a')).toBeUndefined()
         expect(await tokens.find('tok_b')).toEqual(token('b'))
       })

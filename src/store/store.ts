@@ -1,31 +1,12 @@
 /** What the gateway stores: one small interface for each kind of record, the same on every engine. */
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { JsonObject, Task, TaskOutput, TaskStatus } from '../spec/task.ts'
-import type { Token, UsageRow } from '../spec/token.ts'
+import type { UsageRow } from '../spec/token.ts'
+import type { ProjectStore, TokenStore } from './account-store.ts'
 import type { StoredAmounts } from './amount-store.ts'
 import type { CachedAnswerStore } from './cached-answer.ts'
 import type { Appending, ConversationStore } from './conversation-store.ts'
 import type { StoredResponse } from './stored-response.ts'
-
-/** A token with the SHA-256 (hex) of its secret. The secret itself is never stored. */
-export type StoredToken = Token & { hash: string }
-
-export type TokenStore = {
-  /** Adds a token. Throws if its `token_id` or `hash` exists. */
-  add(token: StoredToken): Promise<void>
-  /** Adds the token only if the store has no token; false if it has one. Atomic between processes. */
-  addFirst(token: StoredToken): Promise<boolean>
-  findByHash(hash: string): Promise<StoredToken | undefined>
-  find(token_id: string): Promise<StoredToken | undefined>
-  /** All tokens, oldest first. */
-  list(): Promise<StoredToken[]>
-  /** Changes fields of a token; false if the token does not exist. */
-  update(token_id: string, change: Partial<Omit<StoredToken, 'token_id' | 'created_at'>>): Promise<boolean>
-  /** Stores when tokens were last used (unix seconds); a time never decreases. Does not change the revision. */
-  touch(used: { token_id: string; last_used_at: number }[]): Promise<void>
-  /** A number that increases with every add and update, by any process: caches compare it. */
-  revision(): Promise<number>
-}
 
 export type UsageStore = {
   /** Adds the counts of the rows to the stored row of the same token, model and hour. One transaction. */
@@ -286,6 +267,7 @@ export type Store = {
   /** The engine's name, for the log. */
   engine: string
   tokens: TokenStore
+  projects: ProjectStore
   usage: UsageStore
   models: ModelStore
   tasks: TaskStore

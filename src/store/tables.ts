@@ -5,21 +5,41 @@ import type { FailCode, TaskStatus } from '../spec/task.ts'
 import type { UsageRow } from '../spec/token.ts'
 import type { CachedAnswer } from './cached-answer.ts'
 
-type TokensTable = {
-  token_id: string
+/** What tokens and projects have in common; all text but `name` is JSON text. */
+export type AccountColumns = {
   name: string
-  prefix: string
-  hash: string
-  /** JSON text: an array of glob patterns. */
+  labels: string
+  /** An array of glob patterns. */
   models: string
-  /** JSON text: an array of families; null is every family. */
+  /** An array of families; null is every family. */
   families: string | null
+  rate_limits: string
+  budgets: string
+  end_users: string
+  /** An array of CIDR ranges; null is every address. */
+  allowed_addresses: string | null
   expires_at: number | null
   /** 0 or 1. */
   disabled: number
   created_at: number
+}
+
+type TokensTable = AccountColumns & {
+  token_id: string
+  project_id: string | null
+  prefix: string
+  hash: string
+  /** Of the secret before the last rotation, and until when it is valid. */
+  previous_hash: string | null
+  previous_expires_at: number | null
   last_used_at: number | null
   /** The revision at which it was added: orders tokens of the same second. */
+  added_revision: number
+}
+
+type ProjectsTable = AccountColumns & {
+  project_id: string
+  deleted_at: number | null
   added_revision: number
 }
 
@@ -129,6 +149,7 @@ type CachedAnswersTable = CachedAnswer & { cache_key: string }
 
 export type Tables = {
   tokens: TokensTable
+  projects: ProjectsTable
   usage: UsageRow
   models: ModelsTable
   revisions: RevisionsTable

@@ -1,11 +1,10 @@
 /** Tokens in the database, and the revision that caches compare. */
 import type { Selectable } from 'kysely'
-import type { EndpointFamily } from '../spec/endpoint-family.ts'
-import type { StoredToken, TokenStore } from './store.ts'
+import { bumpRevision, changedColumns, fromAccountColumns, toAccountColumns } from './account-columns.ts'
+import type { StoredToken, TokenStore } from './account-store.ts'
 import type { Database, Tables, Write } from './tables.ts'
 
 type Row = Selectable<Tables['tokens']>
-type Change = Parameters<TokenStore['update']>[1]
 
 export function tokenStore(db: Database): TokenStore {
   return {
@@ -16,7 +15,7 @@ export function tokenStore(db: Database): TokenStore {
       return db.transaction().execute(async (write) => {
         // The row of revisions is written first: on every engine two callers wait for each other there, and the second
         // sees the token that the first has added.
-        const revision = await bump(write)
+        const revision = await bumpRevision(write)
         if (await anyToken(write)) return false
         await write.insertInto('tokens').values(toRow(token, revision)).execute()
         return true
@@ -24,7 +23,11 @@ export function tokenStore(db: Database): TokenStore {
     },
 
     async findByHash(hash) {
-      const row = await db.selectFrom('tokens').selectAll().where('hash', '=', hash).executeTakeFirst()
+      const row = await db
+        .selectFrom('tokens')
+        .selectAll()
+        .where((token) => token.or([token('hash', '=', hash), token('previous_hash', '=', hash)]))
+        .executeTakeFirst()
       return row && fromRow(row)
     },
 
@@ -33,13 +36,19 @@ export function tokenStore(db: Database): TokenStore {
       return row && fromRow(row)
     },
 
-    async list() {
-      const rows = await db.selectFrom('tokens').selectAll().orderBy('created_at').orderBy('added_revision').execute()
+    async list({ project_id } = {}) {
+      const rows = await db
+        .selectFrom('tokens')
+        .selectAll()
+        .$if(project_id !== undefined, (query) => query.where('project_id', '=', project_id ?? ''))
+        .orderBy('created_at')
+        .orderBy('added_revision')
+        .execute()
       return rows.map(fromRow)
     },
 
     async update(token_id, change) {
-      const columns = toColumns(change)
+      const columns: Partial<Row> = changedColumns(change)
       return db.transaction().execute(async (write) => {
         const found = await write
           .selectFrom('tokens')
@@ -48,7 +57,7 @@ export function tokenStore(db: Database): TokenStore {
           .executeTakeFirst()
         if (!found) return false
         if (Object.keys(columns).length === 0) return true
-        await bump(write)
+        await bumpRevision(write)
         await write.updateTable('tokens').set(columns).where('token_id', '=', token_id).execute()
         return true
       })
@@ -80,19 +89,8 @@ export function tokenStore(db: Database): TokenStore {
 }
 
 async function insert(write: Write, token: StoredToken): Promise<void> {
-  const revision = await bump(write)
+  const revision = await bumpRevision(write)
   await write.insertInto('tokens').values(toRow(token, revision)).execute()
-}
-
-/** In the same transaction as the change, so that no reader sees one without the other. */
-async function bump(write: Write): Promise<number> {
-  const row = await write
-    .updateTable('revisions')
-    .set((revisions) => ({ revision: revisions('revision', '+', 1) }))
-    .where('noun', '=', 'tokens')
-    .returning('revision')
-    .executeTakeFirstOrThrow()
-  return row.revision
 }
 
 /** Changes nothing, but has to be written: shows whether the database can be written. */
@@ -109,42 +107,25 @@ async function anyToken(db: Database): Promise<boolean> {
   return row !== undefined
 }
 
-function toRow(token: StoredToken, added_revision: number): Row {
-  return {
-    token_id: token.token_id,
-    name: token.name,
-    prefix: token.prefix,
-    hash: token.hash,
-    models: JSON.stringify(token.models),
-    families: token.families && JSON.stringify(token.families),
-    expires_at: token.expires_at,
-    disabled: token.disabled ? 1 : 0,
-    created_at: token.created_at,
-    last_used_at: token.last_used_at,
-    added_revision,
-  }
-}
+const toRow = (token: StoredToken, added_revision: number): Row => ({
+  token_id: token.token_id,
+  project_id: token.project_id,
+  prefix: token.prefix,
+  hash: token.hash,
+  previous_hash: token.previous_hash,
+  previous_expires_at: token.previous_expires_at,
+  ...toAccountColumns(token),
+  last_used_at: token.last_used_at,
+  added_revision,
+})
 
-function fromRow(row: Row): StoredToken {
-  return {
-    token_id: row.token_id,
-    name: row.name,
-    prefix: row.prefix,
-    hash: row.hash,
-    models: JSON.parse(row.models) as string[],
-    families: row.families === null ? null : (JSON.parse(row.families) as EndpointFamily[]),
-    expires_at: row.expires_at,
-    disabled: row.disabled === 1,
-    created_at: row.created_at,
-    last_used_at: row.last_used_at,
-  }
-}
-
-/** Only the given fields: an absent field must not become null. */
-function toColumns({ models, families, disabled, ...same }: Change): Partial<Row> {
-  const columns: Partial<Row> = { ...same }
-  if (models !== undefined) columns.models = JSON.stringify(models)
-  if (families !== undefined) columns.families = families && JSON.stringify(families)
-  if (disabled !== undefined) columns.disabled = disabled ? 1 : 0
-  return columns
-}
+const fromRow = (row: Row): StoredToken => ({
+  token_id: row.token_id,
+  project_id: row.project_id,
+  prefix: row.prefix,
+  hash: row.hash,
+  previous_hash: row.previous_hash,
+  previous_expires_at: row.previous_expires_at,
+  ...fromAccountColumns(row),
+  last_used_at: row.last_used_at,
+})

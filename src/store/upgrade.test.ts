@@ -1,21 +1,11 @@
 /** Databases of other versions, on every persistent engine. */
 import { afterEach, describe, expect, test } from 'bun:test'
+import { storedToken } from '../../test/kit/accounts.ts'
 import { ENGINES } from '../../test/kit/engines.ts'
 import { MIGRATIONS } from './migrate.ts'
-import { type StoredToken, StoreError } from './store.ts'
+import { StoreError } from './store.ts'
 
-const TOKEN: StoredToken = {
-  token_id: 'tok_old',
-  name: 'old',
-  prefix: 'sk-old',
-  hash: 'hash',
-  models: ['*'],
-  families: null,
-  expires_at: null,
-  disabled: false,
-  created_at: 1,
-  last_used_at: null,
-}
+const TOKEN = storedToken({ token_id: 'tok_old' })
 const USAGE = {
   token_id: 'tok_old',
   model: 'm',
@@ -42,6 +32,8 @@ const UNDO: Record<string, string> = {
     drop index conversations_sizes; drop index conversation_items_sizes; drop index tasks_sizes;
     drop index tasks_unfinished_of_token; alter table response_events drop column token_id;`,
   '0010-cached-answers': 'drop table cached_answers;',
+  '0011-accounts': `drop table projects; drop index tokens_of_project; drop index tokens_by_previous_hash;
+    ${['project_id', 'labels', 'rate_limits', 'budgets', 'end_users', 'allowed_addresses', 'previous_hash', 'previous_expires_at'].map((column) => `alter table tokens drop column ${column};`).join(' ')}`,
 }
 
 for (const { name, open, openAgain, run, cleanup } of ENGINES) {
@@ -65,6 +57,7 @@ for (const { name, open, openAgain, run, cleanup } of ENGINES) {
       expect(await here.usage.list({ limit: 9 })).toEqual([USAGE])
       expect(await here.models.firstSeen(['m'], 9)).toEqual(new Map([['m', 7]]))
       expect(await here.tokens.revision()).toBe(revision)
+      expect(await there.projects.list()).toEqual([])
       expect(await there.tasks.list({ limit: 9 })).toEqual([])
       expect(await there.secrets.get('a', () => 'b')).toBe('b')
     })

@@ -1,0 +1,161 @@
+/** Validates what an operator sets for a token or a project. */
+import { nearest } from '../config/nearest.ts'
+import { patternProblem } from '../config/semantic-checks.ts'
+import { canonicalNetwork } from '../kit/address.ts'
+import { ENDPOINT_FAMILIES } from '../spec/endpoint-family.ts'
+import { GatewayError } from '../spec/error.ts'
+import { MAX_AMOUNT } from '../spec/money.ts'
+import { BUDGET_WINDOWS, type Budget, MAX_RATE_LIMIT, RATE_LIMIT_KEYS, type RateLimits } from '../spec/rate-limit.ts'
+import type { EndUserLimits, Project } from '../spec/token.ts'
+
+/** What can be set for a token and for a project. */
+export type AccountSettings = Omit<Project, 'project_id' | 'created_at' | 'disabled'>
+
+/** The end of the year 9999: a greater time is in milliseconds, or a mistake. */
+const LATEST = 253_402_300_799
+const MAX_NAME = 100
+const MAX_PATTERNS = 1_000
+const MAX_LABELS = 64
+const MAX_LABEL_VALUE = 256
+const MAX_NETWORKS = 1_000
+const LABEL = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/
+/** Control characters would garble terminals and logs. */
+const CONTROL = /\p{Cc}/u
+
+/** The given settings, normalised; absent ones stay absent. Throws invalid_value, naming the field. */
+export function readSettings(given: Partial<AccountSettings>, now: number): Partial<AccountSettings> {
+  const read: Partial<AccountSettings> = {}
+  if (given.name !== undefined) read.name = readName(given.name)
+  if (given.labels !== undefined) read.labels = readLabels(given.labels)
+  if (given.models !== undefined) read.models = readModels(given.models)
+  if (given.families !== undefined) read.families = readFamilies(given.families)
+  if (given.rate_limits !== undefined) read.rate_limits = readRateLimits(given.rate_limits, 'rate_limits')
+  if (given.budgets !== undefined) read.budgets = readBudgets(given.budgets, 'budgets')
+  if (given.end_users !== undefined) read.end_users = readEndUsers(given.end_users)
+  if (given.allowed_addresses !== undefined) read.allowed_addresses = readNetworks(given.allowed_addresses)
+  if (given.expires_at !== undefined) read.expires_at = readExpiry(given.expires_at, now)
+  return read
+}
+
+export function readName(given: string): string {
+  const name = given.trim()
+  if (name === '') throw invalid('name', 'must not be empty')
+  if (name.length > MAX_NAME) throw invalid('name', `must have at most ${MAX_NAME} characters; it has ${name.length}`)
+  if (CONTROL.test(name)) throw invalid('name', 'must not hold control characters')
+  return name
+}
+
+function readLabels(labels: AccountSettings['labels']): AccountSettings['labels'] {
+  const entries = Object.entries(labels)
+  if (entries.length > MAX_LABELS) throw invalid('labels', `must hold at most ${MAX_LABELS} labels`)
+  for (const [key, value] of entries) {
+    if (!LABEL.test(key)) {
+      throw invalid('labels', `${JSON.stringify(key)} must be 1 to 63 letters, digits and . _ / -, the first a letter or digit`) // biome-ignore format: one message
+    }
+    if (value.length > MAX_LABEL_VALUE) {
+      throw invalid(`labels.${key}`, `must have at most ${MAX_LABEL_VALUE} characters; it has ${value.length}`)
+    }
+    if (CONTROL.test(value)) throw invalid(`labels.${key}`, 'must not hold control characters')
+  }
+  return labels
+}
+
+function readModels(patterns: string[]): string[] {
+  if (patterns.length === 0) throw invalid('models', 'must hold at least one pattern; "*" is every model')
+  if (patterns.length > MAX_PATTERNS) throw invalid('models', `must hold at most ${MAX_PATTERNS} patterns`)
+  for (const [index, pattern] of patterns.entries()) {
+    const trouble = patternProblem(pattern)
+    if (trouble) throw invalid(`models[${index}]`, trouble)
+  }
+  return [...new Set(patterns)]
+}
+
+function readFamilies(families: AccountSettings['families']): AccountSettings['families'] {
+  if (families === null) return null
+  if (families.length === 0) throw invalid('families', 'must hold at least one family; null is every family')
+  const unknown = families.find((family) => !ENDPOINT_FAMILIES.includes(family))
+  if (unknown === undefined) return [...new Set(families)]
+  throw invalid('families', notOneOf(unknown, ENDPOINT_FAMILIES))
+}
+
+function readRateLimits(limits: RateLimits, param: string): RateLimits {
+  for (const [key, value] of Object.entries(limits)) {
+    if (!RATE_LIMIT_KEYS.some((known) => known === key)) throw invalid(param, notOneOf(key, RATE_LIMIT_KEYS))
+    if (!Number.isInteger(value) || value < 0 || value > MAX_RATE_LIMIT) {
+      throw invalid(`${param}.${key}`, `must be a whole number from 0 to ${MAX_RATE_LIMIT}; found ${value}`)
+    }
+  }
+  return limits
+}
+
+/** At most one a window: what would two mean? */
+function readBudgets(budgets: Budget[], param: string): Budget[] {
+  for (const [index, budget] of budgets.entries()) {
+    const at = `${param}[${index}]`
+    const { amount, window, time_zone, thresholds = [], starts_at = 0 } = budget
+    if (!(amount >= 0 && amount <= MAX_AMOUNT)) {
+      throw invalid(`${at}.amount`, `must be a number from 0 to ${MAX_AMOUNT}; found ${amount}`)
+    }
+    if (!BUDGET_WINDOWS.includes(window)) throw invalid(`${at}.window`, notOneOf(window, BUDGET_WINDOWS))
+    if (budgets.findIndex((other) => other.window === window) < index) {
+      throw invalid(`${at}.window`, `another budget has the window ${window} too`)
+    }
+    if (time_zone !== undefined && !isTimeZone(time_zone)) {
+      throw invalid(`${at}.time_zone`, `found ${JSON.stringify(time_zone)}, must be a name such as Europe/Berlin`)
+    }
+    if (!Number.isInteger(starts_at) || starts_at < 0 || starts_at > LATEST) {
+      throw invalid(`${at}.starts_at`, `must be a time in whole unix seconds; found ${starts_at}`)
+    }
+    if (thresholds.length > 10 || thresholds.some((percent) => !(percent > 0 && percent <= 100))) {
+      throw invalid(`${at}.thresholds`, 'must hold at most 10 percentages above 0 and at most 100')
+    }
+  }
+  return budgets
+}
+
+function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name })
+    return true
+  } catch {
+    return false
+  }
+}
+
+function readEndUsers({ rate_limits, budgets }: EndUserLimits): EndUserLimits {
+  return {
+    ...(rate_limits && { rate_limits: readRateLimits(rate_limits, 'end_users.rate_limits') }),
+    ...(budgets && { budgets: readBudgets(budgets, 'end_users.budgets') }),
+  }
+}
+
+function readNetworks(networks: string[] | null): string[] | null {
+  if (networks === null) return null
+  if (networks.length === 0) throw invalid('allowed_addresses', 'must hold at least one range; null is every address')
+  if (networks.length > MAX_NETWORKS) throw invalid('allowed_addresses', `must hold at most ${MAX_NETWORKS} ranges`)
+  const read = networks.map((text, index) => {
+    const network = canonicalNetwork(text)
+    if (network !== undefined) return network
+    const found = `found ${JSON.stringify(text)}, must be an address or a range such as 203.0.113.0/24 or 2001:db8::/32`
+    throw invalid(`allowed_addresses[${index}]`, found)
+  })
+  return [...new Set(read)]
+}
+
+function readExpiry(expires_at: number | null, now: number): number | null {
+  if (expires_at === null) return null
+  if (!Number.isInteger(expires_at) || expires_at > LATEST) {
+    throw invalid('expires_at', `must be a time in whole unix seconds; found ${expires_at}`)
+  }
+  if (expires_at <= now) throw invalid('expires_at', `must lie in the future; ${expires_at} has passed (now ${now})`)
+  return expires_at
+}
+
+function notOneOf(found: string, allowed: readonly string[]): string {
+  const suggestion = nearest(found, allowed)
+  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
+  return `found ${JSON.stringify(found)}, must be one of ${allowed.join(', ')}${hint}`
+}
+
+const invalid = (param: string, trouble: string) =>
+  new GatewayError('invalid_value', `${param}: ${trouble}.`, { param })

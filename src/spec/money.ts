@@ -1,0 +1,19 @@
+/** Money: whole nano-units of one currency (10^-9), so that sums are exact. */
+
+const NANO = 1_000_000_000
+
+/** The greatest amount in units of the currency: above it, nano-units are no longer exact in a number. */
+export const MAX_AMOUNT = 9_000_000
+
+/** From an amount as people write it, such as 0.25; rounded to the nearest nano-unit. */
+export const toNano = (amount: number): number => Math.round(amount * NANO)
+
+export const fromNano = (nano: number): number => nano / NANO
+
+/** A decimal number without an exponent and without trailing zeros, such as `0.00123`. */
+export function nanoText(nano: number | bigint): string {
+  const value = BigInt(nano)
+  const digits = (value < 0n ? -value : value).toString().padStart(10, '0')
+  const fraction = digits.slice(-9).replace(/0+$/, '')
+  return `${value < 0n ? '-' : ''}${digits.slice(0, -9)}${fraction === '' ? '' : `.${fraction}`}`
+}

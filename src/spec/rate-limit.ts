@@ -1,0 +1,67 @@
+/** The names of rate limits and budgets: the same in the configuration, on the command line, in the store and in the API. */
+import Type from 'typebox'
+import { MAX_AMOUNT } from './money.ts'
+
+/** What a rate limit counts in a window. `tokens` is input and output together. */
+const RATE_UNITS = [
+  'requests',
+  'input_tokens',
+  'output_tokens',
+  'tokens',
+  'images',
+  'videos',
+  'video_seconds',
+  'three_d',
+] as const
+type RateUnit = (typeof RATE_UNITS)[number]
+
+const RATE_WINDOWS = ['second', 'minute', 'hour', 'day'] as const
+type RateWindow = (typeof RATE_WINDOWS)[number]
+
+/** Counted at a time, not in a window. */
+const CONCURRENCY_LIMITS = ['concurrent_requests', 'tasks_in_flight'] as const
+type ConcurrencyLimit = (typeof CONCURRENCY_LIMITS)[number]
+
+type RateLimitKey = `${RateUnit}_per_${RateWindow}` | ConcurrencyLimit
+
+export const RATE_LIMIT_KEYS: readonly RateLimitKey[] = [
+  ...RATE_UNITS.flatMap((unit) => RATE_WINDOWS.map((window) => `${unit}_per_${window}` as const)),
+  ...CONCURRENCY_LIMITS,
+]
+
+/** Above every real limit, and far below what a number can count exactly. */
+export const MAX_RATE_LIMIT = 1_000_000_000_000
+
+/** By key, such as `{requests_per_minute: 600}`; 0 refuses everything. */
+export type RateLimits = Partial<Record<RateLimitKey, number>>
+
+export const RateLimits = Type.Object(
+  Object.fromEntries(
+    RATE_LIMIT_KEYS.map((key) => [key, Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_RATE_LIMIT }))]),
+  ),
+  { additionalProperties: false },
+)
+
+export const BUDGET_WINDOWS = ['day', 'week', 'month', 'total'] as const
+
+export const Budget = Type.Object(
+  {
+    amount: Type.Number({ minimum: 0, maximum: MAX_AMOUNT, description: 'In the currency of the ledger.' }),
+    window: Type.Enum([...BUDGET_WINDOWS], {
+      description: 'After which time it starts again; total: never. A week starts on Monday.',
+    }),
+    time_zone: Type.Optional(Type.String({ description: 'IANA name, such as Europe/Berlin. Default UTC.' })),
+    starts_at: Type.Optional(
+      Type.Integer({ minimum: 0, description: 'Unix seconds from which charges count. Default: all.' }),
+    ),
+    thresholds: Type.Optional(
+      Type.Array(Type.Number({ exclusiveMinimum: 0, maximum: 100 }), {
+        maxItems: 10,
+        description: 'Percentages of the amount at which the operator is notified. Default 50, 80 and 100.',
+      }),
+    ),
+    soft: Type.Optional(Type.Boolean({ description: 'Only notify, and refuse nothing. Default false.' })),
+  },
+  { additionalProperties: false, title: 'Budget' },
+)
+export type Budget = Type.Static<typeof Budget>

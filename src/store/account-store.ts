@@ -1,0 +1,42 @@
+/** What the store keeps of tokens and projects. */
+import type { Project, Token } from '../spec/token.ts'
+
+/** A token with the SHA-256 (hex) of its secret, and of the one before. The secrets themselves are never stored. */
+export type StoredToken = Token & { hash: string; previous_hash: string | null }
+
+export type TokenStore = {
+  /** Adds a token. Throws if its `token_id` or `hash` exists. */
+  add(token: StoredToken): Promise<void>
+  /** Adds the token only if the store has no token; false if it has one. Atomic between processes. */
+  addFirst(token: StoredToken): Promise<boolean>
+  /** The token whose secret, or whose previous secret, has this hash; the end of the previous one is not checked. */
+  findByHash(hash: string): Promise<StoredToken | undefined>
+  find(token_id: string): Promise<StoredToken | undefined>
+  /** All tokens, or those of a project, oldest first. */
+  list(filter?: { project_id?: string }): Promise<StoredToken[]>
+  /** Changes fields of a token; false if the token does not exist. */
+  update(token_id: string, change: Partial<Omit<StoredToken, 'token_id' | 'created_at'>>): Promise<boolean>
+  /** Stores when tokens were last used (unix seconds); a time never decreases. Does not change the revision. */
+  touch(used: { token_id: string; last_used_at: number }[]): Promise<void>
+  /** A number that increases with every change of a token or a project, by any process: caches compare it. */
+  revision(): Promise<number>
+}
+
+/** `deleted_at`: when it was deleted (unix seconds); its name is kept for what it used. */
+export type StoredProject = Project & { deleted_at: number | null }
+
+/** Every change counts in `TokenStore.revision`. */
+export type ProjectStore = {
+  /** False if another project has this name. Throws if its `project_id` exists. */
+  add(project: StoredProject): Promise<boolean>
+  /** Deleted ones too. */
+  find(project_id: string): Promise<StoredProject | undefined>
+  findNamed(name: string): Promise<StoredProject | undefined>
+  /** Oldest first, without deleted ones. */
+  list(): Promise<StoredProject[]>
+  /** Changes fields of a project; a deleted one is missing. */
+  update(
+    project_id: string,
+    change: Partial<Omit<StoredProject, 'project_id' | 'created_at'>>,
+  ): Promise<'updated' | 'missing' | 'name_taken'>
+}
