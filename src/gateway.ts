@@ -44,6 +44,7 @@ import { createRouter } from './routing/router.ts'
 import { GatewayError } from './spec/error.ts'
 import type { Model } from './spec/model.ts'
 import type { Token } from './spec/token.ts'
+import { openValkey } from './store/engines/valkey-connection.ts'
 import { openStore } from './store/open-store.ts'
 import type { UsageStore } from './store/store.ts'
 import { storeClockFor } from './store/store-clock.ts'
@@ -133,7 +134,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const storing = { settings: () => live.responses, quota: quotas.responses }
   const storedResponses = createStoredResponses({ ...storing, store: store.responses, clock })
   const conversations = createConversations({ ...storing, store: store.conversations, clock: storeClock, log })
-  const cache = createResponseCache({ store: store.cachedAnswers, settings: () => live.cache, clock, log })
+  const valkey = parts.is_idle || !config.valkey ? undefined : openValkey(config.valkey, { clock, log })
+  const cache = createResponseCache({ store: store.cachedAnswers, valkey, settings: () => live.cache, clock, log })
   const pipeline = createPipeline({
     catalogue,
     recordUsage: ledger.record,
@@ -244,6 +246,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     headersOf: (context) => routingHeaders(context, settings),
   })
   endRevokedCalls = createRevokedCalls({ open: app.requests, isValid: tokens.isValid, settings, log })
+  await valkey?.opened
   // Known before the first request, so that the first read of the revision does not invalidate cached tokens.
   await tokens.start()
   if (!parts.is_idle) {
@@ -295,6 +298,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       await supply.close()
       await settle()
       await Promise.all([ledger.close(), cache.close()])
+      valkey?.close()
       await tokens.close()
       tokenizer.close()
       await store.close()

@@ -59,6 +59,7 @@ describe('without a file', () => {
       tasks: DEFAULT_TASKS,
       outputs: DEFAULT_OUTPUTS,
       cache: DEFAULT_CACHE,
+      valkey: undefined,
       responses: DEFAULT_RESPONSES,
       providers: {},
       models: {},
@@ -827,5 +828,56 @@ describe('the rules of a target', () => {
     ['prices: { input: -1 }', 'prices.input'],
   ])('may not be %s', (rules, message) => {
     expect(wrong(targets(rules)).join('\n')).toContain(message)
+  })
+})
+
+describe('valkey', () => {
+  test('has defaults, and the address may come from the environment', () => {
+    const yaml = 'valkey: { url: "redis://:${PW}@cache:6379/1" }\ncache: { storage: valkey }'
+    const { valkey, cache } = load({ yaml, environment: { PW: 'hidden-word' } })
+    expect(valkey).toEqual({ url: 'redis://:hidden-word@cache:6379/1', prefix: 'gatehouse', timeout_ms: 100 })
+    expect(cache.storage).toBe('valkey')
+  })
+
+  const EXAMPLES = 'must be an address such as redis://127.0.0.1:6379 or rediss://:<password>@<host>:6379/0'
+  test.each([
+    ['http://:hidden-word@cache', EXAMPLES],
+    ['cache:6379', EXAMPLES],
+    ['redis://:hidden-word/x@cache:6379', 'must be an address'],
+    ['redis://:hidden-word@cache:6379/x', 'has a path that is not the number of a database, such as /0'],
+    ['redis://cache?password=hidden-word', 'contains a query or fragment'],
+    [5, 'found a number (not shown), must be a string'],
+  ])('the address %p is refused and not repeated', (url, message) => {
+    const [line = '', ...others] = wrong(`valkey:\n  url: ${JSON.stringify(url)}`)
+    expect(others).toEqual([])
+    expect(line).toStartWith('gatehouse.yaml:2:8  valkey.url: ')
+    expect(line).toContain(message)
+    expect(line).not.toContain('hidden-word')
+  })
+
+  test.each(['redis://cache', 'rediss://user:a%2Fb@[::1]:6379/15'])('the address %s is accepted', (url) => {
+    expect(wrong(`valkey: { url: "${url}" }`)).toEqual([])
+  })
+
+  test('a cache in Valkey needs its address', () => {
+    expect(wrong('cache: { storage: valkey }')).toEqual([
+      'gatehouse.yaml:1:19  cache.storage: found "valkey" (string), but there is no section `valkey` with the address of a server',
+    ])
+  })
+
+  test('the prefix and the time-out have bounds', () => {
+    const of = (settings: string) => wrong(`valkey: { url: "redis://cache", ${settings} }`)
+    for (const good of ['prefix: a.b:c-d', `prefix: ${'a'.repeat(64)}`, 'timeout_ms: 1', 'timeout_ms: 10000']) {
+      expect(of(good)).toEqual([])
+    }
+    for (const bad of [
+      'prefix: ""',
+      'prefix: "a b"',
+      `prefix: ${'a'.repeat(65)}`,
+      'timeout_ms: 0',
+      'timeout_ms: 10001',
+    ]) {
+      expect(of(bad)).toHaveLength(1)
+    }
   })
 })

@@ -1,10 +1,12 @@
-/** The response cache: answers by the key of their request, in memory or in the database. */
+/** The response cache: answers by the key of their request, in memory, in the database or in Valkey. */
 import type { CacheConfig } from '../config/cache-schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { CachedAnswer, CachedAnswerStore } from '../store/cached-answer.ts'
+import type { Valkey } from '../store/valkey.ts'
 import { createFlights } from './flights.ts'
 import { createMemoryEntries } from './memory-entries.ts'
+import { createValkeyEntries } from './valkey-entries.ts'
 
 /** A cached answer: JSON text, and its age. */
 export type Hit = { answer: string; age_seconds: number }
@@ -33,21 +35,30 @@ export type ResponseCache = {
   find(lookup: Lookup): Promise<Hit | Miss>
   /** Deletes expired answers of the database. */
   deleteExpired(): Promise<void>
-  /** Resolves once what was cached is in the database. */
+  /** Resolves once what was cached is in the database or in Valkey. */
   close(): Promise<void>
 }
 
-type CacheParts = { store: CachedAnswerStore; settings(): Required<CacheConfig>; clock: Clock; log: Log }
+type CacheParts = {
+  store: CachedAnswerStore
+  /** Absent: nothing is cached where the setting says Valkey. */
+  valkey?: Valkey | undefined
+  settings(): Required<CacheConfig>
+  clock: Clock
+  log: Log
+}
 
-/** Writes to the database that may wait at once: while it is slow or down, answers are not cached. */
+/** Writes that may wait at once: while the database or Valkey is slow or down, answers are not cached. */
 const MOST_WRITES = 500
 const DELETE_AT_ONCE = 500
 const DELETE_ROUNDS = 200
 
-export function createResponseCache({ store, settings, clock, log }: CacheParts): ResponseCache {
+export function createResponseCache({ store, valkey, settings, clock, log }: CacheParts): ResponseCache {
   const memory = createMemoryEntries()
   const flights = createFlights<CachedAnswer>({ clock })
-  /** Answers that are being written, which are found before they are in the database. */
+  const inValkey = valkey && createValkeyEntries(valkey)
+  const [reading, writing] = [failureLog(log, 'response cache not read'), failureLog(log, 'response cache not written')]
+  /** Answers that are being written, which are found before they are in the database or in Valkey. */
   const writes = new Map<string, { entry: CachedAnswer; done: Promise<void> }>()
 
   const hitOf = ({ answer, created_ms }: CachedAnswer): Hit => ({
@@ -55,15 +66,23 @@ export function createResponseCache({ store, settings, clock, log }: CacheParts)
     age_seconds: Math.max(0, Math.floor((clock.now() - created_ms) / 1000)),
   })
 
+  /** Undefined while it cannot be used: Valkey logs itself that it is down. */
+  function sharedStore(): Pick<CachedAnswerStore, 'find' | 'put'> | undefined {
+    if (settings().storage === 'database') return store
+    return valkey?.isAvailable() ? inValkey : undefined
+  }
+
   /** A database that does not answer is no reason to refuse a request. */
   async function read(key: string): Promise<CachedAnswer | undefined> {
     if (settings().storage === 'memory') return memory.find(key, clock.now())
     const written = writes.get(key)?.entry
     if (written) return written.expires_ms > clock.now() ? written : undefined
     try {
-      return await store.find(key, clock.now())
+      const found = await sharedStore()?.find(key, clock.now())
+      reading.succeeded()
+      return found
     } catch (error) {
-      log.error('response cache not read', {}, error)
+      reading.failed(error)
       return undefined
     }
   }
@@ -72,13 +91,11 @@ export function createResponseCache({ store, settings, clock, log }: CacheParts)
     const { storage, ...bounds } = settings()
     if (storage === 'memory') memory.put(key, entry, bounds)
     else if (writes.size < MOST_WRITES) {
-      const done = store
-        .put(key, entry, bounds)
-        .catch((error) => log.error('response cache not written', {}, error))
-        .finally(() => {
-          if (writes.get(key)?.entry === entry) writes.delete(key)
-        })
-      writes.set(key, { entry, done })
+      const put = sharedStore()?.put(key, entry, bounds)
+      const done = put?.then(writing.succeeded, writing.failed).finally(() => {
+        if (writes.get(key)?.entry === entry) writes.delete(key)
+      })
+      if (done) writes.set(key, { entry, done })
     }
   }
 
@@ -126,6 +143,20 @@ export function createResponseCache({ store, settings, clock, log }: CacheParts)
     },
     async close() {
       await Promise.all([...writes.values()].map(({ done }) => done))
+    },
+  }
+}
+
+/** Logs the first failure of an outage. */
+function failureLog(log: Log, event: string) {
+  let isReported = false
+  return {
+    succeeded() {
+      isReported = false
+    },
+    failed(error: unknown) {
+      if (!isReported) log.error(event, {}, error)
+      isReported = true
     },
   }
 }

@@ -6,7 +6,7 @@ const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 
 const SCOPES = ['token', 'all'] as const
 const CACHED_REQUESTS = ['deterministic', 'all'] as const
-const STORAGES = ['memory', 'database'] as const
+const STORAGES = ['memory', 'database', 'valkey'] as const
 
 /** Turns the cache on for one model. */
 export const ModelCache = Type.Object(
@@ -47,14 +47,21 @@ export const CacheConfig = Type.Object(
     storage: optional(
       Type.Enum([...STORAGES], {
         description:
-          'Where cached responses are. memory: in each gateway, until it stops; database: shared by all gateways on it, also after a restart. Default memory.',
+          'Where cached responses are. memory: in each gateway, until it stops; database: shared by all gateways on it, also after a restart; valkey: the same, on the server of `valkey`. Default memory.',
       }),
     ),
     max_entries: optional(
-      Type.Integer({ minimum: 1, maximum: 100_000, description: 'The most cached responses. Default 10000.' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 100_000,
+        description: 'The most cached responses; not with storage valkey. Default 10000.',
+      }),
     ),
     max_bytes: optional(
-      Type.Integer({ minimum: 1, description: 'The most bytes of cached responses together. Default 67108864.' }),
+      Type.Integer({
+        minimum: 1,
+        description: 'The most bytes of cached responses together; not with storage valkey. Default 67108864.',
+      }),
     ),
   },
   closed,

@@ -110,7 +110,8 @@ function toViolation({ path, kind, expected, found }: Problem, yaml: YamlText): 
 /** Keys, and settings that may contain a key, are secrets. */
 const isSecret = ([section, part, name]: Path): boolean =>
   (section === 'providers' && (name === 'key' || name === 'headers' || name === 'options')) ||
-  (section === 'outputs' && part === 's3')
+  (section === 'outputs' && part === 's3') ||
+  (section === 'valkey' && part === 'url')
 
 function unknownKey(name: string, allowed: string[]): string {
   const suggestion = nearest(name, allowed)

@@ -10,6 +10,10 @@ const NEEDS_RESTART = [
   'log_level',
   'outputs.directory',
   'outputs.s3',
+  'valkey',
+  'valkey.url',
+  'valkey.prefix',
+  'valkey.timeout_ms',
 ]
 
 /** More names would not help a reader of the log. */

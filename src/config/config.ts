@@ -3,6 +3,7 @@ import type { LogLevel } from '../kit/log.ts'
 import type { CacheConfig } from './cache-schema.ts'
 import type { ModelConfig, ProviderConfig, StorageQuotas, Timeouts, TokenDefaults } from './schema.ts'
 import type { OutputsConfig, ResponsesConfig, TasksConfig } from './task-schema.ts'
+import type { ValkeyConfig } from './valkey-schema.ts'
 
 export type ServerSettings = {
   host: string
@@ -56,6 +57,8 @@ export type Config = {
   outputs: OutputSettings
   responses: Required<ResponsesConfig>
   cache: Required<CacheConfig>
+  /** Undefined: none. The URL may contain a password. */
+  valkey: Required<ValkeyConfig> | undefined
   providers: Record<string, ProviderConfig>
   models: Record<string, ModelConfig>
 }
@@ -121,6 +124,9 @@ export const DEFAULT_CACHE: Required<CacheConfig> = {
   max_entries: 10_000,
   max_bytes: 64 * 1024 * 1024,
 }
+
+/** The time-out is far above the round trip within a network, and short beside that of a call to a provider. */
+export const DEFAULT_VALKEY = { prefix: 'gatehouse', timeout_ms: 100 } as const
 
 /** The file of the SQLite store, and its URL. */
 export const storePath = (dataDir: string): string => `${dataDir}/gatehouse.db`

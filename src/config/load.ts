@@ -12,6 +12,7 @@ import {
   DEFAULT_SERVER,
   DEFAULT_TASKS,
   DEFAULT_TIMEOUTS,
+  DEFAULT_VALKEY,
   storeUrl,
 } from './config.ts'
 import { type Environment, type EnvironmentSettings, type Flags, inspectEnvironment } from './environment.ts'
@@ -97,6 +98,7 @@ function settled({ settings, path, file, cwd }: Settled): Config {
     outputs: { ...DEFAULT_OUTPUTS, ...file.outputs },
     responses: { ...DEFAULT_RESPONSES, ...file.responses },
     cache: { ...DEFAULT_CACHE, ...file.cache },
+    valkey: file.valkey && { ...DEFAULT_VALKEY, ...file.valkey },
     providers: file.providers ?? {},
     models: file.models ?? {},
   })

@@ -12,6 +12,7 @@ import { Passthrough, Quirks } from './quirks.ts'
 import { CallLimits, Fallbacks, HealthConfig, ProviderKey, RoutingConfig, TargetRouting } from './routing-schema.ts'
 import { ServerConfig } from './server-schema.ts'
 import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
+import { ValkeyConfig } from './valkey-schema.ts'
 
 const closed = { additionalProperties: false } as const
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
@@ -287,6 +288,7 @@ export const FileConfig = Type.Object(
     outputs: optional(OutputsConfig),
     responses: optional(ResponsesConfig),
     cache: optional(CacheConfig),
+    valkey: optional(ValkeyConfig),
     providers: optional(Type.Record(Type.String(), ProviderConfig)),
     models: optional(Type.Record(Type.String(), ModelConfig)),
   },

@@ -8,6 +8,7 @@ import type { Path } from './read-yaml.ts'
 import { checkConditions, checkFallbacks, checkKeys, checkTargetKeys } from './routing-checks.ts'
 import type { FileConfig, ModelConfig, ProviderConfig } from './schema.ts'
 import { checkSuccessors } from './successors.ts'
+import { valkeyUrlProblem } from './valkey-schema.ts'
 
 export type Violation = { path: Path; part: 'key' | 'value'; message: string }
 
@@ -37,6 +38,7 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
   const report: Report = (path, message, part = 'value') => void out.push({ path, part, message })
   const { config } = parts
   checkServer(config, report)
+  checkValkey(config, report)
   checkPatterns(config, report)
   for (const [id, provider] of present(config.providers)) checkProvider({ id, provider, parts, report })
   for (const [id, model] of present(config.models)) checkModel({ id, model, parts, report })
@@ -77,6 +79,18 @@ function checkServer({ server }: FileConfig, report: Report): void {
     report(
       ['server', 'cors_origins', index],
       'must be "*" or an origin such as https://app.example.com, without a path',
+    )
+  }
+}
+
+function checkValkey(config: FileConfig, report: Report): void {
+  const { url } = config.valkey ?? {}
+  const problem = url === undefined ? undefined : valkeyUrlProblem(url)
+  if (problem) report(['valkey', 'url'], problem)
+  if (config.cache?.storage === 'valkey' && !('valkey' in config)) {
+    report(
+      ['cache', 'storage'],
+      'found "valkey" (string), but there is no section `valkey` with the address of a server',
     )
   }
 }

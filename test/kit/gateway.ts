@@ -50,6 +50,7 @@ export function configOf(settings: Settings = {}): Config {
     outputs: { ...DEFAULT_OUTPUTS, directory: join(tmpdir(), `gatehouse-test-${process.pid}`) },
     responses: DEFAULT_RESPONSES,
     cache: DEFAULT_CACHE,
+    valkey: undefined,
     providers: {},
     models: {},
     ...settings,

@@ -1,0 +1,47 @@
+/** The section `valkey` of `gatehouse.yaml`: a Valkey or Redis server that gateways share. */
+import Type, { type TSchema } from 'typebox'
+
+const closed = { additionalProperties: false } as const
+const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
+
+export const ValkeyConfig = Type.Object(
+  {
+    url: Type.String({
+      description:
+        'redis://<user>:<password>@<host>:<port>/<database>, or rediss:// for TLS; ${NAME} takes it, or a part, from the environment.',
+    }),
+    prefix: optional(
+      Type.String({
+        pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$',
+        description:
+          'What every key on the server begins with; gateways with the same prefix share. Default gatehouse.',
+      }),
+    ),
+    timeout_ms: optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 10_000,
+        description: 'How long a call waits for an answer of the server, before it proceeds without. Default 100.',
+      }),
+    ),
+  },
+  {
+    ...closed,
+    description: 'A Valkey or Redis server (version 6 or newer) that gateways share. Takes effect at the next start.',
+  },
+)
+export type ValkeyConfig = Type.Static<typeof ValkeyConfig>
+
+/** What is wrong with the address of a server, if anything; it may hold a password, which is not repeated. */
+export function valkeyUrlProblem(text: string): string | undefined {
+  const url = URL.parse(text)
+  if (!url || (url.protocol !== 'redis:' && url.protocol !== 'rediss:') || url.hostname === '') {
+    return (
+      'must be an address such as redis://127.0.0.1:6379 or rediss://:<password>@<host>:6379/0; characters such as ' +
+      '@, / and # in the password are written as %40, %2F and %23'
+    )
+  }
+  if (!/^(|\/|\/\d{1,5})$/.test(url.pathname)) return 'has a path that is not the number of a database, such as /0'
+  if (url.search || url.hash) return 'contains a query or fragment (from "?" or "#" on); must end with its path'
+  return undefined
+}

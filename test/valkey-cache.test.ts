@@ -1,0 +1,143 @@
+/** The response cache in Valkey, through whole gateways. */
+import { afterEach, describe, expect, it } from 'bun:test'
+import type { TestGateway } from './kit/gateway.ts'
+import { startGateway } from './kit/gateway.ts'
+import { fakeValkey, HELLO, hasValkey, startValkey, type ValkeyServer } from './kit/valkey.ts'
+import { startVendor, type Vendor } from './kit/vendor.ts'
+
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close()
+})
+
+const QUESTION = { model: 'house/fast', messages: [{ role: 'user', content: 'private words' }], temperature: 0 }
+
+function vendor(): Vendor {
+  const acme = startVendor()
+  closing.push(() => acme.stop())
+  return acme
+}
+
+async function gatewayOn(url: string, acme: Vendor, cache: object = {}): Promise<TestGateway> {
+  const gateway = await startGateway({
+    providers: { acme: { base_url: acme.url, key: 'k' } },
+    models: { 'house/fast': { targets: [{ provider: 'acme', model: 'fast' }], cache: { scope: 'all', ...cache } } },
+    cache: { storage: 'valkey', max_entries: 1, max_bytes: 1 },
+    valkey: { url, prefix: 'gatehouse', timeout_ms: 100 },
+  })
+  closing.push(() => gateway[Symbol.asyncDispose]())
+  return gateway
+}
+
+async function outcome(gateway: TestGateway, body: object = QUESTION): Promise<string | null> {
+  const response = await gateway.chat(body)
+  expect(response.status).toBe(200)
+  await response.text()
+  return response.headers.get('x-gatehouse-cache')
+}
+
+const eventsOf = (gateway: TestGateway) =>
+  [...gateway.logged().matchAll(/"event":"([^"]*(?:valkey|cache)[^"]*)"/g)].map(([, event]) => event)
+
+describe.skipIf(!hasValkey)('a response cache in Valkey', () => {
+  const start = async () => {
+    const server: ValkeyServer = await startValkey()
+    closing.push(server.stop)
+    return server
+  }
+
+  it('is shared by gateways, above the bounds of the other storages, and expires on the server', async () => {
+    const { url } = await start()
+    const acme = vendor()
+    const [one, other] = [await gatewayOn(url, acme, { ttl_seconds: 60 }), await gatewayOn(url, acme)]
+    const streamed = { ...QUESTION, stream: true }
+    expect([await outcome(one), await outcome(one, streamed)]).toEqual(['miss', 'miss'])
+    await one.instance.close({ deadline_ms: 0 })
+    expect([await outcome(other), await outcome(other, streamed)]).toEqual(['hit', 'hit'])
+    expect(acme.requests).toHaveLength(2)
+    const client = new Bun.RedisClient(url)
+    closing.push(() => client.close())
+    const keys = await client.keys('*')
+    expect(keys.map((key) => key.replace(/[0-9a-f]{64}$/, '<digest>'))).toEqual(
+      Array(2).fill('gatehouse:cache:<digest>'),
+    )
+    for (const key of keys) {
+      const left = await client.pttl(key)
+      expect(left).toBeGreaterThan(30_000)
+      expect(left).toBeLessThanOrEqual(60_000)
+      expect(await client.get(key)).not.toContain('private words')
+    }
+    expect(eventsOf(other)).toEqual([])
+  })
+
+  it('forgets a response when its time has passed on the clock of the gateway', async () => {
+    const { url } = await start()
+    const gateway = await gatewayOn(url, vendor(), { ttl_seconds: 60 })
+    expect([await outcome(gateway), await outcome(gateway)]).toEqual(['miss', 'hit'])
+    gateway.clock.advance(60_000)
+    expect(await outcome(gateway)).toBe('miss')
+  })
+
+  it('reads an entry that it did not write as none, and replaces it', async () => {
+    const { url } = await start()
+    const gateway = await gatewayOn(url, vendor())
+    const other = await gatewayOn(url, vendor())
+    expect(await outcome(gateway)).toBe('miss')
+    await gateway.instance.close({ deadline_ms: 0 })
+    const client = new Bun.RedisClient(url)
+    closing.push(() => client.close())
+    const [key = ''] = await client.keys('*')
+    await client.set(key, 'something else')
+    expect([await outcome(other), await outcome(other)]).toEqual(['miss', 'hit'])
+  })
+
+  it('logs one error while the server refuses to write, and answers', async () => {
+    const { url } = await start()
+    const gateway = await gatewayOn(url, vendor())
+    const client = new Bun.RedisClient(url)
+    closing.push(() => client.close())
+    await client.send('CONFIG', ['SET', 'maxmemory', '1'])
+    for (let n = 0; n < 3; n++) expect(await outcome(gateway, { ...QUESTION, seed: n })).toBe('miss')
+    await gateway.instance.close({ deadline_ms: 0 })
+    expect(eventsOf(gateway)).toEqual(['response cache not written'])
+    expect(gateway.logged()).toContain('OOM')
+    expect(gateway.logged()).not.toContain('private words')
+  })
+})
+
+describe('without a server', () => {
+  it('every request goes to the provider, one line is logged, and the password is nowhere in it', async () => {
+    const server = await fakeValkey(() => {})
+    server.stop()
+    const acme = vendor()
+    const gateway = await gatewayOn(server.url.replace('//', '//:canary-password@'), acme)
+    for (let n = 0; n < 4; n++) expect(await outcome(gateway)).toBe('miss')
+    expect(acme.requests).toHaveLength(4)
+    expect(eventsOf(gateway)).toEqual(['valkey unavailable'])
+    expect(gateway.logged()).not.toContain('canary-password')
+  })
+
+  it('a server that hangs makes three requests wait for the time-out, and no other', async () => {
+    const server = await fakeValkey((socket, n) => n === 0 && socket.write(HELLO))
+    closing.push(server.stop)
+    const acme = vendor()
+    const gateway = await gatewayOn(server.url, acme)
+    const commands = () => server.received.length - 1
+    for (let n = 0; n < 3; n++) {
+      const answer = outcome(gateway, { ...QUESTION, seed: n })
+      while (commands() <= n) await new Promise((next) => setImmediate(next))
+      gateway.clock.advance(99)
+      expect(acme.requests).toHaveLength(n)
+      gateway.clock.advance(1)
+      expect(await answer).toBe('miss')
+    }
+    // No time passes for these.
+    expect([await outcome(gateway), await outcome(gateway)]).toEqual(['miss', 'miss'])
+    expect(acme.requests).toHaveLength(5)
+    expect(eventsOf(gateway).sort()).toEqual([
+      'response cache not read',
+      'response cache not written',
+      'valkey unavailable',
+    ])
+  })
+})
