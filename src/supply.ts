@@ -1,11 +1,12 @@
 /** Where models come from: the configuration, the sandbox, and discovery; merged into the catalogue. */
 import type { Config } from './config/config.ts'
-import type { ModelConfig, ProviderConfig } from './config/schema.ts'
+import type { ModelConfig, ProviderConfig, TargetConfig } from './config/schema.ts'
 import { checkSuccessors } from './config/successors.ts'
 import { type Clock, unixSeconds } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
 import type { Alias } from './models/aliases.ts'
 import { type Catalogue, type CatalogueModel, catalogueModel } from './models/catalogue.ts'
+import { compiledPrices } from './models/prices.ts'
 import { discoverProviders, probeLocal } from './providers/discover.ts'
 import type { ProviderHealth } from './providers/health.ts'
 import { createHealthMonitors, type Probed, type ProbeParts } from './providers/health-monitors.ts'
@@ -151,15 +152,17 @@ export function createSupply(given: SupplyParts): Supply {
     })
     if (problem) throw new Error(`models.${problem.id}.replaced_by: ${problem.message}`)
     const created = await seen.firstSeen(Object.keys(models), now)
-    const filled = Object.entries(models).map(([id, model]) =>
-      catalogueModel({
+    const filled = Object.entries(models).map(([id, model]) => {
+      const { prices, pricesOf } = compiledPrices(model, next.ledger)
+      return catalogueModel({
         id,
         config: model,
-        targets: targetsOf(id, model, supply),
+        targets: targetsOf({ id, model, supply, pricesOf }),
+        prices,
         created: created.get(id) ?? now,
         when_retired: next.when_retired,
-      }),
-    )
+      })
+    })
     catalogue.replace(filled, aliases)
     rows = filled
     supplied = supply
@@ -269,7 +272,14 @@ function withoutAliases(all: Record<string, ModelConfig>): { models: Record<stri
   }
 }
 
-function targetsOf(id: string, model: ModelConfig, supply: Map<string, Supplied>): Target[] {
+type TargetParts = {
+  id: string
+  model: ModelConfig
+  supply: Map<string, Supplied>
+  pricesOf(target: Pick<TargetConfig, 'prices'>): Target['prices']
+}
+
+function targetsOf({ id, model, supply, pricesOf }: TargetParts): Target[] {
   const slash = id.indexOf('/')
   const targets = model.targets ?? [{ provider: id.slice(0, Math.max(0, slash)), model: id.slice(slash + 1) }]
   const inOrder =
@@ -278,14 +288,8 @@ function targetsOf(id: string, model: ModelConfig, supply: Map<string, Supplied>
   return targets.flatMap((target, index) => {
     const found = supply.get(target.provider)
     const routed = inOrder ? { ...target, priority: index } : target
-    if (found) return keyedTargets({ ...routed, prices: target.prices ?? pricesOf(model) }, found)
+    if (found) return keyedTargets({ ...routed, prices: pricesOf(target) }, found)
     const known = [...supply.keys()].join(', ')
     throw new Error(`models.${id}: there is no provider "${target.provider}"; there are: ${known}`)
   })
-}
-
-/** Those of a model, where it has any. */
-function pricesOf({ prices }: ModelConfig): Target['prices'] {
-  if (prices?.input === undefined && prices?.output === undefined) return undefined
-  return { input: prices.input ?? 0, output: prices.output ?? 0 }
 }

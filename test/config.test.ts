@@ -61,6 +61,7 @@ describe('without a file', () => {
       cache: DEFAULT_CACHE,
       valkey: undefined,
       responses: DEFAULT_RESPONSES,
+      ledger: { currency: 'USD', exchange_rates: {} },
       providers: {},
       models: {},
     })
@@ -801,6 +802,60 @@ describe('fallback models', () => {
   })
 })
 
+describe('prices', () => {
+  const prices = (text: string) => wrong(`models: { sandbox/x: { prices: ${text} } }`)
+
+  test.each([
+    '{ input: 0, output: 0, request: 0 }',
+    '{ input: 3, output: 15, tiers: [{ above_input_tokens: 200000, input: 6 }, { above_input_tokens: 500000, input: 9 }] }',
+    '[{ input: 3 }, { from: 2026-03-01, input: 2 }, { from: "2026-03-01T12:30Z", input: 1 }]',
+    '{ images: [{ size: 1024x1024, quality: high, price: 0.2 }, { quality: high, price: 0.3 }], image: 0.1 }',
+    '{ video_seconds: [{ size: 720p, sound: true, price: 0.4 }, { size: 720p, price: 0.2 }], video: 1 }',
+    '{ currency: CNY, service_tiers: { batch: 0.5, flex: 0.5, priority: 2 } }',
+  ])('may be %s', (text) => {
+    expect(prices(text)).toEqual([])
+  })
+
+  test.each([
+    ['{ input: -0.1 }', 'prices.input: found -0.1 (number), must be from 0 to 1000000'],
+    ['{ tiers: [] }', 'prices.tiers'],
+    ['{ images: [{ size: 1024x1024 }] }', 'prices.images[0].price'],
+    ['{ from: 2026-02-30 }', 'prices.from: found "2026-02-30", which is no date'],
+    ['{ from: yesterday }', 'prices.from'],
+    ['[{ from: 2026-03-01 }, { input: 1 }]', 'prices[1]: needs `from`'],
+    ['[{ from: 2026-03-01 }, { from: 2026-03-01 }]', 'prices[1].from: found "2026-03-01", must be after'],
+    ['[{ from: 2026-03-01 }, { from: 2026-02-01 }]', 'prices[1].from'],
+    [
+      '{ tiers: [{ above_input_tokens: 5, input: 6 }, { above_input_tokens: 5, input: 9 }] }',
+      'prices.tiers[1].above_input_tokens: found 5, must be above 5',
+    ],
+    [
+      '{ images: [{ quality: high, price: 1 }, { size: 1x1, quality: high, price: 2 }] }',
+      'prices.images[1]: can never count, because images[0]',
+    ],
+    [
+      '{ video_seconds: [{ size: 720p, sound: true, price: 1 }, { size: 720p, sound: true, price: 2 }] }',
+      'prices.video_seconds[1]: can never count',
+    ],
+  ])('may not be %s', (text, message) => {
+    expect(prices(text).join('\n')).toContain(message)
+  })
+
+  test('of a target are checked as well', () => {
+    const yaml =
+      'models: { house/m: { targets: [{ provider: sandbox, model: general, prices: { from: 2026-13-01 } }] } }'
+    expect(wrong(yaml).join('\n')).toContain('models.house/m.targets[0].prices.from')
+  })
+
+  test('are in a currency that the ledger knows the rate of, which is not its own', () => {
+    const ledger = (text: string) => wrong(`ledger: ${text}`)
+    expect(ledger('{ currency: EUR, exchange_rates: { USD: 0.9, CNY: 0.12 } }')).toEqual([])
+    expect(ledger('{ exchange_rates: { USD: 1 } }').join()).toContain('ledger.exchange_rates.USD')
+    expect(ledger('{ exchange_rates: { CNY: 0 } }').join()).toContain('ledger.exchange_rates.CNY')
+    expect(ledger('{ exchange_rates: { yuan: 1 } }').join()).toContain('yuan')
+  })
+})
+
 describe('the rules of a target', () => {
   const targets = (rules: string) =>
     `models:\n  house/m:\n    targets: [{ provider: sandbox, model: general, ${rules} }]\n`
@@ -810,6 +865,8 @@ describe('the rules of a target', () => {
     'when: { min_input_tokens: 100, max_input_tokens: 100 }',
     'timeouts: { first_byte_seconds: 0.5, total_seconds: 86400 }',
     'prices: { input: 0 }',
+    'prices: { output: 1 }',
+    'prices: [{ input: 1 }, { input: 2, from: 2026-12-01 }]',
   ])('may be %s', (rules) => {
     expect(wrong(targets(rules))).toEqual([])
   })
@@ -824,7 +881,6 @@ describe('the rules of a target', () => {
     ['when: { tool: true }', 'did you mean'],
     ['timeouts: { total_seconds: 0 }', 'timeouts.total_seconds'],
     ['timeouts: { total_seconds: 86401 }', 'timeouts.total_seconds'],
-    ['prices: { output: 1 }', 'prices'],
     ['prices: { input: -1 }', 'prices.input'],
   ])('may not be %s', (rules, message) => {
     expect(wrong(targets(rules)).join('\n')).toContain(message)

@@ -190,7 +190,8 @@ const capabilitiesOf = ({ input, output, tools, json_schema }: Facts): [Capabili
 
 /** Prices change together: figures of two sources must not be mixed. */
 function priceSettings(figures: Facts['prices'], { config, overwrite, as_of }: HeldAgainst): Setting[] {
-  if (!figures) return []
+  // Prices of several dates are a history that only the operator knows.
+  if (!figures || Array.isArray(config.prices)) return []
   const have = config.prices
   const next = { currency: 'USD', ...figures }
   const names = ['currency', 'input', 'cached_input', 'output'] as const

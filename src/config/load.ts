@@ -7,6 +7,7 @@ import { checkFile } from './check.ts'
 import {
   type Config,
   DEFAULT_CACHE,
+  DEFAULT_LEDGER,
   DEFAULT_OUTPUTS,
   DEFAULT_RESPONSES,
   DEFAULT_SERVER,
@@ -99,6 +100,7 @@ function settled({ settings, path, file, cwd }: Settled): Config {
     responses: { ...DEFAULT_RESPONSES, ...file.responses },
     cache: { ...DEFAULT_CACHE, ...file.cache },
     valkey: file.valkey && { ...DEFAULT_VALKEY, ...file.valkey },
+    ledger: { ...DEFAULT_LEDGER, ...file.ledger },
     providers: file.providers ?? {},
     models: file.models ?? {},
   })

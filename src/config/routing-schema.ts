@@ -1,6 +1,7 @@
 /** How calls are distributed over the keys of a provider and the targets of a model, as the operator writes it. */
 import Type, { type TSchema } from 'typebox'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
+import { Prices } from './price-schema.ts'
 
 const closed = { additionalProperties: false } as const
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
@@ -121,23 +122,11 @@ const TargetTimeouts = Type.Object(
   closed,
 )
 
-const price = (description: string) => Type.Number({ minimum: 0, description })
-
-const TargetPrices = Type.Object(
-  {
-    input: price('Per million input tokens, in the currency of the prices of the model.'),
-    output: optional(price('Per million output tokens. Default 0.')),
-  },
-  { ...closed, description: 'Its own prices, for the strategy cheapest. Default: those of the model.' },
-)
-
 /** What is set for one target besides its share of the calls. */
 export type TargetRules = {
   /** Which requests it takes. Absent: all. */
   when?: TargetConditions | undefined
   timeouts?: Type.Static<typeof TargetTimeouts> | undefined
-  /** Absent: not known. */
-  prices?: Type.Static<typeof TargetPrices> | undefined
 }
 
 export const TargetRouting = {
@@ -152,7 +141,11 @@ export const TargetRouting = {
   ),
   when: optional(TargetConditions),
   timeouts: optional(TargetTimeouts),
-  prices: optional(TargetPrices),
+  prices: optional({
+    ...Prices,
+    description:
+      'What its provider charges: for the cost of calls, and for the strategy cheapest; in the currency of the prices of the model unless they name one. Default: the prices of the model.',
+  }),
 }
 
 const STICKY = ['conversation', 'prefix'] as const

@@ -6,7 +6,9 @@ import { MODEL_STATUSES } from '../spec/model.ts'
 import { CacheConfig, ModelCache } from './cache-schema.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
 import { ImageLimits } from './image-schema.ts'
+import { LedgerConfig } from './ledger-schema.ts'
 import { Capabilities, Limits } from './limits-schema.ts'
+import { Prices } from './price-schema.ts'
 import { PROVIDER_KINDS, TEXT_APIS } from './provider-kinds.ts'
 import { Passthrough, Quirks } from './quirks.ts'
 import { CallLimits, Fallbacks, HealthConfig, ProviderKey, RoutingConfig, TargetRouting } from './routing-schema.ts'
@@ -203,19 +205,11 @@ export const ModelConfig = Type.Object(
       description:
         'Other models that serve a call that this one cannot serve, in order: a list for unavailable and context_length, or a list for each reason. The token must be allowed to use them.',
     }),
-    prices: optional(
-      Type.Object(
-        {
-          currency: optional(Type.String({ pattern: '^[A-Z]{3}$', description: 'ISO 4217. Default USD.' })),
-          input: optional(Type.Number({ minimum: 0, description: 'Per million input tokens.' })),
-          cached_input: optional(Type.Number({ minimum: 0, description: 'Per million cached input tokens.' })),
-          output: optional(Type.Number({ minimum: 0, description: 'Per million output tokens.' })),
-          source: optional(Type.String({ description: 'Where the prices come from.' })),
-          as_of: optional(Type.String({ description: 'The date of the prices.' })),
-        },
-        closed,
-      ),
-    ),
+    prices: optional({
+      ...Prices,
+      description:
+        'What callers are charged for it; a list has prices of several dates. Default: unknown, which is never counted as 0.',
+    }),
   },
   closed,
 )
@@ -289,6 +283,7 @@ export const FileConfig = Type.Object(
     responses: optional(ResponsesConfig),
     cache: optional(CacheConfig),
     valkey: optional(ValkeyConfig),
+    ledger: optional(LedgerConfig),
     providers: optional(Type.Record(Type.String(), ProviderConfig)),
     models: optional(Type.Record(Type.String(), ModelConfig)),
   },

@@ -4,6 +4,7 @@ import { checkAliases } from './alias-checks.ts'
 import { HOST_DESCRIPTION, isHost } from './environment.ts'
 import { RANGED_FIELDS, type Range } from './limits-schema.ts'
 import { nearest } from './nearest.ts'
+import { checkPrices } from './price-checks.ts'
 import type { Path } from './read-yaml.ts'
 import { checkConditions, checkFallbacks, checkKeys, checkTargetKeys } from './routing-checks.ts'
 import type { FileConfig, ModelConfig, ProviderConfig } from './schema.ts'
@@ -51,12 +52,13 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
   for (const { path, part, message } of checkAliases({ all: new Map(present(inFile)), models, mayExist })) {
     report(path, message, part)
   }
-  const routingProblems = [
+  const ownProblems = [
     ...checkTargetKeys(config),
     ...checkConditions(config),
     ...checkFallbacks({ models, mayExist }),
+    ...checkPrices(config),
   ]
-  for (const { path, part, message } of routingProblems) report(path, message, part)
+  for (const { path, part, message } of ownProblems) report(path, message, part)
   for (const { id, message } of checkSuccessors({ models, now: parts.now, mayExist })) {
     report(['models', id, 'replaced_by'], message)
   }

@@ -14,6 +14,7 @@ import type { Target } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import { type Model, ownerOf } from '../spec/model.ts'
+import type { PriceVersion } from '../spec/price.ts'
 import type { Caller } from '../spec/token.ts'
 import { type Alias, createAliases } from './aliases.ts'
 import { type Life, livingSuccessor, statusAt } from './lifecycle.ts'
@@ -26,6 +27,8 @@ export type CatalogueModel = Life & {
   families: EndpointFamily[]
   targets: Target[]
   routing: RoutingConfig
+  /** By date; undefined: not known. */
+  prices: readonly PriceVersion[] | undefined
   /** Undefined: responses are cached only where the request asks for it. */
   cache: ModelCache | undefined
   /** Ids of other models, by the reason for which they serve a call. */
@@ -74,12 +77,13 @@ type RowParts = {
   id: string
   config: ModelConfig
   targets: Target[]
+  prices?: CatalogueModel['prices']
   created: number
   when_retired: RetiredPolicy
 }
 
 /** One row of the catalogue from its configuration. */
-export function catalogueModel({ id, config, targets, created, when_retired }: RowParts): CatalogueModel {
+export function catalogueModel({ id, config, targets, prices, created, when_retired }: RowParts): CatalogueModel {
   const declared = config.families ?? familiesOfName(targets[0]?.model ?? id)
   return {
     id,
@@ -87,6 +91,7 @@ export function catalogueModel({ id, config, targets, created, when_retired }: R
     families: declared.filter((family) => targets.some(({ provider }) => servesFamily(provider, family))),
     targets,
     routing: config.routing ?? {},
+    prices,
     cache: config.cache,
     fallbacks: Array.isArray(config.fallbacks)
       ? { unavailable: config.fallbacks, context_length: config.fallbacks }
@@ -138,9 +143,7 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
     throw new GatewayError(
       'model_not_found',
       `The model ${quoted(name)} is an alias of "${alias_of}", which does not exist now.`,
-      {
-        param: 'model',
-      },
+      { param: 'model' },
     )
   }
 
@@ -156,9 +159,7 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
         param: 'model',
       })
     }
-    if (fitting.length > 0) {
-      throw notAllowed(name)
-    }
+    if (fitting.length > 0) throw notAllowed(name)
     const meant = nearModel(name, usableIds(caller))
     const hint = meant === undefined ? '.' : `; did you mean "${meant}"?`
     const message = `There is no model ${quoted(name)}${hint} GET /v1/models lists the models of this token.`

@@ -99,7 +99,7 @@ export function createExecutor({ catalogue, router, admission, events, clock }: 
       // Rejects, and does not throw, where no target takes the request.
       async attempt(all, execute) {
         const targets = eligibleTargets(all, conditional)
-        const costOf = (target: Target) => expectedCost(target, conditional.facts())
+        const costOf = (target: Target) => expectedCost(target, conditional.facts(), unixSeconds(clock))
         if (call.is_explained) explainTo(record, { family, model, work, targets, has_fallback, costOf })
         return router.attempt(targets, {
           settings: model.routing,

@@ -7,7 +7,8 @@ import type { Provider, Target } from './provider.ts'
 export type KeyedProvider = { provider: Provider; name: string; weight: number; models: readonly string[] | undefined }
 
 /** `weight`: of the target of the model. */
-type RoutedTarget = TargetRules & { model: string; weight?: number | undefined; priority?: number | undefined }
+type RoutedTarget = TargetRules &
+  Pick<Target, 'model' | 'prices'> & { weight?: number | undefined; priority?: number | undefined }
 
 /** `provider`: for where it has no several keys. */
 type Keyed = { provider: Provider; keys: readonly KeyedProvider[] }

@@ -8,6 +8,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { ErrorDetail, GatewayError } from '../spec/error.ts'
 import type { ImageOperation, ImageOrder, ImageUsage } from '../spec/image-request.ts'
 import type { ModerationInput, ModerationResult } from '../spec/moderation-request.ts'
+import type { PriceVersion } from '../spec/price.ts'
 import type { FailCode, Json, RemoteFile } from '../spec/task.ts'
 import type { ThreeDOrder } from '../spec/three-d-request.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
@@ -299,6 +300,8 @@ export type Target = TargetRules & {
   weight?: number
   /** Lower numbers are tried first. Absent: 0. */
   priority?: number
+  /** What its provider charges: its own prices, or those of the model. Absent: not known. */
+  prices?: readonly PriceVersion[] | undefined
 }
 
 /** `provider/model`, as logs and headers show it. */

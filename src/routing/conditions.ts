@@ -3,6 +3,7 @@ import type { TargetConditions } from '../config/routing-schema.ts'
 import type { Target } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
+import { priceAt, ratesFor } from '../spec/price.ts'
 
 /** What is known of a request; each is found out only where a target or a strategy needs it. */
 export type RequestFacts = {
@@ -53,10 +54,15 @@ function unmetBy({ family, tags, facts }: Conditional, when: TargetConditions): 
   return undefined
 }
 
-/** What the request is expected to cost, by the prices of the target; undefined: it has none. Only good for comparison. */
-export function expectedCost({ prices }: Target, facts: RequestFacts | undefined): number | undefined {
-  if (!prices) return undefined
+/**
+ * What the request is expected to cost, by the prices of the target at this time, in unix seconds; undefined: it has none.
+ * Only good for comparison: a price that is missing beside others counts as 0.
+ */
+export function expectedCost({ prices }: Target, facts: RequestFacts | undefined, at: number): number | undefined {
+  const price = prices && priceAt(prices, at)
+  if (!price || (Number.isNaN(price.rates.input) && Number.isNaN(price.rates.output))) return undefined
   // Without a known size the targets are compared by what their input costs.
-  if (!facts) return prices.input
-  return facts.inputTokens() * prices.input + facts.outputTokens() * (prices.output ?? 0)
+  if (!facts) return price.rates.input || 0
+  const { input, output } = ratesFor(price, facts.inputTokens())
+  return facts.inputTokens() * (input || 0) + facts.outputTokens() * (output || 0)
 }

@@ -21,6 +21,7 @@ export type Units = {
   /** Such as `hd`. */
   image_quality?: string
   videos?: number
+  /** Of all its videos together. */
   video_seconds?: number
   /** Such as `1280x720`. */
   video_size?: string
@@ -28,6 +29,10 @@ export type Units = {
   three_d?: number
   /** Of a rerank call. */
   searches?: number
+  /** 1 of a call that was served: some prices are per request. */
+  requests?: number
+  /** By which the provider has served it, such as `flex`; undefined: the usual one. */
+  service_tier?: string
   /** The provider reported no usage. */
   estimated?: boolean | undefined
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import {
   type Config,
   DEFAULT_CACHE,
+  DEFAULT_LEDGER,
   DEFAULT_OUTPUTS,
   DEFAULT_RESPONSES,
   DEFAULT_SERVER,
@@ -51,6 +52,7 @@ export function configOf(settings: Settings = {}): Config {
     responses: DEFAULT_RESPONSES,
     cache: DEFAULT_CACHE,
     valkey: undefined,
+    ledger: DEFAULT_LEDGER,
     providers: {},
     models: {},
     ...settings,

@@ -1,0 +1,242 @@
+/** Compiled prices, and what units cost by them: whole nano-units of the ledger's currency; NaN where it is unknown. */
+import type { Units } from './units.ts'
+
+/** Nano-units of the ledger's currency per token. NaN: unknown. */
+export type TokenRates = {
+  input: number
+  cached_input: number
+  cache_write: number
+  cache_write_1h: number
+  input_audio: number
+  output: number
+  reasoning: number
+  output_audio: number
+}
+
+/** One entry of a table of prices. Undefined members match anything. */
+type ImageRate = { size: string | undefined; quality: string | undefined; rate: number }
+type VideoRate = { size: string | undefined; sound: boolean | undefined; rate: number }
+
+const SERVICE_TIERS = ['batch', 'flex', 'priority'] as const
+type ServiceTier = (typeof SERVICE_TIERS)[number]
+
+/** The prices that are in force from one date on, compiled so that a charge is a few multiplications. */
+export type PriceVersion = {
+  /** Its date and a short hash of all that it says, such as `2026-11-01-3f2a9c1b`. */
+  id: string
+  /** Unix seconds. */
+  from: number
+  rates: TokenRates
+  /** The greatest threshold first. */
+  tiers: readonly { above: number; rates: TokenRates }[]
+  /** Per image, where no entry of the table matches; NaN: unknown. */
+  image: number
+  images: readonly ImageRate[]
+  /** Per video; NaN: none. */
+  video: number
+  /** Per second, where no entry of the table matches; NaN: none. */
+  video_second: number
+  video_seconds: readonly VideoRate[]
+  three_d: number
+  search: number
+  /** Per request; 0 where there is none. */
+  request: number
+  factors: Readonly<Record<ServiceTier, number>>
+}
+
+/** The version that is in force; undefined: none yet. */
+export function priceAt(versions: readonly PriceVersion[], at: number): PriceVersion | undefined {
+  for (let index = versions.length - 1; index >= 0; index--) {
+    const version = versions[index]
+    if (version && version.from <= at) return version
+  }
+  return undefined
+}
+
+/** A request whose input is longer than a threshold has the prices of that tier as a whole, its output included. */
+export function ratesFor({ tiers, rates }: PriceVersion, input_tokens: number): TokenRates {
+  for (const tier of tiers) if (input_tokens > tier.above) return tier.rates
+  return rates
+}
+
+/** Whether nothing was used, so that even an unknown price makes it cost nothing. */
+export const isNothing = (units: Units): boolean =>
+  units.input_tokens === 0 &&
+  units.output_tokens === 0 &&
+  !units.requests &&
+  !units.images &&
+  !units.videos &&
+  !units.three_d &&
+  !units.searches
+
+/** What units cost; NaN where the price of a part of them is unknown. */
+export function amountOf(version: PriceVersion, units: Units): number {
+  if (isNothing(units)) return 0
+  const factor = factorOf(version, units.service_tier)
+  const rates = ratesFor(version, units.input_tokens)
+  if (!hasPieces(units)) return version.request + tokenAmount(rates, units, factor)
+  const pieces = pieceAmount(version, units, factor)
+  const isByToken = !(Number.isNaN(rates.input) && Number.isNaN(rates.output))
+  const tokens = isByToken ? tokenAmount(rates, units, factor) : 0
+  // Images and videos are charged by piece, by token, or by both; tokens without a price are then part of the piece.
+  if (pieces !== undefined) return version.request + pieces + (Number.isNaN(tokens) ? 0 : tokens)
+  const isMeasured = units.input_tokens + units.output_tokens > 0
+  return isByToken && isMeasured ? version.request + tokens : Number.NaN
+}
+
+/**
+ * The most that units cost when it is not known yet how they divide: each token has the dearest price that it can have.
+ * Input counts as written to a cache, or as audio, only where the units say that some of it can be.
+ */
+export function mostAmountOf(version: PriceVersion, units: Units): number {
+  if (isNothing(units)) return 0
+  const factor = mostFactorOf(version, units.service_tier)
+  let tokens = mostTokenAmount(version.rates, units, factor)
+  for (const tier of version.tiers) {
+    if (units.input_tokens > tier.above) tokens = Math.max(tokens, mostTokenAmount(tier.rates, units, factor))
+  }
+  if (!hasPieces(units)) return version.request + tokens
+  const pieces = mostPieceAmount(version, units, factor)
+  if (pieces === undefined) return version.request + tokens
+  return version.request + pieces + (Number.isNaN(tokens) ? 0 : tokens)
+}
+
+const hasPieces = ({ images, videos, three_d, searches }: Units): boolean =>
+  (images ?? 0) + (videos ?? 0) + (three_d ?? 0) + (searches ?? 0) > 0
+
+function factorOf({ factors }: PriceVersion, tier: string | undefined): number {
+  if (tier === undefined) return 1
+  return tier === 'flex' || tier === 'batch' || tier === 'priority' ? factors[tier] : 1
+}
+
+/** `auto` lets the provider choose. */
+function mostFactorOf(version: PriceVersion, tier: string | undefined): number {
+  if (tier !== 'auto') return tier === 'priority' ? Math.max(1, version.factors.priority) : factorOf(version, tier)
+  return Math.max(1, version.factors.flex, version.factors.priority)
+}
+
+/** A part that was not used needs no price. */
+const part = (count: number, rate: number): number => (count <= 0 ? 0 : Math.round(count * rate))
+
+function tokenAmount(rates: TokenRates, units: Units, factor: number): number {
+  const cached = units.cached_tokens ?? 0
+  const written = units.cache_write_tokens ?? 0
+  const written_1h = units.cache_write_1h_tokens ?? 0
+  const audio = units.input_audio_tokens ?? 0
+  const reasoning = units.reasoning_tokens ?? 0
+  const output_audio = units.output_audio_tokens ?? 0
+  return (
+    part(units.input_tokens - cached - written - written_1h - audio, rates.input * factor) +
+    part(cached, rates.cached_input * factor) +
+    part(written, rates.cache_write * factor) +
+    part(written_1h, rates.cache_write_1h * factor) +
+    part(audio, rates.input_audio * factor) +
+    part(units.output_tokens - reasoning - output_audio, rates.output * factor) +
+    part(reasoning, rates.reasoning * factor) +
+    part(output_audio, rates.output_audio * factor)
+  )
+}
+
+/** A sum of parts is rounded up by at most half a unit for each. */
+const most = (count: number, rate: number): number =>
+  count <= 0 || rate === 0 ? 0 : Math.ceil(count * rate) + MOST_ROUNDED_UP
+const MOST_ROUNDED_UP = 3
+
+function mostTokenAmount(rates: TokenRates, units: Units, factor: number): number {
+  let input = Math.max(rates.input, rates.cached_input)
+  if (units.cache_write_tokens) input = Math.max(input, rates.cache_write)
+  if (units.cache_write_1h_tokens) input = Math.max(input, rates.cache_write_1h)
+  if (units.input_audio_tokens) input = Math.max(input, rates.input_audio)
+  let output = Math.max(rates.output, rates.reasoning)
+  if (units.output_audio_tokens) output = Math.max(output, rates.output_audio)
+  return most(units.input_tokens, input * factor) + most(units.output_tokens, output * factor)
+}
+
+/** What images, videos, 3D models and searches cost by piece; undefined where none has such a price. */
+function pieceAmount(version: PriceVersion, units: Units, factor: number): number | undefined {
+  let sum: number | undefined
+  const add = (count: number | undefined, rate: number) => {
+    if (count && !Number.isNaN(rate)) sum = (sum ?? 0) + part(count, rate * factor)
+  }
+  add(units.images, imageRate(version, units))
+  add(units.videos, version.video)
+  add(units.three_d, version.three_d)
+  add(units.searches, version.search)
+  if (units.videos && hasSecondRates(version)) {
+    sum = (sum ?? 0) + part(units.video_seconds ?? Number.NaN, videoRate(version, units) * factor)
+  }
+  return sum
+}
+
+const hasSecondRates = ({ video_second, video_seconds }: PriceVersion): boolean =>
+  video_seconds.length > 0 || !Number.isNaN(video_second)
+
+function imageRate({ images, image }: PriceVersion, { image_size, image_quality }: Units): number {
+  for (const { size, quality, rate } of images) {
+    if ((size === undefined || size === image_size) && (quality === undefined || quality === image_quality)) return rate
+  }
+  return image
+}
+
+function videoRate({ video_seconds, video_second }: PriceVersion, { video_size, has_sound }: Units): number {
+  for (const { size, sound, rate } of video_seconds) {
+    if ((size === undefined || isOfSize(video_size, size)) && (sound === undefined || sound === has_sound)) return rate
+  }
+  return video_second
+}
+
+/** `720p` is any size whose shorter side has 720 pixels. */
+function isOfSize(found: string | undefined, size: string): boolean {
+  if (found === size) return true
+  const side = /^(\d+)p$/.exec(size)?.[1]
+  const sides = /^(\d+)x(\d+)$/.exec(found ?? '')
+  return side !== undefined && sides !== null && Math.min(Number(sides[1]), Number(sides[2])) === Number(side)
+}
+
+/** The same with the dearest price that fits what is known: a size that the provider chooses can be any. */
+function mostPieceAmount(version: PriceVersion, units: Units, factor: number): number | undefined {
+  let sum: number | undefined
+  const add = (count: number | undefined, rate: number) => {
+    if (count && !Number.isNaN(rate)) sum = (sum ?? 0) + most(count, rate * factor)
+  }
+  add(units.images, mostImageRate(version, units))
+  add(units.videos, version.video)
+  add(units.three_d, version.three_d)
+  add(units.searches, version.search)
+  if (units.videos && hasSecondRates(version)) {
+    sum = (sum ?? 0) + most(units.video_seconds ?? Number.NaN, mostVideoRate(version, units) * factor)
+  }
+  return sum
+}
+
+const mostOfRates = (rates: readonly number[], otherwise: number): number => {
+  const known = Number.isNaN(otherwise) ? rates : [...rates, otherwise]
+  return known.length === 0 ? Number.NaN : Math.max(...known)
+}
+
+function mostImageRate({ images, image }: PriceVersion, { image_size: size, image_quality: quality }: Units): number {
+  const fitting = images.filter(
+    (one) =>
+      (size === undefined || one.size === undefined || one.size === size) &&
+      (quality === undefined || one.quality === undefined || one.quality === quality),
+  )
+  return mostOfRates(
+    fitting.map(({ rate }) => rate),
+    image,
+  )
+}
+
+function mostVideoRate(
+  { video_seconds, video_second }: PriceVersion,
+  { video_size: size, has_sound: sound }: Units,
+): number {
+  const fitting = video_seconds.filter(
+    (one) =>
+      (size === undefined || one.size === undefined || isOfSize(size, one.size)) &&
+      (sound === undefined || one.sound === undefined || one.sound === sound),
+  )
+  return mostOfRates(
+    fitting.map(({ rate }) => rate),
+    video_second,
+  )
+}
