@@ -242,7 +242,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     log,
     onFinished: accessLog.requestFinished,
     admitLoad: load.admit,
-    onAdmitted: readCallOptions,
+    onAdmitted: (context) => readCallOptions(context, settings),
     headersOf: (context) => routingHeaders(context, settings),
   })
   endRevokedCalls = createRevokedCalls({ open: app.requests, isValid: tokens.isValid, settings, log })

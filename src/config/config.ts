@@ -25,6 +25,8 @@ export type ServerSettings = {
   /** Whether the open calls of a token end within a second of its revocation or expiry. */
   end_revoked_calls: boolean
   show_target: boolean
+  /** Whether a request may ask for a routing of its own. */
+  caller_routing: boolean
   /** Ids of the tokens that may ask for the routing decision; `*` is all. */
   explain_tokens: string[]
   /** Bytes that open requests may hold: bodies and unread answers. Undefined: a quarter of the memory. */
@@ -80,6 +82,7 @@ export const DEFAULT_SERVER: ServerSettings = {
   delta_mirror: true,
   end_revoked_calls: true,
   show_target: true,
+  caller_routing: true,
   explain_tokens: [],
   max_bytes_in_flight: undefined,
   max_token_bytes_in_flight: undefined,

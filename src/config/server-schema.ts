@@ -94,6 +94,12 @@ export const ServerConfig = Type.Object(
           'Ids of the tokens whose requests with the header `x-gatehouse-explain: 1` get the whole routing decision in the response; `*`: all. Default: none.',
       }),
     ),
+    caller_routing: optional(
+      Type.Boolean({
+        description:
+          'Whether a request may ask for a routing of its own: the fields `models` and `provider`, and the headers `x-gatehouse-timeout` and `x-gatehouse-no-fallback`. false: they get 400. Default true.',
+      }),
+    ),
     show_target: optional(
       Type.Boolean({
         description:

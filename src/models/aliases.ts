@@ -9,6 +9,7 @@ export type Alias = {
 }
 
 type Aliases = {
+  all: readonly Alias[]
   /** Those that are ids, which the model list shows. */
   literal: readonly Alias[]
   /** The alias that is this id. */
@@ -26,6 +27,7 @@ export function createAliases(aliases: readonly Alias[]): Aliases {
     .filter(({ key }) => isPattern(key))
     .sort((a, b) => globSpecificity(b.key) - globSpecificity(a.key))
   return {
+    all: aliases,
     literal,
     exact: (name) => byKey.get(name),
     matching: (name) => patterns.find(({ key }) => matchesGlob(key, name)),

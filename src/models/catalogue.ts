@@ -18,6 +18,7 @@ import type { PriceVersion } from '../spec/price.ts'
 import type { Caller } from '../spec/token.ts'
 import { type Alias, createAliases } from './aliases.ts'
 import { type Life, livingSuccessor, statusAt } from './lifecycle.ts'
+import { familyNotAllowed, notAllowed, quoted, retired, wrongFamily } from './model-errors.ts'
 import { nearModel } from './near-names.ts'
 
 export type CatalogueModel = Life & {
@@ -69,6 +70,8 @@ export type Catalogue = {
   require(name: string | undefined, family: EndpointFamily, caller: Caller): Chosen
   /** The model that serves requests of this family under this full id, for work that was accepted before; undefined: none. */
   serving(id: string, family: EndpointFamily): CatalogueModel | undefined
+  /** Whether this provider serves a model that the caller may use. */
+  hasProvider(id: string, caller: Caller): boolean
   /** Replaces all models and aliases in one step. */
   replace(rows: CatalogueModel[], aliases?: readonly Alias[]): void
 }
@@ -207,6 +210,10 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
       return model && (caller.mayUseModel(alias_of) || caller.mayUseModel(key)) ? [{ ...model, id: key }] : []
     })
 
+  /** Under its own id, or through an alias that the caller may use. */
+  const mayReach = ({ id }: CatalogueModel, caller: Caller): boolean =>
+    caller.mayUseModel(id) || aliases.all.some(({ key, alias_of }) => alias_of === id && caller.mayUseModel(key))
+
   function firstOf(family: EndpointFamily, caller: Caller): Chosen {
     if (!caller.mayUseFamily(family)) throw familyNotAllowed(family)
     let first: CatalogueModel | undefined
@@ -255,6 +262,10 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
         throw error
       }
     },
+    hasProvider: (id, caller) =>
+      byId
+        .values()
+        .some((model) => model.targets.some(({ provider }) => provider.id === id) && mayReach(model, caller)),
     replace(rows, next = []) {
       aliases = createAliases(next)
       byId = new Map(rows.map((row) => [row.id, row]))
@@ -271,12 +282,6 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
 
 /** A caller whose right to use the model was checked before. */
 const ANYONE: Caller = { token_id: '', mayUseModel: () => true, mayUseFamily: () => true }
-
-const notAllowed = (name: string) =>
-  new GatewayError('model_not_allowed', `This token may not use the model "${name}".`, { param: 'model' })
-
-const familyNotAllowed = (family: EndpointFamily) =>
-  new GatewayError('model_not_allowed', `This token may not send ${family} requests.`, { param: 'model' })
 
 const familiesFor = ({ families }: CatalogueModel, caller: Caller): EndpointFamily[] =>
   families.filter((family) => caller.mayUseFamily(family))
@@ -299,20 +304,3 @@ function publicModel(model: CatalogueModel, caller: Caller, now: number): Model 
   if (model.replaced_by !== undefined) shown.replaced_by = model.replaced_by
   return shown
 }
-
-function retired(model: CatalogueModel): GatewayError {
-  const next = model.replaced_by === undefined ? 'It has no named successor.' : `Use "${model.replaced_by}" instead.`
-  return new GatewayError('model_retired', `The model "${model.id}" is retired. ${next}`, {
-    param: 'model',
-    ...(model.replaced_by === undefined ? {} : { replaced_by: model.replaced_by }),
-  })
-}
-
-function wrongFamily(model: CatalogueModel, family: EndpointFamily): GatewayError {
-  const can = model.families.length === 0 ? 'it answers none' : `it answers: ${model.families.join(', ')}`
-  return new GatewayError('unsupported_endpoint', `The model "${model.id}" takes no ${family} requests; ${can}.`, {
-    param: 'model',
-  })
-}
-
-const quoted = (name: string) => (name.length <= 200 ? JSON.stringify(name) : 'of that (very long) name')

@@ -3,6 +3,7 @@ import type { CatalogueModel, Chosen } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
 import type { Attempt } from '../routing/attempt.ts'
 import type { Decision } from '../routing/explain.ts'
+import type { ProviderPreferences } from '../routing/preferences.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { ErrorCode } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
@@ -42,6 +43,10 @@ export type CallOptions = {
   tags?: readonly string[]
   /** Absent: by the settings of the model. */
   cache?: CacheDirective
+  /** Other models that may serve the call, in order, instead of the fallbacks of its model. The caller may use each. */
+  models?: readonly string[]
+  /** Which providers may serve it. */
+  provider?: ProviderPreferences
 }
 
 /** Counts the usage of one call. */

@@ -1,18 +1,26 @@
 /** The stages fit and attempt: a request fitted to its model, at the targets of that model and then of its fallbacks. */
-import type { FallbackReason } from '../config/routing-schema.ts'
+import type { FallbackReason, RoutingConfig } from '../config/routing-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Catalogue, CatalogueModel } from '../models/catalogue.ts'
 import { statusAt } from '../models/lifecycle.ts'
 import type { Target } from '../providers/provider.ts'
 import type { Attempt, NextStep } from '../routing/attempt.ts'
 import { type Bounds, boundsOf } from '../routing/bounds.ts'
-import { type Conditional, eligibleTargets, expectedCost, type RequestFacts } from '../routing/conditions.ts'
+import {
+  type Conditional,
+  eligibleTargets,
+  expectedCost,
+  noneEligible,
+  type RequestFacts,
+} from '../routing/conditions.ts'
+import { isNoneAvailable } from '../routing/errors.ts'
 import { explain } from '../routing/explain.ts'
 import { type AttemptPolicy, isFaultOfTarget, mayTryNext } from '../routing/outcome.ts'
-import { type AttemptObserver, isNoneAvailable, type Router } from '../routing/router.ts'
+import type { Strategy } from '../routing/preferences.ts'
+import type { AttemptObserver, Router } from '../routing/router.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Admission } from './admission.ts'
-import type { CallRecord } from './call.ts'
+import type { CallOptions, CallRecord } from './call.ts'
 import type { CallEvents } from './events.ts'
 import type { AnyMeter, Execution, Family, PreparedCall } from './family.ts'
 
@@ -89,6 +97,8 @@ export function createExecutor({ catalogue, router, admission, events, clock }: 
     const conditional: Conditional = {
       family: record.family,
       tags: call.options?.tags,
+      preferences: call.options?.provider,
+      now: () => unixSeconds(clock),
       facts() {
         facts ??= family.facts?.(work)
         return facts
@@ -98,11 +108,15 @@ export function createExecutor({ catalogue, router, admission, events, clock }: 
       call,
       // Rejects, and does not throw, where no target takes the request.
       async attempt(all, execute) {
-        const targets = eligibleTargets(all, conditional)
-        const costOf = (target: Target) => expectedCost(target, conditional.facts(), unixSeconds(clock))
+        const { targets, excluded } = eligibleTargets(all, conditional)
+        const costOf = (target: Target) => expectedCost(target, conditional.facts(), conditional.now())
+        const { sort: strategy, order, allow_fallbacks } = conditional.preferences ?? {}
         if (call.is_explained) explainTo(record, { family, model, work, targets, has_fallback, costOf })
+        if (targets.length === 0 && excluded.length > 0) throw noneEligible(excluded)
         return router.attempt(targets, {
           settings: model.routing,
+          strategy,
+          is_one_provider: allow_fallbacks === false && order === undefined,
           bounds,
           token_id: call.caller.token_id,
           signal: call.signal,
@@ -112,7 +126,7 @@ export function createExecutor({ catalogue, router, admission, events, clock }: 
           is_hedged: (family.is_hedged ?? true) && !call.options?.no_fallback,
           has_fallback,
           costOf,
-          affinity: (sticky) => family.affinity?.(work, call, sticky),
+          affinity: (sticky) => (strategy === undefined ? family.affinity?.(work, call, sticky) : undefined),
           execute(target, signal, { is_hedge }) {
             const meter = is_hedge ? family.meter(work) : metering.current
             if (is_hedge) hedge = { meter }
@@ -129,8 +143,9 @@ export function createExecutor({ catalogue, router, admission, events, clock }: 
     record: CallRecord,
     { family, model, work, targets, has_fallback, costOf }: Explained<Work>,
   ): void {
-    const { routing: settings, id } = model
+    const { routing, id } = model
     const { call, is_stream } = record
+    const settings = withSort(routing, call.options?.provider?.sort)
     const affinity = settings.sticky && targets.length > 1 ? family.affinity?.(work, call, settings.sticky) : undefined
     const [candidates, now] = [router.candidates(targets), clock.steady()]
     if (settings.strategy === 'cheapest') for (const one of candidates) one.cost = costOf(one.target)
@@ -149,7 +164,8 @@ export function createExecutor({ catalogue, router, admission, events, clock }: 
     const { family, model, record } = preparing
     const first = prepared.model
     const bounds = boundsOf(first.routing, record.call.arrived, record.call.options)
-    const namesFor = (reason: FallbackReason) => first.fallbacks[reason]?.filter((name) => name !== model.id) ?? []
+    const namesFor = (reason: FallbackReason) =>
+      fallbacksOf(first, reason, record.call.options).filter((name) => name !== model.id)
     /** By the reason of the first failure: fallbacks of a fallback are not followed. */
     let names: string[] | undefined
     for (;;) {
@@ -188,25 +204,43 @@ export function createExecutor({ catalogue, router, admission, events, clock }: 
       work,
       execute: () => execute(preparing, prepared),
     }
-    const reason = record.call.options?.no_fallback
+    const { options } = record.call
+    const has = (reason: FallbackReason) => fallbacksOf(model, reason, options).length > 0
+    const reason = options?.no_fallback
       ? undefined
-      : knownReason(model, () => family.leastTokens?.(work), clock)
-    if (reason) fallBack([...(model.fallbacks[reason] ?? [])], preparing, prepared)
+      : knownReason(model, { has, leastTokens: () => family.leastTokens?.(work) }, clock)
+    if (reason) fallBack([...fallbacksOf(model, reason, options)], preparing, prepared)
     return prepared
   }
 
   return { prepare }
 }
 
-/** Why another model is to serve a call before anything was sent. `leastTokens`: the fewest tokens that its input can have. */
-function knownReason(
-  model: CatalogueModel,
-  leastTokens: () => number | undefined,
-  clock: Clock,
-): FallbackReason | undefined {
-  const { deprecated, context_length } = model.fallbacks
-  if (deprecated && statusAt(model, unixSeconds(clock)) !== 'active') return 'deprecated'
-  if (!context_length || model.context_tokens === undefined) return undefined
+/** A caller that asks for an order by price or latency gets it, also within a conversation. */
+function withSort({ sticky, ...routing }: RoutingConfig, strategy: Strategy | undefined): RoutingConfig {
+  if (strategy !== undefined) return { ...routing, strategy }
+  return sticky === undefined ? routing : { ...routing, sticky }
+}
+
+const NO_MODELS: readonly string[] = []
+
+/** The models that serve a call for this reason: those that the caller names, or those of the model. */
+function fallbacksOf({ fallbacks }: CatalogueModel, reason: FallbackReason, options?: CallOptions): readonly string[] {
+  if (reason === 'deprecated') return fallbacks.deprecated ?? NO_MODELS
+  if (options?.models) return options.models
+  return options?.provider?.allow_fallbacks === false ? NO_MODELS : (fallbacks[reason] ?? NO_MODELS)
+}
+
+type Known = {
+  has(reason: FallbackReason): boolean
+  /** The fewest tokens that the input of the call can have. */
+  leastTokens(): number | undefined
+}
+
+/** Why another model is to serve a call before anything was sent. */
+function knownReason(model: CatalogueModel, { has, leastTokens }: Known, clock: Clock): FallbackReason | undefined {
+  if (has('deprecated') && statusAt(model, unixSeconds(clock)) !== 'active') return 'deprecated'
+  if (model.context_tokens === undefined || !has('context_length')) return undefined
   return (leastTokens() ?? 0) > model.context_tokens ? 'context_length' : undefined
 }
 

@@ -40,8 +40,9 @@ type Key = Pick<Keyed<unknown>, 'model' | 'record'> & { request: unknown }
 
 function keyOf({ model, record, request }: Key, scope: NonNullable<ModelCache['scope']>): string {
   const { family, is_stream, call } = record
-  // The targets, so that a change of the configuration is not answered by the model before; the tags may choose among them.
-  const served = [model.id, model.targets.map(targetName), call.options?.tags]
+  // The targets, so that a change of the configuration is not answered by the model before; the tags and the caller may choose among them.
+  const served: unknown[] = [model.id, model.targets.map(targetName), call.options?.tags]
+  if (call.options?.provider) served.push(call.options.provider)
   const parts = [KEY_VERSION, sharersOf(scope, call.caller), family, is_stream, ...served]
   return createHash('sha256')
     .update(JSON.stringify([...parts, request]))

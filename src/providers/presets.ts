@@ -27,6 +27,8 @@ export type Preset = {
   found_by_key?: false
   quirks?: Quirks
   fields?: NonNullable<ProviderConfig['fields']>
+  /** Its APIs take `models` and `provider`. */
+  takes_routing_fields?: true
   /** The values with which it distinguishes queries from documents to embed. */
   input_types?: InputTypeNames
   /** `{key}` stands for the key. */
@@ -106,6 +108,7 @@ export const PRESETS: Record<string, Preset> = {
   openrouter: {
     base_url: 'https://openrouter.ai/api/v1',
     key_env: ['OPENROUTER_API_KEY'],
+    takes_routing_fields: true,
     images: false,
     fields: { rename: { 'messages.reasoning_content': 'reasoning' } },
   },

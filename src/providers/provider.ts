@@ -278,6 +278,10 @@ export type Provider = {
   callLimits?: CallLimits
   /** What its probes show; absent where it is not probed, and undefined before the first one. */
   health?(): ProviderHealth | undefined
+  /** Fields of a chat request that it gets besides those that the gateway knows, as the operator has set. */
+  forwarded_fields?: readonly string[]
+  /** Its own APIs take `models` and `provider`. */
+  takes_routing_fields?: true
   /** What limited tokens may send in addition to the lists; absent: nothing. */
   passthroughRules?: PassthroughRules
   /** The models that the provider itself lists; for discovery. Rejects with GatewayError. */

@@ -79,12 +79,21 @@ export function createProvider(given: ProviderParts): Provider {
   const ruled = {
     ...whole,
     ...(calls ? { callLimits: calls } : {}),
+    ...(config.fields?.allow ? { forwarded_fields: config.fields.allow } : {}),
+    ...(preset?.takes_routing_fields || isRoutingHost(config.base_url) ? { takes_routing_fields: true as const } : {}),
     ...(otherPassthroughs.length > 0 ? { otherPassthroughs } : {}),
     passthroughRules: { applies_to, allow },
     watchDeltas: transport.watchDeltas,
   }
   return ruled.listModels ? { ...ruled, listModels: onlyServed(ruled, ruled.listModels) } : ruled
 }
+
+/** Whether a base URL without a preset is that of a preset whose API routes by itself. */
+const isRoutingHost = (base_url: string | undefined): boolean =>
+  base_url !== undefined &&
+  Object.values(PRESETS).some(
+    (one) => one.takes_routing_fields && URL.parse(one.base_url)?.host === URL.parse(base_url)?.host,
+  )
 
 type ListModels = NonNullable<Provider['listModels']>
 

@@ -1,4 +1,5 @@
 /** What the headers of a request ask of its routing and of the response cache. */
+import type { ServerSettings } from '../config/config.ts'
 import type { CacheDirective, Call, CallOptions } from '../pipeline/call.ts'
 import { GatewayError } from '../spec/error.ts'
 
@@ -16,13 +17,23 @@ const TAG = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}$/
 
 type Request = { header(name: string): string | null }
 
-/** Keeps the options on the call; none where the request has no such header. Throws `invalid_value` that names the header. */
-export function readCallOptions(call: Pick<Call, 'options'> & Request): void {
+/**
+ * Keeps the options on the call; none where the request has no such header. Throws `invalid_value` that names the header,
+ * and `unsupported_parameter` for one that the operator does not permit.
+ */
+export function readCallOptions(
+  call: Pick<Call, 'options'> & Request,
+  { caller_routing }: Pick<ServerSettings, 'caller_routing'>,
+): void {
   const timeout = call.header(TIMEOUT_HEADER)
   const noFallback = call.header(NO_FALLBACK_HEADER)
   const tags = call.header(TAGS_HEADER)
   const cache = call.header(CACHE_HEADER)
   if (timeout === null && noFallback === null && tags === null && cache === null) return
+  if (!caller_routing) {
+    if (timeout !== null) throw notPermitted(`The header ${TIMEOUT_HEADER}`)
+    if (noFallback !== null) throw notPermitted(`The header ${NO_FALLBACK_HEADER}`)
+  }
   const options: CallOptions = {}
   if (timeout !== null) options.timeout_ms = timeoutOf(timeout)
   if (noFallback !== null && isSet(noFallback)) options.no_fallback = true
@@ -63,3 +74,11 @@ function directiveOf(text: string): CacheDirective {
 }
 
 const invalid = (header: string, rule: string) => new GatewayError('invalid_value', `The header ${header} ${rule}.`)
+
+/** `what`: a header or a field, with which the caller asks for a routing of its own. */
+export const notPermitted = (what: string, param?: string) =>
+  new GatewayError(
+    'unsupported_parameter',
+    `${what} is not supported: the operator of this gateway does not let requests choose their routing.`,
+    param === undefined ? {} : { param },
+  )

@@ -34,6 +34,7 @@ test('a stream that breaks is ended with its error before its usage is estimated
   }
   const route = chatRoute(chatcompatDialect(DEFAULT_SERVER), {
     pipeline,
+    catalogue,
     chat: createChat({ tokenizer, clock }),
     settings: DEFAULT_SERVER,
     clock,

@@ -6,21 +6,24 @@ import { bodyLimits, readJson } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
 import { textResponse } from '../http/text-response.ts'
 import { memberOf } from '../kit/json.ts'
+import type { Catalogue } from '../models/catalogue.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import type { ChatRequest } from '../protocols/canonical.ts'
 import type { ResponseHead } from '../protocols/protocol.ts'
 import { FieldNotAllowed } from '../providers/allowed/allowed.ts'
 import { type ErrorCode, GatewayError, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
 import type { RouteParts } from './json-route.ts'
+import { requestedModel, takeRoutingFields } from './routing-fields.ts'
 import { callStream, storedStream } from './stream-response.ts'
 
-export type ChatRouteParts = RouteParts & { chat: Chat }
+export type ChatRouteParts = RouteParts & { chat: Chat; catalogue: Catalogue }
 
 /** `framing`: of a stream; undefined: that of the dialect. */
 type Received = ChatInput & { framing: Exchange['framing'] | undefined }
 
-export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }: ChatRouteParts): Route {
-  const { family } = dialect
+export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
+  const { pipeline, chat, settings, clock } = parts
+  const { family, has_routing_fields } = dialect
   const answer = { id_prefix: dialect.id_prefix }
   const passthroughOf = (exchange: Exchange) => exchange.passthrough ?? dialect.passthrough
   const parse = (body: unknown): Exchange => ({ request: dialect.parse(body), writer: dialect.writer })
@@ -106,9 +109,11 @@ export function chatRoute(dialect: Dialect, { pipeline, chat, settings, clock }:
     async handle(context) {
       const { message, request } = context
       if (message) context.hold(message.bytes)
-      const body = message ? message.body : await readJson(request, bodyLimits(context, 'media', { settings, clock }))
-      context.noteFields(body)
-      pipeline.authorize(context, { family, model: context.params.model ?? memberOf(body, 'model') })
+      const given = message ? message.body : await readJson(request, bodyLimits(context, 'media', { settings, clock }))
+      context.noteFields(given)
+      const model = has_routing_fields ? requestedModel(given) : memberOf(given, 'model')
+      pipeline.authorize(context, { family, model: context.params.model ?? model })
+      const body = has_routing_fields ? takeRoutingFields(given, context, parts) : given
       const deferred = await dialect.defer?.(body, context)
       if (deferred) return accepted(deferred, context)
       const input = await read(body, context)

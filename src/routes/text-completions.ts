@@ -3,14 +3,16 @@ import { createTextCompletions } from '../chat/text-completions.ts'
 import { bodyLimits, readJson } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
 import { jsonResponse } from '../http/text-response.ts'
-import { memberOf } from '../kit/json.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import { parseTextCompletion, type TextCompletionInput } from '../protocols/chatcompat/client/text-request.ts'
+import { withRoutingFields } from '../spec/routing-fields.ts'
 import { TextCompletion, TextCompletionChunk, TextCompletionRequest } from '../spec/text-completion.ts'
 import { CHAT_ERRORS, type ChatRouteParts } from './chat.ts'
+import { requestedModel, takeRoutingFields } from './routing-fields.ts'
 import { callStream } from './stream-response.ts'
 
-export function textCompletionsRoute({ pipeline, chat, settings, clock }: ChatRouteParts): Route {
+export function textCompletionsRoute(parts: ChatRouteParts): Route {
+  const { pipeline, chat, settings, clock } = parts
   const family = 'chatcompat'
   const completions = createTextCompletions(chat, clock)
 
@@ -35,7 +37,7 @@ export function textCompletionsRoute({ pipeline, chat, settings, clock }: ChatRo
         'The legacy API for programs that do not know chats: each prompt is the one message of a chat. With `stream: true` ' +
         'the answer is a stream of server-sent events, ended by `data: [DONE]`.',
       tag: 'Chat',
-      request: TextCompletionRequest,
+      request: withRoutingFields(TextCompletionRequest),
       response: TextCompletion,
       stream: TextCompletionChunk,
       errors: CHAT_ERRORS,
@@ -44,8 +46,8 @@ export function textCompletionsRoute({ pipeline, chat, settings, clock }: ChatRo
     async handle(context) {
       const body = await readJson(context.request, bodyLimits(context, 'text', { settings, clock }))
       context.noteFields(body)
-      pipeline.authorize(context, { family, model: memberOf(body, 'model') })
-      const input = parseTextCompletion(body)
+      pipeline.authorize(context, { family, model: requestedModel(body) })
+      const input = parseTextCompletion(takeRoutingFields(body, context, parts))
       return await (input.requests[0]?.stream ? streamed(input, context) : whole(input, context))
     },
   }

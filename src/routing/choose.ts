@@ -1,8 +1,8 @@
 /** Chooses one target among those that a call may still try. Pure: state in, target out. */
-import type { RoutingConfig } from '../config/routing-schema.ts'
 import { hash32 } from '../kit/hash.ts'
 import type { Target } from '../providers/provider.ts'
 import type { Limiter } from './concurrency.ts'
+import type { Strategy } from './preferences.ts'
 import { availableAt, avoidedBecause, expectedLatency, type TargetState } from './target-state.ts'
 
 export type Candidate = {
@@ -14,8 +14,6 @@ export type Candidate = {
   /** Of its provider; undefined: no limit. */
   limiter: Pick<Limiter, 'isFree' | 'enter'> | undefined
 }
-
-type Strategy = NonNullable<RoutingConfig['strategy']>
 
 type Choice = {
   strategy: Strategy

@@ -1,9 +1,10 @@
-/** Which targets of a model take a request (`when`), and what the request would cost at each. */
+/** Which targets of a model take a request, by their conditions and by what the caller asks, and what it costs at each. */
 import type { TargetConditions } from '../config/routing-schema.ts'
 import type { Target } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import { priceAt, ratesFor } from '../spec/price.ts'
+import { type Excluded, type ProviderPreferences, preferredTargets } from './preferences.ts'
 
 /** What is known of a request; each is found out only where a target or a strategy needs it. */
 export type RequestFacts = {
@@ -18,22 +19,43 @@ export type RequestFacts = {
 export type Conditional = {
   family: EndpointFamily
   tags: readonly string[] | undefined
+  /** Absent: the caller asks for nothing. */
+  preferences?: ProviderPreferences | undefined
+  /** Unix seconds. */
+  now(): number
   /** Undefined where nothing is known: it then has no tools, no images and no size. */
   facts(): RequestFacts | undefined
 }
 
-/** The targets that take the request. Throws `no_available_channel`, which says why, where there were some and none does. */
-export function eligibleTargets(targets: readonly Target[], request: Conditional): readonly Target[] {
-  if (!targets.some(({ when }) => when)) return targets
-  const reasons = new Set<string>()
-  const eligible = targets.filter(({ when }) => {
-    const reason = when && unmetBy(request, when)
-    if (reason !== undefined) reasons.add(reason)
+type Eligible = { targets: readonly Target[]; excluded: readonly Excluded[] }
+
+const NONE: readonly Excluded[] = []
+
+/** The targets that take the request, with their priorities for it, and the others. */
+export function eligibleTargets(all: readonly Target[], request: Conditional): Eligible {
+  const { preferences } = request
+  const taking = all.some(({ when }) => when) ? takingTargets(all, request) : { targets: all, excluded: NONE }
+  if (!preferences) return taking
+  const priced = { at: request.now(), inputTokens: () => request.facts()?.inputTokens() }
+  const { targets, excluded } = preferredTargets(taking.targets, preferences, priced)
+  return { targets, excluded: [...taking.excluded, ...excluded] }
+}
+
+function takingTargets(all: readonly Target[], request: Conditional): Eligible {
+  const excluded: Excluded[] = []
+  const targets = all.filter((target) => {
+    const reason = target.when && unmetBy(request, target.when)
+    if (reason !== undefined) excluded.push({ target, reason })
     return reason === undefined
   })
-  if (eligible.length > 0) return eligible
+  return { targets, excluded }
+}
+
+/** The error of a request that no target takes. */
+export function noneEligible(excluded: readonly Excluded[]): GatewayError {
+  const reasons = new Set(excluded.map(({ reason }) => reason))
   const message = `No provider of this model takes this request: ${[...reasons].join('; ')}.`
-  throw new GatewayError('no_available_channel', message, { accepted: 'no', retry: false })
+  return new GatewayError('no_available_channel', message, { accepted: 'no', retry: false })
 }
 
 /** The first condition that does not hold, as text for the caller. */

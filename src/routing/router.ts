@@ -9,8 +9,10 @@ import { type Attempt, newAttempt, noteFailure } from './attempt.ts'
 import { type Bounds, firstByteLimit, timeLimit } from './bounds.ts'
 import type { Candidate } from './choose.ts'
 import { createLimiters, type Release } from './concurrency.ts'
+import { noneAvailable, silentFor, tooLate } from './errors.ts'
 import { createHedgeBudget, type HedgeBudget, race } from './hedge.ts'
 import { type AttemptPolicy, isFaultOfTarget, mayTryNext, outcomeOf } from './outcome.ts'
+import type { Strategy } from './preferences.ts'
 import { createRetryBudgets } from './retry-budget.ts'
 import { type Chosen, createSelection, type Selection } from './selection.ts'
 import {
@@ -35,6 +37,10 @@ export type AttemptObserver = {
 
 type Routing<Answer> = {
   settings: RoutingConfig
+  /** Instead of that of the settings; absent: that one. */
+  strategy?: Strategy | undefined
+  /** Whether no other provider is tried after the first one. */
+  is_one_provider?: boolean
   bounds: Bounds
   /** Whose turn it is, where calls of several callers wait. */
   token_id: string
@@ -239,11 +245,14 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
       const most = routing.bounds.tries - routing.bounds.tries_made
       if (deadline <= clock.steady()) throw tooLate()
       const candidates = targets.map((target) => candidateOf(target, is_observed))
-      if (settings.strategy === 'cheapest') for (const one of candidates) one.cost = routing.costOf?.(one.target)
+      const { strategy = settings.strategy, is_one_provider } = routing
+      if (strategy === 'cheapest') for (const one of candidates) one.cost = routing.costOf?.(one.target)
       const affinity = candidates.length > 1 && settings.sticky ? routing.affinity?.(settings.sticky) : undefined
       const selection = createSelection({
         candidates,
         settings,
+        strategy,
+        is_one_provider,
         deadline,
         has_fallback,
         budgets,
@@ -289,21 +298,3 @@ function leaveQueue({ candidate, isProbe, leave }: Chosen, error: unknown): neve
 
 /** The reason for which a try ends that another one has beaten. */
 const LOST = new GatewayError('client_closed_request', 'Another target answered first.')
-
-const noneAvailable = () =>
-  new GatewayError('no_available_channel', 'No provider is available for this model.', { accepted: 'no' })
-
-/** Whether no target was tried, because each is avoided. */
-export const isNoneAvailable = (error: unknown): boolean =>
-  error instanceof GatewayError &&
-  error.code === 'no_available_channel' &&
-  error.detail.accepted === 'no' &&
-  error.detail.upstream_status === undefined
-
-const tooLate = () =>
-  new GatewayError('upstream_timeout', 'The deadline of the request had passed before it could be sent.', {
-    accepted: 'no',
-  })
-
-const silentFor = ({ provider }: Target, ms: number) =>
-  new GatewayError('upstream_timeout', `The upstream "${provider.id}" sent nothing within ${ms / 1000} s.`)

@@ -3,12 +3,17 @@ import type { RoutingConfig } from '../config/routing-schema.ts'
 import { type Clock, pause } from '../kit/clock.ts'
 import type { GatewayError } from '../spec/error.ts'
 import { type Candidate, chooseAvailable, chooseAvoided } from './choose.ts'
+import type { Strategy } from './preferences.ts'
 import type { RetryBudgets } from './retry-budget.ts'
 import { availableAt, avoidedBecause, begin } from './target-state.ts'
 
 type SelectionParts = {
   candidates: readonly Candidate[]
   settings: RoutingConfig
+  /** Instead of that of the settings. */
+  strategy?: Strategy | undefined
+  /** Whether no other provider is tried after the first one. */
+  is_one_provider?: boolean | undefined
   /** By the steady clock: no try begins after it. */
   deadline: number
   /** Whether another model serves the request where no target of this one is available. */
@@ -45,9 +50,10 @@ const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 10_000
 
 export function createSelection(parts: SelectionParts): Selection {
-  const { candidates, settings, deadline, has_fallback, budgets, clock, random, affinity } = parts
-  const strategy = settings.strategy ?? 'priority'
+  const { settings, deadline, has_fallback, budgets, clock, random, affinity } = parts
+  const strategy = parts.strategy ?? settings.strategy ?? 'priority'
   const repeats = settings.tries !== undefined
+  let { candidates } = parts
   /** Set when every target was avoided from the start: then they are tried all the same. */
   let isLastResort = false
   let round = 0
@@ -63,6 +69,9 @@ export function createSelection(parts: SelectionParts): Selection {
     const leaveProvider = budgets.enter(target.provider.id, tries > 0 && wasSent(candidate))
     candidate.is_tried = true
     current = candidate
+    if (parts.is_one_provider && tries === 0) {
+      candidates = candidates.filter((one) => one.target.provider.id === target.provider.id)
+    }
     tries++
     const leave = () => {
       state.open--

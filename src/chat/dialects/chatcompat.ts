@@ -5,6 +5,7 @@ import { parseChatRequest } from '../../protocols/chatcompat/client/request.ts'
 import { createChunkEncoder, encodeWhole } from '../../protocols/chatcompat/client/response.ts'
 import { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { ChatRequest } from '../../spec/chat-request.ts'
+import { withRoutingFields } from '../../spec/routing-fields.ts'
 import type { Dialect } from './dialect.ts'
 
 /** `settings` are read for each answer, so that a reload applies. */
@@ -12,13 +13,14 @@ export const chatcompatDialect = (settings: { delta_mirror: boolean }): Dialect 
   family: 'chatcompat',
   id_prefix: 'chatcmpl-',
   path: '/v1/chat/completions',
+  has_routing_fields: true,
   operation: {
     summary: 'Create a chat completion',
     description:
       'With `stream: true` the answer is a stream of server-sent events, one chunk each, ended by `data: [DONE]`.',
     tag: 'Chat',
     nested_nulls: ['Message'],
-    request: ChatRequest,
+    request: withRoutingFields(ChatRequest),
     response: ChatCompletion,
     stream: ChatChunk,
     example: { model: 'sandbox/general', messages: [{ role: 'user', content: 'What is Gatehouse?' }] },

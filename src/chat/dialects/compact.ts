@@ -40,7 +40,7 @@ const CompactAnswer = Type.Object(
 )
 
 export function compactDialect(responses: Dialect, storedResponses: StoredResponses): Dialect {
-  const { defer: _, read, ...shared } = responses
+  const { defer: _, has_routing_fields: __, read, ...shared } = responses
   return {
     ...shared,
     path: '/v1/responses/compact',

@@ -37,6 +37,8 @@ export type Dialect = ErrorFormat & {
   path: string
   /** `errors` are those besides the errors of every chat API. */
   operation: Operation
+  /** Whether its requests have the fields `models` and `provider`, which choose the routing. */
+  has_routing_fields?: true
   /** Absent: server-sent events with a comment as keep-alive. */
   framing?: Framing
   /** Decodes a body. Throws GatewayError that names the field and its rule. */

@@ -32,6 +32,7 @@ import type { ToolNames } from '../../protocols/responses/client/tool-names.ts'
 import { clientTools } from '../../protocols/responses/client/tools.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Link } from '../../spec/operation.ts'
+import { withRoutingFields } from '../../spec/routing-fields.ts'
 import { usageFrom } from '../../spec/usage.ts'
 import type { Continued, Conversations } from '../conversations.ts'
 import type { StoredResponses } from '../stored-responses.ts'
@@ -181,6 +182,7 @@ export function responsesDialect({ storedResponses, conversations, queue, clock 
     family: 'chatcompat-response',
     id_prefix: 'resp_',
     path: '/v1/responses',
+    has_routing_fields: true,
     operation: {
       summary: 'Create a response',
       description:
@@ -189,7 +191,7 @@ export function responsesDialect({ storedResponses, conversations, queue, clock 
         'WebSocket (`GET` with `Upgrade: websocket`): each message `{"type": "response.create", ...}` has the members of ' +
         'this body, and each event of the stream is one message.',
       tag: 'Chat',
-      request: ResponsesRequest,
+      request: withRoutingFields(ResponsesRequest),
       nested_nulls: true,
       response: ResponsesAnswer,
       stream: ResponsesEvent,

@@ -1,0 +1,27 @@
+/** The errors of a request for a model that cannot serve it. */
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Life } from './lifecycle.ts'
+
+export const notAllowed = (name: string) =>
+  new GatewayError('model_not_allowed', `This token may not use the model "${name}".`, { param: 'model' })
+
+export const familyNotAllowed = (family: EndpointFamily) =>
+  new GatewayError('model_not_allowed', `This token may not send ${family} requests.`, { param: 'model' })
+
+export function retired(model: Pick<Life, 'replaced_by'> & { id: string }): GatewayError {
+  const next = model.replaced_by === undefined ? 'It has no named successor.' : `Use "${model.replaced_by}" instead.`
+  return new GatewayError('model_retired', `The model "${model.id}" is retired. ${next}`, {
+    param: 'model',
+    ...(model.replaced_by === undefined ? {} : { replaced_by: model.replaced_by }),
+  })
+}
+
+export function wrongFamily(model: { id: string; families: EndpointFamily[] }, family: EndpointFamily): GatewayError {
+  const can = model.families.length === 0 ? 'it answers none' : `it answers: ${model.families.join(', ')}`
+  return new GatewayError('unsupported_endpoint', `The model "${model.id}" takes no ${family} requests; ${can}.`, {
+    param: 'model',
+  })
+}
+
+export const quoted = (name: string) => (name.length <= 200 ? JSON.stringify(name) : 'of that (very long) name')
