@@ -93,7 +93,8 @@ export function catalogueModel({ id, config, targets, prices, created, when_reti
     created: config.created ?? created,
     families: declared.filter((family) => targets.some(({ provider }) => servesFamily(provider, family))),
     targets,
-    routing: config.routing ?? {},
+    // Of its own: two models may have one object where the file has an anchor, and calls are shared by this object.
+    routing: { ...config.routing },
     prices,
     cache: config.cache,
     fallbacks: Array.isArray(config.fallbacks)

@@ -147,7 +147,7 @@ export function createExecutor({ catalogue, router, admission, events, clock }: 
     const { call, is_stream } = record
     const settings = withSort(routing, call.options?.provider?.sort)
     const affinity = settings.sticky && targets.length > 1 ? family.affinity?.(work, call, settings.sticky) : undefined
-    const [candidates, now] = [router.candidates(targets), clock.steady()]
+    const [candidates, now] = [router.candidates(targets, routing), clock.steady()]
     if (settings.strategy === 'cheapest') for (const one of candidates) one.cost = costOf(one.target)
     record.decisions ??= []
     record.decisions.push({

@@ -38,7 +38,7 @@ export function explainRequest(request: ExplainRequest, { catalogue, router, clo
   }
   const { model } = catalogue.require(name, family, OPERATOR)
   const decision = explain({
-    candidates: router.candidates(model.targets),
+    candidates: router.candidates(model.targets, model.routing),
     settings: model.routing,
     now: clock.steady(),
     is_stream: request.is_stream,

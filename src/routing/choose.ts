@@ -3,11 +3,14 @@ import { hash32 } from '../kit/hash.ts'
 import type { Target } from '../providers/provider.ts'
 import type { Limiter } from './concurrency.ts'
 import type { Strategy } from './preferences.ts'
+import { byWeight, type Share } from './shares.ts'
 import { availableAt, avoidedBecause, expectedLatency, type TargetState } from './target-state.ts'
 
 export type Candidate = {
   target: Target
   state: TargetState
+  /** Of the calls of the model. */
+  share: Share
   is_tried: boolean
   /** Of the call at this target, where the strategy needs it; undefined: not known. */
   cost?: number | undefined
@@ -89,20 +92,6 @@ function cheapestOf(candidates: Candidate[]): Candidate[] {
   const costOf = ({ cost = Number.POSITIVE_INFINITY }: Candidate) => cost
   const lowest = Math.min(...candidates.map(costOf))
   return candidates.filter((one) => costOf(one) === lowest)
-}
-
-/** Smooth weighted round robin, as nginx has it: exact shares, and no target twice in a row without need. */
-function byWeight(candidates: Candidate[]): Candidate | undefined {
-  let total = 0
-  let best: Candidate | undefined
-  for (const candidate of candidates) {
-    const weight = candidate.target.weight ?? 1
-    candidate.state.credit += weight
-    total += weight
-    if (!best || candidate.state.credit > best.state.credit) best = candidate
-  }
-  if (best) best.state.credit -= total
-  return best
 }
 
 /**

@@ -47,11 +47,17 @@ function remembering(targets: Target[], settings: RoutingConfig = {}) {
       })
       .catch((error: unknown) => error)
   const decision = (has_fallback = false) =>
-    explain({ candidates: router.candidates(targets), settings, now: clock.steady(), is_stream: true, has_fallback })
+    explain({
+      candidates: router.candidates(targets, settings),
+      settings,
+      now: clock.steady(),
+      is_stream: true,
+      has_fallback,
+    })
   return { clock, router, call, ends, called, decision }
 }
 
-const fresh = (targets: Target[]) => remembering(targets).router.candidates(targets)
+const fresh = (targets: Target[]) => remembering(targets).router.candidates(targets, {})
 const decide = (targets: Target[], settings: RoutingConfig = {}, affinity?: number) =>
   explain({ candidates: fresh(targets), settings, now: NOW, is_stream: true, affinity })
 const namesInOrder = ({ targets }: ReturnType<typeof explain>) =>

@@ -121,7 +121,11 @@ function orderOf(candidates: readonly Candidate[], { settings, now, affinity, ha
   }
 }
 
-const copied = (candidate: Candidate): Candidate => ({ ...candidate, state: { ...candidate.state } })
+const copied = (candidate: Candidate): Candidate => ({
+  ...candidate,
+  state: { ...candidate.state },
+  share: { ...candidate.share },
+})
 
 /** Whether another request may see another order: where a choice among several of one priority is not by conversation. */
 function sharesCalls(candidates: readonly Candidate[], { now, affinity }: Choosing): boolean {

@@ -15,6 +15,7 @@ import { type AttemptPolicy, isFaultOfTarget, mayTryNext, outcomeOf } from './ou
 import type { Strategy } from './preferences.ts'
 import { createRetryBudgets } from './retry-budget.ts'
 import { type Chosen, createSelection, type Selection } from './selection.ts'
+import { createShares, newShare, type Shares } from './shares.ts'
 import {
   createTargetState,
   endEjections,
@@ -68,7 +69,7 @@ export type Router = {
   /** What is remembered of the targets that were called. */
   states(): Iterable<TargetState>
   /** The targets with what is remembered of them; those that were never called are not remembered by this. */
-  candidates(targets: readonly Target[]): Candidate[]
+  candidates(targets: readonly Target[], settings: RoutingConfig): Candidate[]
   /** Forgets what is remembered of one target, by its id, or of all. Returns of how many; open calls still count. */
   reset(id?: string): number
   /** The probes of a provider show that it works again: its ejected targets are tested by their next call. */
@@ -92,16 +93,17 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
   const hedgeBudgets = new WeakMap<RoutingConfig, HedgeBudget>()
 
   const limiterOf = createLimiters(clock)
+  const sharesOf = createShares()
 
-  function candidateOf(target: Target, isObserved: boolean): Candidate {
+  function candidateOf(target: Target, shareOf: Shares | undefined): Candidate {
     const id = stateId(target)
-    let state = isObserved ? states.get(id) : undefined
+    let state = shareOf && states.get(id)
     if (!state) {
       state = createTargetState(id)
-      if (isObserved) states.set(id, state)
+      if (shareOf) states.set(id, state)
     }
     state.health = target.provider.health?.()
-    return { target, state, is_tried: false, limiter: limiterOf(target) }
+    return { target, state, share: shareOf?.(id) ?? newShare(), is_tried: false, limiter: limiterOf(target) }
   }
 
   function remember(state: TargetState, outcome: Outcome, { started, isProbe }: Started): void {
@@ -226,12 +228,13 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
 
   return {
     states: () => states.values(),
-    candidates: (targets) =>
+    candidates: (targets, settings) =>
       targets.map((target) => {
-        const fresh = candidateOf(target, false)
+        const fresh = candidateOf(target, undefined)
         const { id, health } = fresh.state
         const state = states.get(id)
-        return state ? { ...fresh, state: { ...state, health } } : fresh
+        const share = sharesOf(settings)(id)
+        return state ? { ...fresh, share, state: { ...state, health } } : { ...fresh, share }
       }),
     reset(id) {
       const found = [...states.values()].filter((state) => id === undefined || state.id === id)
@@ -244,7 +247,8 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
       const { deadline } = routing.bounds
       const most = routing.bounds.tries - routing.bounds.tries_made
       if (deadline <= clock.steady()) throw tooLate()
-      const candidates = targets.map((target) => candidateOf(target, is_observed))
+      const shareOf = is_observed ? sharesOf(settings) : undefined
+      const candidates = targets.map((target) => candidateOf(target, shareOf))
       const { strategy = settings.strategy, is_one_provider } = routing
       if (strategy === 'cheapest') for (const one of candidates) one.cost = routing.costOf?.(one.target)
       const affinity = candidates.length > 1 && settings.sticky ? routing.affinity?.(settings.sticky) : undefined

@@ -53,8 +53,6 @@ export type TargetState = {
   refused_until: number
   /** When the last cooldown or refusal began. */
   limited_at: number
-  /** For the weighted round robin. */
-  credit: number
   /** What the probes of its provider show; undefined: it is not probed. */
   health: ProviderHealth | undefined
 }
@@ -102,7 +100,6 @@ export const createTargetState = (id: string): TargetState => ({
   cooldowns: 0,
   refused_until: 0,
   limited_at: 0,
-  credit: 0,
   health: undefined,
 })
 

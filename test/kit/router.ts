@@ -34,6 +34,8 @@ type Options = {
 /** A router over targets `a`, `b`, `c`, in order unless the options say otherwise. */
 export function setUp(options: Partial<Target>[] = [{}, {}, {}], random = () => 0) {
   const clock = manualClock()
+  /** Of one model: the same object for each call. */
+  const usual: RoutingConfig = {}
   let logged = ''
   const log = createLog({ clock, level: 'info', pretty: false, write: (text) => { logged += text } }) // biome-ignore format: short
   const router = createRouter({ clock, log, random })
@@ -50,7 +52,7 @@ export function setUp(options: Partial<Target>[] = [{}, {}, {}], random = () => 
 
   /** One call; `answers` of a target: what it does, `ok` by default. */
   async function call(answers: Record<string, (signal: AbortSignal) => Result> = {}, given: Options = {}) {
-    const { policy = 'until_answered', signal = new AbortController().signal, routing = {}, observed = true } = given
+    const { policy = 'until_answered', signal = new AbortController().signal, routing = usual, observed = true } = given
     tried.length = 0
     return await router
       .attempt(targets, {
