@@ -1,6 +1,7 @@
 /** The composition root: creates every part once, connects them, and returns the gateway. */
 import { join } from 'node:path'
 import { createAccessLog } from './access-log.ts'
+import { createProjects, type Projects } from './accounts/projects.ts'
 import { createStorageQuotas } from './accounts/storage-quotas.ts'
 import { createTokens, type Tokens } from './accounts/tokens.ts'
 import { createResponseCache } from './cache/response-cache.ts'
@@ -21,7 +22,6 @@ import { createImages } from './images/images.ts'
 import { type Clock, systemClock } from './kit/clock.ts'
 import { createGuardedFetch } from './kit/guarded-fetch.ts'
 import type { Log } from './kit/log.ts'
-import { createProbe } from './kit/probe.ts'
 import { randomAlphanumerics } from './kit/secret.ts'
 import { createTokenizer } from './kit/tokenizer.ts'
 import { createLedger } from './ledger/usage-ledger.ts'
@@ -34,6 +34,7 @@ import { createDirectory } from './outputs/directory.ts'
 import type { FileStore } from './outputs/outputs.ts'
 import { createPipeline } from './pipeline/pipeline.ts'
 import { createMedia } from './providers/media.ts'
+import { createReadiness } from './readiness.ts'
 import { createRerank } from './rerank/rerank.ts'
 import { readCallOptions } from './routes/call-options.ts'
 import { type Explained, type ExplainRequest, explainRequest, OPERATOR } from './routes/explain-request.ts'
@@ -41,7 +42,6 @@ import { routingHeaders } from './routes/routing-headers.ts'
 import { routeTable } from './routes/table.ts'
 import { baseUrlOf } from './routes/tasks/request-parameters.ts'
 import { createRouter } from './routing/router.ts'
-import { GatewayError } from './spec/error.ts'
 import type { Model } from './spec/model.ts'
 import type { Token } from './spec/token.ts'
 import { openValkey } from './store/engines/valkey-connection.ts'
@@ -87,6 +87,8 @@ export type Gateway = {
   reload(config: Config): Promise<void>
   /** Tokens: who may call. */
   tokens: Tokens
+  /** Projects, which own tokens. */
+  projects: Projects
   /** Durable tasks. */
   tasks: Tasks
   /** Webhooks at the end of tasks. */
@@ -108,11 +110,13 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   let endRevokedCalls = () => Promise.resolve()
   const tokens = createTokens({
     store: store.tokens,
+    projects: store.projects,
     clock,
     log,
     defaults: config.tokens,
     onLook: () => void endRevokedCalls(),
   })
+  const projects = createProjects({ store: store.projects, clock, onChange: tokens.projectChanged })
   const ledger = createLedger({ usage: store.usage, clock, log, onUsed: tokens.used })
   const tokenizer = createTokenizer({ clock })
   const catalogue = createCatalogue({ clock })
@@ -153,15 +157,11 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     quota: quotas.responses,
     pipeline,
     chat,
-    isRevoked: async (token_id) => (await store.tokens.find(token_id))?.disabled === true,
+    callerOf: tokens.callerOf,
     clock: storeClock,
     log,
   })
   const files = filesOf(config)
-  const probes = [
-    { check: store.ping, reason: 'the database cannot be written' },
-    { check: async () => files.ping?.(), reason: 'the directory of outputs cannot be written' },
-  ].map(({ check, reason }) => ({ reason, probe: createProbe({ check, limit_ms: READY_MILLISECONDS, clock }) }))
   const outputs = createOutputs({
     files,
     guardedFetch,
@@ -222,15 +222,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       tasks,
       outputs,
       manual,
-      async ready() {
-        const failures = probes.map(async ({ probe, reason }) => {
-          await probe().catch((cause: unknown) => {
-            log.error('not ready', { reason }, cause)
-            throw new GatewayError('storage_unavailable', reason, { cause })
-          })
-        })
-        await Promise.all(failures)
-      },
+      ready: createReadiness({ store, files, clock, log }),
       version,
       settings,
       clock,
@@ -280,6 +272,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       return discovery
     },
     tokens,
+    projects,
     tasks,
     webhooks,
     usage: store.usage.list,
@@ -308,9 +301,6 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
 
 /** How long the usage of aborted calls may take to be estimated; then the tokenizer closes, and its estimates are rough. */
 const SETTLE_MILLISECONDS = 2_000
-
-/** With the time that a busy gateway takes to answer, less than the 2 seconds within which `/readyz` answers. */
-const READY_MILLISECONDS = 1_500
 
 const outputDirectory = ({ outputs, data_dir }: Config): string => outputs.directory ?? join(data_dir, 'outputs')
 

@@ -18,7 +18,16 @@ const LAYERS = [
   ['pipeline'],
   ['chat', 'tasks', 'embeddings', 'rerank', 'moderations', 'images', 'manual', 'admin'],
 ]
-const COMPOSITION_ROOT = ['main.ts', 'gateway.ts', 'access-log.ts', 'supply.ts', 'routes', 'listen.ts', 'cli']
+const COMPOSITION_ROOT = [
+  'main.ts',
+  'gateway.ts',
+  'access-log.ts',
+  'readiness.ts',
+  'supply.ts',
+  'routes',
+  'listen.ts',
+  'cli',
+]
 
 /** Modules that may use the Bun API. All others use web standards. */
 const BUN_MODULES = ['main.ts', 'listen.ts', 'cli', 'kit', 'store/engines', 'outputs']

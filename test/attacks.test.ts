@@ -73,7 +73,13 @@ describe('HTML', () => {
 test('a wrong token takes as long whether it begins like a valid one or not', async () => {
   const log = createLog({ clock: systemClock, level: 'error', pretty: false, write: () => {} })
   const store = await openStore({ url: 'sqlite::memory:' })
-  const tokens = createTokens({ store: store.tokens, clock: systemClock, log, defaults: { models: ['*'] } })
+  const tokens = createTokens({
+    store: store.tokens,
+    projects: store.projects,
+    clock: systemClock,
+    log,
+    defaults: { models: ['*'] },
+  })
   const { secret } = await tokens.issue({ name: 'one', models: ['*'] })
   const other = secret.slice(0, 6) + [...secret.slice(6)].reverse().join('')
   /** Each guess is new, as those of an attacker are, and comes from an address of its own, which is not delayed. */

@@ -32,7 +32,7 @@ const WRITER = `
   const [path, rounds] = process.argv.slice(1)
   const store = await openStore({ url: 'sqlite:' + path })
   const log = createLog({ clock: systemClock, level: 'error', pretty: false, write: (text) => writeSync(2, text) })
-  const tokens = createTokens({ store: store.tokens, clock: systemClock, log, defaults: {} })
+  const tokens = createTokens({ store: store.tokens, projects: store.projects, clock: systemClock, log, defaults: {} })
   writeSync(1, 'ready\\n')
   for (let round = 0; round < Number(rounds); round++) {
     const { token, secret } = await tokens.issue({ name: process.pid + ' ' + round })
@@ -66,7 +66,7 @@ function integrity(path: string): unknown {
 async function missing(path: string, pairs: string[][]): Promise<string[][]> {
   const store = await openStore({ url: `sqlite:${path}` })
   const log = createLog({ clock: systemClock, level: 'silent', pretty: false, write: () => {} })
-  const tokens = createTokens({ store: store.tokens, clock: systemClock, log, defaults: {} })
+  const tokens = createTokens({ store: store.tokens, projects: store.projects, clock: systemClock, log, defaults: {} })
   const lost: string[][] = []
   for (const [token_id = '', secret = ''] of pairs) {
     const caller = await Promise.resolve(

@@ -227,7 +227,7 @@ test('every error of the specification is documented at an operation that return
 })
 
 test.each([
-  ['GET /v1/models', ['invalid_api_key', 'rate_limit_exceeded']],
+  ['GET /v1/models', ['invalid_api_key', 'address_not_allowed', 'project_disabled', 'rate_limit_exceeded']],
   ['GET /v1/models/{model}', ['invalid_value', 'ambiguous_model', 'model_not_allowed', 'model_not_found']],
   ['POST /v1/chat/completions', ['model_retired', 'request_too_large', 'request_timeout', 'unsupported_media_type']],
   ['GET /healthz', ['method_not_allowed', 'internal_error', 'shutting_down']],

@@ -340,6 +340,16 @@ describe('A WebSocket connection', () => {
     expect((await client.closed).code).toBe(1008)
   })
 
+  test('is refused from an address that its token may not use, and so is each later message', async () => {
+    const { tokens } = served.gateway.instance
+    const { token, secret } = await tokens.issue({ name: 'here', allowed_addresses: ['127.0.0.0/8', '::1'] })
+    const client = await connect({ token: secret })
+    expect((await client.create(ask('x'))).type).toBe('response.completed')
+    await tokens.update(token.token_id, { allowed_addresses: ['203.0.113.0/24'] })
+    expect(await client.create(ask('x'))).toMatchObject({ status: 403, error: { code: 'address_not_allowed' } })
+    await expect(connect({ token: secret })).rejects.toThrow('closed')
+  })
+
   test(`is one of at most ${MAX_SOCKETS_PER_TOKEN} of its token`, async () => {
     const token = await served.tokenFor(['*'])
     for (let at = 0; at < MAX_SOCKETS_PER_TOKEN; at++) await connect({ token })

@@ -14,7 +14,7 @@ const MAX_LISTED = 10
 export function chooseToken(tokens: StoredToken[], reference: string): StoredToken {
   const name = reference.trim().replace(/(\.\.\.|…)$/, '') // as lists show a prefix
   const hash = sha256(name)
-  const exact = tokens.find((token) => token.token_id === name || token.hash === hash)
+  const exact = tokens.find((token) => token.token_id === name || token.hash === hash || token.previous_hash === hash)
   if (exact) return exact
   const named = tokens.filter((token) => token.name === name)
   const valid = named.filter((token) => !token.disabled)

@@ -44,7 +44,7 @@ export function checkSecret(secret: string): void {
 }
 
 /** What is not set, for tokens and projects. */
-const NOTHING_SET = {
+export const NOTHING_SET = {
   labels: {},
   models: ['*'],
   families: null,

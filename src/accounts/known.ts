@@ -4,16 +4,14 @@ import type { Log } from '../kit/log.ts'
 import { isSameText } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
-import type { StoredToken, TokenStore } from '../store/account-store.ts'
-import { callerOf } from './caller.ts'
-
-type Known = { token: StoredToken; caller: Caller }
+import type { ProjectStore, StoredProject, TokenStore } from '../store/account-store.ts'
+import { type Grant, grantOf } from './grant.ts'
 
 type KnownTokens = {
   /** The token with this hash, if it is cached and valid. */
-  recall(hash: string): Known | undefined
+  recall(hash: string): Grant | undefined
   /** The token with this hash, from the store if it is not cached; a disabled one is not found. */
-  find(hash: string): Promise<Known | undefined>
+  find(hash: string): Promise<Grant | undefined>
   /** Invalidates the cache: each entry must be looked up again. */
   doubt(): void
   /** The hash by which this caller was found; undefined for a caller that no token names. */
@@ -32,31 +30,36 @@ const RETRY_SECONDS = 5
 /** Each costs about 1 KB. */
 const MAX_TOKENS = 50_000
 const MAX_UNKNOWN = 10_000
+const MAX_PROJECTS = 10_000
 /** Concurrent look-ups: a flood of bad tokens must not queue without bound. */
 export const MAX_LOOK_UPS = 1_000
 
 type Parts = {
   store: Pick<TokenStore, 'findByHash' | 'revision'>
+  projects: Pick<ProjectStore, 'find'>
   clock: Clock
   log: Log
   /** Called after each look for changes in the store, and after each change by this process. */
   onLook?(): void
 }
 
-export function createKnownTokens({ store, clock, log, onLook = () => {} }: Parts): KnownTokens {
+export function createKnownTokens({ store, projects, clock, log, onLook = () => {} }: Parts): KnownTokens {
   /** Entries of an older generation are only used when the store cannot be reached. */
   let generation = 0
-  const known = new Map<string, Known & { generation: number }>()
+  const known = new Map<string, { grant: Grant; generation: number }>()
   const hashes = new WeakMap<Caller, string>()
   /** Hash -> when no token was found for it. */
   const unknown = new Map<string, number>()
-  let lookups = new Map<string, Promise<Known | undefined>>()
+  let lookups = new Map<string, Promise<Grant | undefined>>()
+  /** Of this generation: its tokens share what was read. */
+  let owners = new Map<string, Promise<StoredProject | undefined>>()
   let reachable = true
 
   function doubt(): void {
     generation++
     unknown.clear()
     lookups = new Map() // a look-up that began before the change must not answer a request that came after it
+    owners = new Map()
   }
 
   function reached(): void {
@@ -69,34 +72,52 @@ export function createKnownTokens({ store, clock, log, onLook = () => {} }: Part
     reachable = false
   }
 
-  async function lookUp(hash: string): Promise<Known | undefined> {
+  function ownerOf(project_id: string): Promise<StoredProject | undefined> {
+    const same = owners.get(project_id)
+    if (same) return same
+    const mine = owners
+    const owner = projects.find(project_id)
+    remember(mine, { hash: project_id, value: owner, most: MAX_PROJECTS })
+    owner.catch(() => mine.delete(project_id))
+    return owner
+  }
+
+  /** Undefined where no token that is in force has this hash. */
+  async function read(hash: string): Promise<Grant | undefined> {
+    const token = await store.findByHash(hash)
+    // Compared once, before the token is cached under this hash.
+    const isFound = token && (isSameText(token.hash, hash) || isSameText(token.previous_hash ?? '', hash))
+    if (!isFound || token.disabled) return undefined
+    const { project_id } = token
+    return grantOf({ token, project: project_id === null ? undefined : await ownerOf(project_id), hash })
+  }
+
+  async function lookUp(hash: string): Promise<Grant | undefined> {
     const since = generation
-    let token: StoredToken | undefined
+    let grant: Grant | undefined
     try {
-      token = await store.findByHash(hash)
+      grant = await read(hash)
     } catch (cause) {
       missed(cause)
       const last = known.get(hash)
-      if (last) return last
+      if (last) return last.grant
       throw new GatewayError('storage_unavailable', 'API keys cannot be looked up at the moment; try again.', {
         retry_after: RETRY_SECONDS,
         cause,
       })
     }
     reached()
-    // Compared once, before the token is cached under this hash.
-    if (!token || token.disabled || !isSameText(token.hash, hash)) {
+    if (!grant) {
       known.delete(hash)
       if (since === generation) remember(unknown, { hash, value: clock.steady(), most: MAX_UNKNOWN })
       return undefined
     }
-    const found = { token, caller: callerOf(token), generation: since }
-    hashes.set(found.caller, hash)
-    remember(known, { hash, value: found, most: MAX_TOKENS })
-    return found
+    hashes.set(grant.caller, hash)
+    remember(known, { hash, value: { grant, generation: since }, most: MAX_TOKENS })
+    return grant
   }
 
-  function ask(hash: string): Promise<Known | undefined> {
+  function ask(hash: string): Promise<Grant | undefined> {
     const same = lookups.get(hash)
     if (same) return same
     const mine = lookups
@@ -115,7 +136,7 @@ export function createKnownTokens({ store, clock, log, onLook = () => {} }: Part
   return {
     recall(hash) {
       const found = known.get(hash)
-      return found?.generation === generation ? found : undefined
+      return found?.generation === generation ? found.grant : undefined
     },
     async find(hash) {
       const at = unknown.get(hash)

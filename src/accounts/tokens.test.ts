@@ -49,8 +49,8 @@ async function setUp() {
       return store.tokens.revision()
     },
   }
-  const tokens = createTokens({ store: watched, clock, log, defaults: {} })
-  const elsewhere = createTokens({ store: store.tokens, clock, log, defaults: {} })
+  const tokens = createTokens({ store: watched, projects: store.projects, clock, log, defaults: {} })
+  const elsewhere = createTokens({ store: store.tokens, projects: store.projects, clock, log, defaults: {} })
   running.push(tokens, elsewhere)
   tokens.start()
   await settle()
@@ -319,7 +319,7 @@ describe('the first token', () => {
     const { store, clock } = await setUp()
     const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
     const defaults = { models: ['acme/*'], expires_after_days: 1 }
-    const tokens = createTokens({ store: store.tokens, clock, log, defaults })
+    const tokens = createTokens({ store: store.tokens, projects: store.projects, clock, log, defaults })
     const first = await tokens.issueFirst()
     expect(first?.token).toMatchObject({ name: 'first token', models: ['*'], families: null, expires_at: null })
     expect(await tokens.issueFirst()).toBeUndefined()
@@ -413,7 +413,7 @@ test('the log never contains a secret', async () => {
 test('changes are not watched before the start or after the end', async () => {
   const { store, clock } = await setUp()
   const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
-  const tokens = createTokens({ store: store.tokens, clock, log, defaults: {} })
+  const tokens = createTokens({ store: store.tokens, projects: store.projects, clock, log, defaults: {} })
   const timers = clock.waiting()
   const { secret } = await tokens.issue({ name: 'a' })
   const caller: Caller = await tokens.authenticate(secret, { address: 'a', signal: never })

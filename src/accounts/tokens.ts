@@ -5,42 +5,58 @@ import type { Log } from '../kit/log.ts'
 import { sha256 } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller, Token } from '../spec/token.ts'
-import type { StoredToken, TokenStore } from '../store/account-store.ts'
+import type { ProjectStore, StoredToken, TokenStore } from '../store/account-store.ts'
 import { chooseToken } from './choose.ts'
+import { assertAddress, assertProjectActive, type Grant, grantOf, projectTrouble } from './grant.ts'
 import { checkSecret, formatOf, isSecret, makeToken, newSecret, type TokenOrder } from './issue.ts'
 import { createKnownTokens } from './known.ts'
 import { createLastUsed } from './last-used.ts'
+import { type AccountSettings, readSettings } from './settings.ts'
 import { createSlowDown } from './slow-down.ts'
 
-/** The origin of a request; its address is read only after a failure, since determining it costs time. */
+/** The origin of a request; its address is read only where it is needed, since determining it costs time. */
 type From = { readonly address: string; signal: AbortSignal }
 
 /** A token and its secret, which is shown only once. */
 type Issued = { token: Token; secret: string }
 
+/** What can be changed without a new secret. */
+type TokenChange = Partial<AccountSettings> & { project_id?: string | null }
+
 export type Tokens = {
   /**
    * The caller with this secret. Synchronous for a cached token. A bad secret is refused with invalid_api_key, with a
-   * growing delay per address.
+   * growing delay per address; a valid one may be refused with address_not_allowed or project_disabled.
    */
   authenticate(secret: string | undefined, from: From): Caller | Promise<Caller>
   /** Throws invalid_value, naming the field. */
   issue(order: TokenOrder): Promise<Issued>
   /** Creates the first token of an empty store; undefined when the store has one already. */
   issueFirst(order?: { secret?: string }): Promise<Issued | undefined>
-  /** Oldest first. */
-  list(): Promise<Token[]>
+  /** All, or those of a project, oldest first. */
+  list(filter?: { project_id?: string }): Promise<Token[]>
+  /** The token with this id or name, or whose id or visible prefix starts so. Throws invalid_value. */
+  choose(which: string): Promise<Token>
+  /**
+   * Changes a token, to what a function makes of its present settings: no other change comes between. Throws
+   * invalid_value, naming the field.
+   */
+  update(which: string, change: TokenChange | ((present: Token) => TokenChange)): Promise<Token>
   /** Revokes a token, effective immediately. `which`: its id, its name, or the start of its id or visible prefix. */
   revoke(which: string): Promise<Token>
-  /** Replaces the secret of a token; the old one is invalid immediately. */
-  rotate(which: string): Promise<Issued>
+  /** Replaces the secret of a token; the old one is valid for the overlap, and the one before it no longer. Default 0. */
+  rotate(which: string, options?: { overlap_seconds?: number }): Promise<Issued>
   /**
-   * Whether the token by which this caller was authenticated is still valid: not revoked, expired or replaced. While the
-   * store is unavailable, what was known last counts.
+   * Whether the token by which this caller was authenticated is still valid: not revoked, expired or replaced, and its
+   * project active. While the store is unavailable, what was known last counts.
    */
   isValid(caller: Caller): boolean | Promise<boolean>
+  /** The caller that a token makes now, for work that its request has left; undefined: revoked, or its project is. */
+  callerOf(token_id: string): Promise<Caller | undefined>
   /** Records that a token was used now. */
   used(token_id: string): void
+  /** To be called after a change of a project by this process: takes effect immediately. */
+  projectChanged(): void
   /** Starts polling for changes by other processes. Resolves when the present revision is known. */
   start(): Promise<void>
   /** Stops polling and writes when tokens were last used. */
@@ -49,6 +65,7 @@ export type Tokens = {
 
 type TokensParts = {
   store: TokenStore
+  projects: Pick<ProjectStore, 'find'>
   clock: Clock
   log: Log
   defaults: TokenDefaults
@@ -59,14 +76,16 @@ type TokensParts = {
 /** One message for every reason, so that it does not reveal which secrets exist. */
 const REFUSAL = 'Missing or invalid API key. Send it as "Authorization: Bearer <token>".'
 const FIRST_NAME = 'first token'
+/** 90 days: longer, and the old secret is not being replaced. */
+const MAX_OVERLAP_SECONDS = 7_776_000
 
-export function createTokens({ store, clock, log, defaults, onLook = () => {} }: TokensParts): Tokens {
-  const known = createKnownTokens({ store, clock, log, onLook })
+export function createTokens({ store, projects, clock, log, defaults, onLook = () => {} }: TokensParts): Tokens {
+  const known = createKnownTokens({ store, projects, clock, log, onLook })
   const lastUsed = createLastUsed({ store, clock, log })
   const slowDown = createSlowDown({ clock, log })
+  const now = () => unixSeconds(clock)
 
-  const inForce = ({ disabled, expires_at }: StoredToken) =>
-    !disabled && (expires_at === null || expires_at > unixSeconds(clock))
+  const hasEnded = ({ ends_at }: Grant) => ends_at !== null && ends_at <= now()
 
   function refuse(from: From): Promise<never> | never {
     const waited = slowDown.failed(from.address, from.signal)
@@ -77,32 +96,48 @@ export function createTokens({ store, clock, log, defaults, onLook = () => {} }:
     })
   }
 
-  function admit({ token, caller }: { token: StoredToken; caller: Caller }): Caller {
-    lastUsed.used(token.token_id)
-    return caller
+  function admit(grant: Grant, from: From): Caller | Promise<never> {
+    if (hasEnded(grant)) return refuse(from)
+    assertAddress(grant, from)
+    assertProjectActive(grant, now)
+    lastUsed.used(grant.token.token_id)
+    return grant.caller
   }
 
   async function authenticateByStore(hash: string, from: From): Promise<Caller> {
     const found = await known.find(hash)
-    return found && inForce(found.token) ? admit(found) : refuse(from)
+    return found ? admit(found, from) : refuse(from)
   }
+
+  const isActive = (grant: Grant): boolean => !hasEnded(grant) && projectTrouble(grant, now) === undefined
 
   async function isFound(hash: string): Promise<boolean> {
     try {
       const found = await known.find(hash)
-      return found !== undefined && inForce(found.token)
+      return found !== undefined && isActive(found)
     } catch {
       return true // unknown, because the store cannot be reached
     }
   }
 
+  const choose = async (which: string): Promise<StoredToken> => chooseToken(await store.list(), which)
+
   async function change(which: string, fields: Parameters<TokenStore['update']>[1]): Promise<StoredToken> {
-    const token = chooseToken(await store.list(), which)
-    if (!(await store.update(token.token_id, fields))) {
-      throw new GatewayError('invalid_value', `The token ${token.token_id} no longer exists.`, { param: 'token' })
+    const { token_id } = await choose(which)
+    const changed = await store.update(token_id, fields)
+    if (!changed) {
+      throw new GatewayError('invalid_value', `The token ${token_id} no longer exists.`, { param: 'token' })
     }
     known.doubt()
-    return { ...token, ...fields }
+    return changed
+  }
+
+  async function assertProject(project_id: string | null | undefined): Promise<void> {
+    if (project_id === undefined || project_id === null) return
+    const project = await projects.find(project_id)
+    if (project && project.deleted_at === null) return
+    const trouble = `project_id: there is no project ${JSON.stringify(project_id)}.`
+    throw new GatewayError('invalid_value', trouble, { param: 'project_id' })
   }
 
   return {
@@ -112,12 +147,12 @@ export function createTokens({ store, clock, log, defaults, onLook = () => {} }:
       if (!isSecret(secret)) return refuse(from)
       const hash = sha256(secret)
       const found = known.recall(hash)
-      if (!found) return authenticateByStore(hash, from)
-      return inForce(found.token) ? admit(found) : refuse(from)
+      return found ? admit(found, from) : authenticateByStore(hash, from)
     },
 
     async issue(order) {
-      const { token, secret } = makeToken(order, { defaults, now: unixSeconds(clock) })
+      const { token, secret } = makeToken(order, { defaults, now: now() })
+      await assertProject(order.project_id)
       if (order.secret !== undefined && (await store.findByHash(token.hash))) {
         throw new GatewayError('invalid_value', 'secret: another token has it already.', { param: 'secret' })
       }
@@ -132,7 +167,7 @@ export function createTokens({ store, clock, log, defaults, onLook = () => {} }:
       const order = { name: FIRST_NAME, models: ['*'], families: null, expires_at: null }
       const created = makeToken(secret === undefined ? order : { ...order, secret }, {
         defaults,
-        now: unixSeconds(clock),
+        now: now(),
       })
       if (await store.addFirst(created.token)) {
         known.doubt()
@@ -141,39 +176,67 @@ export function createTokens({ store, clock, log, defaults, onLook = () => {} }:
       if (secret !== undefined) {
         const existing = await store.findByHash(created.token.hash)
         if (!existing) log.warn('bootstrap token ignored: the store has tokens already')
-        else if (!inForce(existing))
+        else if (existing.disabled || (existing.expires_at !== null && existing.expires_at <= now()))
           log.warn('the bootstrap token is revoked or expired', { token_id: existing.token_id })
       }
       return undefined
     },
 
-    async list() {
-      return (await store.list()).map(shown)
+    async list(filter) {
+      return (await store.list(filter)).map(shown)
+    },
+
+    choose: async (which) => shown(await choose(which)),
+
+    async update(which, change_) {
+      if (typeof change_ !== 'function') await assertProject(change_.project_id)
+      const fields = (present: StoredToken) => {
+        if (present.disabled) throw revoked(present)
+        const { project_id, ...given } = typeof change_ === 'function' ? change_(shown(present)) : change_
+        return { ...readSettings(given, now()), ...(project_id !== undefined && { project_id }) }
+      }
+      return shown(await change(which, fields))
     },
 
     async revoke(which) {
       return shown(await change(which, { disabled: true }))
     },
 
-    async rotate(which) {
-      const { token_id, disabled, expires_at } = chooseToken(await store.list(), which)
-      if (disabled || (expires_at !== null && expires_at <= unixSeconds(clock))) {
-        const why = disabled ? 'revoked' : 'expired'
-        throw new GatewayError('invalid_value', `The token ${token_id} is ${why}; create a new one instead.`, {
-          param: 'token',
-        })
+    async rotate(which, { overlap_seconds = 0 } = {}) {
+      if (!Number.isInteger(overlap_seconds) || overlap_seconds < 0 || overlap_seconds > MAX_OVERLAP_SECONDS) {
+        const rule = `must be a whole number of seconds from 0 to ${MAX_OVERLAP_SECONDS}; found ${overlap_seconds}`
+        throw new GatewayError('invalid_value', `overlap_seconds: ${rule}.`, { param: 'overlap_seconds' })
       }
       const secret = newSecret()
-      return { token: shown(await change(token_id, formatOf(secret))), secret }
+      const token = await change(which, ({ token_id, disabled, expires_at, hash }) => {
+        if (disabled) throw revoked({ token_id })
+        if (expires_at !== null && expires_at <= now()) throw revoked({ token_id }, 'expired')
+        const previous = overlap_seconds > 0 ? { hash, expires_at: now() + overlap_seconds } : undefined
+        return {
+          ...formatOf(secret),
+          previous_hash: previous?.hash ?? null,
+          previous_expires_at: previous?.expires_at ?? null,
+        }
+      })
+      return { token: shown(token), secret }
     },
 
     isValid(caller) {
       const hash = known.hashOf(caller)
       if (hash === undefined) return true
       const found = known.recall(hash)
-      return found ? inForce(found.token) : isFound(hash)
+      return found ? isActive(found) : isFound(hash)
     },
 
+    async callerOf(token_id) {
+      const token = await store.find(token_id)
+      if (!token || token.disabled) return undefined
+      const project = token.project_id === null ? undefined : await projects.find(token.project_id)
+      const grant = grantOf({ token, project, hash: token.hash })
+      return projectTrouble(grant, now) === undefined ? grant.caller : undefined
+    },
+
+    projectChanged: known.doubt,
     used: lastUsed.used,
     start: known.start,
     async close() {
@@ -183,7 +246,10 @@ export function createTokens({ store, clock, log, defaults, onLook = () => {} }:
   }
 }
 
-/** A token without the hash of its secret. */
-function shown({ hash: _, ...token }: StoredToken): Token {
+/** A token without the hashes of its secrets. */
+function shown({ hash: _, previous_hash: __, ...token }: StoredToken): Token {
   return token
 }
+
+const revoked = ({ token_id }: Pick<Token, 'token_id'>, why: 'revoked' | 'expired' = 'revoked') =>
+  new GatewayError('invalid_value', `The token ${token_id} is ${why}; create a new one instead.`, { param: 'token' })

@@ -106,7 +106,7 @@ function setUp({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
     quota: NO_QUOTA,
     pipeline,
     chat,
-    isRevoked: async () => isRevoked,
+    callerOf: async () => (isRevoked ? undefined : caller),
     notifications,
     clock,
     log,

@@ -76,8 +76,11 @@ export function createBackground(given: BackgroundParts): Background {
       heartbeat: {
         every_ms: RENEW_MILLISECONDS,
         async renew({ response: { response_id, token_id }, fence }, until_ms) {
-          if (await parts.isRevoked(token_id)) {
-            const error = new GatewayError('invalid_api_key', 'The token that requested this response was revoked.')
+          if (!(await parts.callerOf(token_id))) {
+            const error = new GatewayError(
+              'invalid_api_key',
+              'The token that requested this response was revoked, or its project disabled.',
+            )
             loop.abort(({ response }) => response.response_id === response_id, error)
           }
           return runs.renew({ response_id, fence }, until_ms)

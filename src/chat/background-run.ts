@@ -18,7 +18,6 @@ import type { Json, JsonObject } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
 import type { Appending } from '../store/conversation-store.ts'
 import type { ResponseRun, ResponseRunStore } from '../store/store.ts'
-import type { StoredResponse } from '../store/stored-response.ts'
 import type { Chat } from './chat.ts'
 import type { Continued, Conversations } from './conversations.ts'
 import { createEventLog, type Notifications } from './response-events.ts'
@@ -30,14 +29,14 @@ export type RunParts = {
   conversations: Conversations
   pipeline: Pipeline
   chat: Chat
-  /** Whether this token was revoked since the request. */
-  isRevoked(token_id: string): Promise<boolean>
+  /** The caller that this token makes now; undefined: it was revoked since the request, or its project was disabled. */
+  callerOf(token_id: string): Promise<Caller | undefined>
   notifications: Notifications
   clock: Clock
   log: Log
 }
 
-const REVOKED = 'The token that requested this response was revoked before it was generated.'
+const REVOKED = 'The token that requested this response was revoked, or its project disabled, before it was generated.'
 /** A second attempt follows when a process died during the first. */
 const MOST_ATTEMPTS = 2
 /** The events that a queued response has: `response.created` and `response.queued`. */
@@ -75,8 +74,10 @@ export async function generateResponse(
   const generator = generatorOf(parts, run)
   try {
     assertNotInterrupted(run)
-    if (await parts.isRevoked(token_id)) throw new GatewayError('invalid_api_key', REVOKED)
-    await generator.generate({ call: callOf(stored, signal, clock), add, onStart: saveStarted })
+    const caller = await parts.callerOf(token_id)
+    if (!caller) throw new GatewayError('invalid_api_key', REVOKED)
+    const call = { request_id: response_id, caller, signal, arrived: clock.steady() }
+    await generator.generate({ call, add, onStart: saveStarted })
   } catch (thrown) {
     if (signal.reason === LEASE_LOST || signal.reason === STOPPED) throw thrown
     const error = asGatewayError(signal.reason ?? generator.errorForClient(thrown), { log, request_id: response_id })
@@ -210,12 +211,6 @@ function generatorOf(
       }
     },
   }
-}
-
-/** A call that no client waits for. Its token was authorized when the request was accepted. */
-function callOf({ response_id, token_id }: StoredResponse, signal: AbortSignal, clock: Clock): Call {
-  const caller: Caller = { token_id, mayUseModel: () => true, mayUseFamily: () => true }
-  return { request_id: response_id, caller, signal, arrived: clock.steady() }
 }
 
 const jsonOf = (value: unknown): JsonObject => value as { [name: string]: Json }

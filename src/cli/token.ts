@@ -109,7 +109,7 @@ async function withTokens({ given, terminal, needsDefaults }: Opening, work: (wo
   })
   try {
     const defaults = config?.tokens ?? { models: ['*'] }
-    const tokens = createTokens({ store: store.tokens, clock, log, defaults })
+    const tokens = createTokens({ store: store.tokens, projects: store.projects, clock, log, defaults })
     return await work({ given, terminal, config, store, tokens })
   } finally {
     await store.close()

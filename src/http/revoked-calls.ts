@@ -47,7 +47,12 @@ export function createRevokedCalls({ open, isValid, settings, log }: RevokedCall
         request_id: one.request_id,
         token_id: one.caller.token_id,
       })
-      one.abort(new GatewayError('invalid_api_key', 'The API key of this request has been revoked or has expired.'))
+      one.abort(
+        new GatewayError(
+          'invalid_api_key',
+          'The API key of this request has been revoked or has expired, or its project is not active.',
+        ),
+      )
     }
   }
 

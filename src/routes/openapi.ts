@@ -39,7 +39,13 @@ function errorSheet(): string {
 
 /** The errors of every route, of one that requires a token, and of one with a path parameter. */
 const COMMON_ERRORS: ErrorCode[] = ['method_not_allowed', 'internal_error', 'shutting_down']
-const TOKEN_ERRORS: ErrorCode[] = ['invalid_api_key', 'rate_limit_exceeded', 'storage_unavailable']
+const TOKEN_ERRORS: ErrorCode[] = [
+  'invalid_api_key',
+  'address_not_allowed',
+  'project_disabled',
+  'rate_limit_exceeded',
+  'storage_unavailable',
+]
 const PARAMETER_ERRORS: ErrorCode[] = ['invalid_value']
 
 /** `/v1/models/:model{.+}` -> `/v1/models/{model}`. */

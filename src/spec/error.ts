@@ -63,6 +63,8 @@ export const ERRORS = {
     when: 'The WebSocket connection is 60 minutes old: open another one.',
   },
   invalid_api_key: { status: 401, type: 'authentication_error', when: 'The token is missing or not valid.' },
+  address_not_allowed: { status: 403, type: 'permission_error', when: 'The token may not be used from this address.' },
+  project_disabled: { status: 403, type: 'permission_error', when: 'Its project is disabled, deleted or expired.' },
   model_not_allowed: { status: 403, type: 'permission_error', when: 'The token may not use this model or family.' },
   model_not_found: { status: 404, type: 'invalid_request_error', when: 'The token has no such model.' },
   unknown_url: { status: 404, type: 'invalid_request_error', when: 'There is no such path.' },

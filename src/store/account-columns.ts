@@ -57,14 +57,16 @@ export function changedColumns(change: Record<string, unknown>): Record<string, 
   return columns
 }
 
-/**
- * Counts a change of a token or a project, in the same transaction as the change: no reader sees one without the other.
- * Written first, so that two changes wait for each other here.
- */
-export async function bumpRevision(write: Write): Promise<number> {
+/** Counts a change of a token or a project, in the same transaction: no reader sees one without the other. */
+export const bumpRevision = (write: Write): Promise<number> => addToRevision(write, 1)
+
+/** Changes nothing, but is written: the changes of other transactions wait for this one. */
+export const lockRevision = (write: Write): Promise<number> => addToRevision(write, 0)
+
+async function addToRevision(write: Write, by: 0 | 1): Promise<number> {
   const row = await write
     .updateTable('revisions')
-    .set((revisions) => ({ revision: revisions('revision', '+', 1) }))
+    .set((revisions) => ({ revision: revisions('revision', '+', by) }))
     .where('noun', '=', 'tokens')
     .returning('revision')
     .executeTakeFirstOrThrow()

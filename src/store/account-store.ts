@@ -1,6 +1,9 @@
 /** What the store keeps of tokens and projects. */
 import type { Project, Token } from '../spec/token.ts'
 
+/** Fields to change, or what makes them of the present record. */
+type Change<Row, Fixed extends keyof Row> = Partial<Omit<Row, Fixed>> | ((present: Row) => Partial<Omit<Row, Fixed>>)
+
 /** A token with the SHA-256 (hex) of its secret, and of the one before. The secrets themselves are never stored. */
 export type StoredToken = Token & { hash: string; previous_hash: string | null }
 
@@ -14,8 +17,11 @@ export type TokenStore = {
   find(token_id: string): Promise<StoredToken | undefined>
   /** All tokens, or those of a project, oldest first. */
   list(filter?: { project_id?: string }): Promise<StoredToken[]>
-  /** Changes fields of a token; false if the token does not exist. */
-  update(token_id: string, change: Partial<Omit<StoredToken, 'token_id' | 'created_at'>>): Promise<boolean>
+  /**
+   * Changes fields of a token, to what a function makes of the present ones where one is given: no other change comes
+   * between. Returns the changed token; undefined if it does not exist.
+   */
+  update(token_id: string, change: Change<StoredToken, 'token_id' | 'created_at'>): Promise<StoredToken | undefined>
   /** Stores when tokens were last used (unix seconds); a time never decreases. Does not change the revision. */
   touch(used: { token_id: string; last_used_at: number }[]): Promise<void>
   /** A number that increases with every change of a token or a project, by any process: caches compare it. */
@@ -34,9 +40,9 @@ export type ProjectStore = {
   findNamed(name: string): Promise<StoredProject | undefined>
   /** Oldest first, without deleted ones. */
   list(): Promise<StoredProject[]>
-  /** Changes fields of a project; a deleted one is missing. */
+  /** As for tokens; a deleted project is missing. */
   update(
     project_id: string,
-    change: Partial<Omit<StoredProject, 'project_id' | 'created_at'>>,
-  ): Promise<'updated' | 'missing' | 'name_taken'>
+    change: Change<StoredProject, 'project_id' | 'created_at'>,
+  ): Promise<StoredProject | 'missing' | 'name_taken'>
 }

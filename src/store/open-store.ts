@@ -1,6 +1,7 @@
 /** Opens the store at an address and migrates it. */
 
 import { GatewayError } from '../spec/error.ts'
+import { lockRevision } from './account-columns.ts'
 import { cachedAnswerStore } from './cached-answers.ts'
 import { conversationStore } from './conversations.ts'
 import { dueTimes } from './due-times.ts'
@@ -12,7 +13,7 @@ import { responseStore } from './responses.ts'
 import { type Store, StoreError } from './store.ts'
 import { storedAmounts } from './stored-amounts.ts'
 import { taskStore } from './tasks.ts'
-import { rewriteRevision, tokenStore } from './tokens.ts'
+import { tokenStore } from './tokens.ts'
 import { usageStore } from './usage.ts'
 import { webhookStore } from './webhooks.ts'
 import { modelStore, secretStore } from './write-once.ts'
@@ -54,7 +55,7 @@ function storeOf(engine: Engine): Store {
     amounts: report(storedAmounts(engine)),
     cachedAnswers: report(cachedAnswerStore(engine)),
     dueTimes: report(dueTimes(engine)),
-    ...report({ ping: () => engine.write(rewriteRevision) }),
+    ...report({ ping: () => engine.write(async (write) => void (await lockRevision(write))) }),
     close() {
       closed ??= engine.close()
       return closed

@@ -45,18 +45,37 @@ for (const engine of ENGINES) {
       await projects.add(full)
       await projects.add(plain)
       const change = { name: 'renamed', families: null, disabled: false, allowed_addresses: null, expires_at: null }
-      expect(await projects.update('proj_full', change)).toBe('updated')
+      expect(await projects.update('proj_full', change)).toEqual({ ...full, ...change })
       expect(await projects.find('proj_full')).toEqual({ ...full, ...change })
       expect(await projects.find('proj_plain')).toEqual(plain)
       expect(await projects.update('proj_full', { name: 'plain' })).toBe('name_taken')
-      expect(await projects.update('proj_full', { name: 'renamed' })).toBe('updated')
+      expect(await projects.update('proj_full', { name: 'renamed' })).toMatchObject({ name: 'renamed' })
       expect(await projects.update('proj_none', { name: 'x' })).toBe('missing')
+    })
+
+    test('makes changes of the present fields one after another, so that none is lost', async () => {
+      const { projects, tokens } = await engine.open()
+      await projects.add(plain)
+      await tokens.add(storedToken())
+      const adds = Array.from({ length: 8 }, (_, index) => ({ [`l${index}`]: '1' }))
+      await Promise.all([
+        ...adds.map((add) => projects.update('proj_plain', ({ labels }) => ({ labels: { ...labels, ...add } }))),
+        ...adds.map((add) => tokens.update('tok_a', ({ labels }) => ({ labels: { ...labels, ...add } }))),
+      ])
+      const all = Object.assign({}, ...adds)
+      expect((await projects.find('proj_plain'))?.labels).toEqual(all)
+      expect((await tokens.find('tok_a'))?.labels).toEqual(all)
+      const refused = tokens.update('tok_a', () => {
+        throw new Error('no')
+      })
+      await expect(refused).rejects.toThrow('no')
+      expect(await projects.update('proj_plain', () => ({}))).toEqual({ ...plain, labels: all })
     })
 
     test('keeps a deleted project for what it used, and its name can be used again', async () => {
       const { projects } = await engine.open()
       await projects.add(plain)
-      expect(await projects.update('proj_plain', { deleted_at: 9 })).toBe('updated')
+      expect(await projects.update('proj_plain', { deleted_at: 9 })).toEqual({ ...plain, deleted_at: 9 })
       expect(await projects.list()).toEqual([])
       expect(await projects.findNamed('plain')).toBeUndefined()
       expect(await projects.find('proj_plain')).toEqual({ ...plain, deleted_at: 9 })

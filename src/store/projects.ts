@@ -1,8 +1,8 @@
 /** Projects in the database. */
 import type { Selectable } from 'kysely'
-import { bumpRevision, changedColumns, fromAccountColumns, toAccountColumns } from './account-columns.ts'
+import { bumpRevision, changedColumns, fromAccountColumns, lockRevision, toAccountColumns } from './account-columns.ts'
 import type { ProjectStore, StoredProject } from './account-store.ts'
-import type { Database, Tables } from './tables.ts'
+import type { Database, Tables, Write } from './tables.ts'
 
 type Row = Selectable<Tables['projects']>
 
@@ -10,15 +10,10 @@ export function projectStore(db: Database): ProjectStore {
   return {
     add: (project) =>
       db.transaction().execute(async (write) => {
-        const added_revision = await bumpRevision(write)
+        await lockRevision(write)
+        if (await isNameTaken(write, project.name)) return false
         const { project_id, deleted_at } = project
-        const same = await write
-          .selectFrom('projects')
-          .select('project_id')
-          .where('name', '=', project.name)
-          .where('deleted_at', 'is', null)
-          .executeTakeFirst()
-        if (same) return false
+        const added_revision = await bumpRevision(write)
         const row = { project_id, deleted_at, added_revision, ...toAccountColumns(project) }
         await write.insertInto('projects').values(row).execute()
         return true
@@ -52,30 +47,33 @@ export function projectStore(db: Database): ProjectStore {
 
     update: (project_id, change) =>
       db.transaction().execute(async (write) => {
-        await bumpRevision(write)
-        const found = await write
+        await lockRevision(write)
+        const row = await write
           .selectFrom('projects')
-          .select('name')
+          .selectAll()
           .where('project_id', '=', project_id)
           .where('deleted_at', 'is', null)
           .executeTakeFirst()
-        if (!found) return 'missing'
-        const { name = found.name } = change
-        const other = await write
-          .selectFrom('projects')
-          .select('project_id')
-          .where('name', '=', name)
-          .where('project_id', '!=', project_id)
-          .where('deleted_at', 'is', null)
-          .executeTakeFirst()
-        if (other) return 'name_taken'
-        const columns: Partial<Row> = changedColumns(change)
-        if (Object.keys(columns).length > 0) {
-          await write.updateTable('projects').set(columns).where('project_id', '=', project_id).execute()
-        }
-        return 'updated'
+        if (!row) return 'missing'
+        const columns: Partial<Row> = changedColumns(typeof change === 'function' ? change(fromRow(row)) : change)
+        if (Object.keys(columns).length === 0) return fromRow(row)
+        const { name = row.name } = columns
+        if (name !== row.name && (await isNameTaken(write, name))) return 'name_taken'
+        await bumpRevision(write)
+        await write.updateTable('projects').set(columns).where('project_id', '=', project_id).execute()
+        return fromRow({ ...row, ...columns })
       }),
   }
+}
+
+async function isNameTaken(write: Write, name: string): Promise<boolean> {
+  const same = await write
+    .selectFrom('projects')
+    .select('project_id')
+    .where('name', '=', name)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst()
+  return same !== undefined
 }
 
 const fromRow = (row: Row): StoredProject => ({

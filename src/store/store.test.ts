@@ -90,7 +90,7 @@ for (const engine of ENGINES) {
         const { tokens } = await engine.open()
         await tokens.add(token('a', { families: ['rerank'], expires_at: 5 }))
         await tokens.add(token('b'))
-        expect(await tokens.update('tok_a', { disabled: true })).toBe(true)
+        expect(await tokens.update('tok_a', { disabled: true })).toMatchObject({ token_id: 'tok_a', disabled: true })
         expect(await tokens.find('tok_a')).toEqual(token('a', { families: ['rerank'], expires_at: 5, disabled: true }))
         const all = {
           name: 'renamed',
@@ -110,7 +110,7 @@ for (const engine of ENGINES) {
           previous_hash: 'hash of a',
           previous_expires_at: 7,
         }
-        expect(await tokens.update('tok_a', all)).toBe(true)
+        expect(await tokens.update('tok_a', all)).toEqual({ ...token('a'), ...all })
         expect(await tokens.find('tok_a')).toEqual({ ...token('a'), ...all })
         expect((await tokens.findByHash('hash of a'))?.token_id).toBe('tok_a')
         await tokens.update('tok_a', { allowed_addresses: null, previous_hash: null })
@@ -119,13 +119,13 @@ for (const engine of ENGINES) {
         expect(await tokens.find('tok_b')).toEqual(token('b'))
       })
 
-      test('returns false for an update of a missing token, and true for an empty update of an existing one', async () => {
+      test('returns nothing for an update of a missing token, and an existing one unchanged for an empty update', async () => {
         const { tokens } = await engine.open()
         await tokens.add(token('a'))
         const before = await tokens.revision()
-        expect(await tokens.update('tok_none', { disabled: true })).toBe(false)
-        expect(await tokens.update('tok_none', {})).toBe(false)
-        expect(await tokens.update('tok_a', {})).toBe(true)
+        expect(await tokens.update('tok_none', { disabled: true })).toBeUndefined()
+        expect(await tokens.update('tok_none', {})).toBeUndefined()
+        expect(await tokens.update('tok_a', {})).toEqual(token('a'))
         expect(await tokens.revision()).toBe(before)
       })
 

@@ -1,6 +1,6 @@
 /** Tokens in the database, and the revision that caches compare. */
 import type { Selectable } from 'kysely'
-import { bumpRevision, changedColumns, fromAccountColumns, toAccountColumns } from './account-columns.ts'
+import { bumpRevision, changedColumns, fromAccountColumns, lockRevision, toAccountColumns } from './account-columns.ts'
 import type { StoredToken, TokenStore } from './account-store.ts'
 import type { Database, Tables, Write } from './tables.ts'
 
@@ -47,21 +47,18 @@ export function tokenStore(db: Database): TokenStore {
       return rows.map(fromRow)
     },
 
-    async update(token_id, change) {
-      const columns: Partial<Row> = changedColumns(change)
-      return db.transaction().execute(async (write) => {
-        const found = await write
-          .selectFrom('tokens')
-          .select('token_id')
-          .where('token_id', '=', token_id)
-          .executeTakeFirst()
-        if (!found) return false
-        if (Object.keys(columns).length === 0) return true
+    update: (token_id, change) =>
+      db.transaction().execute(async (write) => {
+        await lockRevision(write)
+        const row = await write.selectFrom('tokens').selectAll().where('token_id', '=', token_id).executeTakeFirst()
+        if (!row) return undefined
+        const fields = typeof change === 'function' ? change(fromRow(row)) : change
+        const columns: Partial<Row> = changedColumns(fields)
+        if (Object.keys(columns).length === 0) return fromRow(row)
         await bumpRevision(write)
         await write.updateTable('tokens').set(columns).where('token_id', '=', token_id).execute()
-        return true
-      })
-    },
+        return fromRow({ ...row, ...columns })
+      }),
 
     async touch(used) {
       if (used.length === 0) return
@@ -91,15 +88,6 @@ export function tokenStore(db: Database): TokenStore {
 async function insert(write: Write, token: StoredToken): Promise<void> {
   const revision = await bumpRevision(write)
   await write.insertInto('tokens').values(toRow(token, revision)).execute()
-}
-
-/** Changes nothing, but has to be written: shows whether the database can be written. */
-export async function rewriteRevision(write: Write): Promise<void> {
-  await write
-    .updateTable('revisions')
-    .set((row) => ({ revision: row('revision', '+', 0) }))
-    .where('noun', '=', 'tokens')
-    .execute()
 }
 
 async function anyToken(db: Database): Promise<boolean> {

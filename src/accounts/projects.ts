@@ -1,0 +1,93 @@
+/** Projects: create, list, change, delete. */
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import { randomAlphanumerics } from '../kit/secret.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Project } from '../spec/token.ts'
+import type { ProjectStore, StoredProject } from '../store/account-store.ts'
+import { NOTHING_SET } from './issue.ts'
+import { type AccountSettings, readName, readSettings } from './settings.ts'
+
+type ProjectChange = Partial<AccountSettings> & { disabled?: boolean }
+
+export type Projects = {
+  /** Throws invalid_value, naming the field. */
+  create(order: Partial<AccountSettings> & { name: string }): Promise<Project>
+  /** Oldest first, without deleted ones. */
+  list(): Promise<Project[]>
+  /** The project with this id or name. Throws invalid_value. */
+  choose(which: string): Promise<Project>
+  /**
+   * Changes a project, to what a function makes of its present settings: no other change comes between. Its tokens obey
+   * at once in this process, within a second in others. Throws invalid_value, naming the field.
+   */
+  update(which: string, change: ProjectChange | ((present: Project) => ProjectChange)): Promise<Project>
+  /** Its tokens are refused from now on. What it has used keeps its name; the name can be used again. */
+  delete(which: string): Promise<Project>
+}
+
+type ProjectsParts = {
+  store: ProjectStore
+  clock: Clock
+  /** Called after each change by this process. */
+  onChange?(): void
+}
+
+export function createProjects({ store, clock, onChange = () => {} }: ProjectsParts): Projects {
+  const now = () => unixSeconds(clock)
+
+  async function choose(which: string): Promise<StoredProject> {
+    const reference = which.trim()
+    const found = (await store.find(reference)) ?? (await store.findNamed(reference))
+    if (found && found.deleted_at === null) return found
+    throw new GatewayError('invalid_value', await noneFits(reference), { param: 'project' })
+  }
+
+  async function noneFits(reference: string): Promise<string> {
+    const all = await store.list()
+    const listed = all.slice(0, MAX_LISTED).map(({ project_id, name }) => `${name} (${project_id})`)
+    const more = all.length > MAX_LISTED ? ` and ${all.length - MAX_LISTED} more` : ''
+    const has = all.length === 0 ? 'there are none' : `there are ${listed.join(', ')}${more}`
+    return `No project has ${JSON.stringify(reference)} as its id or name; ${has}.`
+  }
+
+  async function change(which: string, fields: Parameters<ProjectStore['update']>[1]): Promise<Project> {
+    const { project_id } = await choose(which)
+    const changed = await store.update(project_id, fields)
+    if (changed === 'name_taken') throw nameTaken()
+    if (changed === 'missing') throw new GatewayError('invalid_value', await noneFits(which), { param: 'project' })
+    onChange()
+    return shown(changed)
+  }
+
+  return {
+    async create(order) {
+      const project: StoredProject = {
+        project_id: `proj_${randomAlphanumerics(16)}`,
+        ...NOTHING_SET,
+        ...readSettings(order, now()),
+        name: readName(order.name),
+        created_at: now(),
+        deleted_at: null,
+      }
+      if (!(await store.add(project))) throw nameTaken()
+      onChange()
+      return shown(project)
+    },
+    list: async () => (await store.list()).map(shown),
+    choose: async (which) => shown(await choose(which)),
+    update: (which, given) =>
+      change(which, (present) => {
+        const { disabled, ...settings } = typeof given === 'function' ? given(shown(present)) : given
+        return { ...readSettings(settings, now()), ...(disabled !== undefined && { disabled }) }
+      }),
+    delete: (which) => change(which, () => ({ deleted_at: now() })),
+  }
+}
+
+const MAX_LISTED = 10
+
+function shown({ deleted_at: _, ...project }: StoredProject): Project {
+  return project
+}
+
+const nameTaken = () => new GatewayError('invalid_value', 'name: another project has this name.', { param: 'name' })
