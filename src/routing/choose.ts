@@ -30,7 +30,7 @@ type Choice = {
 /** The candidate to try next among those that are neither tried nor avoided; undefined: there is none. */
 export function chooseAvailable(candidates: readonly Candidate[], choice: Choice): Candidate | undefined {
   const best = firstPriority(candidates, choice.now)
-  return best.length > 1 ? byStrategy(best, choice) : best[0]
+  return Array.isArray(best) ? byStrategy(best, choice) : best
 }
 
 /**
@@ -52,18 +52,22 @@ function isSooner(one: TargetState, other: TargetState): boolean {
 }
 
 /** The available candidates of the lowest priority number; those of weight 0 only where there is no other at all. */
-function firstPriority(candidates: readonly Candidate[], now: number): Candidate[] {
-  let best: Candidate[] = []
+function firstPriority(candidates: readonly Candidate[], now: number): Candidate | Candidate[] | undefined {
+  let best: Candidate | undefined
+  let equal: Candidate[] | undefined
   let lowest = Number.POSITIVE_INFINITY
   for (const candidate of candidates) {
     if (candidate.is_tried || avoidedBecause(candidate.state, now) !== undefined) continue
     const priority = candidate.target.weight === 0 ? Number.MAX_VALUE : priorityOf(candidate)
     if (priority > lowest) continue
-    if (priority < lowest) best = []
+    if (best === undefined || priority < lowest) {
+      best = candidate
+      equal = undefined
+    } else if (equal) equal.push(candidate)
+    else equal = [best, candidate]
     lowest = priority
-    best.push(candidate)
   }
-  return best
+  return equal ?? best
 }
 
 /** Where the call would have to wait, any other target comes first. */

@@ -16,6 +16,8 @@ export type Limiter = {
   waiting(): number
   /** How many calls may be open now. */
   limit(): number
+  /** Other limits from now on. Calls that are open still count, calls that wait still wait. */
+  configure(limits: CallLimits): void
 }
 
 type Entering = { token_id: string; signal: AbortSignal; at_most_ms: number }
@@ -43,18 +45,22 @@ const FAILURE = 0.9
 
 type Waiting = { admit(release: Release): void }
 
-export function createLimiter(id: string, { max, queue = {} }: CallLimits, clock: Clock): Limiter {
-  const { length = DEFAULT_QUEUE, seconds = DEFAULT_QUEUE_SECONDS } = queue
-  const adaptive = max === 'adaptive' ? createAdaptiveLimit() : undefined
-  const limit = () => adaptive?.limit() ?? (max as number)
+export function createLimiter(id: string, given: CallLimits, clock: Clock): Limiter {
+  let limits = given
+  const adaptive = createAdaptiveLimit()
+  const limit = () => (limits.max === 'adaptive' ? adaptive.limit() : limits.max)
   let open = 0
   let waiting = 0
   /** The calls of each token in order; the tokens take turns, the next one first. */
   const queues = new Map<string, Waiting[]>()
 
   function leave(seen?: number | 'failed'): void {
-    if (seen !== undefined) adaptive?.observe(open, seen)
+    if (seen !== undefined && limits.max === 'adaptive') adaptive.observe(open, seen)
     open--
+    admitWaiting()
+  }
+
+  function admitWaiting(): void {
     while (open < limit() && waiting > 0) admitNext()
   }
 
@@ -71,6 +77,7 @@ export function createLimiter(id: string, { max, queue = {} }: CallLimits, clock
   }
 
   function wait({ token_id, signal, at_most_ms }: Entering): Promise<Release> {
+    const { seconds = DEFAULT_QUEUE_SECONDS } = limits.queue ?? {}
     const ms = Math.min(seconds * 1000, Math.max(0, at_most_ms))
     return new Promise((resolve, reject) => {
       const call: Waiting = {
@@ -116,11 +123,16 @@ export function createLimiter(id: string, { max, queue = {} }: CallLimits, clock
         return once(leave)
       }
       if (signal.aborted) return Promise.reject(signal.reason)
+      const { length = DEFAULT_QUEUE } = limits.queue ?? {}
       if (waiting >= length) return Promise.reject(limited(id, `and ${length} more wait`, 1))
       return wait(caller)
     },
     waiting: () => waiting,
     limit,
+    configure(next) {
+      limits = next
+      admitWaiting()
+    },
   }
 }
 
@@ -177,16 +189,21 @@ function createAdaptiveLimit() {
   }
 }
 
-/** The limiter of each provider that has one. Its keys share it, by its settings object: a reload begins anew. */
+/** The limiter of each provider that has one; its keys share it. */
 export function createLimiters(clock: Clock): (target: Target) => Limiter | undefined {
-  const limiters = new WeakMap<CallLimits, Limiter>()
-  return ({ provider: { id, callLimits } }) => {
-    if (callLimits === undefined) return undefined
-    let limiter = limiters.get(callLimits)
-    if (!limiter) {
-      limiter = createLimiter(id, callLimits, clock)
-      limiters.set(callLimits, limiter)
-    }
+  const limiters = new Map<string, Limiter>()
+  /** By the settings object of the provider. */
+  const found = new WeakMap<CallLimits, Limiter>()
+
+  function limiterFor(id: string, limits: CallLimits): Limiter {
+    let limiter = limiters.get(id)
+    // Settings that were never seen are those of a reload: the calls that are open still count.
+    if (limiter) limiter.configure(limits)
+    else limiter = createLimiter(id, limits, clock)
+    limiters.set(id, limiter)
+    found.set(limits, limiter)
     return limiter
   }
+
+  return ({ provider: { id, callLimits } }) => callLimits && (found.get(callLimits) ?? limiterFor(id, callLimits))
 }

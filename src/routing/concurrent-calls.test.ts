@@ -223,6 +223,152 @@ describe('a hedge', () => {
   })
 })
 
+describe('a hedge and what it leaves behind', () => {
+  const slow = { hedge: true }
+
+  test('notes for the target that lost that it takes at least as long', async () => {
+    const { call, clock, router } = await warm()
+    const held = gate()
+    const answer = call({ a: () => held.promise }, { routing: slow })
+    await settled()
+    clock.advance(1_000)
+    expect(await answer).toBe('b')
+    await settled()
+    const a = [...router.states()].find(({ id }) => id === 'a/m')
+    expect([a?.latency_ms, a?.count, a?.open]).toEqual([1_000, 41, 0])
+    expect(a?.samples.at(-1)).toBe(1_000)
+    expect([a?.consecutive_failures, a?.ok[0]]).toEqual([0, 40])
+  })
+
+  test('notes nothing for a hedge that lost sooner than its target usually answers', async () => {
+    const { call, clock, router, finish } = await warm()
+    await call({ a: always(failed), b: () => void clock.advance(500) })
+    finish()
+    const held = gate()
+    const answer = call({ a: () => held.promise, b: () => gate().promise }, { routing: slow })
+    await settled()
+    clock.advance(100)
+    await settled()
+    clock.advance(50)
+    held.resolve(undefined)
+    expect(await answer).toBe('a')
+    await settled()
+    const b = [...router.states()].find(({ id }) => id === 'b/m')
+    expect([b?.latency_ms, b?.count, b?.open]).toEqual([500, 1, 0])
+  })
+
+  const ofOneProvider = [
+    { key: 'k1', priority: 0 },
+    { key: 'k2', priority: 1 },
+  ]
+
+  test.each([
+    [2, ['k1', 'k2']],
+    [3, ['k1']],
+  ])('is sent to the same provider as the first try beside %d retries there: %p', async (retries, expected) => {
+    const { call, clock, tried, finish } = setUp(ofOneProvider)
+    for (let i = 0; i < 40; i++) {
+      await call({ k1: () => void clock.advance(100) }, { routing: WARM })
+      finish()
+    }
+    const held = gate()
+    for (let i = 0; i < retries; i++) void call({ k1: always(limited(0)), k2: () => held.promise })
+    await settled()
+    const answer = call({ k1: () => held.promise, k2: () => held.promise }, { routing: WARM })
+    await settled()
+    clock.advance(100)
+    await settled()
+    expect(tried).toEqual(expected)
+    held.resolve(undefined)
+    await answer
+  })
+
+  test('goes past a provider without a retry left to another one', async () => {
+    const { call, clock, tried, finish } = setUp([
+      ...ofOneProvider,
+      { provider: { id: 'b', kind: 'test' }, priority: 2 },
+    ])
+    for (let i = 0; i < 40; i++) {
+      await call({ k1: () => void clock.advance(100) }, { routing: WARM })
+      finish()
+    }
+    const held = gate()
+    for (let i = 0; i < 3; i++) void call({ k1: always(limited(0)), k2: () => held.promise })
+    await settled()
+    const answer = call({ k1: () => held.promise }, { routing: WARM })
+    await settled()
+    clock.advance(100)
+    expect(await answer).toBe('b')
+    expect(tried).toEqual(['k1', 'b'])
+    held.resolve(undefined)
+  })
+
+  test('does not wait at a provider that has as many open calls as it may', async () => {
+    const full = { provider: { id: 'b', kind: 'test', callLimits: { max: 1 } }, priority: 1 }
+    const { call, clock, tried, finish } = setUp([{}, full])
+    for (let i = 0; i < 40; i++) {
+      await call({ a: () => void clock.advance(100) }, { routing: WARM })
+      finish()
+    }
+    await call({ a: always(failed) })
+    const held = gate()
+    const answer = call({ a: () => held.promise }, { routing: WARM })
+    await settled()
+    clock.advance(100)
+    await settled()
+    expect(tried).toEqual(['a'])
+    finish()
+    await settled()
+    expect(tried).toEqual(['a'])
+    held.resolve(undefined)
+    expect(await answer).toBe('a')
+  })
+})
+
+describe('a reload of the configuration', () => {
+  const limited = (max: number) => ({ provider: { id: 'a', kind: 'test', callLimits: { max } }, model: 'm' })
+
+  test.each([
+    ['keeps', 1],
+    ['counts, under a new limit of its open calls,', 2],
+  ])('%s the calls that a provider has open', async (_, max) => {
+    const { call, targets, ends, tried } = setUp([limited(1)])
+    expect(await call()).toBe('a')
+    targets.splice(0, 1, limited(max))
+    for (let i = 1; i < max; i++) expect(await call()).toBe('a')
+    const waiting = call()
+    await settled()
+    expect(tried).toEqual([])
+    ends.shift()?.()
+    expect(await waiting).toBe('a')
+  })
+
+  test('lets calls that wait go as soon as the new limit allows it', async () => {
+    const { call, targets } = setUp([limited(1)])
+    await call()
+    const waiting = call()
+    await settled()
+    targets.splice(0, 1, limited(3))
+    expect(await call()).toBe('a')
+    expect(await waiting).toBe('a')
+  })
+
+  test('is not undone by a call from before it', async () => {
+    const { call, targets, tried } = setUp([limited(1)])
+    const [old] = targets
+    await call()
+    targets.splice(0, 1, limited(2))
+    await call()
+    if (old) targets.splice(0, 1, old)
+    void call()
+    await settled()
+    targets.splice(0, 1, limited(2))
+    void call()
+    await settled()
+    expect(tried).toEqual([])
+  })
+})
+
 describe('a single target', () => {
   test('that is tried again keeps the time limits of its provider', async () => {
     const { call, clock } = setUp([{}])

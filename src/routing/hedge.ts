@@ -9,8 +9,10 @@ const MOST_SAVED = 10
 export type HedgeBudget = {
   /** A call begins. */
   earn(): void
-  /** Whether a call may be hedged; if so, it counts. */
-  take(): boolean
+  /** Whether a call may be hedged. */
+  allows(): boolean
+  /** A call is hedged. */
+  take(): void
 }
 
 export function createHedgeBudget(): HedgeBudget {
@@ -19,11 +21,10 @@ export function createHedgeBudget(): HedgeBudget {
     earn() {
       saved = Math.min(MOST_SAVED, saved + SHARE)
     },
+    // Additions of 0.05 do not come to exactly 1.
+    allows: () => saved >= 1 - 1e-9,
     take() {
-      // Additions of 0.05 do not come to exactly 1.
-      if (saved < 1 - 1e-9) return false
       saved -= 1
-      return true
     },
   }
 }

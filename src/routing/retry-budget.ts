@@ -7,18 +7,19 @@
 const MOST_SHARE = 0.2
 const ALWAYS_ALLOWED = 3
 
-type Load = { open: number; retries: number }
+/** The open calls of a provider, and how many of them are retries. */
+export type ProviderLoad = { open: number; retries: number }
 
 export type RetryBudgets = {
-  /** A call to the provider begins. Call the result when it has ended. */
-  enter(provider: string, isRetry: boolean): () => void
+  /** A call to the provider begins. Pass the result to `leaveProvider` when it has ended. */
+  enter(provider: string, isRetry: boolean): ProviderLoad
   allows(provider: string): boolean
 }
 
 export function createRetryBudgets(): RetryBudgets {
-  const loads = new Map<string, Load>()
+  const loads = new Map<string, ProviderLoad>()
 
-  function loadOf(provider: string): Load {
+  function loadOf(provider: string): ProviderLoad {
     let load = loads.get(provider)
     if (!load) {
       load = { open: 0, retries: 0 }
@@ -32,14 +33,16 @@ export function createRetryBudgets(): RetryBudgets {
       const load = loadOf(provider)
       load.open++
       if (isRetry) load.retries++
-      return () => {
-        load.open--
-        if (isRetry) load.retries--
-      }
+      return load
     },
     allows(provider) {
       const { open, retries } = loadOf(provider)
       return retries < Math.max(ALWAYS_ALLOWED, open * MOST_SHARE)
     },
   }
+}
+
+export function leaveProvider(load: ProviderLoad, isRetry: boolean): void {
+  load.open--
+  if (isRetry) load.retries--
 }

@@ -18,8 +18,11 @@ export function createShares(): (settings: RoutingConfig) => Shares {
     }
     const own = shares
     return (id) => {
-      const share = own.get(id) ?? newShare()
-      own.set(id, share)
+      let share = own.get(id)
+      if (!share) {
+        share = newShare()
+        own.set(id, share)
+      }
       return share
     }
   }

@@ -8,6 +8,8 @@ export type Outcome =
   /** `first_byte_ms` undefined: an error that is the caller's own, which comes faster than an answer. */
   | { kind: 'ok'; first_byte_ms: number | undefined }
   | { kind: 'neutral' }
+  /** It was given up because another target answered first: its first byte takes at least as long. */
+  | { kind: 'lost'; after_ms: number }
   /**
    * An error of the target. `at_once`: it counts like as many errors as are needed for an ejection. `after_ok`: the call
    * was counted as a success at its first byte.
@@ -154,6 +156,10 @@ export function note(state: TargetState, outcome: Outcome, noted: Noted): Change
       return undefined
     case 'ok':
       return noteOk(state, outcome.first_byte_ms, noted)
+    case 'lost':
+      // A time below the usual ones says nothing: it would only make the target look faster than it is.
+      if (outcome.after_ms > 0 && outcome.after_ms >= usualLatency(state)) observeLatency(state, outcome.after_ms, now)
+      return undefined
     case 'failed':
       return noteFailure(state, outcome, noted)
     case 'rate_limited': {
@@ -244,6 +250,9 @@ function observeLatency(state: TargetState, ms: number, now: number): void {
   state.count++
 }
 
+const usualLatency = (state: TargetState): number =>
+  Math.min(state.latency_ms, quantilesOf(state)?.p95 ?? state.latency_ms)
+
 /**
  * The expected cost of one more call: the average time to the first byte, for each open call. The average fades while no
  * call is sent, so that a target that was slow is tried again.
@@ -253,10 +262,13 @@ export const expectedLatency = (state: TargetState, now: number): number =>
 
 /** Quantiles of the time to the first byte; undefined until enough calls were seen. */
 export function quantilesOf(state: TargetState): { p95: number; p99: number } | undefined {
-  if (state.samples.length < LEAST_SAMPLES) return undefined
-  if (state.quantiles && state.count - state.quantiles.count < LEAST_SAMPLES) return state.quantiles
-  const sorted = state.samples.toSorted((a, b) => a - b)
-  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0
+  const { length } = state.samples
+  if (length < LEAST_SAMPLES) return undefined
+  // A quarter of the samples is new: it is sorted again.
+  const isRecent = state.quantiles && state.count - state.quantiles.count < Math.max(LEAST_SAMPLES, length / 4)
+  if (isRecent) return state.quantiles
+  const sorted = Float64Array.from(state.samples).sort()
+  const at = (share: number) => sorted[Math.min(length - 1, Math.floor(share * length))] ?? 0
   state.quantiles = { count: state.count, p95: at(0.95), p99: at(0.99) }
   return state.quantiles
 }

@@ -93,7 +93,7 @@ export function setUp(options: Partial<Target>[] = [{}, {}, {}], random = () => 
     log.flush()
     return logged
   }
-  return { call, serve, finish, ends, tried, failures, clock, router, logged: logLines }
+  return { call, serve, finish, ends, tried, failures, clock, router, targets, logged: logLines }
 }
 
 export const always = (error: unknown) => () => error
