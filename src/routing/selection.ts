@@ -64,7 +64,7 @@ export function leaveTarget({ candidate, load, isRetry }: Chosen): void {
   leaveProvider(load, isRetry)
 }
 
-export type Selector = {
+type Selector = {
   first(selection: Selection, now: number): Chosen | undefined
   /** Whether another target than the current one could be tried after it, as far as known now. */
   hasOther(selection: Selection, now: number): boolean

@@ -5,7 +5,7 @@ import type { RoutingConfig } from '../config/routing-schema.ts'
 export type Share = { credit: number }
 
 /** The share of a target, by the id of its state. */
-export type Shares = (id: string) => Share
+type Shares = (id: string) => Share
 
 /** Shares are kept by the settings object of a model, and end with it: at most one for each of its targets. */
 export function createShares(): (settings: RoutingConfig) => Shares {

@@ -50,7 +50,7 @@ export type Routing<Answer> = {
   observer: AttemptObserver
 }
 
-export type Sending = {
+type Sending = {
   chosen: Chosen
   /** Whether no other target is left: then it may take as long as the time limits of its provider allow. */
   isLast: boolean
@@ -74,7 +74,7 @@ type Running = {
 /** A try that has answered. */
 export type Tried<Answer> = { readonly running: Running; readonly answer: Answer }
 
-export type Trier = {
+type Trier = {
   /** Rejects when the target has failed, or with `LOST`. */
   send<Answer>(sending: Sending, routing: Routing<Answer>): Promise<Tried<Answer>>
   /** To be called when its response has ended: with an error where it broke. */
