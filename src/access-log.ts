@@ -43,9 +43,13 @@ export function createAccessLog({ log }: { log: Log }): AccessLog {
   }
 }
 
-function addCall(fields: LogFields, { call, model, target, attempts, units, cache }: CallRecord): void {
+function addCall(
+  fields: LogFields,
+  { call, model, target, attempts, units, cache, cache_similarity }: CallRecord,
+): void {
   fields.model = model
   if (cache) fields.cache = cache
+  if (cache_similarity !== undefined) fields.cache_similarity = cache_similarity
   fields.target = target && targetName(target)
   fields.key = target?.key
   fields.tags = call.options?.tags?.join(',')

@@ -11,6 +11,7 @@ import { createConversations } from './chat/conversations.ts'
 import { createStoredResponses } from './chat/stored-responses.ts'
 import type { Config } from './config/config.ts'
 import type { ManualFile } from './config/manual.ts'
+import { createEmbedText } from './embeddings/embed-text.ts'
 import { createEmbeddings } from './embeddings/embeddings.ts'
 import { createApp } from './http/app.ts'
 import type { Peer } from './http/live.ts'
@@ -27,12 +28,10 @@ import { createTokenizer } from './kit/tokenizer.ts'
 import { createLedger } from './ledger/usage-ledger.ts'
 import { createCatalogue } from './models/catalogue.ts'
 import { createModerations } from './moderations/moderations.ts'
-import { createBucket } from './outputs/bucket.ts'
 import { createCleaner } from './outputs/cleaner.ts'
 import { createOutputs } from './outputs/create-outputs.ts'
-import { createDirectory } from './outputs/directory.ts'
-import type { FileStore } from './outputs/outputs.ts'
-import { createPipeline } from './pipeline/pipeline.ts'
+import { openFileStore, outputDirectory } from './outputs/file-store.ts'
+import { createPipeline, type Pipeline } from './pipeline/pipeline.ts'
 import { createMedia } from './providers/media.ts'
 import { createReadiness } from './readiness.ts'
 import { createRerank } from './rerank/rerank.ts'
@@ -140,12 +139,14 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const conversations = createConversations({ ...storing, store: store.conversations, clock: storeClock, log })
   const valkey = parts.is_idle || !config.valkey ? undefined : openValkey(config.valkey, { clock, log })
   const cache = createResponseCache({ store: store.cachedAnswers, valkey, settings: () => live.cache, clock, log })
-  const pipeline = createPipeline({
+  const embeddings = createEmbeddings({ tokenizer })
+  const pipeline: Pipeline = createPipeline({
     catalogue,
     recordUsage: ledger.record,
     router,
     subscribers: [accessLog.calls, storedResponses.calls, conversations.calls],
     cache,
+    embedText: createEmbedText({ catalogue, family: embeddings, pipeline: () => pipeline, clock, log }),
     clock,
     log,
   })
@@ -161,7 +162,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock: storeClock,
     log,
   })
-  const files = filesOf(config)
+  const files = openFileStore(config)
   const outputs = createOutputs({
     files,
     guardedFetch,
@@ -214,7 +215,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       storedResponses,
       conversations,
       background,
-      embeddings: createEmbeddings({ tokenizer }),
+      embeddings,
       rerank: createRerank({ tokenizer }),
       moderations: createModerations({ tokenizer }),
       images,
@@ -301,8 +302,3 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
 
 /** How long the usage of aborted calls may take to be estimated; then the tokenizer closes, and its estimates are rough. */
 const SETTLE_MILLISECONDS = 2_000
-
-const outputDirectory = ({ outputs, data_dir }: Config): string => outputs.directory ?? join(data_dir, 'outputs')
-
-const filesOf = (config: Config): FileStore =>
-  config.outputs.s3 ? createBucket({ s3: config.outputs.s3 }) : createDirectory({ directory: outputDirectory(config) })

@@ -937,3 +937,27 @@ describe('valkey', () => {
     }
   })
 })
+
+describe('a semantic cache', () => {
+  const withModel = (semantic: string) =>
+    wrong(`providers: { a: { base_url: https://a.example } }
+models:
+  a/small: {}
+  a/b: { cache: { semantic: ${semantic} } }`)
+
+  test.each(['threshold: 0.5', 'threshold: 1', 'timeout_ms: 1', 'timeout_ms: 10000'])('may have %s', (setting) => {
+    expect(withModel(`{ embedding_model: a/small, ${setting} }`)).toEqual([])
+  })
+
+  test.each(['threshold: 0.49', 'threshold: 1.01', 'timeout_ms: 0', 'timeout_ms: 10001'])('not %s', (setting) => {
+    expect(withModel(`{ embedding_model: a/small, ${setting} }`)).toHaveLength(1)
+  })
+
+  test('needs a model that exists', () => {
+    expect(withModel('{ embedding_model: a/smal }')).toEqual([
+      'gatehouse.yaml:4:48  models.a/b.cache.semantic.embedding_model: found "a/smal", must be the full id of a model; did you mean "a/small"?',
+    ])
+    expect(withModel('{ threshold: 0.9 }')).toHaveLength(1)
+    expect(withModel('{ embedding_model: sandbox/embedding }')).toEqual([])
+  })
+})

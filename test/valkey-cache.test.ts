@@ -22,7 +22,7 @@ async function gatewayOn(url: string, acme: Vendor, cache: object = {}): Promise
   const gateway = await startGateway({
     providers: { acme: { base_url: acme.url, key: 'k' } },
     models: { 'house/fast': { targets: [{ provider: 'acme', model: 'fast' }], cache: { scope: 'all', ...cache } } },
-    cache: { storage: 'valkey', max_entries: 1, max_bytes: 1 },
+    cache: { storage: 'valkey', max_entries: 1, max_bytes: 1, max_vector_bytes: 1 },
     valkey: { url, prefix: 'gatehouse', timeout_ms: 100 },
   })
   closing.push(() => gateway[Symbol.asyncDispose]())

@@ -5,7 +5,7 @@ import type { Clock } from '../kit/clock.ts'
 type Ending<Answer> = { answer: Answer } | 'failed' | 'left'
 
 /** The one call of equal requests. */
-type Flight<Answer> = {
+export type Flight<Answer> = {
   /** Only the first call has an effect. */
   end(ending: Ending<Answer>): void
 }

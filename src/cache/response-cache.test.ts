@@ -4,6 +4,7 @@ import { createLog } from '../kit/log.ts'
 import type { CachedAnswer, CachedAnswerStore } from '../store/cached-answer.ts'
 import { createMemoryEntries } from './memory-entries.ts'
 import { createResponseCache, type Hit, type Lookup, type Miss } from './response-cache.ts'
+import { createVectors } from './vectors.ts'
 
 const NO_STORE: CachedAnswerStore = {
   find: () => Promise.reject(new Error('the database is down')),
@@ -26,7 +27,7 @@ function start({
   const log = createLog({ clock, level: 'error', pretty: false, write })
   const cache = createResponseCache({
     store,
-    settings: () => ({ storage, max_entries: 10, max_bytes: 1000 }),
+    settings: () => ({ storage, max_entries: 10, max_bytes: 1000, max_vector_bytes: 1000 }),
     clock,
     log,
   })
@@ -179,6 +180,149 @@ describe('equal requests', () => {
     expect(isHit(await staying)).toBe(true)
     expect(clock.waiting()).toBe(0)
   })
+})
+
+describe('a similar request', () => {
+  const lookupOf = (key: string, numbers?: number[], partition = 'p'): Partial<Lookup> => ({
+    key,
+    semantic: { partition, threshold: 0.9, embed: async () => numbers },
+  })
+
+  it('gets the answer, with the similarity and the age', async () => {
+    const { find, clock } = start()
+    miss(await find(lookupOf('a', [2, 0]))).put('"a"')
+    clock.advance(2_000)
+    const found = await find(lookupOf('b', [1, 0.1]))
+    expect(found).toMatchObject({ answer: '"a"', age_seconds: 2 })
+    expect('similarity' in found && found.similarity).toBeCloseTo(0.995, 3)
+  })
+
+  it.each([
+    ['at the threshold', [0.9, Math.sqrt(1 - 0.81) - 1e-7], 'p', true],
+    ['below it', [0.89, Math.sqrt(1 - 0.89 ** 2)], 'p', false],
+    ['of another partition', [1, 0], 'q', false],
+    ['with a vector of another length', [1, 0, 0], 'p', false],
+    ['with a vector without direction', [0, 0], 'p', false],
+    ['with numbers that are none', [Number.NaN, 1], 'p', false],
+    ['without a vector', undefined, 'p', false],
+  ] as const)('%s', async (_, numbers, partition, expected) => {
+    const { find } = start()
+    miss(await find(lookupOf('a', [1, 0]))).put('"a"')
+    expect(isHit(await find(lookupOf('b', numbers && [...numbers], partition)))).toBe(expected)
+  })
+
+  it('gets the most similar answer', async () => {
+    const together = start()
+    const threshold = 0.9999
+    for (const [key, y] of [
+      ['a', 0.3],
+      ['b', 0.1],
+      ['c', 0.2],
+    ] as const) {
+      const semantic = { partition: 'p', threshold, embed: async () => [1, y] }
+      miss(await together.find({ key, semantic })).put(`"${key}"`)
+    }
+    expect(await together.find(lookupOf('d', [1, 0.12]))).toMatchObject({ answer: '"b"' })
+  })
+
+  it('is embedded only after an exact miss, and not while an equal one is open', async () => {
+    const { find } = start()
+    let embedded = 0
+    const semantic = {
+      partition: 'p',
+      threshold: 0.9,
+      embed: async () => {
+        embedded++
+        return [1, 0]
+      },
+    }
+    const first = miss(await find({ key: 'a', semantic }))
+    const second = find({ key: 'a', semantic })
+    first.put('"a"')
+    expect(await second).toEqual({ answer: '"a"', age_seconds: 0 })
+    expect(await find({ key: 'a', semantic })).toEqual({ answer: '"a"', age_seconds: 0 })
+    expect(embedded).toBe(1)
+  })
+
+  it('shares what it gets with the equal requests that wait for it', async () => {
+    const { find } = start()
+    miss(await find(lookupOf('a', [1, 0]))).put('"a"')
+    const shared = { answer: '"a"', age_seconds: 0, similarity: 1 }
+    const both = await Promise.all([find(lookupOf('b', [1, 0])), find(lookupOf('b', undefined))])
+    expect(both).toEqual([shared, shared])
+  })
+
+  it('gets no answer that has expired, or that was removed', async () => {
+    const { find, clock } = start()
+    miss(await find(lookupOf('a', [1, 0]))).put('"a"')
+    for (let n = 0; n < 10; n++) miss(await find({ key: `other${n}` })).put('""')
+    const removed = await find(lookupOf('b', [1, 0]))
+    expect(isHit(removed)).toBe(false)
+    miss(removed).put('"b"')
+    clock.advance(9_999)
+    expect(isHit(await find(lookupOf('c', [1, 0])))).toBe(true)
+    clock.advance(1)
+    expect(isHit(await find(lookupOf('d', [1, 0])))).toBe(false)
+  })
+
+  it('leaves the others when its client leaves while it is embedded', async () => {
+    const { find } = start()
+    const control = new AbortController()
+    const embedding = Promise.withResolvers<undefined>()
+    const semantic = { partition: 'p', threshold: 0.9, embed: () => embedding.promise }
+    const leaving = find({ key: 'a', semantic, signal: control.signal })
+    const other = find(lookupOf('a', [1, 0]))
+    control.abort(new Error('gone'))
+    embedding.resolve(undefined)
+    await expect(leaving).rejects.toThrow('gone')
+    miss(await other).put('"a"')
+  })
+
+  it('has at most so many bytes of vectors, of which the newest stay', async () => {
+    const vectors = createVectors()
+    const bounds = { max_vector_bytes: 16 }
+    const add = (key: string, x: number, y: number) =>
+      vectors.add({ partition: 'p', key, vector: Float32Array.of(x, y), expires_ms: 100 }, bounds)
+    const at = (x: number, y: number) =>
+      vectors.nearest('p', { vector: Float32Array.of(x, y), threshold: 0.9, now_ms: 0 })?.key
+    add('a', 1, 0)
+    add('b', 0, 1)
+    expect([at(1, 0), at(0, 1)]).toEqual(['a', 'b'])
+    add('c', -1, 0)
+    expect([at(1, 0), at(0, 1), at(-1, 0)]).toEqual([undefined, 'b', 'c'])
+    add('b', 0, -1)
+    expect([at(0, 1), at(0, -1), at(-1, 0)]).toEqual([undefined, 'b', 'c'])
+  })
+
+  it('is compared with the newest 2,000 of its partition', async () => {
+    const vectors = createVectors()
+    const add = (key: string, x: number) =>
+      vectors.add(
+        { partition: 'p', key, vector: Float32Array.of(x, 1 - x), expires_ms: 100 },
+        { max_vector_bytes: 1_000_000 },
+      )
+    const found = () => vectors.nearest('p', { vector: Float32Array.of(1, 0), threshold: 0.9, now_ms: 0 })?.key
+    add('first', 1)
+    for (let n = 0; n < 1_999; n++) add(`n${n}`, 0)
+    expect(found()).toBe('first')
+    add('last', 0)
+    expect(found()).toBeUndefined()
+  })
+})
+
+it('vectors that are long are compared with fewer', () => {
+  const vectors = createVectors()
+  const vector = new Float32Array(1_536_000)
+  vector[0] = 1
+  const other = new Float32Array(vector.length)
+  const add = (key: string, vector: Float32Array) =>
+    vectors.add({ partition: 'p', key, vector, expires_ms: 100 }, { max_vector_bytes: 100_000_000 })
+  const found = () => vectors.nearest('p', { vector, threshold: 0.9, now_ms: 0 })?.key
+  add('first', vector)
+  add('second', other)
+  expect(found()).toBe('first')
+  add('third', other)
+  expect(found()).toBeUndefined()
 })
 
 describe('entries in memory', () => {

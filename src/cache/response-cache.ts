@@ -4,12 +4,13 @@ import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { CachedAnswer, CachedAnswerStore } from '../store/cached-answer.ts'
 import type { Valkey } from '../store/valkey.ts'
-import { createFlights } from './flights.ts'
+import { createFlights, type Flight } from './flights.ts'
 import { createMemoryEntries } from './memory-entries.ts'
 import { createValkeyEntries } from './valkey-entries.ts'
+import { createVectors, normalized } from './vectors.ts'
 
-/** A cached answer: JSON text, and its age. */
-export type Hit = { answer: string; age_seconds: number }
+/** A cached answer: JSON text, and its age. `similarity`: where it was given to a request that is only similar. */
+export type Hit = { answer: string; age_seconds: number; similarity?: number }
 
 /** The request calls the provider. One of the two must be called; only the first is heeded by requests that wait. */
 export type Miss = {
@@ -28,6 +29,17 @@ export type Lookup = {
   /** By the steady clock: the request waits no longer for an equal one. */
   deadline: number
   signal: AbortSignal
+  /** Present where a similar request may get the answer. */
+  semantic?: SemanticLookup | undefined
+}
+
+export type SemanticLookup = {
+  /** Requests that differ only in their text share it. */
+  partition: string
+  /** Cosine. */
+  threshold: number
+  /** The numbers for the text; undefined where there are none, or not in time. Never rejects. */
+  embed(): Promise<readonly number[] | undefined>
 }
 
 export type ResponseCache = {
@@ -38,6 +50,9 @@ export type ResponseCache = {
   /** Resolves once what was cached is in the database or in Valkey. */
   close(): Promise<void>
 }
+
+/** What requests get that wait for an equal one. */
+type SharedAnswer = CachedAnswer & Pick<Hit, 'similarity'>
 
 type CacheParts = {
   store: CachedAnswerStore
@@ -50,20 +65,24 @@ type CacheParts = {
 
 /** Writes that may wait at once: while the database or Valkey is slow or down, answers are not cached. */
 const MOST_WRITES = 500
+/** Vectors whose response is gone, before the request counts as a miss. */
+const MOST_NEIGHBOURS = 3
 const DELETE_AT_ONCE = 500
 const DELETE_ROUNDS = 200
 
 export function createResponseCache({ store, valkey, settings, clock, log }: CacheParts): ResponseCache {
   const memory = createMemoryEntries()
-  const flights = createFlights<CachedAnswer>({ clock })
+  const flights = createFlights<SharedAnswer>({ clock })
+  const vectors = createVectors()
   const inValkey = valkey && createValkeyEntries(valkey)
   const [reading, writing] = [failureLog(log, 'response cache not read'), failureLog(log, 'response cache not written')]
   /** Answers that are being written, which are found before they are in the database or in Valkey. */
   const writes = new Map<string, { entry: CachedAnswer; done: Promise<void> }>()
 
-  const hitOf = ({ answer, created_ms }: CachedAnswer): Hit => ({
+  const hitOf = ({ answer, created_ms, similarity }: SharedAnswer): Hit => ({
     answer,
     age_seconds: Math.max(0, Math.floor((clock.now() - created_ms) / 1000)),
+    ...(similarity === undefined ? {} : { similarity }),
   })
 
   /** Undefined while it cannot be used: Valkey logs itself that it is down. */
@@ -99,9 +118,15 @@ export function createResponseCache({ store, valkey, settings, clock, log }: Cac
     }
   }
 
-  function missOf({ key, ttl_seconds, max_entry_bytes }: Lookup): Miss {
+  function missOf(lookup: Lookup): Miss {
     // A request that replaces an answer while an equal one is open has no flight, and nobody waits for it.
-    const flight = flights.begin(key)
+    return missIn(lookup, { flight: flights.begin(lookup.key) })
+  }
+
+  function missIn(
+    { key, ttl_seconds, max_entry_bytes, semantic }: Lookup,
+    { flight, vector }: { flight: Flight<SharedAnswer> | undefined; vector?: Float32Array | undefined },
+  ): Miss {
     return {
       put(answer) {
         const bytes = Buffer.byteLength(answer)
@@ -112,10 +137,42 @@ export function createResponseCache({ store, valkey, settings, clock, log }: Cac
         const created_ms = clock.now()
         const entry = { created_ms, expires_ms: created_ms + Math.ceil(ttl_seconds * 1000), bytes, answer }
         write(key, entry)
+        if (semantic && vector) {
+          const { expires_ms } = entry
+          vectors.add({ partition: semantic.partition, key, vector, expires_ms }, settings())
+        }
         flight?.end({ answer: entry })
       },
       drop: (reason) => flight?.end(reason),
     }
+  }
+
+  /** After an exact miss: the answer to a similar request, which requests that wait for this one get too. */
+  async function findSimilar(lookup: Lookup, semantic: SemanticLookup): Promise<Hit | Miss> {
+    const flight = flights.begin(lookup.key)
+    const vector = normalized((await semantic.embed()) ?? [])
+    const found = vector && (await nearestTo(vector, semantic))
+    if (lookup.signal.aborted) {
+      flight?.end('left')
+      throw lookup.signal.reason
+    }
+    if (!found) return missIn(lookup, { flight, vector })
+    flight?.end({ answer: found })
+    return hitOf(found)
+  }
+
+  async function nearestTo(
+    vector: Float32Array,
+    { partition, threshold }: SemanticLookup,
+  ): Promise<SharedAnswer | undefined> {
+    for (let tries = 0; tries < MOST_NEIGHBOURS; tries++) {
+      const near = vectors.nearest(partition, { vector, threshold, now_ms: clock.now() })
+      if (!near) return undefined
+      const entry = await read(near.key)
+      if (entry) return { ...entry, similarity: near.similarity }
+      vectors.remove(partition, near.key)
+    }
+    return undefined
   }
 
   return {
@@ -128,7 +185,7 @@ export function createResponseCache({ store, valkey, settings, clock, log }: Cac
           const found = await read(key)
           if (found) return hitOf(found)
           joined = flights.join(lookup) // an equal request may have begun meanwhile
-          if (!joined) return missOf(lookup)
+          if (!joined) return lookup.semantic ? findSimilar(lookup, lookup.semantic) : missOf(lookup)
         }
         const ending = await joined
         if (ending === 'failed') return missOf(lookup)

@@ -1,7 +1,7 @@
 /** What the response cache needs of chat: which requests may be cached, and a cached response as one of its own. */
 import { isRecord, type JsonRecord } from '../kit/json.ts'
-import type { AnswerCodec, CacheableRequest } from '../pipeline/family.ts'
-import type { ChatRequest } from '../protocols/canonical.ts'
+import type { AnswerCodec, CacheableRequest, SimilarRequest } from '../pipeline/family.ts'
+import type { ChatRequest, Message } from '../protocols/canonical.ts'
 import type { Usage } from '../spec/usage.ts'
 import type { PassthroughRequest } from './passthrough.ts'
 import type { ResponseContext, Whole } from './translate.ts'
@@ -34,6 +34,7 @@ export function cacheableRequest(work: Cacheable): CacheableRequest | undefined 
   return {
     request: [passthroughRequest?.family, source.framing, sorted(body), sorted(request), headers && sorted(headers)],
     is_deterministic: (request.temperature === 0 || typeof request.seed === 'number') && !usesProviderTools(body),
+    similar: () => similarRequest(work, body),
   }
 }
 
@@ -45,6 +46,55 @@ const sorted = (body: Readonly<JsonRecord>): [string, unknown][] =>
   Object.entries(body)
     .filter(([name]) => name !== 'model')
     .sort(([one], [other]) => (one < other ? -1 : 1))
+
+/** An embedding model takes some 8,000 tokens, and a longer text is hardly ever asked again in other words. */
+const MOST_TEXT_CHARACTERS = 16_384
+
+/**
+ * What the user asks last, and the rest of the request. Undefined where the request contains more than text, or results of
+ * tools: their meaning is not in the text.
+ */
+function similarRequest(
+  { request, source, passthroughRequest }: Cacheable,
+  body: JsonRecord,
+): SimilarRequest | undefined {
+  const { messages } = request
+  if (messages.some((message) => !isPlain(message))) return undefined
+  const first = messages.findLastIndex(({ role }) => role !== 'user') + 1
+  const texts = new Set(messages.slice(first).flatMap(textsOf))
+  const text = [...texts].join('\n')
+  if (text.trim() === '' || text.length > MOST_TEXT_CHARACTERS) return undefined
+  // The texts are removed from the messages of both forms. Nothing else is: not an earlier message with the same text.
+  const blank = (value: unknown) => without(value, texts)
+  const asked = { ...request, messages: messages.map((message, at) => (at < first ? message : blank(message))) }
+  const sent = sorted(body).map(([name, value]) => [name, MESSAGE_MEMBERS.has(name) ? blank(value) : value])
+  const headers = passthroughRequest?.headers
+  const rest = [passthroughRequest?.family, source?.framing, sent, sorted(asked), headers && sorted(headers)]
+  return { text, rest }
+}
+
+/** The messages in the bodies of the four APIs. */
+const MESSAGE_MEMBERS: ReadonlySet<string> = new Set(['messages', 'input', 'contents'])
+
+/** Only text of the system, the user or the assistant. */
+const isPlain = ({ role, content, tool_calls, function_call, images }: Message): boolean =>
+  role !== 'tool' &&
+  role !== 'function' &&
+  !tool_calls?.length &&
+  !function_call &&
+  !images?.length &&
+  (typeof content === 'string' || (Array.isArray(content) && content.every(({ type }) => type === 'text')))
+
+const textsOf = ({ content }: Message): string[] =>
+  typeof content === 'string' ? [content] : (content ?? []).flatMap((part) => (part.type === 'text' ? [part.text] : []))
+
+/** The value with each of these texts in it replaced by null. Names and roles are no texts. */
+function without(value: unknown, texts: ReadonlySet<string>, name?: string): unknown {
+  if (typeof value === 'string') return name !== 'role' && name !== 'type' && texts.has(value) ? null : value
+  if (Array.isArray(value)) return value.map((item) => without(item, texts, name))
+  if (!isRecord(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([inner, item]) => [inner, without(item, texts, inner)]))
+}
 
 function usesProviderTools(body: JsonRecord): boolean {
   if (PROVIDER_TOOLS.some((name) => body[name])) return true

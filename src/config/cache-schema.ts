@@ -8,6 +8,35 @@ const SCOPES = ['token', 'all'] as const
 const CACHED_REQUESTS = ['deterministic', 'all'] as const
 const STORAGES = ['memory', 'database', 'valkey'] as const
 
+/** Also answers requests whose last message means the same. */
+const SemanticCache = Type.Object(
+  {
+    embedding_model: Type.String({
+      minLength: 1,
+      description: 'The full id of the model that embeds the texts. Callers need the right to use it.',
+    }),
+    threshold: optional(
+      Type.Number({
+        minimum: 0.5,
+        maximum: 1,
+        description: 'The least cosine similarity at which a response is used. Default 0.95.',
+      }),
+    ),
+    timeout_ms: optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 10_000,
+        description: 'How long a request waits for the embedding, before it goes to the provider. Default 500.',
+      }),
+    ),
+  },
+  {
+    ...closed,
+    description:
+      'Also serves the response to a request whose last user message is similar, and everything else equal. Default: no.',
+  },
+)
+
 /** Turns the cache on for one model. */
 export const ModelCache = Type.Object(
   {
@@ -37,6 +66,7 @@ export const ModelCache = Type.Object(
           'Which requests are cached without the header `x-gatehouse-cache: on`. deterministic: chat with `temperature: 0` or a `seed` and no tools that the provider runs, and every embedding, rerank and moderation; all: every request. Default deterministic.',
       }),
     ),
+    semantic: optional(SemanticCache),
   },
   { ...closed, description: 'Caches responses of this model. Default: only where a request asks for it.' },
 )
@@ -61,6 +91,14 @@ export const CacheConfig = Type.Object(
       Type.Integer({
         minimum: 1,
         description: 'The most bytes of cached responses together; not with storage valkey. Default 67108864.',
+      }),
+    ),
+    max_vector_bytes: optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_073_741_824,
+        description:
+          'The most bytes of vectors of semantic caches, in the memory of each gateway: 6144 for a vector of 1536 dimensions. Default 33554432.',
       }),
     ),
   },

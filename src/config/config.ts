@@ -128,6 +128,7 @@ export const DEFAULT_CACHE: Required<CacheConfig> = {
   storage: 'memory',
   max_entries: 10_000,
   max_bytes: 64 * 1024 * 1024,
+  max_vector_bytes: 32 * 1024 * 1024,
 }
 
 /** The time-out is far above the round trip within a network, and short beside that of a call to a provider. */

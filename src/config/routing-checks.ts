@@ -80,11 +80,24 @@ export function checkFallbacks({ models, mayExist }: FallbackParts): KeyProblem[
         if (name === undefined) return []
         const path = ['models', id, 'fallbacks', ...at, index]
         if (name === id) return [{ path, part: 'value', message: 'is the model itself; name another one' }]
-        if (models.has(name) || mayExist(name)) return []
-        const suggestion = nearest(name, [...models.keys()])
-        const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
-        return [{ path, part: 'value', message: `found "${name}", must be the full id of a model${hint}` }]
+        return unknownModel(name, path, { models, mayExist })
       }),
     )
   })
+}
+
+/** The models that semantic caches embed with. */
+export function checkEmbeddingModels({ models, mayExist }: FallbackParts): KeyProblem[] {
+  return [...models].flatMap(([id, { cache }]) => {
+    const name = cache?.semantic?.embedding_model
+    if (name === undefined) return []
+    return unknownModel(name, ['models', id, 'cache', 'semantic', 'embedding_model'], { models, mayExist })
+  })
+}
+
+function unknownModel(name: string, path: Path, { models, mayExist }: FallbackParts): KeyProblem[] {
+  if (models.has(name) || mayExist(name)) return []
+  const suggestion = nearest(name, [...models.keys()])
+  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
+  return [{ path, part: 'value', message: `found "${name}", must be the full id of a model${hint}` }]
 }

@@ -6,7 +6,7 @@ import { RANGED_FIELDS, type Range } from './limits-schema.ts'
 import { nearest } from './nearest.ts'
 import { checkPrices } from './price-checks.ts'
 import type { Path } from './read-yaml.ts'
-import { checkConditions, checkFallbacks, checkKeys, checkTargetKeys } from './routing-checks.ts'
+import { checkConditions, checkEmbeddingModels, checkFallbacks, checkKeys, checkTargetKeys } from './routing-checks.ts'
 import type { FileConfig, ModelConfig, ProviderConfig } from './schema.ts'
 import { checkSuccessors } from './successors.ts'
 import { valkeyUrlProblem } from './valkey-schema.ts'
@@ -57,6 +57,7 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
     ...checkConditions(config),
     ...checkFallbacks({ models, mayExist }),
     ...checkPrices(config),
+    ...checkEmbeddingModels({ models, mayExist }),
   ]
   for (const { path, part, message } of ownProblems) report(path, message, part)
   for (const { id, message } of checkSuccessors({ models, now: parts.now, mayExist })) {

@@ -22,6 +22,7 @@ const EXPOSED = [
   'x-gatehouse-attempts',
   'x-gatehouse-explain',
   'x-gatehouse-cache',
+  'x-gatehouse-cache-similarity',
   'age',
   'idempotent-replayed',
   'x-gatehouse-warning',

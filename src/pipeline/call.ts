@@ -94,6 +94,8 @@ export type CallRecord = {
   cache?: 'hit' | 'miss' | 'bypass'
   /** The age of the response, where it came from the cache. */
   cache_age_seconds?: number
+  /** How similar the request is that the response was given to; absent for an equal one. */
+  cache_similarity?: number
   /** What limits and budgets hold for it until it is settled. */
   holds?: Hold[]
   /** Whether limits or a budget have refused it, or make it wait: nothing was sent, and no usage is recorded. */

@@ -51,7 +51,12 @@ export type CacheableRequest = {
   request: unknown
   /** Whether equal requests are expected to get equal answers. */
   is_deterministic: boolean
+  /** For the semantic cache. Absent, or undefined: only an equal request may get the answer. */
+  similar?(): SimilarRequest | undefined
 }
+
+/** `text`: what may differ in its wording. `rest`: everything else that changes the answer, serialized to a key. */
+export type SimilarRequest = { text: string; rest: unknown }
 
 /** How the answers of a family are cached. */
 export type AnswerCodec<Work, Answer, Usage> = {

@@ -1,15 +1,30 @@
 /** The stage lookup: answers a call from the response cache, or caches the answer that the provider gives to it. */
 import { createHash } from 'node:crypto'
-import type { Lookup, Miss, ResponseCache } from '../cache/response-cache.ts'
+import type { Hit, Lookup, Miss, ResponseCache, SemanticLookup } from '../cache/response-cache.ts'
 import type { ModelCache } from '../config/cache-schema.ts'
 import { targetName } from '../providers/provider.ts'
 import { boundsOf } from '../routing/bounds.ts'
 import type { Caller } from '../spec/token.ts'
-import type { CallRecord } from './call.ts'
-import type { AnyMeter, Family, PreparedCall, ResponseStream, StreamFamily, UsageOf } from './family.ts'
+import type { Call, CallRecord } from './call.ts'
+import type {
+  AnyMeter,
+  CacheableRequest,
+  Family,
+  PreparedCall,
+  ResponseStream,
+  StreamFamily,
+  UsageOf,
+} from './family.ts'
 
 /** Part of every key: increased when the form of the entries changes. */
 const KEY_VERSION = 1
+/** The vector of a text by an embedding model, on behalf of the call; undefined where there is none. Never rejects. */
+export type EmbedText = (
+  text: string,
+  on: { call: Call; model: string; timeout_ms: number },
+) => Promise<readonly number[] | undefined>
+
+const SEMANTIC_DEFAULTS = { threshold: 0.95, timeout_ms: 500 } as const
 const DEFAULTS = { ttl_seconds: 3600, max_entry_bytes: 1024 * 1024, scope: 'token', requests: 'deterministic' } as const
 
 type Keyed<Work> = Pick<PreparedCall<Work, unknown, AnyMeter>, 'model' | 'work' | 'record'>
@@ -18,6 +33,7 @@ type Keyed<Work> = Pick<PreparedCall<Work, unknown, AnyMeter>, 'model' | 'work' 
 export function lookupFor<Work>(
   { cacheable }: Pick<Family<never, Work, never, AnyMeter>, 'cacheable'>,
   { model, work, record }: Keyed<Work>,
+  embedText?: EmbedText,
 ): Lookup | undefined {
   const { call } = record
   const directive = call.options?.cache
@@ -33,7 +49,22 @@ export function lookupFor<Work>(
   const { ttl_seconds, max_entry_bytes } = settings
   const { deadline } = boundsOf(model.routing, call.arrived, call.options)
   const key = keyOf({ model, record, request: found.request }, settings.scope)
-  return { key, ttl_seconds, max_entry_bytes, is_refresh: directive === 'refresh', deadline, signal: call.signal }
+  const is_refresh = directive === 'refresh'
+  const semantic = embedText && !is_refresh ? semanticLookup({ found, model, record }, embedText) : undefined
+  return { key, ttl_seconds, max_entry_bytes, is_refresh, deadline, signal: call.signal, semantic }
+}
+
+type Semantic = Pick<Keyed<unknown>, 'model' | 'record'> & { found: CacheableRequest }
+
+/** Undefined: only an equal request may get the answer. */
+function semanticLookup({ found, model, record }: Semantic, embedText: EmbedText): SemanticLookup | undefined {
+  const { semantic, scope = DEFAULTS.scope } = model.cache ?? {}
+  const similar = semantic && found.similar?.()
+  if (!similar) return undefined
+  const { embedding_model, threshold, timeout_ms } = { ...SEMANTIC_DEFAULTS, ...semantic }
+  const request = ['similar', embedding_model, similar.rest]
+  const embed = () => embedText(similar.text, { call: record.call, model: embedding_model, timeout_ms })
+  return { partition: keyOf({ model, record, request }, scope), threshold, embed }
 }
 
 type Key = Pick<Keyed<unknown>, 'model' | 'record'> & { request: unknown }
@@ -70,7 +101,7 @@ export async function lookUpAnswer<Work, Result, M extends AnyMeter>(
   const { model, record } = prepared
   const found = await cache.find(lookup)
   if ('answer' in found) {
-    noteHit(record, found.age_seconds)
+    noteHit(record, found)
     const { usage, text } = JSON.parse(found.answer) as { usage: UsageOf<M>; text: string }
     return { answer: codec.decode(text, prepared.work), usage }
   }
@@ -96,7 +127,7 @@ export async function lookUpStream<Work, M extends AnyMeter>(
   const { model, record } = prepared
   const found = await cache.find(lookup)
   if ('answer' in found) {
-    noteHit(record, found.age_seconds)
+    noteHit(record, found)
     const parts = replay(JSON.parse(found.answer), prepared.work)
     return { parts: inOrder(parts), includesUsage: false, end: () => '' }
   }
@@ -113,9 +144,10 @@ export async function lookUpStream<Work, M extends AnyMeter>(
   }
 }
 
-function noteHit(record: CallRecord, age_seconds: number): void {
+function noteHit(record: CallRecord, { age_seconds, similarity }: Hit): void {
   record.cache = 'hit'
   record.cache_age_seconds = age_seconds
+  if (similarity !== undefined) record.cache_similarity = similarity
 }
 
 /** Also where the response is never read: one of the requests that wait for it then calls the provider. */

@@ -10,7 +10,7 @@ import type { Call, CallRecord } from './call.ts'
 import { type CallSubscriber, publishTo } from './events.ts'
 import { createExecutor } from './executor.ts'
 import type { AnyMeter, Family, PreparedCall, ResponseStream, StreamFamily, UsageOf } from './family.ts'
-import { lookUpAnswer, lookUpStream, lookupFor } from './lookup.ts'
+import { type EmbedText, lookUpAnswer, lookUpStream, lookupFor } from './lookup.ts'
 import { createSettlements, type RecordUsage } from './settle.ts'
 import { deliver } from './stream.ts'
 
@@ -81,12 +81,14 @@ type PipelineParts = {
   gates?: readonly Gate[]
   /** Absent: nothing is cached. */
   cache?: ResponseCache
+  /** For semantic caches. Absent: there are none. */
+  embedText?: EmbedText
   clock: Clock
   log: Log
 }
 
 export function createPipeline(parts: PipelineParts): Pipeline {
-  const { catalogue, recordUsage, router, subscribers, gates = [], cache, clock, log } = parts
+  const { catalogue, recordUsage, router, subscribers, gates = [], cache, embedText, clock, log } = parts
   const events = publishTo(subscribers, log)
   const settlements = createSettlements({ recordUsage, events, clock, log })
   const admission = createAdmission(gates)
@@ -134,7 +136,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       const waiting = admission.admit(family, prepared)
       if (waiting) await waiting
       const { codec } = family
-      const lookup = cache && codec && isCached(prepared) ? lookupFor(family, prepared) : undefined
+      const lookup = cache && codec && isCached(prepared) ? lookupFor(family, prepared, embedText) : undefined
       const answered =
         cache && codec && lookup ? await lookUpAnswer(codec, { cache, lookup, prepared }, execute) : await execute()
       await settlement.succeeded()
@@ -153,7 +155,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     const settlement = settlements.open(record, metering)
     const execute = () => {
       const { replay, encodeError } = family
-      const lookup = cache && replay && isCached(prepared) ? lookupFor(family, prepared) : undefined
+      const lookup = cache && replay && isCached(prepared) ? lookupFor(family, prepared, embedText) : undefined
       return cache && replay && lookup
         ? lookUpStream({ replay, encodeError }, { cache, lookup, prepared })
         : prepared.execute()

@@ -7,6 +7,7 @@ const TIMEOUT_HEADER = 'x-gatehouse-timeout'
 const NO_FALLBACK_HEADER = 'x-gatehouse-no-fallback'
 const TAGS_HEADER = 'x-gatehouse-tags'
 export const CACHE_HEADER = 'x-gatehouse-cache'
+export const SIMILARITY_HEADER = 'x-gatehouse-cache-similarity'
 
 /** As `routing.deadline_seconds`. */
 const MAX_TIMEOUT_SECONDS = 86_400

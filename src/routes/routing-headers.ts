@@ -3,7 +3,7 @@ import type { ServerSettings } from '../config/config.ts'
 import { headerValue } from '../kit/header-value.ts'
 import type { Call } from '../pipeline/call.ts'
 import { targetName } from '../providers/provider.ts'
-import { CACHE_HEADER } from './call-options.ts'
+import { CACHE_HEADER, SIMILARITY_HEADER } from './call-options.ts'
 import { explanationText, HEADER_CHARACTERS } from './explanation.ts'
 
 /**
@@ -18,6 +18,10 @@ export function routingHeaders(
   const headers: [string, string][] = []
   if (record.cache !== undefined) headers.push([CACHE_HEADER, record.cache])
   if (record.cache_age_seconds !== undefined) headers.push(['age', String(record.cache_age_seconds)])
+  // Not rounded up: 1.00 would say that the requests are equal.
+  if (record.cache_similarity !== undefined) {
+    headers.push([SIMILARITY_HEADER, (Math.floor(record.cache_similarity * 100) / 100).toFixed(2)])
+  }
   if (show_target && record.target !== undefined) {
     headers.push(['x-gatehouse-target', headerValue(targetName(record.target))])
     headers.push(['x-gatehouse-attempts', String(record.attempts.length)])
