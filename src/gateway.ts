@@ -25,7 +25,7 @@ import { createGuardedFetch } from './kit/guarded-fetch.ts'
 import type { Log } from './kit/log.ts'
 import { randomAlphanumerics } from './kit/secret.ts'
 import { createTokenizer } from './kit/tokenizer.ts'
-import { createLedger } from './ledger/usage-ledger.ts'
+import { createLedger } from './ledger/ledger.ts'
 import { createCatalogue } from './models/catalogue.ts'
 import { createModerations } from './moderations/moderations.ts'
 import { createCleaner } from './outputs/cleaner.ts'
@@ -116,7 +116,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     onLook: () => void endRevokedCalls(),
   })
   const projects = createProjects({ store: store.projects, clock, onChange: tokens.projectChanged })
-  const ledger = createLedger({ usage: store.usage, clock, log, onUsed: tokens.used })
+  const ledger = createLedger({ store: store.ledger, clock, log, onUsed: tokens.used })
   const tokenizer = createTokenizer({ clock })
   const catalogue = createCatalogue({ clock })
   const guardedFetch = createGuardedFetch({ clock })
@@ -255,6 +255,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     tasks.endWaits()
     await app.close(options)
     await settle()
+    await ledger.flush()
   }
 
   /** Waits for the usage of calls whose response was sent. */

@@ -29,6 +29,7 @@ const WRITER = `
   import { createLog } from ${source('kit/log.ts')}
   import { openStore } from ${source('store/open-store.ts')}
   import { createTokens } from ${source('accounts/tokens.ts')}
+  import { entry } from ${source('../test/kit/ledger.ts')}
   const [path, rounds] = process.argv.slice(1)
   const store = await openStore({ url: 'sqlite:' + path })
   const log = createLog({ clock: systemClock, level: 'error', pretty: false, write: (text) => writeSync(2, text) })
@@ -36,8 +37,8 @@ const WRITER = `
   writeSync(1, 'ready\\n')
   for (let round = 0; round < Number(rounds); round++) {
     const { token, secret } = await tokens.issue({ name: process.pid + ' ' + round })
-    await store.usage.add([{ token_id: 'tok_shared', model: 'm', hour: 0, requests: 1, errors: 0, input_tokens: 2,
-      output_tokens: 3, estimated: 0 }])
+    await store.ledger.append([entry({ token_id: 'tok_shared', model: 'm', at_ms: 0,
+      units: { input_tokens: 2, output_tokens: 3 } })])
     writeSync(1, token.token_id + ' ' + secret + '\\n')
   }
   await tokens.close()

@@ -8,6 +8,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { ErrorCode } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { Estimate, Units } from '../spec/units.ts'
+import type { LedgerEntry } from '../store/ledger-entry.ts'
 
 /** One call of one caller: from an HTTP request, a background worker or a test. */
 export type Call = {
@@ -100,8 +101,12 @@ export type CallRecord = {
   holds?: Hold[]
   /** Whether limits or a budget have refused it, or make it wait: nothing was sent, and no usage is recorded. */
   is_refused?: boolean
-  /** Set when the call is settled. */
+  /** Set when the call is settled: of all its targets. */
   units?: Units
+  /** The id of its entry in the ledger, once it has one. */
+  entry_id?: string
+  /** What is recorded of it, its own entry first. Set when the call is settled. */
+  entries?: readonly LedgerEntry[]
   error: ErrorCode | undefined
   upstream_status?: number | undefined
   /** Tells the router that the response of the serving attempt has ended: with an error where it broke. */

@@ -91,6 +91,8 @@ export function createExecutor({ catalogue, router, admission, events, clock }: 
         record.endAttempt = record.endAttempt ? both(record.endAttempt, end) : end
         if (!hedge) return
         metering.lost = attempt.is_hedge ? metering.current : hedge.meter
+        const lost = record.attempts.findLast(({ is_hedge }) => is_hedge !== attempt.is_hedge)
+        if (lost) metering.lost_target = lost.target
         if (attempt.is_hedge) metering.current = hedge.meter
       },
     }

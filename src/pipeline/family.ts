@@ -97,6 +97,7 @@ export type Metering<M extends AnyMeter> = {
   current: M
   /** Of a hedge that was given up: its provider may charge for what it had read and generated. */
   lost?: M
+  lost_target?: Target
 }
 
 /** A call whose request fits its model. Nothing was sent yet. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
-import { testCall } from '../../test/kit/pipeline.ts'
+import { testCall, useOf } from '../../test/kit/pipeline.ts'
 import { createLog } from '../kit/log.ts'
 import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
 import type { Provider } from '../providers/provider.ts'
@@ -11,7 +11,6 @@ import type { Hold, Meter } from './call.ts'
 import type { CallSubscriber } from './events.ts'
 import type { Family, ResponseStream, StreamFamily } from './family.ts'
 import { createPipeline } from './pipeline.ts'
-import type { RecordUsage } from './settle.ts'
 
 type Input = { model: string; refuse?: true }
 type Execute<Answer> = Family<Input, Input, Answer, Meter<number>>['execute']
@@ -37,7 +36,7 @@ function gateway({
     when_retired: 'refuse',
   })
   catalogue.replace([row])
-  const recorded: Parameters<RecordUsage>[0][] = []
+  const recorded: ReturnType<typeof useOf>[] = []
   const events: string[] = []
   let logged = ''
   const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => { logged += text } }) // biome-ignore format: short
@@ -63,7 +62,7 @@ function gateway({
         return catalogue.require(name, family, caller)
       },
     },
-    recordUsage: (use) => void recorded.push(use),
+    recordUsage: (entries) => void recorded.push(...entries.map(useOf)),
     router: createRouter({ clock, log }),
     subscribers: [{ started: () => { throw new Error('a broken subscriber') } }, subscriber], // biome-ignore format: short
     gates,

@@ -126,8 +126,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     family: Pick<Family<never, Work, Answer, M>, 'estimate' | 'cacheable' | 'codec'>,
     prepared: PreparedCall<Work, Answer, M>,
   ): Promise<Answered<Work, Answer, M>> {
-    const { record, metering } = prepared
-    const settlement = settlements.open(record, metering)
+    const { metering } = prepared
+    const settlement = settlements.open(prepared)
     const execute = async () => {
       const answer = await prepared.execute()
       return { answer, usage: (await metering.current?.usage()) as UsageOf<M> }
@@ -151,8 +151,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     family: Pick<StreamFamily<never, Work, M>, 'estimate' | 'encodeError' | 'errorForClient' | 'cacheable' | 'replay'>,
     prepared: PreparedCall<Work, ResponseStream<UsageOf<M>>, M>,
   ): SentStream {
-    const { record, metering } = prepared
-    const settlement = settlements.open(record, metering)
+    const { record } = prepared
+    const settlement = settlements.open(prepared)
     const execute = () => {
       const { replay, encodeError } = family
       const lookup = cache && replay && isCached(prepared) ? lookupFor(family, prepared, embedText) : undefined

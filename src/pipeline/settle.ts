@@ -1,20 +1,20 @@
 /** Settles a call: records its usage exactly once, however it ended, and notifies the subscribers. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
+import type { CatalogueModel } from '../models/catalogue.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import { NO_UNITS, type Units } from '../spec/units.ts'
+import type { LedgerEntry } from '../store/ledger-entry.ts'
 import { releaseHolds } from './admission.ts'
 import type { CallRecord, Meter } from './call.ts'
+import { callEntry, lostEntry } from './entries.ts'
 import type { CallEvents } from './events.ts'
 import type { AnyMeter, Metering } from './family.ts'
 
-/** Where usage goes. Must neither wait nor throw. */
-export type RecordUsage = (
-  use: { token_id: string; model: string; error: boolean; estimated: boolean } & Pick<
-    Units,
-    'input_tokens' | 'output_tokens'
-  >,
-) => void
+/** Where entries of the ledger go. Must not throw. The result: resolves once they cannot be lost; undefined: nobody waits. */
+export type RecordUsage = (entries: readonly LedgerEntry[]) => Promise<void> | undefined
+
+type Settled = { record: CallRecord; metering: Metering<AnyMeter>; model: CatalogueModel }
 
 /** Only the first of these calls has an effect; the others wait for it. */
 export type Settlement = {
@@ -25,7 +25,7 @@ export type Settlement = {
 
 type Settlements = {
   /** Counts a call as open until it is settled. Without a meter its usage is not recorded. */
-  open(record: CallRecord, metering: Metering<AnyMeter>): Settlement
+  open(call: Settled): Settlement
   /** Ends a call that was refused before anything was sent. */
   refused(record: CallRecord, thrown: unknown): void
   /** Waits until every open call is settled, at most until the deadline. */
@@ -55,41 +55,46 @@ export function createSettlements({ recordUsage, events, clock, log }: Settlemen
     }
   }
 
-  async function settle(record: CallRecord, { current: meter, lost }: Metering<AnyMeter>, isCharged: boolean) {
+  async function settle(call: Settled, isCharged: boolean) {
+    const { record } = call
+    const { current: meter, lost, lost_target } = call.metering
+    let isRecorded: Promise<void> | undefined
     if (meter && !record.is_refused) {
-      const own = isCharged && record.cache !== 'hit' ? await unitsOf(record, meter) : NO_UNITS
-      const units = lost ? sumOf(own, await unitsOf(record, lost)) : own
-      record.units = units
-      recordUsage({
-        token_id: record.call.caller.token_id,
-        model: record.model ?? '',
-        input_tokens: units.input_tokens,
-        output_tokens: units.output_tokens,
-        error: record.error !== undefined && !record.call.signal.aborted,
-        estimated: units.estimated ?? false,
-      })
+      const units = isCharged && record.cache !== 'hit' ? await unitsOf(record, meter) : undefined
+      const entry = callEntry({ record, model: call.model, now_ms: clock.now(), units })
+      const entries = [entry]
+      record.units = entry.units
+      if (lost) {
+        const units = await unitsOf(record, lost)
+        entries.push(lostEntry(entry, { model: call.model, target: lost_target, units }))
+        record.units = sumOf(entry.units, units)
+      }
+      record.entries = entries
+      isRecorded = recordUsage(entries)
     }
     releaseHolds(record, record.units ?? NO_UNITS)
+    if (isRecorded) await isRecorded
     events.finished(record)
     if (--open === 0) idle?.resolve()
   }
 
   return {
-    open(record, metering) {
+    open(call) {
+      const { record, metering } = call
       open++
       let settled: Promise<void> | undefined
       return {
         succeeded() {
           if (settled) return settled
           endAttempt(record)
-          settled = settle(record, metering, true)
+          settled = settle(call, true)
           return settled
         },
         failed(thrown) {
           if (settled) return settled
           noteError(record, thrown)
           endAttempt(record, thrown)
-          settled = settle(record, metering, mayBeCharged(record) || metering.current?.isCharged?.() === true)
+          settled = settle(call, mayBeCharged(record) || metering.current?.isCharged?.() === true)
           return settled
         },
       }

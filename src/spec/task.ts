@@ -155,6 +155,10 @@ export type Task = {
   /** `task_` and 32 alphanumerics; never the provider's own id. */
   task_id: string
   token_id: string
+  /** The project of the token at the submission. */
+  project_id: string | null
+  /** Whom the client named as the user of the task. */
+  end_user: string | null
   family: EndpointFamily
   /** The model's full public id. */
   model: string

@@ -11,6 +11,7 @@ import { sentOrders } from './migrations/0008-sent-orders.ts'
 import { storedAmounts } from './migrations/0009-stored-amounts.ts'
 import { cachedAnswers } from './migrations/0010-cached-answers.ts'
 import { accounts } from './migrations/0011-accounts.ts'
+import { ledger } from './migrations/0012-ledger.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -27,6 +28,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0009-stored-amounts': storedAmounts,
   '0010-cached-answers': cachedAnswers,
   '0011-accounts': accounts,
+  '0012-ledger': ledger,
 }
 
 /**

@@ -7,6 +7,7 @@ import { conversationStore } from './conversations.ts'
 import { dueTimes } from './due-times.ts'
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
+import { ledgerStore } from './ledger.ts'
 import { projectStore } from './projects.ts'
 import { responseRunStore } from './response-runs.ts'
 import { responseStore } from './responses.ts'
@@ -44,6 +45,7 @@ function storeOf(engine: Engine): Store {
     engine: engine.name,
     tokens: report(tokens),
     projects: report(projectStore(db)),
+    ledger: report(ledgerStore(engine)),
     usage: report(usageStore(db)),
     models: report(modelStore(db)),
     tasks: report(taskStore(engine)),

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { storedToken } from '../../test/kit/accounts.ts'
 import { ENGINES } from '../../test/kit/engines.ts'
+import { entryOf } from '../../test/kit/ledger.ts'
 import type { UsageRow } from '../spec/token.ts'
 import type { StoredToken } from './account-store.ts'
 import type { Store } from './store.ts'
@@ -195,8 +196,8 @@ for (const engine of ENGINES) {
     describe('usage', () => {
       test('adds up counts of the same token, model and hour', async () => {
         const store = await engine.open()
-        await store.usage.add([usage({ errors: 1, estimated: 1 }), usage({ model: 'b' })])
-        await store.usage.add([usage({ requests: 2, input_tokens: 5, output_tokens: 7, estimated: 2 })])
+        await store.ledger.append([entryOf(usage({ errors: 1, estimated: 1 })), entryOf(usage({ model: 'b' }))])
+        await store.ledger.append([entryOf(usage({ requests: 2, input_tokens: 5, output_tokens: 7, estimated: 2 }))])
         expect(await store.usage.list({ limit: 10 })).toEqual([
           usage({ model: 'b' }),
           usage({ requests: 3, errors: 1, input_tokens: 15, output_tokens: 27, estimated: 3 }),
@@ -217,7 +218,7 @@ for (const engine of ENGINES) {
         await fc.assert(
           fc.asyncProperty(fc.array(fc.array(row, { maxLength: 20 }), { maxLength: 5 }), async (batches) => {
             const store = await engine.open()
-            for (const batch of batches) await store.usage.add(batch)
+            for (const batch of batches) await store.ledger.append(batch.map(entryOf))
             const stored = await store.usage.list({ limit: 1000 })
             for (const count of ['requests', 'errors', 'input_tokens', 'output_tokens', 'estimated'] as const) {
               const sum = (rows: UsageRow[]) => rows.reduce((total, each) => total + each[count], 0)
@@ -233,17 +234,17 @@ for (const engine of ENGINES) {
 
       test('stores a batch larger than one statement completely', async () => {
         const store = await engine.open()
-        await store.usage.add(Array.from({ length: 1234 }, (_, index) => usage({ model: `m${index}` })))
+        await store.ledger.append(Array.from({ length: 1234 }, (_, index) => entryOf(usage({ model: `m${index}` }))))
         expect(await store.usage.list({ limit: 5000 })).toHaveLength(1234)
       })
 
       test('lists the newest first, within the filter and the limit', async () => {
         const store = await engine.open()
-        await store.usage.add([
-          usage({ hour: 3600 }),
-          usage({ hour: 10_800 }),
-          usage({ hour: 7200 }),
-          usage({ hour: 7200, token_id: 'tok_b' }),
+        await store.ledger.append([
+          entryOf(usage({ hour: 3600 })),
+          entryOf(usage({ hour: 10_800 })),
+          entryOf(usage({ hour: 7200 })),
+          entryOf(usage({ hour: 7200, token_id: 'tok_b' })),
         ])
         const hours = async (filter: Parameters<Store['usage']['list']>[0]) =>
           (await store.usage.list(filter)).map(({ hour, token_id }) => `${hour} ${token_id}`)
@@ -313,7 +314,7 @@ for (const engine of ENGINES) {
         Array.from({ length: 60 }, async (_, index) => {
           const store = stores[index % 2]
           await store?.tokens.add(token(`t${index}`))
-          await store?.usage.add([usage()])
+          await store?.ledger.append([entryOf(usage())])
         }),
       )
       expect(await stores[0]?.tokens.list()).toHaveLength(60)

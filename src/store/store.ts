@@ -6,12 +6,12 @@ import type { ProjectStore, TokenStore } from './account-store.ts'
 import type { StoredAmounts } from './amount-store.ts'
 import type { CachedAnswerStore } from './cached-answer.ts'
 import type { Appending, ConversationStore } from './conversation-store.ts'
+import type { LedgerEntry } from './ledger-entry.ts'
+import type { LedgerStore } from './ledger-store.ts'
 import type { StoredResponse } from './stored-response.ts'
 
 export type UsageStore = {
-  /** Adds the counts of the rows to the stored row of the same token, model and hour. One transaction. */
-  add(rows: UsageRow[]): Promise<void>
-  /** Stored rows, newest hour first, of one token or of all, from an hour on (unix seconds). */
+  /** Sums of the ledger, newest hour first, of one token or of all, from an hour on (unix seconds). */
   list(filter: { token_id?: string; since?: number; limit: number }): Promise<UsageRow[]>
 }
 
@@ -79,8 +79,8 @@ export type TaskChange = Partial<
   keep_lease?: true
   /** When the webhook of a task that ends is due; default: when it finished. */
   webhook_due_ms?: number
-  /** Usage that is recorded in the same transaction, when the task ends. */
-  usage?: UsageRow
+  /** What is recorded in the same transaction, when the task ends. */
+  entry?: LedgerEntry
 }
 
 export type Reopening = {
@@ -90,8 +90,8 @@ export type Reopening = {
   copying: { made: NonNullable<Task['made']>; outputs: TaskOutput[] } | null
   /** The new id of the webhook, if there is one. */
   callback_id: string
-  /** Reverses the usage that was recorded when the task ended. */
-  usage: UsageRow
+  /** What was recorded at its end is taken back; this is what is recorded for one that ended before there was a ledger. */
+  reversal: LedgerEntry
 }
 
 export type TaskFilter = {
@@ -268,6 +268,7 @@ export type Store = {
   engine: string
   tokens: TokenStore
   projects: ProjectStore
+  ledger: LedgerStore
   usage: UsageStore
   models: ModelStore
   tasks: TaskStore

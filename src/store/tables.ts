@@ -2,8 +2,8 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { FailCode, TaskStatus } from '../spec/task.ts'
-import type { UsageRow } from '../spec/token.ts'
 import type { CachedAnswer } from './cached-answer.ts'
+import type { LedgerEntry } from './ledger-entry.ts'
 
 /** What tokens and projects have in common; all text but `name` is JSON text. */
 export type AccountColumns = {
@@ -51,6 +51,8 @@ type RevisionsTable = { noun: string; revision: number }
 type TasksTable = {
   task_id: string
   token_id: string
+  project_id: string | null
+  end_user: string | null
   family: EndpointFamily
   model: string
   status: TaskStatus
@@ -147,10 +149,51 @@ type ConversationItemsTable = { conversation_id: string; position: number; item_
 
 type CachedAnswersTable = CachedAnswer & { cache_key: string }
 
+/** `units` is JSON text; the two totals of it are columns, so that they can be summed. */
+export type LedgerEntriesTable = Omit<LedgerEntry, 'units'> & {
+  units: string
+  input_tokens: number
+  output_tokens: number
+}
+
+/** Sums of entries. `unknown_amounts`, `unknown_costs`: requests without a known price, which the sum leaves out. */
+export type LedgerCounts = {
+  entries: number
+  requests: number
+  errors: number
+  estimated: number
+  input_tokens: number
+  output_tokens: number
+  amount: number
+  cost: number
+  unknown_amounts: number
+  unknown_costs: number
+}
+
+type OfCall = Pick<LedgerEntry, 'token_id' | 'family' | 'model' | 'provider' | 'upstream_model'> & {
+  /** Empty: none. */
+  project_id: string
+}
+
+/** `start` in unix seconds, `period` in seconds. */
+export type LedgerSumsTable = OfCall & LedgerCounts & { period: number; start: number }
+
+/** By day. `end_user` is empty where nobody was named. */
+export type LedgerEndUsersTable = OfCall & LedgerCounts & { start: number; end_user: string }
+
+/** `entry` is JSON text: the entry of the call if its process ends before it. */
+type OpenCallsTable = { entry_id: string; entry: string; process: string }
+
 export type Tables = {
   tokens: TokensTable
   projects: ProjectsTable
-  usage: UsageRow
+  ledger_entries: LedgerEntriesTable
+  ledger_sums: LedgerSumsTable
+  ledger_end_users: LedgerEndUsersTable
+  ledger_end_user_counts: { start: number; token_id: string; end_users: number }
+  open_calls: OpenCallsTable
+  ledger_processes: { process: string; until_ms: number }
+  ledger_starts: { noun: string; start: number }
   models: ModelsTable
   revisions: RevisionsTable
   tasks: TasksTable

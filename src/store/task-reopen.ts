@@ -1,9 +1,9 @@
 /** Reopens a failed task for the operator: the only transition out of a final state. */
 import type { Task } from '../spec/task.ts'
+import { appendEntries, reverseTask } from './ledger-append.ts'
 import type { Reopening } from './store.ts'
 import type { Write } from './tables.ts'
 import { columnsOfChange } from './task-row.ts'
-import { addUsage } from './usage.ts'
 import { renewWebhook } from './webhooks.ts'
 
 /** 100 % is reserved for ended tasks. */
@@ -12,7 +12,7 @@ const PROGRESS = 99
 export async function reopenTask(
   write: Write,
   { task_id, fence }: Pick<Task, 'task_id' | 'fence'>,
-  { due_ms, deadline_at, copying, callback_id, usage }: Reopening,
+  { due_ms, deadline_at, copying, callback_id, reversal }: Reopening,
 ): Promise<{ status: Task['status'] } | undefined> {
   const row = await write
     .updateTable('tasks')
@@ -38,6 +38,6 @@ export async function reopenTask(
     .executeTakeFirst()
   if (!row) return undefined
   await renewWebhook(write, task_id, callback_id)
-  await addUsage(write, [usage])
+  if (!(await reverseTask(write, task_id, due_ms))) await appendEntries(write, [reversal])
   return row
 }

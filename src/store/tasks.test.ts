@@ -3,6 +3,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ENGINES } from '../../test/kit/engines.ts'
+import { entryOf } from '../../test/kit/ledger.ts'
 import { TASK_STATUSES, type Task } from '../spec/task.ts'
 import type { UsageRow } from '../spec/token.ts'
 import { blankTask } from '../tasks/lifecycle.ts'
@@ -38,7 +39,7 @@ const SUCCESS = {
   progress: 100,
   finish_time: 1_200,
   due_ms: null,
-  usage: USAGE,
+  entry: { ...entryOf(USAGE), entry_id: 'task_a:1', kind: 'task', call_id: 'task_a' },
 } satisfies TaskChange
 const FAILURE = { status: 'FAILURE', finish_time: 1_300, fail_code: 'timeout', due_ms: null } satisfies TaskChange
 
@@ -360,7 +361,7 @@ for (const engine of ENGINES) {
           due_ms: 60_000,
         }
         expect(await store.tasks.save(taken, change)).toBe(true)
-        const { usage: _, ...fields } = change
+        const { entry: _, ...fields } = change
         const after: Task = { ...taken, ...fields, leased_by: '' }
         expect(await store.tasks.find('task_a')).toEqual(after)
         expect(await store.tasks.inputs('task_a')).toEqual({ image: 'i' })

@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import type { JsonObject, Task } from '../spec/task.ts'
 import type { Engine } from './engine.ts'
+import { appendEntries } from './ledger-append.ts'
 import type { Added, NewTask, TaskChange, TaskStore } from './store.ts'
 import type { Database, Write } from './tables.ts'
 import { advanceTaskPolling, claimTasks, queuesOf } from './task-claims.ts'
@@ -11,7 +12,6 @@ import { reopenTask } from './task-reopen.ts'
 import { columnsOfChange, rowOfTask, taskOfRow } from './task-row.ts'
 import { sentTasks } from './task-sent.ts'
 import { ENDED, higherProgress, isFinal, laterStatus, UNFINISHED } from './task-sql.ts'
-import { addUsage } from './usage.ts'
 import { makeWebhookDue } from './webhooks.ts'
 
 export function taskStore(engine: Engine): TaskStore {
@@ -176,7 +176,7 @@ async function reserveKey(
 async function save(
   write: Write,
   { task_id, fence }: Pick<Task, 'task_id' | 'fence'>,
-  { drop_inputs, keep_lease, usage, webhook_due_ms, ...fields }: TaskChange,
+  { drop_inputs, keep_lease, entry, webhook_due_ms, ...fields }: TaskChange,
 ): Promise<Task['status'] | undefined> {
   const { status, progress } = fields
   let query = write
@@ -195,7 +195,7 @@ async function save(
   const ends = status !== undefined && isFinal(status)
   if (drop_inputs || ends) await write.deleteFrom('task_inputs').where('task_id', '=', task_id).execute()
   if (ends) await makeWebhookDue(write, task_id, webhook_due_ms ?? row.finish_time * 1000)
-  if (usage) await addUsage(write, [usage])
+  if (entry) await appendEntries(write, [entry])
   return row.status
 }
 

@@ -34,6 +34,12 @@ const UNDO: Record<string, string> = {
   '0010-cached-answers': 'drop table cached_answers;',
   '0011-accounts': `drop table projects; drop index tokens_of_project; drop index tokens_by_previous_hash;
     ${['project_id', 'labels', 'rate_limits', 'budgets', 'end_users', 'allowed_addresses', 'previous_hash', 'previous_expires_at'].map((column) => `alter table tokens drop column ${column};`).join(' ')}`,
+  '0012-ledger': `drop table ledger_entries; drop table ledger_sums; drop table ledger_end_users;
+    drop table ledger_end_user_counts; drop table open_calls; drop table ledger_processes; drop table ledger_starts;
+    alter table tasks drop column project_id; alter table tasks drop column end_user;
+    create table usage (token_id text not null, model text not null, hour bigint not null, requests bigint not null,
+      errors bigint not null, input_tokens bigint not null, output_tokens bigint not null, estimated bigint not null,
+      primary key (token_id, model, hour));`,
 }
 
 for (const { name, open, openAgain, run, cleanup } of ENGINES) {
@@ -44,12 +50,12 @@ for (const { name, open, openAgain, run, cleanup } of ENGINES) {
     test('migrates a database of the first version with its rows', async () => {
       const first = await open()
       await first.tokens.add(TOKEN)
-      await first.usage.add([USAGE])
       await first.models.firstSeen(['m'], 7)
       const revision = await first.tokens.revision()
       await first.close()
       for (const migration of Object.keys(MIGRATIONS).slice(1).toReversed())
         await run(`${UNDO[migration]} delete from kysely_migration where name = '${migration}'`)
+      await run("insert into usage values ('tok_old', 'm', 3600, 3, 0, 4, 5, 0)")
 
       const here = await openAgain()
       const there = await openAgain()

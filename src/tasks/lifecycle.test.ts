@@ -133,11 +133,4 @@ describe('the end', () => {
     expect(endChange(task(), done, 2_000)).not.toHaveProperty('fail_code')
     expect(endChange(task(), broken, 2_000)).toMatchObject({ fail_code: 'generation_failed', fail_reason: 'because' })
   })
-
-  test('counts one request in the hour of the end, and an error unless it was canceled', () => {
-    expect(endChange(task(), broken, 7_300).usage).toMatchObject({ hour: 7_200, requests: 1, errors: 1 })
-    expect(endChange(task(), done, 7_300).usage).toMatchObject({ hour: 7_200, requests: 1, errors: 0 })
-    const canceled: Ending = { ...broken, fail_code: 'canceled' }
-    expect(endChange(task(), canceled, 7_199).usage).toMatchObject({ hour: 3_600, requests: 1, errors: 0 })
-  })
 })

@@ -1,7 +1,6 @@
 /** Which ways a task's life may go, and what its client sees on the way. Pure. */
 
 import type { ComingOutput, FailCode, Task, TaskOutput, TaskStatus } from '../spec/task.ts'
-import type { UsageRow } from '../spec/token.ts'
 import type { TaskChange } from '../store/store.ts'
 
 /** Forward only, skipping allowed; what has ended stays as it is (the specification leaves the transitions open). */
@@ -33,6 +32,8 @@ type NewTaskFields = Pick<
 
 /** A task before its first step: the fields that its steps set later are empty, unless `fields` sets them. */
 export const blankTask = (fields: NewTaskFields & Partial<Task>): Task => ({
+  project_id: null,
+  end_user: null,
   status: 'NOT_START',
   progress: 0,
   start_time: 0,
@@ -113,34 +114,5 @@ export function endChange(task: Task, given: Ending, now: number): TaskChange {
     failures: 0,
     due_ms: null,
     drop_inputs: true,
-    usage: usageOf(task, given, finish_time),
-  }
-}
-
-/** Reverses the usage of a failed task that is resumed: its next end counts instead. */
-export function usageReversal(task: Task): UsageRow {
-  const { fail_code, fail_reason, finish_time } = task
-  const counted = usageOf(
-    task,
-    { status: 'FAILURE', fail_code: fail_code || 'internal_error', fail_reason },
-    finish_time,
-  )
-  return { ...counted, requests: -counted.requests, errors: -counted.errors }
-}
-
-const HOUR_SECONDS = 3600
-
-/** One request; an error, unless its client canceled it. Videos have no tokens. */
-function usageOf({ token_id, model }: Task, ending: Ending, finish_time: number): UsageRow {
-  const failed = ending.status === 'FAILURE' && ending.fail_code !== 'canceled'
-  return {
-    token_id,
-    model,
-    hour: finish_time - (finish_time % HOUR_SECONDS),
-    requests: 1,
-    errors: failed ? 1 : 0,
-    input_tokens: 0,
-    output_tokens: 0,
-    estimated: 0,
   }
 }

@@ -2,8 +2,9 @@
 import { randomAlphanumerics } from '../kit/secret.ts'
 import type { Json, Task } from '../spec/task.ts'
 import type { Reopening } from '../store/store.ts'
-import { isEnded, usageReversal } from './lifecycle.ts'
+import { isEnded } from './lifecycle.ts'
 import { isProceeding } from './steps/proceed.ts'
+import { taskReversal } from './task-entry.ts'
 
 type Resumption =
   /** It has not ended: its next step becomes due now. */
@@ -67,6 +68,6 @@ const reopen = (task: Task, copying: Reopening['copying']): Resumption => ({
   reopening: {
     copying,
     callback_id: `callback_${randomAlphanumerics(24)}`,
-    usage: usageReversal(task),
+    reversal: taskReversal(task),
   },
 })

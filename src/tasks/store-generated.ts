@@ -37,10 +37,10 @@ const DAY_SECONDS = 86_400
  * cleaner still finds the files and removes them when they expire.
  */
 export function createGeneratedFileStore({ store, outputs, settings, clock }: StoreParts) {
-  return async (generated: GeneratedFiles, { caller, signal }: Call): Promise<string[]> => {
+  return async (generated: GeneratedFiles, call: Call): Promise<string[]> => {
     const { family, model, target, files, base_url } = generated
     const now = unixSeconds(clock)
-    const blank = newTask({ clock, settings }, { family, caller, base_url, model, request: generated.request })
+    const blank = newTask({ clock, settings }, { family, call, base_url, model, request: generated.request })
     const names = files.map(({ content_type, bytes }, index): TaskOutput & { key: string } => ({
       key: `${blank.task_id}/${index}.${endingOf(content_type) ?? 'bin'}`,
       content_type,
@@ -65,7 +65,7 @@ export function createGeneratedFileStore({ store, outputs, settings, clock }: St
     await Promise.all(
       files.map(({ bytes, content_type }, index) => {
         const body = new Blob([new Uint8Array(bytes)]).stream()
-        return outputs.keep(names[index]?.key ?? '', { content_type, body }, signal)
+        return outputs.keep(names[index]?.key ?? '', { content_type, body }, call.signal)
       }),
     )
     const path = kindOf(family).content_path

@@ -12,7 +12,7 @@ import type { Pipeline } from '../pipeline/pipeline.ts'
 import { assertOrder } from '../providers/allowed/allowed.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject, Task } from '../spec/task.ts'
-import type { Caller } from '../spec/token.ts'
+
 import type { NewTask, TaskStore } from '../store/store.ts'
 import { callbackOf } from './callback.ts'
 import type { CrashHook } from './crash-points.ts'
@@ -58,14 +58,14 @@ type AcceptedInput = Order & { idempotency: Idempotency | undefined }
 const acceptOrder = (parts: SubmitParts): Family<AcceptedInput, NewTask, Omit<Submitted, 'chosen'>, undefined> => ({
   endpoint: ({ family }) => family,
   modelOf: ({ request }) => request.model,
-  fit(model, order, { caller }) {
-    for (const { provider } of model.targets) assertOrder(order.request, provider, caller)
+  fit(model, order, call) {
+    for (const { provider } of model.targets) assertOrder(order.request, provider, call.caller)
     const kind = kindOf(order.family)
     const limited = kind.applyLimits(model, order.request)
     const callback = callbackOf(order.request, parts.settings())
     const { inputs, request } = splitMedia(limited, kind.media)
     const { family, base_url, idempotency } = order
-    const row: NewTask = { task: newTask(parts, { family, caller, base_url, model: model.id, request }) }
+    const row: NewTask = { task: newTask(parts, { family, call, base_url, model: model.id, request }) }
     if (inputs) row.inputs = inputs
     if (callback) row.callback = callback
     if (idempotency) row.idempotency = idempotency
@@ -109,18 +109,24 @@ async function findReplayed(
   return earlier?.body_hash === body_hash ? earlier.task : undefined
 }
 
-type TaskSource = Pick<Order, 'family' | 'base_url'> & { caller: Caller; model: string; request: JsonObject }
+type TaskSource = Pick<Order, 'family' | 'base_url'> & {
+  call: Pick<Call, 'caller' | 'end_user'>
+  model: string
+  request: JsonObject
+}
 
 /** A task that no step has changed yet. */
 export function newTask(
   { clock, settings }: Pick<SubmitParts, 'clock' | 'settings'>,
-  { caller, ...rest }: TaskSource,
+  { call: { caller, end_user }, ...rest }: TaskSource,
 ): Task {
   const now = unixSeconds(clock)
   return blankTask({
     task_id: `task_${randomAlphanumerics(32)}`,
     ...rest,
     token_id: caller.token_id,
+    project_id: caller.project_id ?? null,
+    end_user: end_user ?? null,
     submit_time: now,
     deadline_at: now + Math.ceil(settings().deadline_minutes * 60),
     due_ms: clock.now(),

@@ -4,9 +4,9 @@ import { createLog } from '../../src/kit/log.ts'
 import type { Catalogue } from '../../src/models/catalogue.ts'
 import type { Call, CallRecord } from '../../src/pipeline/call.ts'
 import { createPipeline } from '../../src/pipeline/pipeline.ts'
-import type { RecordUsage } from '../../src/pipeline/settle.ts'
 import { createRouter } from '../../src/routing/router.ts'
 import type { Caller } from '../../src/spec/token.ts'
+import type { LedgerEntry } from '../../src/store/ledger-entry.ts'
 import { manualClock } from './clock.ts'
 
 export const testCall = (caller: Caller): Call => ({
@@ -16,16 +16,26 @@ export const testCall = (caller: Caller): Call => ({
   arrived: 0,
 })
 
+/** The part of an entry that most tests compare. */
+export const useOf = ({ token_id, model, units, errors, estimated }: LedgerEntry) => ({
+  token_id,
+  model,
+  input_tokens: units.input_tokens,
+  output_tokens: units.output_tokens,
+  error: errors > 0,
+  estimated: estimated > 0,
+})
+
 type PipelineOptions = { catalogue: Pick<Catalogue, 'require'>; clock?: Clock }
 
 export function testPipeline({ catalogue, clock = manualClock() }: PipelineOptions) {
   /** Calls that ended, and what was recorded of them. */
   const finished: CallRecord[] = []
-  const recorded: Parameters<RecordUsage>[0][] = []
+  const recorded: ReturnType<typeof useOf>[] = []
   const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
   const pipeline = createPipeline({
     catalogue,
-    recordUsage: (use) => void recorded.push(use),
+    recordUsage: (entries) => void recorded.push(...entries.map(useOf)),
     router: createRouter({ clock, log }),
     subscribers: [{ finished: (record) => void finished.push(record) }],
     clock,

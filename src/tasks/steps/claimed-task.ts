@@ -10,6 +10,8 @@ import type { TaskChange, TaskStore } from '../../store/store.ts'
 import type { CrashHook, WriteKind } from '../crash-points.ts'
 import { type Ending, endChange } from '../lifecycle.ts'
 import { kindOf, type TaskProvider } from '../order-kinds.ts'
+import { chargeOfTask } from '../task-charge.ts'
+import { taskEntry } from '../task-entry.ts'
 
 export type TaskSettings = {
   deadline_minutes: number
@@ -103,9 +105,12 @@ export async function saveChange(claimed: ClaimedTask, kind: WriteKind, change: 
  * copied are removed as expired, unless the task can be resumed.
  */
 export async function end(claimed: ClaimedTask, ending: Ending, watch_ms: number | null = null): Promise<void> {
-  const { task, log, clock } = claimed
+  const { task, log, clock, catalogue } = claimed
+  const now_ms = clock.now()
+  const outputs = ending.status === 'SUCCESS' ? ending.outputs.length : Math.max(1, task.made?.length ?? 1)
   const change: TaskChange = {
     ...endChange(task, ending, unixSeconds(clock)),
+    entry: taskEntry(task, ending, { now_ms, charge: chargeOfTask(task, { catalogue, outputs, now_ms }) }),
     due_ms: watch_ms,
     webhook_due_ms: clock.now(), // `finish_time` is later where the clock was set back
   }

@@ -1,0 +1,87 @@
+/** What a settled call becomes in the ledger: one entry, and another one where two targets were asked. */
+import { randomAlphanumerics } from '../kit/secret.ts'
+import type { CatalogueModel } from '../models/catalogue.ts'
+import { chargeOf } from '../models/prices.ts'
+import type { Target } from '../providers/provider.ts'
+import { NO_UNITS, type Units } from '../spec/units.ts'
+import type { LedgerEntry } from '../store/ledger-entry.ts'
+import type { CallRecord } from './call.ts'
+
+/** No response has a billion tokens. A provider's wrong count must not corrupt the sums. */
+const MAX_COUNT = 1_000_000_000
+/** A client chooses this name. */
+const MAX_END_USER_LENGTH = 256
+
+/** Unique, and in the order of time, so that the index of the entries grows at its end. */
+const newEntryId = (now_ms: number): string => `${now_ms.toString(36).padStart(9, '0')}${randomAlphanumerics(15)}`
+
+type Settled = {
+  record: CallRecord
+  model: CatalogueModel
+  now_ms: number
+  /** Undefined: the call failed or came from the cache, and is not charged. */
+  units: Units | undefined
+}
+
+export function callEntry({ record, model, now_ms, units }: Settled): LedgerEntry {
+  const { call, family, target, error } = record
+  record.entry_id ??= newEntryId(now_ms)
+  return {
+    entry_id: record.entry_id,
+    kind: 'call',
+    at_ms: now_ms,
+    call_id: storable(call.request_id),
+    token_id: call.caller.token_id,
+    project_id: call.caller.project_id ?? null,
+    end_user: call.end_user === undefined ? null : storable(call.end_user).slice(0, MAX_END_USER_LENGTH),
+    family,
+    model: record.model ?? '',
+    requests: 1,
+    errors: error !== undefined && !call.signal.aborted ? 1 : 0,
+    estimated: units?.estimated ? 1 : 0,
+    ...used({ model, target: record.cache === 'hit' ? undefined : target, units, now_ms }),
+  }
+}
+
+/** Of a target that was given up because another one answered first: its provider may charge for it, the caller is not charged. */
+export function lostEntry(
+  entry: LedgerEntry,
+  { model, target, units }: { model: CatalogueModel; target: Target | undefined; units: Units },
+): LedgerEntry {
+  return {
+    ...entry,
+    entry_id: `${entry.entry_id}:hedge`,
+    kind: 'lost_hedge',
+    requests: 0,
+    errors: 0,
+    estimated: 1,
+    ...used({ model, target, units: { ...units, estimated: true }, now_ms: entry.at_ms }),
+  }
+}
+
+function used({
+  model,
+  target,
+  units,
+  now_ms,
+}: {
+  model: CatalogueModel
+  target: Target | undefined
+  units: Units | undefined
+  now_ms: number
+}): Pick<LedgerEntry, 'provider' | 'upstream_model' | 'units' | 'amount' | 'cost' | 'price'> {
+  const of_target = { provider: target?.provider.id ?? '', upstream_model: target?.model ?? '' }
+  if (units === undefined) return { ...of_target, units: NO_UNITS, amount: 0, cost: 0, price: null }
+  const bounded = {
+    ...units,
+    input_tokens: count(units.input_tokens),
+    output_tokens: count(units.output_tokens),
+  }
+  const charge = chargeOf({ model, target, units: bounded, at: Math.floor(now_ms / 1000) })
+  return { ...of_target, units: bounded, ...charge }
+}
+
+const count = (tokens: number): number => (tokens > 0 ? Math.min(MAX_COUNT, Math.round(tokens)) : 0)
+
+/** PostgreSQL's text type cannot hold NUL. */
+const storable = (text: string): string => text.replaceAll('\0', '')

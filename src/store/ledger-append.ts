@@ -1,0 +1,76 @@
+/** Adds entries to the ledger, once each, with all sums that depend on them. */
+import { type LedgerEntry, reversalOf } from './ledger-entry.ts'
+import type { AlsoInTransaction } from './ledger-store.ts'
+import { addToSums } from './ledger-sums.ts'
+import type { LedgerEntriesTable, Write } from './tables.ts'
+
+/** A row has 21 values. */
+const ROWS_PER_STATEMENT = 200
+
+/** What every new entry changes, whichever transaction adds it. */
+const COUNTERS: readonly AlsoInTransaction[] = [addToSums]
+
+/** For a transaction that records entries together with other writes. Returns the entries that were new. */
+export async function appendEntries(
+  write: Write,
+  entries: readonly LedgerEntry[],
+  alsoInTransaction?: AlsoInTransaction,
+): Promise<LedgerEntry[]> {
+  const fresh = await insertNew(write, entries)
+  if (fresh.length === 0) return fresh
+  for (const count of COUNTERS) await count(write, fresh)
+  await alsoInTransaction?.(write, fresh)
+  return fresh
+}
+
+/** In the order of their ids: two transactions with the same entries wait for each other, and do not deadlock. */
+async function insertNew(write: Write, entries: readonly LedgerEntry[]): Promise<LedgerEntry[]> {
+  const byId = new Map(entries.map((entry) => [entry.entry_id, entry]))
+  const unique = [...byId.values()].sort((a, b) => (a.entry_id < b.entry_id ? -1 : 1))
+  const fresh: LedgerEntry[] = []
+  for (let at = 0; at < unique.length; at += ROWS_PER_STATEMENT) {
+    const added = await write
+      .insertInto('ledger_entries')
+      .values(unique.slice(at, at + ROWS_PER_STATEMENT).map(rowOfEntry))
+      .onConflict((conflict) => conflict.column('entry_id').doNothing())
+      .returning('entry_id')
+      .execute()
+    for (const { entry_id } of added) {
+      const entry = byId.get(entry_id)
+      if (entry) fresh.push(entry)
+    }
+  }
+  return fresh
+}
+
+/**
+ * Takes back the last entry of a task, which has ended before; false if it has none. An entry that was taken back is
+ * not taken back again.
+ */
+export async function reverseTask(write: Write, task_id: string, at_ms: number): Promise<boolean> {
+  const rows = await write
+    .selectFrom('ledger_entries')
+    .selectAll()
+    .where('call_id', '=', task_id)
+    .where('kind', 'in', ['task', 'reversal'])
+    .execute()
+  const reversed = new Set(rows.filter(({ kind }) => kind === 'reversal').map(({ entry_id }) => entry_id))
+  const open = rows.filter(({ kind, entry_id }) => kind === 'task' && !reversed.has(`${entry_id}:reversal`))
+  await appendEntries(
+    write,
+    open.map((row) => reversalOf(entryOfRow(row), at_ms)),
+  )
+  return rows.length > 0
+}
+
+const rowOfEntry = ({ units, ...entry }: LedgerEntry): LedgerEntriesTable => ({
+  ...entry,
+  units: JSON.stringify(units),
+  input_tokens: units.input_tokens,
+  output_tokens: units.output_tokens,
+})
+
+export const entryOfRow = ({ input_tokens: _, output_tokens: __, units, ...row }: LedgerEntriesTable): LedgerEntry => ({
+  ...row,
+  units: JSON.parse(units) as LedgerEntry['units'],
+})

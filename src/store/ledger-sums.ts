@@ -1,0 +1,175 @@
+/** The sums of the ledger by minute, hour and day: changed in the transaction that adds the entries, so that they never differ. */
+
+import type { LedgerEntry } from './ledger-entry.ts'
+import { END_USERS_PER_DAY, OTHER_END_USERS, SUM_PERIODS } from './ledger-store.ts'
+import type { LedgerCounts, LedgerEndUsersTable, LedgerSumsTable, Write } from './tables.ts'
+
+/** Values in one statement are bounded on every engine (SQLite 32,766, PostgreSQL 65,535); a row has 18. */
+const ROWS_PER_STATEMENT = 200
+const DAY_SECONDS = 86_400
+
+const COUNTS = [
+  'entries',
+  'requests',
+  'errors',
+  'estimated',
+  'input_tokens',
+  'output_tokens',
+  'amount',
+  'cost',
+  'unknown_amounts',
+  'unknown_costs',
+] as const satisfies readonly (keyof LedgerCounts)[]
+
+/** `entries` must be new: an entry that exists was counted before. */
+export async function addToSums(write: Write, entries: readonly LedgerEntry[]): Promise<void> {
+  const sums = new Map<string, LedgerSumsTable>()
+  const days = new Map<string, LedgerEndUsersTable>()
+  const others = await surplusEndUsers(write, entries)
+  for (const entry of entries) {
+    const seconds = Math.floor(entry.at_ms / 1000)
+    const { token_id, family, model, provider, upstream_model } = entry
+    const of_call = { token_id, project_id: entry.project_id ?? '', family, model, provider, upstream_model }
+    const key = JSON.stringify(of_call)
+    for (const period of SUM_PERIODS) {
+      const start = startOf(seconds, period)
+      addUp(sums, `${period} ${start} ${key}`, () => ({ period, start, ...of_call, ...countsOf(entry) }))
+    }
+    const start = startOf(seconds, DAY_SECONDS)
+    const named = entry.end_user ?? ''
+    const end_user = others.has(nameOf(start, token_id, named)) ? OTHER_END_USERS : named
+    addUp(days, `${start} ${JSON.stringify(end_user)} ${key}`, () => ({
+      start,
+      end_user,
+      ...of_call,
+      ...countsOf(entry),
+    }))
+  }
+  for (const rows of chunks(inOrder(sums))) {
+    await write
+      .insertInto('ledger_sums')
+      .values(rows)
+      .onConflict((conflict) =>
+        conflict
+          .columns(['period', 'start', 'token_id', 'project_id', 'family', 'model', 'provider', 'upstream_model'])
+          .doUpdateSet((row) => ({
+            entries: row('ledger_sums.entries', '+', row.ref('excluded.entries')),
+            requests: row('ledger_sums.requests', '+', row.ref('excluded.requests')),
+            errors: row('ledger_sums.errors', '+', row.ref('excluded.errors')),
+            estimated: row('ledger_sums.estimated', '+', row.ref('excluded.estimated')),
+            input_tokens: row('ledger_sums.input_tokens', '+', row.ref('excluded.input_tokens')),
+            output_tokens: row('ledger_sums.output_tokens', '+', row.ref('excluded.output_tokens')),
+            amount: row('ledger_sums.amount', '+', row.ref('excluded.amount')),
+            cost: row('ledger_sums.cost', '+', row.ref('excluded.cost')),
+            unknown_amounts: row('ledger_sums.unknown_amounts', '+', row.ref('excluded.unknown_amounts')),
+            unknown_costs: row('ledger_sums.unknown_costs', '+', row.ref('excluded.unknown_costs')),
+          })),
+      )
+      .execute()
+  }
+  for (const rows of chunks(inOrder(days))) {
+    await write
+      .insertInto('ledger_end_users')
+      .values(rows)
+      .onConflict((conflict) =>
+        conflict
+          .columns(['start', 'token_id', 'end_user', 'project_id', 'family', 'model', 'provider', 'upstream_model'])
+          .doUpdateSet((row) => ({
+            entries: row('ledger_end_users.entries', '+', row.ref('excluded.entries')),
+            requests: row('ledger_end_users.requests', '+', row.ref('excluded.requests')),
+            errors: row('ledger_end_users.errors', '+', row.ref('excluded.errors')),
+            estimated: row('ledger_end_users.estimated', '+', row.ref('excluded.estimated')),
+            input_tokens: row('ledger_end_users.input_tokens', '+', row.ref('excluded.input_tokens')),
+            output_tokens: row('ledger_end_users.output_tokens', '+', row.ref('excluded.output_tokens')),
+            amount: row('ledger_end_users.amount', '+', row.ref('excluded.amount')),
+            cost: row('ledger_end_users.cost', '+', row.ref('excluded.cost')),
+            unknown_amounts: row('ledger_end_users.unknown_amounts', '+', row.ref('excluded.unknown_amounts')),
+            unknown_costs: row('ledger_end_users.unknown_costs', '+', row.ref('excluded.unknown_costs')),
+          })),
+      )
+      .execute()
+  }
+}
+
+const startOf = (seconds: number, period: number): number => Math.floor(seconds / period) * period
+
+const nameOf = (start: number, token_id: string, end_user: string): string =>
+  JSON.stringify([start, token_id, end_user])
+
+const countsOf = ({ requests, errors, estimated, units, amount, cost }: LedgerEntry): LedgerCounts => ({
+  entries: 1,
+  requests,
+  errors,
+  estimated,
+  input_tokens: units.input_tokens,
+  output_tokens: units.output_tokens,
+  amount: amount ?? 0,
+  cost: cost ?? 0,
+  unknown_amounts: amount === null ? requests || 1 : 0,
+  unknown_costs: cost === null ? requests || 1 : 0,
+})
+
+/** PostgreSQL rejects a statement that updates the same row twice. */
+function addUp<Row extends LedgerCounts>(sums: Map<string, Row>, key: string, make: () => Row): void {
+  const row = make()
+  const sum = sums.get(key)
+  if (!sum) sums.set(key, row)
+  else for (const count of COUNTS) sum[count] += row[count]
+}
+
+/** In key order, to avoid deadlocks. */
+const inOrder = <Row>(sums: Map<string, Row>): Row[] =>
+  [...sums].sort(([left], [right]) => (left < right ? -1 : 1)).map(([, sum]) => sum)
+
+function* chunks<Row>(rows: Row[]): Generator<Row[]> {
+  for (let at = 0; at < rows.length; at += ROWS_PER_STATEMENT) yield rows.slice(at, at + ROWS_PER_STATEMENT)
+}
+
+/**
+ * The end users that have no row of their own on their day, since their token has named too many others: the client
+ * chooses these names. Returns their `nameOf`.
+ */
+async function surplusEndUsers(write: Write, entries: readonly LedgerEntry[]): Promise<Set<string>> {
+  const named = new Map<string, { start: number; token_id: string; end_users: Set<string> }>()
+  for (const { at_ms, token_id, end_user } of entries) {
+    if (end_user === null || end_user === '') continue
+    const start = startOf(Math.floor(at_ms / 1000), DAY_SECONDS)
+    const key = nameOf(start, token_id, '')
+    const group = named.get(key) ?? { start, token_id, end_users: new Set() }
+    group.end_users.add(end_user)
+    named.set(key, group)
+  }
+  const surplus = new Set<string>()
+  for (const { start, token_id, end_users } of inOrder(named)) {
+    const known = await write
+      .selectFrom('ledger_end_users')
+      .select('end_user')
+      .distinct()
+      .where('start', '=', start)
+      .where('token_id', '=', token_id)
+      .where('end_user', 'in', [...end_users])
+      .execute()
+    for (const { end_user } of known) end_users.delete(end_user)
+    if (end_users.size === 0) continue
+    const { end_users: count } = await write
+      .insertInto('ledger_end_user_counts')
+      .values({ start, token_id, end_users: end_users.size })
+      .onConflict((conflict) =>
+        conflict.columns(['start', 'token_id']).doUpdateSet((row) => ({
+          end_users: row('ledger_end_user_counts.end_users', '+', row.ref('excluded.end_users')),
+        })),
+      )
+      .returning('end_users')
+      .executeTakeFirstOrThrow()
+    const over = Math.min(end_users.size, count - END_USERS_PER_DAY)
+    if (over <= 0) continue
+    for (const end_user of [...end_users].slice(end_users.size - over)) surplus.add(nameOf(start, token_id, end_user))
+    await write
+      .updateTable('ledger_end_user_counts')
+      .set((row) => ({ end_users: row('end_users', '-', over) }))
+      .where('start', '=', start)
+      .where('token_id', '=', token_id)
+      .execute()
+  }
+  return surplus
+}

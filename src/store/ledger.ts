@@ -1,0 +1,25 @@
+/** The ledger in the database. */
+import type { Engine } from './engine.ts'
+import { appendEntries, entryOfRow } from './ledger-append.ts'
+import type { LedgerStore } from './ledger-store.ts'
+
+export function ledgerStore({ db, write }: Engine): LedgerStore {
+  return {
+    async append(entries, { alsoInTransaction } = {}) {
+      if (entries.length === 0) return 0
+      const fresh = await write((rows) => appendEntries(rows, entries, alsoInTransaction))
+      return fresh.length
+    },
+
+    async ofCall(call_id) {
+      const rows = await db
+        .selectFrom('ledger_entries')
+        .selectAll()
+        .where('call_id', '=', call_id)
+        .orderBy('at_ms')
+        .orderBy('entry_id')
+        .execute()
+      return rows.map(entryOfRow)
+    },
+  }
+}

@@ -1,0 +1,42 @@
+/** What a task uses, and what its result is charged and costs. */
+import type { Catalogue } from '../models/catalogue.ts'
+import { chargeOf } from '../models/prices.ts'
+import type { Task } from '../spec/task.ts'
+import type { Units } from '../spec/units.ts'
+import type { TaskCharge } from './task-entry.ts'
+
+/** Of its request, with the defaults of the model: `outputs` of what it asks for. */
+function unitsOfTask({ family, request }: Pick<Task, 'family' | 'request'>, outputs: number): Units {
+  const units: Units = { input_tokens: 0, output_tokens: 0 }
+  const { size, quality, duration, audio_enable } = request
+  if (family === '3d-generation') return { ...units, three_d: outputs }
+  if (family === 'image-generation') {
+    units.images = outputs
+    if (typeof size === 'string') units.image_size = size
+    if (typeof quality === 'string') units.image_quality = quality
+    return units
+  }
+  units.videos = outputs
+  if (typeof duration === 'number') units.video_seconds = outputs * duration
+  if (typeof size === 'string') units.video_size = size
+  if (typeof audio_enable === 'boolean') units.has_sound = audio_enable
+  return units
+}
+
+type ChargeParts = {
+  catalogue: Pick<Catalogue, 'serving'>
+  /** How many files it has. */
+  outputs: number
+  now_ms: number
+}
+
+/** Unknown where the model is no longer configured. */
+export function chargeOfTask(task: Task, { catalogue, outputs, now_ms }: ChargeParts): TaskCharge {
+  const units = unitsOfTask(task, outputs)
+  const model = catalogue.serving(task.model, task.family)
+  if (!model) return { units, amount: null, cost: null, price: null }
+  const target = model.targets.find(
+    ({ provider, model: name }) => provider.id === task.provider && name === task.upstream_model,
+  )
+  return { units, ...chargeOf({ model, target, units, at: Math.floor(now_ms / 1000) }) }
+}
