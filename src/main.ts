@@ -8,7 +8,11 @@ type Run = (args: string[], terminal: Terminal) => Promise<number>
 /** Each command is loaded on demand, so that `version` does not load the server. */
 const COMMANDS: Record<string, { summary: string; load: () => Promise<{ run: Run }> }> = {
   serve: { summary: 'start the gateway', load: () => import('./cli/serve.ts') },
-  token: { summary: 'create, list, revoke and rotate tokens', load: () => import('./cli/token.ts') },
+  token: { summary: 'create, change, list, revoke and rotate tokens', load: () => import('./cli/token.ts') },
+  project: {
+    summary: 'create, change, list and delete projects, which own tokens',
+    load: () => import('./cli/project.ts'),
+  },
   task: { summary: 'list, show, cancel and resume tasks', load: () => import('./cli/task.ts') },
   models: { summary: 'list the catalogue, or import prices and limits', load: () => import('./cli/models.ts') },
   route: { summary: 'explain how a request would be routed', load: () => import('./cli/route.ts') },

@@ -42,7 +42,8 @@ type Options = { env?: Record<string, string>; command?: string }
 
 function spawn(args: string[], { env = {}, command = COMMAND }: Options = {}) {
   // A token is created without a gateway only where the data directory is named.
-  const named: Record<string, string> = args[0] === 'token' ? { GATEHOUSE_DATA_DIR: join(directory, 'data') } : {}
+  const named: Record<string, string> =
+    args[0] === 'token' || args[0] === 'project' ? { GATEHOUSE_DATA_DIR: join(directory, 'data') } : {}
   const child = Bun.spawn([command, ...args], {
     cwd: directory,
     env: { ...BASE, ...named, ...env },
@@ -138,6 +139,8 @@ describe('help and invalid arguments', () => {
     ['serve'],
     ['token'],
     ['token', 'create'],
+    ['project'],
+    ['project', 'create'],
     ['task'],
     ['task', 'list'],
     ['models'],
@@ -165,11 +168,11 @@ describe('help and invalid arguments', () => {
   test.each([
     [
       ['chek'],
-      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, task, models, route, check, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, project, task, models, route, check, version)\nSee: gatehouse --help\n',
     ],
     [
       ['help', 'zzz'],
-      'gatehouse: unknown command "zzz" (commands: serve, token, task, models, route, check, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "zzz" (commands: serve, token, project, task, models, route, check, version)\nSee: gatehouse --help\n',
     ],
     [
       ['check', '--shema'],
@@ -189,11 +192,11 @@ describe('help and invalid arguments', () => {
     [['--prot', '1'], 'gatehouse serve: has no option --prot; did you mean --port?\nSee: gatehouse serve --help\n'],
     [
       ['token'],
-      'gatehouse token: needs a command: create, list, revoke, rotate, webhook-secret\nSee: gatehouse token --help\n',
+      'gatehouse token: needs a command: create, update, list, show, revoke, rotate, webhook-secret\nSee: gatehouse token --help\n',
     ],
     [
       ['token', 'crate'],
-      'gatehouse token: unknown command "crate"; did you mean "create"? (commands: create, list, revoke, rotate, webhook-secret)\nSee: gatehouse token --help\n',
+      'gatehouse token: unknown command "crate"; did you mean "create"? (commands: create, update, list, show, revoke, rotate, webhook-secret)\nSee: gatehouse token --help\n',
     ],
     [
       ['token', 'revoke'],

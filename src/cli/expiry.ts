@@ -8,11 +8,17 @@ const DURATION = /^(\d{1,6})([mhdwy])$/
 const DATE = /^\d{4}-\d{2}-\d{2}$/
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?(Z|[+-]\d{2}:\d{2})$/
 
+/** Seconds of a time such as `24h`; undefined for anything else. */
+export function readDuration(text: string): number | undefined {
+  const [, count, unit = ''] = DURATION.exec(text) ?? []
+  return count === undefined ? undefined : Number(count) * (UNIT_SECONDS[unit] ?? 0)
+}
+
 /** Unix seconds; null for never; a string is an error message. A date means the end of that day, in UTC. */
 export function readExpiry(text: string, now: number): number | null | string {
   if (text === 'never') return null
-  const [, count, unit = ''] = DURATION.exec(text) ?? []
-  const seconds = count === undefined ? readDate(text) : now + Number(count) * (UNIT_SECONDS[unit] ?? 0)
+  const duration = readDuration(text)
+  const seconds = duration === undefined ? readDate(text) : now + duration
   if (seconds === undefined) {
     return `found ${JSON.stringify(text)}, must be like 30d, 12h, 2026-12-31, 2026-12-31T18:00Z, or never`
   }

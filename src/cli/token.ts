@@ -1,157 +1,129 @@
 /** `gatehouse token`: creates, lists, revokes and rotates tokens, whether or not a gateway is running. */
 
 import { chooseToken } from '../accounts/choose.ts'
-import { createTokens, type Tokens } from '../accounts/tokens.ts'
-import type { Config } from '../config/config.ts'
-import { loadConfig } from '../config/load.ts'
-import { nearest } from '../config/nearest.ts'
-import { patternProblem } from '../config/semantic-checks.ts'
 import { systemClock, unixSeconds } from '../kit/clock.ts'
-import { createLog } from '../kit/log.ts'
-import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
 import type { Token } from '../spec/token.ts'
-import { openStore } from '../store/open-store.ts'
-import type { Store } from '../store/store.ts'
 import { webhookMasterSecret, webhookSecret } from '../tasks/webhook-delivery.ts'
-import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
-import { readExpiry } from './expiry.ts'
-import { terminalFormat } from './log-format.ts'
-import { patternWarnings } from './pattern-warnings.ts'
-import { locateStore, OTHER_DIRECTORIES, storeToRead } from './store-location.ts'
+import { ACCOUNT_FLAGS, ACCOUNT_FLAGS_HELP, changedSettings, readAccountFlags } from './account-flags.ts'
+import { accountStatus, accountText, limitSentence } from './account-text.ts'
+import { type Action, runAction, STORE_OPTIONS_HELP, type Work, warnOfPatterns } from './accounts.ts'
+import { type Arguments, UsageError } from './arguments.ts'
+import { readDuration } from './expiry.ts'
 import { table, timeText } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
-import { knownVendors } from './vendors.ts'
 
-const HELP = `Usage: gatehouse token <create | list | revoke | rotate | webhook-secret> [options]
+const HELP = `Usage: gatehouse token <create | update | list | show | revoke | rotate | webhook-secret> [options]
 
 Works on the store, whether or not a gateway is running; a running one applies changes within a second.
 
 Commands:
-  create --name <name>   create a token; its secret is printed once, alone on standard output
-      --models <patterns>    model ids it may use, separated by commas; * matches any text (default: those of the
-                             configuration, otherwise all); one that matches no model is warned of
-      --families <names>     families it may use, separated by commas (default: all)
-      --expires <when>       30d, 12h, 2026-12-31 (to the end of that day, UTC), or never
+  create --name <name>   create a token; its secret is printed once, alone on standard output; what is not given comes
+                         from the configuration, or is not limited
+  update <token>         change what is named, and keep the secret; <token> is its id, its name, or the start of its id
+      --name <name>          the name
+      --project <project>    the project that owns it, by id or name; none: no project
+${ACCOUNT_FLAGS_HELP}
   list                   show the tokens; secrets are not stored and cannot be shown
-  revoke <token>         reject the token from now on; <token> is its id, its name, or the start of its id
+      --project <project>    only those of a project
+  show <token>           show what is set for a token
+  revoke <token>         reject the token from now on
   rotate <token>         give the token a new secret, printed once; the old one is rejected from now on
+      --overlap <time>       the old one is rejected only after this time, such as 24h or 30m; at most 90d
   webhook-secret <token> print the secret that signs the webhooks of the token's tasks
 
 Options:
-  --quiet                 print only the secret
-  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then data_dir of the configuration file,
-                          then ./data); not used with GATEHOUSE_DATABASE_URL
-  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
-  --json                  print the result as one line of JSON
+  --quiet                 print only the secret, or nothing
+${STORE_OPTIONS_HELP}
 
 Examples:
   gatehouse token create --name laptop
   gatehouse token create --name ci --models 'sandbox/*,acme/small' --families chatcompat --expires 90d
+  gatehouse token create --name app --project mobile --limit requests_per_minute=60 --budget 5/day
+  gatehouse token update app --limit requests_per_minute=none --allow-address 203.0.113.0/24
   GATEHOUSE_TOKEN=$(gatehouse token create --name script --quiet)
   gatehouse token revoke tok_0123456789abcdef
 `
 
-type Action = { flags: FlagTable; positionals: string[]; run(work: Work): Promise<number> }
-type Work = { given: Arguments; store: Store; tokens: Tokens; config: Config | undefined; terminal: Terminal }
-
 const WHICH = 'a token: its id or its name, as gatehouse token list shows them'
+const QUIET = { quiet: 'switch' } as const
+const OWN_FLAGS = { name: 'text', project: 'text', ...ACCOUNT_FLAGS, ...QUIET } as const
 
 const ACTIONS: Record<string, Action> = {
-  create: {
-    flags: { name: 'text', models: 'text', families: 'text', expires: 'text', quiet: 'switch' },
-    positionals: [],
-    run: create,
-  },
-  list: { flags: {}, positionals: [], run: list },
-  revoke: { flags: { quiet: 'switch' }, positionals: [WHICH], run: revoke },
-  rotate: { flags: { quiet: 'switch' }, positionals: [WHICH], run: rotate },
-  'webhook-secret': { flags: { quiet: 'switch' }, positionals: [WHICH], run: printWebhookSecret },
+  create: { flags: OWN_FLAGS, positionals: [], creates: true, has_defaults: true, run: create },
+  update: { flags: OWN_FLAGS, positionals: [WHICH], run: update },
+  list: { flags: { project: 'text' }, positionals: [], run: list },
+  show: { flags: {}, positionals: [WHICH], run: showOne },
+  revoke: { flags: QUIET, positionals: [WHICH], run: revoke },
+  rotate: { flags: { overlap: 'text', ...QUIET }, positionals: [WHICH], run: rotate },
+  'webhook-secret': { flags: QUIET, positionals: [WHICH], run: printWebhookSecret },
 }
 
-export async function run([name, ...args]: string[], terminal: Terminal): Promise<number> {
-  if (name === '--help' || name === '-h') {
-    terminal.out(HELP)
-    return 0
-  }
-  const known = Object.keys(ACTIONS)
-  if (name === undefined) throw new UsageError('token', `needs a command: ${known.join(', ')}`)
-  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
-  if (!action) throw new UsageError('token', unknownCommand(name, known))
-  const { flags, positionals } = action
-  const given = readArguments({
-    command: `token ${name}`,
-    args,
-    flags: { ...flags, config: 'text', 'data-dir': 'text' },
-    positionals,
-  })
-  if (given.has('help')) {
-    terminal.out(HELP)
-    return 0
-  }
-  return withTokens({ given, terminal, needsDefaults: name === 'create' }, (work) => action.run(work))
-}
+export const run = (args: string[], terminal: Terminal): Promise<number> =>
+  runAction({ command: 'token', help: HELP, actions: ACTIONS }, args, terminal)
 
-type Opening = { given: Arguments; terminal: Terminal; needsDefaults: boolean }
-
-/** Only a new token needs the defaults of the configuration: a token can be revoked while the file is invalid. */
-async function withTokens({ given, terminal, needsDefaults }: Opening, work: (work: Work) => Promise<number>) {
-  const { environment, cwd, interactive, err } = terminal
-  const [config_, data_dir] = [given.text('config'), given.text('data-dir')]
-  const flags = {
-    ...(config_ === undefined ? {} : { config: config_ }),
-    ...(data_dir === undefined ? {} : { data_dir }),
-  }
-  const config = needsDefaults ? loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) }) : undefined
-  const clock = systemClock
-  const log = createLog({ clock, level: 'error', pretty: interactive && terminalFormat(terminal), write: err })
-  const store = await openStore({
-    url: needsDefaults ? storeToWrite(given, terminal) : storeToRead(given, terminal),
-  })
-  try {
-    const defaults = config?.tokens ?? { models: ['*'] }
-    const tokens = createTokens({ store: store.tokens, projects: store.projects, clock, log, defaults })
-    return await work({ given, terminal, config, store, tokens })
-  } finally {
-    await store.close()
-    log.flush()
-  }
-}
-
-/**
- * A new store is created only in a directory that is named: in `./data` it would be a second one that no gateway reads.
- */
-function storeToWrite(given: Arguments, terminal: Terminal): string {
-  const { url, exists, is_named, name } = locateStore(given, terminal)
-  if (exists || is_named) return url
-  throw new Error(`There is no store in ${name}. Start the gateway there first. ${OTHER_DIRECTORIES}`)
-}
-
-async function create({ given, tokens, terminal, config, store }: Work): Promise<number> {
+async function create(work: Work): Promise<number> {
+  const { given, tokens, terminal } = work
   const name = given.text('name')?.trim()
   if (!name) throw new UsageError('token create', 'needs a name, as in --name laptop')
-  const models = listOf(given.text('models'))
-  for (const pattern of models ?? []) {
-    const trouble = patternProblem(pattern)
-    if (trouble) throw new UsageError('token create', `--models: ${trouble}`)
-  }
-  const warnings = config
-    ? patternWarnings(models ?? [], { config, environment: terminal.environment, seen: await store.models.ids() })
-    : []
-  if (!given.has('json') && !given.has('quiet')) for (const text of warnings) terminal.err(`warning: ${text}\n`)
-  const families = listOf(given.text('families'))?.map(readFamily)
-  const expires_at = expiryOf(given.text('expires'))
-  const made = await tokens.issue({
-    name,
-    ...(models === undefined ? {} : { models }),
-    ...(families === undefined ? {} : { families }),
-    ...(expires_at === undefined ? {} : { expires_at }),
-  })
+  const change = readAccountFlags(given, 'token create')
+  const project_id = await projectOf(work)
+  const warnings = await warnOfPatterns(change.models, work)
+  const made = await tokens.issue({ name, ...changedSettings(change), ...(project_id !== undefined && { project_id }) })
   return show({ ...made, given, terminal, done: 'created', warnings })
 }
 
+/** null: none; undefined: not named. */
+async function projectOf({ given, projects }: Work): Promise<string | null | undefined> {
+  const which = given.text('project')
+  if (which === undefined) return undefined
+  return which === 'none' ? null : (await projects.choose(which)).project_id
+}
+
+async function update(work: Work): Promise<number> {
+  const { given, tokens, terminal } = work
+  const change = readAccountFlags(given, 'token update')
+  const [project_id, name] = [await projectOf(work), given.text('name')]
+  const warnings = await warnOfPatterns(change.models, work)
+  const token = await tokens.update(given.positionals[0] ?? '', (present) => ({
+    ...changedSettings(change, present),
+    ...(name !== undefined && { name }),
+    ...(project_id !== undefined && { project_id }),
+  }))
+  if (given.has('json')) terminal.out(json({ token, ...(warnings.length > 0 ? { warnings } : {}) }))
+  else if (!given.has('quiet')) terminal.out(`Token ${token.token_id} (${token.name}) is updated.\n${textOf(token)}`)
+  return 0
+}
+
+async function showOne({ given, tokens, terminal }: Work): Promise<number> {
+  const token = await tokens.choose(given.positionals[0] ?? '')
+  const status = statusOf(token, unixSeconds(systemClock))
+  if (given.has('json')) terminal.out(json({ token: { ...token, status } }))
+  else terminal.out(`${bold(terminal, `${token.name} (${token.token_id})`)}\n${textOf(token)}`)
+  return 0
+}
+
+const textOf = (token: Token): string =>
+  accountText(token, [
+    ['status', statusOf(token, unixSeconds(systemClock))],
+    ['secret', `${token.prefix}...`],
+    ['project', token.project_id ?? ''],
+    ['last used', token.last_used_at === null ? '' : `${timeText(token.last_used_at)} UTC`],
+  ])
+
 async function rotate({ given, tokens, terminal }: Work): Promise<number> {
   const [which = ''] = given.positionals
-  return show({ ...(await tokens.rotate(which)), given, terminal, done: 'rotated; the old secret is rejected' })
+  const text = given.text('overlap')
+  const overlap_seconds = text === undefined ? 0 : readDuration(text)
+  if (overlap_seconds === undefined) {
+    throw new UsageError(
+      'token rotate',
+      `--overlap: found ${JSON.stringify(text)}, must be a time such as 24h, 30m or 7d`,
+    )
+  }
+  const rotated = await tokens.rotate(which, { overlap_seconds })
+  const end = rotated.token.previous_expires_at
+  const old = end === null ? 'rejected' : `valid until ${timeText(end)} UTC`
+  return show({ ...rotated, given, terminal, done: `rotated; the old secret is ${old}` })
 }
 
 async function revoke({ given, tokens, terminal }: Work): Promise<number> {
@@ -175,23 +147,34 @@ async function printWebhookSecret({ given, store, terminal }: Work): Promise<num
   return 0
 }
 
-async function list({ given, tokens, terminal }: Work): Promise<number> {
-  const all = await tokens.list()
+async function list({ given, tokens, projects, terminal }: Work): Promise<number> {
+  const which = given.text('project')
+  const filter = which === undefined ? {} : { project_id: (await projects.choose(which)).project_id }
+  const all = await tokens.list(filter)
   const now = unixSeconds(systemClock)
   const rows = all.map((token) => ({ ...token, status: statusOf(token, now) }))
   if (given.has('json')) terminal.out(json({ tokens: rows }))
   else if (rows.length === 0) terminal.out('There are no tokens. Make one with: gatehouse token create --name <name>\n')
-  else terminal.out(asTable(rows, terminal))
+  else {
+    const names = new Map((await projects.list()).map(({ project_id, name }) => [project_id, name]))
+    terminal.out(asTable(rows, { terminal, names }))
+  }
   return 0
 }
 
-function asTable(rows: (Token & { status: string })[], terminal: Terminal): string {
-  const head = ['ID', 'NAME', 'SECRET', 'STATUS', 'MODELS', 'FAMILIES', 'CREATED', 'LAST USED', 'EXPIRES']
+type Shown = { terminal: Terminal; names: Map<string, string> }
+
+/** Without a column of projects where there are none. */
+function asTable(rows: (Token & { status: string })[], { terminal, names }: Shown): string {
+  const hasProjects = rows.some(({ project_id }) => project_id !== null)
+  const project = hasProjects ? ['PROJECT'] : []
+  const head = ['ID', 'NAME', 'SECRET', 'STATUS', ...project, 'MODELS', 'FAMILIES', 'CREATED', 'LAST USED', 'EXPIRES']
   const body = rows.map((token) => [
     token.token_id,
     token.name,
     `${token.prefix}...`,
     token.status,
+    ...(hasProjects ? [token.project_id === null ? '-' : (names.get(token.project_id) ?? token.project_id)] : []),
     token.models.join(',') || 'none',
     token.families?.join(',') ?? 'all',
     timeText(token.created_at),
@@ -202,8 +185,7 @@ function asTable(rows: (Token & { status: string })[], terminal: Terminal): stri
   return [bold(terminal, first), ...rest].join('\n')
 }
 
-const statusOf = ({ disabled, expires_at }: Token, now: number): string =>
-  disabled ? 'revoked' : expires_at !== null && expires_at <= now ? 'expired' : 'active'
+const statusOf = (token: Token, now: number): string => accountStatus(token, { now, off: 'revoked' })
 
 type ShownToken = {
   token: Token
@@ -224,27 +206,10 @@ function show({ token, secret, given, terminal, done, warnings = [] }: ShownToke
   const end = token.expires_at === null ? 'never expires' : `expires ${timeText(token.expires_at)} UTC`
   if (!given.has('quiet')) {
     terminal.err(
-      `Token ${token.token_id} (${token.name}) is ${done}. It may use ${token.models.join(', ')}${families}; `,
+      `Token ${token.token_id} (${token.name}) is ${done}. It may use ${token.models.join(', ')}${families}${limitSentence(token)}; `,
     )
     terminal.err(`it ${end}.\nIts secret, shown this once:\n`)
   }
   terminal.out(`${secret}\n`)
   return 0
-}
-
-const listOf = (text: string | undefined): string[] | undefined => text?.split(',').map((part) => part.trim())
-
-function readFamily(name: string): EndpointFamily {
-  const family = ENDPOINT_FAMILIES.find((known) => known === name)
-  if (family) return family
-  const suggestion = nearest(name, ENDPOINT_FAMILIES)
-  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
-  const allowed = ENDPOINT_FAMILIES.join(', ')
-  throw new UsageError('token create', `--families: found ${JSON.stringify(name)}, must be one of ${allowed}${hint}`)
-}
-
-function expiryOf(text: string | undefined): number | null | undefined {
-  const expires_at = text === undefined ? undefined : readExpiry(text, unixSeconds(systemClock))
-  if (typeof expires_at === 'string') throw new UsageError('token create', `--expires: ${expires_at}`)
-  return expires_at
 }

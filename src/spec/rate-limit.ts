@@ -22,7 +22,7 @@ type RateWindow = (typeof RATE_WINDOWS)[number]
 const CONCURRENCY_LIMITS = ['concurrent_requests', 'tasks_in_flight'] as const
 type ConcurrencyLimit = (typeof CONCURRENCY_LIMITS)[number]
 
-type RateLimitKey = `${RateUnit}_per_${RateWindow}` | ConcurrencyLimit
+export type RateLimitKey = `${RateUnit}_per_${RateWindow}` | ConcurrencyLimit
 
 export const RATE_LIMIT_KEYS: readonly RateLimitKey[] = [
   ...RATE_UNITS.flatMap((unit) => RATE_WINDOWS.map((window) => `${unit}_per_${window}` as const)),
@@ -43,6 +43,7 @@ export const RateLimits = Type.Object(
 )
 
 export const BUDGET_WINDOWS = ['day', 'week', 'month', 'total'] as const
+export type BudgetWindow = (typeof BUDGET_WINDOWS)[number]
 
 export const Budget = Type.Object(
   {

@@ -1,0 +1,202 @@
+/** The options that set something for a token or a project: models, limits, budgets, addresses, labels, expiry. */
+import type { AccountSettings } from '../accounts/settings.ts'
+import { nearest } from '../config/nearest.ts'
+import { patternProblem } from '../config/semantic-checks.ts'
+import { canonicalNetwork } from '../kit/address.ts'
+import { systemClock, unixSeconds } from '../kit/clock.ts'
+import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
+import { MAX_AMOUNT } from '../spec/money.ts'
+import {
+  BUDGET_WINDOWS,
+  type Budget,
+  type BudgetWindow,
+  MAX_RATE_LIMIT,
+  RATE_LIMIT_KEYS,
+  type RateLimitKey,
+  type RateLimits,
+} from '../spec/rate-limit.ts'
+import type { EndUserLimits } from '../spec/token.ts'
+import { type Arguments, type FlagTable, UsageError } from './arguments.ts'
+import { readExpiry } from './expiry.ts'
+
+export const ACCOUNT_FLAGS = {
+  models: 'text',
+  families: 'text',
+  limit: 'text',
+  budget: 'text',
+  expires: 'text',
+  'allow-address': 'text',
+  label: 'text',
+  'end-user-limit': 'text',
+  'end-user-budget': 'text',
+} as const satisfies FlagTable
+
+export const ACCOUNT_FLAGS_HELP = `\
+      --models <patterns>    model ids that may be used, separated by commas; * matches any text; one that matches no
+                             model is warned of
+      --families <names>     families that may be used, separated by commas; all is every family
+      --limit <key>=<n>      a rate limit, such as requests_per_minute=600; may be repeated; <key>=none removes it
+      --budget <amount>/<window>
+                             a budget in the currency of the ledger, such as 50/month; the window is day, week, month
+                             or total; may be repeated; none/<window> removes one, none removes all
+      --expires <when>       30d, 12h, 2026-12-31 (to the end of that day, UTC), or never
+      --allow-address <range>
+                             addresses of clients, such as 203.0.113.0/24; may be repeated; any removes them all
+      --label <key>=<value>  for you, it changes nothing; may be repeated; <key>= removes it
+      --end-user-limit <key>=<n>, --end-user-budget <amount>/<window>
+                             the same for each end user`
+
+/** What the options change; absent: nothing of it. null removes. */
+type AccountChange = {
+  models?: string[]
+  families?: EndpointFamily[] | null
+  expires_at?: number | null
+  allowed_addresses?: string[] | null
+  labels: [key: string, value: string | null][]
+  limits: [key: RateLimitKey, value: number | null][]
+  budgets: BudgetChange[]
+  end_user_limits: [key: RateLimitKey, value: number | null][]
+  end_user_budgets: BudgetChange[]
+}
+
+/** The budget of a window, of all without one. */
+type BudgetChange = { window?: BudgetWindow; amount: number | null }
+
+/** Throws UsageError, naming the option and what would be right. */
+export function readAccountFlags(given: Arguments, command: string): AccountChange {
+  const fail = (flag: string, trouble: string): never => {
+    throw new UsageError(command, `--${flag}: ${trouble}`)
+  }
+  const models = listOf(given.text('models'))
+  for (const pattern of models ?? []) {
+    const trouble = patternProblem(pattern)
+    if (trouble) fail('models', trouble)
+  }
+  const families = given.text('families')
+  const expires_at = expiryOf(given.text('expires'), fail)
+  const addresses = given.texts('allow-address')
+  return {
+    ...(models && { models }),
+    ...(families !== undefined && { families: families === 'all' ? null : (listOf(families) ?? []).map((name) => familyOf(name, fail)) }), // biome-ignore format: short
+    ...(expires_at !== undefined && { expires_at }),
+    ...(addresses.length > 0 && { allowed_addresses: addresses.includes('any') ? null : networksOf(addresses, fail) }),
+    labels: given.texts('label').map((text) => labelOf(text, fail)),
+    limits: given.texts('limit').map((text) => limitOf(text, 'limit', fail)),
+    budgets: given.texts('budget').map((text) => budgetOf(text, 'budget', fail)),
+    end_user_limits: given.texts('end-user-limit').map((text) => limitOf(text, 'end-user-limit', fail)),
+    end_user_budgets: given.texts('end-user-budget').map((text) => budgetOf(text, 'end-user-budget', fail)),
+  }
+}
+
+type Present = Pick<AccountSettings, 'labels' | 'rate_limits' | 'budgets' | 'end_users'>
+const NOTHING: Present = { labels: {}, rate_limits: {}, budgets: [], end_users: {} }
+
+/** The settings that the options make of the present ones; only those that are named. */
+export function changedSettings(change: AccountChange, present: Present = NOTHING): Partial<AccountSettings> {
+  const { labels, limits, budgets, end_user_limits, end_user_budgets, ...same } = change
+  const settings: Partial<AccountSettings> = { ...same }
+  if (labels.length > 0) settings.labels = withChanges(present.labels, labels)
+  if (limits.length > 0)
+    settings.rate_limits = withChanges<number>(present.rate_limits as Record<string, number>, limits)
+  if (budgets.length > 0) settings.budgets = withBudgets(present.budgets, budgets)
+  if (end_user_limits.length > 0 || end_user_budgets.length > 0) {
+    const { rate_limits = {}, budgets: before = [] } = present.end_users
+    settings.end_users = endUsersOf(
+      withChanges<number>(rate_limits as Record<string, number>, end_user_limits),
+      withBudgets(before, end_user_budgets),
+    )
+  }
+  return settings
+}
+
+const endUsersOf = (rate_limits: RateLimits, budgets: Budget[]): EndUserLimits => ({
+  ...(Object.keys(rate_limits).length > 0 && { rate_limits }),
+  ...(budgets.length > 0 && { budgets }),
+})
+
+function withChanges<Value>(
+  present: Record<string, Value>,
+  changes: [key: string, value: Value | null][],
+): Record<string, Value> {
+  const values = new Map(Object.entries(present))
+  for (const [key, value] of changes) {
+    if (value === null) values.delete(key)
+    else values.set(key, value)
+  }
+  return Object.fromEntries(values)
+}
+
+/** Another amount for a window keeps the time zone and the thresholds of its budget. */
+function withBudgets(present: readonly Budget[], changes: readonly BudgetChange[]): Budget[] {
+  let budgets = [...present]
+  for (const { window, amount } of changes) {
+    const before = budgets.find((budget) => budget.window === window)
+    if (amount === null || window === undefined) {
+      budgets = budgets.filter((budget) => window !== undefined && budget.window !== window)
+    } else if (before) budgets = budgets.map((budget) => (budget === before ? { ...budget, amount } : budget))
+    else budgets.push({ amount, window })
+  }
+  return budgets
+}
+
+type Fail = (flag: string, trouble: string) => never
+
+const listOf = (text: string | undefined): string[] | undefined => text?.split(',').map((part) => part.trim())
+
+function familyOf(name: string, fail: Fail): EndpointFamily {
+  return ENDPOINT_FAMILIES.find((known) => known === name) ?? fail('families', notOneOf(name, ENDPOINT_FAMILIES))
+}
+
+function expiryOf(text: string | undefined, fail: Fail): number | null | undefined {
+  const expires_at = text === undefined ? undefined : readExpiry(text, unixSeconds(systemClock))
+  return typeof expires_at === 'string' ? fail('expires', expires_at) : expires_at
+}
+
+function networksOf(texts: string[], fail: Fail): string[] {
+  return texts.map(
+    (text) =>
+      canonicalNetwork(text) ??
+      fail('allow-address', `found ${JSON.stringify(text)}, must be like 203.0.113.0/24, 203.0.113.7, 2001:db8::/32, or any`),
+  ) // biome-ignore format: one message
+}
+
+function labelOf(text: string, fail: Fail): [string, string | null] {
+  const [, key = '', value = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? fail('label', `found ${JSON.stringify(text)}, must be like team=search`) // biome-ignore format: short
+  return [key.trim(), value === '' ? null : value]
+}
+
+function limitOf(text: string, flag: string, fail: Fail): [RateLimitKey, number | null] {
+  const [, name = '', value = ''] =
+    /^([^=]*)=(.*)$/s.exec(text) ?? fail(flag, `found ${JSON.stringify(text)}, must be like requests_per_minute=600`)
+  const key = RATE_LIMIT_KEYS.find((known) => known === name.trim())
+  if (key === undefined) return fail(flag, notOneOf(name.trim(), RATE_LIMIT_KEYS))
+  if (value.trim() === 'none') return [key, null]
+  const number = /^\d{1,13}$/.test(value.trim()) ? Number(value) : Number.NaN
+  if (number <= MAX_RATE_LIMIT) return [key, number]
+  return fail(
+    flag,
+    `${key}: found ${JSON.stringify(value)}, must be a whole number from 0 to ${MAX_RATE_LIMIT}, or none`,
+  )
+}
+
+/** At most nine decimals: nano-units. */
+const AMOUNT = /^\d{1,7}(\.\d{1,9})?$/
+
+function budgetOf(text: string, flag: string, fail: Fail): BudgetChange {
+  if (text.trim() === 'none') return { amount: null }
+  const rule = `must be an amount and a window, such as 50/month; windows are ${BUDGET_WINDOWS.join(', ')}; none removes`
+  const [, amount = '', name = ''] =
+    /^([^/]*)\/([^/]*)$/.exec(text) ?? fail(flag, `found ${JSON.stringify(text)}, ${rule}`)
+  const window = BUDGET_WINDOWS.find((known) => known === name.trim())
+  if (window === undefined) return fail(flag, `${JSON.stringify(text)}: ${notOneOf(name.trim(), BUDGET_WINDOWS)}`)
+  if (amount.trim() === 'none') return { window, amount: null }
+  const number = AMOUNT.test(amount.trim()) ? Number(amount) : Number.NaN
+  if (number <= MAX_AMOUNT) return { window, amount: number }
+  return fail(flag, `found ${JSON.stringify(amount)}, must be an amount from 0 to ${MAX_AMOUNT} with at most 9 decimals, such as 0.25, or none`) // biome-ignore format: one message
+}
+
+function notOneOf(found: string, allowed: readonly string[]): string {
+  const suggestion = nearest(found, allowed)
+  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
+  return `found ${JSON.stringify(found)}, must be one of ${allowed.join(', ')}${hint}`
+}
