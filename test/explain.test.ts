@@ -188,6 +188,7 @@ describe('the text of an explanation', () => {
       call: { request_id: 'r', caller, signal, arrived: 0, is_explained: true },
       family: 'chatcompat',
       model: 'm',
+      at: 0,
       attempts: [],
       is_stream: false,
       error: undefined,

@@ -232,7 +232,7 @@ describe('several targets', () => {
     const [one, two] = [vendor(), vendor()]
     const gateway = await gatewayOf(providersOf(one.url, two.url), twoTargets(), { show_target: false })
     const { headers } = await gateway.chat(QUESTION)
-    expect([...headers.keys()].filter((name) => name.startsWith('x-gatehouse'))).toEqual([])
+    expect([...headers.keys()].filter((name) => name.startsWith('x-gatehouse'))).toEqual(['x-gatehouse-cost'])
     expect(lines(gateway)[0]).toMatchObject({ target: 'one/m1' })
   })
 

@@ -110,20 +110,31 @@ function isClientTool(tool: unknown): boolean {
 }
 
 /** The body for the client is what is cached: whole responses of all four APIs, translated or passed through. */
-export const chatCodec: AnswerCodec<Pick<Cacheable, 'responseContext'>, Whole, Usage> = {
+export const chatCodec: AnswerCodec<Pick<Cacheable, 'request' | 'responseContext'>, Whole, Usage> = {
   encode(answer, usage) {
     const body = answer.encode(usage)
     const text = typeof body === 'string' ? body : JSON.stringify(body)
     return { text, answer: { encode: () => text } }
   },
-  decode(text, { responseContext: { head } }) {
-    const [body] = withId([text], head.id)
+  decode(text, work) {
+    const [body] = replayParts([text], work)
     return { encode: () => body }
   },
 }
 
+type Replayed = { request: Pick<ChatRequest, 'usage'>; responseContext: { head: { id: string } } }
+
+/** A cached response as the response to another request: with an id of its own, and free of charge. */
+export function replayParts(parts: string[], { request, responseContext: { head } }: Replayed): string[] {
+  const own = withId(parts, head.id)
+  return request.usage?.include === true ? own.map((part) => part.replace(LAST_COST, '"cost":0$1')) : own
+}
+
+/** The last member of the usage, which ends a whole response and the last event of a stream. */
+const LAST_COST = /"cost":(?:null|[\d.e+-]+)(\}\}(?:\s*data: \[DONE\]\s*)?)$/
+
 /** The parts of a response with another id; unchanged if they have none. */
-export function withId(parts: string[], id: string): string[] {
+function withId(parts: string[], id: string): string[] {
   const old = idIn(parts)
   if (old === undefined) return parts
   // Only members: the id is no text of the model, in which a quote would be escaped.

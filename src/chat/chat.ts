@@ -14,7 +14,7 @@ import type { ChatCall, ChatProvider, Target } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import { affinityOf } from './affinity.ts'
-import { type ChatSource, cacheableRequest, chatCodec, withId } from './cached.ts'
+import { type ChatSource, cacheableRequest, chatCodec, replayParts } from './cached.ts'
 import { chatFacts } from './facts.ts'
 import { type ChatMeter, createMeter } from './meter.ts'
 import {
@@ -80,6 +80,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     modelOf: ({ request }: ChatInput) => request.model,
     fit,
     meter: ({ request }: ChatWork): ChatMeter => createMeter({ request, tokenizer }),
+    asksForCost: ({ request }: ChatWork) => request.usage?.include === true,
     policy: 'until_answered' as const,
     leastTokens: ({ request }: ChatWork) => leastTokens(request),
     facts: ({ request }: ChatWork) => chatFacts([request]),
@@ -141,7 +142,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
       errorForClient: (thrown, { request, errorForClient }) =>
         errorForClient ? errorForClient(thrown, request) : thrown,
       encodeError: (error, { responseContext }) => responseContext.writer.fail(error),
-      replay: (parts, { responseContext: { head } }) => withId(parts, head.id),
+      replay: replayParts,
     },
   }
 }

@@ -3,6 +3,7 @@ import { createSample, type Sample } from '../kit/sample.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { Meter } from '../pipeline/call.ts'
 import type { ChatChunk, ChatCompletion, ChatRequest, Message } from '../protocols/canonical.ts'
+import { unitsOfUsage } from '../spec/units.ts'
 import { type Usage, usageFrom } from '../spec/usage.ts'
 
 export type ChatMeter = Meter<Usage> & {
@@ -57,7 +58,7 @@ export function createMeter({ request, tokenizer }: { request: ChatRequest; toke
       else addWhole(generated(), answer)
     },
     usage,
-    units: (usage) => usage,
+    units: (usage) => unitsOfUsage(usage, request.service_tier),
   }
 }
 

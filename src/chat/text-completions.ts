@@ -12,6 +12,7 @@ import {
 } from '../protocols/chatcompat/client/text-response.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { TextCompletion } from '../spec/text-completion.ts'
+import { unitsOfUsage } from '../spec/units.ts'
 import { type Usage, usageFrom } from '../spec/usage.ts'
 import type { Chat, ChatWork } from './chat.ts'
 import { chatFacts } from './facts.ts'
@@ -150,7 +151,7 @@ function meterOf(parts: ChatMeter[]): TextMeter {
     },
     isCharged: () => isCharged,
     usage: async () => sumOf(await Promise.all(parts.map((part) => part.usage()))),
-    units: (usage) => usage,
+    units: unitsOfUsage,
   }
 }
 
@@ -162,6 +163,8 @@ function sumOf(usages: Usage[]): Usage {
     input: sum((usage) => usage.prompt_tokens),
     output: sum((usage) => usage.completion_tokens),
     cached: sum((usage) => usage.prompt_tokens_details.cached_tokens),
+    cache_write: sum((usage) => usage.prompt_tokens_details.cache_write_tokens ?? 0),
+    cache_write_1h: sum((usage) => usage.prompt_tokens_details.cache_write_1h_tokens ?? 0),
     input_audio: sum((usage) => usage.prompt_tokens_details.audio_tokens),
     input_image: sum((usage) => usage.prompt_tokens_details.image_tokens),
     output_audio: sum((usage) => usage.completion_tokens_details.audio_tokens),

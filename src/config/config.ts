@@ -27,6 +27,8 @@ export type ServerSettings = {
   show_target: boolean
   /** Whether a request may ask for a routing of its own. */
   caller_routing: boolean
+  /** Whether responses say what the caller is charged. */
+  show_cost: boolean
   /** Ids of the tokens that may ask for the routing decision; `*` is all. */
   explain_tokens: string[]
   /** Bytes that open requests may hold: bodies and unread answers. Undefined: a quarter of the memory. */
@@ -83,6 +85,7 @@ export const DEFAULT_SERVER: ServerSettings = {
   end_revoked_calls: true,
   show_target: true,
   caller_routing: true,
+  show_cost: true,
   explain_tokens: [],
   max_bytes_in_flight: undefined,
   max_token_bytes_in_flight: undefined,

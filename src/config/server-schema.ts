@@ -106,6 +106,12 @@ export const ServerConfig = Type.Object(
           'Responses name the target that answered and the number of upstream calls (`x-gatehouse-target`, `x-gatehouse-attempts`). Default true.',
       }),
     ),
+    show_cost: optional(
+      Type.Boolean({
+        description:
+          'Whole responses say what the caller is charged (`x-gatehouse-cost`), in units of the currency of the ledger, or unknown. Default true.',
+      }),
+    ),
   },
   closed,
 )

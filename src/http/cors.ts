@@ -19,6 +19,7 @@ const EXPOSED = [
   'x-model-requested',
   'x-model-served',
   'x-gatehouse-target',
+  'x-gatehouse-cost',
   'x-gatehouse-attempts',
   'x-gatehouse-explain',
   'x-gatehouse-cache',

@@ -33,8 +33,8 @@ export type Images = {
 }
 
 type ImageMeter = Meter<ImageUsage | undefined> & {
-  /** The provider has responded, with these counts if it reported any. */
-  reported(usage: ImageUsage | undefined): void
+  /** The provider has responded with so many images, and with these counts if it reported any. */
+  reported(images: number, usage: ImageUsage | undefined): void
 }
 
 type ImagesParts = {
@@ -87,7 +87,7 @@ export function createImages({ fetchImage, clock }: ImagesParts): Images {
         continue
       }
       isDone = true
-      meter.reported(event.usage)
+      meter.reported(event.images.length, event.usage)
       const { files, usage } = await filesOf(event, target, signal)
       yield writer.completed(files, usage)
     }
@@ -108,7 +108,7 @@ export function createImages({ fetchImage, clock }: ImagesParts): Images {
         writer: createImageStreamWriter({ operation, order, created: unixSeconds(clock) }),
       }
     },
-    meter: createImageMeter,
+    meter: ({ order }: ImageWork) => createImageMeter(order),
     policy: 'until_accepted' as const,
   }
 
@@ -120,7 +120,7 @@ export function createImages({ fetchImage, clock }: ImagesParts): Images {
           const answer = await imagesOf(target)
             .generate(callOf(target, order, call), signal)
             .catch(mayBeCharged)
-          meter.reported(answer.usage)
+          meter.reported(answer.images.length, answer.usage)
           return { target, answer }
         })
         return await filesOf(answer, target, call.signal).catch(mayBeCharged)
@@ -149,14 +149,21 @@ const callOf = ({ model }: Target, request: ImageOrder, { request_id }: Call): I
   request_id,
 })
 
-function createImageMeter(): ImageMeter {
-  let reported: { usage: ImageUsage | undefined } | undefined
+function createImageMeter({ size, quality }: Pick<ImageOrder, 'size' | 'quality'>): ImageMeter {
+  let reported: { images: number; usage: ImageUsage | undefined } | undefined
   return {
-    reported(usage) {
-      reported = { usage }
+    reported(images, usage) {
+      reported = { images, usage }
     },
     usage: async () => reported?.usage,
-    units: (usage) => ({ input_tokens: usage?.input_tokens ?? 0, output_tokens: usage?.output_tokens ?? 0 }),
+    units: (usage) => ({
+      input_tokens: usage?.input_tokens ?? 0,
+      output_tokens: usage?.output_tokens ?? 0,
+      images: reported?.images,
+      image_size: size,
+      image_quality: quality,
+      requests: 1,
+    }),
     isCharged: () => reported !== undefined,
   }
 }

@@ -82,6 +82,8 @@ export type CallRecord = {
   readonly family: EndpointFamily
   /** The public id of the model that serves it; set once it is resolved. */
   model?: string
+  /** When it arrived, in unix seconds: the prices of this time count. */
+  readonly at: number
   /** The id that was requested, where a fallback serves the call. */
   requested?: string
   /** The target of the last attempt. */

@@ -39,14 +39,14 @@ export function callEntry({ record, model, now_ms, units }: Settled): LedgerEntr
     requests: 1,
     errors: error !== undefined && !call.signal.aborted ? 1 : 0,
     estimated: units?.estimated ? 1 : 0,
-    ...used({ model, target: record.cache === 'hit' ? undefined : target, units, now_ms }),
+    ...used({ model, target: record.cache === 'hit' ? undefined : target, units, at: record.at }),
   }
 }
 
 /** Of a target that was given up because another one answered first: its provider may charge for it, the caller is not charged. */
 export function lostEntry(
   entry: LedgerEntry,
-  { model, target, units }: { model: CatalogueModel; target: Target | undefined; units: Units },
+  { record, model, target, units }: Pick<Settled, 'record' | 'model'> & { target: Target | undefined; units: Units },
 ): LedgerEntry {
   return {
     ...entry,
@@ -55,7 +55,7 @@ export function lostEntry(
     requests: 0,
     errors: 0,
     estimated: 1,
-    ...used({ model, target, units: { ...units, estimated: true }, now_ms: entry.at_ms }),
+    ...used({ model, target, units: { ...units, estimated: true }, at: record.at }),
   }
 }
 
@@ -63,12 +63,13 @@ function used({
   model,
   target,
   units,
-  now_ms,
+  at,
 }: {
   model: CatalogueModel
   target: Target | undefined
   units: Units | undefined
-  now_ms: number
+  /** Of the call: its prices count however long it takes. */
+  at: number
 }): Pick<LedgerEntry, 'provider' | 'upstream_model' | 'units' | 'amount' | 'cost' | 'price'> {
   const of_target = { provider: target?.provider.id ?? '', upstream_model: target?.model ?? '' }
   if (units === undefined) return { ...of_target, units: NO_UNITS, amount: 0, cost: 0, price: null }
@@ -77,7 +78,7 @@ function used({
     input_tokens: count(units.input_tokens),
     output_tokens: count(units.output_tokens),
   }
-  const charge = chargeOf({ model, target, units: bounded, at: Math.floor(now_ms / 1000) })
+  const charge = chargeOf({ model, target, units: bounded, at })
   return { ...of_target, units: bounded, ...charge }
 }
 

@@ -26,6 +26,8 @@ export type Family<Input, Work, Answer, M extends AnyMeter> = {
   /** What a call uses, before it is sent. Absent: nothing that is limited or charged, but a request. */
   estimate?(work: Work, model: CatalogueModel): Estimate
   /** After which failures the next target is tried. */
+  /** Whether the client wants to know what the call is charged, as `cost` of its usage. Absent: never. */
+  asksForCost?(work: Work): boolean
   policy: AttemptPolicy
   /** False: how its calls end says nothing about how their targets work. Absent: true. */
   is_observed?: false

@@ -1,12 +1,13 @@
 /** The pipeline: every call of every family passes these stages in this order and is recorded exactly once. */
 import type { ResponseCache } from '../cache/response-cache.ts'
-import type { Clock } from '../kit/clock.ts'
+import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Catalogue, CatalogueModel, Chosen } from '../models/catalogue.ts'
 import type { Router } from '../routing/router.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { createAdmission, type Gate } from './admission.ts'
 import type { Call, CallRecord } from './call.ts'
+import { usageForClient } from './cost.ts'
 import { type CallSubscriber, publishTo } from './events.ts'
 import { createExecutor } from './executor.ts'
 import type { AnyMeter, Family, PreparedCall, ResponseStream, StreamFamily, UsageOf } from './family.ts'
@@ -100,7 +101,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     call: Call,
     input: Input,
   ): PreparedCall<Work, Answer, M> {
-    const record = newRecord(call, family.endpoint(input))
+    const record = newRecord(call, family.endpoint(input), unixSeconds(clock))
     events.started(record)
     try {
       const { model, requested } = chosenFor(call, family.modelOf(input), record.family)
@@ -123,14 +124,13 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     model.cache !== undefined || record.call.options?.cache !== undefined
 
   async function answer<Work, Answer, M extends AnyMeter>(
-    family: Pick<Family<never, Work, Answer, M>, 'estimate' | 'cacheable' | 'codec'>,
+    family: Pick<Family<never, Work, Answer, M>, 'estimate' | 'cacheable' | 'codec' | 'asksForCost'>,
     prepared: PreparedCall<Work, Answer, M>,
   ): Promise<Answered<Work, Answer, M>> {
-    const { metering } = prepared
     const settlement = settlements.open(prepared)
     const execute = async () => {
       const answer = await prepared.execute()
-      return { answer, usage: (await metering.current?.usage()) as UsageOf<M> }
+      return { answer, usage: await usageForClient<Work, M>(family, prepared) }
     }
     try {
       const waiting = admission.admit(family, prepared)
@@ -148,7 +148,10 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   }
 
   function stream<Work, M extends AnyMeter>(
-    family: Pick<StreamFamily<never, Work, M>, 'estimate' | 'encodeError' | 'errorForClient' | 'cacheable' | 'replay'>,
+    family: Pick<
+      StreamFamily<never, Work, M>,
+      'estimate' | 'encodeError' | 'errorForClient' | 'cacheable' | 'replay' | 'asksForCost'
+    >,
     prepared: PreparedCall<Work, ResponseStream<UsageOf<M>>, M>,
   ): SentStream {
     const { record } = prepared
@@ -184,7 +187,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       try {
         call.authorized = { name: model, family, chosen: catalogue.require(model, family, call.caller) }
       } catch (thrown) {
-        const record = newRecord(call, family)
+        const record = newRecord(call, family, unixSeconds(clock))
         events.started(record)
         settlements.refused(record, thrown)
         throw thrown
@@ -214,8 +217,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   }
 }
 
-function newRecord(call: Call, family: EndpointFamily): CallRecord {
-  const record: CallRecord = { call, family, attempts: [], is_stream: false, error: undefined }
+function newRecord(call: Call, family: EndpointFamily, at: number): CallRecord {
+  const record: CallRecord = { call, family, at, attempts: [], is_stream: false, error: undefined }
   call.record = record
   return record
 }

@@ -66,7 +66,7 @@ export function createSettlements({ recordUsage, events, clock, log }: Settlemen
       record.units = entry.units
       if (lost) {
         const units = await unitsOf(record, lost)
-        entries.push(lostEntry(entry, { model: call.model, target: lost_target, units }))
+        entries.push(lostEntry(entry, { record, model: call.model, target: lost_target, units }))
         record.units = sumOf(entry.units, units)
       }
       record.entries = entries

@@ -1,6 +1,7 @@
 /** Delivers a streamed response, and settles its call when it ends, fails or is not read to its end. */
 import type { Log } from '../kit/log.ts'
 import { asGatewayError } from '../spec/error.ts'
+import { usageForClient } from './cost.ts'
 import type { AnyMeter, PreparedCall, ResponseStream, StreamFamily, UsageOf } from './family.ts'
 import type { Settlement } from './settle.ts'
 
@@ -13,11 +14,11 @@ type Delivery<M extends AnyMeter> = {
 }
 
 export async function* deliver<Work, M extends AnyMeter>(
-  family: Pick<StreamFamily<never, Work, M>, 'encodeError' | 'errorForClient'>,
-  prepared: Pick<PreparedCall<Work, never, M>, 'record' | 'work' | 'metering'>,
+  family: Pick<StreamFamily<never, Work, M>, 'encodeError' | 'errorForClient' | 'asksForCost'>,
+  prepared: Pick<PreparedCall<Work, never, M>, 'record' | 'model' | 'work' | 'metering'>,
   { response, settlement, onFirstByte, log }: Delivery<M>,
 ): AsyncGenerator<string | Uint8Array> {
-  const { record: { call }, metering } = prepared // biome-ignore format: short
+  const { call } = prepared.record
   let stream: ResponseStream<UsageOf<M>> | undefined
   try {
     stream = await response
@@ -26,7 +27,7 @@ export async function* deliver<Work, M extends AnyMeter>(
     yield* parts
     call.signal.throwIfAborted() // some sources end, and do not throw, when they are aborted
     // Only a client that requested the usage waits for it: an estimate takes a while.
-    const usage = includesUsage ? ((await metering.current?.usage()) as UsageOf<M>) : undefined
+    const usage = includesUsage ? await usageForClient<Work, M>(family, prepared) : undefined
     void settlement.succeeded()
     const last = end(usage)
     await store?.()

@@ -8,11 +8,19 @@ import type { Meter } from './call.ts'
 type Input = string | readonly number[]
 
 export type TextMeter = Meter<TextUsage> & {
-  /** The provider's own count; undefined where it reported none. */
-  reported(prompt_tokens: number | undefined): void
+  /** The provider's own counts; undefined where it reported none. */
+  reported(prompt_tokens: number | undefined, searches?: number): void
 }
 
-export function createTextMeter({ inputs, tokenizer }: { inputs: readonly Input[]; tokenizer: Tokenizer }): TextMeter {
+type TextMeterParts = {
+  inputs: readonly Input[]
+  tokenizer: Tokenizer
+  /** Of a rerank call, where the provider does not report them. */
+  searches?: number
+}
+
+export function createTextMeter({ inputs, tokenizer, searches }: TextMeterParts): TextMeter {
+  let searched = searches
   let usage: TextUsage | undefined
 
   async function estimate(): Promise<TextUsage> {
@@ -29,14 +37,21 @@ export function createTextMeter({ inputs, tokenizer }: { inputs: readonly Input[
   }
 
   return {
-    reported(prompt_tokens) {
+    reported(prompt_tokens, searches) {
+      searched = searches ?? searched
       if (prompt_tokens !== undefined) usage = usageOf(prompt_tokens)
     },
     async usage() {
       usage ??= await estimate()
       return usage
     },
-    units: ({ prompt_tokens, estimated }) => ({ input_tokens: prompt_tokens, output_tokens: 0, estimated }),
+    units: ({ prompt_tokens, estimated }) => ({
+      input_tokens: prompt_tokens,
+      output_tokens: 0,
+      searches: searched,
+      requests: 1,
+      estimated,
+    }),
   }
 }
 

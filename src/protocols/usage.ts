@@ -8,6 +8,8 @@ export function usageOf(raw: unknown): Usage | undefined {
   if (!isRecord(raw)) return undefined
   const inputDetails = recordOf(raw.prompt_tokens_details) ?? recordOf(raw.input_tokens_details) ?? {}
   const outputDetails = recordOf(raw.completion_tokens_details) ?? recordOf(raw.output_tokens_details) ?? {}
+  // As Anthropic reports it, and as other gateways pass it on.
+  const written = recordOf(raw.cache_creation) ?? recordOf(inputDetails.cache_creation_token_details)
   const total = count(raw.total_tokens)
   let output = count(raw.completion_tokens) ?? count(raw.output_tokens)
   const input =
@@ -37,6 +39,7 @@ export function usageOf(raw: unknown): Usage | undefined {
       count(inputDetails.cached_creation_tokens) ??
       count(inputDetails.cache_creation_tokens) ??
       count(raw.cache_creation_input_tokens),
+    cache_write_1h: count(inputDetails.cache_write_1h_tokens) ?? count(written?.ephemeral_1h_input_tokens),
     input_audio: count(inputDetails.audio_tokens),
     input_image: count(inputDetails.image_tokens),
     output_audio: count(outputDetails.audio_tokens),

@@ -17,6 +17,7 @@ export type RerankEndpoint = JsonEndpoint<RerankRequest, RerankWork, Ranked, Tex
 
 /** Cohere's search unit: one query over up to so many documents. */
 const UNIT_DOCUMENTS = 100
+const searchesFor = (documents: readonly string[]): number => Math.ceil(documents.length / UNIT_DOCUMENTS)
 
 export const createRerank = ({ tokenizer }: { tokenizer: Tokenizer }): RerankFamily => ({
   endpoint: () => 'rerank',
@@ -25,15 +26,16 @@ export const createRerank = ({ tokenizer }: { tokenizer: Tokenizer }): RerankFam
     const documents = textsOf(request)
     return { request, documents, top_n: Math.min(request.top_n ?? documents.length, documents.length), targets }
   },
-  meter: ({ request, documents }) => createTextMeter({ inputs: [request.query, ...documents], tokenizer }),
+  meter: ({ request, documents }) =>
+    createTextMeter({ inputs: [request.query, ...documents], tokenizer, searches: searchesFor(documents) }),
   policy: 'until_answered',
   async execute(work, { call, attempt }) {
     const answer = await attempt(work.targets, async (target, { signal, meter }) => {
       const ranked = await rankAt(target, { work, call, signal })
-      meter.reported(ranked.prompt_tokens)
+      meter.reported(ranked.prompt_tokens, ranked.search_units)
       return ranked
     })
-    const search_units = answer.search_units ?? Math.ceil(work.documents.length / UNIT_DOCUMENTS)
+    const search_units = answer.search_units ?? searchesFor(work.documents)
     return { results: answer.results, search_units }
   },
   cacheable: ({ request: { query, max_tokens_per_doc }, documents, top_n }) => ({

@@ -3,16 +3,22 @@ import type { ServerSettings } from '../config/config.ts'
 import { headerValue } from '../kit/header-value.ts'
 import type { Call } from '../pipeline/call.ts'
 import { targetName } from '../providers/provider.ts'
+import { nanoText } from '../spec/money.ts'
 import { CACHE_HEADER, SIMILARITY_HEADER } from './call-options.ts'
 import { explanationText, HEADER_CHARACTERS } from './explanation.ts'
 
+const COST_HEADER = 'x-gatehouse-cost'
+
+/** In units of the ledger's currency, as a decimal number. */
+const costText = (amount: number | null): string => (amount === null ? 'unknown' : nanoText(amount))
+
 /**
  * The target that answered, or failed last, and how many upstream calls were made; the model, where a fallback served the
- * call, and what the response cache did. Empty for a request that did neither.
+ * call, what the response cache did, and what the call is charged. Empty for a request that did neither.
  */
 export function routingHeaders(
   { record }: Call,
-  { show_target }: Pick<ServerSettings, 'show_target'>,
+  { show_target, show_cost }: Pick<ServerSettings, 'show_target' | 'show_cost'>,
 ): [string, string][] {
   if (record === undefined || (record.target === undefined && record.cache === undefined)) return []
   const headers: [string, string][] = []
@@ -26,6 +32,9 @@ export function routingHeaders(
     headers.push(['x-gatehouse-target', headerValue(targetName(record.target))])
     headers.push(['x-gatehouse-attempts', String(record.attempts.length)])
   }
+  // Before a stream has ended, and where a call has failed, its charge is not known.
+  const charged = show_cost && record.entries?.[0]
+  if (charged) headers.push([COST_HEADER, costText(charged.amount)])
   if (record.requested !== undefined) {
     headers.push(['x-model-requested', headerValue(record.requested)])
     headers.push(['x-model-served', headerValue(record.model ?? '')])

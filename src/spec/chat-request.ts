@@ -123,6 +123,14 @@ export const ChatRequest = Type.Object(
         { description: '`{"include_usage": true}` adds the usage to a stream.' },
       ),
     ),
+    usage: Type.Optional(
+      Type.Object(
+        { include: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])) },
+        {
+          description: '`{"include": true}` adds `cost` to the usage, and the usage to a stream. Not forwarded.',
+        },
+      ),
+    ),
     tools: Type.Optional(
       Type.Array(Type.Union([FunctionTool, CustomTool]), {
         description: 'Functions and custom tools that the model may call.',

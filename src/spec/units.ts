@@ -1,4 +1,5 @@
 /** What a call uses, in the units that are counted, limited and charged. */
+import type { Usage } from './usage.ts'
 
 /** The parts of the two totals are absent where the provider does not report them. */
 export type Units = {
@@ -7,32 +8,32 @@ export type Units = {
   /** All output: reasoning and audio included. */
   output_tokens: number
   /** Input that was read from the provider's prompt cache. */
-  cached_tokens?: number
+  cached_tokens?: number | undefined
   /** Input that was written to a prompt cache of five minutes. */
-  cache_write_tokens?: number
+  cache_write_tokens?: number | undefined
   /** Input that was written to a prompt cache of one hour. */
-  cache_write_1h_tokens?: number
-  input_audio_tokens?: number
-  output_audio_tokens?: number
-  reasoning_tokens?: number
-  images?: number
+  cache_write_1h_tokens?: number | undefined
+  input_audio_tokens?: number | undefined
+  output_audio_tokens?: number | undefined
+  reasoning_tokens?: number | undefined
+  images?: number | undefined
   /** Such as `1024x1024`. */
-  image_size?: string
+  image_size?: string | undefined
   /** Such as `hd`. */
-  image_quality?: string
-  videos?: number
+  image_quality?: string | undefined
+  videos?: number | undefined
   /** Of all its videos together. */
-  video_seconds?: number
+  video_seconds?: number | undefined
   /** Such as `1280x720`. */
-  video_size?: string
-  has_sound?: boolean
-  three_d?: number
+  video_size?: string | undefined
+  has_sound?: boolean | undefined
+  three_d?: number | undefined
   /** Of a rerank call. */
-  searches?: number
+  searches?: number | undefined
   /** 1 of a call that was served: some prices are per request. */
-  requests?: number
+  requests?: number | undefined
   /** By which the provider has served it, such as `flex`; undefined: the usual one. */
-  service_tier?: string
+  service_tier?: string | undefined
   /** The provider reported no usage. */
   estimated?: boolean | undefined
 }
@@ -41,3 +42,22 @@ export type Units = {
 export type Estimate = { expected: Units; most: Units }
 
 export const NO_UNITS: Readonly<Units> = { input_tokens: 0, output_tokens: 0 }
+
+/** The units of a served chat call. `service_tier`: as the client requested it. */
+export function unitsOfUsage(usage: Usage, service_tier?: string): Units {
+  const { prompt_tokens_details: input, completion_tokens_details: output } = usage
+  const written_1h = input.cache_write_1h_tokens ?? 0
+  return {
+    input_tokens: usage.prompt_tokens,
+    output_tokens: usage.completion_tokens,
+    cached_tokens: input.cached_tokens,
+    cache_write_tokens: Math.max(0, (input.cache_write_tokens ?? 0) - written_1h),
+    cache_write_1h_tokens: written_1h,
+    input_audio_tokens: input.audio_tokens,
+    output_audio_tokens: output.audio_tokens,
+    reasoning_tokens: output.reasoning_tokens,
+    requests: 1,
+    service_tier,
+    estimated: usage.estimated,
+  }
+}

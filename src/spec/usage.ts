@@ -10,6 +10,9 @@ const InputTokenDetails = Type.Object(
     audio_tokens: count,
     image_tokens: count,
     cache_write_tokens: Type.Optional(count),
+    cache_write_1h_tokens: Type.Optional(
+      Type.Integer({ minimum: 0, description: 'The part of `cache_write_tokens` that is cached for an hour.' }),
+    ),
   },
   { title: 'InputTokenDetails' },
 )
@@ -31,6 +34,12 @@ export const Usage = Type.Object(
     output_tokens: count,
     input_tokens_details: Type.Optional(Type.Union([InputTokenDetails, Type.Null()])),
     prompt_cache_hit_tokens: Type.Optional(count),
+    cost: Type.Optional(
+      Type.Union([Type.Number({ minimum: 0 }), Type.Null()], {
+        description:
+          'What the request is charged, in units of the currency of the ledger; null: the price is unknown. Present where the request has `usage: {"include": true}`.',
+      }),
+    ),
     estimated: Type.Optional(
       Type.Literal(true, { description: 'Present when the upstream gave no usage and the counts are an estimate.' }),
     ),
@@ -51,7 +60,9 @@ type UsageCounts = {
   input: number
   output: number
   cached?: number | undefined
+  /** All that was written, and the part of it that was written to a cache of one hour. */
   cache_write?: number | undefined
+  cache_write_1h?: number | undefined
   input_audio?: number | undefined
   input_image?: number | undefined
   output_audio?: number | undefined
@@ -73,6 +84,7 @@ export function usageFrom(counts: UsageCounts): Usage {
     image_tokens: inputImage,
   }
   if (counts.cache_write !== undefined) details.cache_write_tokens = counts.cache_write
+  if (counts.cache_write_1h !== undefined) details.cache_write_1h_tokens = counts.cache_write_1h
   const usage: Usage = {
     prompt_tokens: input,
     completion_tokens: output,

@@ -349,7 +349,7 @@ describe('chat-completions passthrough', () => {
   })
 
   test('sends usage once and only on request, with the fields that only the vendor has', () => {
-    const usage = { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12, cost: 0.5 }
+    const usage = { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12, queue_time: 0.5 }
     const body = bytes(role + event({ content: 'a' }, null, { usage: null }) + event({}, 'stop', { usage }) + DONE)
     const clientRequest = eventsOf(
       forwarded(chatcompatPassthrough, [body], requestOf({ stream_options: { include_usage: true } })).text,
@@ -359,12 +359,26 @@ describe('chat-completions passthrough', () => {
       null,
       null,
       null,
-      expect.objectContaining({ input_tokens: 9, cost: 0.5 }),
+      expect.objectContaining({ input_tokens: 9, queue_time: 0.5 }),
     ])
     expect(output.at(-1).choices).toEqual([])
     const { text, chunks } = forwarded(chatcompatPassthrough, [body])
     expect(text).not.toContain('usage')
     expect(chunks.at(-1)).toMatchObject({ usage: { input_tokens: 9 } })
+  })
+
+  test('does not forward what the provider charges', () => {
+    const usage = {
+      prompt_tokens: 9,
+      completion_tokens: 3,
+      total_tokens: 12,
+      cost: 0.5,
+      cost_details: {},
+      is_byok: true,
+    }
+    const body = bytes(role + event({ content: 'a' }) + event({}, 'stop', { usage }) + DONE)
+    const request = requestOf({ stream_options: { include_usage: true } })
+    expect(forwarded(chatcompatPassthrough, [body], request).text).not.toMatch(/cost|byok/)
   })
 
   test('forwards calls unchanged, and normalises repeated ones', () => {

@@ -34,7 +34,12 @@ export const chatcompatPassthrough: ProtocolPassthrough = {
   stream: createChatcompatStream,
 }
 
-const usageIn = (payload: unknown): JsonRecord => (isRecord(payload) && isRecord(payload.usage) ? payload.usage : {})
+/** Without what the provider charges: the caller is charged by other prices. */
+function usageIn(payload: unknown): JsonRecord {
+  if (!isRecord(payload) || !isRecord(payload.usage)) return {}
+  const { cost: _, cost_details: __, is_byok: ___, ...usage } = payload.usage
+  return usage
+}
 
 function createChatcompatStream({ head, request, faults }: PassthroughParts): PassthroughStream {
   const include_usage = request.stream_options?.include_usage === true

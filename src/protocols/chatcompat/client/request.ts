@@ -31,6 +31,10 @@ export function parseChatRequest(body: unknown): ChatRequest {
   if (!check.Check(request)) throw refusalOf(diagnose(Shared, request))
   const clientRequest = request as ClientChatRequest
   refuseEmptyMessages(clientRequest.messages)
+  // Whoever asks for the cost needs the usage that contains it.
+  if (clientRequest.usage?.include === true && clientRequest.stream) {
+    clientRequest.stream_options = { ...clientRequest.stream_options, include_usage: true }
+  }
   return withFunctions(clientRequest)
 }
 

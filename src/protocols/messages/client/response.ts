@@ -129,7 +129,8 @@ export function usageOf(usage: Usage | undefined) {
     input_tokens: Math.max(0, (usage?.input_tokens ?? 0) - cacheRead - cacheWrite),
     cache_creation_input_tokens: cacheWrite,
     cache_read_input_tokens: cacheRead,
-    cache_creation: null,
+    cache_creation:
+      details?.cache_write_1h_tokens === undefined ? null : cacheCreation(cacheWrite, details.cache_write_1h_tokens),
     output_tokens: usage?.output_tokens ?? 0,
     output_tokens_details: { thinking_tokens: usage?.completion_tokens_details.reasoning_tokens ?? 0 },
     server_tool_use: null,
@@ -138,6 +139,11 @@ export function usageOf(usage: Usage | undefined) {
     speed: null,
   }
 }
+
+const cacheCreation = (written: number, ephemeral_1h_input_tokens: number) => ({
+  ephemeral_5m_input_tokens: Math.max(0, written - ephemeral_1h_input_tokens),
+  ephemeral_1h_input_tokens,
+})
 
 /** The usage reported so far, or else a rough estimate: clients keep the first number they receive. */
 function countsAtStart(batch: ChatChunk[], request: ChatRequest) {

@@ -16,6 +16,7 @@ export const FIELD_MAPPINGS: { [field in ChatRequestField]-?: FieldMapping } = {
   messages: { sent: '`input`, one item each' },
   stream: { sent: '`stream`' },
   stream_options: { sent: 'only `include_obfuscation`; usage is always returned' },
+  usage: { sent: 'not sent: the gateway answers it' },
   max_tokens: { sent: '`max_output_tokens`, at least 16' },
   max_completion_tokens: { sent: '`max_output_tokens`, at least 16' },
   temperature: { sent: '`temperature`; left out for models that reason and refuse it' },
