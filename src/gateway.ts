@@ -180,9 +180,10 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     quotas,
     catalogue,
     outputs,
-    providerOf: (id, model) => supply.withFirstKey(id, model),
-    providerSettings(id) {
-      const found = supply.find(id)?.config
+    providerOf: supply.withKey,
+    router,
+    providerSettings(id, key = null) {
+      const found = supply.settingsWithKey(id, key)
       return found && { ...found, first_byte_seconds: { ...live.timeouts, ...found.timeouts }.first_byte_seconds }
     },
     inputs: { checkInputs: media.check },

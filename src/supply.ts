@@ -10,7 +10,14 @@ import { compiledPrices } from './models/prices.ts'
 import { discoverProviders, probeLocal } from './providers/discover.ts'
 import type { ProviderHealth } from './providers/health.ts'
 import { createHealthMonitors, type Probed, type ProbeParts } from './providers/health-monitors.ts'
-import { type KeyedProvider, keyedTargets, mayCall } from './providers/keyed-targets.ts'
+import {
+  type FoundProvider,
+  type KeyedProvider,
+  keyedTargets,
+  keyNamed,
+  nameOfKey,
+  withKey,
+} from './providers/keyed-targets.ts'
 import type { Media } from './providers/media.ts'
 import { presetModels } from './providers/preset-models.ts'
 import type { DiscoveredModel, Provider, Target } from './providers/provider.ts'
@@ -45,6 +52,8 @@ type Supplied = {
   keys: KeyedProvider[]
 }
 
+type KeySettings = Omit<ProviderConfig, 'key'> & { key?: string | undefined }
+
 type SupplyParts = {
   environment: Record<string, string | undefined>
   clock: Clock
@@ -65,8 +74,10 @@ type Supply = {
   providers(): Found[]
   /** A provider by its id, and its configuration. */
   find(id: string): { provider: Provider; config: ProviderConfig } | undefined
-  /** A provider with the first of its keys that may call the model: an order is read with the key that it was sent with. */
-  withFirstKey(id: string, model: string): Provider | undefined
+  /** A provider with the key of this name; without one, with the first of its keys that may call the model. */
+  withKey(id: string, model: string, key: string | null): FoundProvider | undefined
+  /** The configuration of a provider. With the name of a key, `key` is that one; undefined where it is not configured. */
+  settingsWithKey(id: string, key: string | null): KeySettings | undefined
   close(): Promise<void>
 }
 
@@ -108,7 +119,7 @@ export function createSupply(given: SupplyParts): Supply {
       const keys = (provider.keys ?? []).map(
         ({ key, name, weight = 1, models }, index): KeyedProvider => ({
           provider: create({ ...provider, key }),
-          name: name ?? String(index + 1),
+          name: nameOfKey({ name }, index),
           weight,
           models,
         }),
@@ -236,9 +247,13 @@ export function createSupply(given: SupplyParts): Supply {
     },
     providers,
     find: (id) => supplied.get(id),
-    withFirstKey(id, model) {
+    withKey(id, model, key) {
       const found = supplied.get(id)
-      return found?.keys.find((key) => mayCall(key, model))?.provider ?? found?.provider
+      return found && withKey(found, model, key)
+    },
+    settingsWithKey(id, key) {
+      const found = supplied.get(id)?.config
+      return found && key !== null ? { ...found, key: keyNamed(found, key) } : found
     },
     async close() {
       stopped.abort()

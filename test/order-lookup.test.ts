@@ -71,10 +71,10 @@ function listingVendor({
   return { vendor, accepted }
 }
 
-async function engineWith(options: Omit<Parameters<typeof listingVendor>[0], 'now'>) {
+async function engineWith(options: Omit<Parameters<typeof listingVendor>[0], 'now'>, keys?: string[]) {
   const clock = manualClock()
   const { vendor, accepted } = listingVendor({ ...options, now: () => clock.now() / 1000 })
-  const engine = await taskEngine({ vendors: { acme: vendor }, clock })
+  const engine = await taskEngine({ vendors: { acme: vendor }, clock, ...(keys && { keys }) })
   return { engine, vendor, accepted }
 }
 
@@ -211,6 +211,20 @@ describe('equal orders in doubt', () => {
     expect(tasks.map(endOf)).toEqual(ids.map(() => 'SUCCESS '))
     expect(new Set(tasks.map(({ operation }) => JSON.stringify(operation))).size).toBe(3)
     expect([vendor.calls.length, accepted.length]).toEqual([4, 3])
+  })
+
+  test('of two keys are not exchanged, and none is sent again: the keys may be of one account or of two', async () => {
+    const { engine, vendor, accepted } = await engineWith({ absent: 'not accepted', accepts: (_, nth) => nth !== 2 }, [
+      'one',
+      'two',
+    ])
+    await using gateway = engine
+    const ids = [await gateway.submit({ prompt: 'same' }), await gateway.submit({ prompt: 'same' })]
+    await gateway.run(900)
+    const tasks = await Promise.all(ids.map((id) => gateway.read(id)))
+    expect(tasks.map(({ provider_key }) => provider_key).sort()).toEqual(['one', 'two'])
+    expect(tasks.map(endOf)).toEqual(ids.map(() => 'FAILURE submit_outcome_unknown'))
+    expect([vendor.calls.length, accepted.length]).toEqual([2, 1])
   })
 
   test('that differ in what the list does not show are not exchanged', async () => {

@@ -100,6 +100,8 @@ async function order({ url = 'https://app.test/hook?key=hush', token_id = 'tok_a
     upstream_model: 'text-to-video',
     sent_at: now,
     sent_to: null,
+    provider_key: null,
+    call_options: null,
     operation: { id: '1' },
     deadline_at: now + 3600,
     due_ms: clock.now(),

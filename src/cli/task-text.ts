@@ -38,6 +38,7 @@ export function taskText(shown: Shown): string {
   const time = (at: number | null) =>
     at ? `${new Date(at * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC` : '-'
   const { tried, made, outputs, late_outcome, cancel_asked_at, outputs_expire_at } = task
+  const key = task.provider_key === null ? '' : `, with the key ${task.provider_key}`
   const rows: [string, string | undefined][] = [
     ['task', task.task_id],
     ['status', `${task.status}, ${task.progress}%`],
@@ -45,7 +46,7 @@ export function taskText(shown: Shown): string {
     ['model', `${task.model} (${task.family})`],
     ['token', token_name === undefined ? task.token_id : `${task.token_id} (${token_name})`],
     ['accepted', time(task.submit_time)],
-    ['provider', task.provider ? `${task.provider}, as ${task.upstream_model}` : 'not chosen yet'],
+    ['provider', task.provider ? `${task.provider}, as ${task.upstream_model}${key}` : 'not chosen yet'],
     ['refused by', tried.length > 0 ? tried.join(', ') : undefined],
     ['sent', task.sent_at === null ? 'not yet' : time(task.sent_at)],
     ['order', task.operation === null ? undefined : JSON.stringify(task.operation)],

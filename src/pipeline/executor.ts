@@ -97,22 +97,23 @@ export function createExecutor({ catalogue, router, admission, events, clock }: 
       },
     }
     let facts: RequestFacts | undefined
+    const factsOf = () => {
+      facts ??= family.facts?.(work)
+      return facts
+    }
     const conditional: Conditional = {
       family: record.family,
       tags: call.options?.tags,
       preferences: call.options?.provider,
       now: () => unixSeconds(clock),
-      facts() {
-        facts ??= family.facts?.(work)
-        return facts
-      },
+      facts: factsOf,
     }
     return {
       call,
       // Rejects, and does not throw, where no target takes the request.
       async attempt(all, execute) {
         const { targets, excluded } = eligibleTargets(all, conditional)
-        const costOf = (target: Target) => expectedCost(target, conditional.facts(), conditional.now())
+        const costOf = (target: Target) => expectedCost(target, factsOf(), conditional.now())
         const { sort: strategy, order, allow_fallbacks } = conditional.preferences ?? {}
         if (call.is_explained) explainTo(record, { family, model, work, targets, has_fallback, costOf })
         if (targets.length === 0 && excluded.length > 0) throw noneEligible(excluded)

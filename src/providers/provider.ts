@@ -309,7 +309,7 @@ export type Target = TargetRules & {
 }
 
 /** `provider/model`, as logs and headers show it. */
-export const targetName = ({ provider, model }: Pick<Target, 'provider' | 'model'>): string => `${provider.id}/${model}`
+export const targetName = (of: { provider: { id: string }; model: string }): string => `${of.provider.id}/${of.model}`
 
 export type DiscoveredModel = {
   model: string

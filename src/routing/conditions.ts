@@ -24,8 +24,11 @@ export type Conditional = {
   /** Unix seconds. */
   now(): number
   /** Undefined where nothing is known: it then has no tools, no images and no size. */
-  facts(): RequestFacts | undefined
+  facts(): KnownFacts | undefined
 }
+
+/** Of a request that may have no size. */
+export type KnownFacts = Pick<RequestFacts, 'hasTools' | 'hasImages'> & Partial<Pick<RequestFacts, 'inputTokens'>>
 
 type Eligible = { targets: readonly Target[]; excluded: readonly Excluded[] }
 
@@ -36,7 +39,7 @@ export function eligibleTargets(all: readonly Target[], request: Conditional): E
   const { preferences } = request
   const taking = all.some(({ when }) => when) ? takingTargets(all, request) : { targets: all, excluded: NONE }
   if (!preferences) return taking
-  const priced = { at: request.now(), inputTokens: () => request.facts()?.inputTokens() }
+  const priced = { at: request.now(), inputTokens: () => request.facts()?.inputTokens?.() }
   const { targets, excluded } = preferredTargets(taking.targets, preferences, priced)
   return { targets, excluded: [...taking.excluded, ...excluded] }
 }
@@ -69,7 +72,7 @@ function unmetBy({ family, tags, facts }: Conditional, when: TargetConditions): 
     return `it must have ${images ? '' : 'no '}images`
   }
   if (least === 0 && most === undefined) return undefined
-  const tokens = facts()?.inputTokens()
+  const tokens = facts()?.inputTokens?.()
   if (tokens === undefined) return undefined
   if (tokens < least) return `it must have at least ${least} input tokens, not about ${tokens}`
   if (most !== undefined && tokens > most) return `it must have at most ${most} input tokens, not about ${tokens}`

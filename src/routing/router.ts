@@ -7,6 +7,7 @@ import type { Candidate } from './choose.ts'
 import { noneAvailable, tooLate } from './errors.ts'
 import { createHedgeBudget, type HedgeBudget, race } from './hedge.ts'
 import { createMemory, type Memory } from './memory.ts'
+import { createOrderRouting, type OrderRouting } from './order-routing.ts'
 import { mayTryNext } from './outcome.ts'
 import { createRetryBudgets } from './retry-budget.ts'
 import { type Chosen, createSelector, newSelection, type Selection } from './selection.ts'
@@ -14,10 +15,11 @@ import { quantilesOf } from './target-state.ts'
 import { cancelTry, createTryControl, type TryControl } from './time-limit.ts'
 import { createTrier, LOST, type Routing, type Tried } from './try.ts'
 
-export type Router = Pick<Memory, 'states' | 'candidates' | 'reset' | 'recovered'> & {
-  /** The answer of the first target that succeeds. Throws the last failure, or `no_available_channel` if none was tried. */
-  attempt<Answer>(targets: readonly Target[], routing: Routing<Answer>): Promise<Answer>
-}
+export type Router = OrderRouting &
+  Pick<Memory, 'states' | 'candidates' | 'reset' | 'recovered'> & {
+    /** The answer of the first target that succeeds. Throws the last failure, or `no_available_channel` if none was tried. */
+    attempt<Answer>(targets: readonly Target[], routing: Routing<Answer>): Promise<Answer>
+  }
 
 type RouterParts = { clock: Clock; log: Log; random?: () => number }
 
@@ -89,6 +91,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
   }
 
   return {
+    ...createOrderRouting({ candidatesOf, clock, log, random }),
     states,
     candidates,
     reset,

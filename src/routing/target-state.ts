@@ -1,7 +1,7 @@
 /** What the gateway remembers of one target with one key: its open calls, latency, errors, and until when it is avoided. */
 
 import type { ProviderHealth } from '../providers/health.ts'
-import { type Target, targetName } from '../providers/provider.ts'
+import { type Provider, targetName } from '../providers/provider.ts'
 
 /** How a call ended, as far as it says something about the target. `neutral`: nothing, such as when the client has left. */
 export type Outcome =
@@ -106,7 +106,7 @@ export const createTargetState = (id: string): TargetState => ({
 })
 
 /** `provider/model`, with `#key` where the provider has several keys: what is remembered is remembered for that. */
-export const stateId = (target: Target): string =>
+export const stateId = (target: { provider: Pick<Provider, 'id'>; model: string; key?: string }): string =>
   target.key === undefined ? targetName(target) : `${targetName(target)}#${target.key}`
 
 /** As if it had never been called; calls that are open still end, and probes go on. */

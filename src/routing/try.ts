@@ -11,7 +11,7 @@ import { silentFor } from './errors.ts'
 import { type AttemptPolicy, isFaultOfTarget, outcomeOf } from './outcome.ts'
 import type { Strategy } from './preferences.ts'
 import { type Chosen, leaveTarget } from './selection.ts'
-import { note, type Outcome } from './target-state.ts'
+import { note, type Outcome, type TargetState } from './target-state.ts'
 import { cancelTry, createTryControl, limitTotal, type TryControl, underControl } from './time-limit.ts'
 
 /** Notified of each attempt, in order. */
@@ -85,8 +85,7 @@ export function createTrier({ clock, log }: { clock: Clock; log: Log }): Trier {
   function remember({ chosen, attempt }: Running, outcome: Outcome, now: number, isProbe = chosen.isProbe): void {
     const { state } = chosen.candidate
     const change = note(state, outcome, { now, started: attempt.started, isProbe })
-    if (change === 'ejected' || change === 'key refused') log.warn(`target ${change}`, { target: state.id })
-    else if (change === 'returned') log.info('target returned', { target: state.id })
+    logChange(log, state, change)
   }
 
   /** Waits where the provider has as many open calls as it may. */
@@ -166,6 +165,11 @@ export function createTrier({ clock, log }: { clock: Clock; log: Log }): Trier {
       remember(running, { kind: 'failed', at_once: false, after_ok: true }, clock.steady(), false)
     },
   }
+}
+
+export function logChange(log: Log, { id: target }: TargetState, change: ReturnType<typeof note>): void {
+  if (change === 'ejected' || change === 'key refused') log.warn(`target ${change}`, { target })
+  else if (change === 'returned') log.info('target returned', { target })
 }
 
 const NEUTRAL: Outcome = { kind: 'neutral' }

@@ -181,7 +181,12 @@ export type Task = {
   provider: string
   /** The provider's name of the model. */
   upstream_model: string
-  /** Targets that certainly did not accept the submission: `<provider>/<its model>`. */
+  /** The name of the key that it is sent, polled and cancelled with; null: the provider has only one, or none was chosen. */
+  provider_key: string | null
+  /** What the caller asked of the routing; null: nothing. */
+  call_options: { tags?: string[]; no_fallback?: true } | null
+  /** Targets that certainly did not accept the submission: `<provider>/<its model>`, with
+   * `#<key>` where the provider has several keys. */
   tried: string[]
   /** When the submission was about to be sent. It is stored before that. */
   sent_at: number | null

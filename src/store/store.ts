@@ -60,6 +60,7 @@ export type TaskChange = Partial<
     | 'fail_reason'
     | 'provider'
     | 'upstream_model'
+    | 'provider_key'
     | 'tried'
     | 'sent_at'
     | 'sent_to'
@@ -107,7 +108,10 @@ export type TaskFilter = {
 }
 
 /** What is known of an order that was sent. */
-export type SentTask = Pick<Task, 'task_id' | 'status' | 'fail_code' | 'request' | 'sent_at' | 'operation'>
+export type SentTask = Pick<
+  Task,
+  'task_id' | 'status' | 'fail_code' | 'request' | 'sent_at' | 'operation' | 'provider_key'
+>
 
 export type TaskStore = {
   /** Durable when it resolves. Atomic: two calls with the same token and idempotency key create one task. */

@@ -67,6 +67,9 @@ type TasksTable = {
   base_url: string
   provider: string
   upstream_model: string
+  provider_key: string | null
+  /** JSON text. */
+  call_options: string | null
   tried: string
   sent_at: number | null
   sent_to: string | null

@@ -9,7 +9,7 @@ export async function sentTasks(
 ): Promise<SentTask[]> {
   const rows = await db
     .selectFrom('tasks')
-    .select(['task_id', 'status', 'fail_code', 'request', 'sent_at', 'operation'])
+    .select(['task_id', 'status', 'fail_code', 'request', 'sent_at', 'operation', 'provider_key'])
     .where('provider', '=', provider)
     .where('sent_at', '>=', since)
     .execute()

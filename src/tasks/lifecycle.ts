@@ -42,6 +42,8 @@ export const blankTask = (fields: NewTaskFields & Partial<Task>): Task => ({
   fail_reason: '',
   provider: '',
   upstream_model: '',
+  provider_key: null,
+  call_options: null,
   tried: [],
   sent_at: null,
   sent_to: null,

@@ -20,6 +20,8 @@ const task = (fields: Partial<Task> = {}): Task =>
     submit_time: SENT,
     sent_at: SENT,
     sent_to: null,
+    provider_key: null,
+    call_options: null,
     finish_time: 0,
     deadline_at: SENT + DAY,
     operation: {},

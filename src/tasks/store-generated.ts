@@ -55,6 +55,7 @@ export function createGeneratedFileStore({ store, outputs, settings, clock }: St
       finish_time: now,
       provider: target.provider.id,
       upstream_model: target.model,
+      provider_key: target.key ?? null,
       sent_at: now,
       sent_to: null,
       outputs: names,

@@ -5,11 +5,12 @@ import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { canonicalJson } from '../kit/json.ts'
 import { jsonSize } from '../kit/json-size.ts'
 import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
-import type { Chosen } from '../models/catalogue.ts'
-import type { Call } from '../pipeline/call.ts'
+import type { CatalogueModel, Chosen } from '../models/catalogue.ts'
+import type { Call, CallOptions } from '../pipeline/call.ts'
 import type { Family } from '../pipeline/family.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { assertOrder } from '../providers/allowed/allowed.ts'
+import { eligibleTargets, noneEligible } from '../routing/conditions.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject, Task } from '../spec/task.ts'
 
@@ -18,6 +19,7 @@ import { callbackOf } from './callback.ts'
 import type { CrashHook } from './crash-points.ts'
 import { blankTask } from './lifecycle.ts'
 import { type FamilyRequest, kindOf } from './order-kinds.ts'
+import { orderFacts } from './steps/order-target.ts'
 
 export type Order = FamilyRequest & {
   call: Call
@@ -52,10 +54,14 @@ export async function submit(parts: SubmitParts, order: Order): Promise<Submitte
   return { ...answer, chosen: { model, requested } }
 }
 
+type AcceptedWork = { row: NewTask; model: CatalogueModel }
+
 type AcceptedInput = Order & { idempotency: Idempotency | undefined }
 
 /** The pipeline family of submissions: `execute` is one durable write. The worker calls the provider. */
-const acceptOrder = (parts: SubmitParts): Family<AcceptedInput, NewTask, Omit<Submitted, 'chosen'>, undefined> => ({
+const acceptOrder = (
+  parts: SubmitParts,
+): Family<AcceptedInput, AcceptedWork, Omit<Submitted, 'chosen'>, undefined> => ({
   endpoint: ({ family }) => family,
   modelOf: ({ request }) => request.model,
   fit(model, order, call) {
@@ -65,15 +71,21 @@ const acceptOrder = (parts: SubmitParts): Family<AcceptedInput, NewTask, Omit<Su
     const callback = callbackOf(order.request, parts.settings())
     const { inputs, request } = splitMedia(limited, kind.media)
     const { family, base_url, idempotency } = order
-    const row: NewTask = { task: newTask(parts, { family, call, base_url, model: model.id, request }) }
+    const task = newTask(parts, { family, call, base_url, model: model.id, request })
+    const row: NewTask = { task: { ...task, call_options: storedOptions(call.options) } }
     if (inputs) row.inputs = inputs
     if (callback) row.callback = callback
     if (idempotency) row.idempotency = idempotency
-    return row
+    return { row, model }
   },
   meter: () => undefined,
   policy: 'until_accepted',
-  async execute(row) {
+  async execute({ row, model }) {
+    const { family, call_options } = row.task
+    const facts = () => orderFacts(row.inputs)
+    const now = () => unixSeconds(parts.clock)
+    const { targets, excluded } = eligibleTargets(model.targets, { family, tags: call_options?.tags, facts, now })
+    if (targets.length === 0 && excluded.length > 0) throw noneEligible(excluded)
     parts.crashHook('submit: before the row')
     const added = await addWithin(parts, row)
     parts.crashHook('submit: after the row')
@@ -95,6 +107,12 @@ function addWithin({ store, quotas }: SubmitParts, row: NewTask) {
   const add = () => store.tasks.add(row)
   const addWithKey = row.idempotency ? () => quotas.keys.keep(token_id, ONE_KEY, add) : add
   return quotas.tasks.keep(token_id, { rows: 1, bytes: jsonSize(request) + jsonSize(row.inputs) }, addWithKey)
+}
+
+/** What the worker heeds; the rest is about the submission. */
+function storedOptions({ tags = [], no_fallback }: CallOptions = {}): Task['call_options'] {
+  if (tags.length === 0 && !no_fallback) return null
+  return { ...(tags.length === 0 ? {} : { tags: [...tags] }), ...(no_fallback && { no_fallback }) }
 }
 
 type Idempotency = NonNullable<NewTask['idempotency']>

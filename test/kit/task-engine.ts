@@ -1,8 +1,10 @@
 /** The task engine in memory: the real store, a manual clock, and scripted providers and files. */
+
 import { createLog } from '../../src/kit/log.ts'
 import { type CatalogueModel, catalogueModel, createCatalogue } from '../../src/models/catalogue.ts'
 import type { Copied, CopySource, Outputs } from '../../src/outputs/outputs.ts'
 import type { Provider, TaskProgress, ThreeDProvider, VideoCall, VideoProvider } from '../../src/providers/provider.ts'
+import { createRouter } from '../../src/routing/router.ts'
 import type { EndpointFamily } from '../../src/spec/endpoint-family.ts'
 import type { Json, Task } from '../../src/spec/task.ts'
 import type { Caller } from '../../src/spec/token.ts'
@@ -128,6 +130,8 @@ export type EngineOptions = {
   settings?: Partial<TaskSettings>
   providers?: Record<string, ProviderSettings>
   checkInputs?: InputChecker['checkInputs']
+  /** The names of the keys of each provider; default: it has only one, without a name. */
+  keys?: string[]
   keep_days?: number
   crashHook?: CrashHook
   store?: Store
@@ -192,7 +196,11 @@ export async function taskEngine(options: EngineOptions = {}): Promise<TaskEngin
     pipeline: testPipeline({ catalogue, clock }).pipeline,
     catalogue,
     outputs: files,
-    providerOf: (id) => providers.get(id),
+    providerOf(id, _, key) {
+      const provider = providers.get(id)
+      return provider && { provider, key }
+    },
+    router: createRouter({ clock, log, random: () => 0 }),
     // Shorter than by default, so that a provider that never responds is given up sooner.
     providerSettings: (id) => ({ first_byte_seconds: 60, ...options.providers?.[id] }),
     inputs: { checkInputs: options.checkInputs ?? (async () => {}) },
@@ -265,10 +273,12 @@ export async function settled(): Promise<void> {
   for (let turn = 0; turn < 14; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-function modelRow(ids: string[], providers: Map<string, Provider>, { keep_days }: EngineOptions): CatalogueModel {
-  const targets = ids.flatMap((id) => {
+function modelRow(ids: string[], providers: Map<string, Provider>, { keep_days, keys }: EngineOptions): CatalogueModel {
+  const targets = ids.flatMap((id, priority) => {
     const provider = providers.get(id)
-    return provider ? [{ provider, model: 'film-1' }] : []
+    const target = provider && { provider, model: 'film-1', priority }
+    if (!target) return []
+    return keys?.map((key) => ({ ...target, key })) ?? [target]
   })
   const config = {
     families: ['video-generation', 'chatcompat-video', '3d-generation', 'image-generation'] satisfies EndpointFamily[],

@@ -10,6 +10,7 @@ import { createLinks } from '../../src/outputs/links.ts'
 import type { Outputs, StoredFile } from '../../src/outputs/outputs.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 import { taskRoutes } from '../../src/routes/tasks/table.ts'
+import { createRouter } from '../../src/routing/router.ts'
 import { GatewayError } from '../../src/spec/error.ts'
 import type { Task } from '../../src/spec/task.ts'
 import { openStore } from '../../src/store/open-store.ts'
@@ -75,7 +76,8 @@ export async function createVideoApp(server: Parameters<typeof configOf>[0] = {}
     pipeline,
     catalogue,
     outputs,
-    providerOf: () => provider,
+    providerOf: () => ({ provider, key: null }),
+    router: createRouter({ clock, log }),
     providerSettings: () => undefined,
     inputs: { checkInputs: never },
     settings: () => ({ ...config.tasks, keep_days: 30 }),

@@ -3,7 +3,8 @@ import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { Catalogue, CatalogueModel } from '../../models/catalogue.ts'
 import type { Outputs } from '../../outputs/outputs.ts'
-import type { Provider, Target } from '../../providers/provider.ts'
+import type { FoundProvider } from '../../providers/keyed-targets.ts'
+import type { OrderRouting } from '../../routing/order-routing.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { FailCode, JsonObject, Task } from '../../spec/task.ts'
 import type { TaskChange, TaskStore } from '../../store/store.ts'
@@ -55,17 +56,21 @@ export type StepParts = {
   store: { tasks: TaskStore }
   catalogue: Catalogue
   outputs: Outputs
-  /** Includes providers that no model uses any more. */
-  /** With the key that serves orders of this model: the same one for each step of an order. */
-  providerOf(id: string, upstream_model: string): Provider | undefined
-  providerSettings(id: string): ProviderSettings | undefined
+  /**
+   * Includes providers that no model uses any more. `key`: the name of the key that the order is sent with; where it is
+   * not configured any more, and for orders without one, any key that may call the model.
+   */
+  providerOf(id: string, upstream_model: string, key: string | null): FoundProvider | undefined
+  /** With the name of a key, `key` is that key. */
+  providerSettings(id: string, key?: string | null): ProviderSettings | undefined
+  router: OrderRouting
   inputs: InputChecker
   /** Read for each step, so that a new configuration applies from the next step. */
   settings(): TaskSettings
   clock: Clock
   log: Log
   crashHook: CrashHook
-  /** Providers that tasks need and that are not configured. Each is logged once. */
+  /** Providers, and keys of providers, that tasks need and that are not configured. Each is logged once. */
   missingProviders: Set<string>
   /** How often the provider refused to cancel each task. */
   cancelRefusals: Map<string, number>
@@ -134,14 +139,23 @@ export const fail = (
 
 /** The part of the task's provider that generates its outputs; undefined when it is no longer configured. */
 export function taskProvider({ providerOf, task, missingProviders, log }: ClaimedTask): TaskProvider | undefined {
-  const configured = providerOf(task.provider, task.upstream_model)
-  const provider = configured && kindOf(task.family).providerFor(configured)
+  const configured = providerOf(task.provider, task.upstream_model, task.provider_key)
+  if (configured?.is_key_missing) warnOfKey({ task, missingProviders, log })
+  const provider = configured && kindOf(task.family).providerFor(configured.provider)
   if (provider) missingProviders.delete(task.provider)
   else if (!missingProviders.has(task.provider)) {
     missingProviders.add(task.provider)
     log.error('tasks wait for a provider that is not configured', { provider: task.provider, task_id: task.task_id })
   }
   return provider
+}
+
+function warnOfKey({ task, missingProviders, log }: Pick<ClaimedTask, 'task' | 'missingProviders' | 'log'>): void {
+  const { provider, provider_key: key, task_id } = task
+  const name = `${provider}#${key}`
+  if (missingProviders.has(name)) return
+  missingProviders.add(name)
+  log.warn('tasks use another key: theirs is not configured', { provider, key, task_id })
 }
 
 /** Waits for a provider call until the signal is aborted, even if the call itself ignores the signal. */
@@ -166,17 +180,6 @@ export function asGatewayError(error: unknown): GatewayError {
   return new GatewayError('bad_upstream_response', "The provider's response was not understood.", { cause: error })
 }
 
-export const targetName = (provider: string, model: string): string => `${provider}/${model}`
-
 /** The task's model, while it is in the catalogue and served. Whether its token may use it was checked when it was accepted. */
 export const modelOf = ({ catalogue, task }: ClaimedTask): CatalogueModel | undefined =>
   catalogue.serving(task.model, task.family)
-
-/** The model's targets that can generate outputs of the task's family, in the configured order. */
-export const targetsOf = (claimed: ClaimedTask): Target[] =>
-  (modelOf(claimed)?.targets ?? []).filter(
-    ({ provider }) => kindOf(claimed.task.family).providerFor(provider) !== undefined,
-  )
-
-export const nextTarget = (targets: Target[], tried: Task['tried']): Target | undefined =>
-  targets.find(({ provider, model }) => !tried.includes(targetName(provider.id, model)))

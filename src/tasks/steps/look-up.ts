@@ -105,7 +105,10 @@ async function isOfOtherTasks(claimed: ClaimedTask, listed: ListedOrder[]): Prom
     ({ task_id }) => task_id !== task.task_id,
   )
   const mayOwn = (other: SentTask, one: ListedOrder) =>
-    isLikeOurs(other, claimed) && within(windowOf(claimed, other), one) && !within(windowOf(claimed, task), one)
+    other.provider_key === task.provider_key &&
+    isLikeOurs(other, claimed) &&
+    within(windowOf(claimed, other), one) &&
+    !within(windowOf(claimed, task), one)
   return listed.every((one) => others.some((other) => owns(other, one) || mayOwn(other, one)))
 }
 
@@ -161,6 +164,8 @@ async function assigned(
 ): Promise<ListedOrder | 'ambiguous' | undefined> {
   const { task, store } = claimed
   if (mine.length === 0) return undefined
+  // Whether two keys are of one account is not known: neither of the orders is that of this task for certain.
+  if (rivals.some(({ provider_key }) => provider_key !== task.provider_key)) return 'ambiguous'
   const requestOf = async ({ task_id, request }: SentTask) =>
     canonicalJson({ ...request, ...(await store.tasks.inputs(task_id)) })
   const request = await requestOf(task)

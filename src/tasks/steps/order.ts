@@ -5,8 +5,9 @@ import { sha256 } from '../../kit/secret.ts'
 import type { OrderCall } from '../../providers/provider.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import { kindOf, type TaskProvider } from '../order-kinds.ts'
-import { asGatewayError, type ClaimedTask, targetName, withSignal } from './claimed-task.ts'
+import { asGatewayError, type ClaimedTask, withSignal } from './claimed-task.ts'
 import type { AcceptedOrder } from './immediate-outputs.ts'
+import { observed, targetIdOf } from './order-target.ts'
 
 /** Beyond the wait for the first byte: for connecting, and for reading what follows it. */
 const REST_SECONDS = 30
@@ -25,7 +26,8 @@ export const orderLeaseEnd = (claimed: ClaimedTask): number =>
 
 /** Identifies where an order was sent. Another account or upstream does not know its key, and another body is another order. */
 export function destinationOf({ task, providerSettings }: Pick<ClaimedTask, 'task' | 'providerSettings'>): string {
-  const { kind, preset, base_url, key, headers, fields, options } = providerSettings(task.provider) ?? {}
+  const { kind, preset, base_url, key, headers, fields, options } =
+    providerSettings(task.provider, task.provider_key) ?? {}
   return sha256(canonicalJson({ kind, preset, base_url, key, headers, fields, options })).slice(0, 16)
 }
 
@@ -48,7 +50,7 @@ export async function order(
 ): Promise<OrderResult> {
   claimed.extend(orderTimeoutSeconds(claimed) * 1000)
   try {
-    return await withSignal(claimed.signal, provider.start(call, claimed.signal))
+    return await observed(claimed, () => withSignal(claimed.signal, provider.start(call, claimed.signal)))
   } catch (error) {
     return { error: asGatewayError(error) }
   }
@@ -56,12 +58,11 @@ export async function order(
 
 export async function orderCallFor({ task, store }: ClaimedTask): Promise<OrderCall<object>> {
   const inputs = await store.tasks.inputs(task.task_id)
-  const target = targetName(task.provider, task.upstream_model)
   return {
     model: task.upstream_model,
     request: { ...task.request, ...inputs },
     task_id: task.task_id,
     owner: task.token_id,
-    idempotency_key: `${task.task_id}-${sha256(target).slice(0, 16)}`,
+    idempotency_key: `${task.task_id}-${sha256(targetIdOf(task)).slice(0, 16)}`,
   }
 }

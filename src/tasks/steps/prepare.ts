@@ -2,16 +2,9 @@
 import { unixSeconds } from '../../kit/clock.ts'
 import { advance } from '../lifecycle.ts'
 import { nextAttemptAt } from '../poll-schedule.ts'
-import {
-  asGatewayError,
-  type ClaimedTask,
-  fail,
-  nextTarget,
-  saveChange,
-  targetsOf,
-  withSignal,
-} from './claimed-task.ts'
+import { asGatewayError, type ClaimedTask, fail, saveChange, withSignal } from './claimed-task.ts'
 import { mayPass, reasonFrom } from './fail-code.ts'
+import { chooseTarget, storedTarget, targetsOf } from './order-target.ts'
 
 /** 2 + 4 + 8 + 16 seconds: longer than a restart of a file server, or a reload of a provider's model list, takes. */
 const MAX_ATTEMPTS = 5
@@ -20,13 +13,12 @@ export async function prepare(claimed: ClaimedTask): Promise<void> {
   const { task, clock } = claimed
   const fault = await inputFault(claimed)
   if (fault) return fault.isPassing ? retry(claimed, fault.fail) : fault.fail()
-  const target = nextTarget(targetsOf(claimed), task.tried)
+  const target = chooseTarget(claimed, await targetsOf(claimed), task.tried)
   if (!target)
     return retry(claimed, () => fail(claimed, 'model_unavailable', `No provider is available for "${task.model}" now.`))
   await saveChange(claimed, 'prepare', {
     ...advance(task, { status: 'SUBMITTED', now: unixSeconds(clock) }),
-    provider: target.provider.id,
-    upstream_model: target.model,
+    ...storedTarget(target),
     failures: 0,
     due_ms: clock.now(),
   })

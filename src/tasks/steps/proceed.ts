@@ -9,6 +9,7 @@ import { nextAttemptAt } from '../poll-schedule.ts'
 import { asGatewayError, type ClaimedTask, fail, saveChange, taskProvider, withSignal } from './claimed-task.ts'
 import { classifyError, reasonFrom } from './fail-code.ts'
 import { destinationOf, mayRepeat, orderLeaseEnd, orderTimeoutSeconds } from './order.ts'
+import { observed } from './order-target.ts'
 import { storeOperation } from './send.ts'
 
 /** While every response is a temporary refusal: 2 + 4 + 8 + 16 + 32 + 60 + 60 seconds. */
@@ -51,8 +52,10 @@ async function sendNext(claimed: ClaimedTask, provider: TaskProvider, from: Json
   let operation: Json
   claimed.extend(orderTimeoutSeconds(claimed) * 1000)
   try {
-    if (!provider.proceed) throw new TypeError('A provider that returns PROCEED must implement proceed.')
-    ;({ operation } = await withSignal(signal, provider.proceed(from, keyOf(task, from), signal)))
+    ;({ operation } = await observed(claimed, () => {
+      if (!provider.proceed) throw new TypeError('A provider that returns PROCEED must implement proceed.')
+      return withSignal(signal, provider.proceed(from, keyOf(task, from), signal))
+    }))
   } catch (error) {
     return refused(claimed, { provider, from, error: asGatewayError(error) })
   }

@@ -1,15 +1,17 @@
 /** The step that may cost money: sends the order, at most once to any target that may have accepted it. */
 import { pause, unixSeconds } from '../../kit/clock.ts'
+import type { Target } from '../../providers/provider.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import type { TaskChange } from '../../store/store.ts'
 import { advance } from '../lifecycle.ts'
 import type { TaskProvider } from '../order-kinds.ts'
 import { nextAttemptAt, nextPollAt } from '../poll-schedule.ts'
-import { type ClaimedTask, fail, nextTarget, saveChange, targetName, targetsOf, taskProvider } from './claimed-task.ts'
+import { type ClaimedTask, fail, saveChange, taskProvider } from './claimed-task.ts'
 import { classifyError, reasonFrom } from './fail-code.ts'
 import { type AcceptedOrder, acceptedChange, storeImmediateOutputs } from './immediate-outputs.ts'
 import { lookUpOrder } from './look-up.ts'
 import { destinationOf, mayRepeat, order, orderCallFor, orderLeaseEnd } from './order.ts'
+import { chooseTarget, storedTarget, targetIdOf, targetsOf, withCurrentKey } from './order-target.ts'
 
 /** Rounds through all targets while each refuses temporarily: 2 + 4 + 8 + 16 + 32 + 60 + 60 seconds. */
 const MAX_ROUNDS = 8
@@ -22,7 +24,8 @@ const OPERATION_PAUSE_MILLISECONDS = 100
 const MAX_OPERATION_PAUSE_MILLISECONDS = 800
 
 /** Sends the order, and records it right before the provider may get it. */
-export async function send(claimed: ClaimedTask): Promise<void> {
+export async function send(given: ClaimedTask): Promise<void> {
+  const claimed = withCurrentKey(given)
   const { task } = claimed
   const provider = taskProvider(claimed)
   if (!provider)
@@ -57,7 +60,8 @@ function recordSending(claimed: ClaimedTask): Sending {
       signal.throwIfAborted()
       crashHook('send: before sent_at')
       const sent_at = unixSeconds(clock)
-      const change = { sent_at, sent_to, keep_lease: true, due_ms: orderLeaseEnd(claimed) } as const
+      const { provider_key } = task
+      const change = { sent_at, sent_to, provider_key, keep_lease: true, due_ms: orderLeaseEnd(claimed) } as const
       try {
         if (!(await store.tasks.save(task, change))) throw new Error('Not sent: another process has the task.')
       } catch (error) {
@@ -144,6 +148,7 @@ function notAccepted(claimed: ClaimedTask, error: GatewayError): Promise<void> {
   const { task, log } = claimed
   log.warn('order refused', { task_id: task.task_id, provider: task.provider, code: error.code })
   const reason = reasonFrom(error.message)
+  if (task.call_options?.no_fallback) return fail(claimed, classifyError(error).fail_code, reason)
   return tryNextTarget(claimed, { ...classifyError(error), reason, retry_after: error.detail.retry_after })
 }
 
@@ -157,14 +162,14 @@ async function tryNextTarget(
 ): Promise<void> {
   const { task, clock } = claimed
   if (refusal === 'every') return fail(claimed, fail_code, reason)
-  const targets = targetsOf(claimed)
-  const tried = [...task.tried, targetName(task.provider, task.upstream_model)]
+  const targets = await targetsOf(claimed)
+  const tried = [...task.tried, targetIdOf(task)]
   const failures = task.failures + (refusal === 'passing' ? 1 : 0)
-  const next = nextTarget(targets, tried)
+  const next = chooseTarget(claimed, targets, tried)
   const now_ms = clock.now()
   if (next) return assignTarget(claimed, { target: next, tried, failures, due_ms: now_ms })
   const rounds = Math.ceil(failures / Math.max(1, targets.length))
-  const first = targets[0]
+  const first = chooseTarget(claimed, targets, [])
   if (failures === 0 || rounds >= MAX_ROUNDS) return fail(claimed, fail_code, reason)
   const due_ms = nextAttemptAt(task, rounds, { now_ms, retry_after })
   // With no target left in the configuration, the current one is tried again: it may return.
@@ -173,7 +178,7 @@ async function tryNextTarget(
 }
 
 type Assignment = {
-  target: { provider: { id: string }; model: string }
+  target: Target
   tried: string[]
   failures: number
   due_ms: number
@@ -181,8 +186,7 @@ type Assignment = {
 
 async function assignTarget(claimed: ClaimedTask, { target, ...rest }: Assignment): Promise<void> {
   await saveChange(claimed, 'refused', {
-    provider: target.provider.id,
-    upstream_model: target.model,
+    ...storedTarget(target),
     sent_at: null,
     ...rest,
   })
