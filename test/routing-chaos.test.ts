@@ -195,3 +195,56 @@ describe('what users of other gateways complain about', () => {
     expect(logged(gateway, vendors)).toEqual([3, 0])
   })
 })
+
+const DIALECTS: [string, string, object][] = [
+  ['Messages', '/v1/messages', { model: 'v/m', max_tokens: 16, messages: [{ role: 'user', content: 'hi' }] }],
+  ['Responses', '/v1/responses', { model: 'v/m', input: 'hi', store: false }],
+]
+
+describe.each(DIALECTS)('the same through the %s API', (_, path, question) => {
+  const call = async (gateway: TestGateway, more: object = {}, signal?: AbortSignal) => {
+    const response = await gateway.call(path, { json: { ...question, ...more }, ...(signal && { signal }) })
+    await response.text().catch(() => '')
+    return response.status
+  }
+
+  it.each(BROKEN)(
+    'with %s from the first provider, the second one serves, and each call is in the log',
+    async (_, answer) => {
+      const vendors = [vendor(), vendor()]
+      vendors[0]?.otherwise(answer)
+      const gateway = await gatewayOf(vendors)
+      for (let i = 0; i < 8; i++) {
+        expect(await call(gateway)).toBe(200)
+        gateway.clock.advance(1_500)
+      }
+      expect(logged(gateway, vendors)).toEqual(sent(vendors))
+      expect(sent(vendors)[0]).toBeLessThan(8)
+      expect(sent(vendors)[1]).toBe(8)
+    },
+  )
+
+  it('each provider is called once, where all fail', async () => {
+    const vendors = [vendor(), vendor(), vendor()]
+    for (const one of vendors) one.otherwise(failure(503))
+    const gateway = await gatewayOf(vendors)
+    expect(await call(gateway)).toBeGreaterThanOrEqual(500)
+    expect(sent(vendors)).toEqual([1, 1, 1])
+    expect(logged(gateway, vendors)).toEqual([1, 1, 1])
+  })
+
+  it('clients that leave open no circuit breaker', async () => {
+    const vendors = [vendor(), vendor()]
+    const gateway = await gatewayOf(vendors)
+    for (let i = 0; i < 7; i++) {
+      vendors[0]?.answer((wire) => wire.aborted)
+      const client = new AbortController()
+      const open = call(gateway, {}, client.signal)
+      await vendors[0]?.request(i + 1)
+      client.abort()
+      await open.catch(() => {})
+    }
+    expect(await call(gateway)).toBe(200)
+    expect(sent(vendors)).toEqual([8, 0])
+  })
+})
