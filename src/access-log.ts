@@ -45,11 +45,12 @@ export function createAccessLog({ log }: { log: Log }): AccessLog {
 
 function addCall(
   fields: LogFields,
-  { call, model, target, attempts, units, cache, cache_similarity }: CallRecord,
+  { call, model, target, attempts, units, cache, cache_similarity, queued_ms }: CallRecord,
 ): void {
   fields.model = model
   if (cache) fields.cache = cache
   if (cache_similarity !== undefined) fields.cache_similarity = cache_similarity
+  if (queued_ms !== undefined) fields.queued_ms = Math.round(queued_ms)
   fields.target = target && targetName(target)
   fields.key = target?.key
   fields.tags = call.options?.tags?.join(',')

@@ -26,6 +26,7 @@ import type { Log } from './kit/log.ts'
 import { randomAlphanumerics } from './kit/secret.ts'
 import { createTokenizer } from './kit/tokenizer.ts'
 import { createLedger } from './ledger/ledger.ts'
+import { createRateLimiter } from './limits/rate-limits.ts'
 import { createCatalogue } from './models/catalogue.ts'
 import { createModerations } from './moderations/moderations.ts'
 import { createCleaner } from './outputs/cleaner.ts'
@@ -35,9 +36,9 @@ import { createPipeline, type Pipeline } from './pipeline/pipeline.ts'
 import { createMedia } from './providers/media.ts'
 import { createReadiness } from './readiness.ts'
 import { createRerank } from './rerank/rerank.ts'
+import { callHeaders } from './routes/call-headers.ts'
 import { readCallOptions } from './routes/call-options.ts'
 import { type Explained, type ExplainRequest, explainRequest, OPERATOR } from './routes/explain-request.ts'
-import { routingHeaders } from './routes/routing-headers.ts'
 import { routeTable } from './routes/table.ts'
 import { baseUrlOf } from './routes/tasks/request-parameters.ts'
 import { createRouter } from './routing/router.ts'
@@ -145,6 +146,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     recordUsage: ledger.record,
     router,
     subscribers: [accessLog.calls, storedResponses.calls, conversations.calls],
+    gates: [createRateLimiter({ config: () => live, clock })],
     cache,
     embedText: createEmbedText({ catalogue, family: embeddings, pipeline: () => pipeline, clock, log }),
     clock,
@@ -237,7 +239,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     onFinished: accessLog.requestFinished,
     admitLoad: load.admit,
     onAdmitted: (context) => readCallOptions(context, settings),
-    headersOf: (context) => routingHeaders(context, settings),
+    headersOf: (context) => callHeaders(context, { settings, clock }),
   })
   endRevokedCalls = createRevokedCalls({ open: app.requests, isValid: tokens.isValid, settings, log })
   await valkey?.opened

@@ -14,7 +14,7 @@ const LAYERS = [
   ['spec', 'kit'],
   ['protocols', 'config'],
   ['providers', 'store', 'outputs', 'http', 'jobs'],
-  ['models', 'accounts', 'ledger', 'routing', 'cache'],
+  ['models', 'accounts', 'limits', 'ledger', 'routing', 'cache'],
   ['pipeline'],
   ['chat', 'tasks', 'embeddings', 'rerank', 'moderations', 'images', 'manual', 'admin'],
 ]

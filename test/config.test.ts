@@ -8,6 +8,7 @@ import { parse } from 'yaml'
 import { knownVendors } from '../src/cli/vendors.ts'
 import {
   DEFAULT_CACHE,
+  DEFAULT_LIMITS,
   DEFAULT_OUTPUTS,
   DEFAULT_RESPONSES,
   DEFAULT_SERVER,
@@ -59,6 +60,8 @@ describe('without a file', () => {
       tasks: DEFAULT_TASKS,
       outputs: DEFAULT_OUTPUTS,
       cache: DEFAULT_CACHE,
+      rate_limits: {},
+      limits: DEFAULT_LIMITS,
       valkey: undefined,
       responses: DEFAULT_RESPONSES,
       ledger: { currency: 'USD', exchange_rates: {} },

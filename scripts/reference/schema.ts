@@ -16,6 +16,7 @@ export function mapOf({ patternProperties, additionalProperties }: Schema): Sche
 export function typeOf(schema: Schema): string {
   if (Array.isArray(schema.anyOf)) return schema.anyOf.map(typeOf).join(' or ')
   if (Array.isArray(schema.enum)) return namesOf(schema.enum.map(String))
+  if (schema.title === 'rate limits') return '[rate limits](../how-to/limit-requests.md)'
   if (schema.const !== undefined) return code(String(schema.const))
   if (schema.type === 'array') return `list of ${typeOf((schema.items ?? {}) as Schema)}`
   if (schema.type === 'object')

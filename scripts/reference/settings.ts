@@ -44,4 +44,5 @@ const link = (path: string) => `[${code(path)}](#${path.replaceAll(/[.<>]/g, '')
 /** A range or a choice, `{ minimum, maximum, default }` or `{ values, default }`, is one setting and no section. */
 const RANGE_MEMBERS = ['values', 'minimum', 'maximum', 'default']
 const isRange = (schema: Schema) => Object.keys(membersOf(schema)).every((name) => RANGE_MEMBERS.includes(name))
-const isSection = (schema: Schema) => schema.properties !== undefined && !isRange(schema)
+const isSection = (schema: Schema) =>
+  schema.properties !== undefined && !isRange(schema) && schema.title !== 'rate limits'

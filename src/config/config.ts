@@ -1,7 +1,9 @@
 /** The configuration in use: file and environment merged, defaults filled in, frozen. */
 import type { LogLevel } from '../kit/log.ts'
+import type { RateLimits } from '../spec/rate-limit.ts'
 import type { CacheConfig } from './cache-schema.ts'
 import type { LedgerConfig } from './ledger-schema.ts'
+import type { LimitsConfig } from './rate-limit-schema.ts'
 import type { ModelConfig, ProviderConfig, StorageQuotas, Timeouts, TokenDefaults } from './schema.ts'
 import type { OutputsConfig, ResponsesConfig, TasksConfig } from './task-schema.ts'
 import type { ValkeyConfig } from './valkey-schema.ts'
@@ -62,6 +64,9 @@ export type Config = {
   outputs: OutputSettings
   responses: Required<ResponsesConfig>
   cache: Required<CacheConfig>
+  /** Of the installation. */
+  rate_limits: RateLimits
+  limits: Required<LimitsConfig>
   /** Undefined: none. The URL may contain a password. */
   valkey: Required<ValkeyConfig> | undefined
   ledger: Required<LedgerConfig>
@@ -126,6 +131,8 @@ export const DEFAULT_STORAGE: Required<StorageQuotas> = {
   unfinished_tasks: 10_000,
   idempotency_keys: 10_000,
 }
+
+export const DEFAULT_LIMITS: Required<LimitsConfig> = { queue_seconds: 0, max_end_users: 100_000 }
 
 export const DEFAULT_CACHE: Required<CacheConfig> = {
   storage: 'memory',

@@ -11,6 +11,7 @@ import { Capabilities, Limits } from './limits-schema.ts'
 import { Prices } from './price-schema.ts'
 import { PROVIDER_KINDS, TEXT_APIS } from './provider-kinds.ts'
 import { Passthrough, Quirks } from './quirks.ts'
+import { LimitsConfig, rateLimits } from './rate-limit-schema.ts'
 import { CallLimits, Fallbacks, HealthConfig, ProviderKey, RoutingConfig, TargetRouting } from './routing-schema.ts'
 import { ServerConfig } from './server-schema.ts'
 import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
@@ -199,6 +200,7 @@ export const ModelConfig = Type.Object(
       }),
     ),
     routing: optional(RoutingConfig),
+    rate_limits: rateLimits('What all calls of the model together may use.'),
     cache: optional(ModelCache),
     fallbacks: optional({
       ...Fallbacks,
@@ -247,6 +249,13 @@ export const TokenDefaults = Type.Object(
       Type.Number({ exclusiveMinimum: 0, description: 'Days after which new tokens expire. Default: never.' }),
     ),
     storage: optional(StorageQuotas),
+    rate_limits: rateLimits('What each token may use that has no rate limits of its own.'),
+    end_users: optional(
+      Type.Object(
+        { rate_limits: rateLimits('What each end user may use.') },
+        { ...closed, description: 'The limits of each end user of a token, where the token sets none.' },
+      ),
+    ),
   },
   closed,
 )
@@ -282,6 +291,8 @@ export const FileConfig = Type.Object(
     outputs: optional(OutputsConfig),
     responses: optional(ResponsesConfig),
     cache: optional(CacheConfig),
+    rate_limits: rateLimits('What all calls together may use.'),
+    limits: optional(LimitsConfig),
     valkey: optional(ValkeyConfig),
     ledger: optional(LedgerConfig),
     providers: optional(Type.Record(Type.String(), ProviderConfig)),

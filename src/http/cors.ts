@@ -5,6 +5,7 @@ const EXPOSED = [
   'x-request-id',
   'request-id',
   'retry-after',
+  'retry-after-ms',
   'x-should-retry',
   'x-ratelimit-limit-requests',
   'x-ratelimit-limit-tokens',
@@ -12,6 +13,9 @@ const EXPOSED = [
   'x-ratelimit-remaining-tokens',
   'x-ratelimit-reset-requests',
   'x-ratelimit-reset-tokens',
+  ...['requests', 'tokens', 'input-tokens', 'output-tokens'].flatMap((what) =>
+    ['limit', 'remaining', 'reset'].map((value) => `anthropic-ratelimit-${what}-${value}`),
+  ),
   'deprecation',
   'sunset',
   'link',

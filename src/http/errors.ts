@@ -9,6 +9,8 @@ export function errorResponse(error: GatewayError, { write = errorBody, status =
   const { retry_after, allow, bytes, retry = shouldRetry(error.code) } = error.detail
   if (retry_after !== undefined && Number.isFinite(retry_after)) {
     headers['retry-after'] = String(Math.max(0, Math.ceil(retry_after)))
+    // What the openai libraries read first: short waits are most exact.
+    if (error.code === 'rate_limit_exceeded') headers['retry-after-ms'] = String(Math.ceil(retry_after * 1000))
   }
   if (retry !== undefined) headers['x-should-retry'] = String(retry)
   if (error.status === 401) headers['www-authenticate'] = 'Bearer'

@@ -80,13 +80,20 @@ export function createAdmission(gates: readonly Gate[]): Admission {
   }
 }
 
-const requestOf = <Work>(
+function requestOf<Work>(
   { estimate }: Pick<Family<never, Work, never, AnyMeter>, 'estimate'>,
-  { model, work, record: { call, family } }: Admitting<Work>,
-): AdmissionRequest => ({ call, family, model, estimate: estimate?.(work, model) ?? NO_ESTIMATE })
+  { model, work, record }: Admitting<Work>,
+): AdmissionRequest {
+  const { call, family } = record
+  record.estimate = estimate?.(work, model) ?? NO_ESTIMATE
+  return { call, family, model, estimate: record.estimate }
+}
 
 function undo(holds: Hold[]): void {
-  for (const hold of holds.splice(0)) hold.settle(NO_UNITS)
+  for (const hold of holds.splice(0)) {
+    if (hold.cancel) hold.cancel()
+    else hold.settle(NO_UNITS)
+  }
 }
 
 /** Releases what is held for a call. */

@@ -1,4 +1,5 @@
 /** A call and what is known about it, without HTTP types. */
+import type { LimitReport } from '../limits/status.ts'
 import type { CatalogueModel, Chosen } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
 import type { Attempt } from '../routing/attempt.ts'
@@ -27,6 +28,8 @@ export type Call = {
   authorized?: { name: string; family: EndpointFamily; chosen: Chosen } | undefined
   /** What the caller asks of its routing and of the response cache; absent: nothing. */
   options?: CallOptions
+  /** Where its rate limits stand; set when it is admitted or refused. */
+  limits?: LimitReport
   /** What is known about it; set by the pipeline. */
   record?: CallRecord
 }
@@ -74,6 +77,8 @@ export type Hold = {
   moveTo(request: AdmissionRequest): void
   /** Called exactly once, when the call is settled: releases the hold, and counts what was used instead. */
   settle(used: Units): void
+  /** Called instead where another gate refuses the call: as if it had never been. Absent: `settle`, with nothing used. */
+  cancel?(): void
 }
 
 /** What is known about a call so far. The pipeline writes it; subscribers read it. */
@@ -103,6 +108,10 @@ export type CallRecord = {
   holds?: Hold[]
   /** Whether limits or a budget have refused it, or make it wait: nothing was sent, and no usage is recorded. */
   is_refused?: boolean
+  /** What it uses as far as it was known before it was sent. */
+  estimate?: Estimate
+  /** How long it waited for a rate limit. */
+  queued_ms?: number
   /** Set when the call is settled: of all its targets. */
   units?: Units
   /** The id of its entry in the ledger, once it has one. */

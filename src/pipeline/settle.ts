@@ -72,7 +72,7 @@ export function createSettlements({ recordUsage, events, clock, log }: Settlemen
       record.entries = entries
       isRecorded = recordUsage(entries)
     }
-    releaseHolds(record, record.units ?? NO_UNITS)
+    releaseHolds(record, record.units ?? unmeasured(record))
     if (isRecorded) await isRecorded
     events.finished(record)
     if (--open === 0) idle?.resolve()
@@ -115,6 +115,10 @@ export function createSettlements({ recordUsage, events, clock, log }: Settlemen
     },
   }
 }
+
+/** A call without a meter, such as the submission of a task, counts as estimated where it succeeded. */
+const unmeasured = ({ error, estimate }: CallRecord): Units =>
+  error === undefined ? (estimate?.expected ?? NO_UNITS) : NO_UNITS
 
 /** What a call used where two targets were asked: the provider of the one that was given up may charge as well. */
 const sumOf = (own: Units, lost: Units): Units => ({

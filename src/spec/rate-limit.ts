@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { MAX_AMOUNT } from './money.ts'
 
 /** What a rate limit counts in a window. `tokens` is input and output together. */
-const RATE_UNITS = [
+export const RATE_UNITS = [
   'requests',
   'input_tokens',
   'output_tokens',
@@ -13,10 +13,10 @@ const RATE_UNITS = [
   'video_seconds',
   'three_d',
 ] as const
-type RateUnit = (typeof RATE_UNITS)[number]
+export type RateUnit = (typeof RATE_UNITS)[number]
 
-const RATE_WINDOWS = ['second', 'minute', 'hour', 'day'] as const
-type RateWindow = (typeof RATE_WINDOWS)[number]
+export const RATE_WINDOWS = ['second', 'minute', 'hour', 'day'] as const
+export type RateWindow = (typeof RATE_WINDOWS)[number]
 
 /** Counted at a time, not in a window. */
 const CONCURRENCY_LIMITS = ['concurrent_requests', 'tasks_in_flight'] as const

@@ -1,0 +1,34 @@
+/** Rate limits, and how they work, as the operator writes them. */
+import Type, { type TSchema } from 'typebox'
+import { RateLimits } from '../spec/rate-limit.ts'
+
+const closed = { additionalProperties: false } as const
+const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
+
+/** With the keys in its type. */
+export const rateLimits = (description: string) =>
+  optional(Type.Unsafe<RateLimits>({ ...RateLimits, title: 'rate limits', description }))
+
+/** The section `limits`. */
+export const LimitsConfig = Type.Object(
+  {
+    queue_seconds: optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 300,
+        description:
+          'How long a call waits for a rate limit instead of being refused, where it fits within that time. Default 0.',
+      }),
+    ),
+    max_end_users: optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 10_000_000,
+        description:
+          'How many end users each gateway counts apart; further ones share one count of their token. Default 100000.',
+      }),
+    ),
+  },
+  { ...closed, description: 'How rate limits work.' },
+)
+export type LimitsConfig = Type.Static<typeof LimitsConfig>

@@ -1,0 +1,209 @@
+/** What a call counts against its limits until it is settled. */
+import type { Clock } from '../kit/clock.ts'
+import { RATE_UNITS, type RateUnit } from '../spec/rate-limit.ts'
+import type { Units } from '../spec/units.ts'
+import { CALLS, type Counter, type Limited } from './scopes.ts'
+import { type LimitReport, type LimitStatus, statusOf } from './status.ts'
+import { add, expire, takeBack } from './window.ts'
+
+export type Limits = Pick<Limited, 'counters' | 'limits'>
+
+/** What the call at hand needs of each unit, and one open call: written and read without waiting in between. */
+const needed = new Float64Array(CALLS + 1)
+
+/** Notes what a call needs, for the functions below. */
+export function need(units: Readonly<Units>): void {
+  const { input_tokens, output_tokens } = units
+  needed[0] = 1
+  needed[1] = amount(input_tokens)
+  needed[2] = amount(output_tokens)
+  needed[3] = (needed[1] as number) + (needed[2] as number)
+  needed[4] = amount(units.images)
+  needed[5] = amount(units.videos)
+  needed[6] = amount(units.video_seconds)
+  needed[7] = amount(units.three_d)
+  needed[CALLS] = 1
+}
+
+/** A provider's wrong count must not corrupt the sums. */
+const MOST_UNITS = 1_000_000_000_000
+const amount = (count = 0): number => (count > 0 ? Math.min(count, MOST_UNITS) : 0)
+
+/** A new call is behind all that wait; one that waits is behind those that were tried before it in the round. */
+const isBehind = ({ blocked_in }: Counter, round: number): boolean => round === NEW || blocked_in === round
+
+/** Instead of a round: the call does not wait. */
+export const NEW = 0
+
+/** The place of the first limit that the needed amounts exceed; -1: none. */
+function exceeded({ counters, limits }: Limits, now: number, round: number): number {
+  for (let at = 0; at < counters.length; at++) {
+    const counter = counters[at] as Counter
+    const { window } = counter
+    const limit = limits[at] as number
+    counter.limit = limit
+    const amount = needed[counter.unit] as number
+    if (amount === 0) continue
+    if (window.expires_at <= now) expire(window, now)
+    const usable = counter.held_until <= now ? 0 : counter.held < limit ? counter.held : limit
+    if (window.total + amount > usable || (counter.waiting > 0 && isBehind(counter, round))) return at
+  }
+  return -1
+}
+
+/** Counts the needed amounts. `onUsed`: where counters are shared with other processes. */
+function take({ counters }: Limits, now: number, onUsed: ((counter: Counter) => void) | undefined): void {
+  for (let at = 0; at < counters.length; at++) {
+    const counter = counters[at] as Counter
+    const amount = needed[counter.unit] as number
+    if (amount === 0) continue
+    if (counter.is_concurrent) counter.window.total += 1
+    else add(counter.window, amount, now)
+    onUsed?.(counter)
+  }
+}
+
+/** The limit that keeps a call from being admitted. */
+export type Exceeded = { counter: Counter; limit: number; amount: number }
+
+export function firstExceeded(lists: readonly Limits[], now: number, round: number): Exceeded | undefined {
+  for (let list = 0; list < lists.length; list++) {
+    const limits = lists[list] as Limits
+    const at = exceeded(limits, now, round)
+    if (at === -1) continue
+    const counter = limits.counters[at] as Counter
+    return { counter, limit: limits.limits[at] as number, amount: needed[counter.unit] as number }
+  }
+  return undefined
+}
+
+/** What holds share. */
+export type HoldParts = {
+  clock: Clock
+  /** Where counters are shared with other processes. */
+  onUsed: ((counter: Counter) => void) | undefined
+  /** Something that was taken is free again. */
+  onFreed(): void
+}
+
+/** One object for each call, without closures. What a call takes and uses is counted in each of its lists. */
+export class LimitHold implements LimitReport {
+  readonly #parts: HoldParts
+  #lists: readonly Limits[]
+  #at = 0
+  #input = 0
+  #output = 0
+  #images = 0
+  #videos = 0
+  #seconds = 0
+  #three_d = 0
+
+  constructor(lists: readonly Limits[], parts: HoldParts) {
+    this.#lists = lists
+    this.#parts = parts
+  }
+
+  /** Counts what was noted by `need`. */
+  take(now: number): void {
+    this.#at = now
+    this.#input = needed[1] as number
+    this.#output = needed[2] as number
+    this.#images = needed[4] as number
+    this.#videos = needed[5] as number
+    this.#seconds = needed[6] as number
+    this.#three_d = needed[7] as number
+    const lists = this.#lists
+    for (let list = 0; list < lists.length; list++) take(lists[list] as Limits, now, this.#parts.onUsed)
+  }
+
+  /** Counts what was used instead of what was taken. More than that counts from now on. */
+  settle(used: Readonly<Units>): void {
+    need(used)
+    this.#settle()
+  }
+
+  /** As if the call had never been. */
+  cancel(): void {
+    needed.fill(0)
+    this.#settle()
+  }
+
+  #settle(): void {
+    const now = this.#parts.clock.steady()
+    const lists = this.#lists
+    for (let list = 0; list < lists.length; list++) this.#correct(lists[list] as Limits, now)
+    this.#parts.onFreed()
+  }
+
+  /** Takes what was noted by `need` from other lists instead, or throws and holds what it held. */
+  replace(lists: readonly Limits[], assertFits: (now: number) => void): void {
+    const now = this.#parts.clock.steady()
+    const next = needed.slice()
+    const before = this.#lists
+    const held = Float64Array.from(needed, (_, unit) => (unit === CALLS ? 1 : this.#taken(unit)))
+    needed.fill(0)
+    for (const list of before) this.#correct(list, now)
+    needed.set(next)
+    try {
+      assertFits(now)
+      this.#lists = lists
+    } catch (thrown) {
+      needed.set(held)
+      throw thrown
+    } finally {
+      this.take(now)
+    }
+  }
+
+  /** What was taken of a unit. */
+  #taken(unit: number): number {
+    switch (unit) {
+      case 0:
+        return 1
+      case 1:
+        return this.#input
+      case 2:
+        return this.#output
+      case 3:
+        return this.#input + this.#output
+      case 4:
+        return this.#images
+      case 5:
+        return this.#videos
+      case 6:
+        return this.#seconds
+      default:
+        return this.#three_d
+    }
+  }
+
+  #correct({ counters }: Limits, now: number): void {
+    for (let at = 0; at < counters.length; at++) {
+      const counter = counters[at] as Counter
+      const { window, unit } = counter
+      if (counter.is_concurrent) window.total -= 1
+      else {
+        const change = (needed[unit] as number) - this.#taken(unit)
+        if (change === 0) continue
+        if (window.expires_at <= now) expire(window, now)
+        if (change < 0) takeBack(window, -change, this.#at)
+        else add(window, change, now)
+      }
+      this.#parts.onUsed?.(counter)
+    }
+  }
+
+  statuses(): LimitStatus[] {
+    const now = this.#parts.clock.steady()
+    const strictest = new Map<RateUnit, LimitStatus>()
+    for (const { counters, limits } of this.#lists) {
+      for (const [at, counter] of counters.entries()) {
+        if (counter.is_concurrent) continue
+        const status = statusOf(counter, limits[at] ?? 0, now)
+        const before = strictest.get(status.unit)
+        if (!before || status.remaining < before.remaining) strictest.set(status.unit, status)
+      }
+    }
+    return RATE_UNITS.flatMap((unit) => strictest.get(unit) ?? [])
+  }
+}

@@ -1,0 +1,146 @@
+/** The gate of rate limits: counts each call against every limit that it must keep, refuses it, or makes it wait. */
+import type { Clock } from '../kit/clock.ts'
+import type { GatewayError } from '../spec/error.ts'
+import type { Estimate, Units } from '../spec/units.ts'
+import { type Exceeded, firstExceeded, type HoldParts, LimitHold, type Limits, NEW, need } from './hold.ts'
+import { type ConfiguredLimits, createPlans, type LimitedCaller } from './plans.ts'
+import { createLimitQueue } from './queue.ts'
+import { createScopes } from './scopes.ts'
+import { type LimitReport, refusal, waitFor } from './status.ts'
+
+/** As much of a call as limits depend on. */
+type LimitedCall = {
+  readonly caller: LimitedCaller
+  end_user?: string
+  readonly signal: AbortSignal
+  /** Where its limits stand; set here. */
+  limits?: LimitReport
+  record?: { queued_ms?: number }
+}
+
+type LimitRequest = { call: LimitedCall; model: { id: string }; estimate: Estimate }
+
+/** What is counted for one call until it is settled. */
+type CallHold = {
+  moveTo(request: LimitRequest): void
+  settle(used: Units): void
+  /** As if the call had never been. */
+  cancel(): void
+}
+
+export type LimitSettings = { max_end_users: number; queue_seconds: number }
+
+type RateLimiter = {
+  /** Undefined: no limit. Throws `rate_limit_exceeded`. A promise only where the call has to wait. */
+  admit(request: LimitRequest): CallHold | undefined | Promise<CallHold>
+  /** How many scopes are counted. */
+  readonly scopes: number
+  /** How many calls wait. */
+  readonly waiting: number
+}
+
+type RateLimiterParts = {
+  /** Read at each call: another object after a reload. */
+  config(): ConfiguredLimits & { limits: LimitSettings }
+  clock: Clock
+}
+
+export function createRateLimiter({ config, clock }: RateLimiterParts): RateLimiter {
+  const scopes = createScopes({ maxEndUsers: () => config().limits.max_end_users, is_shared: false })
+  const plans = createPlans(scopes, config)
+  const queue = createLimitQueue<CallHold>(clock)
+  const parts: HoldParts = { clock, onUsed: undefined, onFreed: queue.retry }
+
+  /** All that a call must keep. */
+  function listsFor({ call, model }: LimitRequest, now: number): readonly Limits[] {
+    const { own, alone, end_users } = plans.of(call.caller, model.id, now)
+    if (end_users.length === 0 || !call.end_user) return alone
+    const lists: Limits[] = [own]
+    for (const { owner, rate_limits } of end_users) {
+      const limited = scopes.limited(scopes.endUser(owner, call.end_user, now), rate_limits)
+      if (limited) lists.push(limited)
+    }
+    return lists
+  }
+
+  class OpenHold extends LimitHold implements CallHold {
+    moveTo(request: LimitRequest): void {
+      const lists = listsFor(request, clock.steady())
+      need(request.estimate.expected)
+      this.replace(lists, (now) => {
+        const blocked = firstExceeded(lists, now, NEW)
+        if (blocked) throw refusalOf(blocked, now)
+      })
+    }
+  }
+
+  function holdOf(request: LimitRequest, lists: readonly Limits[], now: number): CallHold {
+    const hold = new OpenHold(lists, parts)
+    hold.take(now)
+    request.call.limits = hold
+    return hold
+  }
+
+  /** Waits until the call fits, where that may be soon enough; undefined: it does not wait. */
+  function enqueue(request: LimitRequest, lists: readonly Limits[], blocked: Exceeded): Promise<CallHold> | undefined {
+    const { caller, signal, record } = request.call
+    const arrived = clock.steady()
+    const ms = config().limits.queue_seconds * 1000
+    const wait_ms = waitFor(blocked, arrived)
+    if (wait_ms === undefined || wait_ms > ms) return undefined
+    let last = blocked
+    const waitsFor = (next: Exceeded) => {
+      last.counter.waiting--
+      next.counter.waiting++
+      last = next
+    }
+    blocked.counter.waiting++
+    const left = () => {
+      last.counter.waiting--
+      if (record) record.queued_ms = clock.steady() - arrived
+    }
+    const entered = queue.enter({
+      token_id: caller.token_id,
+      signal,
+      until: arrived + ms,
+      attempt(now, round) {
+        need(request.estimate.expected)
+        const next = firstExceeded(lists, now, round)
+        if (!next) return { hold: holdOf(request, lists, now) }
+        waitsFor(next)
+        next.counter.blocked_in = round
+        return { wait_ms: waitFor(next, now) ?? 0 }
+      },
+      left,
+      refusal: () => refusalOf(last, clock.steady()),
+    })
+    if (!entered) last.counter.waiting--
+    return entered
+  }
+
+  return {
+    admit(request) {
+      const now = clock.steady()
+      const lists = listsFor(request, now)
+      if (lists.length === 0) return undefined
+      need(request.estimate.expected)
+      const blocked = firstExceeded(lists, now, NEW)
+      if (!blocked) return holdOf(request, lists, now)
+      request.call.limits = new LimitHold(lists, parts)
+      const waiting = config().limits.queue_seconds > 0 ? enqueue(request, lists, blocked) : undefined
+      if (waiting) return waiting
+      throw refusalOf(blocked, now)
+    },
+    get scopes() {
+      return scopes.size
+    },
+    get waiting() {
+      return queue.size
+    },
+  }
+}
+
+function refusalOf(blocked: Exceeded, now: number): GatewayError {
+  const { counter, limit, amount } = blocked
+  return refusal({ scope: counter.scope, key: counter.key, limit, amount, wait_ms: waitFor(blocked, now) })
+}

@@ -1,0 +1,214 @@
+/** What is limited, and what each of it has used: bounded in number, and forgotten once nothing counts any more. */
+import type { RateLimitKey, RateLimits, RateUnit, RateWindow } from '../spec/rate-limit.ts'
+import { RATE_UNITS } from '../spec/rate-limit.ts'
+import { createWindow, expire, type Window } from './window.ts'
+
+type ScopeKind = 'installation' | 'provider' | 'model' | 'project' | 'token' | 'end_user'
+
+/** One thing that is limited. */
+type Scope = {
+  readonly kind: ScopeKind
+  /** Unique among all scopes. */
+  readonly id: string
+  /** As a client sees it: `token tok_x`. */
+  readonly name: string
+  readonly counters: Counter[]
+  /** By the steady clock. */
+  used_at: number
+  /** The counters of the limits that were looked up last. */
+  limited: Limited | undefined
+}
+
+/** What one limit counts. */
+export type Counter = {
+  readonly key: RateLimitKey
+  readonly scope: Scope
+  /** The place of its unit in the amounts of a call; `CALLS` where it counts what is open at a time. */
+  readonly unit: number
+  /** The total alone, where it counts what is open at a time. */
+  readonly window: Window
+  readonly is_concurrent: boolean
+  /** The limit, as the last call found it. */
+  limit: number
+  /** How much of the limit this process may use, until a time by the steady clock. */
+  held: number
+  held_until: number
+  /** How many calls wait for it, and the last round of the queue in which one of them did not fit. */
+  waiting: number
+  blocked_in: number
+}
+
+/** Counters and their limits, by the same place. */
+export type Limited = { readonly of: RateLimits; readonly counters: Counter[]; readonly limits: number[] }
+
+/** The place of calls after those of the units. */
+export const CALLS = RATE_UNITS.length
+
+type ScopesParts = {
+  /** The most end users that are counted apart; read at each use. */
+  maxEndUsers(): number
+  /** Whether a new counter may use all of its limit, because no other process does. */
+  is_shared: boolean
+}
+
+export type Scopes = {
+  of(kind: Exclude<ScopeKind, 'end_user'>, name: string, now: number): Scope
+  /** Of one end user of a token or a project; one for all further ones, where too many are counted. */
+  endUser(owner: string, name: string, now: number): Scope
+  /** The counters of these limits; undefined: there are none. */
+  limited(scope: Scope, limits: RateLimits | undefined): Limited | undefined
+  /** Increases when scopes were forgotten: what was looked up before must be looked up again. */
+  readonly version: number
+  readonly size: number
+}
+
+/** Beyond it, scopes other than end users are forgotten where nothing counts. */
+const MOST_SCOPES = 50_000
+/** The order of end users is that of their last use to this precision. */
+const TOUCH_MS = 1_000
+/** How many of the oldest end users are looked at before a new one counts with others. */
+const LOOKED_AT = 8
+/** Of the end users, those of one owner may take up this part. */
+const OWNER_PART = 0.5
+/** No end user has this name: a name is never empty. */
+const OTHERS = ''
+
+export function createScopes({ maxEndUsers, is_shared }: ScopesParts): Scopes {
+  const scopes = new Map<string, Scope>()
+  /** The least recently used first. */
+  const endUsers = new Map<string, Scope>()
+  const perOwner = new Map<string, number>()
+  let version = 0
+  let sweep_at = MOST_SCOPES
+
+  function create(kind: ScopeKind, id: string, name: string): Scope {
+    return { kind, id, name, counters: [], used_at: 0, limited: undefined }
+  }
+
+  /** Forgets what has used nothing within its windows. */
+  function sweep(now: number): void {
+    for (const [id, scope] of scopes) if (isIdle(scope, now)) scopes.delete(id)
+    sweep_at = Math.max(MOST_SCOPES, 2 * scopes.size)
+    version++
+  }
+
+  /** Whether there is a place for another end user of this owner. */
+  function makePlace(owner: string, now: number): boolean {
+    const most = maxEndUsers()
+    if ((perOwner.get(owner) ?? 0) >= most * OWNER_PART) return forgetOldest(now, owner)
+    return endUsers.size < most || forgetOldest(now)
+  }
+
+  function forgetOldest(now: number, owner?: string): boolean {
+    let looked_at = 0
+    for (const [id, scope] of endUsers) {
+      if (owner !== undefined && ownerOf(id) !== owner) continue
+      if (isIdle(scope, now)) {
+        endUsers.delete(id)
+        const left = (perOwner.get(ownerOf(id)) ?? 1) - 1
+        if (left === 0) perOwner.delete(ownerOf(id))
+        else perOwner.set(ownerOf(id), left)
+        return true
+      }
+      if (++looked_at === LOOKED_AT) return false
+    }
+    return false
+  }
+
+  function counterOf(scope: Scope, key: RateLimitKey): Counter {
+    const found = scope.counters.find((one) => one.key === key)
+    if (found) return found
+    const counter = newCounter(scope, key, is_shared)
+    scope.counters.push(counter)
+    return counter
+  }
+
+  return {
+    of(kind, name, now) {
+      const id = `${kind}:${name}`
+      let scope = scopes.get(id)
+      if (!scope) {
+        if (scopes.size >= sweep_at) sweep(now)
+        scope = create(kind, id, kind === 'installation' ? 'the installation' : `${kind} ${name}`)
+        scopes.set(id, scope)
+      }
+      scope.used_at = now
+      return scope
+    },
+
+    endUser(owner, name, now) {
+      const id = `${owner} ${name}`
+      let scope = endUsers.get(id)
+      if (scope) {
+        if (now - scope.used_at > TOUCH_MS) {
+          endUsers.delete(id)
+          endUsers.set(id, scope)
+          scope.used_at = now
+        }
+        return scope
+      }
+      if (name === OTHERS || makePlace(owner, now)) {
+        const shown = name === OTHERS ? 'the end users that are not counted apart' : `end user ${JSON.stringify(name)}`
+        scope = create('end_user', `end_user:${id}`, `${shown} of ${owner}`)
+        scope.used_at = now
+        endUsers.set(id, scope)
+        perOwner.set(owner, (perOwner.get(owner) ?? 0) + 1)
+        return scope
+      }
+      return this.endUser(owner, OTHERS, now)
+    },
+
+    limited(scope, limits) {
+      if (limits === undefined) return undefined
+      if (scope.limited?.of === limits) return scope.limited
+      const keys = Object.keys(limits) as RateLimitKey[]
+      const counted = keys.filter((key) => limits[key] !== undefined && key !== 'tasks_in_flight')
+      if (counted.length === 0) return undefined
+      scope.limited = {
+        of: limits,
+        counters: counted.map((key) => counterOf(scope, key)),
+        limits: counted.map((key) => limits[key] ?? 0),
+      }
+      return scope.limited
+    },
+
+    get version() {
+      return version
+    },
+    get size() {
+      return scopes.size + endUsers.size
+    },
+  }
+}
+
+/** Names of owners, such as `token tok_x`, have one space. */
+const ownerOf = (id: string): string => id.slice(0, id.indexOf(' ', id.indexOf(' ') + 1))
+
+function newCounter(scope: Scope, key: RateLimitKey, is_shared: boolean): Counter {
+  const { unit, window } = partsOf(key)
+  return {
+    key,
+    scope,
+    unit: unit === undefined ? CALLS : RATE_UNITS.indexOf(unit),
+    window: createWindow(unit ?? 'requests', window ?? 'day'),
+    is_concurrent: unit === undefined,
+    limit: 0,
+    held: is_shared ? 0 : Number.POSITIVE_INFINITY,
+    held_until: is_shared ? 0 : Number.POSITIVE_INFINITY,
+    waiting: 0,
+    blocked_in: 0,
+  }
+}
+
+function partsOf(key: RateLimitKey): { unit?: RateUnit; window?: RateWindow } {
+  const [unit, window] = key.split('_per_')
+  return window === undefined ? {} : { unit: unit as RateUnit, window: window as RateWindow }
+}
+
+function isIdle({ counters }: Scope, now: number): boolean {
+  for (const { window, waiting } of counters) {
+    expire(window, now)
+    if (window.total > 0 || waiting > 0) return false
+  }
+  return true
+}
