@@ -110,7 +110,7 @@ test('a stream ends within a second after the project of its token is disabled',
   vendor.answer(stream([chunk({ content: 'Begun' })], { hangAfter: 1 }))
   const response = await gateway.chat({ ...CHAT, model: 'v/m', stream: true }, as(secret))
   const text = response.text()
-  await vendor.request(0)
+  await vendor.request(1)
   await gateway.instance.projects.update('p', { disabled: true })
   await passSecond(gateway)
   expect(await text).toContain('its project is not active')

@@ -106,7 +106,8 @@ export function createBackground(given: BackgroundParts): Background {
     },
     meter: () => undefined,
     policy: 'until_accepted',
-    async execute({ id, model, request, names, clientRequest, continued, before, input }, { call: { caller } }) {
+    async execute({ id, model, request, names, clientRequest, continued, before, input }, { call }) {
+      const { caller, end_user } = call
       if ((await runs.waiting(caller.token_id)) >= MOST_WAITING) throw tooMany()
       const head = { id, created: unixSeconds(clock), model }
       const writer = createResponsesEncoder({ head, clientRequest, request, names, store: async () => {}, clock })
@@ -122,7 +123,13 @@ export function createBackground(given: BackgroundParts): Background {
       await quota.keep(caller.token_id, amount, async () => {
         if (continued) await conversations.lockForRun(id, continued)
         await runs.add(
-          { response: row, request: rest as unknown as JsonObject, events: queued, due_ms: clock.now() },
+          {
+            response: row,
+            request: rest as unknown as JsonObject,
+            ...(end_user !== undefined && { end_user }),
+            events: queued,
+            due_ms: clock.now(),
+          },
           before.ids,
         )
       })

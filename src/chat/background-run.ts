@@ -76,7 +76,8 @@ export async function generateResponse(
     assertNotInterrupted(run)
     const caller = await parts.callerOf(token_id)
     if (!caller) throw new GatewayError('invalid_api_key', REVOKED)
-    const call = { request_id: response_id, caller, signal, arrived: clock.steady() }
+    const named = run.end_user === undefined ? {} : { end_user: run.end_user }
+    const call = { request_id: response_id, caller, signal, arrived: clock.steady(), ...named }
     await generator.generate({ call, add, onStart: saveStarted })
   } catch (thrown) {
     if (signal.reason === LEASE_LOST || signal.reason === STOPPED) throw thrown

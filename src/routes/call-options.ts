@@ -1,7 +1,8 @@
-/** What the headers of a request ask of its routing and of the response cache. */
+/** What the headers of a request ask of its routing and of the response cache, and whom it is for. */
 import type { ServerSettings } from '../config/config.ts'
 import type { CacheDirective, Call, CallOptions } from '../pipeline/call.ts'
 import { GatewayError } from '../spec/error.ts'
+import { readUserHeader, USER_HEADER } from './end-user.ts'
 
 const TIMEOUT_HEADER = 'x-gatehouse-timeout'
 const NO_FALLBACK_HEADER = 'x-gatehouse-no-fallback'
@@ -23,9 +24,10 @@ type Request = { header(name: string): string | null }
  * and `unsupported_parameter` for one that the operator does not permit.
  */
 export function readCallOptions(
-  call: Pick<Call, 'options'> & Request,
+  call: Pick<Call, 'request_id' | 'options' | 'end_user'> & Request,
   { caller_routing }: Pick<ServerSettings, 'caller_routing'>,
 ): void {
+  readUserHeader(call, call.header(USER_HEADER))
   const timeout = call.header(TIMEOUT_HEADER)
   const noFallback = call.header(NO_FALLBACK_HEADER)
   const tags = call.header(TAGS_HEADER)

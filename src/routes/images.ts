@@ -16,6 +16,7 @@ import { type ErrorCode, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/e
 import { ImageAnswer, type ImageOperation, ImageRequest } from '../spec/image-request.ts'
 import { TaskCreated } from '../spec/task.ts'
 import type { createGeneratedFileStore } from '../tasks/store-generated.ts'
+import { readUserFields } from './end-user.ts'
 import { callStream } from './stream-response.ts'
 import { IMAGE_TASKS, orderImages } from './tasks/images.ts'
 import { requestBaseUrl } from './tasks/request-parameters.ts'
@@ -133,6 +134,7 @@ export function imageRoutes(parts: ImageRouteParts): Route[] {
       const limits = bodyLimits(context, 'media', parts)
       const posted = await readJsonOrForm(context.request, limits)
       if (posted.kind === 'json') context.noteFields(posted.value)
+      readUserFields(context, (name) => fieldOf(posted, name))
       // A repeated order with the same key returns its task, even if the model is no longer available.
       if (!context.request.headers.has('idempotency-key'))
         pipeline.authorize(context, { family: 'image-generation', model: fieldOf(posted, 'model') })

@@ -8,6 +8,7 @@ import { parseTextCompletion, type TextCompletionInput } from '../protocols/chat
 import { withRoutingFields } from '../spec/routing-fields.ts'
 import { TextCompletion, TextCompletionChunk, TextCompletionRequest } from '../spec/text-completion.ts'
 import { CHAT_ERRORS, type ChatRouteParts } from './chat.ts'
+import { readUserField } from './end-user.ts'
 import { requestedModel, takeRoutingFields } from './routing-fields.ts'
 import { callStream } from './stream-response.ts'
 
@@ -47,6 +48,7 @@ export function textCompletionsRoute(parts: ChatRouteParts): Route {
       const body = await readJson(context.request, bodyLimits(context, 'text', { settings, clock }))
       context.noteFields(body)
       pipeline.authorize(context, { family, model: requestedModel(body) })
+      readUserField(context, body, family)
       const input = parseTextCompletion(takeRoutingFields(body, context, parts))
       return await (input.requests[0]?.stream ? streamed(input, context) : whole(input, context))
     },

@@ -12,6 +12,7 @@ import { storedAmounts } from './migrations/0009-stored-amounts.ts'
 import { cachedAnswers } from './migrations/0010-cached-answers.ts'
 import { accounts } from './migrations/0011-accounts.ts'
 import { ledger } from './migrations/0012-ledger.ts'
+import { runEndUsers } from './migrations/0013-run-end-users.ts'
 import { orderRouting } from './migrations/0014-order-routing.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
@@ -30,6 +31,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0010-cached-answers': cachedAnswers,
   '0011-accounts': accounts,
   '0012-ledger': ledger,
+  '0013-run-end-users': runEndUsers,
   '0014-order-routing': orderRouting,
 }
 

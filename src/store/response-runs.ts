@@ -9,11 +9,12 @@ import { skipLocked } from './task-sql.ts'
 export function responseRunStore(engine: Engine): ResponseRunStore {
   const { db, write } = engine
   return {
-    add: ({ response, request, events, due_ms }, previous_ids) =>
+    add: ({ response, request, end_user = null, events, due_ms }, previous_ids) =>
       write(async (rows) => {
         await addResponse(rows, response, previous_ids)
         const { response_id, token_id } = response
-        const run = { response_id, token_id, request: JSON.stringify(request), attempts: 0, due_ms, fence: 0 }
+        const text = JSON.stringify(request)
+        const run = { response_id, token_id, end_user, request: text, attempts: 0, due_ms, fence: 0 }
         await rows.insertInto('response_runs').values(run).execute()
         await log(rows, response_id, events)
       }),
@@ -122,7 +123,7 @@ async function claimRows(engine: Engine, rows: Write, { now_ms, until_ms, limit 
   const found = await skipLocked(engine, due).execute()
   const runs = found.sort((one, other) => turnOf(one) - turnOf(other)).slice(0, limit)
   const claimed: ResponseRun[] = []
-  for (const { response_id, request, attempts, fence } of runs) {
+  for (const { response_id, request, end_user, attempts, fence } of runs) {
     await rows
       .updateTable('response_runs')
       .set({ due_ms: until_ms, attempts: attempts + 1, fence: fence + 1 })
@@ -143,6 +144,7 @@ async function claimRows(engine: Engine, rows: Write, { now_ms, until_ms, limit 
     claimed.push({
       response: storedOf(row),
       request: JSON.parse(request),
+      ...(end_user !== null && { end_user }),
       attempts: attempts + 1,
       fence: fence + 1,
       last_number: last?.last_number ?? -1,

@@ -226,6 +226,8 @@ export type StoredEvents = { last_number: number; events: string }
 export type ResponseRun = {
   response: StoredResponse
   request: JsonObject
+  /** Whom the request named. */
+  end_user?: string
   /** How often it was started, this time included. */
   attempts: number
   fence: number
@@ -239,7 +241,10 @@ type RunKey = { response_id: string; fence: number }
 export type ResponseRunStore = {
   /** Stores a queued response, with its first events if it is streamed. */
   add(
-    queued: { response: StoredResponse; request: JsonObject; events: StoredEvents | undefined; due_ms: number },
+    queued: Pick<ResponseRun, 'response' | 'request' | 'end_user'> & {
+      events: StoredEvents | undefined
+      due_ms: number
+    },
     previous_ids: string[],
   ): Promise<void>
   /** Claims due runs, each until `until_ms`: the oldest of each token before the second oldest of any. */

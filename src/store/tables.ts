@@ -123,6 +123,7 @@ export type ResponsesTable = {
 type ResponseRunsTable = {
   response_id: string
   token_id: string
+  end_user: string | null
   /** JSON text. */
   request: string
   attempts: number

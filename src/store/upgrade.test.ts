@@ -40,6 +40,7 @@ const UNDO: Record<string, string> = {
     create table usage (token_id text not null, model text not null, hour bigint not null, requests bigint not null,
       errors bigint not null, input_tokens bigint not null, output_tokens bigint not null, estimated bigint not null,
       primary key (token_id, model, hour));`,
+  '0013-run-end-users': 'alter table response_runs drop column end_user;',
   '0014-order-routing': 'alter table tasks drop column provider_key; alter table tasks drop column call_options;',
 }
 

@@ -20,6 +20,7 @@ import { ORDER_FORM } from '../../tasks/parse-order.ts'
 import type { Order } from '../../tasks/submit.ts'
 import { encodeTaskError } from '../../tasks/task-response.ts'
 import type { Tasks } from '../../tasks/tasks.ts'
+import { readUserFields } from '../end-user.ts'
 import { parseIdempotencyKey, parseWait, requestBaseUrl } from './request-parameters.ts'
 
 export type TaskApiParts = {
@@ -64,6 +65,7 @@ export async function parseAndSubmit<F extends TaskFamily>(
   const limits = bodyLimits(context, 'media', parts)
   const posted = await readJsonOrForm(context.request, limits)
   if (posted.kind === 'json') context.noteFields(posted.value)
+  readUserFields(context, (name) => fieldOf(posted, name))
   // A repeated order with a known key gets its task, whatever has become of the model.
   if (!context.request.headers.has('idempotency-key'))
     pipeline.authorize(context, { family, model: fieldOf(posted, 'model') })

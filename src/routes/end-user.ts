@@ -1,0 +1,57 @@
+/** Whom a request is for: the end user that its header or its body names. */
+
+import { isRecord, memberOf } from '../kit/json.ts'
+import { sha256 } from '../kit/secret.ts'
+import type { Call } from '../pipeline/call.ts'
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import { GatewayError } from '../spec/error.ts'
+
+export const USER_HEADER = 'x-gatehouse-user'
+
+/** A longer name, or one that would garble a log or a list, is replaced by an id that stays the same. */
+const MAX_CHARACTERS = 256
+const CONTROL = /\p{Cc}/u
+
+type Named = Pick<Call, 'request_id' | 'end_user'>
+
+/** From the header, which takes precedence. Throws invalid_value that names it. */
+export function readUserHeader(call: Named, given: string | null): void {
+  if (given === null) return
+  const value = utf8Of(given)
+  if (CONTROL.test(value)) {
+    throw new GatewayError('invalid_value', `The header ${USER_HEADER} must not hold control characters.`)
+  }
+  name(call, value)
+}
+
+/** From the field of the body that the protocol has for it, unless the header names one. */
+export function readUserField(call: Named, body: unknown, family: EndpointFamily): void {
+  if (call.end_user !== undefined || !isRecord(body)) return
+  if (family === 'messages-compat') name(call, memberOf(body.metadata, 'user_id'))
+  else readUserFields(call, (field) => body[field])
+}
+
+/** The same for a body that may be a form. */
+export function readUserFields(call: Named, fieldOf: (name: string) => unknown): void {
+  if (call.end_user !== undefined) return
+  name(call, fieldOf('user'))
+  if (call.end_user === undefined) name(call, fieldOf('safety_identifier'))
+}
+
+/** A value of another type is left to the parser, and an empty one names nobody. */
+function name(call: Named, value: unknown): void {
+  const trimmed = typeof value === 'string' ? value.trim() : ''
+  if (trimmed === '') return
+  const isPlain = trimmed.length <= MAX_CHARACTERS && !CONTROL.test(trimmed)
+  call.end_user = isPlain ? trimmed : `sha256:${sha256(trimmed)}`
+}
+
+/** Headers arrive with one character for each byte; clients that send other than ASCII send UTF-8. */
+function utf8Of(header: string): string {
+  if (!/[\x80-\xff]/.test(header)) return header
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(header, 'latin1'))
+  } catch {
+    return header
+  }
+}
