@@ -15,6 +15,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'packages/ai-sdk/test/package.test.ts': 5, // packs and installs the package
   'packages/sandbox/src/json-schema-sample.test.ts': 4,
   'src/providers/responses-compat/fixtures.test.ts': 6, // every stream cut at every byte
+  'src/store/engines/valkey-connection.test.ts': 4, // waits for a server that does not answer, and for one that restarts
   'src/store/store.test.ts': 4,
   'src/store/tasks.test.ts': 9,
   'test/cli-task.test.ts': 8,
@@ -44,6 +45,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/order-lookup.test.ts': 3,
   'test/passthrough-dialects.test.ts': 13,
   'test/passthrough.test.ts': 8,
+  'test/pgvector-cache.test.ts': 8, // starts PostgreSQL twice, once as WebAssembly
   'test/property.test.ts': 9,
   'test/python-sdks.test.ts': 30, // runs pytest, where the Python clients are installed
   'test/response-headers.test.ts': 3,

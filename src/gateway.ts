@@ -5,6 +5,7 @@ import { createProjects, type Projects } from './accounts/projects.ts'
 import { createStorageQuotas } from './accounts/storage-quotas.ts'
 import { createTokens, type Tokens } from './accounts/tokens.ts'
 import { createResponseCache } from './cache/response-cache.ts'
+import { openSharedVectors } from './cache/shared-vectors.ts'
 import { createBackground } from './chat/background-responses.ts'
 import { createChat } from './chat/chat.ts'
 import { createConversations } from './chat/conversations.ts'
@@ -139,7 +140,14 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const storedResponses = createStoredResponses({ ...storing, store: store.responses, clock })
   const conversations = createConversations({ ...storing, store: store.conversations, clock: storeClock, log })
   const valkey = parts.is_idle || !config.valkey ? undefined : openValkey(config.valkey, { clock, log })
-  const cache = createResponseCache({ store: store.cachedAnswers, valkey, settings: () => live.cache, clock, log })
+  const cache = createResponseCache({
+    store: store.cachedAnswers,
+    valkey,
+    sharedVectors: parts.is_idle ? undefined : await openSharedVectors(store, config, log),
+    settings: () => live.cache,
+    clock,
+    log,
+  })
   const embeddings = createEmbeddings({ tokenizer })
   const pipeline: Pipeline = createPipeline({
     catalogue,

@@ -2,7 +2,7 @@
 import type { CacheConfig } from '../config/cache-schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import type { CachedAnswer, CachedAnswerStore } from '../store/cached-answer.ts'
+import type { CachedAnswer, CachedAnswerStore, CachedVectors } from '../store/cached-answer.ts'
 import type { Valkey } from '../store/valkey.ts'
 import { createFlights, type Flight } from './flights.ts'
 import { createMemoryEntries } from './memory-entries.ts'
@@ -51,6 +51,9 @@ export type ResponseCache = {
   close(): Promise<void>
 }
 
+/** A vector of a semantic cache. */
+type Placed = { partition: string; vector: Float32Array }
+
 /** What requests get that wait for an equal one. */
 type SharedAnswer = CachedAnswer & Pick<Hit, 'similarity'>
 
@@ -58,6 +61,8 @@ type CacheParts = {
   store: CachedAnswerStore
   /** Absent: nothing is cached where the setting says Valkey. */
   valkey?: Valkey | undefined
+  /** For responses in the database. Absent: the vectors of semantic caches are in memory. */
+  sharedVectors?: CachedVectors | undefined
   settings(): Required<CacheConfig>
   clock: Clock
   log: Log
@@ -70,12 +75,13 @@ const MOST_NEIGHBOURS = 3
 const DELETE_AT_ONCE = 500
 const DELETE_ROUNDS = 200
 
-export function createResponseCache({ store, valkey, settings, clock, log }: CacheParts): ResponseCache {
+export function createResponseCache({ store, valkey, sharedVectors, settings, clock, log }: CacheParts): ResponseCache {
   const memory = createMemoryEntries()
   const flights = createFlights<SharedAnswer>({ clock })
   const vectors = createVectors()
   const inValkey = valkey && createValkeyEntries(valkey)
   const [reading, writing] = [failureLog(log, 'response cache not read'), failureLog(log, 'response cache not written')]
+  const [comparing, adding] = [failureLog(log, 'similar responses not read'), failureLog(log, 'vector not written')]
   /** Answers that are being written, which are found before they are in the database or in Valkey. */
   const writes = new Map<string, { entry: CachedAnswer; done: Promise<void> }>()
 
@@ -106,16 +112,30 @@ export function createResponseCache({ store, valkey, settings, clock, log }: Cac
     }
   }
 
-  function write(key: string, entry: CachedAnswer): void {
+  const vectorsInDatabase = () => (settings().storage === 'database' ? sharedVectors : undefined)
+
+  function write(key: string, entry: CachedAnswer, placed: Placed | undefined): void {
     const { storage, ...bounds } = settings()
     if (storage === 'memory') memory.put(key, entry, bounds)
     else if (writes.size < MOST_WRITES) {
       const put = sharedStore()?.put(key, entry, bounds)
-      const done = put?.then(writing.succeeded, writing.failed).finally(() => {
-        if (writes.get(key)?.entry === entry) writes.delete(key)
-      })
+      const done = put
+        ?.then(() => {
+          writing.succeeded()
+          // The vector refers to the answer.
+          return (
+            placed &&
+            vectorsInDatabase()
+              ?.add({ ...placed, key })
+              .then(adding.succeeded, adding.failed)
+          )
+        }, writing.failed)
+        .finally(() => {
+          if (writes.get(key)?.entry === entry) writes.delete(key)
+        })
       if (done) writes.set(key, { entry, done })
     }
+    if (placed && !vectorsInDatabase()) vectors.add({ ...placed, key, expires_ms: entry.expires_ms }, bounds)
   }
 
   function missOf(lookup: Lookup): Miss {
@@ -136,11 +156,7 @@ export function createResponseCache({ store, valkey, settings, clock, log }: Cac
         }
         const created_ms = clock.now()
         const entry = { created_ms, expires_ms: created_ms + Math.ceil(ttl_seconds * 1000), bytes, answer }
-        write(key, entry)
-        if (semantic && vector) {
-          const { expires_ms } = entry
-          vectors.add({ partition: semantic.partition, key, vector, expires_ms }, settings())
-        }
+        write(key, entry, semantic && vector && { partition: semantic.partition, vector })
         flight?.end({ answer: entry })
       },
       drop: (reason) => flight?.end(reason),
@@ -165,8 +181,12 @@ export function createResponseCache({ store, valkey, settings, clock, log }: Cac
     vector: Float32Array,
     { partition, threshold }: SemanticLookup,
   ): Promise<SharedAnswer | undefined> {
+    const shared = vectorsInDatabase()
     for (let tries = 0; tries < MOST_NEIGHBOURS; tries++) {
-      const near = vectors.nearest(partition, { vector, threshold, now_ms: clock.now() })
+      const search = { vector, threshold, now_ms: clock.now() }
+      const near = shared
+        ? await shared.nearest(partition, search).then(comparing.passed, comparing.failed)
+        : vectors.nearest(partition, search)
       if (!near) return undefined
       const entry = await read(near.key)
       if (entry) return { ...entry, similarity: near.similarity }
@@ -211,7 +231,12 @@ function failureLog(log: Log, event: string) {
     succeeded() {
       isReported = false
     },
-    failed(error: unknown) {
+    /** The same with the result. */
+    passed<Result>(result: Result): Result {
+      isReported = false
+      return result
+    },
+    failed(error: unknown): undefined {
       if (!isReported) log.error(event, {}, error)
       isReported = true
     },

@@ -1,7 +1,5 @@
 /** The vectors of the semantic cache, in memory: the newest ones within the bounds, each with the key of its response. */
-
-/** The most similar one of a partition. */
-type Neighbour = { key: string; similarity: number }
+import type { Neighbour } from '../store/cached-answer.ts'
 
 type Entry = { partition: string; key: string; vector: Float32Array; expires_ms: number }
 

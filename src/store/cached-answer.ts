@@ -11,3 +11,16 @@ export type CachedAnswerStore = {
   /** Deletes at most `limit` expired answers; returns how many it deleted. */
   deleteExpired(now_ms: number, limit: number): Promise<number>
 }
+
+/** The most similar vector, with the key of its answer. */
+export type Neighbour = { key: string; similarity: number }
+
+export type CachedVectors = {
+  /** Adds the vector of a cached answer, or replaces it. It lives as long as that; an answer that is gone has none. */
+  add(entry: { partition: string; key: string; vector: Float32Array }): Promise<void>
+  /** The most similar vector of the partition whose answer has not expired; undefined: none reaches the threshold. */
+  nearest(
+    partition: string,
+    search: { vector: Float32Array; threshold: number; now_ms: number },
+  ): Promise<Neighbour | undefined>
+}

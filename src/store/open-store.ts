@@ -3,6 +3,7 @@
 import { GatewayError } from '../spec/error.ts'
 import { lockRevision } from './account-columns.ts'
 import { cachedAnswerStore } from './cached-answers.ts'
+import { openCachedVectors } from './cached-vectors.ts'
 import { conversationStore } from './conversations.ts'
 import { dueTimes } from './due-times.ts'
 import type { Engine } from './engine.ts'
@@ -29,7 +30,8 @@ export async function openStore({ url }: { url: string }): Promise<Store> {
   if ((scheme === 'postgres' || scheme === 'postgresql') && rest.startsWith('//')) {
     // Imported only here: a start on SQLite should not load the driver of another engine.
     const { openPostgres } = await import('./engines/postgres.ts')
-    return storeOf(await openPostgres(url))
+    const engine = await openPostgres(url)
+    return { ...storeOf(engine), openCachedVectors: () => openCachedVectors(engine.db) }
   }
   // Only the scheme is repeated: an address may hold a password.
   const found = url.includes(':') ? `"${scheme}:${scheme === 'sqlite' ? '' : '...'}"` : 'something else'

@@ -4,7 +4,7 @@ import type { JsonObject, Task, TaskOutput, TaskStatus } from '../spec/task.ts'
 import type { UsageRow } from '../spec/token.ts'
 import type { ProjectStore, TokenStore } from './account-store.ts'
 import type { StoredAmounts } from './amount-store.ts'
-import type { CachedAnswerStore } from './cached-answer.ts'
+import type { CachedAnswerStore, CachedVectors } from './cached-answer.ts'
 import type { Appending, ConversationStore } from './conversation-store.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
 import type { LedgerStore } from './ledger-store.ts'
@@ -288,6 +288,8 @@ export type Store = {
   conversations: ConversationStore
   amounts: StoredAmounts
   cachedAnswers: CachedAnswerStore
+  /** For the semantic cache; absent where the engine has no vectors. Throws StoreError where its extension is missing. */
+  openCachedVectors?: () => Promise<CachedVectors>
   dueTimes: DueTimes
   /** Writes something; rejects when that is not possible. For /readyz. */
   ping(): Promise<void>
