@@ -4,7 +4,7 @@ import type { Target } from '../providers/provider.ts'
 import type { Limiter } from './concurrency.ts'
 import type { Strategy } from './preferences.ts'
 import { byWeight, type Share } from './shares.ts'
-import { availableAt, avoidedBecause, expectedLatency, type TargetState } from './target-state.ts'
+import { availableAt, avoidedBecause, latencyCost, type TargetState } from './target-state.ts'
 
 export type Candidate = {
   target: Target
@@ -81,7 +81,7 @@ function byStrategy(candidates: Candidate[], { strategy, now, random, affinity }
   if (affinity !== undefined) return byAffinity(candidates, affinity)
   switch (strategy) {
     case 'least_latency':
-      return ofTwo(candidates, random, (state) => expectedLatency(state, now))
+      return ofTwo(candidates, random, (state) => latencyCost(state, now))
     case 'least_busy':
       return leastOf(candidates, random, ({ state, target }) => (state.open + 1) / (target.weight || 1))
     case 'cheapest':

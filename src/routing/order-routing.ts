@@ -7,7 +7,7 @@ import { chooseAvailable, chooseAvoided } from './choose.ts'
 import { expectedCost } from './conditions.ts'
 import type { Memory } from './memory.ts'
 import { outcomeOf } from './outcome.ts'
-import { begin, note, type Outcome } from './target-state.ts'
+import { answered, begin, note, type Outcome } from './target-state.ts'
 import { logChange } from './try.ts'
 
 type Choosing = {
@@ -51,6 +51,7 @@ export const createOrderRouting = ({ candidatesOf, clock, log, random }: OrderRo
     const started = clock.steady()
     const isProbe = begin(state, started)
     return (end) => {
+      answered(state, clock.steady())
       state.open--
       const outcome: Outcome = end
         ? outcomeOf(end.error, { isAborted: end.isAborted, wasSilent: state.last_ok_at < started })

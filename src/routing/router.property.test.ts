@@ -247,7 +247,10 @@ function simulate({ targets: given, routing, policy, seed }: Case) {
     }
     await settled()
     if (one.do === 'abort') problems.push(...worseStates(before, router.states()))
-    for (const state of router.states()) if (state.open < 0) problems.push(`${state.id}: ${state.open} open calls`)
+    for (const { id, open, waiting } of router.states()) {
+      if (open < 0) problems.push(`${id}: ${open} open calls`)
+      if (waiting < 0 || waiting > open) problems.push(`${id}: ${waiting} of ${open} calls wait for their first byte`)
+    }
   }
 
   /** Lets everything end, and checks that nothing is left over. */
@@ -270,7 +273,8 @@ function simulate({ targets: given, routing, policy, seed }: Case) {
     const ended = calls.reduce((sum, one) => sum + one.errors.size + (one.served ? 1 : 0), 0)
     if (started !== ended) problems.push(`${started} attempts began, ${ended} ended`)
     if (started !== upstream.length) problems.push(`${started} attempts, ${upstream.length} upstream calls`)
-    for (const { id, open, is_probing } of router.states()) {
+    for (const { id, open, waiting, is_probing } of router.states()) {
+      if (waiting !== 0) problems.push(`${id}: ${waiting} calls wait for ever`)
       if (open !== 0) problems.push(`${id}: ${open} calls open for ever`)
       if (is_probing) problems.push(`${id}: tested for ever`)
     }

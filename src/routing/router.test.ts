@@ -379,6 +379,27 @@ describe('strategies', () => {
   })
 })
 
+describe('least_latency with a target that is silent', () => {
+  test('counts the time for which its calls wait, before any of them is answered', async () => {
+    const always0 = () => 0
+    const { call, clock, finish, tried } = setUp([{ priority: 0 }, { priority: 0 }], always0)
+    const routing = { strategy: 'least_latency' } as const
+    const takes = (ms: number) => () => void clock.advance(ms)
+    // Both are known: with these numbers, `a` and `b` are the two that are compared.
+    await call({ a: takes(400) }, { routing })
+    await call({ b: takes(500) }, { routing })
+    finish()
+    const held = Promise.withResolvers<unknown>()
+    const waiting = call({ a: () => held.promise }, { routing })
+    await settled()
+    expect(tried).toEqual(['a'])
+    clock.advance(5_000)
+    for (let i = 0; i < 3; i++) expect(await call({}, { routing })).toBe('b')
+    held.resolve(undefined)
+    await waiting
+  })
+})
+
 describe('sticky calls', () => {
   const four = Array.from({ length: 4 }, () => ({ priority: 0 }))
   const named = ['a', 'b', 'c', 'd'].map((id) => ({ provider: { id, kind: 'test' }, priority: 0 }))

@@ -24,6 +24,9 @@ export type TargetState = {
   /** `provider/model`, with `#key` where the provider has several. */
   readonly id: string
   open: number
+  /** The open calls that wait for their first byte, and since when none of them has got it. */
+  waiting: number
+  silent_since: number
   /** Moving average of the time to the first byte that rises at once and falls slowly. */
   latency_ms: number
   latency_at: number
@@ -82,6 +85,8 @@ const LEAST_SAMPLES = 20
 export const createTargetState = (id: string): TargetState => ({
   id,
   open: 0,
+  waiting: 0,
+  silent_since: 0,
   latency_ms: 0,
   latency_at: 0,
   samples: [],
@@ -111,7 +116,12 @@ export const stateId = (target: { provider: Pick<Provider, 'id'>; model: string;
 
 /** As if it had never been called; calls that are open still end, and probes go on. */
 export function forget(state: TargetState): void {
-  Object.assign(state, createTargetState(state.id), { open: state.open, health: state.health })
+  Object.assign(state, createTargetState(state.id), {
+    open: state.open,
+    waiting: state.waiting,
+    silent_since: state.silent_since,
+    health: state.health,
+  })
 }
 
 /** Why a target is avoided; undefined: it is not. */
@@ -138,6 +148,7 @@ export function endEjections(states: Iterable<TargetState>, health: ProviderHeal
 /** A call to it begins. Returns whether it is the probe of an ejected target. */
 export function begin(state: TargetState, now: number): boolean {
   state.open++
+  if (state.waiting++ === 0) state.silent_since = now
   const isProbe = state.ejected_until !== 0 && state.ejected_until <= now && !state.is_probing
   if (isProbe) state.is_probing = true
   return isProbe
@@ -146,6 +157,12 @@ export function begin(state: TargetState, now: number): boolean {
 type Change = 'ejected' | 'returned' | 'key refused' | 'cooling'
 
 type Noted = { now: number; started: number; isProbe: boolean }
+
+/** A call to it no longer waits: it has its first byte, or its error. */
+export function answered(state: TargetState, now: number): void {
+  state.waiting--
+  state.silent_since = now
+}
 
 /** What a call to it showed; the call itself may still be open. Returns what changed, for the log. */
 export function note(state: TargetState, outcome: Outcome, noted: Noted): Change | undefined {
@@ -254,11 +271,15 @@ const usualLatency = (state: TargetState): number =>
   Math.min(state.latency_ms, quantilesOf(state)?.p95 ?? state.latency_ms)
 
 /**
- * The expected cost of one more call: the average time to the first byte, for each open call. The average fades while no
- * call is sent, so that a target that was slow is tried again.
+ * The expected cost of one more call: the average time to the first byte squared, for each open call. Squared, because the
+ * time of a provider depends little on our calls: a target that takes ten times as long would else still get one call for
+ * ten that are open elsewhere. The average fades while no call is sent, so that a target that was slow is tried again.
  */
-export const expectedLatency = (state: TargetState, now: number): number =>
-  state.latency_ms * Math.exp(-Math.max(0, now - state.latency_at) / DECAY_MS) * (state.open + 1)
+export function latencyCost(state: TargetState, now: number): number {
+  const average = state.latency_ms * Math.exp(-Math.max(0, now - state.latency_at) / DECAY_MS)
+  const latency = state.waiting === 0 ? average : Math.max(average, now - state.silent_since)
+  return latency ** 2 * (state.open + 1)
+}
 
 /** Quantiles of the time to the first byte; undefined until enough calls were seen. */
 export function quantilesOf(state: TargetState): { p95: number; p99: number } | undefined {

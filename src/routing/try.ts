@@ -11,7 +11,7 @@ import { silentFor } from './errors.ts'
 import { type AttemptPolicy, isFaultOfTarget, outcomeOf } from './outcome.ts'
 import type { Strategy } from './preferences.ts'
 import { type Chosen, leaveTarget } from './selection.ts'
-import { note, type Outcome, type TargetState } from './target-state.ts'
+import { answered, note, type Outcome, type TargetState } from './target-state.ts'
 import { cancelTry, createTryControl, limitTotal, type TryControl, underControl } from './time-limit.ts'
 
 /** Notified of each attempt, in order. */
@@ -104,6 +104,7 @@ export function createTrier({ clock, log }: { clock: Clock; log: Log }): Trier {
     const { attempt, chosen, signal } = running
     leave(running, isFaultOfTarget(error) && !signal.aborted ? 'failed' : undefined)
     const now = clock.steady()
+    answered(chosen.candidate.state, now)
     const ms = now - attempt.started
     attempt.ms = ms
     attempt.is_lost = error === LOST
@@ -147,6 +148,7 @@ export function createTrier({ clock, log }: { clock: Clock; log: Log }): Trier {
           : execute(target, signal, attempt))
         stop?.()
         const now = clock.steady()
+        answered(candidate.state, now)
         attempt.ms = now - started
         remember(running, { kind: 'ok', first_byte_ms: attempt.ms }, now)
         return { answer, running }
@@ -189,6 +191,7 @@ async function waitFor(entered: Promise<Release>, chosen: Chosen, signal: AbortS
   } catch (error) {
     // The call was not sent.
     leaveTarget(chosen)
+    chosen.candidate.state.waiting--
     if (chosen.isProbe) chosen.candidate.state.is_probing = false
     throw error
   }
