@@ -62,7 +62,11 @@ async function probed(gateway: TestGateway, vendor: Vendor, seconds = 10): Promi
   const before = probesOf(vendor).length
   const timers = gateway.clock.waiting()
   gateway.clock.advance(seconds * 1000)
-  while (probesOf(vendor).length === before) await turn()
+  for (let i = 1; probesOf(vendor).length === before; i++) {
+    // The one before it had not ended yet, and the interval begins at its end.
+    if (i % 1000 === 0) gateway.clock.advance(seconds * 1000)
+    await turn()
+  }
   for (let i = 0; i < 1000 && gateway.clock.waiting() !== timers; i++) await turn()
   for (let i = 0; i < 20; i++) await turn()
 }
