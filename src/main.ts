@@ -14,6 +14,8 @@ const COMMANDS: Record<string, { summary: string; load: () => Promise<{ run: Run
     load: () => import('./cli/project.ts'),
   },
   task: { summary: 'list, show, cancel and resume tasks', load: () => import('./cli/task.ts') },
+  usage: { summary: 'show what was used, and what it cost', load: () => import('./cli/usage.ts') },
+  ledger: { summary: 'check that the ledger adds up', load: () => import('./cli/ledger.ts') },
   models: { summary: 'list the catalogue, or import prices and limits', load: () => import('./cli/models.ts') },
   route: { summary: 'explain how a request would be routed', load: () => import('./cli/route.ts') },
   check: { summary: 'check the configuration', load: () => import('./cli/check.ts') },

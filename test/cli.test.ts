@@ -143,6 +143,9 @@ describe('help and invalid arguments', () => {
     ['project', 'create'],
     ['task'],
     ['task', 'list'],
+    ['usage'],
+    ['ledger'],
+    ['ledger', 'reconcile'],
     ['models'],
     ['check'],
     ['version'],
@@ -168,11 +171,11 @@ describe('help and invalid arguments', () => {
   test.each([
     [
       ['chek'],
-      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, project, task, models, route, check, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, project, task, usage, ledger, models, route, check, version)\nSee: gatehouse --help\n',
     ],
     [
       ['help', 'zzz'],
-      'gatehouse: unknown command "zzz" (commands: serve, token, project, task, models, route, check, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "zzz" (commands: serve, token, project, task, usage, ledger, models, route, check, version)\nSee: gatehouse --help\n',
     ],
     [
       ['check', '--shema'],

@@ -12,6 +12,73 @@ export const OTHER_END_USERS = '(other)'
 /** Runs in the transaction that adds entries, with those that are really new. */
 export type AlsoInTransaction = (write: Write, fresh: readonly LedgerEntry[]) => Promise<void>
 
+/** What sums are grouped by. */
+export const USAGE_DIMENSIONS = [
+  'project',
+  'token',
+  'end_user',
+  'family',
+  'model',
+  'provider',
+  'upstream_model',
+  'day',
+  'hour',
+  'minute',
+] as const
+export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
+
+/** `from` (inclusive) and `to` (exclusive) in unix seconds. */
+export type UsageQuery = { by: readonly UsageDimension[]; from: number; to: number; token_id?: string }
+
+/** Amounts in nano-units; `unknown_amounts`, `unknown_costs`: requests without a known price, which they leave out. */
+export type UsageSum = {
+  project_id?: string
+  token_id?: string
+  end_user?: string
+  family?: string
+  model?: string
+  provider?: string
+  upstream_model?: string
+  /** Unix seconds: of the day, hour or minute. */
+  start?: number
+  requests: number
+  errors: number
+  estimated: number
+  input_tokens: number
+  output_tokens: number
+  amount: bigint
+  cost: bigint
+  unknown_amounts: number
+  unknown_costs: number
+}
+
+/** The range that the sums cover, widened to whole periods (in seconds). */
+export type UsageResult = { from: number; to: number; period: number; rows: UsageSum[] }
+
+/** Entries less what is derived from them; a decimal integer, never 0. */
+export type LedgerDifference = {
+  /** `minute`, `hour`, `day`, `end_users` or `tasks`. */
+  what: string
+  /** Unix seconds. */
+  at: number
+  /** What identifies the sum: token, project, family, model, provider and upstream model, or the task. */
+  of: string[]
+  count: string
+  difference: string
+}
+
+/** What one provider's export is compared with. `day` in unix seconds, `cost` in nano-units. */
+export type VendorDay = {
+  day: number
+  upstream_model: string
+  requests: number
+  input_tokens: number
+  output_tokens: number
+  cost: bigint
+  /** Entries of calls whose process ended before them: their cost is the most that they can have cost. */
+  interrupted: number
+}
+
 export type LedgerStore = {
   /**
    * Adds entries and what they change in one transaction; entries that exist change nothing. Returns how many were new.
@@ -20,4 +87,9 @@ export type LedgerStore = {
   append(entries: readonly LedgerEntry[], options?: { alsoInTransaction?: AlsoInTransaction }): Promise<number>
   /** The entries of a call or task, oldest first. */
   ofCall(call_id: string): Promise<LedgerEntry[]>
+  /** Sums of the entries, in no order. */
+  usage(query: UsageQuery): Promise<UsageResult>
+  /** Where sums and tasks differ from the entries of a range of time (unix seconds). */
+  differences(range: { from: number; to: number }): Promise<LedgerDifference[]>
+  vendorDays(filter: { from: number; to: number; provider?: string | undefined }): Promise<VendorDay[]>
 }

@@ -3,7 +3,16 @@ import { afterEach, describe, expect, it } from 'bun:test'
 import { ENGINES } from '../../test/kit/engines.ts'
 import { entry } from '../../test/kit/ledger.ts'
 import { blankTask } from '../tasks/lifecycle.ts'
+import type { UsageDimension, UsageSum } from './ledger-store.ts'
 import type { Store } from './store.ts'
+
+const COLUMN: Partial<Record<UsageDimension, keyof UsageSum>> = {
+  token: 'token_id',
+  project: 'project_id',
+  day: 'start',
+  hour: 'start',
+  minute: 'start',
+}
 
 const requestsOf = async (store: Store): Promise<number> =>
   (await store.usage.list({ limit: 100 })).reduce((sum, { requests }) => sum + requests, 0)
@@ -86,6 +95,138 @@ for (const engine of ENGINES) {
       const entries = await store.ledger.ofCall('task_a')
       expect(entries.reduce((sum, { amount }) => sum + (amount ?? 0), 0)).toBe(0)
       expect(entries.map(({ kind }) => kind).sort()).toEqual(['reversal', 'reversal', 'task', 'task'])
+    })
+
+    const DAY = Date.UTC(2026, 0, 1)
+    const day = DAY / 1000
+    const everything = { from: 0, to: day + 10 * 86_400 }
+
+    it('sums up entries by every dimension, and counts requests without a price', async () => {
+      const store = await engine.open()
+      await store.ledger.append([
+        entry({ at_ms: DAY, project_id: 'p', end_user: 'u' }),
+        entry({ at_ms: DAY + 3_600_000, model: 'b', amount: null, cost: null, errors: 1, estimated: 1 }),
+        entry({ at_ms: DAY + 86_400_000, token_id: 'tok_b', amount: 2 ** 52, cost: 9 }),
+        entry({
+          at_ms: DAY + 86_400_000,
+          token_id: 'tok_b',
+          amount: 2 ** 52 - 1,
+          kind: 'lost_hedge',
+          requests: 0,
+          cost: null,
+        }),
+      ])
+      const of = async (...by: UsageDimension[]) => {
+        const { rows } = await store.ledger.usage({ by, ...everything })
+        return rows.map((row) => [
+          ...by.map((name) => row[COLUMN[name] ?? (name as 'model')]),
+          row.requests,
+          row.amount,
+          row.cost,
+          row.unknown_costs,
+        ])
+      }
+      expect(await of()).toEqual([[3, 2n ** 53n + 29n, 34n, 2]])
+      expect((await of('token')).sort()).toEqual([
+        ['tok_a', 2, 30n, 25n, 1],
+        ['tok_b', 1, 2n ** 53n - 1n, 9n, 1],
+      ])
+      expect((await of('day', 'model')).sort()).toEqual([
+        [day, 'b', 1, 0n, 0n, 1],
+        [day, 'sandbox/general', 1, 30n, 25n, 0],
+        [day + 86_400, 'sandbox/general', 1, 2n ** 53n - 1n, 9n, 1],
+      ])
+      expect((await of('hour')).map(([start]) => start).sort()).toEqual([day, day + 3_600, day + 86_400])
+      expect((await of('end_user')).sort()).toEqual([
+        ['', 2, 2n ** 53n - 1n, 9n, 2],
+        ['u', 1, 30n, 25n, 0],
+      ])
+      expect((await of('project')).map(([project]) => project).sort()).toEqual(['', 'p'])
+      const [one] = (await store.ledger.usage({ by: [], from: day + 3_600, to: day + 7_200 })).rows
+      expect(one).toMatchObject({ requests: 1, errors: 1, estimated: 1 })
+      const [none] = (await store.ledger.usage({ by: [], ...everything, token_id: 'tok_none' })).rows
+      expect(none).toMatchObject({ requests: 0, amount: 0n })
+    })
+
+    it('finds no difference after any entries, and each one that was made', async () => {
+      const store = await engine.open()
+      await store.ledger.append([
+        entry({ at_ms: DAY, end_user: 'u' }),
+        entry({ at_ms: DAY, amount: null, cost: null }),
+        entry({ at_ms: DAY, kind: 'lost_hedge', requests: 0, amount: null }),
+        entry({ at_ms: DAY + 1, kind: 'reversal', requests: -1, errors: -1, amount: null, cost: -9 }),
+      ])
+      expect(await store.ledger.differences(everything)).toEqual([])
+      if (!engine.run) return
+      await engine.run('update ledger_sums set amount = amount + 7 where period = 3600')
+      await engine.run("update ledger_end_users set requests = requests - 1 where end_user = 'u'")
+      await engine.run(
+        "insert into ledger_sums select 60, 0, 'tok_x', '', '', '', '', '', 1, 0, 0, 0, 0, 0, 0, 0, 0, 0 from ledger_sums where period = 86400",
+      )
+      const found = await store.ledger.differences(everything)
+      expect(found.map(({ what, count, difference }) => [what, count, difference])).toEqual([
+        ['minute', 'entries', '-1'],
+        ['hour', 'amount', '-7'],
+        ['end_users', 'requests', '1'],
+      ])
+    })
+
+    it('finds an ended task without an entry, and one with two', async () => {
+      const store = await engine.open()
+      const finish_time = Math.floor(Date.now() / 1000) + 100
+      const of_task = {
+        token_id: 't',
+        family: 'video-generation',
+        model: 'm',
+        submit_time: 1,
+        request: {},
+        base_url: '',
+        deadline_at: 9,
+        due_ms: null,
+      } as const
+      const ended = { ...of_task, status: 'SUCCESS', finish_time, operation: {} } as const
+      for (const [task_id, more] of Object.entries({ a: {}, b: {}, c: { operation: null }, d: {} }))
+        await store.tasks.add({ task: blankTask({ ...ended, task_id, ...more }) })
+      const of = (call_id: string) => entry({ kind: 'task', call_id, at_ms: finish_time * 1000 })
+      await store.ledger.append([of('a'), of('a'), of('d')])
+      const found = await store.ledger.differences({ from: 0, to: finish_time + 1 })
+      expect(found.map(({ what, of, difference }) => [what, ...of, difference]).sort()).toEqual([
+        ['tasks', 'a', '1'],
+        ['tasks', 'b', '-1'],
+      ])
+    })
+
+    it('sums up the further end users of a token on one day', async () => {
+      const store = await engine.open()
+      const named = (from: number, count: number) =>
+        Array.from({ length: count }, (_, index) => entry({ at_ms: DAY, end_user: `user ${from + index}` }))
+      await store.ledger.append(named(0, 9_999))
+      await store.ledger.append([...named(9_999, 3), ...named(0, 2)])
+      await store.ledger.append(named(10_005, 1))
+      await store.ledger.append([entry({ at_ms: DAY, token_id: 'tok_b', end_user: 'x' })])
+      const { rows } = await store.ledger.usage({ by: ['token', 'end_user'], ...everything })
+      const users = rows.filter(({ token_id }) => token_id === 'tok_a')
+      expect(users).toHaveLength(10_001)
+      expect(users.find(({ end_user }) => end_user === '(other)')?.requests).toBe(3)
+      expect(users.find(({ end_user }) => end_user === 'user 1')?.requests).toBe(2)
+      expect(rows.filter(({ token_id }) => token_id === 'tok_b')).toMatchObject([{ end_user: 'x', requests: 1 }])
+      expect(await store.ledger.differences(everything)).toEqual([])
+    })
+
+    it('lists what was asked of providers, by day and upstream model', async () => {
+      const store = await engine.open()
+      await store.ledger.append([
+        entry({ at_ms: DAY }),
+        entry({ at_ms: DAY, errors: 1, units: { input_tokens: 0, output_tokens: 0 }, cost: 0 }),
+        entry({ at_ms: DAY, kind: 'lost_hedge', requests: 0 }),
+        entry({ at_ms: DAY, provider: 'other' }),
+        entry({ at_ms: DAY, provider: '', upstream_model: '' }),
+      ])
+      const counts = { day, upstream_model: 'general', interrupted: 0 }
+      expect(await store.ledger.vendorDays({ ...everything, provider: 'sandbox' })).toEqual([
+        { ...counts, requests: 2, input_tokens: 20, output_tokens: 40, cost: 50n },
+      ])
+      expect(await store.ledger.vendorDays(everything)).toMatchObject([{ ...counts, requests: 3 }])
     })
   })
 }

@@ -1,7 +1,9 @@
 /** The ledger in the database. */
 import type { Engine } from './engine.ts'
 import { appendEntries, entryOfRow } from './ledger-append.ts'
+import { differencesOf, vendorDays } from './ledger-reconcile.ts'
 import type { LedgerStore } from './ledger-store.ts'
+import { usageSums } from './ledger-usage.ts'
 
 export function ledgerStore({ db, write }: Engine): LedgerStore {
   return {
@@ -21,5 +23,9 @@ export function ledgerStore({ db, write }: Engine): LedgerStore {
         .execute()
       return rows.map(entryOfRow)
     },
+
+    usage: (query) => usageSums(db, query),
+    differences: (range) => differencesOf(db, range),
+    vendorDays: (filter) => vendorDays(db, filter),
   }
 }

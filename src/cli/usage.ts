@@ -1,0 +1,159 @@
+/** `gatehouse usage`: what tokens, projects, models and end users used, were charged and cost. */
+import { nanoText } from '../spec/money.ts'
+import { USAGE_DIMENSIONS, type UsageDimension, type UsageResult, type UsageSum } from '../store/ledger-store.ts'
+import { openStore } from '../store/open-store.ts'
+import { type Arguments, readArguments, UsageError } from './arguments.ts'
+import { csv } from './csv.ts'
+import { storeToRead } from './store-location.ts'
+import { table } from './table.ts'
+import { bold, json, type Terminal } from './terminal.ts'
+import { readTimeRange } from './time-range.ts'
+
+const HELP = `Usage: gatehouse usage [options]
+
+Shows what was used, by day (UTC), whether or not a gateway is running.
+
+Options:
+  --by <names>   groups, separated by commas: ${USAGE_DIMENSIONS.slice(0, 6).join(', ')},
+                 ${USAGE_DIMENSIONS.slice(6).join(', ')} (default: token)
+  --from <when>  2026-01-31, 2026-01-31T18:00Z, or 7d for 7 days (default: the last 30 days)
+  --to <when>    the same; a date includes that day (default: today)
+  --csv          print comma-separated values
+  --json         print one line of JSON: {"usage": [...]}
+  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then data_dir of the configuration file,
+                          then ./data); not used with GATEHOUSE_DATABASE_URL
+  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+
+Cost is what the providers charge, amount what the callers are charged; both leave out the requests whose price is not
+known, which are counted as unknown_requests.
+
+Examples:
+  gatehouse usage --by project,model --from 2026-01-01 --to 2026-01-31 --csv
+  gatehouse usage --by token --json
+`
+
+export async function run(args: string[], terminal: Terminal): Promise<number> {
+  const flags = { by: 'text', from: 'text', to: 'text', csv: 'switch', config: 'text', 'data-dir': 'text' } as const
+  const given = readArguments({ command: 'usage', args, flags })
+  if (given.has('help')) {
+    terminal.out(HELP)
+    return 0
+  }
+  const by = readDimensions(given)
+  const range = readTimeRange('usage', given, 30)
+  const store = await openStore({ url: storeToRead(given, terminal) })
+  try {
+    const [result, tokens, projects] = await Promise.all([
+      store.ledger.usage({ by, ...range }),
+      store.tokens.list(),
+      store.projects.list(),
+    ])
+    const names = new Map<string, string>([
+      ...tokens.map(({ token_id, name }) => [token_id, name] as const),
+      ...projects.map(({ project_id, name }) => [project_id, name] as const),
+    ])
+    print(given, { by, result, names, terminal })
+  } finally {
+    await store.close()
+  }
+  return 0
+}
+
+type Printing = { by: readonly UsageDimension[]; result: UsageResult; names: Map<string, string>; terminal: Terminal }
+
+function print(given: Arguments, { by, result, names, terminal }: Printing): void {
+  const rows = result.rows.map((row) => usageRow(by, row, names)).sort(inOrder(by))
+  if (given.has('json')) {
+    terminal.out(json({ usage: rows, from: timeText(result.from, 1), to: timeText(result.to, 1) }))
+    return
+  }
+  const columns = [
+    ...by.flatMap((name) => (name === 'token' || name === 'project' ? [name, `${name}_name`] : [name])),
+    ...COUNTS,
+  ]
+  const cells = rows.map((row) => columns.map((name) => textOf(row[name])))
+  if (given.has('csv')) terminal.out(csv([columns, ...cells]))
+  else if (rows.length === 0) terminal.out('Nothing was used in this time.\n')
+  else {
+    const [first = '', ...rest] = table([
+      columns.map((name) => name.toUpperCase().replaceAll('_', ' ')),
+      ...cells,
+    ]).split('\n')
+    terminal.out([bold(terminal, first), ...rest].join('\n'))
+  }
+}
+
+const textOf = (value: string | number | null | undefined): string => (value === null ? 'unknown' : String(value ?? ''))
+
+const COUNTS = [
+  'requests',
+  'errors',
+  'input_tokens',
+  'output_tokens',
+  'cost',
+  'amount',
+  'unknown_requests',
+  'estimated',
+] as const
+
+type Row = Record<string, string | number | null>
+
+/** `cost` and `amount` are null where no price is known at all. */
+function usageRow(by: readonly UsageDimension[], sum: UsageSum, names: Map<string, string>): Row {
+  const row: Row = {}
+  for (const name of by) {
+    if (name === 'day' || name === 'hour' || name === 'minute')
+      row[name] = timeText(sum.start ?? 0, name === 'day' ? 0 : 1)
+    else if (name === 'token' || name === 'project') {
+      const id = sum[`${name}_id`] ?? ''
+      row[name] = id
+      row[`${name}_name`] = names.get(id) ?? ''
+    } else row[name] = sum[name] ?? ''
+  }
+  const { requests, errors, input_tokens, output_tokens, estimated, unknown_costs, unknown_amounts } = sum
+  return {
+    ...row,
+    requests,
+    errors,
+    input_tokens,
+    output_tokens,
+    cost: moneyOf(sum.cost, unknown_costs, requests),
+    amount: moneyOf(sum.amount, unknown_amounts, requests),
+    unknown_requests: Math.max(unknown_costs, unknown_amounts),
+    estimated,
+  }
+}
+
+const moneyOf = (nano: bigint, unknown: number, requests: number): number | null =>
+  nano === 0n && unknown > 0 && unknown >= requests ? null : Number(nanoText(nano))
+
+const timeText = (seconds: number, withTime: 0 | 1): string => {
+  const text = new Date(seconds * 1000).toISOString()
+  return withTime ? `${text.slice(0, 19)}Z` : text.slice(0, 10)
+}
+
+const inOrder =
+  (by: readonly UsageDimension[]) =>
+  (left: Row, right: Row): number => {
+    for (const name of by) {
+      const [a, b] = [String(left[name]), String(right[name])]
+      if (a !== b) return a < b ? -1 : 1
+    }
+    return 0
+  }
+
+function readDimensions(given: Arguments): UsageDimension[] {
+  const names = (given.text('by') ?? 'token').split(',').map((name) => name.trim())
+  const found = names.map((name) => {
+    const known = USAGE_DIMENSIONS.find((one) => one === name)
+    if (known) return known
+    throw new UsageError('usage', `--by: found ${JSON.stringify(name)}, must be one of ${USAGE_DIMENSIONS.join(', ')}`)
+  })
+  if (found.filter((name) => ['day', 'hour', 'minute'].includes(name)).length > 1) {
+    throw new UsageError('usage', '--by: takes only one of day, hour and minute')
+  }
+  if (found.includes('end_user') && found.some((name) => name === 'hour' || name === 'minute')) {
+    throw new UsageError('usage', '--by: end users are counted by day, not by hour or minute')
+  }
+  return [...new Set(found)]
+}

@@ -1,0 +1,73 @@
+/** Sums of the ledger, grouped. */
+import { sql } from 'kysely'
+import { SUM_PERIODS, type UsageDimension, type UsageQuery, type UsageResult, type UsageSum } from './ledger-store.ts'
+import type { Database } from './tables.ts'
+
+const DAY_SECONDS = 86_400
+
+const COLUMNS = {
+  project: 'project_id',
+  token: 'token_id',
+  end_user: 'end_user',
+  family: 'family',
+  model: 'model',
+  provider: 'provider',
+  upstream_model: 'upstream_model',
+  day: 'start',
+  hour: 'start',
+  minute: 'start',
+} as const satisfies Record<UsageDimension, string>
+
+const COUNTS = [
+  'requests',
+  'errors',
+  'estimated',
+  'input_tokens',
+  'output_tokens',
+  'unknown_amounts',
+  'unknown_costs',
+] as const
+
+/** The sums from which the range and its groups can be read with the fewest rows. */
+export async function usageSums(db: Database, query: UsageQuery): Promise<UsageResult> {
+  const period = await periodFor(db, query)
+  const from = Math.floor(query.from / period) * period
+  const to = Math.ceil(query.to / period) * period
+  const by_end_user = query.by.includes('end_user')
+  const columns = [...new Set(query.by.map((dimension) => COLUMNS[dimension]))]
+  const table = by_end_user ? sql.table('ledger_end_users') : sql.table('ledger_sums')
+  const names = columns.length === 0 ? sql`` : sql`${sql.join(columns.map((name) => sql.ref(name)))}, `
+  const group = columns.length === 0 ? sql`` : sql`group by ${sql.join(columns.map((name) => sql.ref(name)))}`
+  const counts = COUNTS.map((name) => sql`cast(coalesce(sum(${sql.ref(name)}), 0) as bigint) as ${sql.ref(name)}`)
+  const { rows } = await sql<SumRow>`
+    select ${names} ${sql.join(counts)}, cast(coalesce(sum(amount), 0) as text) as amount,
+      cast(coalesce(sum(cost), 0) as text) as cost
+    from ${table}
+    where start >= ${from} and start < ${to}
+      ${by_end_user ? sql`` : sql`and period = ${period}`}
+      ${query.token_id === undefined ? sql`` : sql`and token_id = ${query.token_id}`}
+    ${group}`.execute(db)
+  return { from, to, period, rows: rows.map(sumOf) }
+}
+
+type SumRow = Omit<UsageSum, 'amount' | 'cost'> & { amount: string; cost: string }
+
+/** As text from the database, since a sum may be larger than a number is exact. */
+const sumOf = (row: SumRow): UsageSum => ({ ...row, amount: BigInt(row.amount), cost: BigInt(row.cost) })
+
+/** The longest period that the range and the groups allow; a longer one where the shorter sums were deleted. */
+async function periodFor(db: Database, { by, from, to }: UsageQuery): Promise<number> {
+  if (by.includes('end_user')) return DAY_SECONDS
+  const [minute, hour, day] = SUM_PERIODS
+  const isAligned = (period: number) => from % period === 0 && to % period === 0
+  const longest = by.includes('minute') ? minute : by.includes('hour') ? hour : day
+  const shortest = isAligned(longest) ? longest : isAligned(hour) && longest >= hour ? hour : minute
+  const starts = await sumStarts(db)
+  return SUM_PERIODS.find((period) => period >= shortest && (starts.get(String(period)) ?? 0) <= from) ?? day
+}
+
+/** From when on there are sums of each period, and entries: unix seconds. Absent: from the beginning. */
+export async function sumStarts(db: Database): Promise<Map<string, number>> {
+  const rows = await db.selectFrom('ledger_starts').selectAll().execute()
+  return new Map(rows.map(({ noun, start }) => [noun, start]))
+}

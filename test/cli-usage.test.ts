@@ -1,0 +1,151 @@
+/** `gatehouse usage` and `gatehouse ledger reconcile`, run as child processes on a store with entries in it. */
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, describe, expect, it } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openStore } from '../src/store/open-store.ts'
+import { storedToken } from './kit/accounts.ts'
+import { entry } from './kit/ledger.ts'
+
+const COMMAND = join(import.meta.dir, '../bin/gatehouse')
+const DAY = Date.UTC(2026, 0, 31)
+
+let directory: string
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'gatehouse-cli-usage-'))
+  const store = await openStore({ url: `sqlite:${join(directory, 'data/gatehouse.db')}` })
+  await store.tokens.add(storedToken({ token_id: 'tok_a', name: 'laptop', hash: 'a' }))
+  await store.ledger.append([
+    entry({ at_ms: DAY, amount: 1_500_000_000, cost: 1_250_000_000 }),
+    entry({ at_ms: DAY, amount: null, cost: null, estimated: 1 }),
+    entry({ at_ms: DAY + 86_400_000, token_id: 'tok_b', amount: null, cost: null, errors: 1, end_user: '=1+1' }),
+  ])
+  await store.close()
+})
+afterEach(() => rmSync(directory, { recursive: true }))
+
+async function gatehouse(...args: string[]) {
+  const child = Bun.spawn([COMMAND, ...args], {
+    cwd: directory,
+    env: { PATH: process.env.PATH ?? '' },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [out, err, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  return { out, err, code }
+}
+
+describe('gatehouse usage', () => {
+  const range = ['--from', '2026-01-31', '--to', '2026-02-01']
+
+  it('prints rows with requests, tokens and cost, and null where no price is known', async () => {
+    const { out, code } = await gatehouse('usage', '--by', 'token', ...range, '--json')
+    expect(code).toBe(0)
+    const tokens = { input_tokens: 10, output_tokens: 20 }
+    expect(JSON.parse(out)).toEqual({
+      usage: [
+        {
+          token: 'tok_a',
+          token_name: 'laptop',
+          requests: 2,
+          errors: 0,
+          input_tokens: 20,
+          output_tokens: 40,
+          cost: 1.25,
+          amount: 1.5,
+          unknown_requests: 1,
+          estimated: 1,
+        },
+        {
+          token: 'tok_b',
+          token_name: '',
+          requests: 1,
+          errors: 1,
+          ...tokens,
+          cost: null,
+          amount: null,
+          unknown_requests: 1,
+          estimated: 0,
+        },
+      ],
+      from: '2026-01-31T00:00:00Z',
+      to: '2026-02-02T00:00:00Z',
+    })
+  })
+
+  it('prints a table, and CSV that a spreadsheet can open safely', async () => {
+    expect((await gatehouse('usage', '--by', 'day,model', ...range)).out).toMatch(
+      /^DAY +MODEL +REQUESTS.*\n2026-01-31 +sandbox\/general +2/,
+    )
+    const { out } = await gatehouse('usage', '--by', 'end_user', ...range, '--csv')
+    expect(out.split('\n')[0]).toBe(
+      'end_user,requests,errors,input_tokens,output_tokens,cost,amount,unknown_requests,estimated',
+    )
+    expect(out).toContain("'=1+1,1,1,10,20,unknown,unknown,1,0")
+    expect((await gatehouse('usage', '--from', '2026-03-01', '--to', '2026-03-02')).out).toBe(
+      'Nothing was used in this time.\n',
+    )
+  })
+
+  it.each([
+    [['--by', 'week'], 'must be one of project, token'],
+    [['--by', 'day,hour'], 'only one of day, hour and minute'],
+    [['--by', 'end_user,hour'], 'by day'],
+    [['--from', '31.1.'], '--from: found "31.1."'],
+    [['--from', '2026-02-01', '--to', '2026-01-01'], '--from must be before --to'],
+  ])('rejects %p', async (args, message) => {
+    const { err, code } = await gatehouse('usage', ...args)
+    expect(code).toBe(2)
+    expect(err).toContain(message)
+  })
+})
+
+describe('gatehouse ledger reconcile', () => {
+  it('finds no difference in a ledger that adds up', async () => {
+    const { out, code } = await gatehouse('ledger', 'reconcile', '--json')
+    expect({ ...JSON.parse(out), code }).toMatchObject({
+      difference: 0,
+      differences: [],
+      requests: 3,
+      cost: 1.25,
+      code: 0,
+    })
+    expect((await gatehouse('ledger', 'reconcile')).out).toBe('The ledger adds up: 3 requests, no difference.\n')
+  })
+
+  it('prints each difference, and exits with 1', async () => {
+    const file = new Database(join(directory, 'data/gatehouse.db'))
+    file.run("update ledger_sums set requests = 7 where period = 86400 and token_id = 'tok_a'")
+    file.close()
+    const { out, code } = await gatehouse('ledger', 'reconcile', '--json')
+    expect(code).toBe(1)
+    expect(JSON.parse(out)).toMatchObject({
+      difference: 1,
+      differences: [{ what: 'day', count: 'requests', difference: '-5' }],
+    })
+    expect((await gatehouse('ledger', 'reconcile')).out).toMatch(/day +2026-01-31T00:00 +tok_a .* requests +-5/)
+  })
+
+  it('compares with the export of a provider, by day and model', async () => {
+    const file = join(directory, 'export.csv')
+    writeFileSync(file, 'date,model,requests,cost\n2026-01-31,general,2,1.25\n2026-02-01,general,1,0\n')
+    expect((await gatehouse('ledger', 'reconcile', '--vendor', file)).code).toBe(0)
+    writeFileSync(file, 'date,model,requests,cost\n2026-01-31,general,3,1.5\n2026-01-31,other,1,0\n')
+    const { out, code } = await gatehouse('ledger', 'reconcile', '--vendor', file, '--json')
+    expect(code).toBe(1)
+    expect(JSON.parse(out).vendor_differences).toEqual([
+      { day: '2026-01-31', model: 'general', count: 'requests', ledger: 2, vendor: 3 },
+      { day: '2026-01-31', model: 'general', count: 'cost', ledger: 1.25, vendor: 1.5 },
+      { day: '2026-01-31', model: 'other', count: 'requests', ledger: 0, vendor: 1 },
+    ])
+    const missing = await gatehouse('ledger', 'reconcile', '--vendor', 'missing.csv')
+    expect(missing.err).toContain('Cannot read')
+  })
+})
