@@ -15,6 +15,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import { affinityOf } from './affinity.ts'
 import { type ChatSource, cacheableRequest, chatCodec, replayParts } from './cached.ts'
+import { estimateChat } from './estimate.ts'
 import { chatFacts } from './facts.ts'
 import { type ChatMeter, createMeter } from './meter.ts'
 import {
@@ -36,6 +37,8 @@ export type ChatInput = {
   passthroughRequest?: PassthroughRequest | undefined
   /** As the client sent it, for the response cache; absent: the response is not cached. */
   source?: ChatSource | undefined
+  /** The length of the JSON body, where that contains all of the request. */
+  body_bytes?: number | undefined
   /** The id and time of the response, or the prefix of a new id. */
   answer: { id: string; created: number } | { id_prefix: string }
   writer(head: ResponseHead, request: ChatRequest, request_id: string): ResponseEncoder
@@ -46,7 +49,7 @@ export type ChatInput = {
 }
 
 /** A chat request that fits its model. */
-export type ChatWork = Pick<ChatInput, 'passthroughRequest' | 'errorForClient' | 'admit' | 'source'> & {
+export type ChatWork = Pick<ChatInput, 'passthroughRequest' | 'errorForClient' | 'admit' | 'source' | 'body_bytes'> & {
   request: ChatRequest
   targets: Target[]
   responseContext: ResponseContext
@@ -61,7 +64,7 @@ export type Chat = {
 
 export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: Clock }): Chat {
   function fit(model: CatalogueModel, input: ChatInput, { request_id, caller }: Call): ChatWork {
-    const { passthroughRequest, answer, errorForClient, admit, source } = input
+    const { passthroughRequest, answer, errorForClient, admit, source, body_bytes } = input
     const targets = targetsFor(model.targets, passthroughRequest)
     assertAllowed({ request: input.request, passthroughRequest, targets }, caller)
     const request = applyChatLimits(model, input.request)
@@ -72,7 +75,17 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     const newContext = () => ({ head, writer: input.writer(head, request, request_id) })
     const responseContext = newContext()
     const contextFor = (is_hedge: boolean) => (is_hedge ? newContext() : responseContext)
-    return { request, targets, passthroughRequest, errorForClient, admit, source, responseContext, contextFor }
+    return {
+      request,
+      targets,
+      passthroughRequest,
+      errorForClient,
+      admit,
+      source,
+      body_bytes,
+      responseContext,
+      contextFor,
+    }
   }
 
   const shared = {
@@ -83,6 +96,11 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     asksForCost: ({ request }: ChatWork) => request.usage?.include === true,
     policy: 'until_answered' as const,
     leastTokens: ({ request }: ChatWork) => leastTokens(request),
+    estimate: (work: ChatWork, model: CatalogueModel) =>
+      estimateChat(
+        { requests: [work.request], body_bytes: work.body_bytes, passthroughRequest: work.passthroughRequest },
+        model,
+      ),
     facts: ({ request }: ChatWork) => chatFacts([request]),
     affinity: ({ request }: ChatWork, { caller }: Call, sticky: 'conversation' | 'prefix') =>
       affinityOf(request, caller.token_id, sticky),

@@ -7,7 +7,7 @@ import type { RequestFacts } from '../routing/conditions.ts'
  * How long an answer is expected to be, for the comparison of prices. `max_tokens` is a limit that clients set far above
  * what they expect, so it counts only where it is lower.
  */
-const USUAL_OUTPUT_TOKENS = 500
+export const USUAL_OUTPUT_TOKENS = 500
 
 /** Of requests that are sent together, such as the prompts of one text completion. */
 export function chatFacts(requests: readonly ChatRequest[]): RequestFacts {

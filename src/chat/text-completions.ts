@@ -15,6 +15,7 @@ import type { TextCompletion } from '../spec/text-completion.ts'
 import { unitsOfUsage } from '../spec/units.ts'
 import { type Usage, usageFrom } from '../spec/usage.ts'
 import type { Chat, ChatWork } from './chat.ts'
+import { estimateChat } from './estimate.ts'
 import { chatFacts } from './facts.ts'
 import { mergeStreams } from './merge-streams.ts'
 import type { ChatMeter } from './meter.ts'
@@ -84,6 +85,8 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
     fit,
     meter: ({ parts }: Work) => meterOf(parts.map((part) => chat.whole.meter(part))),
     policy: chat.whole.policy,
+    estimate: ({ parts }: Work, model: CatalogueModel) =>
+      estimateChat({ requests: parts.map(({ request }) => request) }, model),
     facts: ({ parts }: Work) => chatFacts(parts.map(({ request }) => request)),
     // A second try would count in another meter than the other prompts.
     is_hedged: false as const,

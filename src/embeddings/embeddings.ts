@@ -5,7 +5,7 @@ import { applyEmbeddingLimits, type EmbeddingOrder, tokensUnsupported } from '..
 import type { Call } from '../pipeline/call.ts'
 import type { JsonEndpoint } from '../pipeline/endpoint.ts'
 import { type Family, jsonCodec } from '../pipeline/family.ts'
-import { createTextMeter, type TextMeter } from '../pipeline/text-meter.ts'
+import { createTextMeter, estimateTexts, type TextMeter } from '../pipeline/text-meter.ts'
 import type { EmbeddingProvider, Target } from '../providers/provider.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -31,6 +31,7 @@ export const createEmbeddings = ({ tokenizer }: { tokenizer: Tokenizer }): Embed
     return { model, order, targets }
   },
   meter: ({ order }) => createTextMeter({ inputs: order.inputs, tokenizer }),
+  estimate: ({ order }) => estimateTexts(order.inputs),
   policy: 'until_answered',
   execute: ({ model, order, targets }, { call, attempt }) =>
     attempt(targets, async (target, { signal, meter }) => {

@@ -11,6 +11,7 @@ import { codeInDoubt } from '../providers/orders/acceptance.ts'
 import type { GeneratedImage, ImageCall, ImageEvent, ImageProvider, Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ImageOperation, ImageOrder, ImageRequest, ImageUsage } from '../spec/image-request.ts'
+import { estimateImages } from './estimate.ts'
 import { createImageStreamWriter, type ImageFile, type ImageStreamWriter } from './stream-writer.ts'
 
 export type ImageInput = { request: ImageRequest; operation: ImageOperation }
@@ -109,6 +110,7 @@ export function createImages({ fetchImage, clock }: ImagesParts): Images {
       }
     },
     meter: ({ order }: ImageWork) => createImageMeter(order),
+    estimate: ({ order, partial_images }: ImageWork) => estimateImages(order, partial_images),
     policy: 'until_accepted' as const,
   }
 

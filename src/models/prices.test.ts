@@ -226,7 +226,7 @@ describe('a charge by piece', () => {
   })
 
   it('adds tokens that have a price, and no others', () => {
-    expect(amount({ image: 0.04, input: 1 }, tokens(10, 500, { images: 2 }))).toBe(toNano(0.08))
+    expect(amount({ image: 0.04, input: 1 }, tokens(10, 500, { images: 2 }))).toBe(toNano(0.08) + 10_000)
     expect(amount({ image: 0.04, input: 1 }, tokens(10, 0, { images: 2 }))).toBe(toNano(0.08) + 10_000)
   })
 

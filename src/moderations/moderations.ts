@@ -3,7 +3,7 @@ import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import type { JsonEndpoint } from '../pipeline/endpoint.ts'
 import { type Family, jsonCodec } from '../pipeline/family.ts'
-import { createTextMeter, type TextMeter } from '../pipeline/text-meter.ts'
+import { createTextMeter, estimateTexts, type TextMeter } from '../pipeline/text-meter.ts'
 import type { Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import type {
@@ -26,6 +26,7 @@ export const createModerations = ({ tokenizer }: { tokenizer: Tokenizer }): Mode
     return { inputs, targets: model.targets }
   },
   meter: ({ inputs }) => createTextMeter({ inputs: inputs.flatMap(textsOf), tokenizer }),
+  estimate: ({ inputs }) => estimateTexts(inputs.flatMap(textsOf)),
   policy: 'until_answered',
   execute: ({ inputs, targets }, { call, attempt }) =>
     attempt(targets, async (target, { signal, meter }) => {

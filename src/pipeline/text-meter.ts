@@ -1,6 +1,7 @@
 /** Counts the usage of a call that only sends text (embeddings, rerank, moderations): reported by the provider, or estimated. */
 import { createSample } from '../kit/sample.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
+import type { Estimate, Units } from '../spec/units.ts'
 import type { TextUsage } from '../spec/usage.ts'
 import type { Meter } from './call.ts'
 
@@ -11,6 +12,31 @@ export type TextMeter = Meter<TextUsage> & {
   /** The provider's own counts; undefined where it reported none. */
   reported(prompt_tokens: number | undefined, searches?: number): void
 }
+
+/** Before it is sent: no token is shorter than a byte, and each text may get two special ones. */
+export function estimateTexts(inputs: readonly Input[], searches?: number): Estimate {
+  let bytes = 0
+  let tokens = 0
+  for (const input of inputs) {
+    if (typeof input === 'string') bytes += Buffer.byteLength(input)
+    else tokens += input.length
+  }
+  const most = bytes + tokens + inputs.length * SPECIAL_TOKENS
+  return {
+    expected: textUnits(Math.ceil(bytes / BYTES_OF_A_TOKEN) + tokens, searches),
+    most: textUnits(most, searches),
+  }
+}
+
+const textUnits = (input_tokens: number, searches: number | undefined): Units => ({
+  input_tokens,
+  output_tokens: 0,
+  searches,
+  requests: 1,
+})
+
+const BYTES_OF_A_TOKEN = 4
+const SPECIAL_TOKENS = 2
 
 type TextMeterParts = {
   inputs: readonly Input[]
@@ -45,13 +71,7 @@ export function createTextMeter({ inputs, tokenizer, searches }: TextMeterParts)
       usage ??= await estimate()
       return usage
     },
-    units: ({ prompt_tokens, estimated }) => ({
-      input_tokens: prompt_tokens,
-      output_tokens: 0,
-      searches: searched,
-      requests: 1,
-      estimated,
-    }),
+    units: ({ prompt_tokens, estimated }) => ({ ...textUnits(prompt_tokens, searched), estimated }),
   }
 }
 

@@ -68,7 +68,8 @@ function textOf(part: string | ContentPart): string | undefined {
   return part.type === 'refusal' ? part.refusal : undefined
 }
 
-function mediaTokens(part: ContentPart): number {
+/** Of an image, an audio or a file. */
+export function mediaTokens(part: ContentPart): number {
   if (part.type === 'image_url') return IMAGE_TOKENS
   if (part.type === 'input_audio') return Math.ceil((part.input_audio.data.length * 3) / 4 / AUDIO_BYTES_A_TOKEN)
   const bytes = part.type === 'file' ? ((part.file.file_data?.length ?? 0) * 3) / 4 : 0

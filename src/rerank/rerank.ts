@@ -3,10 +3,11 @@ import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { Call } from '../pipeline/call.ts'
 import type { JsonEndpoint } from '../pipeline/endpoint.ts'
 import { type Family, jsonCodec } from '../pipeline/family.ts'
-import { createTextMeter, type TextMeter } from '../pipeline/text-meter.ts'
+import { createTextMeter, estimateTexts, type TextMeter } from '../pipeline/text-meter.ts'
 import type { Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { RerankRequest } from '../spec/rerank-request.ts'
+import type { Estimate } from '../spec/units.ts'
 import { textsOf } from './documents.ts'
 
 type Scored = { index: number; relevance_score: number }
@@ -19,6 +20,20 @@ export type RerankEndpoint = JsonEndpoint<RerankRequest, RerankWork, Ranked, Tex
 const UNIT_DOCUMENTS = 100
 const searchesFor = (documents: readonly string[]): number => Math.ceil(documents.length / UNIT_DOCUMENTS)
 
+/** Cohere splits longer documents, the query included, and counts each piece: https://docs.cohere.com/docs/rerank-overview */
+const PIECE_BYTES = 250
+
+/** Voyage and Jina count the query with each document. */
+function estimateRerank(query: string, documents: readonly string[]): Estimate {
+  const { expected, most } = estimateTexts(documents, searchesFor(documents))
+  const bytes = Buffer.byteLength(query) * documents.length
+  const pieces = documents.reduce((sum, one) => sum + Math.max(1, Math.ceil(Buffer.byteLength(one) / PIECE_BYTES)), 0)
+  return {
+    expected: { ...expected, input_tokens: expected.input_tokens + Math.ceil(bytes / 4) },
+    most: { ...most, input_tokens: most.input_tokens + bytes, searches: Math.ceil(pieces / UNIT_DOCUMENTS) },
+  }
+}
+
 export const createRerank = ({ tokenizer }: { tokenizer: Tokenizer }): RerankFamily => ({
   endpoint: () => 'rerank',
   modelOf: ({ model }) => model,
@@ -28,6 +43,7 @@ export const createRerank = ({ tokenizer }: { tokenizer: Tokenizer }): RerankFam
   },
   meter: ({ request, documents }) =>
     createTextMeter({ inputs: [request.query, ...documents], tokenizer, searches: searchesFor(documents) }),
+  estimate: ({ request, documents }) => estimateRerank(request.query, documents),
   policy: 'until_answered',
   async execute(work, { call, attempt }) {
     const answer = await attempt(work.targets, async (target, { signal, meter }) => {

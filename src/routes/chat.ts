@@ -119,6 +119,8 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
       const deferred = await dialect.defer?.(body, context)
       if (deferred) return accepted(deferred, context)
       const input = await read(body, context)
+      // A dialect that reads more than the body, such as the conversation before it, needs more than its length.
+      if (!message && !dialect.read) input.body_bytes = lengthOf(request)
       try {
         return await (input.request.stream ? streamed(input, context) : whole(input, context))
       } catch (error) {
@@ -127,6 +129,12 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
       }
     },
   }
+}
+
+/** Undefined for a chunked body. */
+function lengthOf({ headers }: Request): number | undefined {
+  const length = headers.get('content-length')
+  return length === null ? undefined : Number(length)
 }
 
 export const CHAT_ERRORS: ErrorCode[] = [

@@ -74,14 +74,15 @@ export function amountOf(version: PriceVersion, units: Units): number {
   if (isNothing(units)) return 0
   const factor = factorOf(version, units.service_tier)
   const rates = ratesFor(version, units.input_tokens)
-  if (!hasPieces(units)) return version.request + tokenAmount(rates, units, factor)
+  if (!hasPieces(units)) {
+    return version.request + inputAmount(rates, units, factor) + outputAmount(rates, units, factor)
+  }
   const pieces = pieceAmount(version, units, factor)
-  const isByToken = !(Number.isNaN(rates.input) && Number.isNaN(rates.output))
-  const tokens = isByToken ? tokenAmount(rates, units, factor) : 0
+  const [input, output] = [inputAmount(rates, units, factor), outputAmount(rates, units, factor)]
   // Images and videos are charged by piece, by token, or by both; tokens without a price are then part of the piece.
-  if (pieces !== undefined) return version.request + pieces + (Number.isNaN(tokens) ? 0 : tokens)
+  if (pieces !== undefined) return version.request + pieces + (input || 0) + (output || 0)
   const isMeasured = units.input_tokens + units.output_tokens > 0
-  return isByToken && isMeasured ? version.request + tokens : Number.NaN
+  return isMeasured ? version.request + input + output : Number.NaN
 }
 
 /**
@@ -91,14 +92,16 @@ export function amountOf(version: PriceVersion, units: Units): number {
 export function mostAmountOf(version: PriceVersion, units: Units): number {
   if (isNothing(units)) return 0
   const factor = mostFactorOf(version, units.service_tier)
-  let tokens = mostTokenAmount(version.rates, units, factor)
-  for (const tier of version.tiers) {
-    if (units.input_tokens > tier.above) tokens = Math.max(tokens, mostTokenAmount(tier.rates, units, factor))
+  let input = mostInputAmount(version.rates, units, factor)
+  let output = mostOutputAmount(version.rates, units, factor)
+  for (const { above, rates } of version.tiers) {
+    if (units.input_tokens <= above) continue
+    input = Math.max(input, mostInputAmount(rates, units, factor))
+    output = Math.max(output, mostOutputAmount(rates, units, factor))
   }
-  if (!hasPieces(units)) return version.request + tokens
+  if (!hasPieces(units)) return version.request + input + output
   const pieces = mostPieceAmount(version, units, factor)
-  if (pieces === undefined) return version.request + tokens
-  return version.request + pieces + (Number.isNaN(tokens) ? 0 : tokens)
+  return version.request + (pieces === undefined ? input + output : pieces + (input || 0) + (output || 0))
 }
 
 const hasPieces = ({ images, videos, three_d, searches }: Units): boolean =>
@@ -118,22 +121,27 @@ function mostFactorOf(version: PriceVersion, tier: string | undefined): number {
 /** A part that was not used needs no price. */
 const part = (count: number, rate: number): number => (count <= 0 ? 0 : Math.round(count * rate))
 
-function tokenAmount(rates: TokenRates, units: Units, factor: number): number {
+function inputAmount(rates: TokenRates, units: Units, factor: number): number {
   const cached = units.cached_tokens ?? 0
   const written = units.cache_write_tokens ?? 0
   const written_1h = units.cache_write_1h_tokens ?? 0
   const audio = units.input_audio_tokens ?? 0
-  const reasoning = units.reasoning_tokens ?? 0
-  const output_audio = units.output_audio_tokens ?? 0
   return (
     part(units.input_tokens - cached - written - written_1h - audio, rates.input * factor) +
     part(cached, rates.cached_input * factor) +
     part(written, rates.cache_write * factor) +
     part(written_1h, rates.cache_write_1h * factor) +
-    part(audio, rates.input_audio * factor) +
-    part(units.output_tokens - reasoning - output_audio, rates.output * factor) +
+    part(audio, rates.input_audio * factor)
+  )
+}
+
+function outputAmount(rates: TokenRates, units: Units, factor: number): number {
+  const reasoning = units.reasoning_tokens ?? 0
+  const audio = units.output_audio_tokens ?? 0
+  return (
+    part(units.output_tokens - reasoning - audio, rates.output * factor) +
     part(reasoning, rates.reasoning * factor) +
-    part(output_audio, rates.output_audio * factor)
+    part(audio, rates.output_audio * factor)
   )
 }
 
@@ -142,14 +150,18 @@ const most = (count: number, rate: number): number =>
   count <= 0 || rate === 0 ? 0 : Math.ceil(count * rate) + MOST_ROUNDED_UP
 const MOST_ROUNDED_UP = 3
 
-function mostTokenAmount(rates: TokenRates, units: Units, factor: number): number {
-  let input = Math.max(rates.input, rates.cached_input)
-  if (units.cache_write_tokens) input = Math.max(input, rates.cache_write)
-  if (units.cache_write_1h_tokens) input = Math.max(input, rates.cache_write_1h)
-  if (units.input_audio_tokens) input = Math.max(input, rates.input_audio)
-  let output = Math.max(rates.output, rates.reasoning)
-  if (units.output_audio_tokens) output = Math.max(output, rates.output_audio)
-  return most(units.input_tokens, input * factor) + most(units.output_tokens, output * factor)
+function mostInputAmount(rates: TokenRates, units: Units, factor: number): number {
+  let rate = Math.max(rates.input, rates.cached_input)
+  if (units.cache_write_tokens) rate = Math.max(rate, rates.cache_write)
+  if (units.cache_write_1h_tokens) rate = Math.max(rate, rates.cache_write_1h)
+  if (units.input_audio_tokens) rate = Math.max(rate, rates.input_audio)
+  return most(units.input_tokens, rate * factor)
+}
+
+function mostOutputAmount(rates: TokenRates, units: Units, factor: number): number {
+  let rate = Math.max(rates.output, rates.reasoning)
+  if (units.output_audio_tokens) rate = Math.max(rate, rates.output_audio)
+  return most(units.output_tokens, rate * factor)
 }
 
 /** What images, videos, 3D models and searches cost by piece; undefined where none has such a price. */

@@ -20,6 +20,7 @@ import type { CrashHook } from './crash-points.ts'
 import { blankTask } from './lifecycle.ts'
 import { type FamilyRequest, kindOf } from './order-kinds.ts'
 import { orderFacts } from './steps/order-target.ts'
+import { estimateTask } from './task-charge.ts'
 
 export type Order = FamilyRequest & {
   call: Call
@@ -79,6 +80,7 @@ const acceptOrder = (
     return { row, model }
   },
   meter: () => undefined,
+  estimate: ({ row }, model) => estimateTask(row.task, model),
   policy: 'until_accepted',
   async execute({ row, model }) {
     const { family, call_options } = row.task

@@ -1,15 +1,15 @@
 /** What a task uses, and what its result is charged and costs. */
-import type { Catalogue } from '../models/catalogue.ts'
+import type { Catalogue, CatalogueModel } from '../models/catalogue.ts'
 import { chargeOf } from '../models/prices.ts'
 import type { Task } from '../spec/task.ts'
-import type { Units } from '../spec/units.ts'
+import type { Estimate, Units } from '../spec/units.ts'
 import type { TaskCharge } from './task-entry.ts'
 
-/** Of its request, with the defaults of the model: `outputs` of what it asks for. */
+/** Of its request, with the defaults of the model: `outputs` of what it asks for. A 3D model may have several files. */
 function unitsOfTask({ family, request }: Pick<Task, 'family' | 'request'>, outputs: number): Units {
-  const units: Units = { input_tokens: 0, output_tokens: 0 }
+  const units: Units = { input_tokens: 0, output_tokens: 0, requests: 1 }
   const { size, quality, duration, audio_enable } = request
-  if (family === '3d-generation') return { ...units, three_d: outputs }
+  if (family === '3d-generation') return { ...units, three_d: outputs > 0 ? 1 : 0 }
   if (family === 'image-generation') {
     units.images = outputs
     if (typeof size === 'string') units.image_size = size
@@ -21,6 +21,23 @@ function unitsOfTask({ family, request }: Pick<Task, 'family' | 'request'>, outp
   if (typeof size === 'string') units.video_size = size
   if (typeof audio_enable === 'boolean') units.has_sound = audio_enable
   return units
+}
+
+/** The longest video that a model is taken to make if it does not say so. */
+const LONGEST_SECONDS = 60
+
+/** Of a task that is submitted: what it uses if it succeeds. */
+export function estimateTask(
+  task: Pick<Task, 'family' | 'request'>,
+  { video }: Pick<CatalogueModel, 'video'>,
+): Estimate {
+  const { n } = task.request
+  const expected = unitsOfTask(task, typeof n === 'number' ? n : 1)
+  const { videos = 0, video_seconds } = expected
+  if (videos === 0 || video_seconds !== undefined) return { expected, most: expected }
+  const { values, maximum = LONGEST_SECONDS } = video.duration ?? {}
+  const longest = values ? Math.max(...values) : maximum
+  return { expected, most: { ...expected, video_seconds: videos * longest } }
 }
 
 type ChargeParts = {
