@@ -17,6 +17,7 @@ import type { Deferred } from './dialects/dialect.ts'
 import type { ReadResponse } from './dialects/responses.ts'
 import { assertAllowed } from './passthrough.ts'
 import { createNotifications, followEvents, storedEventsOf } from './response-events.ts'
+import { storedRequest } from './run-request.ts'
 import { amountOf } from './stored-responses.ts'
 
 export type Background = {
@@ -113,19 +114,20 @@ export function createBackground(given: BackgroundParts): Background {
       const writer = createResponsesEncoder({ head, clientRequest, request, names, store: async () => {}, clock })
       const { response, events } = writer.queued()
       const { input: _, ...rest } = clientRequest
+      const stored = storedRequest({ clientRequest: rest, call })
       const row = storedResponses.rowOf(
         { caller, before, input, previous_response_id: clientRequest.previous_response_id },
         response,
       )
       const queued = request.stream ? storedEventsOf(events) : undefined
       const { rows, bytes } = amountOf(row, [])
-      const amount = { rows, bytes: bytes + jsonSize(rest) + (queued?.events.length ?? 0) }
+      const amount = { rows, bytes: bytes + jsonSize(stored) + (queued?.events.length ?? 0) }
       await quota.keep(caller.token_id, amount, async () => {
         if (continued) await conversations.lockForRun(id, continued)
         await runs.add(
           {
             response: row,
-            request: rest as unknown as JsonObject,
+            request: stored,
             ...(end_user !== undefined && { end_user }),
             events: queued,
             due_ms: clock.now(),

@@ -11,7 +11,7 @@ import { errorForClient } from '../protocols/responses/client/error.ts'
 import type { Conversation } from '../protocols/responses/client/items.ts'
 import { conversationId, translatedRequest } from '../protocols/responses/client/request.ts'
 import { createResponsesEncoder, type ResponsesEncoder } from '../protocols/responses/client/response.ts'
-import type { InputItem, ResponsesRequest } from '../protocols/responses/client/schema.ts'
+import type { InputItem } from '../protocols/responses/client/schema.ts'
 import { clientTools } from '../protocols/responses/client/tools.ts'
 import { asGatewayError, type ErrorCode, GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject } from '../spec/task.ts'
@@ -21,6 +21,7 @@ import type { ResponseRun, ResponseRunStore } from '../store/store.ts'
 import type { Chat } from './chat.ts'
 import type { Continued, Conversations } from './conversations.ts'
 import { createEventLog, type Notifications } from './response-events.ts'
+import { readStoredRequest } from './run-request.ts'
 import type { StoredResponses } from './stored-responses.ts'
 
 export type RunParts = {
@@ -76,8 +77,10 @@ export async function generateResponse(
     assertNotInterrupted(run)
     const caller = await parts.callerOf(token_id)
     if (!caller) throw new GatewayError('invalid_api_key', REVOKED)
-    const named = run.end_user === undefined ? {} : { end_user: run.end_user }
-    const call = { request_id: response_id, caller, signal, arrived: clock.steady(), ...named }
+    const { options } = readStoredRequest(run.request)
+    const call: Call = { request_id: response_id, caller, signal, arrived: clock.steady() }
+    if (run.end_user !== undefined) call.end_user = run.end_user
+    if (options) call.options = options
     await generator.generate({ call, add, onStart: saveStarted })
   } catch (thrown) {
     if (signal.reason === LEASE_LOST || signal.reason === STOPPED) throw thrown
@@ -130,7 +133,7 @@ function generatorOf(
   { response: stored, request: body, last_number }: ResponseRun,
 ) {
   const { response_id: id, token_id, created_at: created, previous_id, response } = stored
-  const clientRequest = body as unknown as ResponsesRequest
+  const { clientRequest } = readStoredRequest(body)
   const head = { id, created, model: String(response.model) }
   const places: Places = new WeakMap()
   const resumed = {
