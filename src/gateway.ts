@@ -279,7 +279,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   return {
     fetch: (request, peer = { address: '127.0.0.1' }) => app.fetch(request, peer),
     summary: () => ({ providers: supply.providers(), models: catalogue.list(OPERATOR) }),
-    explain: (request) => explainRequest(request, { catalogue, router, clock }),
+    explain: (request) => explainRequest(request, { catalogue, router, settings, clock }),
     first_token,
     get discovery() {
       return discovery

@@ -65,4 +65,79 @@ describe('gatehouse route explain', () => {
     writeFileSync(join(cwd, 'list.json'), '[]')
     await expect(explain('--body', 'list.json')).rejects.toThrow('list.json: must be a JSON object')
   })
+
+  test('reads tools, images and size of the body, and says why a target does not take it', async () => {
+    writeFileSync(join(cwd, 'gatehouse.yaml'), CONDITIONS)
+    const explainBody = async (body: object, ...more: string[]) => {
+      writeFileSync(join(cwd, 'request.json'), JSON.stringify(body))
+      const { out } = await explain('--body', 'request.json', '--json', ...more)
+      const { targets, ...others } = JSON.parse(out)
+      const shown = targets.map(({ target, order, available, reason }: Record<string, unknown>) => [target, order, available, reason]) // biome-ignore format: short
+      return { shown, targets, ...others }
+    }
+    const ask = { model: 'house/when', messages: [{ role: 'user', content: 'hi' }] }
+    expect((await explainBody(ask)).shown).toEqual([
+      ['two/plain', 1, true, undefined],
+      ['one/tools', null, false, 'it must have tools'],
+      ['one/large', null, false, expect.stringContaining('at least 100 input tokens')],
+      ['one/eu', null, false, 'it must have the tag "eu"'],
+    ])
+    const tools = [{ type: 'function', function: { name: 'f' } }]
+    expect((await explainBody({ ...ask, tools })).shown[0]).toEqual(['one/tools', 1, true, undefined])
+    const long = [{ role: 'user', content: 'word '.repeat(400) }]
+    expect((await explainBody({ ...ask, messages: long })).shown[0]).toEqual(['one/large', 1, true, undefined])
+    expect((await explainBody(ask, '--tags', 'x,eu')).shown[0]).toEqual(['one/eu', 1, true, undefined])
+    const input = { model: 'house/when', input: 'word '.repeat(400) }
+    expect((await explainBody(input, '--family', 'chatcompat-response')).shown[0]).toEqual([
+      'one/large',
+      1,
+      true,
+      undefined,
+    ])
+    const own = { max_tokens: 5, messages: long }
+    const family = ['--family', 'messages-compat', '--model', 'house/when']
+    expect((await explainBody(own, ...family)).shown[0]).toEqual(['one/large', 1, true, undefined])
+    await expect(explainBody({ ...ask, messages: 'hi' })).rejects.toThrow('"messages" must be')
+  })
+
+  test('obeys `models` and `provider` of the body, and shows expected costs', async () => {
+    writeFileSync(join(cwd, 'gatehouse.yaml'), CONDITIONS)
+    const provider = { ignore: ['two'], sort: 'price' }
+    const body = { models: ['house/cheap', 'house/when'], provider, messages: [{ role: 'user', content: 'hi' }] }
+    writeFileSync(join(cwd, 'request.json'), JSON.stringify(body))
+    const found = JSON.parse((await explain('--body', 'request.json', '--json')).out)
+    expect(found).toMatchObject({ model: 'house/cheap', strategy: 'cheapest' })
+    expect(found.fallbacks).toMatchObject({ unavailable: ['house/when'], context_length: ['house/when'] })
+    const [first, second, third, left] = found.targets
+    expect([first.target, first.order, second.order, third.order]).toEqual(['one/dear', 2, 1, 3])
+    expect(first.expected_cost / second.expected_cost).toBeCloseTo(3)
+    expect(third.expected_cost).toBeNull()
+    expect(left).toMatchObject({ target: 'two/free', order: null, reason: 'in "provider.ignore"' })
+    const { out } = await explain('--body', 'request.json')
+    expect(out).toContain('COST')
+    expect(out).toMatch(/one\/unpriced .* unknown/)
+    expect(out).toMatch(/- +two\/free .*no: in "provider.ignore"/)
+    writeFileSync(join(cwd, 'request.json'), JSON.stringify({ ...body, provider: { only: ['nobody'] } }))
+    await expect(explain('--body', 'request.json')).rejects.toThrow('"provider.only" must be')
+  })
 })
+
+const CONDITIONS = `discover: false
+providers:
+  one: { base_url: http://127.0.0.1:9/v1, key: secret-key-0001 }
+  two: { base_url: http://127.0.0.1:9/v1, key: secret-key-0003 }
+models:
+  house/when:
+    families: [chatcompat, messages-compat, chatcompat-response]
+    targets:
+      - { provider: one, model: tools, when: { tools: true } }
+      - { provider: one, model: large, when: { min_input_tokens: 100 } }
+      - { provider: one, model: eu, when: { tags: [eu] } }
+      - { provider: two, model: plain }
+  house/cheap:
+    targets:
+      - { provider: one, model: dear, prices: { input: 3, output: 3 } }
+      - { provider: one, model: low, prices: { input: 1, output: 1 } }
+      - { provider: one, model: unpriced }
+      - { provider: two, model: free, prices: { input: 0 } }
+`

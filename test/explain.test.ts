@@ -4,7 +4,7 @@ import { headerValue } from '../src/kit/header-value.ts'
 import type { CallRecord } from '../src/pipeline/call.ts'
 import { explanationText } from '../src/routes/explanation.ts'
 import { configOf, startGateway, type TestGateway } from './kit/gateway.ts'
-import { failure, startVendor, type Vendor } from './kit/vendor.ts'
+import { failure, hang, startVendor, type Vendor } from './kit/vendor.ts'
 
 const closing: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -54,6 +54,84 @@ const commentOf = (text: string) => {
   expect(last).toStartWith(': x-gatehouse-explain ')
   return JSON.parse(last.slice(': x-gatehouse-explain '.length))
 }
+
+describe('x-gatehouse-explain: 1, of targets that are left out', () => {
+  /** `v/m` with these targets, at vendors of their names. */
+  async function ofTargets(
+    targets: Record<string, object>,
+    { routing = {}, calls }: { routing?: object; calls?: object } = {},
+  ) {
+    const vendors = Object.keys(targets).map((id) => ({ id, ...startVendor() }))
+    const gateway = await startGateway({
+      server: { explain_tokens: ['*'] },
+      providers: Object.fromEntries(
+        vendors.map(({ id, url }) => [id, { base_url: url, ...(calls ? { calls: { ...calls } } : {}) }]),
+      ) as never,
+      models: {
+        'v/m': {
+          targets: Object.entries(targets).map(([provider, rules]) => ({ provider, model: 'm', ...rules })),
+          routing,
+        },
+      },
+    })
+    closing.push(() => gateway[Symbol.asyncDispose](), ...vendors.map(({ stop }) => stop))
+    const ask = (fields: object = {}, options: { signal?: AbortSignal } = {}) => {
+      const body = { model: 'v/m', messages: [{ role: 'user', content: 'hi' }], ...fields }
+      return gateway.chat(body, { headers: EXPLAIN, ...options })
+    }
+    const decisionOf = (response: Response) => headerOf(response).decisions[0]
+    return { vendors, ask, decisionOf }
+  }
+
+  it('says which condition or preference leaves each of them out', async () => {
+    const { ask, decisionOf } = await ofTargets({ one: { when: { tools: true } }, two: {}, three: {} })
+    const { targets } = decisionOf(await ask({ provider: { ignore: ['two'] } }))
+    expect(targets).toMatchObject([
+      { target: 'three/m', order: 1, available: true },
+      { target: 'one/m', order: null, available: false, reason: 'it must have tools' },
+      { target: 'two/m', order: null, available: false, reason: 'in "provider.ignore"' },
+    ])
+  })
+
+  it('says it of a request that no target takes', async () => {
+    const { ask, decisionOf } = await ofTargets({ one: { when: { tools: true } } })
+    const response = await ask()
+    expect(response.status).toBe(503)
+    expect(decisionOf(response).targets).toMatchObject([{ target: 'one/m', order: null, reason: 'it must have tools' }])
+  })
+
+  it('shows a target whose queue is full', async () => {
+    const { vendors, ask, decisionOf } = await ofTargets(
+      { one: {}, two: {} },
+      { calls: { max: 1, queue: { length: 0 } } },
+    )
+    vendors[0]?.answer(hang())
+    const client = new AbortController()
+    const held = ask({}, { signal: client.signal })
+    await vendors[0]?.request(1)
+    const { targets } = decisionOf(await ask())
+    expect(targets).toMatchObject([
+      { target: 'one/m', order: 2, available: false, reason: 'queue full', is_full: true },
+      { target: 'two/m', order: 1, available: true },
+    ])
+    client.abort()
+    await held
+  })
+
+  it('shows the order and the expected costs of the strategy cheapest, and that of `provider.sort`', async () => {
+    const targets = { one: { prices: { input: 2, output: 4 } }, two: { prices: { input: 1, output: 2 } }, three: {} }
+    const { ask, decisionOf } = await ofTargets(targets)
+    const usual = decisionOf(await ask())
+    expect(usual.targets[0]).not.toHaveProperty('expected_cost')
+    const sorted = decisionOf(await ask({ provider: { sort: 'price' } }))
+    expect(sorted.strategy).toBe('cheapest')
+    expect(sorted.targets.map(({ order }: { order: number }) => order)).toEqual([2, 1, 3])
+    const [one, two, three] = sorted.targets.map(({ expected_cost }: { expected_cost: number }) => expected_cost)
+    expect([one / two, three]).toEqual([2, null])
+    const single = decisionOf(await ask({ provider: { sort: 'price', allow_fallbacks: false } }))
+    expect(single.targets.map(({ order }: { order: number }) => order)).toEqual([null, 1, null])
+  })
+})
 
 describe('x-gatehouse-explain: 1', () => {
   it('returns the candidates, the attempts, and why the next one was made', async () => {

@@ -5,6 +5,7 @@ import { loadConfig } from '../config/load.ts'
 import { nearest } from '../config/nearest.ts'
 import { isRecord, type JsonRecord } from '../kit/json.ts'
 import type { Explained } from '../routes/explain-request.ts'
+import { requestedModel } from '../routes/routing-fields.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
 import { readArguments, UsageError, unknownCommand } from './arguments.ts'
 import { withIdleGateway } from './idle-gateway.ts'
@@ -12,7 +13,7 @@ import { table } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
 
-const HELP = `Usage: gatehouse route explain --model <model> [--family <family>] [--body <file>] [--json]
+const HELP = `Usage: gatehouse route explain --model <model> [--family <family>] [--body <file>] [--tags <tags>] [--json]
 
 Shows which targets of a model a request would be sent to, in which order, and within which limits. Sends nothing.
 It reads the configuration alone: what a running gateway remembers of its targets, such as errors, is not part of it.
@@ -20,7 +21,8 @@ It reads the configuration alone: what a running gateway remembers of its target
 Options:
   --model <model>         the id of a model, or an alias; default: \`model\` of the body
   --family <family>       the kind of request (default: the first family of the model)
-  --body <file>           a JSON request, of which \`model\` and \`stream\` are read
+  --body <file>           a JSON request: its \`model\`, \`models\`, \`provider\`, \`stream\`, tools, images and size count
+  --tags <tags>           tags of the request, separated by commas, as in the header x-gatehouse-tags
   --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
   --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then ./data)
   --json                  print the result as one line of JSON
@@ -30,7 +32,7 @@ Examples:
   gatehouse route explain --model acme/large --body request.json --json
 `
 
-const FLAGS = { model: 'text', family: 'text', body: 'text', config: 'text', 'data-dir': 'text' } as const
+const FLAGS = { model: 'text', family: 'text', body: 'text', tags: 'text', config: 'text', 'data-dir': 'text' } as const
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
   const [action, ...rest] = args
@@ -42,7 +44,11 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   const given = readArguments({ command: 'route explain', args: rest, flags: FLAGS })
   const { environment, cwd } = terminal
   const body = await readBody(given.text('body'), cwd)
-  const model = given.text('model') ?? body.model
+  const model = given.text('model') ?? requestedModel(body)
+  const tags = given
+    .text('tags')
+    ?.split(',')
+    .map((tag) => tag.trim())
   if (typeof model !== 'string') throw new UsageError('route', 'needs a model, as in --model <model>')
   const family = familyOf(given.text('family'))
   const [config_, data_dir] = [given.text('config'), given.text('data-dir')]
@@ -52,7 +58,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   }
   const config = loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) })
   const explained = await withIdleGateway(config, terminal, (gateway) =>
-    gateway.explain({ model, family, is_stream: body.stream === true }),
+    gateway.explain({ model, family, is_stream: body.stream === true, body, tags }),
   )
   terminal.out(given.has('json') ? json({ ...explained, memory: 'none' }) : asText(explained, terminal))
   return 0
@@ -91,7 +97,17 @@ function asText(explained: Explained, terminal: Terminal): string {
     ['deadline', deadline_seconds === null ? 'none' : `${deadline_seconds} s`],
     ...Object.entries(fallbacks).map(([reason, ids]) => [`fallback: ${reason}`, ids.join(', ')]),
   ]
-  const head = ['ORDER', 'TARGET', 'KEY', 'PRIORITY', 'WEIGHT', 'FIRST BYTE', 'AVAILABLE']
+  const hasCosts = explained.targets.some(({ expected_cost }) => expected_cost !== undefined)
+  const head = [
+    'ORDER',
+    'TARGET',
+    'KEY',
+    'PRIORITY',
+    'WEIGHT',
+    'FIRST BYTE',
+    ...(hasCosts ? ['COST'] : []),
+    'AVAILABLE',
+  ]
   const rows = explained.targets.map((one) => [
     one.order === null ? '-' : String(one.order),
     one.target,
@@ -99,6 +115,7 @@ function asText(explained: Explained, terminal: Terminal): string {
     String(one.priority),
     String(one.weight),
     `${one.first_byte_seconds} s`,
+    ...(hasCosts ? [one.expected_cost == null ? 'unknown' : String(one.expected_cost)] : []),
     one.available ? 'yes' : `no: ${one.reason}`,
   ])
   const [first = '', ...others] = table([head, ...rows]).split('\n')

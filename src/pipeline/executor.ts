@@ -2,27 +2,26 @@
 import type { FallbackReason, RoutingConfig } from '../config/routing-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Catalogue, CatalogueModel } from '../models/catalogue.ts'
-import { statusAt } from '../models/lifecycle.ts'
 import type { Target } from '../providers/provider.ts'
 import type { Attempt, NextStep } from '../routing/attempt.ts'
 import { type Bounds, boundsOf } from '../routing/bounds.ts'
 import {
-  type Conditional,
   eligibleTargets,
   expectedCost,
   noneEligible,
   type RequestFacts,
+  type SizedRequest,
 } from '../routing/conditions.ts'
 import { isNoneAvailable } from '../routing/errors.ts'
-import { explain } from '../routing/explain.ts'
-import { type AttemptPolicy, isFaultOfTarget, mayTryNext } from '../routing/outcome.ts'
-import type { Strategy } from '../routing/preferences.ts'
+import { explainModel } from '../routing/explain-model.ts'
+import { type AttemptPolicy, mayTryNext } from '../routing/outcome.ts'
 import type { Router } from '../routing/router.ts'
 import type { AttemptObserver } from '../routing/try.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Admission } from './admission.ts'
-import type { CallOptions, CallRecord } from './call.ts'
+import type { CallRecord } from './call.ts'
 import type { CallEvents } from './events.ts'
+import { fallbacksOf, knownReason, reasonFor } from './fallback.ts'
 import type { AnyMeter, Execution, Family, PreparedCall } from './family.ts'
 
 type ExecutorParts = {
@@ -101,7 +100,7 @@ export function createExecutor({ catalogue, router, admission, events, clock }: 
       facts ??= family.facts?.(work)
       return facts
     }
-    const conditional: Conditional = {
+    const conditional: SizedRequest = {
       family: record.family,
       tags: call.options?.tags,
       preferences: call.options?.provider,
@@ -115,7 +114,7 @@ export function createExecutor({ catalogue, router, admission, events, clock }: 
         const { targets, excluded } = eligibleTargets(all, conditional)
         const costOf = (target: Target) => expectedCost(target, factsOf(), conditional.now())
         const { sort: strategy, order, allow_fallbacks } = conditional.preferences ?? {}
-        if (call.is_explained) explainTo(record, { family, model, work, targets, has_fallback, costOf })
+        if (call.is_explained) explainTo(record, { family, model, work, targets: all, conditional, has_fallback })
         if (targets.length === 0 && excluded.length > 0) throw noneEligible(excluded)
         return router.attempt(targets, {
           settings: model.routing,
@@ -145,19 +144,21 @@ export function createExecutor({ catalogue, router, admission, events, clock }: 
   /** Adds how the call is routed at one model, before it is sent. */
   function explainTo<Work>(
     record: CallRecord,
-    { family, model, work, targets, has_fallback, costOf }: Explained<Work>,
+    { family, model, work, targets, conditional, has_fallback }: Explained<Work>,
   ): void {
-    const { routing, id } = model
     const { call, is_stream } = record
-    const settings = withSort(routing, call.options?.provider?.sort)
-    const affinity = settings.sticky && targets.length > 1 ? family.affinity?.(work, call, settings.sticky) : undefined
-    const [candidates, now] = [router.candidates(targets, routing), clock.steady()]
-    if (settings.strategy === 'cheapest') for (const one of candidates) one.cost = costOf(one.target)
+    const request = {
+      targets,
+      routing: model.routing,
+      conditional,
+      options: call.options,
+      now: clock.steady(),
+      is_stream,
+      has_fallback,
+      affinity: (sticky: Sticky) => family.affinity?.(work, call, sticky),
+    }
     record.decisions ??= []
-    record.decisions.push({
-      model: id,
-      ...explain({ candidates, settings, options: call.options, now, is_stream, affinity, has_fallback }),
-    })
+    record.decisions.push({ model: model.id, ...explainModel(request, router) })
   }
 
   /** At the model of the call, then at its fallbacks: one number of tries and one deadline for all of them. */
@@ -220,53 +221,16 @@ export function createExecutor({ catalogue, router, admission, events, clock }: 
   return { prepare }
 }
 
-/** A caller that asks for an order by price or latency gets it, also within a conversation. */
-function withSort({ sticky, ...routing }: RoutingConfig, strategy: Strategy | undefined): RoutingConfig {
-  if (strategy !== undefined) return { ...routing, strategy }
-  return sticky === undefined ? routing : { ...routing, sticky }
-}
-
-const NO_MODELS: readonly string[] = []
-
-/** The models that serve a call for this reason: those that the caller names, or those of the model. */
-function fallbacksOf({ fallbacks }: CatalogueModel, reason: FallbackReason, options?: CallOptions): readonly string[] {
-  if (reason === 'deprecated') return fallbacks.deprecated ?? NO_MODELS
-  if (options?.models) return options.models
-  return options?.provider?.allow_fallbacks === false ? NO_MODELS : (fallbacks[reason] ?? NO_MODELS)
-}
-
-type Known = {
-  has(reason: FallbackReason): boolean
-  /** The fewest tokens that the input of the call can have. */
-  leastTokens(): number | undefined
-}
-
-/** Why another model is to serve a call before anything was sent. */
-function knownReason(model: CatalogueModel, { has, leastTokens }: Known, clock: Clock): FallbackReason | undefined {
-  if (has('deprecated') && statusAt(model, unixSeconds(clock)) !== 'active') return 'deprecated'
-  if (model.context_tokens === undefined || !has('context_length')) return undefined
-  return (leastTokens() ?? 0) > model.context_tokens ? 'context_length' : undefined
-}
-
-/** Why another model may serve a call that has failed; undefined: none may. */
-function reasonFor(
-  thrown: unknown,
-  policy: Family<never, never, never, AnyMeter>['policy'],
-): FallbackReason | undefined {
-  if (!(thrown instanceof GatewayError)) return undefined
-  if (thrown.code === 'context_length_exceeded') return 'context_length'
-  if (thrown.code === 'content_policy_violation') return 'content_policy'
-  return isFaultOfTarget(thrown) && mayTryNext(thrown, policy) ? 'unavailable' : undefined
-}
-
 type Explained<Work> = {
   family: Pick<Family<never, Work, never, AnyMeter>, 'affinity'>
   model: CatalogueModel
   work: Work
   targets: readonly Target[]
+  conditional: SizedRequest
   has_fallback: boolean
-  costOf(target: Target): number | undefined
 }
+
+type Sticky = NonNullable<RoutingConfig['sticky']>
 
 function stepTo({ target, is_hedge }: Attempt, { target: last }: Attempt): NextStep {
   if (is_hedge) return 'hedge'

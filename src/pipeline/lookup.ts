@@ -71,7 +71,7 @@ type Key = Pick<Keyed<unknown>, 'model' | 'record'> & { request: unknown }
 
 function keyOf({ model, record, request }: Key, scope: NonNullable<ModelCache['scope']>): string {
   const { family, is_stream, call } = record
-  // The targets, so that a change of the configuration is not answered by the model before; the tags and the caller may choose among them.
+  // The targets, so that a change of the configuration is not answered by the model before; the caller may choose among them.
   const served: unknown[] = [model.id, model.targets.map(targetName), call.options?.tags]
   if (call.options?.provider) served.push(call.options.provider)
   const parts = [KEY_VERSION, sharersOf(scope, call.caller), family, is_stream, ...served]

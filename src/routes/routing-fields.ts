@@ -19,6 +19,7 @@ type RoutingFieldParts = {
   settings: Pick<ServerSettings, 'caller_routing' | 'show_target'>
 }
 
+type Calling = Pick<Call, 'caller' | 'authorized' | 'options'>
 type Authorized = NonNullable<Call['authorized']>
 
 const Field = Type.Object({ models: ROUTING_FIELDS.models })
@@ -37,7 +38,7 @@ export function requestedModel(body: unknown): unknown {
  * gets a field from the client, as OpenRouter may, one that names anything unknown here stays in the body.
  * Throws GatewayError that names the field and its rule, or the model that the caller may not use.
  */
-export function takeRoutingFields(body: unknown, call: Call, { catalogue, settings }: RoutingFieldParts): unknown {
+export function takeRoutingFields(body: unknown, call: Calling, { catalogue, settings }: RoutingFieldParts): unknown {
   const { authorized } = call
   if (!isRecord(body) || !authorized || !(hasField(body, 'models') || hasField(body, 'provider'))) return body
   const { chosen, family } = authorized
@@ -84,7 +85,7 @@ function isForOthers(field: unknown, isKnown: ((id: string) => boolean) | undefi
 }
 
 type Listing = {
-  call: Call
+  call: Calling
   authorized: Authorized
   mayForward: boolean
   catalogue: RoutingFieldParts['catalogue']

@@ -14,13 +14,15 @@ const costText = (amount: number | null): string => (amount === null ? 'unknown'
 
 /**
  * The target that answered, or failed last, and how many upstream calls were made; the model, where a fallback served the
- * call, what the response cache did, and what the call is charged. Empty for a request that did neither.
+ * call, what the response cache did, what the call is charged, and the routing decision for whoever may have it. Empty for
+ * a request that has none of these.
  */
 export function routingHeaders(
   { record }: Call,
   { show_target, show_cost }: Pick<ServerSettings, 'show_target' | 'show_cost'>,
 ): [string, string][] {
-  if (record === undefined || (record.target === undefined && record.cache === undefined)) return []
+  if (record === undefined) return []
+  if (record.target === undefined && record.cache === undefined && record.decisions === undefined) return []
   const headers: [string, string][] = []
   if (record.cache !== undefined) headers.push([CACHE_HEADER, record.cache])
   if (record.cache_age_seconds !== undefined) headers.push(['age', String(record.cache_age_seconds)])

@@ -15,7 +15,7 @@ export type Candidate = {
   /** Of the call at this target, where the strategy needs it; undefined: not known. */
   cost?: number | undefined
   /** Of its provider; undefined: no limit. */
-  limiter: Pick<Limiter, 'isFree' | 'enter'> | undefined
+  limiter: Pick<Limiter, 'isFree' | 'isQueueFull' | 'enter'> | undefined
 }
 
 type Choice = {

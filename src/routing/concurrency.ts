@@ -7,6 +7,8 @@ import { GatewayError } from '../spec/error.ts'
 export type Limiter = {
   /** Whether a call would not have to wait. */
   isFree(): boolean
+  /** Whether a call would be rejected at once. */
+  isQueueFull(): boolean
   /**
    * Resolves when the call may be sent; call the result when it has ended. Rejects with `rate_limit_exceeded` when the
    * queue is full or the wait took too long, and with the signal's reason. Nothing is awaited where there is room.
@@ -116,6 +118,7 @@ export function createLimiter(id: string, given: CallLimits, clock: Clock): Limi
 
   return {
     isFree: () => open < limit(),
+    isQueueFull: () => open >= limit() && waiting >= (limits.queue?.length ?? DEFAULT_QUEUE),
     enter(caller) {
       const { signal } = caller
       if (open < limit()) {

@@ -16,7 +16,7 @@ export type RequestFacts = {
   outputTokens(): number
 }
 
-export type Conditional = {
+type Conditional = {
   family: EndpointFamily
   tags: readonly string[] | undefined
   /** Absent: the caller asks for nothing. */
@@ -29,6 +29,9 @@ export type Conditional = {
 
 /** Of a request that may have no size. */
 export type KnownFacts = Pick<RequestFacts, 'hasTools' | 'hasImages'> & Partial<Pick<RequestFacts, 'inputTokens'>>
+
+/** Of a request whose size is known where anything is. */
+export type SizedRequest = Omit<Conditional, 'facts'> & { facts(): RequestFacts | undefined }
 
 type Eligible = { targets: readonly Target[]; excluded: readonly Excluded[] }
 

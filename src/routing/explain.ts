@@ -3,7 +3,7 @@ import type { RoutingConfig } from '../config/routing-schema.ts'
 import { type Target, targetName } from '../providers/provider.ts'
 import { boundsOf, firstByteLimit } from './bounds.ts'
 import { type Candidate, chooseAvailable, chooseAvoided } from './choose.ts'
-import { type Avoided, availableAt, avoidedBecause } from './target-state.ts'
+import { availableAt, avoidedBecause } from './target-state.ts'
 
 /** One target of a decision. Names keys, and never contains one. */
 type TargetDecision = {
@@ -15,8 +15,11 @@ type TargetDecision = {
   /** Its position among the tries, from 1, if each one before it fails; null: it would not be tried. */
   order: number | null
   available: boolean
-  /** Why it is avoided. `wrong family`: its provider does not serve this kind of request. */
-  reason?: Avoided | 'wrong family'
+  /**
+   * Why it is avoided: `key refused`, `rate limited`, `ejected`, ...; `wrong family`: its provider does not serve this kind
+   * of request; `queue full`: as many calls wait for it as may. Otherwise why it does not take the request, as a sentence.
+   */
+  reason?: string
   /** In how many seconds it is available again, so far as known. */
   available_in_seconds?: number
   /** How long a try waits for the first byte while another target is left. */
@@ -24,6 +27,8 @@ type TargetDecision = {
   /** The measured time to the first byte, a moving average; absent: not measured. */
   latency_ms?: number
   open_calls: number
+  /** What the request is expected to cost here, in the currency of the ledger; null: its price is not known. */
+  expected_cost?: number | null
   /** Its provider has as many open calls as it may: another call waits, and other targets come first. */
   is_full?: true
 }
@@ -43,6 +48,8 @@ export type Decision = {
 type Explaining = {
   /** The targets, with what is remembered of them. They are not changed. */
   candidates: readonly Candidate[]
+  /** The targets that do not take the request, and why. */
+  excluded?: readonly { candidate: Candidate; reason: string }[]
   settings: RoutingConfig
   /** What the caller asks. */
   options?: Parameters<typeof boundsOf>[2]
@@ -51,6 +58,8 @@ type Explaining = {
   is_stream: boolean
   /** The number that calls of one conversation share. */
   affinity?: number | undefined
+  /** Whether no other provider is tried after the first one. */
+  is_one_provider?: boolean
   /** Whether a fallback model serves the call where no target is available: then those that are avoided are not tried. */
   has_fallback?: boolean
   /** Whether a target serves the kind of request; absent: all do. */
@@ -58,7 +67,7 @@ type Explaining = {
 }
 
 export function explain(explaining: Explaining): Decision {
-  const { settings, options, now, serves = () => true } = explaining
+  const { settings, options, now, excluded = [], serves = () => true } = explaining
   // Copies: choosing by weight counts.
   const candidates = explaining.candidates.map((one) => ({ ...copied(one), is_tried: !serves(one.target) }))
   const wrong = new Set(candidates.filter(({ is_tried }) => is_tried))
@@ -76,16 +85,25 @@ export function explain(explaining: Explaining): Decision {
     tries,
     deadline_seconds: deadline === Number.POSITIVE_INFINITY ? null : deadline / 1000,
     order: isShared ? 'shared' : 'fixed',
-    targets: candidates.map((candidate) => ({
-      ...shown(candidate, explaining),
-      order: position(candidate),
-      ...availability(candidate, wrong.has(candidate), now),
-    })),
+    targets: [
+      ...candidates.map((candidate) => ({
+        ...shown(candidate, explaining),
+        order: position(candidate),
+        ...availability(candidate, wrong.has(candidate), now),
+      })),
+      ...excluded.map(({ candidate, reason }) => ({
+        ...shown(candidate, explaining),
+        order: null,
+        available: false,
+        reason,
+      })),
+    ],
   }
 }
 
 function shown(candidate: Candidate, explaining: Explaining) {
   const { target, state, limiter } = candidate
+  const { strategy } = explaining.settings
   return {
     target: targetName(target),
     ...(target.key === undefined ? {} : { key: target.key }),
@@ -94,22 +112,29 @@ function shown(candidate: Candidate, explaining: Explaining) {
     first_byte_seconds: firstByteLimit(candidate, explaining) / 1000,
     ...(state.count === 0 ? {} : { latency_ms: Math.round(state.latency_ms) }),
     open_calls: state.open,
+    ...(strategy === 'cheapest' ? { expected_cost: inCurrency(candidate.cost) } : {}),
     ...(limiter === undefined || limiter.isFree() ? {} : { is_full: true as const }),
   }
 }
 
-function availability({ state }: Candidate, isWrong: boolean, now: number) {
-  const reason = isWrong ? ('wrong family' as const) : avoidedBecause(state, now)
-  if (reason === undefined) return { available: true }
+const inCurrency = (nanos: number | undefined): number | null =>
+  nanos === undefined ? null : Math.round(nanos) / 1_000_000_000
+
+function availability({ state, limiter }: Candidate, isWrong: boolean, now: number) {
+  const reason = isWrong ? 'wrong family' : avoidedBecause(state, now)
+  if (reason === undefined) {
+    return limiter?.isQueueFull() ? { available: false, reason: 'queue full' } : { available: true }
+  }
   const left = availableAt(state) - now
   const wait = isWrong || left <= 0 ? {} : { available_in_seconds: Math.ceil(left / 1000) }
   return { available: false, reason, ...wait }
 }
 
-type Choosing = Pick<Explaining, 'settings' | 'now' | 'affinity' | 'has_fallback'>
+type Choosing = Pick<Explaining, 'settings' | 'now' | 'affinity' | 'has_fallback' | 'is_one_provider'>
 
 /** The candidates in the order in which a request would try them; those that are avoided only where all are. */
-function orderOf(candidates: readonly Candidate[], { settings, now, affinity, has_fallback }: Choosing): Candidate[] {
+function orderOf(candidates: readonly Candidate[], choosing: Choosing): Candidate[] {
+  const { settings, now, affinity, has_fallback, is_one_provider } = choosing
   const choice = { strategy: settings.strategy ?? 'priority', now, random: () => 0, affinity }
   const order: Candidate[] = []
   const isLastResort = !has_fallback && chooseAvailable(candidates.map(copied), choice) === undefined
@@ -118,6 +143,8 @@ function orderOf(candidates: readonly Candidate[], { settings, now, affinity, ha
     if (!next) return order
     next.is_tried = true
     order.push(next)
+    if (!is_one_provider) continue
+    for (const other of candidates) other.is_tried ||= other.target.provider.id !== next.target.provider.id
   }
 }
 

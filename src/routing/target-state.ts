@@ -125,7 +125,7 @@ export function forget(state: TargetState): void {
 }
 
 /** Why a target is avoided; undefined: it is not. */
-export type Avoided = 'key refused' | 'rate limited' | 'unhealthy' | 'ejected' | 'probing'
+type Avoided = 'key refused' | 'rate limited' | 'unhealthy' | 'ejected' | 'probing'
 
 export function avoidedBecause(state: TargetState, now: number): Avoided | undefined {
   if (state.refused_until > now) return 'key refused'
