@@ -3,8 +3,8 @@ import { matchesGlob } from '../kit/glob.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { AccountLimits, Caller, Project, Token } from '../spec/token.ts'
 
-/** Ids come from requests, so the cache of answers is bounded. */
-const MAX_REMEMBERED_MODELS = 1_000
+/** Ids and addresses come from requests, so the cache of answers is bounded. */
+const MAX_REMEMBERED = 1_000
 
 export function callerOf(token: Token, project?: Project): Caller {
   const accounts = project ? [token, project] : [token]
@@ -37,12 +37,13 @@ function limitsOf({ rate_limits, budgets, end_users }: Token | Project): Account
 
 const hasFields = (fields: object): boolean => Object.keys(fields).length > 0
 
-function rememberAnswers(ask: (id: string) => boolean): (id: string) => boolean {
+/** For answers that take longer than a look-up. */
+export function rememberAnswers(ask: (id: string) => boolean): (id: string) => boolean {
   const answers = new Map<string, boolean>()
   return (id) => {
     const known = answers.get(id)
     if (known !== undefined) return known
-    if (answers.size >= MAX_REMEMBERED_MODELS) answers.clear()
+    if (answers.size >= MAX_REMEMBERED) answers.clear()
     const answer = ask(id)
     answers.set(id, answer)
     return answer

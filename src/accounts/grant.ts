@@ -1,9 +1,10 @@
 /** What a secret gives: its token, the project of the token, and the caller that both make. */
 import { networkMatcher } from '../kit/address.ts'
+import type { Log } from '../kit/log.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller, Project, Token } from '../spec/token.ts'
 import type { StoredProject, StoredToken } from '../store/account-store.ts'
-import { callerOf } from './caller.ts'
+import { callerOf, rememberAnswers } from './caller.ts'
 
 export type Grant = {
   token: StoredToken
@@ -36,10 +37,15 @@ export function grantOf({ token, project, hash }: GrantParts): Grant {
 
 const earliest = (one: number | null, other: number): number => (one === null ? other : Math.min(one, other))
 
+/** With brackets, zone and port. A forwarded one is what somebody wrote in a header. */
+const MAX_ADDRESS = 64
+
 /** An address must be allowed by all of them. */
 function addressCheck(accounts: readonly (Token | Project)[]): Grant['isAllowedFrom'] {
-  const checks = accounts.flatMap(({ allowed_addresses }) => (allowed_addresses ? [networkMatcher(allowed_addresses)] : [])) // biome-ignore format: short
-  return checks.length === 0 ? undefined : (address) => checks.every((isAllowed) => isAllowed(address))
+  const checks = accounts.flatMap((account) => (account.allowed_addresses ? [networkMatcher(account.allowed_addresses)] : [])) // biome-ignore format: short
+  if (checks.length === 0) return undefined
+  const isAllowedFrom = rememberAnswers((address) => checks.every((isAllowed) => isAllowed(address)))
+  return (address) => address.length <= MAX_ADDRESS && isAllowedFrom(address)
 }
 
 /** Why the project of the token is not active; undefined: it is, or there is none. */
@@ -55,15 +61,20 @@ export function assertProjectActive(grant: Grant, now: () => number): void {
 }
 
 /** Throws `address_not_allowed`; the address is read only for a token that is limited to some. */
-export function assertAddress({ token, isAllowedFrom }: Grant, from: { readonly address: string }): void {
+export function assertAddress({ token, isAllowedFrom }: Grant, from: { readonly address: string }, log: Log): void {
   if (!isAllowedFrom) return
   const { address } = from
   if (isAllowedFrom(address)) return
+  // The secret is valid: it may have been stolen.
+  log.warn('token refused: its address is not allowed', {
+    token_id: token.token_id,
+    address: address.slice(0, MAX_ADDRESS),
+  })
   throw new GatewayError(
     'address_not_allowed',
     `The token ${token.token_id} may not be used from the address ${shownAddress(address)}.`,
   )
 }
 
-/** A forwarded address is what somebody wrote in a header. */
-const shownAddress = (address: string): string => (/^[\w.:%[\]]{1,64}$/.test(address) ? address : 'of this request')
+const shownAddress = (address: string): string =>
+  address.length <= MAX_ADDRESS && /^[\w.:%[\]]+$/.test(address) ? address : 'of this request'

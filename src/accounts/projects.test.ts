@@ -22,7 +22,11 @@ async function setUp() {
   const store: Store = await openStore({ url: 'sqlite::memory:' })
   closing.push(store.close)
   const clock = manualClock()
-  const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
+  let logged = ''
+  const write = (text: string) => {
+    logged += text
+  }
+  const log = createLog({ clock, level: 'warn', pretty: false, write })
   const state = { isDown: false, reads: 0 }
   const read = <Result>(work: () => Promise<Result>): Promise<Result> => {
     state.reads++
@@ -45,6 +49,10 @@ async function setUp() {
     tokens: createTokens({ store: store.tokens, projects: store.projects, clock, log, defaults: {} }),
     projects: createProjects({ store: store.projects, clock }),
     enter: (secret: string, address = '192.0.2.1') => gateway.authenticate(secret, { address, signal: never }),
+    logged() {
+      log.flush()
+      return logged
+    },
     async halfSecond() {
       clock.advance(500)
       await settle()
@@ -210,13 +218,15 @@ describe('a token of a project', () => {
 
 describe('allowed addresses', () => {
   test('refuse a valid token from elsewhere, by the address that was seen', async () => {
-    const { tokens, enter } = await setUp()
+    const { tokens, enter, logged } = await setUp()
     const { token, secret } = await tokens.issue({ name: 't', allowed_addresses: ['203.0.113.0/24', '2001:db8::/32'] })
     for (const address of ['203.0.113.7', '::ffff:203.0.113.7', '2001:db8::7']) await enter(secret, address)
     expect(await errorOf(() => enter(secret, '203.0.114.1'))).toBe(
       `403 address_not_allowed: The token ${token.token_id} may not be used from the address 203.0.114.1.`,
     )
-    for (const address of ['', 'not an address', '203.0.113.7\nx']) {
+    expect(logged()).toContain(`"token_id":"${token.token_id}","address":"203.0.114.1"`)
+    expect(logged()).not.toContain(secret)
+    for (const address of ['', 'not an address', '203.0.113.7\nx', `203.0.113.7${' '.repeat(54)}`]) {
       expect(await errorOf(() => enter(secret, address))).toEndWith('may not be used from the address of this request.')
     }
   })

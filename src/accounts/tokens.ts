@@ -98,7 +98,7 @@ export function createTokens({ store, projects, clock, log, defaults, onLook = (
 
   function admit(grant: Grant, from: From): Caller | Promise<never> {
     if (hasEnded(grant)) return refuse(from)
-    assertAddress(grant, from)
+    assertAddress(grant, from, log)
     assertProjectActive(grant, now)
     lastUsed.used(grant.token.token_id)
     return grant.caller
