@@ -325,6 +325,14 @@ describe('a hedge and what it leaves behind', () => {
   })
 })
 
+describe('an order', () => {
+  test('leaves nothing open when its target has answered', () => {
+    const { router, targets } = setUp([{}])
+    for (const target of targets) router.begin(target)()
+    expect([...router.states()].map(({ open, waiting }) => [open, waiting])).toEqual([[0, 0]])
+  })
+})
+
 describe('a reload of the configuration', () => {
   const limited = (max: number) => ({ provider: { id: 'a', kind: 'test', callLimits: { max } }, model: 'm' })
 
