@@ -7,6 +7,7 @@ import type { Log } from './kit/log.ts'
 import type { Alias } from './models/aliases.ts'
 import { type Catalogue, type CatalogueModel, catalogueModel } from './models/catalogue.ts'
 import { compiledPrices } from './models/prices.ts'
+import { createUnpricedReport } from './models/unpriced.ts'
 import { discoverProviders, probeLocal } from './providers/discover.ts'
 import type { ProviderHealth } from './providers/health.ts'
 import { createHealthMonitors, type Probed, type ProbeParts } from './providers/health-monitors.ts'
@@ -87,6 +88,7 @@ const LIST_MODELS_MILLISECONDS = 10_000
 export function createSupply(given: SupplyParts): Supply {
   const { environment, clock, log, manual, catalogue, media, seen, onRecovered } = given
   const transport = createTransport({ clock, log, environment })
+  const reportUnpriced = createUnpricedReport(log)
   const stopped = new AbortController()
   let config: Config | undefined
   let supplied = new Map<string, Supplied>()
@@ -176,6 +178,7 @@ export function createSupply(given: SupplyParts): Supply {
     })
     catalogue.replace(filled, aliases)
     rows = filled
+    reportUnpriced(filled, now)
     supplied = supply
     config = next
     if (onRecovered && !stopped.signal.aborted) monitors.apply(probedOf(supply, next))

@@ -51,9 +51,13 @@ const capabilities = (imageInput: boolean) => ({
   audio_output: false,
 })
 
+/** It costs nothing, whatever it simulates. */
+const FREE: ModelConfig['prices'] = { input: 0, output: 0, image: 0, video: 0, three_d: 0, searches: 0 }
+
 const row = (model: string, rest: ModelConfig): ModelConfig => ({
   targets: [{ provider: 'sandbox', model }],
   created: CREATED,
+  prices: FREE,
   ...rest,
 })
 
