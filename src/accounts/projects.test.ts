@@ -376,3 +376,15 @@ describe('a rotation with an overlap', () => {
     expect(await errorOf(() => enter(secret))).toStartWith('401')
   })
 })
+
+test('a token is changed by its id without reading the others', async () => {
+  const { store, clock } = await setUp()
+  const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
+  const list = () => Promise.reject(new Error('all tokens were read'))
+  const parts = { projects: store.projects, clock, log, defaults: {} }
+  const tokens = createTokens({ ...parts, store: { ...store.tokens, list } })
+  const { token } = await tokens.issue({ name: 'a' })
+  expect(await tokens.update(` ${token.token_id} `, { name: 'b' })).toMatchObject({ name: 'b' })
+  expect(await tokens.revoke(token.token_id)).toMatchObject({ name: 'b', disabled: true })
+  await expect(tokens.choose('b')).rejects.toThrow('all tokens were read')
+})

@@ -120,7 +120,9 @@ export function createTokens({ store, projects, clock, log, defaults, onLook = (
     }
   }
 
-  const choose = async (which: string): Promise<StoredToken> => chooseToken(await store.list(), which)
+  /** By its id without reading the others. */
+  const choose = async (which: string): Promise<StoredToken> =>
+    (await store.find(which.trim())) ?? chooseToken(await store.list(), which)
 
   async function change(which: string, fields: Parameters<TokenStore['update']>[1]): Promise<StoredToken> {
     const { token_id } = await choose(which)
