@@ -1,6 +1,7 @@
 /** The composition root: creates every part once, connects them, and returns the gateway. */
 import { join } from 'node:path'
 import { createAccessLog } from './access-log.ts'
+import { createAccounting } from './accounting.ts'
 import { createProjects, type Projects } from './accounts/projects.ts'
 import { createStorageQuotas } from './accounts/storage-quotas.ts'
 import { createTokens, type Tokens } from './accounts/tokens.ts'
@@ -26,8 +27,6 @@ import { createGuardedFetch } from './kit/guarded-fetch.ts'
 import type { Log } from './kit/log.ts'
 import { randomAlphanumerics } from './kit/secret.ts'
 import { createTokenizer } from './kit/tokenizer.ts'
-import { createLedger } from './ledger/ledger.ts'
-import { createRateLimiter } from './limits/rate-limits.ts'
 import { createCatalogue } from './models/catalogue.ts'
 import { createModerations } from './moderations/moderations.ts'
 import { createCleaner } from './outputs/cleaner.ts'
@@ -118,7 +117,6 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     onLook: () => void endRevokedCalls(),
   })
   const projects = createProjects({ store: store.projects, clock, onChange: tokens.projectChanged })
-  const ledger = createLedger({ store: store.ledger, clock, log, onUsed: tokens.used })
   const tokenizer = createTokenizer({ clock })
   const catalogue = createCatalogue({ clock })
   const guardedFetch = createGuardedFetch({ clock })
@@ -140,6 +138,10 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const storedResponses = createStoredResponses({ ...storing, store: store.responses, clock })
   const conversations = createConversations({ ...storing, store: store.conversations, clock: storeClock, log })
   const valkey = parts.is_idle || !config.valkey ? undefined : openValkey(config.valkey, { clock, log })
+  const process_id = `gw_${randomAlphanumerics(16)}`
+  const money = { store, process_id, config: () => live, guardedFetch, onUsed: tokens.used }
+  const accounting = createAccounting({ ...money, clock: storeClock, log })
+  const { ledger, gates } = accounting
   const cache = createResponseCache({
     store: store.cachedAnswers,
     valkey,
@@ -154,7 +156,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     recordUsage: ledger.record,
     router,
     subscribers: [accessLog.calls, storedResponses.calls, conversations.calls],
-    gates: [createRateLimiter({ config: () => live, clock })],
+    gates,
     cache,
     embedText: createEmbedText({ catalogue, family: embeddings, pipeline: () => pipeline, clock, log }),
     clock,
@@ -258,6 +260,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     background.start()
     webhooks.start()
     cleaner.start()
+    accounting.start()
     load.start()
   }
   let discovery = supply.discover()
@@ -303,7 +306,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       load.stop()
       await supply.close()
       await settle()
-      await Promise.all([ledger.close(), cache.close()])
+      await Promise.all([accounting.close({ deadline_ms }), cache.close()])
       valkey?.close()
       await tokens.close()
       tokenizer.close()

@@ -14,7 +14,7 @@ const LAYERS = [
   ['spec', 'kit'],
   ['protocols', 'config'],
   ['providers', 'store', 'outputs', 'http', 'jobs'],
-  ['models', 'accounts', 'limits', 'ledger', 'routing', 'cache'],
+  ['models', 'accounts', 'limits', 'ledger', 'routing', 'cache', 'alerts'],
   ['pipeline'],
   ['chat', 'tasks', 'embeddings', 'rerank', 'moderations', 'images', 'manual', 'admin'],
 ]
@@ -22,6 +22,7 @@ const COMPOSITION_ROOT = [
   'main.ts',
   'gateway.ts',
   'access-log.ts',
+  'accounting.ts',
   'readiness.ts',
   'supply.ts',
   'routes',

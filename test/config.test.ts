@@ -63,8 +63,10 @@ describe('without a file', () => {
       rate_limits: {},
       limits: DEFAULT_LIMITS,
       valkey: undefined,
+      budgets: [],
+      alerts: {},
       responses: DEFAULT_RESPONSES,
-      ledger: { currency: 'USD', exchange_rates: {} },
+      ledger: { currency: 'USD', exchange_rates: {}, unknown_price: 'allow' },
       providers: {},
       models: {},
     })

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { checkFile } from '../src/config/check.ts'
 import { readYaml } from '../src/config/read-yaml.ts'
-import { signatureHeaders, webhookSecret } from '../src/tasks/webhook-delivery.ts'
+import { signatureHeaders } from '../src/jobs/signed-post.ts'
+import { webhookSecret } from '../src/tasks/webhook-delivery.ts'
 import { MANUAL_DIRECTORY, manualPages, manualPage as page } from './kit/manual.ts'
 
 const ROOT = join(import.meta.dir, '..')
@@ -77,7 +78,7 @@ describe('the verification of webhooks', () => {
   const secret = webhookSecret('a master secret', 'tok_a')
   const body = '{"type":"task.succeeded","data":{"task_id":"task_ü"}}'
   const signed = (change: { timestamp?: number; secret?: string } = {}) =>
-    signatureHeaders({ secret, id: 'evt_1', timestamp: Math.floor(Date.now() / 1000), body, ...change })
+    signatureHeaders({ secret, id: 'evt_1', timestamp: Math.floor(Date.now() / 1000), ...change }, body)
   const now = () => Math.floor(Date.now() / 1000)
 
   /** The request, and whether it is the gateway's. */

@@ -1,6 +1,6 @@
 /** Creates tokens: their secrets, and the validation of their fields. */
 
-import type { TokenDefaults } from '../config/schema.ts'
+import type { TokenDefaults } from '../config/account-schema.ts'
 import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { StoredToken } from '../store/account-store.ts'

@@ -1,6 +1,7 @@
 /** The quotas of each token: stored responses, tasks and idempotency keys. */
+
+import type { StorageQuotas as Settings } from '../config/account-schema.ts'
 import { type Config, DEFAULT_STORAGE } from '../config/config.ts'
-import type { StorageQuotas as Settings } from '../config/schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { StoredAmounts } from '../store/amount-store.ts'
 import { createStorageQuota, type StorageQuota } from './storage-quota.ts'

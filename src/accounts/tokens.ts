@@ -1,5 +1,5 @@
 /** Tokens: create, list, change, authenticate. */
-import type { TokenDefaults } from '../config/schema.ts'
+import type { TokenDefaults } from '../config/account-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { sha256 } from '../kit/secret.ts'

@@ -1,10 +1,11 @@
 /** The configuration in use: file and environment merged, defaults filled in, frozen. */
 import type { LogLevel } from '../kit/log.ts'
-import type { RateLimits } from '../spec/rate-limit.ts'
+import type { Budget, RateLimits } from '../spec/rate-limit.ts'
+import type { AlertsConfig, StorageQuotas, TokenDefaults } from './account-schema.ts'
 import type { CacheConfig } from './cache-schema.ts'
 import type { LedgerConfig } from './ledger-schema.ts'
 import type { LimitsConfig } from './rate-limit-schema.ts'
-import type { ModelConfig, ProviderConfig, StorageQuotas, Timeouts, TokenDefaults } from './schema.ts'
+import type { ModelConfig, ProviderConfig, Timeouts } from './schema.ts'
 import type { OutputsConfig, ResponsesConfig, TasksConfig } from './task-schema.ts'
 import type { ValkeyConfig } from './valkey-schema.ts'
 
@@ -70,6 +71,8 @@ export type Config = {
   /** Undefined: none. The URL may contain a password. */
   valkey: Required<ValkeyConfig> | undefined
   ledger: Required<LedgerConfig>
+  budgets: readonly Budget[]
+  alerts: AlertsConfig
   providers: Record<string, ProviderConfig>
   models: Record<string, ModelConfig>
 }
@@ -144,7 +147,7 @@ export const DEFAULT_CACHE: Required<CacheConfig> = {
 /** The time-out is far above the round trip within a network, and short beside that of a call to a provider. */
 export const DEFAULT_VALKEY = { prefix: 'gatehouse', timeout_ms: 100 } as const
 
-export const DEFAULT_LEDGER: Required<LedgerConfig> = { currency: 'USD', exchange_rates: {} }
+export const DEFAULT_LEDGER: Required<LedgerConfig> = { currency: 'USD', exchange_rates: {}, unknown_price: 'allow' }
 
 /** The file of the SQLite store, and its URL. */
 export const storePath = (dataDir: string): string => `${dataDir}/gatehouse.db`

@@ -18,6 +18,12 @@ export const LedgerConfig = Type.Object(
           'What one unit of another currency is worth in the currency of the ledger, such as CNY: 0.14. Without a rate, prices in that currency count as unknown.',
       }),
     ),
+    unknown_price: optional(
+      Type.Enum(['allow', 'refuse'], {
+        description:
+          'What a call gets that counts towards a budget and whose price is not known. allow: it counts as nothing. Default allow.',
+      }),
+    ),
   },
   closed,
 )

@@ -104,6 +104,8 @@ function settled({ settings, path, file, cwd }: Settled): Config {
     cache: { ...DEFAULT_CACHE, ...file.cache },
     valkey: file.valkey && { ...DEFAULT_VALKEY, ...file.valkey },
     ledger: { ...DEFAULT_LEDGER, ...file.ledger },
+    budgets: file.budgets ?? [],
+    alerts: file.alerts ?? {},
     providers: file.providers ?? {},
     models: file.models ?? {},
   })

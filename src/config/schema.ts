@@ -3,6 +3,7 @@ import Type, { type TSchema } from 'typebox'
 import { EXTRA_FIELDS } from '../spec/chat-request.ts'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
 import { MODEL_STATUSES } from '../spec/model.ts'
+import { AlertsConfig, budgets, TokenDefaults } from './account-schema.ts'
 import { CacheConfig, ModelCache } from './cache-schema.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
 import { ImageLimits } from './image-schema.ts'
@@ -217,50 +218,6 @@ export const ModelConfig = Type.Object(
 )
 export type ModelConfig = Type.Static<typeof ModelConfig>
 
-const quota = (description: string) => optional(Type.Integer({ minimum: 1, description }))
-
-const StorageQuotas = Type.Object(
-  {
-    response_bytes: quota(
-      'Bytes of stored responses, conversations and their items, as JSON text. Default 1,073,741,824 (1 GiB).',
-    ),
-    response_rows: quota('How many stored responses, conversations and items there may be. Default 200,000.'),
-    task_bytes: quota(
-      'Bytes of the requests of tasks of the last outputs.keep_days, and of the inputs of unfinished ones. Default 268,435,456 (256 MiB).',
-    ),
-    unfinished_tasks: quota('How many tasks may be unfinished. Default 10,000.'),
-    idempotency_keys: quota('How many idempotency keys of the last 24 hours there may be. Default 10,000.'),
-  },
-  { ...closed, description: 'What each token may store, new or not.' },
-)
-export type StorageQuotas = Type.Static<typeof StorageQuotas>
-
-export const TokenDefaults = Type.Object(
-  {
-    models: optional(
-      Type.Array(Type.String(), {
-        description: 'The models that new tokens may use, as glob patterns. Default: ["*"].',
-      }),
-    ),
-    families: optional(
-      Type.Array(EndpointFamily, { description: 'The families that new tokens may use. Default: all.' }),
-    ),
-    expires_after_days: optional(
-      Type.Number({ exclusiveMinimum: 0, description: 'Days after which new tokens expire. Default: never.' }),
-    ),
-    storage: optional(StorageQuotas),
-    rate_limits: rateLimits('What each token may use that has no rate limits of its own.'),
-    end_users: optional(
-      Type.Object(
-        { rate_limits: rateLimits('What each end user may use.') },
-        { ...closed, description: 'The limits of each end user of a token, where the token sets none.' },
-      ),
-    ),
-  },
-  closed,
-)
-export type TokenDefaults = Type.Static<typeof TokenDefaults>
-
 export const FileConfig = Type.Object(
   {
     $schema: optional(Type.String()),
@@ -295,6 +252,8 @@ export const FileConfig = Type.Object(
     limits: optional(LimitsConfig),
     valkey: optional(ValkeyConfig),
     ledger: optional(LedgerConfig),
+    budgets: budgets('Budgets of all calls together.'),
+    alerts: optional(AlertsConfig),
     providers: optional(Type.Record(Type.String(), ProviderConfig)),
     models: optional(Type.Record(Type.String(), ModelConfig)),
   },

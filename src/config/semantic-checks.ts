@@ -1,6 +1,7 @@
 /** Checks that a schema cannot express: whether the parts of a configuration file are consistent. */
 
 import { checkAliases } from './alias-checks.ts'
+import { budgetProblems } from './budget-checks.ts'
 import { HOST_DESCRIPTION, isHost } from './environment.ts'
 import { RANGED_FIELDS, type Range } from './limits-schema.ts'
 import { nearest } from './nearest.ts'
@@ -41,6 +42,7 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
   checkServer(config, report)
   checkValkey(config, report)
   checkPatterns(config, report)
+  checkBudgets(config, report)
   for (const [id, provider] of present(config.providers)) checkProvider({ id, provider, parts, report })
   for (const [id, model] of present(config.models)) checkModel({ id, model, parts, report })
   const builtIn = config.sandbox === false ? {} : parts.vendors?.sandbox
@@ -118,6 +120,19 @@ function checkAddress(path: Path, text: string, report: Report): void {
     report(path, 'contains a user name or password; use `key` or `headers` instead')
   } else if (url.search || url.hash || text.endsWith('?') || text.endsWith('#')) {
     report(path, 'contains a query or fragment (from "?" or "#" on); must end with its path')
+  }
+}
+
+function checkBudgets({ budgets, tokens }: FileConfig, report: Report): void {
+  const lists: [Path, typeof budgets][] = [
+    [['budgets'], budgets],
+    [['tokens', 'budgets'], tokens?.budgets],
+    [['tokens', 'end_users', 'budgets'], tokens?.end_users?.budgets],
+  ]
+  for (const [path, list = []] of lists) {
+    for (const { index, field, message } of budgetProblems(list)) {
+      report(field ? [...path, index, field] : [...path, index], message)
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 /** Records what calls used and cost: collected in memory for a moment, and committed together. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
+import type { BudgetChange } from '../store/budget-store.ts'
 import type { LedgerEntry } from '../store/ledger-entry.ts'
 import type { LedgerStore } from '../store/ledger-store.ts'
 
@@ -19,6 +20,10 @@ type LedgerParts = {
   log: Log
   /** Called for every token that was used. */
   onUsed?: (token_id: string) => void
+  /** Names this process where it has leased a part of a budget. */
+  process_id?: string
+  /** These entries are in the ledger, and these budgets have changed. */
+  onAppended?: (entries: readonly LedgerEntry[], changes: readonly BudgetChange[]) => void
 }
 
 /** How long entries wait for others. */
@@ -31,7 +36,8 @@ const RETRY_MILLISECONDS = 1_000
 /** Attempts at shutdown. */
 const SHUTDOWN_ATTEMPTS = 3
 
-export function createLedger({ store, clock, log, onUsed = () => {} }: LedgerParts): Ledger {
+export function createLedger(parts: LedgerParts): Ledger {
+  const { store, clock, log, process_id = '', onUsed = () => {}, onAppended = () => {} } = parts
   let queue: LedgerEntry[] = []
   let dropped = 0
   let failures = 0
@@ -53,8 +59,13 @@ export function createLedger({ store, clock, log, onUsed = () => {} }: LedgerPar
   /** Commits what is queued; returns the milliseconds until the next time. */
   async function flush(): Promise<number> {
     const batch = queue.slice(0, ENTRIES_PER_COMMIT)
+    let changes: BudgetChange[] = []
+    const onBudgets = (all: BudgetChange[]) => {
+      changes = all
+    }
     try {
-      await store.append(batch)
+      await store.append(batch, { process_id, onBudgets })
+      onAppended(batch, changes)
     } catch (cause) {
       if (failures++ === 0) log.error('the ledger could not be written; will retry', { entries: batch.length }, cause)
       return RETRY_MILLISECONDS

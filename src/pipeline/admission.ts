@@ -92,11 +92,14 @@ function requestOf<Work>(
 function undo(holds: Hold[]): void {
   for (const hold of holds.splice(0)) {
     if (hold.cancel) hold.cancel()
-    else hold.settle(NO_UNITS)
+    else hold.settle(NO_UNITS, 0)
   }
 }
 
 /** Releases what is held for a call. */
-export function releaseHolds(record: CallRecord, used: Units): void {
-  for (const hold of record.holds?.splice(0) ?? []) hold.settle(used)
+export function releaseHolds({ holds, entries }: CallRecord, used: Units): void {
+  if (!holds || holds.length === 0) return
+  let charged = 0
+  for (const { amount } of entries ?? []) charged += amount ?? 0
+  for (const hold of holds.splice(0)) hold.settle(used, charged)
 }

@@ -9,6 +9,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { ErrorCode } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { Estimate, Units } from '../spec/units.ts'
+import type { TaskBudget } from '../store/budget-store.ts'
 import type { LedgerEntry } from '../store/ledger-entry.ts'
 
 /** One call of one caller: from an HTTP request, a background worker or a test. */
@@ -75,8 +76,14 @@ export type AdmissionRequest = {
 export type Hold = {
   /** Another model takes over the call. Throws GatewayError where it may not, and then holds what it held. */
   moveTo(request: AdmissionRequest): void
-  /** Called exactly once, when the call is settled: releases the hold, and counts what was used instead. */
-  settle(used: Units): void
+  /**
+   * Called exactly once, when the call is settled: releases the hold, and counts what was used instead. `charged`:
+   * nano-units that the ledger appends for it.
+   */
+  settle(used: Units, charged: number): void
+  /** What a task that the call has created is to hold in the store instead; `moved` once that is stored. */
+  forTask?(): TaskBudget
+  moved?(): void
   /** Called instead where another gate refuses the call: as if it had never been. Absent: `settle`, with nothing used. */
   cancel?(): void
 }

@@ -56,6 +56,7 @@ export function lostEntry(
     errors: 0,
     estimated: 1,
     ...used({ model, target, units: { ...units, estimated: true }, at: record.at }),
+    amount: 0,
   }
 }
 

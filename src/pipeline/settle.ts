@@ -61,7 +61,9 @@ export function createSettlements({ recordUsage, events, clock, log }: Settlemen
     let isRecorded: Promise<void> | undefined
     if (meter && !record.is_refused) {
       const units = isCharged && record.cache !== 'hit' ? await unitsOf(record, meter) : undefined
-      const entry = callEntry({ record, model: call.model, now_ms: clock.now(), units })
+      // Of its arrival: what it was charged counts towards the budgets that have admitted it.
+      const at_ms = Math.round(clock.now() - (clock.steady() - record.call.arrived))
+      const entry = callEntry({ record, model: call.model, now_ms: at_ms, units })
       const entries = [entry]
       record.units = entry.units
       if (lost) {

@@ -44,6 +44,11 @@ async function moveAll(rows: Write, by_ms: number): Promise<void> {
   await rows.updateTable('tasks').set({ due_ms }).where('due_ms', 'is not', null).execute()
   await rows.updateTable('callbacks').set({ due_ms }).where('due_ms', 'is not', null).execute()
   await rows.updateTable('response_runs').set({ due_ms }).execute()
+  await rows.updateTable('alerts').set({ due_ms }).execute()
+  await rows
+    .updateTable('budget_leases')
+    .set({ expires_ms: sql<number>`expires_ms + ${by_ms}` })
+    .execute()
   await rows
     .updateTable('conversations')
     .set({ locked_until_ms: sql<number>`locked_until_ms + ${by_ms}` })

@@ -1,24 +1,24 @@
 /** Adds entries to the ledger, once each, with all sums that depend on them. */
+import { chargeBudgets } from './budget-charges.ts'
 import { type LedgerEntry, reversalOf } from './ledger-entry.ts'
-import type { AlsoInTransaction } from './ledger-store.ts'
+import type { AppendOptions } from './ledger-store.ts'
 import { addToSums } from './ledger-sums.ts'
 import type { LedgerEntriesTable, Write } from './tables.ts'
 
 /** A row has 21 values. */
 const ROWS_PER_STATEMENT = 200
 
-/** What every new entry changes, whichever transaction adds it. */
-const COUNTERS: readonly AlsoInTransaction[] = [addToSums]
-
 /** For a transaction that records entries together with other writes. Returns the entries that were new. */
 export async function appendEntries(
   write: Write,
   entries: readonly LedgerEntry[],
-  alsoInTransaction?: AlsoInTransaction,
+  { process_id = '', onBudgets, alsoInTransaction }: AppendOptions = {},
 ): Promise<LedgerEntry[]> {
   const fresh = await insertNew(write, entries)
   if (fresh.length === 0) return fresh
-  for (const count of COUNTERS) await count(write, fresh)
+  await addToSums(write, fresh)
+  const changes = await chargeBudgets(write, fresh, process_id)
+  onBudgets?.(changes)
   await alsoInTransaction?.(write, fresh)
   return fresh
 }

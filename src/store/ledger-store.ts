@@ -1,4 +1,5 @@
 /** The ledger as the gateway stores it: entries, the sums of them, and calls that are still open. */
+import type { BudgetChange } from './budget-store.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
 import type { Write } from './tables.ts'
 
@@ -10,7 +11,16 @@ export const END_USERS_PER_DAY = 10_000
 export const OTHER_END_USERS = '(other)'
 
 /** Runs in the transaction that adds entries, with those that are really new. */
-export type AlsoInTransaction = (write: Write, fresh: readonly LedgerEntry[]) => Promise<void>
+type AlsoInTransaction = (write: Write, fresh: readonly LedgerEntry[]) => Promise<void>
+
+export type AppendOptions = {
+  /** Whose leases of budgets are reduced by what calls are charged. Absent: nobody's. */
+  process_id?: string
+  /** How the budgets stand that the entries have changed; to be used once the transaction is committed. */
+  onBudgets?(changes: BudgetChange[]): void
+  /** Further writes of the same transaction. */
+  alsoInTransaction?: AlsoInTransaction
+}
 
 /** What sums are grouped by. */
 export const USAGE_DIMENSIONS = [
@@ -80,11 +90,8 @@ export type VendorDay = {
 }
 
 export type LedgerStore = {
-  /**
-   * Adds entries and what they change in one transaction; entries that exist change nothing. Returns how many were new.
-   * `alsoInTransaction`: further writes of the same transaction.
-   */
-  append(entries: readonly LedgerEntry[], options?: { alsoInTransaction?: AlsoInTransaction }): Promise<number>
+  /** Adds entries and what they change in one transaction; entries that exist change nothing. Returns how many were new. */
+  append(entries: readonly LedgerEntry[], options?: AppendOptions): Promise<number>
   /** The entries of a call or task, oldest first. */
   ofCall(call_id: string): Promise<LedgerEntry[]>
   /** Sums of the entries, in no order. */

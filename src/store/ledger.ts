@@ -7,9 +7,9 @@ import { usageSums } from './ledger-usage.ts'
 
 export function ledgerStore({ db, write }: Engine): LedgerStore {
   return {
-    async append(entries, { alsoInTransaction } = {}) {
+    async append(entries, options = {}) {
       if (entries.length === 0) return 0
-      const fresh = await write((rows) => appendEntries(rows, entries, alsoInTransaction))
+      const fresh = await write((rows) => appendEntries(rows, entries, options))
       return fresh.length
     },
 

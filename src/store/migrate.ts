@@ -14,6 +14,8 @@ import { accounts } from './migrations/0011-accounts.ts'
 import { ledger } from './migrations/0012-ledger.ts'
 import { runEndUsers } from './migrations/0013-run-end-users.ts'
 import { orderRouting } from './migrations/0014-order-routing.ts'
+
+import { budgets } from './migrations/0015-budgets.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -33,6 +35,8 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0012-ledger': ledger,
   '0013-run-end-users': runEndUsers,
   '0014-order-routing': orderRouting,
+
+  '0015-budgets': budgets,
 }
 
 /**

@@ -2,6 +2,8 @@
 
 import { GatewayError } from '../spec/error.ts'
 import { lockRevision } from './account-columns.ts'
+import { alertStore } from './alerts.ts'
+import { budgetStore } from './budgets.ts'
 import { cachedAnswerStore } from './cached-answers.ts'
 import { openCachedVectors } from './cached-vectors.ts'
 import { conversationStore } from './conversations.ts'
@@ -57,6 +59,8 @@ function storeOf(engine: Engine): Store {
     responseRuns: report(responseRunStore(engine)),
     conversations: report(conversationStore(engine)),
     amounts: report(storedAmounts(engine)),
+    alerts: report(alertStore(engine)),
+    budgets: report(budgetStore(engine)),
     cachedAnswers: report(cachedAnswerStore(engine)),
     dueTimes: report(dueTimes(engine)),
     ...report({ ping: () => engine.write(async (write) => void (await lockRevision(write))) }),

@@ -3,7 +3,9 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { JsonObject, Task, TaskOutput, TaskStatus } from '../spec/task.ts'
 import type { UsageRow } from '../spec/token.ts'
 import type { ProjectStore, TokenStore } from './account-store.ts'
+import type { AlertStore } from './alert-store.ts'
 import type { StoredAmounts } from './amount-store.ts'
+import type { BudgetStore, TaskBudget } from './budget-store.ts'
 import type { CachedAnswerStore, CachedVectors } from './cached-answer.ts'
 import type { Appending, ConversationStore } from './conversation-store.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
@@ -33,6 +35,8 @@ export type NewTask = {
   callback?: { callback_id: string; url: string }
   /** The client's key and the hash of its body, both remembered until `expires_at` (unix seconds). */
   idempotency?: { key: string; body_hash: string; expires_at: number }
+  /** What it holds of budgets until it is charged; each of them was leased by this process. */
+  budgets?: TaskBudget[]
 }
 
 /** `conflict`: the key was used for another body. */
@@ -287,6 +291,8 @@ export type Store = {
   responseRuns: ResponseRunStore
   conversations: ConversationStore
   amounts: StoredAmounts
+  budgets: BudgetStore
+  alerts: AlertStore
   cachedAnswers: CachedAnswerStore
   /** For the semantic cache; absent where the engine has no vectors. Throws StoreError where its extension is missing. */
   openCachedVectors?: () => Promise<CachedVectors>

@@ -188,6 +188,33 @@ export type LedgerEndUsersTable = OfCall & LedgerCounts & { start: number; end_u
 /** `entry` is JSON text: the entry of the call if its process ends before it. */
 type OpenCallsTable = { entry_id: string; entry: string; process: string }
 
+/** Amounts are nano-units. */
+type BudgetAccountsTable = {
+  account_key: string
+  start_ms: number
+  end_ms: number
+  scope_key: string
+  settled: number
+  credit: number
+  held: number
+  /** The highest threshold of which the operator was notified, in per cent. */
+  notified: number
+}
+
+type BudgetLeasesTable = {
+  process_id: string
+  account_key: string
+  start_ms: number
+  amount: number
+  expires_ms: number
+}
+
+/** Those that are not delivered yet. `body` is JSON text. */
+type AlertsTable = { alert_id: string; created_at: number; body: string; attempts: number; due_ms: number }
+
+/** What unfinished tasks hold. */
+type BudgetHoldsTable = { call_id: string; account_key: string; start_ms: number; amount: number }
+
 export type Tables = {
   tokens: TokensTable
   projects: ProjectsTable
@@ -211,6 +238,10 @@ export type Tables = {
   conversations: ConversationsTable
   conversation_items: ConversationItemsTable
   cached_answers: CachedAnswersTable
+  budget_accounts: BudgetAccountsTable
+  budget_leases: BudgetLeasesTable
+  budget_holds: BudgetHoldsTable
+  alerts: AlertsTable
 }
 
 export type Database = Kysely<Tables>

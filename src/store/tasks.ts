@@ -1,6 +1,7 @@
 /** Tasks in the database: adding, reading, saving by the worker that has claimed them, and removing. */
 import { sql } from 'kysely'
 import type { JsonObject, Task } from '../spec/task.ts'
+import { holdForTask } from './budget-charges.ts'
 import type { Engine } from './engine.ts'
 import { appendEntries } from './ledger-append.ts'
 import type { Added, NewTask, TaskChange, TaskStore } from './store.ts'
@@ -114,7 +115,7 @@ export function taskStore(engine: Engine): TaskStore {
   }
 }
 
-async function add(write: Write, { task, inputs, callback, idempotency }: NewTask): Promise<Added> {
+async function add(write: Write, { task, inputs, callback, idempotency, budgets = [] }: NewTask): Promise<Added> {
   if (idempotency) {
     const earlier = await reserveKey(write, task, idempotency)
     if (earlier) return earlier
@@ -133,6 +134,7 @@ async function add(write: Write, { task, inputs, callback, idempotency }: NewTas
       .values({ ...callback, task_id, token_id, ...waiting })
       .execute()
   }
+  for (const budget of budgets) await holdForTask(write, task_id, budget)
   return { outcome: 'added', task }
 }
 

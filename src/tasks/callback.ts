@@ -1,14 +1,11 @@
 /** The webhook of an order: checks the address before the order is accepted. */
+import { originsOf } from '../jobs/signed-post.ts'
 import { isPrivateHost } from '../kit/address.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { NewTask } from '../store/store.ts'
 
 const MAX_URL_LENGTH = 2_048
-
-/** The origins that the operator allows, as URLs have them. */
-export const originsOf = (callback_origins: readonly string[]): string[] =>
-  callback_origins.map((text) => URL.parse(text)?.origin ?? text)
 
 /**
  * Throws GatewayError for an address that no webhook can be sent to. A name is not resolved here: its address is checked

@@ -82,14 +82,17 @@ const acceptOrder = (
   meter: () => undefined,
   estimate: ({ row }, model) => estimateTask(row.task, model),
   policy: 'until_accepted',
-  async execute({ row, model }) {
+  async execute({ row, model }, { call }) {
     const { family, call_options } = row.task
     const facts = () => orderFacts(row.inputs)
     const now = () => unixSeconds(parts.clock)
     const { targets, excluded } = eligibleTargets(model.targets, { family, tags: call_options?.tags, facts, now })
     if (targets.length === 0 && excluded.length > 0) throw noneEligible(excluded)
     parts.crashHook('submit: before the row')
-    const added = await addWithin(parts, row)
+    const holds = call.record?.holds ?? []
+    const budgets = holds.flatMap(({ forTask }) => forTask?.() ?? [])
+    const added = await addWithin(parts, budgets.length === 0 ? row : { ...row, budgets })
+    if (added.outcome === 'added') for (const { moved } of holds) moved?.()
     parts.crashHook('submit: after the row')
     if (added.outcome === 'conflict') {
       throw new GatewayError(

@@ -1,10 +1,11 @@
 /** One attempt to deliver one webhook: reads its task, delivers it, and stores the outcome. */
 import type { JobContext } from '../jobs/job-loop.ts'
+import { type Answer, nextAttemptAt } from '../jobs/signed-post.ts'
 import type { Log, LogFields } from '../kit/log.ts'
 import type { Task } from '../spec/task.ts'
 import type { TaskStore, Webhook, WebhookStore } from '../store/store.ts'
 import { isEnded } from './lifecycle.ts'
-import { type Answer, type DeliveryParts, deliver } from './webhook-delivery.ts'
+import { type DeliveryParts, deliver } from './webhook-delivery.ts'
 
 type AttemptParts = {
   store: { webhooks: WebhookStore; tasks: Pick<TaskStore, 'find'> }
@@ -14,13 +15,6 @@ type AttemptParts = {
 
 /** `answered`: whether the receiver answered, with whatever status. `due_ms`: when the next attempt is due. */
 type Outcome = { answered: boolean; due_ms: number | undefined }
-
-/** Pauses between attempts; the last one applies to all further attempts. */
-const BACKOFF_SECONDS = [5, 30, 120, 600, 1_800, 3_600, 7_200]
-/** Counted from the end of the task; the last attempt is made then. */
-const GIVE_UP_SECONDS = 86_400
-/** A receiver may ask for a pause of at most this. */
-const MAX_PAUSE_SECONDS = 3_600
 
 /** Rejects when the stop interrupts it or the store fails: nothing is stored then, and it is sent again with the same id. */
 export async function attempt(parts: AttemptParts, webhook: Webhook, context: JobContext): Promise<Outcome> {
@@ -57,7 +51,7 @@ async function save({ store, log, delivery }: AttemptParts, tried: Tried): Promi
   const now_ms = delivery.clock.now()
   const delivered_at = status >= 200 && status < 300 ? Math.floor(now_ms / 1000) : null
   const is_over = !task || delivered_at !== null || status === 410 // Gone: the receiver wants no more events
-  const due_ms = is_over ? null : nextAttemptAt(task, { attempts, answer, now_ms })
+  const due_ms = is_over ? null : nextAttemptAt(task.finish_time, { attempts, answer, now_ms })
   await store.webhooks.save(callback_id, { due_ms, delivered_at, status })
   const fields = { ...fieldsOf(webhook), status, attempt: attempts + 1, total_ms: took_ms, error }
   if (delivered_at !== null) log.info('webhook delivered', fields)
@@ -65,17 +59,6 @@ async function save({ store, log, delivery }: AttemptParts, tried: Tried): Promi
   else if (due_ms === null) log.warn('webhook given up', fields)
   else log.warn('webhook not delivered', { ...fields, again_seconds: Math.round((due_ms - now_ms) / 1000) })
   return due_ms
-}
-
-type Attempts = { attempts: number; answer: Answer; now_ms: number }
-
-/** Unix milliseconds; null: no attempt is left. */
-function nextAttemptAt({ finish_time }: Task, { attempts, answer, now_ms }: Attempts): number | null {
-  const last_ms = (finish_time + GIVE_UP_SECONDS) * 1000
-  if (now_ms >= last_ms) return null
-  const pause = BACKOFF_SECONDS[Math.min(attempts, BACKOFF_SECONDS.length - 1)] ?? 0
-  const requested = Math.min(answer.retry_after_seconds ?? 0, MAX_PAUSE_SECONDS)
-  return Math.min(now_ms + Math.max(pause, requested) * 1000, last_ms)
 }
 
 /** Path and query are left out: they may hold a secret of the receiver. */

@@ -56,6 +56,8 @@ export function configOf(settings: Settings = {}): Config {
     limits: DEFAULT_LIMITS,
     valkey: undefined,
     ledger: DEFAULT_LEDGER,
+    budgets: [],
+    alerts: {},
     providers: {},
     models: {},
     ...settings,

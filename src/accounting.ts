@@ -1,0 +1,72 @@
+/** What admits calls and counts them: rate limits, budgets, the ledger, and the alerts that tell of them. */
+import { createAlerts } from './alerts/alerts.ts'
+import type { Config } from './config/config.ts'
+import type { Clock } from './kit/clock.ts'
+import type { GuardedFetch } from './kit/guarded-fetch.ts'
+import type { Log } from './kit/log.ts'
+import { type BudgetAccount, budgetReport } from './ledger/budget-accounts.ts'
+import { createBudgets } from './ledger/budgets.ts'
+import { createLedger } from './ledger/ledger.ts'
+import { createRateLimiter } from './limits/rate-limits.ts'
+import type { Gate } from './pipeline/admission.ts'
+import { createBudgetGate } from './pipeline/budget-gate.ts'
+import type { Store } from './store/store.ts'
+
+type AccountingParts = {
+  store: Pick<Store, 'budgets' | 'alerts' | 'ledger'>
+  /** Names this process where it holds something of what several share. */
+  process_id: string
+  /** The configuration now. */
+  config(): Config
+  guardedFetch: GuardedFetch
+  /** Called for every token that was used. */
+  onUsed(token_id: string): void
+  clock: Clock
+  log: Log
+}
+
+type Accounting = {
+  ledger: ReturnType<typeof createLedger>
+  gates: readonly Gate[]
+  start(): void
+  /** After the last call was settled. */
+  close(options: { deadline_ms: number }): Promise<void>
+}
+
+export function createAccounting(parts: AccountingParts): Accounting {
+  const { store, process_id, config, guardedFetch, onUsed, clock, log } = parts
+  const alerts = createAlerts({ store: store.alerts, settings: () => config().alerts, guardedFetch, clock, log })
+  const currency = () => config().ledger.currency
+  const report = (account: BudgetAccount, threshold: number) => ({ threshold, ...budgetReport(account, currency()) })
+  const budgets = createBudgets({
+    store: store.budgets,
+    process_id,
+    settings: config,
+    currency,
+    alertFor: ({ account, threshold }) => alerts.make('budget.threshold_reached', report(account, threshold)),
+    onThreshold: ({ account, threshold }) => log.warn('a budget has reached a threshold', report(account, threshold)),
+    clock,
+    log,
+  })
+  const ledger = createLedger({
+    store: store.ledger,
+    process_id,
+    onUsed,
+    onAppended: budgets.appended,
+    clock,
+    log,
+  })
+  const refusesUnknown = () => config().ledger.unknown_price === 'refuse'
+  return {
+    ledger,
+    gates: [createRateLimiter({ config, clock }), createBudgetGate({ budgets, refusesUnknown, clock })],
+    start() {
+      budgets.start()
+      alerts.start()
+    },
+    async close({ deadline_ms }) {
+      await ledger.close()
+      await Promise.all([alerts.stop({ deadline_ms }), budgets.close()])
+    },
+  }
+}

@@ -1,0 +1,77 @@
+/** What applies to tokens and their calls: defaults of tokens, storage quotas, budgets, and alerts to the operator. */
+import Type, { type TSchema } from 'typebox'
+import { EndpointFamily } from '../spec/endpoint-family.ts'
+import { Budget } from '../spec/rate-limit.ts'
+import { rateLimits } from './rate-limit-schema.ts'
+
+const closed = { additionalProperties: false } as const
+const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
+
+export const budgets = (description: string) => optional(Type.Array(Budget, { maxItems: 20, description }))
+
+const quota = (description: string) => optional(Type.Integer({ minimum: 1, description }))
+
+const StorageQuotas = Type.Object(
+  {
+    response_bytes: quota(
+      'Bytes of stored responses, conversations and their items, as JSON text. Default 1,073,741,824 (1 GiB).',
+    ),
+    response_rows: quota('How many stored responses, conversations and items there may be. Default 200,000.'),
+    task_bytes: quota(
+      'Bytes of the requests of tasks of the last outputs.keep_days, and of the inputs of unfinished ones. Default 268,435,456 (256 MiB).',
+    ),
+    unfinished_tasks: quota('How many tasks may be unfinished. Default 10,000.'),
+    idempotency_keys: quota('How many idempotency keys of the last 24 hours there may be. Default 10,000.'),
+  },
+  { ...closed, description: 'What each token may store, new or not.' },
+)
+export type StorageQuotas = Type.Static<typeof StorageQuotas>
+
+export const TokenDefaults = Type.Object(
+  {
+    models: optional(
+      Type.Array(Type.String(), {
+        description: 'The models that new tokens may use, as glob patterns. Default: ["*"].',
+      }),
+    ),
+    families: optional(
+      Type.Array(EndpointFamily, { description: 'The families that new tokens may use. Default: all.' }),
+    ),
+    expires_after_days: optional(
+      Type.Number({ exclusiveMinimum: 0, description: 'Days after which new tokens expire. Default: never.' }),
+    ),
+    storage: optional(StorageQuotas),
+    rate_limits: rateLimits('What each token may use that has no rate limits of its own.'),
+    budgets: budgets('Budgets of each token that has none of its own.'),
+    end_users: optional(
+      Type.Object(
+        { rate_limits: rateLimits('What each end user may use.'), budgets: budgets('Budgets of each end user.') },
+        { ...closed, description: 'For each end user of a token, where the token sets none.' },
+      ),
+    ),
+  },
+  closed,
+)
+export type TokenDefaults = Type.Static<typeof TokenDefaults>
+
+export const AlertsConfig = Type.Object(
+  {
+    webhook: optional(
+      Type.Object(
+        {
+          url: Type.String({ pattern: '^https?://', description: 'Where events are posted.' }),
+          secret: optional(
+            Type.String({
+              pattern: '^whsec_[A-Za-z0-9+/]{32,88}={0,2}$',
+              description:
+                'Signs events as Standard Webhooks do: whsec_ and 24 to 64 bytes in base64. ${NAME} takes it from the environment. Default: events are not signed.',
+            }),
+          ),
+        },
+        closed,
+      ),
+    ),
+  },
+  { ...closed, description: 'Whom the gateway alerts, such as when a threshold of a budget is reached.' },
+)
+export type AlertsConfig = Type.Static<typeof AlertsConfig>

@@ -1,0 +1,220 @@
+/** The budgets that apply to a call, each with what this process holds of it. */
+import type { Clock } from '../kit/clock.ts'
+import { fromNano, nanoText, toNano } from '../spec/money.ts'
+import type { Budget } from '../spec/rate-limit.ts'
+import { type BudgetName, type Charged, NEVER, scopesOf } from '../store/budget-store.ts'
+import { spanAt } from './budget-window.ts'
+
+type Limited = {
+  budgets?: readonly Budget[] | undefined
+  end_users?: { budgets?: readonly Budget[] | undefined } | undefined
+}
+
+/** Whose budgets apply: the same object for every call of a token, until the token changes. */
+export type BudgetOwner = Limited & {
+  token_id: string
+  name?: string | undefined
+  project?: (Limited & { project_id: string; name: string }) | undefined
+}
+
+/** One budget in one window, as this process knows it. Amounts are nano-units. */
+export type BudgetAccount = {
+  name: BudgetName
+  /** For messages, such as `token "laptop"`. */
+  owner: string
+  budget: Budget
+  limit: number
+  /** `held + unsettled` is at most this, where the lease is valid. */
+  leased: number
+  /** What open calls may cost. */
+  held: number
+  /** What was charged and is not yet appended to the ledger. */
+  unsettled: number
+  /** By the steady clock: when the lease ends. */
+  valid_until: number
+  /** As of the last answer of the store. */
+  settled: number
+  credit: number
+  /** What calls were admitted with: those before each renewal count half. */
+  demand: number
+  /** The store is not asked before this time (steady) for more than `left`. */
+  ask_after: number
+  left: number
+  /** The highest threshold of which the operator was notified, as far as this process knows. */
+  notified: number
+  /** How often the lease was renewed since a call was admitted. */
+  idle: number
+}
+
+/** End users of one token whose accounts are remembered; further ones are looked up again. */
+const MAX_END_USERS = 1_000
+
+type Resolved = {
+  accounts: readonly BudgetAccount[]
+  until_ms: number
+  settings: BudgetSettings
+  generation: number
+}
+
+/** Budgets of the installation, and of tokens and end users that have none of their own. */
+export type BudgetSettings = { budgets: readonly Budget[]; tokens: Limited }
+
+type AccountsParts = {
+  /** Another object after a reload. */
+  settings(): BudgetSettings
+  clock: Clock
+}
+
+export type BudgetAccounts = {
+  /** The accounts of the windows that contain the present time; the same array while nothing has changed. */
+  of(owner: BudgetOwner, end_user: string | undefined): readonly BudgetAccount[]
+  find(key: Pick<BudgetName, 'account_key' | 'start_ms'>): BudgetAccount | undefined
+  /** Those that a charge counts towards. */
+  chargedBy(charge: Charged): BudgetAccount[]
+  all(): IterableIterator<BudgetAccount>
+  forget(account: BudgetAccount): void
+}
+
+export function createBudgetAccounts({ settings, clock }: AccountsParts): BudgetAccounts {
+  const accounts = new Map<string, BudgetAccount>()
+  /** Increased when an account is forgotten: what was resolved may contain it. */
+  let generation = 0
+  const byScope = new Map<string, Set<BudgetAccount>>()
+  const resolved = new WeakMap<BudgetOwner, Map<string | undefined, Resolved>>()
+
+  function accountFor(scope: { scope_key: string; owner: string }, budget: Budget, now_ms: number): BudgetAccount {
+    const { window, time_zone = 'UTC', starts_at = 0 } = budget
+    const { start_ms, end_ms = NEVER } = spanAt(budget, now_ms)
+    const account_key = `${scope.scope_key}/${window}/${time_zone}/${starts_at}`
+    const key = keyOf({ account_key, start_ms })
+    const limit = toNano(budget.amount)
+    const known = accounts.get(key)
+    if (known) {
+      Object.assign(known, { budget, limit })
+      return known
+    }
+    const name = { account_key, scope_key: scope.scope_key, window, start_ms, end_ms }
+    const account = newAccount({ name, owner: scope.owner, budget, limit })
+    accounts.set(key, account)
+    const same = byScope.get(scope.scope_key)
+    if (same) same.add(account)
+    else byScope.set(scope.scope_key, new Set([account]))
+    return account
+  }
+
+  function resolve(owner: BudgetOwner, end_user: string | undefined): Resolved {
+    const now_ms = clock.now()
+    const current = settings()
+    const { budgets, tokens } = current
+    const found: BudgetAccount[] = []
+    const add = (scope_key: string, label: string, budgets: readonly Budget[] = []) => {
+      for (const budget of budgets) found.push(accountFor({ scope_key, owner: label }, budget, now_ms))
+    }
+    const { token_id, name, project } = owner
+    add('installation', 'the installation', budgets)
+    if (project) add(`project:${project.project_id}`, `the project "${project.name}"`, project.budgets)
+    add(
+      `token:${token_id}`,
+      name === undefined ? `the token ${token_id}` : `the token "${name}"`,
+      owner.budgets ?? tokens.budgets,
+    )
+    if (end_user !== undefined) {
+      const label = `the end user "${end_user}"`
+      if (project) add(`user:${project.project_id}/${end_user}`, label, project.end_users?.budgets)
+      add(`user:${token_id}/${end_user}`, label, owner.end_users?.budgets ?? tokens.end_users?.budgets)
+    }
+    const until_ms = found.reduce((least, { name }) => Math.min(least, name.end_ms), NEVER)
+    return { accounts: found, until_ms, settings: current, generation }
+  }
+
+  const isCurrent = (known: Resolved): boolean =>
+    known.generation === generation && known.settings === settings() && clock.now() < known.until_ms
+
+  return {
+    of(owner, end_user) {
+      let users = resolved.get(owner)
+      if (!users) {
+        users = new Map()
+        resolved.set(owner, users)
+      }
+      const known = users.get(end_user)
+      if (known && isCurrent(known)) return known.accounts
+      if (users.size >= MAX_END_USERS) users.clear()
+      const found = resolve(owner, end_user)
+      users.set(end_user, found)
+      return found.accounts
+    },
+    find: (key) => accounts.get(keyOf(key)),
+    all: () => accounts.values(),
+    chargedBy(charge) {
+      const found: BudgetAccount[] = []
+      if (accounts.size === 0) return found
+      for (const scope of scopesOf(charge)) {
+        for (const account of byScope.get(scope) ?? []) {
+          const { start_ms, end_ms } = account.name
+          if (charge.at_ms >= start_ms && charge.at_ms < end_ms) found.push(account)
+        }
+      }
+      return found
+    },
+    forget(account) {
+      generation++
+      accounts.delete(keyOf(account.name))
+      const same = byScope.get(account.name.scope_key)
+      same?.delete(account)
+      if (same?.size === 0) byScope.delete(account.name.scope_key)
+    },
+  }
+}
+
+const keyOf = ({ account_key, start_ms }: Pick<BudgetName, 'account_key' | 'start_ms'>) => `${account_key} ${start_ms}`
+
+const newAccount = (known: Pick<BudgetAccount, 'name' | 'owner' | 'budget' | 'limit'>): BudgetAccount => ({
+  ...known,
+  leased: 0,
+  held: 0,
+  unsettled: 0,
+  valid_until: Number.NEGATIVE_INFINITY,
+  settled: 0,
+  credit: 0,
+  demand: 0,
+  ask_after: Number.NEGATIVE_INFINITY,
+  left: 0,
+  notified: 0,
+  idle: 0,
+})
+
+/** What this process may still admit. */
+export const freeOf = ({ leased, held, unsettled }: BudgetAccount): number => leased - held - unsettled
+
+/** The highest threshold (per cent) that the charges have reached; 0: none. */
+export function thresholdReached({ budget, settled, credit, limit }: BudgetAccount): number {
+  const total = limit + credit
+  const used = total <= 0 ? 100 : (settled / total) * 100
+  let reached = 0
+  for (const threshold of budget.thresholds ?? DEFAULT_THRESHOLDS) {
+    if (threshold <= used && threshold > reached) reached = threshold
+  }
+  return settled === 0 ? 0 : reached
+}
+
+const DEFAULT_THRESHOLDS = [50, 80, 100]
+
+/** Such as `50 USD a month`. */
+export const amountText = ({ budget, limit }: BudgetAccount, currency: string): string =>
+  `${nanoText(limit)} ${currency} ${budget.window === 'total' ? 'in all' : `a ${budget.window}`}`
+
+/** For the operator: amounts are in units of the currency. */
+export function budgetReport({ name, owner, budget, limit, credit, settled }: BudgetAccount, currency: string) {
+  return {
+    scope: name.scope_key,
+    owner,
+    window: budget.window,
+    amount: fromNano(limit),
+    ...(credit === 0 ? {} : { credit: fromNano(credit) }),
+    used: fromNano(settled),
+    currency,
+    window_start: new Date(name.start_ms).toISOString(),
+    ...(name.end_ms === NEVER ? {} : { window_end: new Date(name.end_ms).toISOString() }),
+  }
+}

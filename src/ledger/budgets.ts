@@ -1,0 +1,201 @@
+/**
+ * Budgets in this process. A process leases a part of each budget from the store and admits calls within it: what its
+ * open calls may cost, with what was charged and is not yet appended to the ledger, is never more than it has leased.
+ */
+import type { Clock } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import { GatewayError } from '../spec/error.ts'
+import { nanoText } from '../spec/money.ts'
+import type { Alert } from '../store/alert-store.ts'
+import { type BudgetChange, type BudgetStore, type Charged, isOfCall, type TaskBudget } from '../store/budget-store.ts'
+import {
+  amountText,
+  type BudgetAccount,
+  type BudgetOwner,
+  type BudgetSettings,
+  createBudgetAccounts,
+  freeOf,
+  thresholdReached,
+} from './budget-accounts.ts'
+import { createLeasing } from './budget-leasing.ts'
+
+/** What one call holds. */
+export type BudgetCallHold = {
+  /** Another model takes over, and the call may cost this. Throws `insufficient_quota`, and then holds what it held. */
+  raise(most: number): void
+  /** Ends the hold. `charged`: what the ledger will append instead, in nano-units. */
+  settle(charged: number): void
+  /** What a task is to hold in the store instead of this process; `moved` once that is stored. */
+  forTask(): TaskBudget
+  moved(): void
+}
+
+export type ReachedThreshold = { account: BudgetAccount; threshold: number }
+
+export type Budgets = {
+  /**
+   * Holds the most that a call can cost, in nano-units. Undefined where no budget applies; a promise where the store has
+   * to be asked. Throws `insufficient_quota`.
+   */
+  admit(
+    owner: BudgetOwner,
+    end_user: string | undefined,
+    most: number,
+  ): BudgetCallHold | undefined | Promise<BudgetCallHold>
+  /** These charges of this process are in the ledger, and these budgets have changed. */
+  appended(charges: readonly Charged[], changes: readonly BudgetChange[]): void
+  start(): void
+  /** Returns all leases; to be called after the last append. */
+  close(): Promise<void>
+}
+
+type BudgetsParts = {
+  store: BudgetStore
+  /** Names the leases; the ledger appends under the same name. */
+  process_id: string
+  /** Another object after a reload. */
+  settings(): BudgetSettings
+  currency(): string
+  /** The alert that is stored with a reached threshold; undefined: none. May be called several times for one of them. */
+  alertFor(reached: ReachedThreshold): Alert | undefined
+  /** Called once for each budget, window and threshold, in one of all processes. */
+  onThreshold(reached: ReachedThreshold): void
+  clock: Clock
+  log: Log
+}
+
+/** Calls that are admitted together may take from each other what was leased for them. */
+const MAX_ROUNDS = 4
+
+export function createBudgets(parts: BudgetsParts): Budgets {
+  const { store, process_id, settings, currency, alertFor, onThreshold, clock, log } = parts
+  const accounts = createBudgetAccounts({ settings, clock })
+  const leasing = createLeasing({ ...parts, accounts, onAnswer: notify })
+
+  const covers = (account: BudgetAccount, most: number, now: number): boolean =>
+    account.budget.soft === true || most === 0 || (now < account.valid_until && most <= freeOf(account))
+
+  function hold(of: readonly BudgetAccount[], most: number): BudgetCallHold {
+    let held = most
+    let in_store = 0
+    for (const account of of) {
+      account.held += most
+      account.demand += most
+      account.idle = 0
+      leasing.growAhead(account)
+    }
+    return {
+      raise(more) {
+        if (more <= held) return
+        const now = clock.steady()
+        const short = of.find((account) => !covers(account, more - held, now))
+        if (short) throw refusal(short, more - held)
+        for (const account of of) account.held += more - held
+        held = more
+      },
+      settle(charged) {
+        for (const account of of) {
+          account.held -= held - in_store
+          account.unsettled += charged
+        }
+        held = in_store
+      },
+      forTask: () => ({
+        process_id,
+        holds: of.map(({ name: { account_key, start_ms } }) => ({ account_key, start_ms, amount: held })),
+      }),
+      moved() {
+        for (const account of of) {
+          account.held -= held
+          account.leased -= held
+        }
+        in_store = held
+      },
+    }
+  }
+
+  async function ask(of: readonly BudgetAccount[], most: number): Promise<BudgetCallHold> {
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const outcomes = await Promise.all(
+        of.map((account) => (covers(account, most, clock.steady()) ? undefined : leasing.need(account, most))),
+      )
+      const short = of.findIndex((account) => !covers(account, most, clock.steady()))
+      const account = of[short]
+      if (!account) return hold(of, most)
+      if (outcomes[short]?.is_exhausted) throw refusal(account, most)
+    }
+    throw new GatewayError('rate_limit_exceeded', 'Too many calls take from the same budget at once; try again.', {
+      retry_after: 1,
+    })
+  }
+
+  function refusal(account: BudgetAccount, most: number): GatewayError {
+    const { budget, name, owner, limit, credit, settled, unsettled } = account
+    const used = settled + unsettled
+    const money = (nano: number) => `${nanoText(nano)} ${currency()}`
+    const isTemporary = limit + credit - used >= most
+    const topped = credit === 0 ? '' : `, and ${money(credit)} of credit`
+    const state = isTemporary
+      ? 'the rest is held for other calls'
+      : budget.window === 'total'
+        ? 'the operator of the gateway can raise it or add credit'
+        : `it starts again at ${new Date(name.end_ms).toISOString()}`
+    return new GatewayError(
+      'insufficient_quota',
+      `The budget of ${owner} is ${amountText(account, currency())}${topped}; ${money(used)} is used, and this call may cost up to ${money(most)}: ${state}.`,
+      isTemporary ? { retry_after: 1 } : {},
+    )
+  }
+
+  function notify(account: BudgetAccount): void {
+    const threshold = thresholdReached(account)
+    if (threshold <= account.notified) return
+    const before = account.notified
+    account.notified = threshold
+    const alert = alertFor({ account, threshold })
+    store.notify(account.name, { threshold, ...(alert && { alert }) }).then(
+      (isMine) => {
+        if (isMine) onThreshold({ account, threshold })
+      },
+      (cause) => {
+        account.notified = before // the next answer of the store tries again
+        log.error('a budget threshold could not be stored; will retry', { budget: account.name.account_key }, cause)
+      },
+    )
+  }
+
+  return {
+    admit(owner, end_user, most) {
+      const of = accounts.of(owner, end_user)
+      if (of.length === 0) return undefined
+      const now = clock.steady()
+      for (const account of of) {
+        if (covers(account, most, now)) continue
+        if (now < account.ask_after && most > account.left + Math.max(0, freeOf(account))) throw refusal(account, most)
+        return ask(of, most)
+      }
+      return hold(of, most)
+    },
+
+    appended(charges, changes) {
+      for (const charge of charges) {
+        const { amount } = charge
+        if (!amount || !isOfCall(charge)) continue
+        for (const account of accounts.chargedBy(charge)) {
+          account.leased = Math.max(0, account.leased - amount)
+          account.unsettled = Math.max(0, account.unsettled - amount)
+        }
+      }
+      for (const change of changes) {
+        const account = accounts.find(change)
+        if (!account) continue
+        account.settled = change.settled
+        account.credit = change.credit
+        notify(account)
+      }
+    },
+
+    start: leasing.start,
+    close: leasing.close,
+  }
+}

@@ -1,0 +1,58 @@
+/** Budgets as a gate: a call is admitted if the most that it can cost is left in every budget that it counts towards. */
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import type { BudgetCallHold, Budgets } from '../ledger/budgets.ts'
+import { mostOf } from '../models/prices.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Gate } from './admission.ts'
+import type { AdmissionRequest, Hold } from './call.ts'
+
+type BudgetGateParts = {
+  budgets: Pick<Budgets, 'admit'>
+  /** Whether a call is refused whose price is not known, where it counts towards a budget. */
+  refusesUnknown(): boolean
+  clock: Clock
+}
+
+export function createBudgetGate({ budgets, refusesUnknown, clock }: BudgetGateParts): Gate {
+  const most = ({ model, estimate }: AdmissionRequest): number | null =>
+    mostOf({ model, units: estimate.most, at: unixSeconds(clock) })
+
+  function holdOf(held: BudgetCallHold): Hold {
+    return {
+      moveTo(request) {
+        const amount = most(request)
+        if (amount === null && refusesUnknown()) throw unknownPrice(request)
+        held.raise(amount ?? 0)
+      },
+      settle: (_, charged) => held.settle(charged),
+      forTask: held.forTask,
+      moved: held.moved,
+    }
+  }
+
+  return {
+    admit(request) {
+      const { caller, end_user } = request.call
+      const amount = most(request)
+      const held = budgets.admit(caller, end_user, amount ?? 0)
+      if (held === undefined) return undefined
+      if (held instanceof Promise) return held.then((held) => checked(held, { amount, request }))
+      return checked(held, { amount, request })
+    },
+  }
+
+  function checked(
+    held: BudgetCallHold,
+    { amount, request }: { amount: number | null; request: AdmissionRequest },
+  ): Hold {
+    if (amount !== null || !refusesUnknown()) return holdOf(held)
+    held.settle(0)
+    throw unknownPrice(request)
+  }
+}
+
+const unknownPrice = ({ model }: AdmissionRequest): GatewayError =>
+  new GatewayError(
+    'insufficient_quota',
+    `The price of the model "${model.id}" is not known, so its calls cannot be counted towards a budget. The operator of the gateway can set its prices (0 where it is free).`,
+  )

@@ -1,0 +1,53 @@
+/** Alerts to the operator in the database. */
+import type { Alert, AlertStore } from './alert-store.ts'
+import type { Engine } from './engine.ts'
+import type { Write } from './tables.ts'
+import { skipLocked } from './task-sql.ts'
+
+export function alertStore(engine: Engine): AlertStore {
+  const { db, write } = engine
+  const earliest = async () => {
+    const row = await db.selectFrom('alerts').select('due_ms').orderBy('due_ms').limit(1).executeTakeFirst()
+    return row?.due_ms ?? null
+  }
+  return {
+    add: (alert) => write((rows) => addAlert(rows, alert)),
+    earliest,
+
+    async claim({ now_ms, until_ms, limit }) {
+      const first = await earliest() // most polls find nothing and should not wait for the write lock
+      if (first === null || first > now_ms || limit < 1) return []
+      return write(async (rows) => {
+        const due = rows.selectFrom('alerts').selectAll().where('due_ms', '<=', now_ms).orderBy('due_ms').limit(limit)
+        const claimed = await skipLocked(engine, due).execute()
+        const ids = claimed.map(({ alert_id }) => alert_id)
+        if (ids.length > 0) {
+          await rows.updateTable('alerts').set({ due_ms: until_ms }).where('alert_id', 'in', ids).execute()
+        }
+        return claimed
+      })
+    },
+
+    async postpone(alert_id, due_ms) {
+      await write((rows) =>
+        rows
+          .updateTable('alerts')
+          .set((row) => ({ attempts: row('attempts', '+', 1), due_ms }))
+          .where('alert_id', '=', alert_id)
+          .execute(),
+      )
+    },
+
+    async remove(alert_id) {
+      await write((rows) => rows.deleteFrom('alerts').where('alert_id', '=', alert_id).execute())
+    },
+  }
+}
+
+/** For a transaction that decides that the operator is alerted. */
+export async function addAlert(write: Write, alert: Alert): Promise<void> {
+  await write
+    .insertInto('alerts')
+    .values({ ...alert, attempts: 0 })
+    .execute()
+}

@@ -1,0 +1,131 @@
+/** Charges count towards budgets in the transaction that appends them to the ledger. */
+import { PostgresAdapter, sql } from 'kysely'
+import type { BudgetChange, BudgetHold, Charged, TaskBudget } from './budget-store.ts'
+import { isOfCall, NEVER, scopesOf } from './budget-store.ts'
+import type { Tables, Write } from './tables.ts'
+
+type Account = Tables['budget_accounts']
+
+/**
+ * Adds charges to every budget that they count towards, and reduces what was held for them. `process_id`: whose leases
+ * are reduced; empty: nobody's.
+ */
+export async function chargeBudgets(
+  rows: Write,
+  charges: readonly Charged[],
+  process_id: string,
+): Promise<BudgetChange[]> {
+  if (charges.length === 0) return []
+  // Before the accounts are read: a budget that is created meanwhile waits until these charges are committed.
+  if (hasRowLocks(rows)) await sql`select 1 from revisions where noun = 'budgets' for share`.execute(rows)
+  const holds = await taskHolds(rows, charges)
+  const accounts = await accountsOf(rows, charges, holds)
+  if (accounts.length === 0) return []
+  const freed = await releaseHolds(rows, holds)
+  const changes: BudgetChange[] = []
+  for (const account of accounts) {
+    const mine = charges.filter((charge) => countsTowards(charge, account))
+    const amount = sumOf(mine.filter(({ kind }) => kind !== 'credit'))
+    const credit = account.end_ms === NEVER ? -sumOf(mine.filter(({ kind }) => kind === 'credit')) : 0
+    const from_tasks = freed.get(`${account.account_key} ${account.start_ms}`) ?? 0
+    const of_calls = sumOf(mine.filter(isOfCall))
+    const from_lease = of_calls > 0 ? await reduceLease(rows, process_id, { ...account, amount: of_calls }) : 0
+    if (amount === 0 && credit === 0 && from_tasks === 0) continue
+    const held = account.held - from_lease - from_tasks
+    const state = { settled: account.settled + amount, credit: account.credit + credit, held }
+    const { account_key, start_ms } = account
+    await rows
+      .updateTable('budget_accounts')
+      .set(state)
+      .where('account_key', '=', account_key)
+      .where('start_ms', '=', start_ms)
+      .execute()
+    changes.push({ account_key, start_ms, ...state })
+  }
+  return changes
+}
+
+/** SQLite has one writer. */
+export const hasRowLocks = (rows: Write): boolean => rows.getExecutor().adapter instanceof PostgresAdapter
+
+const sumOf = (charges: readonly Charged[]): number => charges.reduce((sum, { amount }) => sum + (amount ?? 0), 0)
+
+const countsTowards = (charge: Charged, { scope_key, start_ms, end_ms }: Account): boolean =>
+  charge.at_ms >= start_ms && charge.at_ms < end_ms && scopesOf(charge).includes(scope_key)
+
+type TaskHold = Tables['budget_holds']
+
+/** Locked, in the order of their keys. */
+async function accountsOf(rows: Write, charges: readonly Charged[], holds: readonly TaskHold[]): Promise<Account[]> {
+  const scopes = new Set(charges.flatMap(scopesOf))
+  const earliest = Math.min(...charges.map(({ at_ms }) => at_ms))
+  const held = holds.map(
+    ({ account_key, start_ms }) => sql` or (account_key = ${account_key} and start_ms = ${start_ms})`,
+  )
+  const { rows: found } = await sql<Account>`
+    select * from budget_accounts
+    where (scope_key in (${sql.join([...scopes])}) and end_ms > ${earliest}) ${sql.join(held, sql``)}
+    order by account_key, start_ms ${hasRowLocks(rows) ? sql`for update` : sql``}`.execute(rows)
+  return found
+}
+
+async function taskHolds(rows: Write, charges: readonly Charged[]): Promise<TaskHold[]> {
+  const task_ids = charges.filter(({ kind }) => kind === 'task').map(({ call_id }) => call_id)
+  if (task_ids.length === 0) return []
+  return rows.selectFrom('budget_holds').selectAll().where('call_id', 'in', task_ids).execute()
+}
+
+/** By the key and start of their budgets: what each no longer has to hold. Another transaction may have released some. */
+async function releaseHolds(rows: Write, holds: readonly TaskHold[]): Promise<Map<string, number>> {
+  const freed = new Map<string, number>()
+  for (const { call_id, account_key, start_ms } of holds) {
+    const released = await rows
+      .deleteFrom('budget_holds')
+      .where('call_id', '=', call_id)
+      .where('account_key', '=', account_key)
+      .where('start_ms', '=', start_ms)
+      .returning('amount')
+      .executeTakeFirst()
+    const key = `${account_key} ${start_ms}`
+    if (released) freed.set(key, (freed.get(key) ?? 0) + released.amount)
+  }
+  return freed
+}
+
+/** By at most what the process has leased; returns by how much. */
+async function reduceLease(
+  rows: Write,
+  process_id: string,
+  { account_key, start_ms, amount }: BudgetHold,
+): Promise<number> {
+  const lease = () =>
+    rows
+      .updateTable('budget_leases')
+      .where('process_id', '=', process_id)
+      .where('account_key', '=', account_key)
+      .where('start_ms', '=', start_ms)
+  const reduced = await lease()
+    .set((row) => ({ amount: row('amount', '-', amount) }))
+    .where('amount', '>=', amount)
+    .returning('amount')
+    .executeTakeFirst()
+  if (reduced) return amount
+  const rest = await rows
+    .selectFrom('budget_leases')
+    .select('amount')
+    .where('process_id', '=', process_id)
+    .where('account_key', '=', account_key)
+    .where('start_ms', '=', start_ms)
+    .executeTakeFirst()
+  if (rest) await lease().set({ amount: 0 }).execute()
+  return rest?.amount ?? 0
+}
+
+/** What a process has leased becomes the hold of a task, in the transaction that adds the task. */
+export async function holdForTask(rows: Write, call_id: string, { process_id, holds }: TaskBudget): Promise<void> {
+  for (const hold of holds) {
+    const { account_key, start_ms } = hold
+    const amount = await reduceLease(rows, process_id, hold)
+    if (amount > 0) await rows.insertInto('budget_holds').values({ call_id, account_key, start_ms, amount }).execute()
+  }
+}

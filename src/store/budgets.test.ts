@@ -1,0 +1,206 @@
+/** The store's contract for budgets, tested on every engine. */
+import { afterEach, describe, expect, it } from 'bun:test'
+import { ENGINES } from '../../test/kit/engines.ts'
+import { chargeBudgets, holdForTask } from './budget-charges.ts'
+import { type BudgetLease, type BudgetName, type Charged, NEVER } from './budget-store.ts'
+import { budgetStore } from './budgets.ts'
+import type { Engine } from './engine.ts'
+import { openPostgres } from './engines/postgres.ts'
+import { openSqlite } from './engines/sqlite.ts'
+
+const NOW = 1_000_000
+const TIMES = { now_ms: NOW, expires_ms: NOW + 15_000 }
+const budget = (change: Partial<BudgetName> = {}): BudgetName => ({
+  account_key: 'token:tok_a/day/UTC/0',
+  scope_key: 'token:tok_a',
+  window: 'day',
+  start_ms: 0,
+  end_ms: 86_400_000,
+  ...change,
+})
+const lease = (need: number, change: Partial<BudgetLease> = {}): BudgetLease => ({
+  budget: budget(),
+  limit: 100,
+  need,
+  want: 0,
+  ...change,
+})
+const charge = (amount: number, change: Partial<Charged> = {}): Charged => ({
+  call_id: 'call_1',
+  token_id: 'tok_a',
+  project_id: null,
+  end_user: null,
+  at_ms: NOW,
+  amount,
+  kind: 'call',
+  ...change,
+})
+
+for (const kind of ENGINES.filter(({ url }) => url)) {
+  describe(kind.name, () => {
+    const engines: Engine[] = []
+    afterEach(async () => {
+      for (const engine of engines.splice(0)) await engine.close()
+      await kind.cleanup()
+    })
+
+    async function opened() {
+      await kind.open()
+      const url = kind.url?.() ?? ''
+      const engine = await (url.startsWith('sqlite:') ? openSqlite(url.slice('sqlite:'.length)) : openPostgres(url))
+      engines.push(engine)
+      const store = budgetStore(engine)
+      return {
+        store,
+        charge: (process_id: string, ...charges: Charged[]) =>
+          engine.write((rows) => chargeBudgets(rows, charges, process_id)),
+        holdForTask: (process_id: string, call_id: string, amount: number) =>
+          engine.write((rows) => holdForTask(rows, call_id, { process_id, holds: [{ ...budget(), amount }] })),
+        state: async (now_ms = NOW) =>
+          (await store.list({ now_ms, limit: 10 })).map(({ settled, credit, held }) => [settled, credit, held]),
+      }
+    }
+
+    it('leases what is needed, and an eighth of the rest at most', async () => {
+      const { store, state } = await opened()
+      expect(await store.lease('p1', [lease(20, { want: 10 })], TIMES)).toEqual([
+        { settled: 0, credit: 0, held: 30, granted: 30, lapsed: true },
+      ])
+      expect(await store.lease('p2', [lease(10, { want: 1000 })], TIMES)).toMatchObject([{ granted: 17, held: 47 }])
+      expect(await store.lease('p1', [lease(53)], TIMES)).toMatchObject([{ granted: 53, held: 100, lapsed: false }])
+      expect(await store.lease('p1', [lease(1)], TIMES)).toMatchObject([{ granted: 0, held: 100 }])
+      expect(await state()).toEqual([[0, 0, 100]])
+    })
+
+    it('leases less than is needed where less is left', async () => {
+      const { store } = await opened()
+      expect(await store.lease('p1', [lease(101)], TIMES)).toMatchObject([{ granted: 100 }])
+    })
+
+    it('charges reduce the lease of their process, and never what another has leased', async () => {
+      const { store, charge: append, state } = await opened()
+      await store.lease('p1', [lease(60)], TIMES)
+      await store.lease('p2', [lease(40)], TIMES)
+      expect(await append('p1', charge(25))).toEqual([
+        { account_key: budget().account_key, start_ms: 0, settled: 25, credit: 0, held: 75 },
+      ])
+      // More than was leased: the provider charged more than could be known.
+      await append('p1', charge(50))
+      expect(await state()).toEqual([[75, 0, 40]])
+      expect(await store.lease('p1', [lease(1)], TIMES)).toMatchObject([{ granted: 0 }])
+    })
+
+    it('counts charges by scope and window', async () => {
+      const { store, charge: append } = await opened()
+      const names = [
+        budget({ account_key: 'installation/day/UTC/0', scope_key: 'installation' }),
+        budget({ account_key: 'project:prj_a/day/UTC/0', scope_key: 'project:prj_a' }),
+        budget({ account_key: 'user:tok_a/ann/day/UTC/0', scope_key: 'user:tok_a/ann' }),
+        budget({ account_key: 'user:prj_a/ann/day/UTC/0', scope_key: 'user:prj_a/ann' }),
+        budget(),
+        budget({ account_key: 'token:tok_a/day/UTC/later', start_ms: NOW + 1 }),
+      ]
+      await store.lease(
+        'p1',
+        names.map((name) => lease(0, { budget: name })),
+        TIMES,
+      )
+      await append(
+        'p1',
+        charge(1, { end_user: 'ann', project_id: 'prj_a' }),
+        charge(2, { end_user: 'bob' }),
+        charge(4, { token_id: 'tok_b' }),
+      )
+      const sums = (await store.list({ now_ms: NOW + 1, limit: 10 })).map(({ account_key, settled }) => [
+        account_key,
+        settled,
+      ])
+      expect(Object.fromEntries(sums)).toEqual({
+        'installation/day/UTC/0': 7,
+        'project:prj_a/day/UTC/0': 1,
+        'user:tok_a/ann/day/UTC/0': 1,
+        'user:prj_a/ann/day/UTC/0': 1,
+        'token:tok_a/day/UTC/0': 3,
+        'token:tok_a/day/UTC/later': 0,
+      })
+    })
+
+    it('credit counts for a budget that never starts again', async () => {
+      const { store, charge: append } = await opened()
+      const total = budget({ account_key: 'token:tok_a/total/UTC/0', window: 'total', end_ms: NEVER })
+      const prepaid = (need: number) => store.lease('p1', [lease(need, { budget: total, limit: 0 })], TIMES)
+      expect(await prepaid(1)).toMatchObject([{ granted: 0 }])
+      await append('p1', charge(-50, { kind: 'credit' }))
+      expect(await prepaid(51)).toMatchObject([{ granted: 50, credit: 50, settled: 0 }])
+    })
+
+    it('a dead process loses its lease at its end, and not before', async () => {
+      const { store, state } = await opened()
+      await store.lease('p1', [lease(70)], TIMES)
+      const before = { now_ms: TIMES.expires_ms - 1, expires_ms: TIMES.expires_ms + 10_000 }
+      expect(await store.lease('p2', [lease(50)], before)).toMatchObject([{ granted: 30 }])
+      const at = { ...before, now_ms: TIMES.expires_ms }
+      expect(await store.lease('p2', [lease(50)], at)).toMatchObject([{ granted: 50, held: 80 }])
+      expect(await store.lease('p1', [lease(5)], at)).toMatchObject([{ granted: 5, lapsed: true }])
+      expect(await state()).toEqual([[0, 0, 85]])
+    })
+
+    it('renews leases, and returns what a process does not keep, once', async () => {
+      const { store, state } = await opened()
+      await store.lease('p1', [lease(70)], TIMES)
+      const later = { now_ms: NOW + 10_000, expires_ms: NOW + 25_000 }
+      for (const _ of [1, 2]) await store.renew('p1', [{ ...budget(), amount: 20 }], later)
+      expect(await state()).toEqual([[0, 0, 20]])
+      await store.renew('p1', [{ ...budget(), amount: 60 }], later)
+      expect(await state()).toEqual([[0, 0, 20]])
+      expect(await store.lease('p2', [lease(100)], { now_ms: NOW + 24_999, expires_ms: NOW + 30_000 })).toMatchObject([
+        { granted: 80 },
+      ])
+      await store.release('p1')
+      await store.release('p2')
+      expect(await state()).toEqual([[0, 0, 0]])
+    })
+
+    it('a task holds its amount until it is charged, whatever becomes of its process', async () => {
+      const { store, charge: append, holdForTask: holdFor, state } = await opened()
+      await store.lease('p1', [lease(70)], TIMES)
+      await holdFor('p1', 'task_1', 40)
+      await store.release('p1')
+      expect(await state()).toEqual([[0, 0, 40]])
+      for (const _ of [1, 2]) await append('p2', charge(0, { call_id: 'task_2', kind: 'task' }))
+      expect(await state()).toEqual([[0, 0, 40]])
+      await append('p2', charge(35, { call_id: 'task_1', kind: 'task' }))
+      expect(await state()).toEqual([[35, 0, 0]])
+    })
+
+    it('notifies of a threshold once', async () => {
+      const { store } = await opened()
+      await store.lease('p1', [lease(70)], TIMES)
+      expect(await store.notify(budget(), { threshold: 50 })).toBe(true)
+      expect(await store.notify(budget(), { threshold: 50 })).toBe(false)
+      expect(await store.notify(budget(), { threshold: 80 })).toBe(true)
+    })
+
+    it('never grants more than the limit to processes that lease, charge and die at the same time', async () => {
+      const { store, charge: append } = await opened()
+      const other = budget({ account_key: 'installation/day/UTC/0', scope_key: 'installation' })
+      const processes = ['p1', 'p2', 'p3', 'p4']
+      const work = processes.map(async (process_id, number) => {
+        for (let round = 0; round < 12; round++) {
+          const both = [lease(3 + number, { want: 5 }), lease(2, { budget: other, want: 9 })]
+          await store.lease(process_id, round % 2 ? both : both.reverse(), TIMES)
+          await append(process_id, charge(1))
+          if (round % 5 === 4) await store.release(process_id)
+          await store.renew(process_id, [{ ...budget(), amount: 1 }], TIMES)
+        }
+      })
+      await Promise.all(work)
+      for (const { settled, held } of await store.list({ now_ms: NOW, limit: 10 })) {
+        expect(settled).toBe(48)
+        expect(held).toBeLessThanOrEqual(52)
+      }
+      for (const process_id of processes) await store.release(process_id)
+      expect((await store.list({ now_ms: NOW, limit: 10 })).map(({ held }) => held)).toEqual([0, 0])
+    })
+  })
+}
