@@ -13,7 +13,7 @@ import { createBudgetGate } from './pipeline/budget-gate.ts'
 import type { Store } from './store/store.ts'
 
 type AccountingParts = {
-  store: Pick<Store, 'budgets' | 'alerts' | 'ledger'>
+  store: Pick<Store, 'budgets' | 'alerts' | 'ledger' | 'rateLimits'>
   /** Names this process where it holds something of what several share. */
   process_id: string
   /** The configuration now. */
@@ -56,17 +56,19 @@ export function createAccounting(parts: AccountingParts): Accounting {
     clock,
     log,
   })
+  const shared = config().limits.store === 'database' ? { store: store.rateLimits, process_id } : undefined
+  const rateLimiter = createRateLimiter({ config, shared, clock, log })
   const refusesUnknown = () => config().ledger.unknown_price === 'refuse'
   return {
     ledger,
-    gates: [createRateLimiter({ config, clock }), createBudgetGate({ budgets, refusesUnknown, clock })],
+    gates: [rateLimiter, createBudgetGate({ budgets, refusesUnknown, clock })],
     start() {
       budgets.start()
       alerts.start()
     },
     async close({ deadline_ms }) {
       await ledger.close()
-      await Promise.all([alerts.stop({ deadline_ms }), budgets.close()])
+      await Promise.all([alerts.stop({ deadline_ms }), budgets.close(), rateLimiter.close()])
     },
   }
 }

@@ -1,5 +1,6 @@
 /** Rate limits through a whole gateway. */
 import { afterEach, describe, expect, it } from 'bun:test'
+import { DEFAULT_LIMITS } from '../src/config/config.ts'
 import type { RateLimits } from '../src/spec/rate-limit.ts'
 import type { CallOptions, TestGateway } from './kit/gateway.ts'
 import { configOf, startGateway } from './kit/gateway.ts'
@@ -21,7 +22,7 @@ function settingsOf({ url }: Vendor, { rate_limits = {}, model = {}, tokens = {}
     },
     rate_limits,
     tokens: { models: ['*'], ...tokens },
-    limits: { queue_seconds: 0, max_end_users: 1_000, ...limits },
+    limits: { ...DEFAULT_LIMITS, ...limits },
   }
 }
 

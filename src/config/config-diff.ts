@@ -10,6 +10,7 @@ const NEEDS_RESTART = [
   'log_level',
   'outputs.directory',
   'outputs.s3',
+  'limits.store',
   'valkey',
   'valkey.url',
   'valkey.prefix',

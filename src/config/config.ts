@@ -135,7 +135,12 @@ export const DEFAULT_STORAGE: Required<StorageQuotas> = {
   idempotency_keys: 10_000,
 }
 
-export const DEFAULT_LIMITS: Required<LimitsConfig> = { queue_seconds: 0, max_end_users: 100_000 }
+export const DEFAULT_LIMITS: Required<LimitsConfig> = {
+  queue_seconds: 0,
+  max_end_users: 100_000,
+  store: 'database',
+  when_store_fails: 'share',
+}
 
 export const DEFAULT_CACHE: Required<CacheConfig> = {
   storage: 'memory',

@@ -5,6 +5,9 @@ import { RateLimits } from '../spec/rate-limit.ts'
 const closed = { additionalProperties: false } as const
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 
+const LIMIT_STORES = ['database', 'memory'] as const
+const WHEN_STORE_FAILS = ['share', 'refuse', 'allow'] as const
+
 /** With the keys in its type. */
 export const rateLimits = (description: string) =>
   optional(Type.Unsafe<RateLimits>({ ...RateLimits, title: 'rate limits', description }))
@@ -26,6 +29,18 @@ export const LimitsConfig = Type.Object(
         maximum: 10_000_000,
         description:
           'How many end users each gateway counts apart; further ones share one count of their token. Default 100000.',
+      }),
+    ),
+    store: optional(
+      Type.Enum([...LIMIT_STORES], {
+        description:
+          'database: all gateways on a database share the limits, and a restart keeps what was counted; memory: each gateway counts for itself. Takes effect at the next start. Default database.',
+      }),
+    ),
+    when_store_fails: optional(
+      Type.Enum([...WHEN_STORE_FAILS], {
+        description:
+          'What a gateway does that has used up what it holds of a limit while the database cannot be reached. share: it uses an equal part of the limit; refuse: it refuses calls; allow: it uses all of the limit by itself. Default share.',
       }),
     ),
   },

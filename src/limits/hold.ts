@@ -52,14 +52,18 @@ function exceeded({ counters, limits }: Limits, now: number, round: number): num
 }
 
 /** Counts the needed amounts. `onUsed`: where counters are shared with other processes. */
-function take({ counters }: Limits, now: number, onUsed: ((counter: Counter) => void) | undefined): void {
+function take(
+  { counters }: Limits,
+  now: number,
+  onUsed: ((counter: Counter, amount: number) => void) | undefined,
+): void {
   for (let at = 0; at < counters.length; at++) {
     const counter = counters[at] as Counter
     const amount = needed[counter.unit] as number
     if (amount === 0) continue
     if (counter.is_concurrent) counter.window.total += 1
     else add(counter.window, amount, now)
-    onUsed?.(counter)
+    onUsed?.(counter, amount)
   }
 }
 
@@ -77,11 +81,23 @@ export function firstExceeded(lists: readonly Limits[], now: number, round: numb
   return undefined
 }
 
+/** Which counters hold too little of their limits for the needed amounts. */
+export function lacking(lists: readonly Limits[], now: number): { counter: Counter; amount: number }[] {
+  return lists.flatMap(({ counters, limits }) =>
+    counters.flatMap((counter, at) => {
+      counter.limit = limits[at] as number
+      const amount = needed[counter.unit] as number
+      const held = counter.held_until <= now ? 0 : counter.held
+      return amount > 0 && counter.window.total + amount > held ? [{ counter, amount }] : []
+    }),
+  )
+}
+
 /** What holds share. */
 export type HoldParts = {
   clock: Clock
   /** Where counters are shared with other processes. */
-  onUsed: ((counter: Counter) => void) | undefined
+  onUsed: ((counter: Counter, amount: number) => void) | undefined
   /** Something that was taken is free again. */
   onFreed(): void
 }
@@ -187,9 +203,11 @@ export class LimitHold implements LimitReport {
         if (change === 0) continue
         if (window.expires_at <= now) expire(window, now)
         if (change < 0) takeBack(window, -change, this.#at)
-        else add(window, change, now)
+        else {
+          add(window, change, now)
+          this.#parts.onUsed?.(counter, change)
+        }
       }
-      this.#parts.onUsed?.(counter)
     }
   }
 

@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
+import { createLog } from '../kit/log.ts'
 import { GatewayError } from '../spec/error.ts'
 import { RATE_LIMIT_KEYS, type RateLimitKey, type RateLimits } from '../spec/rate-limit.ts'
 import { NO_UNITS, type Units } from '../spec/units.ts'
 import type { LimitedCaller } from './plans.ts'
 import { createRateLimiter, type LimitSettings } from './rate-limits.ts'
 import { WINDOW_MS } from './window.ts'
+
+const SILENT = createLog({ clock: manualClock(), level: 'silent', pretty: false, write: () => {} })
 
 type Options = {
   rate_limits?: RateLimits
@@ -16,9 +19,9 @@ type Options = {
 
 function limiterWith({ models = {}, tokens = {}, limits, rate_limits }: Options = {}) {
   const clock = manualClock()
-  const settings = { queue_seconds: 0, max_end_users: 1_000, ...limits }
+  const settings = { queue_seconds: 0, max_end_users: 1_000, when_store_fails: 'share' as const, ...limits }
   let config = { models, tokens, limits: settings, ...(rate_limits && { rate_limits }) }
-  const limiter = createRateLimiter({ config: () => config, clock })
+  const limiter = createRateLimiter({ config: () => config, clock, log: SILENT, shared: undefined })
   const caller: LimitedCaller = { token_id: 'tok_a' }
   const control = new AbortController()
   function requestOf(

@@ -1,8 +1,11 @@
 /** The gate of rate limits: counts each call against every limit that it must keep, refuses it, or makes it wait. */
 import type { Clock } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
 import type { GatewayError } from '../spec/error.ts'
 import type { Estimate, Units } from '../spec/units.ts'
-import { type Exceeded, firstExceeded, type HoldParts, LimitHold, type Limits, NEW, need } from './hold.ts'
+import type { RateLimitStore } from '../store/rate-limit-lease.ts'
+import { type Exceeded, firstExceeded, type HoldParts, LimitHold, type Limits, lacking, NEW, need } from './hold.ts'
+import { createLeases, type Leases, type WhenStoreFails } from './leases.ts'
 import { type ConfiguredLimits, createPlans, type LimitedCaller } from './plans.ts'
 import { createLimitQueue } from './queue.ts'
 import { createScopes } from './scopes.ts'
@@ -28,7 +31,7 @@ type CallHold = {
   cancel(): void
 }
 
-export type LimitSettings = { max_end_users: number; queue_seconds: number }
+export type LimitSettings = { max_end_users: number; queue_seconds: number; when_store_fails: WhenStoreFails }
 
 type RateLimiter = {
   /** Undefined: no limit. Throws `rate_limit_exceeded`. A promise only where the call has to wait. */
@@ -37,19 +40,27 @@ type RateLimiter = {
   readonly scopes: number
   /** How many calls wait. */
   readonly waiting: number
+  /** Reports what was used. */
+  close(): Promise<void>
 }
 
 type RateLimiterParts = {
   /** Read at each call: another object after a reload. */
   config(): ConfiguredLimits & { limits: LimitSettings }
+  /** That of the store. */
   clock: Clock
+  log: Log
+  /** Where processes share the limits; undefined: each has all of them for itself. */
+  shared: { store: RateLimitStore; process_id: string } | undefined
 }
 
-export function createRateLimiter({ config, clock }: RateLimiterParts): RateLimiter {
-  const scopes = createScopes({ maxEndUsers: () => config().limits.max_end_users, is_shared: false })
+export function createRateLimiter({ config, clock, log, shared }: RateLimiterParts): RateLimiter {
+  const when_store_fails = () => config().limits.when_store_fails
+  const leases = shared && createLeases({ ...shared, clock, log, when_store_fails })
+  const scopes = createScopes({ maxEndUsers: () => config().limits.max_end_users, is_shared: leases !== undefined })
   const plans = createPlans(scopes, config)
   const queue = createLimitQueue<CallHold>(clock)
-  const parts: HoldParts = { clock, onUsed: undefined, onFreed: queue.retry }
+  const parts: HoldParts = { clock, onUsed: leases?.used, onFreed: queue.retry }
 
   /** All that a call must keep. */
   function listsFor({ call, model }: LimitRequest, now: number): readonly Limits[] {
@@ -106,6 +117,7 @@ export function createRateLimiter({ config, clock }: RateLimiterParts): RateLimi
       attempt(now, round) {
         need(request.estimate.expected)
         const next = firstExceeded(lists, now, round)
+        if (next && leases?.mayGrow(next.counter, now)) void leases.ask(lacking(lists, now)).then(queue.retry)
         if (!next) return { hold: holdOf(request, lists, now) }
         waitsFor(next)
         next.counter.blocked_in = round
@@ -118,6 +130,35 @@ export function createRateLimiter({ config, clock }: RateLimiterParts): RateLimi
     return entered
   }
 
+  /** Makes the call wait, or throws. */
+  function refuse(request: LimitRequest, { lists, blocked, now }: Refused): Promise<CallHold> {
+    request.call.limits = new LimitHold(lists, parts)
+    const waiting = config().limits.queue_seconds > 0 ? enqueue(request, lists, blocked) : undefined
+    if (waiting) return waiting
+    throw refusalOf(blocked, now)
+  }
+
+  /** Whether the call would fit if this process held more. */
+  const mayFit = ({ counter, limit, amount }: Exceeded, now: number): boolean =>
+    counter.window.total + amount <= limit && counter.waiting === 0 && leases?.mayGrow(counter, now) === true
+
+  /** Once more if one limit was granted and another one was not asked for yet. */
+  async function admitAfterExchange(
+    shares: Leases,
+    { request, lists }: Pick<Refused, 'lists'> & { request: LimitRequest },
+  ) {
+    for (let count = 0; ; count++) {
+      need(request.estimate.expected)
+      await shares.ask(lacking(lists, clock.steady()))
+      request.call.signal.throwIfAborted()
+      const now = clock.steady()
+      need(request.estimate.expected)
+      const blocked = firstExceeded(lists, now, NEW)
+      if (!blocked) return holdOf(request, lists, now)
+      if (count > 0 || !mayFit(blocked, now)) return refuse(request, { lists, blocked, now })
+    }
+  }
+
   return {
     admit(request) {
       const now = clock.steady()
@@ -126,10 +167,8 @@ export function createRateLimiter({ config, clock }: RateLimiterParts): RateLimi
       need(request.estimate.expected)
       const blocked = firstExceeded(lists, now, NEW)
       if (!blocked) return holdOf(request, lists, now)
-      request.call.limits = new LimitHold(lists, parts)
-      const waiting = config().limits.queue_seconds > 0 ? enqueue(request, lists, blocked) : undefined
-      if (waiting) return waiting
-      throw refusalOf(blocked, now)
+      if (leases && mayFit(blocked, now)) return admitAfterExchange(leases, { request, lists })
+      return refuse(request, { lists, blocked, now })
     },
     get scopes() {
       return scopes.size
@@ -137,8 +176,11 @@ export function createRateLimiter({ config, clock }: RateLimiterParts): RateLimi
     get waiting() {
       return queue.size
     },
+    close: async () => leases?.close(),
   }
 }
+
+type Refused = { lists: readonly Limits[]; blocked: Exceeded; now: number }
 
 function refusalOf(blocked: Exceeded, now: number): GatewayError {
   const { counter, limit, amount } = blocked

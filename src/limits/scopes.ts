@@ -17,6 +17,8 @@ type Scope = {
   used_at: number
   /** The counters of the limits that were looked up last. */
   limited: Limited | undefined
+  /** Its name in the store. */
+  lease_name?: string
 }
 
 /** What one limit counts. */
@@ -33,6 +35,12 @@ export type Counter = {
   /** How much of the limit this process may use, until a time by the steady clock. */
   held: number
   held_until: number
+  /** What other processes held of it when the store was asked last, and until when it is not asked for more. */
+  others: number
+  denied_until: number
+  /** What was used since then, and what calls wait for. */
+  recent: number
+  asked: number
   /** How many calls wait for it, and the last round of the queue in which one of them did not fit. */
   waiting: number
   blocked_in: number
@@ -195,6 +203,10 @@ function newCounter(scope: Scope, key: RateLimitKey, is_shared: boolean): Counte
     limit: 0,
     held: is_shared ? 0 : Number.POSITIVE_INFINITY,
     held_until: is_shared ? 0 : Number.POSITIVE_INFINITY,
+    others: 0,
+    denied_until: 0,
+    recent: 0,
+    asked: 0,
     waiting: 0,
     blocked_in: 0,
   }

@@ -27,7 +27,7 @@ export function statusOf(counter: Counter, limit: number, now: number): LimitSta
   return {
     unit: window.unit,
     limit,
-    remaining: Math.max(0, Math.floor(limit - window.total)),
+    remaining: Math.max(0, Math.floor(limit - window.total - counter.others)),
     reset_ms: window.total === 0 ? 0 : Math.max(0, emptyAt(window, now) - now),
   }
 }

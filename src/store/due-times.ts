@@ -54,6 +54,10 @@ async function moveAll(rows: Write, by_ms: number): Promise<void> {
     .set({ locked_until_ms: sql<number>`locked_until_ms + ${by_ms}` })
     .where('locked_by', 'is not', null)
     .execute()
+  await rows
+    .updateTable('rate_limit_leases')
+    .set({ renewed_ms: sql<number>`renewed_ms + ${by_ms}`, ends_ms: sql<number>`ends_ms + ${by_ms}` })
+    .execute()
   const by_seconds = Math.round(by_ms / 1000)
   await rows
     .updateTable('tasks')

@@ -16,6 +16,7 @@ import { runEndUsers } from './migrations/0013-run-end-users.ts'
 import { orderRouting } from './migrations/0014-order-routing.ts'
 
 import { budgets } from './migrations/0015-budgets.ts'
+import { rateLimitLeases } from './migrations/0016-rate-limit-leases.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -37,6 +38,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0014-order-routing': orderRouting,
 
   '0015-budgets': budgets,
+  '0016-rate-limit-leases': rateLimitLeases,
 }
 
 /**

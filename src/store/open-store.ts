@@ -12,6 +12,7 @@ import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
 import { ledgerStore } from './ledger.ts'
 import { projectStore } from './projects.ts'
+import { rateLimitStore } from './rate-limit-leases.ts'
 import { responseRunStore } from './response-runs.ts'
 import { responseStore } from './responses.ts'
 import { type Store, StoreError } from './store.ts'
@@ -62,6 +63,7 @@ function storeOf(engine: Engine): Store {
     alerts: report(alertStore(engine)),
     budgets: report(budgetStore(engine)),
     cachedAnswers: report(cachedAnswerStore(engine)),
+    rateLimits: report(rateLimitStore(engine)),
     dueTimes: report(dueTimes(engine)),
     ...report({ ping: () => engine.write(async (write) => void (await lockRevision(write))) }),
     close() {

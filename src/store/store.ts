@@ -10,6 +10,7 @@ import type { CachedAnswerStore, CachedVectors } from './cached-answer.ts'
 import type { Appending, ConversationStore } from './conversation-store.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
 import type { LedgerStore } from './ledger-store.ts'
+import type { RateLimitStore } from './rate-limit-lease.ts'
 import type { StoredResponse } from './stored-response.ts'
 
 export type UsageStore = {
@@ -296,6 +297,7 @@ export type Store = {
   cachedAnswers: CachedAnswerStore
   /** For the semantic cache; absent where the engine has no vectors. Throws StoreError where its extension is missing. */
   openCachedVectors?: () => Promise<CachedVectors>
+  rateLimits: RateLimitStore
   dueTimes: DueTimes
   /** Writes something; rejects when that is not possible. For /readyz. */
   ping(): Promise<void>

@@ -4,6 +4,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { FailCode, TaskStatus } from '../spec/task.ts'
 import type { CachedAnswer } from './cached-answer.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
+import type { LeaseRow } from './rate-limit-lease.ts'
 
 /** What tokens and projects have in common; all text but `name` is JSON text. */
 export type AccountColumns = {
@@ -242,6 +243,7 @@ export type Tables = {
   budget_leases: BudgetLeasesTable
   budget_holds: BudgetHoldsTable
   alerts: AlertsTable
+  rate_limit_leases: LeaseRow
 }
 
 export type Database = Kysely<Tables>

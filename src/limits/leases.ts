@@ -1,0 +1,189 @@
+/**
+ * Shares limits with other processes: each uses only what it holds, and the sum of what all hold never exceeds a limit. What
+ * is used is reported to the store about once a second, outside of calls; only a call that does not fit asks at once.
+ */
+import type { Clock } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import { sha256 } from '../kit/secret.ts'
+import { LEASE_VALID_MS, type Lease, type LeaseWish, type RateLimitStore } from '../store/rate-limit-lease.ts'
+import type { Counter } from './scopes.ts'
+import { eachPart, expire } from './window.ts'
+
+/** What a call gets that does not fit into what is held while the store cannot be reached. */
+export type WhenStoreFails = 'share' | 'refuse' | 'allow'
+
+type LeasesParts = {
+  store: RateLimitStore
+  /** Unique among all processes, those of the past included. */
+  process_id: string
+  /** That of the store: all processes agree on it. */
+  clock: Clock
+  log: Log
+  when_store_fails(): WhenStoreFails
+}
+
+export type Leases = {
+  /** Notes that something was used of it. */
+  used(counter: Counter, amount: number): void
+  /** Whether it may be of use to ask for more. */
+  mayGrow(counter: Counter, now: number): boolean
+  /** Asks for so much more of each. Resolves once the store has answered, or after a short time. */
+  ask(requested: readonly { counter: Counter; amount: number }[]): Promise<void>
+  /** Reports what was used, and gives back the rest. */
+  close(): Promise<void>
+}
+
+const RENEW_MS = 1_000
+/** How long a call waits for the store. */
+const ASK_MS = 250
+/** An exchange that takes longer counts as a failure. */
+const SLOW_MS = 1_500
+/** After the others left nothing, the store is not asked again for this time. */
+const DENIED_MS = 250
+/** What is held beyond what is used: part of the limit, and what the last second used, so often. */
+const AHEAD_PART = 0.01
+const AHEAD_TIMES = 2
+/** In longer windows no more than that part: a process that is killed may leave as much uncounted. */
+const SHORT_WINDOW_MS = 60_000
+
+export function createLeases({ store, process_id, clock, log, when_store_fails }: LeasesParts): Leases {
+  /** What is held or was used since the last exchange. */
+  const active = new Set<Counter>()
+  let cancelTimer: (() => void) | undefined
+  let running: Promise<void> | undefined
+  let started_at = 0
+  /** The exchange that follows the running one. */
+  let next: Promise<void> | undefined
+  let processes = 1
+  let isFailing = false
+  let isClosed = false
+
+  function schedule(): void {
+    if (cancelTimer || isClosed) return
+    cancelTimer = clock.after(RENEW_MS, () => {
+      cancelTimer = undefined
+      void exchangeAfter()
+    })
+  }
+
+  /** One exchange that includes all that is requested now: after the running one, if there is one. */
+  function exchangeAfter(): Promise<void> {
+    if (!running) return exchange()
+    next ??= running.then(() => {
+      next = undefined
+      return exchange()
+    })
+    return next
+  }
+
+  function exchange(): Promise<void> {
+    running = exchangeNow().finally(() => {
+      running = undefined
+      if (active.size > 0) schedule()
+    })
+    return running
+  }
+
+  async function exchangeNow(): Promise<void> {
+    const counters = [...active]
+    if (counters.length === 0) return
+    const now = clock.steady()
+    started_at = now
+    const wishes = counters.map((counter) => wishOf(counter, now))
+    try {
+      await clock.align?.()
+      const found = await store.exchange(process_id, wishes, clock.now() - Math.ceil(clock.steady() - now))
+      processes = found.processes
+      const leases = new Map(found.leases.map((lease) => [lease.counter, lease]))
+      for (const counter of counters) adopt(counter, leases.get(nameOf(counter)), now)
+      if (isFailing) log.info('rate limits are shared again')
+      isFailing = false
+    } catch (error) {
+      if (!isFailing) log.error('rate limits are not shared: the store cannot be reached', { processes }, error)
+      isFailing = true
+      for (const counter of counters) active.add(counter) // to be reported later
+    }
+  }
+
+  /** What is no longer needed is not used from here on, since the store may grant it to others. */
+  function wishOf(counter: Counter, now: number): LeaseWish {
+    const { window, limit, is_concurrent, asked, recent } = counter
+    expire(window, now)
+    const isUsed = asked > 0 || recent > 0 || (is_concurrent && window.total > 0)
+    const ahead = Math.ceil(limit * AHEAD_PART)
+    const isShort = is_concurrent || window.length_ms <= SHORT_WINDOW_MS
+    const more = isUsed ? Math.max(asked, ahead, isShort ? AHEAD_TIMES * recent : 0) + (asked > 0 ? ahead : 0) : 0
+    const requested = Math.min(window.total + more, Math.max(limit, window.total))
+    counter.held = counter.held_until <= now ? 0 : Math.min(counter.held, requested)
+    counter.recent = 0
+    counter.asked = 0
+    if (!isUsed || isClosed) {
+      counter.held = 0
+      active.delete(counter)
+    }
+    const parts: [number, number][] = []
+    if (!is_concurrent) eachPart(window, (at, amount) => void (amount > 0 && parts.push([Math.ceil(at - now), amount])))
+    const window_ms = is_concurrent ? 0 : window.length_ms
+    return { counter: nameOf(counter), limit, window_ms, total: window.total, requested, parts }
+  }
+
+  function adopt(counter: Counter, lease: Lease | undefined, now: number): void {
+    if (!lease || !active.has(counter)) return
+    counter.held = lease.held
+    counter.held_until = now + LEASE_VALID_MS
+    counter.others = lease.others
+    if (lease.others > 0 && lease.held + lease.others >= counter.limit) counter.denied_until = now + DENIED_MS
+  }
+
+  /** What a process may use on its own while the store cannot be reached. */
+  function fallBack(counter: Counter, now: number): void {
+    const policy = when_store_fails()
+    if (policy === 'refuse') return
+    counter.held = Math.max(
+      counter.held_until > now ? counter.held : 0,
+      policy === 'allow' ? Number.POSITIVE_INFINITY : Math.floor(counter.limit / processes),
+    )
+    counter.held_until = now + RENEW_MS
+  }
+
+  return {
+    used(counter, amount) {
+      counter.recent += amount
+      if (active.has(counter)) return
+      active.add(counter)
+      schedule()
+    },
+
+    mayGrow: ({ denied_until, held_until, held, limit }, now) =>
+      held_until <= now || (held < limit && (denied_until <= now || isFailing)),
+
+    async ask(requested) {
+      for (const { counter, amount } of requested) {
+        if (!isFailing) counter.asked += amount
+        active.add(counter)
+      }
+      if (!isFailing) {
+        const late = Promise.withResolvers<void>()
+        const cancel = clock.after(ASK_MS, late.resolve)
+        await Promise.race([exchangeAfter(), late.promise])
+        cancel()
+      } else schedule()
+      const now = clock.steady()
+      if (!isFailing && !(running && now - started_at > SLOW_MS)) return
+      for (const { counter } of requested) fallBack(counter, now)
+    },
+
+    async close() {
+      isClosed = true
+      cancelTimer?.()
+      await running
+      await exchange()
+    },
+  }
+}
+
+/** Names of end users may be personal, and long. */
+function nameOf({ scope, key }: Counter): string {
+  scope.lease_name ??= scope.kind === 'end_user' ? `end_user:${sha256(scope.id).slice(0, 32)}` : scope.id
+  return `${scope.lease_name}/${key}`
+}

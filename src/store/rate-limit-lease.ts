@@ -1,0 +1,49 @@
+/** What the processes of all gateways have leased of rate limits, as the store exchanges it. */
+
+/** What a process wants of one limit. */
+export type LeaseWish = {
+  /** Names the limit among all. */
+  counter: string
+  limit: number
+  /** 0: counted while it is open. */
+  window_ms: number
+  /** What this process has in its window: what it holds at least. */
+  total: number
+  /** How much it wants to hold. */
+  requested: number
+  /** The parts of its window, by after how long they leave it. */
+  parts: readonly (readonly [leaves_in_ms: number, amount: number])[]
+}
+
+/** What one process holds of one limit, as it is stored. */
+export type LeaseRow = {
+  counter: string
+  process_id: string
+  held: number
+  /** `<milliseconds after renewed_ms>:<amount>`, separated by commas: what was used, by when it leaves the window. */
+  used: string
+  window_ms: number
+  renewed_ms: number
+  /** From when on it counts nothing. */
+  ends_ms: number
+}
+
+/** `others`: what all other processes hold. */
+export type Lease = { counter: string; held: number; others: number }
+
+export type RateLimitStore = {
+  /**
+   * Renews the leases of a process, and grants what the others leave of each limit; one transaction. What a process held
+   * whose lease was not renewed counts no longer, except for what it has used. `processes`: how many have leases now.
+   */
+  exchange(
+    process_id: string,
+    wishes: readonly LeaseWish[],
+    now_ms: number,
+  ): Promise<{ leases: Lease[]; processes: number }>
+}
+
+/** A process uses what it holds for so long after it asked for it, by its own clock. */
+export const LEASE_VALID_MS = 3_000
+/** After so long others count it as over: longer, since clocks differ by a little. */
+export const LEASE_LAPSES_MS = 4_000
