@@ -17,6 +17,7 @@ const COMMANDS: Record<string, { summary: string; load: () => Promise<{ run: Run
   usage: { summary: 'show what was used, and what it cost', load: () => import('./cli/usage.ts') },
   ledger: { summary: 'check that the ledger adds up', load: () => import('./cli/ledger.ts') },
   models: { summary: 'list the catalogue, or import prices and limits', load: () => import('./cli/models.ts') },
+  prices: { summary: 'compare prices with public data', load: () => import('./cli/prices.ts') },
   route: { summary: 'explain how a request would be routed', load: () => import('./cli/route.ts') },
   check: { summary: 'check the configuration', load: () => import('./cli/check.ts') },
   version: { summary: 'print the version', load: () => import('./cli/version.ts') },

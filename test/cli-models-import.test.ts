@@ -19,6 +19,7 @@ import { join } from 'node:path'
 import { run } from '../src/cli/models.ts'
 import { MAX_BYTES } from '../src/cli/models-import-data.ts'
 import { replaceFile } from '../src/cli/models-import-file.ts'
+import { run as runPrices } from '../src/cli/prices.ts'
 import type { Terminal } from '../src/cli/terminal.ts'
 import type { FileConfig } from '../src/config/schema.ts'
 
@@ -39,7 +40,7 @@ const written = () => readFileSync(at('gatehouse.yaml'), 'utf8')
 
 type Env = Record<string, string>
 
-async function gatehouse(args: string[], environment: Env = {}) {
+async function gatehouse(args: string[], environment: Env = {}, command = run) {
   let out = ''
   let err = ''
   const terminal: Terminal = {
@@ -54,7 +55,7 @@ async function gatehouse(args: string[], environment: Env = {}) {
     color: false,
     interactive: false,
   }
-  const code = await run(args, terminal)
+  const code = await command(args, terminal)
   return { out, err, code }
 }
 
@@ -115,6 +116,7 @@ describe('the report', () => {
     + capabilities.audio_output     false
     = prices.input                  3 is kept, because you wrote it; models.dev says 2.5
     = prices.cached_input           none is kept, because you wrote it; models.dev says 0.25
+    = prices.cache_write            none is kept, because you wrote it; models.dev says 3
     = prices.output                 9 is kept, because you wrote it; models.dev says 10
 ~ openai/gpt-9
     + created                       1772668800
@@ -126,13 +128,14 @@ describe('the report', () => {
     ~ prices.input                  1 -> 1.25
     ~ prices.cached_input           0.5 -> 0.125
     ~ prices.output                 8 -> 10
+    + prices.tiers                  [{"above_input_tokens":200000,"input":2.5,"output":15}]
     ~ prices.as_of                  2026-01-01 -> ${DAY}
 + openai/gpt-9-mini  created 1777593600, context_tokens 128000, limits.max_tokens.maximum 16384, capabilities.image_input false, capabilities.audio_input false, capabilities.file_input false, capabilities.tools false, capabilities.json_schema false, capabilities.audio_output false, prices.currency USD, prices.input 0.1, prices.output 0.4, prices.source models.dev, prices.as_of ${DAY}
 ? openai/mine  models.dev does not know this model of openai
 ! openai/gpt-9-voice  skipped: its input and output are not both text
 ! openai/text-embedding-9  skipped: its name is not one of a chat model of this provider
 
-Models: 1 new, 2 changed, 0 unchanged, 1 unknown, 2 skipped; 4 settings of yours kept.
+Models: 1 new, 2 changed, 0 unchanged, 1 unknown, 2 skipped; 5 settings of yours kept.
 Nothing was written; --write changes gatehouse.yaml.
 `)
     expect(written()).toBe(OPENAI)
@@ -190,7 +193,7 @@ models:
   openai/gpt-9:   # for all
     limits:
       max_tokens: { default: 4096, maximum: 128000 } # per call
-    prices: { input: 1.25, cached_input: 0.125, output: 10, source: models.dev, as_of: "${DAY}", currency: USD } # imported
+    prices: { input: 1.25, cached_input: 0.125, output: 10, source: models.dev, as_of: "${DAY}", currency: USD, tiers: [{ above_input_tokens: 200000, input: 2.5, output: 15 }] } # imported
     created: 1772668800
     context_tokens: 400000
     capabilities: { audio_input: false, audio_output: false }
@@ -227,7 +230,7 @@ server:   { port: 9000 }
     give('gatehouse.yaml', OPENAI)
     await importModels(['--write', '--overwrite', '--only', 'gpt-8'])
     expect(written()).toContain(
-      `    prices: { input: 2.5, output: 10, currency: USD, cached_input: 0.25, source: models.dev, as_of: "${DAY}" } # by contract\n` +
+      `    prices: { input: 2.5, output: 10, currency: USD, cached_input: 0.25, cache_write: 3, source: models.dev, as_of: "${DAY}" } # by contract\n` +
         '    capabilities: { image_input: true, audio_input: false, audio_output: false }\n',
     )
   })
@@ -348,7 +351,7 @@ models:
     context_tokens: 128000
     limits: { max_tokens: { maximum: 16384 } }
     capabilities: { audio_input: false, audio_output: false }
-    prices: { currency: USD, input: 2.5, cached_input: 0.25, output: 10, source: models.dev, as_of: "${DAY}" }
+    prices: { currency: USD, input: 2.5, cached_input: 0.25, cache_write: 3, output: 10, source: models.dev, as_of: "${DAY}" }
   "mistral/small-4:free":
     created: 1780272000
 `)
@@ -565,4 +568,125 @@ test('the command exists', async () => {
   expect({ err, code }).toEqual({ err: '', code: 0 })
   expect(JSON.parse(out).counts).toMatchObject({ new: 1, changed: 2 })
   expect((await gatehouse(['import', '--help'])).out).toStartWith('Usage: gatehouse models import ')
+})
+
+describe("LiteLLM's price map", () => {
+  const MAP = {
+    sample_spec: { litellm_provider: 'one of https://docs.litellm.ai/docs/providers', input_cost_per_token: 0 },
+    'gpt-9': {
+      litellm_provider: 'openai',
+      mode: 'chat',
+      max_input_tokens: 400_000,
+      max_output_tokens: 128_000,
+      input_cost_per_token: 1.25e-6,
+      output_cost_per_token: 1e-5,
+      cache_read_input_token_cost: '0.000000125',
+      cache_creation_input_token_cost: 1.5e-6,
+      cache_creation_input_token_cost_above_1hr: 2.5e-6,
+      output_cost_per_reasoning_token: 1.2e-5,
+      input_cost_per_audio_token: 3.2e-5,
+      output_cost_per_image: 0.1,
+      input_cost_per_token_above_200k_tokens: 2.5e-6,
+      output_cost_per_token_above_200k_tokens: 1.5e-5,
+    },
+    'openai/gpt-image-9': { litellm_provider: 'openai', mode: 'image_generation', output_cost_per_image: 0.04 },
+    'sora-9': { litellm_provider: 'openai', mode: 'video_generation', output_cost_per_video_per_second: 0.1 },
+    'rerank-9': { litellm_provider: 'openai', mode: 'rerank', input_cost_per_token: 0, input_cost_per_query: 0.002 },
+  }
+  const FILE = `providers:
+  openai: { preset: openai, key: k }
+models:
+  openai/gpt-9: {}
+  openai/gpt-image-9: { families: [image-generation] }
+  openai/sora-9: { families: [video-generation] }
+  openai/rerank-9: { families: [rerank] }
+`
+
+  test('brings the prices of all families', async () => {
+    give('gatehouse.yaml', FILE)
+    give('api.json', JSON.stringify(MAP))
+    await importModels(['--write'])
+    const prices = (text: string) => new RegExp(`${text}:[\\s\\S]*?prices: (.*)`).exec(written())?.[1]
+    expect(prices('openai/gpt-9')).toStartWith(
+      '{ currency: USD, input: 1.25, cached_input: 0.125, cache_write: 1.5, cache_write_1h: 2.5, input_audio: 32, output: 10, reasoning: 12, ' +
+        'tiers: [{ above_input_tokens: 200000, input: 2.5, output: 15 }], source: LiteLLM',
+    )
+    expect(written()).toContain('{ currency: USD, image: 0.04, source: LiteLLM')
+    expect(written()).toContain('{ currency: USD, video_second: 0.1, source: LiteLLM')
+    expect(written()).toContain('{ currency: USD, input: 0, searches: 2, source: LiteLLM')
+  })
+
+  test('adds models of chat only, and updates what it wrote before', async () => {
+    give('gatehouse.yaml', 'providers:\n  openai: { preset: openai, key: k }\n')
+    give('api.json', JSON.stringify(MAP))
+    await importModels(['--write'])
+    expect(written()).toContain('openai/gpt-9')
+    expect(written()).not.toContain('sora-9')
+    const tiers = { input_cost_per_token_above_200k_tokens: 3e-6 }
+    give('api.json', JSON.stringify({ ...MAP, 'gpt-9': { ...MAP['gpt-9'], ...tiers, input_cost_per_token: 2e-6 } }))
+    await importModels(['--write'])
+    expect(written()).toMatch(/input: 2, .*tiers: \[\{ above_input_tokens: 200000, input: 3, output: 15 \}\]/)
+  })
+
+  test('reports figures that are none', async () => {
+    give('gatehouse.yaml', FILE)
+    give('api.json', JSON.stringify({ 'gpt-9': { ...MAP['gpt-9'], input_cost_per_token: 'much' } }))
+    expect(await refusal(['--from', 'api.json'])).toContain('cost.input')
+  })
+})
+
+describe('prices diff', () => {
+  const DATED = `providers:
+  openai: { preset: openai, key: k }
+models:
+  openai/gpt-9: { prices: { input: 1.25, cached_input: 0.125, output: 10, tiers: [{ above_input_tokens: 200000, input: 2, output: 15 }] } }
+  openai/gpt-8:
+    prices:
+      - { input: 99, output: 99 }
+      - { from: 2026-01-01, input: 2.5, cached_input: 0.25, cache_write: 3, output: 10 }
+      - { from: 2999-01-01, input: 1, output: 1 }
+  openai/gpt-9-mini: {}
+  openai/mine: {}
+`
+  const diff = (...args: string[]) => gatehouse(['diff', '--from', 'api.json', ...args], {}, runPrices)
+
+  test('shows which prices in force differ, and changes nothing', async () => {
+    give('gatehouse.yaml', DATED)
+    const { out, code } = await diff('--json')
+    expect(code).toBe(0)
+    expect(JSON.parse(out)).toMatchObject({
+      compared: 3,
+      differences: [
+        {
+          model: 'openai/gpt-9',
+          price: 'tiers',
+          configured: [{ above_input_tokens: 200_000, input: 2, output: 15 }],
+          public: [{ above_input_tokens: 200_000, input: 2.5, output: 15 }],
+        },
+        { model: 'openai/gpt-9-mini', price: 'input', configured: null, public: 0.1 },
+        { model: 'openai/gpt-9-mini', price: 'output', configured: null, public: 0.4 },
+      ],
+      unknown: [{ id: 'openai/mine' }],
+    })
+    expect(written()).toBe(DATED)
+  })
+
+  test('has a line for each', async () => {
+    give('gatehouse.yaml', DATED)
+    const { out } = await diff('--only', 'gpt-9-mini')
+    expect(out).toBe(`model              price   gatehouse.yaml  models.dev
+openai/gpt-9-mini  input   none            0.1
+openai/gpt-9-mini  output  none            0.4
+
+1 model compared with api.json of ${DAY}; 2 differ, 0 unknown there.
+`)
+    expect((await diff('--only', 'gpt-8')).out).toBe(
+      `1 model compared with api.json of ${DAY}; no price differs, 0 unknown there.\n`,
+    )
+  })
+
+  test('refuses other words', async () => {
+    const refused = await gatehouse(['dif'], {}, runPrices).catch((error: Error) => error.message)
+    expect(refused).toBe('unknown command "dif"; did you mean "diff"? (commands: diff)')
+  })
 })

@@ -147,6 +147,8 @@ describe('help and invalid arguments', () => {
     ['ledger'],
     ['ledger', 'reconcile'],
     ['models'],
+    ['prices'],
+    ['prices', 'diff'],
     ['check'],
     ['version'],
   ]
@@ -171,11 +173,11 @@ describe('help and invalid arguments', () => {
   test.each([
     [
       ['chek'],
-      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, project, task, usage, ledger, models, route, check, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, project, task, usage, ledger, models, prices, route, check, version)\nSee: gatehouse --help\n',
     ],
     [
       ['help', 'zzz'],
-      'gatehouse: unknown command "zzz" (commands: serve, token, project, task, usage, ledger, models, route, check, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "zzz" (commands: serve, token, project, task, usage, ledger, models, prices, route, check, version)\nSee: gatehouse --help\n',
     ],
     [
       ['check', '--shema'],

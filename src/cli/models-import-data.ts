@@ -2,6 +2,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import Type from 'typebox'
+import type { Entries } from '../config/edit-yaml.ts'
 import { placeName } from '../config/problem.ts'
 import { systemClock } from '../kit/clock.ts'
 import { diagnoseAll, foundText } from '../kit/diagnose.ts'
@@ -9,6 +10,7 @@ import { createLog } from '../kit/log.ts'
 import { createTransport } from '../providers/upstream/transport.ts'
 import type { UpstreamResponse } from '../providers/upstream/transport-response.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
+import { isLiteLlm, rowsOfLiteLlm } from './models-import-litellm.ts'
 import type { Terminal } from './terminal.ts'
 
 export const MODELS_DEV = 'https://models.dev/api.json'
@@ -25,13 +27,33 @@ export type Facts = {
   output?: string[]
   tools?: boolean
   json_schema?: boolean
-  /** USD per million tokens. */
-  prices?: { input?: number; cached_input?: number; output?: number }
+  /** False where the data says that it belongs to another family. */
+  is_chat: boolean
+  /** In USD, in the units of the configuration. */
+  prices?: Figures
 }
+
+/** The prices that the data may have, in the order in which they are written. */
+export const FIGURES = [
+  'input',
+  'cached_input',
+  'cache_write',
+  'cache_write_1h',
+  'input_audio',
+  'output',
+  'reasoning',
+  'output_audio',
+  'image',
+  'video_second',
+  'searches',
+] as const
+type Figures = { [name in (typeof FIGURES)[number]]?: number } & { tiers?: Entries }
 
 export type Vendor = { id: string; api: string | undefined; rows: ReadonlyMap<string, unknown> }
 
 export type ModelsDev = {
+  /** The `source` of the prices that an import writes. */
+  name: 'models.dev' | 'LiteLLM'
   /** The address or file it came from. */
   source: string
   /** The day of the data, `2026-11-20`. */
@@ -50,6 +72,20 @@ const price = Type.Optional(Type.Number({ minimum: 0, maximum: MAX_PRICE }))
 const tokens = Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_TOKENS }))
 const names = Type.Optional(Type.Array(Type.String()))
 
+const costs = {
+  input: price,
+  output: price,
+  cache_read: price,
+  cache_write: price,
+  cache_write_1h: price,
+  reasoning: price,
+  input_audio: price,
+  output_audio: price,
+  image: price,
+  video_second: price,
+  searches: price,
+}
+
 /** Unused members may be anything. */
 const Row = Type.Object({
   // In older data an object with details.
@@ -59,7 +95,14 @@ const Row = Type.Object({
   release_date: Type.Optional(Type.String({ pattern: '^\\d{4}-(0[1-9]|1[0-2])(-(0[1-9]|[12]\\d|3[01]))?$' })),
   modalities: Type.Optional(Type.Object({ input: names, output: names })),
   limit: Type.Optional(Type.Object({ context: tokens, output: tokens })),
-  cost: Type.Optional(Type.Object({ input: price, output: price, cache_read: price })),
+  cost: Type.Optional(
+    Type.Object({
+      ...costs,
+      context_over_200k: Type.Optional(Type.Object(costs)),
+      tiers: Type.Optional(Type.Array(Type.Object({ above_input_tokens: Type.Integer(), ...costs }))),
+    }),
+  ),
+  mode: Type.Optional(Type.String()),
   status: Type.Optional(Type.String()),
 })
 type Row = Type.Static<typeof Row>
@@ -75,6 +118,10 @@ export async function readModelsDev(from: string, terminal: Terminal): Promise<M
   }
   const root = recordOf(value) ?? refuse(from, [], 'an object of vendors, as in api.json of models.dev', value)
   const vendors = new Map<string, Vendor>()
+  if (isLiteLlm(root)) {
+    for (const [id, rows] of rowsOfLiteLlm(root)) vendors.set(id, { id, api: undefined, rows })
+    return { name: 'LiteLLM', source: from, as_of, vendors }
+  }
   for (const [id, entry] of Object.entries(root)) {
     const vendor = recordOf(entry) ?? refuse(from, [id], 'an object', entry)
     const rows = recordOf(vendor.models) ?? refuse(from, [id, 'models'], 'an object of models', vendor.models)
@@ -82,7 +129,7 @@ export async function readModelsDev(from: string, terminal: Terminal): Promise<M
     vendors.set(id, { id, api, rows: new Map(Object.entries(rows)) })
   }
   if (vendors.size === 0) refuse(from, [], 'an object of vendors', value)
-  return { source: from, as_of, vendors }
+  return { name: 'models.dev', source: from, as_of, vendors }
 }
 
 /** The facts of a row, or its problems: one sentence each, with the path. */
@@ -95,15 +142,11 @@ export function readRow(vendor: string, model: string, row: unknown): { facts: F
   return problems.length > 0 ? { problems } : { facts: factsOf(known as Row) }
 }
 
-function factsOf({ tool_call, structured_output, release_date, modalities, limit, cost, status }: Row): Facts {
-  const { input, output, cache_read } = cost ?? {}
-  const prices = {
-    ...(input === undefined ? {} : { input }),
-    ...(cache_read === undefined ? {} : { cached_input: cache_read }),
-    ...(output === undefined ? {} : { output }),
-  }
+function factsOf({ tool_call, structured_output, release_date, modalities, limit, cost, status, mode }: Row): Facts {
+  const prices = cost && figuresOf(cost)
   return {
     deprecated: status === 'deprecated',
+    is_chat: mode === undefined || CHAT_MODES.includes(mode),
     ...(release_date === undefined ? {} : { created: secondsOf(release_date) }),
     // 0 means unknown.
     ...(limit?.context ? { context_tokens: limit.context } : {}),
@@ -112,8 +155,32 @@ function factsOf({ tool_call, structured_output, release_date, modalities, limit
     ...(modalities?.output ? { output: modalities.output } : {}),
     ...(tool_call === undefined ? {} : { tools: typeof tool_call === 'boolean' ? tool_call : tool_call.supported }),
     ...(structured_output === undefined ? {} : { json_schema: structured_output }),
-    ...(input === undefined && output === undefined ? {} : { prices }),
+    ...(prices ? { prices } : {}),
   }
+}
+
+/** Of LiteLLM's data; that of models.dev has none. */
+const CHAT_MODES = ['chat', 'responses', 'completion']
+
+/** Undefined where only parts have a price: they need the price of the whole. */
+function figuresOf({ context_over_200k, tiers = [], ...cost }: NonNullable<Row['cost']>): Figures | undefined {
+  const figures: Figures = partsOf(cost)
+  const all = context_over_200k ? [{ above_input_tokens: 200_000, ...context_over_200k }, ...tiers] : tiers
+  const entries = all.map(({ above_input_tokens, ...own }) => ({ above_input_tokens, ...partsOf(own) }))
+  if (entries.length > 0) figures.tiers = entries.sort((a, b) => a.above_input_tokens - b.above_input_tokens)
+  const { input, output, image, video_second, searches } = figures
+  return [input, output, image, video_second, searches].some((one) => one !== undefined) ? figures : undefined
+}
+
+/** In the names of the configuration. */
+function partsOf({ cache_read, ...cost }: { cache_read?: number } & { [name: string]: number | undefined }) {
+  const named: Record<string, number | undefined> = { ...cost, cached_input: cache_read }
+  const out: { [name in (typeof FIGURES)[number]]?: number } = {}
+  for (const name of FIGURES) {
+    const value = named[name]
+    if (value !== undefined) out[name] = value
+  }
+  return out
 }
 
 /** The start of the day, or of the month, in UTC. */

@@ -1,15 +1,16 @@
 /** Plans an import: compares each setting of each model with the data of models.dev. */
-import type { Tree } from '../config/edit-yaml.ts'
+import { isDeepStrictEqual } from 'node:util'
+import type { Entries, Tree } from '../config/edit-yaml.ts'
 import { nearest } from '../config/nearest.ts'
 import type { ModelConfig } from '../config/schema.ts'
 import { matchesGlob } from '../kit/glob.ts'
-import { type Facts, type ModelsDev, readRow } from './models-import-data.ts'
+import { type Facts, FIGURES, type ModelsDev, readRow } from './models-import-data.ts'
 import { isChatName, type Pairing, type Unpaired } from './models-import-vendors.ts'
 
 /** The `source` of prices that an import may update. */
-const SOURCE = 'models.dev'
+const SOURCES: readonly unknown[] = ['models.dev', 'LiteLLM'] satisfies ModelsDev['name'][]
 
-export type Value = string | number | boolean
+export type Value = string | number | boolean | Entries
 export type Setting = {
   path: string[]
   change: 'new' | 'changed' | 'kept'
@@ -95,7 +96,7 @@ function planWritten({ plan, models, pairings, data, overwrite, isRequested, fac
     } else {
       const facts = factsOf(vendor.id, model, vendor.rows.get(model))
       if (!facts) continue
-      const settings = settingsOf(facts, { config, overwrite, as_of: data.as_of })
+      const settings = settingsOf(facts, { config, overwrite, data })
       const change = settings.some((setting) => setting.change !== 'kept') ? 'changed' : 'none'
       plan.models.push({ id, provider, vendor: vendor.id, model, change, settings })
     }
@@ -113,9 +114,9 @@ function planNew({ plan, models, pairings, data, isRequested, factsOf }: Draft):
       else if (!isChatName(model, config)) skip('its name is not one of a chat model of this provider')
       else {
         const facts = factsOf(vendor.id, model, row)
-        if (facts && !isTextModel(facts)) skip('its input and output are not both text')
-        if (!facts || !isTextModel(facts)) continue
-        const settings = settingsOf(facts, { config: {}, overwrite: false, as_of: data.as_of })
+        if (facts && !(isTextModel(facts) && facts.is_chat)) skip('its input and output are not both text')
+        if (!facts || !isTextModel(facts) || !facts.is_chat) continue
+        const settings = settingsOf(facts, { config: {}, overwrite: false, data })
         plan.models.push({ id, provider, vendor: vendor.id, model, change: 'new', settings })
       }
     }
@@ -138,7 +139,7 @@ function targetOf(id: string, { targets }: ModelConfig, pairings: Pairing[]) {
   return undefined
 }
 
-type HeldAgainst = { config: ModelConfig; overwrite: boolean; as_of: string }
+type HeldAgainst = { config: ModelConfig; overwrite: boolean; data: Pick<ModelsDev, 'name' | 'as_of'> }
 
 function settingsOf(facts: Facts, held: HeldAgainst): Setting[] {
   const { config, overwrite } = held
@@ -188,21 +189,23 @@ const capabilitiesOf = ({ input, output, tools, json_schema }: Facts): [Capabili
   ['audio_output', output?.includes('audio') ?? true],
 ]
 
+const PRICE_NAMES = ['currency', ...FIGURES, 'tiers'] as const
+
 /** Prices change together: figures of two sources must not be mixed. */
-function priceSettings(figures: Facts['prices'], { config, overwrite, as_of }: HeldAgainst): Setting[] {
+function priceSettings(figures: Facts['prices'], { config, overwrite, data }: HeldAgainst): Setting[] {
   // Prices of several dates are a history that only the operator knows.
   if (!figures || Array.isArray(config.prices)) return []
-  const have = config.prices
-  const next = { currency: 'USD', ...figures }
-  const names = ['currency', 'input', 'cached_input', 'output'] as const
-  const own = have && { ...have, currency: have.currency ?? 'USD' }
-  if (own && names.every((name) => own[name] === next[name as keyof typeof next])) return []
-  const isStored = have !== undefined && have.source !== SOURCE && !overwrite
+  const have: Partial<Record<string, unknown>> | undefined = config.prices
+  const next: Partial<Record<string, Value>> = { currency: 'USD', ...figures, source: data.name, as_of: data.as_of }
+  const own: typeof have = have && { ...have, currency: have.currency ?? 'USD' }
+  if (own && PRICE_NAMES.every((name) => isDeepStrictEqual(own[name], next[name]))) return []
+  const isStored = have !== undefined && !SOURCES.includes(have.source) && !overwrite
   const out: Setting[] = []
-  for (const name of [...names, 'source', 'as_of'] as const) {
-    const to: Value | undefined = { ...next, source: SOURCE, as_of }[name as keyof typeof next]
-    const from = have?.[name]
-    if (from === to || (isStored && (to === undefined || name === 'source' || name === 'as_of'))) continue
+  for (const name of [...PRICE_NAMES, 'source', 'as_of']) {
+    const to = next[name]
+    const from = have?.[name] as Value | undefined
+    if (isDeepStrictEqual(from, to)) continue
+    if (isStored && (to === undefined || name === 'source' || name === 'as_of')) continue
     if (isStored && name === 'currency' && from === undefined) continue
     const values = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) }
     out.push({ path: ['prices', name], change: isStored ? 'kept' : from === undefined ? 'new' : 'changed', ...values })
@@ -223,7 +226,7 @@ function setIn(tree: Tree, [name = '', ...rest]: string[], value: Value | undefi
     return
   }
   const inner = tree[name]
-  const own = typeof inner === 'object' ? inner : {}
+  const own: Tree = typeof inner === 'object' && !Array.isArray(inner) ? (inner as Tree) : {}
   tree[name] = own
   setIn(own, rest, value)
 }

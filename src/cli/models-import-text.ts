@@ -31,7 +31,8 @@ function settingLine({ path, change, from, to, why }: Setting): string {
   return `    = ${name}  ${shown(from)} is kept, ${why ?? 'because you wrote it'}; models.dev says ${shown(to)}`
 }
 
-const shown = (value: Value | undefined): string => (value === undefined ? 'none' : String(value))
+const shown = (value: Value | undefined): string =>
+  value === undefined ? 'none' : typeof value === 'object' ? JSON.stringify(value) : String(value)
 
 export function countsOf({ models, unknown, skipped }: Plan) {
   const count = (change: PlannedModel['change']) => models.filter((model) => model.change === change).length

@@ -22,8 +22,8 @@ const COMMAND = 'models import'
 const HELP = `Usage: gatehouse models import [--from <file|url>] [--provider <id>[=<vendor>]]... [--only <pattern>]...
                                [--existing] [--overwrite] [--write] [--config <file>] [--json]
 
-Adds the public data of models.dev to the configuration: prices, context and output limits, missing capabilities,
-release date, deprecation. Shows the changes and writes nothing without --write. Your own settings stay; prices from
+Adds the public data of models.dev, or of LiteLLM's price map, to the configuration: prices, context and output limits,
+missing capabilities, release date, deprecation. Shows the changes and writes nothing without --write. Your own settings stay; prices from
 an earlier import are updated.
 
 Options:
@@ -40,6 +40,7 @@ Examples:
   gatehouse models import --provider openai --only 'gpt-5*'
   gatehouse models import --existing --write
   gatehouse models import --from api.json --provider acme=mistral --write
+  gatehouse models import --from model_prices_and_context_window.json --existing
 `
 
 /** The start of a new file. It turns discovery on, which would otherwise be off with a file. */
@@ -105,7 +106,7 @@ type ConfigFile = {
 }
 
 /** Throws ConfigError: an invalid configuration must be fixed first. */
-function readConfigFile(given: Arguments, { environment, cwd }: Terminal): ConfigFile {
+export function readConfigFile(given: Arguments, { environment, cwd }: Terminal): ConfigFile {
   const named = given.text('config')
   const flags = named === undefined ? {} : { config: named }
   const path = resolve(cwd, readEnvironment({ environment, cwd, flags }).config ?? DEFAULT_FILE)
@@ -128,7 +129,7 @@ function readConfigFile(given: Arguments, { environment, cwd }: Terminal): Confi
   }
 }
 
-const providersOf = (config: Config, { environment }: Terminal): Record<string, ProviderConfig> => ({
+export const providersOf = (config: Config, { environment }: Terminal): Record<string, ProviderConfig> => ({
   ...(config.discover ? discoverProviders(environment) : {}),
   ...config.providers,
 })

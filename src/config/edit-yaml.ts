@@ -3,8 +3,11 @@ import { isDeepStrictEqual } from 'node:util'
 import { isAlias, isCollection, isMap, isScalar, isSeq, type Pair, parseDocument, type YAMLMap } from 'yaml'
 import { readYaml } from './read-yaml.ts'
 
+/** A list of plain entries, which is written and replaced as a whole. */
+export type Entries = readonly { readonly [name: string]: string | number | boolean }[]
+type Leaf = string | number | boolean | Entries
 /** The new members: a value, `undefined` to remove the member, or a tree of its own members. */
-export type Tree = { [name: string]: Tree | string | number | boolean | undefined }
+export type Tree = { [name: string]: Tree | Leaf | undefined }
 
 /** Applied completely or not at all. */
 export type Change = { path: string[]; tree: Tree }
@@ -91,15 +94,18 @@ function visitMember({ pair, ...rest }: Omit<Visit, 'map'> & { pair: Pair }, fou
   else throw new Obstacle('it is written in a way that cannot be edited')
 }
 
-function replacement(pair: Pair, value: string | number | boolean): Splice {
+function replacement(pair: Pair, value: Leaf): Splice {
   const node = pair.value
   const [from, to] = rangeOf(node) ?? []
-  if (from === undefined || to === undefined || isCollection(node) || isBlank(node)) {
+  if (from === undefined || to === undefined || (isCollection(node) && !isFlowList(node, value)) || isBlank(node)) {
     throw new Obstacle('a value is written in a way that cannot be edited')
   }
   if (isScalar(node) && node.anchor) throw new Obstacle(`a value is written as &${node.anchor}, which others may share`)
-  return { from, to, text: scalarText(value) }
+  return { from, to, text: leafText(value) }
 }
+
+const isFlowList = (node: unknown, value: Leaf): boolean =>
+  Array.isArray(value) && isSeq(node) && node.flow === true && !node.anchor
 
 /** Removes whole lines; inside braces, only the member and its comma. */
 function removal(map: YAMLMap, pair: Pair): Splice {
@@ -177,7 +183,7 @@ function blockText(sheet: Sheet, { tree, indent, depth }: { tree: Tree; indent: 
     if (value === undefined) continue
     const key = `${' '.repeat(indent)}${keyText(name)}:`
     const isBlock = isTree(value) && depth < BLOCK_DEPTH && Object.keys(value).length > 0
-    if (!isBlock) out += `${key} ${isTree(value) ? flowText(value) : scalarText(value)}${eol}`
+    if (!isBlock) out += `${key} ${isTree(value) ? flowText(value) : leafText(value)}${eol}`
     else out += `${key}${eol}${blockText(sheet, { tree: value, indent: indent + step, depth: depth + 1 })}`
   }
   return out
@@ -187,7 +193,7 @@ function flowText(tree: Tree): string {
   const members = Object.entries(tree).filter(([, value]) => value !== undefined)
   if (members.length === 0) return '{}'
   const texts = members.map(
-    ([name, value]) => `${keyText(name)}: ${isTree(value) ? flowText(value) : scalarText(value ?? '')}`,
+    ([name, value]) => `${keyText(name)}: ${isTree(value) ? flowText(value) : leafText(value ?? '')}`,
   )
   return `{ ${texts.join(', ')} }`
 }
@@ -195,8 +201,10 @@ function flowText(tree: Tree): string {
 /** Words that some YAML readers do not parse as text. */
 const YAML_KEYWORD = /^(true|false|null|yes|no|on|off|y|n)$/i
 const keyText = (name: string): string => (isPlain(name) ? name : JSON.stringify(name))
-const scalarText = (value: string | number | boolean): string =>
-  typeof value !== 'string' || isPlain(value) ? String(value) : JSON.stringify(value)
+function leafText(value: Leaf): string {
+  if (typeof value === 'object') return `[${value.map((entry) => flowText({ ...entry })).join(', ')}]`
+  return typeof value !== 'string' || isPlain(value) ? String(value) : JSON.stringify(value)
+}
 const isPlain = (text: string): boolean => /^[A-Za-z][\w./@+-]*$/.test(text) && !YAML_KEYWORD.test(text)
 
 /** Applies splices from last to first, so that offsets stay valid; at one offset, in the given order. */
@@ -257,7 +265,8 @@ const memberOf = (value: unknown, name: string): unknown =>
   typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
 
 const isBlank = (node: unknown): boolean => node === null || (isScalar(node) && node.value === null)
-const isTree = (value: Tree[string]): value is Tree => typeof value === 'object' && value !== null
+const isTree = (value: Tree[string]): value is Tree =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 const lineStart = (text: string, at: number): number => text.lastIndexOf('\n', at - 1) + 1
 const columnOf = (text: string, at: number): number => at - lineStart(text, at)
 const endsLine = (text: string, at: number): boolean => at === 0 || text[at - 1] === '\n'

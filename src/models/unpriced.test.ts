@@ -11,7 +11,7 @@ const AT = Date.UTC(2026, 10, 1) / 1_000
 
 function reports() {
   const lines: unknown[] = []
-  return { lines, report: createUnpricedReport({ warn: (event, fields) => void lines.push([event, fields]) }) }
+  return { lines, report: createUnpricedReport({ info: (event, fields) => void lines.push([event, fields]) }) }
 }
 
 it('models without a price are reported in one line, once', () => {

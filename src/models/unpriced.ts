@@ -15,13 +15,13 @@ function isUnpriced({ prices }: Named, now: number): boolean {
 }
 
 /** Logs one line about all of them, and no line where they are the same as the last time. `now`: unix seconds. */
-export function createUnpricedReport(log: Pick<Log, 'warn'>): (models: readonly Named[], now: number) => void {
+export function createUnpricedReport(log: Pick<Log, 'info'>): (models: readonly Named[], now: number) => void {
   let reported = ''
   return (models, now) => {
     const names = models.filter((model) => isUnpriced(model, now)).map(({ id }) => id)
     const all = names.join()
     if (names.length > 0 && all !== reported) {
-      log.warn('models without a price', { models: names.length, such_as: names.slice(0, MOST_NAMES).join(', ') })
+      log.info('models without a price', { models: names.length, such_as: names.slice(0, MOST_NAMES).join(', ') })
     }
     reported = all
   }
