@@ -1,15 +1,20 @@
 /** What admits calls and counts them: rate limits, budgets, the ledger, and the alerts that tell of them. */
+import { join } from 'node:path'
 import { createAlerts } from './alerts/alerts.ts'
 import type { Config } from './config/config.ts'
-import type { Clock } from './kit/clock.ts'
+import { type Clock, unixSeconds } from './kit/clock.ts'
 import type { GuardedFetch } from './kit/guarded-fetch.ts'
 import type { Log } from './kit/log.ts'
 import { type BudgetAccount, budgetReport } from './ledger/budget-accounts.ts'
 import { createBudgets } from './ledger/budgets.ts'
 import { createLedger } from './ledger/ledger.ts'
+import { createOpenCalls } from './ledger/open-calls.ts'
+import { createSpool } from './ledger/spool.ts'
 import { createRateLimiter } from './limits/rate-limits.ts'
 import type { Gate } from './pipeline/admission.ts'
 import { createBudgetGate } from './pipeline/budget-gate.ts'
+import { createOpenCallGate } from './pipeline/open-call-gate.ts'
+import type { RecordUsage } from './pipeline/settle.ts'
 import type { Store } from './store/store.ts'
 
 type AccountingParts = {
@@ -27,7 +32,10 @@ type AccountingParts = {
 
 type Accounting = {
   ledger: ReturnType<typeof createLedger>
-  gates: readonly Gate[]
+  /** What the pipeline uses. */
+  stages: { recordUsage: RecordUsage; isDurable(): boolean; gates: readonly Gate[] }
+  /** Deletes one batch of what the ledger no longer keeps; false: nothing is left. */
+  pruneLedger(): Promise<boolean>
   start(): void
   /** After the last call was settled. */
   close(options: { deadline_ms: number }): Promise<void>
@@ -48,8 +56,15 @@ export function createAccounting(parts: AccountingParts): Accounting {
     clock,
     log,
   })
+  const isDurable = () => config().ledger.durable
   const ledger = createLedger({
     store: store.ledger,
+    spool: createSpool({
+      directory: join(config().data_dir, 'spool'),
+      max_bytes: config().ledger.spool_megabytes * 1_000_000,
+      now: clock.now,
+    }),
+    isDurable,
     process_id,
     onUsed,
     onAppended: budgets.appended,
@@ -58,15 +73,29 @@ export function createAccounting(parts: AccountingParts): Accounting {
   })
   const shared = config().limits.store === 'database' ? { store: store.rateLimits, process_id } : undefined
   const rateLimiter = createRateLimiter({ config, shared, clock, log })
+  const openCalls = createOpenCalls({ store: store.ledger, clock, log })
   const refusesUnknown = () => config().ledger.unknown_price === 'refuse'
+  const gates = [
+    rateLimiter,
+    createBudgetGate({ budgets, refusesUnknown, clock }),
+    createOpenCallGate({ isDurable, open: openCalls.open, close: ledger.closeCall, clock }), // the last one
+  ]
   return {
     ledger,
-    gates: [rateLimiter, createBudgetGate({ budgets, refusesUnknown, clock })],
+    stages: { recordUsage: ledger.record, isDurable, gates },
+    pruneLedger() {
+      const { keep_minutes_days, keep_hours_days, keep_entries_days } = config().ledger
+      const keep = { minutes_days: keep_minutes_days, hours_days: keep_hours_days, entries_days: keep_entries_days }
+      return store.ledger.prune(keep, unixSeconds(clock))
+    },
     start() {
       budgets.start()
       alerts.start()
+      ledger.start()
+      openCalls.start()
     },
     async close({ deadline_ms }) {
+      await openCalls.stop()
       await ledger.close()
       await Promise.all([alerts.stop({ deadline_ms }), budgets.close(), rateLimiter.close()])
     },

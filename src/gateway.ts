@@ -141,7 +141,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const process_id = `gw_${randomAlphanumerics(16)}`
   const money = { store, process_id, config: () => live, guardedFetch, onUsed: tokens.used }
   const accounting = createAccounting({ ...money, clock: storeClock, log })
-  const { ledger, gates } = accounting
+  const { ledger } = accounting
   const cache = createResponseCache({
     store: store.cachedAnswers,
     valkey,
@@ -153,10 +153,9 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const embeddings = createEmbeddings({ tokenizer })
   const pipeline: Pipeline = createPipeline({
     catalogue,
-    recordUsage: ledger.record,
+    ...accounting.stages,
     router,
     subscribers: [accessLog.calls, storedResponses.calls, conversations.calls],
-    gates,
     cache,
     embedText: createEmbedText({ catalogue, family: embeddings, pipeline: () => pipeline, clock, log }),
     clock,
@@ -217,7 +216,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock: storeClock,
     log,
   })
-  const cleaner = createCleaner({ tasks: store.tasks, outputs, cache, clock, log })
+  const cleaner = createCleaner({ tasks: store.tasks, outputs, cache, pruneLedger: accounting.pruneLedger, clock, log })
   const load = createLoad({ settings, log })
   const app = createApp({
     routes: routeTable({

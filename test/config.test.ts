@@ -8,6 +8,7 @@ import { parse } from 'yaml'
 import { knownVendors } from '../src/cli/vendors.ts'
 import {
   DEFAULT_CACHE,
+  DEFAULT_LEDGER,
   DEFAULT_LIMITS,
   DEFAULT_OUTPUTS,
   DEFAULT_RESPONSES,
@@ -66,7 +67,7 @@ describe('without a file', () => {
       budgets: [],
       alerts: {},
       responses: DEFAULT_RESPONSES,
-      ledger: { currency: 'USD', exchange_rates: {}, unknown_price: 'allow' },
+      ledger: DEFAULT_LEDGER,
       providers: {},
       models: {},
     })

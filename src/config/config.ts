@@ -152,7 +152,16 @@ export const DEFAULT_CACHE: Required<CacheConfig> = {
 /** The time-out is far above the round trip within a network, and short beside that of a call to a provider. */
 export const DEFAULT_VALKEY = { prefix: 'gatehouse', timeout_ms: 100 } as const
 
-export const DEFAULT_LEDGER: Required<LedgerConfig> = { currency: 'USD', exchange_rates: {}, unknown_price: 'allow' }
+export const DEFAULT_LEDGER: Required<LedgerConfig> = {
+  currency: 'USD',
+  exchange_rates: {},
+  unknown_price: 'allow',
+  durable: false,
+  spool_megabytes: 1_000,
+  keep_minutes_days: 2,
+  keep_hours_days: 92,
+  keep_entries_days: 400,
+}
 
 /** The file of the SQLite store, and its URL. */
 export const storePath = (dataDir: string): string => `${dataDir}/gatehouse.db`

@@ -4,6 +4,9 @@ import Type, { type TSchema } from 'typebox'
 const closed = { additionalProperties: false } as const
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 
+const days = (what: string, usual: number) =>
+  optional(Type.Integer({ minimum: 1, maximum: 36_500, description: `Days to keep ${what}. Default ${usual}.` }))
+
 export const LedgerConfig = Type.Object(
   {
     currency: optional(
@@ -12,6 +15,22 @@ export const LedgerConfig = Type.Object(
         description: 'ISO 4217: of all charges, costs and budgets. Default USD.',
       }),
     ),
+    durable: optional(
+      Type.Boolean({
+        description:
+          'Store each call before its provider is called, and its charge before its response ends: a crash then loses none. Costs two commits a call. Default false: at most the last 100 ms are lost.',
+      }),
+    ),
+    spool_megabytes: optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: 1_000_000,
+        description: 'The most that is kept in data_dir/spool while the store is away. Default 1000.',
+      }),
+    ),
+    keep_minutes_days: days('sums by minute', 2),
+    keep_hours_days: days('sums by hour', 92),
+    keep_entries_days: days('single entries; sums by day are kept for ever', 400),
     exchange_rates: optional(
       Type.Record(Type.String(), Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 }), {
         description:

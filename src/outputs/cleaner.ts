@@ -1,4 +1,4 @@
-/** Removes expired files, idempotency keys and cached responses, and leftovers of interrupted copies, regularly in small batches. */
+/** Removes expired files, idempotency keys, cached responses and old parts of the ledger, and leftovers of interrupted copies, regularly in small batches. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { TaskOutput } from '../spec/task.ts'
@@ -25,6 +25,8 @@ type CleanerParts = {
   outputs: Pick<Outputs, 'remove'> & { removeLeftovers?(): Promise<number> }
   /** The response cache; absent: there is none. */
   cache?: { deleteExpired(): Promise<void> }
+  /** Deletes one batch of what the ledger no longer keeps; false: nothing is left. Absent: there is no ledger. */
+  pruneLedger?: () => Promise<boolean>
   clock: Clock
   log: Log
 }
@@ -38,7 +40,7 @@ const KEYS_PER_BATCH = 500
 /** A sweep ends after this many batches, so that a stop need not wait; the next sweep continues. */
 const BATCHES_PER_SWEEP = 200
 
-export function createCleaner({ tasks, outputs, cache, clock, log }: CleanerParts): Cleaner {
+export function createCleaner({ tasks, outputs, cache, pruneLedger, clock, log }: CleanerParts): Cleaner {
   let isStopped = false
   let cancelTimer = () => {}
   let running: Promise<void> | undefined
@@ -78,6 +80,10 @@ export function createCleaner({ tasks, outputs, cache, clock, log }: CleanerPart
     }
   }
 
+  async function prune(): Promise<void> {
+    for (let batch = 0; batch < BATCHES_PER_SWEEP && !isStopped; batch++) if (!(await pruneLedger?.())) return
+  }
+
   /** A failed job does not block the others. */
   async function sweepOnce(): Promise<void> {
     const jobs = {
@@ -85,6 +91,7 @@ export function createCleaner({ tasks, outputs, cache, clock, log }: CleanerPart
       'idempotency keys not deleted': forgetKeys,
       'partial files not removed': removeLeftovers,
       'cached responses not deleted': async () => cache?.deleteExpired(),
+      'ledger not pruned': prune,
     }
     for (const [event, job] of Object.entries(jobs)) {
       try {

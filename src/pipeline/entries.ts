@@ -1,11 +1,11 @@
 /** What a settled call becomes in the ledger: one entry, and another one where two targets were asked. */
 import { randomAlphanumerics } from '../kit/secret.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
-import { chargeOf } from '../models/prices.ts'
+import { chargeOf, mostOf } from '../models/prices.ts'
 import type { Target } from '../providers/provider.ts'
 import { NO_UNITS, type Units } from '../spec/units.ts'
 import type { LedgerEntry } from '../store/ledger-entry.ts'
-import type { CallRecord } from './call.ts'
+import type { AdmissionRequest, CallRecord } from './call.ts'
 
 /** No response has a billion tokens. A provider's wrong count must not corrupt the sums. */
 const MAX_COUNT = 1_000_000_000
@@ -40,6 +40,23 @@ export function callEntry({ record, model, now_ms, units }: Settled): LedgerEntr
     errors: error !== undefined && !call.signal.aborted ? 1 : 0,
     estimated: units?.estimated ? 1 : 0,
     ...used({ model, target: record.cache === 'hit' ? undefined : target, units, at: record.at }),
+  }
+}
+
+/** What a call is recorded as if its process ends before it: the most that it can use, at its first target. */
+export function openEntry(
+  record: CallRecord,
+  { model, estimate, now_ms }: Pick<AdmissionRequest, 'model' | 'estimate'> & { now_ms: number },
+): LedgerEntry {
+  const [target] = model.targets
+  const units = { ...estimate.most, estimated: true }
+  const entry = callEntry({ record, model, now_ms, units })
+  return {
+    ...entry,
+    estimated: 1,
+    amount: mostOf({ model, units, at: Math.floor(now_ms / 1000) }),
+    provider: target?.provider.id ?? '',
+    upstream_model: target?.model ?? '',
   }
 }
 

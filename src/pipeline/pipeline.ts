@@ -76,6 +76,8 @@ export type Pipeline = {
 type PipelineParts = {
   catalogue: Pick<Catalogue, 'require'>
   recordUsage: RecordUsage
+  /** Whether the end of a response waits until its call is recorded. Absent: never. */
+  isDurable?: () => boolean
   router: Pick<Router, 'attempt' | 'candidates'>
   subscribers: readonly CallSubscriber[]
   /** Limits and budgets, in the order in which a call passes them. Absent: none. */
@@ -91,7 +93,7 @@ type PipelineParts = {
 export function createPipeline(parts: PipelineParts): Pipeline {
   const { catalogue, recordUsage, router, subscribers, gates = [], cache, embedText, clock, log } = parts
   const events = publishTo(subscribers, log)
-  const settlements = createSettlements({ recordUsage, events, clock, log })
+  const settlements = createSettlements({ recordUsage, isDurable: parts.isDurable, events, clock, log })
   const admission = createAdmission(gates)
   const executor = createExecutor({ catalogue, router, admission, events, clock })
 

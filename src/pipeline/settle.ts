@@ -18,6 +18,8 @@ type Settled = { record: CallRecord; metering: Metering<AnyMeter>; model: Catalo
 
 /** Only the first of these calls has an effect; the others wait for it. */
 export type Settlement = {
+  /** Whether the end of the response waits until the call is recorded. */
+  isAwaited(): boolean
   succeeded(): Promise<void>
   /** Counts the usage of a failed call where the provider may have charged for it. */
   failed(thrown: unknown): Promise<void>
@@ -40,9 +42,22 @@ const MAY_HAVE_BEEN_CHARGED: ReadonlySet<ErrorCode> = new Set([
   'client_closed_request',
 ])
 
-type SettlementsParts = { recordUsage: RecordUsage; events: CallEvents; clock: Clock; log: Log }
+type SettlementsParts = {
+  recordUsage: RecordUsage
+  /** Whether the entries of a call are durable before its response ends. Absent: never. */
+  isDurable?: (() => boolean) | undefined
+  events: CallEvents
+  clock: Clock
+  log: Log
+}
 
-export function createSettlements({ recordUsage, events, clock, log }: SettlementsParts): Settlements {
+export function createSettlements({
+  recordUsage,
+  isDurable = () => false,
+  events,
+  clock,
+  log,
+}: SettlementsParts): Settlements {
   let open = 0
   let idle: PromiseWithResolvers<void> | undefined
 
@@ -86,6 +101,7 @@ export function createSettlements({ recordUsage, events, clock, log }: Settlemen
       open++
       let settled: Promise<void> | undefined
       return {
+        isAwaited: isDurable,
         succeeded() {
           if (settled) return settled
           endAttempt(record)

@@ -28,9 +28,10 @@ export async function* deliver<Work, M extends AnyMeter>(
     call.signal.throwIfAborted() // some sources end, and do not throw, when they are aborted
     // Only a client that requested the usage waits for it: an estimate takes a while.
     const usage = includesUsage ? await usageForClient<Work, M>(family, prepared) : undefined
-    void settlement.succeeded()
+    const settled = settlement.succeeded()
     const last = end(usage)
     await store?.()
+    if (settlement.isAwaited()) await settled
     if (last !== '') yield last
   } catch (thrown) {
     const reason = call.signal.reason ?? family.errorForClient?.(thrown, prepared.work) ?? thrown

@@ -42,6 +42,13 @@ export type LedgerEntry = {
   price: string | null
 }
 
+export type OpenCall = {
+  /** Of the call, once it is settled. */
+  entry_id: string
+  /** What is recorded if it never is. */
+  entry: LedgerEntry
+}
+
 /** Takes an entry back. Written twice, it changes nothing the second time. */
 export const reversalOf = (entry: LedgerEntry, at_ms: number): LedgerEntry => ({
   ...entry,

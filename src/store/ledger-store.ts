@@ -1,6 +1,6 @@
 /** The ledger as the gateway stores it: entries, the sums of them, and calls that are still open. */
 import type { BudgetChange } from './budget-store.ts'
-import type { LedgerEntry } from './ledger-entry.ts'
+import type { LedgerEntry, OpenCall } from './ledger-entry.ts'
 import type { Write } from './tables.ts'
 
 /** Seconds of a minute, an hour and a day: the periods of which there are sums. */
@@ -20,6 +20,8 @@ export type AppendOptions = {
   onBudgets?(changes: BudgetChange[]): void
   /** Further writes of the same transaction. */
   alsoInTransaction?: AlsoInTransaction
+  /** Open calls that are settled. */
+  closes?: readonly string[]
 }
 
 /** What sums are grouped by. */
@@ -89,6 +91,9 @@ export type VendorDay = {
   interrupted: number
 }
 
+/** How many whole days are kept beside today. */
+export type LedgerKeeping = { minutes_days: number; hours_days: number; entries_days: number }
+
 export type LedgerStore = {
   /** Adds entries and what they change in one transaction; entries that exist change nothing. Returns how many were new. */
   append(entries: readonly LedgerEntry[], options?: AppendOptions): Promise<number>
@@ -99,4 +104,12 @@ export type LedgerStore = {
   /** Where sums and tasks differ from the entries of a range of time (unix seconds). */
   differences(range: { from: number; to: number }): Promise<LedgerDifference[]>
   vendorDays(filter: { from: number; to: number; provider?: string | undefined }): Promise<VendorDay[]>
+  /** Durable when it resolves: what is recorded of these calls if this process ends before they are settled. */
+  open(calls: readonly OpenCall[], lease: { process: string; until_ms: number }): Promise<void>
+  /** Keeps the open calls of this process. */
+  renew(lease: { process: string; until_ms: number }): Promise<void>
+  /** Records the open calls of processes whose lease has lapsed; returns how many. */
+  interruptLapsed(now_ms: number): Promise<number>
+  /** Deletes one batch of what is no longer kept; false: nothing is left to delete. `now`: unix seconds. */
+  prune(keep: LedgerKeeping, now: number): Promise<boolean>
 }

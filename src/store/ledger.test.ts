@@ -228,5 +228,76 @@ for (const engine of ENGINES) {
       ])
       expect(await store.ledger.vendorDays(everything)).toMatchObject([{ ...counts, requests: 3 }])
     })
+
+    it('keeps sums by minute and hour, and entries, as long as asked, and those by day for ever', async () => {
+      const store = await engine.open()
+      const now = day + 100 * 86_400
+      const ages = [0, 1, 2, 3, 50, 99]
+      const many = Array.from({ length: 600 }, (_, index) => entry({ at_ms: DAY, model: `m${index}` }))
+      await store.ledger.append([
+        ...many,
+        ...ages.map((age) => entry({ at_ms: (now - age * 86_400) * 1000, end_user: 'u' })),
+      ])
+      const keep = { minutes_days: 2, hours_days: 50, entries_days: 98 }
+      let batches = 0
+      while (await store.ledger.prune(keep, now + 5)) batches++
+      expect(batches).toBe(1)
+      const requestsBy = async (dimension: UsageDimension, days: number) => {
+        const { rows } = await store.ledger.usage({ by: [dimension], from: now - days * 86_400, to: now + 86_400 })
+        return rows.reduce((sum, { requests }) => sum + requests, 0)
+      }
+      expect(await requestsBy('minute', 2)).toBe(3)
+      expect(await requestsBy('hour', 50)).toBe(5)
+      expect(await requestsBy('day', 100)).toBe(606)
+      expect(await requestsBy('minute', 100)).toBe(606) // by day, since the minutes are gone
+      expect(await requestsBy('end_user', 100)).toBe(5)
+      expect(await store.ledger.ofCall('req_a')).toHaveLength(5)
+      expect(await store.ledger.differences({ from: 0, to: now + 86_400 })).toEqual([])
+      expect(await store.ledger.prune({ ...keep, minutes_days: 9 }, now)).toBe(false)
+      expect(await requestsBy('minute', 9)).toBe(4)
+    })
+
+    const lease = (process: string, until_ms: number) => ({ process, until_ms })
+    const held = entry({ entry_id: 'e', kind: 'call', amount: 99, estimated: 1 })
+
+    it('records an open call as interrupted when the lease of its process lapses, once', async () => {
+      const store = await engine.open()
+      await store.ledger.open([{ entry_id: 'e', entry: held }], lease('p', 100))
+      expect(await store.ledger.interruptLapsed(100)).toBe(0)
+      await store.ledger.renew(lease('p', 200))
+      expect(await store.ledger.interruptLapsed(199)).toBe(0)
+      expect(await store.ledger.interruptLapsed(201)).toBe(1)
+      expect(await store.ledger.interruptLapsed(202)).toBe(0)
+      expect(await store.ledger.ofCall('req_a')).toMatchObject([
+        { kind: 'interrupted', entry_id: 'e:interrupted', amount: 99, estimated: 1, at_ms: 201 },
+      ])
+    })
+
+    it('records nothing of a call that was settled, with or without an entry', async () => {
+      const store = await engine.open()
+      await store.ledger.open(
+        [
+          { entry_id: 'e', entry: held },
+          { entry_id: 'f', entry: held },
+        ],
+        lease('p', 100),
+      )
+      await store.ledger.append([entry({ entry_id: 'e' })], { closes: ['e'] })
+      await store.ledger.append([], { closes: ['f'] })
+      expect(await store.ledger.interruptLapsed(1_000)).toBe(0)
+      expect(await requestsOf(store)).toBe(1)
+    })
+
+    it('takes an interrupted call back when its halted process records it after all', async () => {
+      const store = await engine.open()
+      await store.ledger.open([{ entry_id: 'e', entry: held }], lease('p', 100))
+      await store.ledger.interruptLapsed(1_000)
+      for (let time = 0; time < 2; time++)
+        await store.ledger.append([entry({ entry_id: 'e', amount: 5 })], { closes: ['e'] })
+      const entries = await store.ledger.ofCall('req_a')
+      expect(entries.map(({ kind }) => kind).sort()).toEqual(['call', 'interrupted', 'reversal'])
+      expect(entries.reduce((sum, { amount }) => sum + (amount ?? 0), 0)).toBe(5)
+      expect(await store.ledger.differences({ from: 0, to: day * 2 })).toEqual([])
+    })
   })
 }

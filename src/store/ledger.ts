@@ -1,16 +1,21 @@
 /** The ledger in the database. */
 import type { Engine } from './engine.ts'
 import { appendEntries, entryOfRow } from './ledger-append.ts'
+import { pruneLedger } from './ledger-prune.ts'
 import { differencesOf, vendorDays } from './ledger-reconcile.ts'
 import type { LedgerStore } from './ledger-store.ts'
 import { usageSums } from './ledger-usage.ts'
+import { closeCalls, interruptLapsed, openCalls, renewLease } from './open-calls.ts'
 
-export function ledgerStore({ db, write }: Engine): LedgerStore {
+export function ledgerStore(engine: Engine): LedgerStore {
+  const { db, write } = engine
   return {
-    async append(entries, options = {}) {
-      if (entries.length === 0) return 0
-      const fresh = await write((rows) => appendEntries(rows, entries, options))
-      return fresh.length
+    append(entries, options = {}) {
+      return write(async (rows) => {
+        const fresh = await appendEntries(rows, entries, options)
+        if (options.closes) await closeCalls(rows, options.closes)
+        return fresh.length
+      })
     },
 
     async ofCall(call_id) {
@@ -27,5 +32,9 @@ export function ledgerStore({ db, write }: Engine): LedgerStore {
     usage: (query) => usageSums(db, query),
     differences: (range) => differencesOf(db, range),
     vendorDays: (filter) => vendorDays(db, filter),
+    open: (calls, lease) => openCalls(engine, calls, lease),
+    renew: (lease) => write((rows) => renewLease(rows, lease)),
+    prune: (keep, now) => pruneLedger(engine, keep, now),
+    interruptLapsed: (now_ms) => interruptLapsed(engine, now_ms),
   }
 }

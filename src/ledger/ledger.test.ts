@@ -1,0 +1,265 @@
+import { afterEach, describe, expect, it } from 'bun:test'
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { manualClock } from '../../test/kit/clock.ts'
+import { entry } from '../../test/kit/ledger.ts'
+import { createLog } from '../kit/log.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { LedgerEntry } from '../store/ledger-entry.ts'
+import type { AppendOptions } from '../store/ledger-store.ts'
+import { openStore } from '../store/open-store.ts'
+import type { Store } from '../store/store.ts'
+import { createLedger } from './ledger.ts'
+import { createSpool, type Spool } from './spool.ts'
+
+const stores: Store[] = []
+const directories: string[] = []
+const spools: Spool[] = []
+afterEach(async () => {
+  for (const spool of spools.splice(0)) await spool.close()
+  for (const store of stores.splice(0)) await store.close()
+  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true, force: true })
+})
+
+const away = () => new GatewayError('storage_unavailable', 'The store is away.')
+/** Lets work that waits for promises and for the local disk finish. */
+const settle = async () => {
+  for (let turn = 0; turn < 20; turn++) await new Promise<void>((resolve) => setTimeout(resolve, 1))
+}
+
+async function setUp({ isSpooled = true, isDurable = false, max_bytes = 1_000_000 } = {}) {
+  const store = await openStore({ url: 'sqlite::memory:' })
+  stores.push(store)
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-ledger-'))
+  directories.push(directory)
+  const clock = manualClock(Date.now() + 1_000_000)
+  let logged = ''
+  const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => (logged += text) })
+  const state = {
+    failure: undefined as Error | undefined,
+    held: undefined as Promise<void> | undefined,
+    writes: [] as number[],
+  }
+  const append = async (entries: readonly LedgerEntry[], options?: AppendOptions) => {
+    if (entries.length > 0) state.writes.push(entries.length)
+    await state.held
+    if (state.failure) throw state.failure
+    return store.ledger.append(entries, options)
+  }
+  const spool = createSpool({ directory: join(directory, 'spool'), max_bytes, now: clock.now })
+  spools.push(spool)
+  const used: string[] = []
+  const create = () =>
+    createLedger({
+      store: { append },
+      ...(isSpooled ? { spool } : {}),
+      isDurable: () => isDurable,
+      clock,
+      log,
+      onUsed: (token_id) => used.push(token_id),
+    })
+  return {
+    ledger: create(),
+    create,
+    clock,
+    state,
+    spool,
+    used,
+    directory: join(directory, 'spool'),
+    async stored() {
+      return (await store.ledger.ofCall('req_a')).length
+    },
+    differences: () => store.ledger.differences({ from: 0, to: 4_000_000_000 }),
+    async advance(ms: number) {
+      clock.advance(ms)
+      await settle()
+    },
+    logged() {
+      log.flush()
+      return logged
+    },
+  }
+}
+
+const entries = (count: number) => Array.from({ length: count }, () => entry())
+
+describe('the ledger', () => {
+  it('commits the entries of 50 ms together, and sets no timer without any', async () => {
+    const { ledger, clock, advance, state, stored, used } = await setUp()
+    expect(clock.waiting()).toBe(0)
+    expect(ledger.record([entry()])).toBeUndefined()
+    ledger.record(entries(2))
+    await advance(49)
+    expect(state.writes).toEqual([])
+    expect(ledger.health()).toEqual({ queued: 3, lag_ms: 49, spool_bytes: 0, lost: 0, is_store_away: false })
+    await advance(1)
+    expect(state.writes).toEqual([3])
+    expect(await stored()).toBe(3)
+    expect(clock.waiting()).toBe(0)
+    expect(used).toEqual(['tok_a', 'tok_a', 'tok_a'])
+  })
+
+  it('in durable mode resolves once the entries are in the store', async () => {
+    const { ledger, clock, state } = await setUp({ isDurable: true })
+    const held = Promise.withResolvers<void>()
+    state.held = held.promise
+    let isDone = false
+    const recorded = ledger.record([entry()])?.then(() => {
+      isDone = true
+    })
+    clock.advance(0)
+    await settle()
+    expect(isDone).toBe(false)
+    held.resolve()
+    await recorded
+    expect(isDone).toBe(true)
+  })
+
+  it('writes many entries in several transactions', async () => {
+    const { ledger, advance, state } = await setUp({ isSpooled: false })
+    for (const one of entries(1_200)) ledger.record([one])
+    while (ledger.health().queued > 0) await advance(50)
+    expect(state.writes).toEqual([500, 500, 200])
+  })
+
+  it('writes the rest on close, also after a write that fails', async () => {
+    const { ledger, state, stored, clock } = await setUp({ isSpooled: false })
+    ledger.record(entries(3))
+    state.failure = away()
+    clock.advance(50)
+    await settle()
+    state.failure = undefined
+    await ledger.close()
+    expect(await stored()).toBe(3)
+  })
+
+  it('logs what is lost when the store stays away at the end and there is no spool', async () => {
+    const { ledger, state, logged, clock } = await setUp({ isSpooled: false })
+    state.failure = away()
+    ledger.record(entries(3))
+    clock.advance(50)
+    await ledger.close()
+    expect(logged()).toContain('ledger entries lost: the store failed at shutdown","entries":3')
+    expect(ledger.health().lost).toBe(3)
+    ledger.record([entry()])
+    expect(logged()).toContain('recorded after shutdown')
+  })
+
+  it('bounds what waits in memory, and counts what is lost', async () => {
+    const { ledger, state, logged } = await setUp({ isSpooled: false })
+    state.failure = away()
+    for (const one of entries(20_000)) ledger.record([one])
+    expect(ledger.health().lost).toBe(0)
+    ledger.record([entry()])
+    expect(ledger.health()).toMatchObject({ lost: 1, queued: 20_000 })
+    expect(logged()).toContain('too many wait for the store')
+  })
+
+  it('stores the others where one entry is rejected', async () => {
+    const { ledger, stored, advance, logged } = await setUp()
+    ledger.record([entry(), entry({ token_id: null as unknown as string }), entry()])
+    await advance(50)
+    expect(await stored()).toBe(2)
+    expect(ledger.health().lost).toBe(1)
+    expect(logged()).toContain('rejected by the store')
+  })
+})
+
+describe('the spool', () => {
+  it('keeps entries on the disk while the store is away, and replays them when it is back', async () => {
+    const { ledger, state, advance, stored, directory, differences, logged } = await setUp()
+    state.failure = away()
+    ledger.record(entries(3))
+    await advance(50)
+    ledger.record(entries(2))
+    await advance(50)
+    expect(ledger.health()).toMatchObject({ queued: 0, is_store_away: true })
+    expect(ledger.health().spool_bytes).toBeGreaterThan(1_000)
+    expect(readdirSync(directory)).toHaveLength(1)
+    await advance(1_000)
+    expect(ledger.health().is_store_away).toBe(true)
+    state.failure = undefined
+    for (let turn = 0; turn < 5; turn++) await advance(30_000)
+    expect(await stored()).toBe(5)
+    expect(ledger.health()).toMatchObject({ spool_bytes: 0, is_store_away: false, lost: 0 })
+    expect(readdirSync(directory)).toEqual([])
+    expect(await differences()).toEqual([])
+    expect(logged().match(/could not be written/g)).toHaveLength(1)
+    ledger.record([entry()])
+    await advance(50)
+    expect(await stored()).toBe(6)
+  })
+
+  it('takes entries whose commit takes too long, and counts them once', async () => {
+    const { ledger, state, advance, stored, differences } = await setUp()
+    const held = Promise.withResolvers<void>()
+    state.held = held.promise
+    ledger.record(entries(2))
+    await advance(50)
+    await advance(50)
+    expect(ledger.health()).toMatchObject({ queued: 0, is_store_away: true })
+    held.resolve()
+    state.held = undefined
+    await settle()
+    expect(await stored()).toBe(2)
+    for (let turn = 0; turn < 3; turn++) await advance(30_000)
+    expect(await stored()).toBe(2)
+    expect(ledger.health()).toMatchObject({ spool_bytes: 0, is_store_away: false })
+    expect(await differences()).toEqual([])
+  })
+
+  it('is replayed by another process after its own has died, without a line that was cut', async () => {
+    const { create, spool, directory, advance, stored } = await setUp()
+    await spool.append(entries(3))
+    writeFileSync(
+      join(directory, '0_dead.entries'),
+      `${JSON.stringify(entry())}\n${JSON.stringify(entry()).slice(0, 50)}`,
+    )
+    const next = create()
+    next.start()
+    await advance(1_000)
+    expect(await stored()).toBe(4)
+    expect(readdirSync(directory)).toEqual([])
+  })
+
+  it('writes entries again when its file was taken in the meantime', async () => {
+    const { spool, directory } = await setUp()
+    const [one, two] = [entry(), entry()]
+    await spool.append([one])
+    const seen: string[] = []
+    for (const name of readdirSync(directory)) rmSync(join(directory, name))
+    await spool.append([two])
+    await spool.replay(async (found) => void seen.push(...found.map(({ entry_id }) => entry_id)))
+    expect(seen).toEqual([two.entry_id])
+  })
+
+  it('is kept where its replay fails', async () => {
+    const { spool } = await setUp()
+    await spool.append(entries(3))
+    await expect(spool.replay(() => Promise.reject(away()))).rejects.toThrow('away')
+    const seen: LedgerEntry[] = []
+    await spool.replay(async (found) => void seen.push(...found))
+    expect(seen).toHaveLength(3)
+  })
+
+  it('rejects more than its limit, and keeps entries in memory then', async () => {
+    const { ledger, state, advance, logged, stored } = await setUp({ max_bytes: 2_000 })
+    state.failure = away()
+    ledger.record(entries(3))
+    await advance(50)
+    ledger.record(entries(3))
+    await advance(50)
+    expect(ledger.health()).toMatchObject({ queued: 3 })
+    expect(logged()).toContain('ledger.spool_megabytes is 0.002')
+    state.failure = undefined
+    for (let turn = 0; turn < 5; turn++) await advance(30_000)
+    expect(await stored()).toBe(6)
+  })
+
+  it('creates nothing before it is needed', async () => {
+    const { spool, directory } = await setUp()
+    await spool.replay(() => Promise.resolve())
+    expect(existsSync(directory)).toBe(false)
+  })
+})

@@ -1,0 +1,159 @@
+/** Entries on the local disk while the store is away: append-only files, replayed by this process or any later one. */
+import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { randomAlphanumerics } from '../kit/secret.ts'
+import type { LedgerEntry } from '../store/ledger-entry.ts'
+
+export type Spool = {
+  /** On the disk when it resolves. Rejects, and has stored nothing, where the disk or the limit does not allow it. */
+  append(entries: readonly LedgerEntry[]): Promise<void>
+  /** Passes what is stored to `write`, in order, and deletes it afterwards. Rejects as `write` does; the rest then remains. */
+  replay(write: (entries: LedgerEntry[]) => Promise<void>): Promise<void>
+  /** Of this process. */
+  bytes(): number
+  /** Leaves the files to the next start. */
+  close(): Promise<void>
+}
+
+type SpoolParts = {
+  directory: string
+  max_bytes: number
+  now(): number
+}
+
+const ENDING = '.entries'
+/** In one transaction, as the ledger writes them. */
+const ENTRIES_PER_WRITE = 500
+/** A file that another process has just written to is left to it. Replaying it would do no harm. */
+const QUIET_MILLISECONDS = 10_000
+
+type OpenFile = { handle: FileHandle; path: string; bytes: number }
+
+export function createSpool({ directory, max_bytes, now }: SpoolParts): Spool {
+  let current: OpenFile | undefined
+  let bytes = 0
+  /** The files that this process has claimed. */
+  const own = new Set<string>()
+
+  const newPath = () => join(directory, `${now().toString(36).padStart(9, '0')}${randomAlphanumerics(12)}${ENDING}`)
+
+  async function create(): Promise<OpenFile> {
+    await mkdir(directory, { recursive: true, mode: 0o700 })
+    const path = newPath()
+    const handle = await open(path, 'wx', 0o600)
+    await syncDirectory(directory)
+    return { handle, path, bytes: 0 }
+  }
+
+  async function append(entries: readonly LedgerEntry[]): Promise<void> {
+    const text = Buffer.from(entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''))
+    if (bytes + text.length > max_bytes) {
+      throw new Error(`The spool in ${directory} is full: ledger.spool_megabytes is ${max_bytes / 1_000_000}.`)
+    }
+    current ??= await create()
+    const file = current
+    try {
+      await writeAt(file, text)
+      await file.handle.datasync()
+    } catch (error) {
+      // What was written of it must not run into the next entries.
+      await file.handle.truncate(file.bytes).catch(() => close(file))
+      throw error
+    }
+    file.bytes += text.length
+    bytes += text.length
+    if (await exists(file.path)) return
+    // Another process has taken the file to replay it, perhaps without these entries. Twice does no harm.
+    await close(file)
+    await append(entries)
+  }
+
+  async function close(file: OpenFile): Promise<void> {
+    if (current === file) current = undefined
+    await file.handle.close().catch(() => {})
+  }
+
+  /** The new path of a file that no other process will delete; undefined: another one was faster. */
+  async function claim(name: string): Promise<string | undefined> {
+    const path = join(directory, name)
+    const claimed = join(directory, `${name.slice(0, 9)}${randomAlphanumerics(12)}${ENDING}`)
+    try {
+      const isOwn = current?.path === path
+      if (isOwn && current) await close(current)
+      else if (now() - (await stat(path)).mtimeMs < QUIET_MILLISECONDS && !own.has(name)) return undefined
+      await rename(path, claimed)
+      own.add(basename(claimed))
+      await utimes(claimed, new Date(), new Date())
+      return claimed
+    } catch (error) {
+      if (isMissing(error)) return undefined
+      throw error
+    }
+  }
+
+  return {
+    append,
+    bytes: () => bytes,
+    async close() {
+      if (current) await close(current)
+    },
+    async replay(write) {
+      for (const name of await names(directory)) {
+        const path = await claim(name)
+        if (path === undefined) continue
+        const entries = await readEntries(path)
+        for (let at = 0; at < entries.length; at += ENTRIES_PER_WRITE)
+          await write(entries.slice(at, at + ENTRIES_PER_WRITE))
+        await rm(path, { force: true })
+        own.delete(basename(path))
+      }
+      bytes = current?.bytes ?? 0
+    },
+  }
+}
+
+async function writeAt({ handle, bytes }: OpenFile, text: Buffer): Promise<void> {
+  for (let done = 0; done < text.length; ) {
+    const { bytesWritten } = await handle.write(text, done, text.length - done, bytes + done)
+    done += bytesWritten
+  }
+}
+
+/** A line that was cut by a crash was never confirmed: it is the last one, and is left out. */
+async function readEntries(path: string): Promise<LedgerEntry[]> {
+  const lines = (await readFile(path, 'utf8')).split('\n')
+  return lines.slice(0, -1).flatMap((line) => {
+    try {
+      return [JSON.parse(line) as LedgerEntry]
+    } catch {
+      return []
+    }
+  })
+}
+
+async function names(directory: string): Promise<string[]> {
+  try {
+    return (await readdir(directory)).filter((name) => name.endsWith(ENDING)).sort()
+  } catch (error) {
+    if (isMissing(error)) return []
+    throw error
+  }
+}
+
+/** So that a power cut does not lose the name of the new file. */
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+const exists = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    () => false,
+  )
+
+const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT'
