@@ -15,6 +15,7 @@ const COMMANDS: Record<string, { summary: string; load: () => Promise<{ run: Run
   },
   task: { summary: 'list, show, cancel and resume tasks', load: () => import('./cli/task.ts') },
   usage: { summary: 'show what was used, and what it cost', load: () => import('./cli/usage.ts') },
+  budget: { summary: 'show budgets, and add credit', load: () => import('./cli/budget.ts') },
   ledger: { summary: 'check that the ledger adds up', load: () => import('./cli/ledger.ts') },
   models: { summary: 'list the catalogue, or import prices and limits', load: () => import('./cli/models.ts') },
   prices: { summary: 'compare prices with public data', load: () => import('./cli/prices.ts') },

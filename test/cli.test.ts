@@ -144,6 +144,8 @@ describe('help and invalid arguments', () => {
     ['task'],
     ['task', 'list'],
     ['usage'],
+    ['budget'],
+    ['budget', 'list'],
     ['ledger'],
     ['ledger', 'reconcile'],
     ['models'],
@@ -173,11 +175,11 @@ describe('help and invalid arguments', () => {
   test.each([
     [
       ['chek'],
-      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, project, task, usage, ledger, models, prices, route, check, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, project, task, usage, budget, ledger, models, prices, route, check, version)\nSee: gatehouse --help\n',
     ],
     [
       ['help', 'zzz'],
-      'gatehouse: unknown command "zzz" (commands: serve, token, project, task, usage, ledger, models, prices, route, check, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "zzz" (commands: serve, token, project, task, usage, budget, ledger, models, prices, route, check, version)\nSee: gatehouse --help\n',
     ],
     [
       ['check', '--shema'],

@@ -13,8 +13,8 @@ import { type ExportDay, readVendorExport } from './vendor-export.ts'
 
 const HELP = `Usage: gatehouse ledger reconcile [options]
 
-Compares the entries of the ledger with the sums by minute, hour and day, with those of end users and with the tasks, and
-prints each difference. Works on the store, whether or not a gateway is running. Exits with 1 if something differs.
+Compares the entries of the ledger with the sums by minute, hour and day, with those of end users, with the tasks and with
+the budgets, and prints each difference. Works on the store, whether or not a gateway is running. Exits with 1 if something differs.
 
 Options:
   --from <when>      2026-01-31, 2026-01-31T18:00Z, or 7d for 7 days (default: everything)

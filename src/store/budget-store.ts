@@ -78,7 +78,7 @@ export const isOfCall = ({ kind }: Pick<Charged, 'kind'>): boolean =>
 /** How a budget stands after charges. */
 export type BudgetChange = Pick<BudgetName, 'account_key' | 'start_ms'> & BudgetState
 
-type BudgetListing = Omit<BudgetName, 'window'> & BudgetState & { notified: number }
+export type BudgetListing = Omit<BudgetName, 'window'> & BudgetState & { notified: number }
 
 export type BudgetStore = {
   /** Leases amounts until `expires_ms`, and renews what was leased; in the order of the list. Creates missing budgets. */

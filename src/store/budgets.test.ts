@@ -7,6 +7,8 @@ import { budgetStore } from './budgets.ts'
 import type { Engine } from './engine.ts'
 import { openPostgres } from './engines/postgres.ts'
 import { openSqlite } from './engines/sqlite.ts'
+import type { LedgerEntry } from './ledger-entry.ts'
+import { openStore } from './open-store.ts'
 
 const NOW = 1_000_000
 const TIMES = { now_ms: NOW, expires_ms: NOW + 15_000 }
@@ -179,6 +181,99 @@ for (const kind of ENGINES.filter(({ url }) => url)) {
       expect(await store.notify(budget(), { threshold: 50 })).toBe(true)
       expect(await store.notify(budget(), { threshold: 50 })).toBe(false)
       expect(await store.notify(budget(), { threshold: 80 })).toBe(true)
+    })
+
+    it('adds up: charges of the ledger before and after it was created, credits, and what is held', async () => {
+      await kind.open()
+      const url = kind.url?.() ?? ''
+      const store = await openStore({ url })
+      try {
+        const at = Date.UTC(2026, 10, 22, 13, 30)
+        const entry = (number: number, change: Partial<LedgerEntry> = {}): LedgerEntry => ({
+          entry_id: `entry_${number}`,
+          kind: 'call',
+          at_ms: at + number,
+          call_id: 'req',
+          token_id: 'tok_a',
+          project_id: null,
+          end_user: 'ann',
+          family: 'chatcompat',
+          model: 'v/m',
+          provider: 'v',
+          upstream_model: 'm',
+          units: { input_tokens: 1, output_tokens: 1 },
+          requests: 1,
+          errors: 0,
+          estimated: 0,
+          amount: 10,
+          cost: 10,
+          price: null,
+          ...change,
+        })
+        const days = 86_400_000
+        const hours = 3_600_000
+        const before = [
+          entry(1),
+          entry(2, { at_ms: at - 2 * days }),
+          entry(3, { at_ms: at - 2 * hours }),
+          entry(4, { at_ms: at - 20 * 60_000 }),
+          entry(5, { kind: 'credit', amount: -500, requests: 0, end_user: null }),
+          entry(6, { token_id: 'tok_b', end_user: null }),
+        ]
+        await store.ledger.append(before)
+        const windows = {
+          total: { start_ms: 0, end_ms: NEVER },
+          day: { start_ms: at - 13.5 * hours, end_ms: at + 10.5 * hours },
+          // A day in a time zone of half hours.
+          odd: { start_ms: at - hours, end_ms: at + 23 * hours },
+        }
+        const names = ['installation', 'token:tok_a', 'user:tok_a/ann'].flatMap((scope_key) =>
+          Object.entries(windows).map(([window, span]) =>
+            budget({ account_key: `${scope_key}/${window}`, scope_key, window, ...span }),
+          ),
+        )
+        const times = { now_ms: at, expires_ms: at + 15_000 }
+        await store.budgets.lease(
+          'p1',
+          names.map((name) => lease(40, { budget: name, limit: 1000 })),
+          times,
+        )
+        const states = async () =>
+          Object.fromEntries(
+            (await store.budgets.list({ now_ms: at, limit: 20 })).map(({ account_key, settled, credit }) => [
+              account_key,
+              [settled, credit],
+            ]),
+          )
+        expect(await states()).toEqual({
+          'installation/total': [50, 0],
+          'installation/day': [40, 0],
+          'installation/odd': [30, 0],
+          'token:tok_a/total': [40, 500],
+          'token:tok_a/day': [30, 500],
+          'token:tok_a/odd': [20, 500],
+          'user:tok_a/ann/total': [40, 0],
+          'user:tok_a/ann/day': [30, 0],
+          'user:tok_a/ann/odd': [20, 0],
+        })
+        await store.ledger.append([entry(7), entry(8, { kind: 'credit', amount: -5, requests: 0, end_user: null })], {
+          process_id: 'p1',
+        })
+        expect((await states())['token:tok_a/total']).toEqual([50, 505])
+        const everything = { from: 0, to: at / 1000 + 86_400 }
+        expect(await store.ledger.differences(everything)).toEqual([])
+        await kind.run?.(
+          "update budget_accounts set settled = settled + 1, held = held - 2 where account_key = 'token:tok_a/odd'",
+        )
+        expect(
+          (await store.ledger.differences(everything)).map(({ what, count, difference }) => [what, count, difference]),
+        ).toEqual([
+          ['budgets', 'held', '2'],
+          ['budgets', 'settled', '-1'],
+        ])
+      } finally {
+        await store.close()
+      }
     })
 
     it('never grants more than the limit to processes that lease, charge and die at the same time', async () => {

@@ -1,5 +1,6 @@
 /** Compares the entries of the ledger with everything that is derived from them. */
 import { type RawBuilder, sql } from 'kysely'
+import { budgetDifferences } from './budget-reconcile.ts'
 import { type LedgerDifference, SUM_PERIODS, type VendorDay } from './ledger-store.ts'
 import { sumStarts } from './ledger-usage.ts'
 import type { Database } from './tables.ts'
@@ -41,6 +42,7 @@ export async function differencesOf(db: Database, range: { from: number; to: num
       to: range.to,
     })),
     ...(await taskDifferences(db, { from: Math.max(from, starts.get('tasks') ?? 0), to: range.to })),
+    ...(await budgetDifferences(db, { ...range, entries_from: starts.get('entries') ?? 0 })),
   )
   return found
 }

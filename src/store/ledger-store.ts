@@ -69,11 +69,11 @@ export type UsageResult = { from: number; to: number; period: number; rows: Usag
 
 /** Entries less what is derived from them; a decimal integer, never 0. */
 export type LedgerDifference = {
-  /** `minute`, `hour`, `day`, `end_users` or `tasks`. */
+  /** `minute`, `hour`, `day`, `end_users`, `tasks` or `budgets`. */
   what: string
   /** Unix seconds. */
   at: number
-  /** What identifies the sum: token, project, family, model, provider and upstream model, or the task. */
+  /** What identifies the sum: token, project, family, model, provider and upstream model; the task; or the budget. */
   of: string[]
   count: string
   difference: string

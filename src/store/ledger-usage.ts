@@ -28,6 +28,9 @@ const COUNTS = [
   'unknown_costs',
 ] as const
 
+/** Credits are sums of no model: nothing was used. */
+const CREDIT = sql`family = '' and model = '' and requests = 0`
+
 /** The sums from which the range and its groups can be read with the fewest rows. */
 export async function usageSums(db: Database, query: UsageQuery): Promise<UsageResult> {
   const period = await periodFor(db, query)
@@ -43,7 +46,7 @@ export async function usageSums(db: Database, query: UsageQuery): Promise<UsageR
     select ${names} ${sql.join(counts)}, cast(coalesce(sum(amount), 0) as text) as amount,
       cast(coalesce(sum(cost), 0) as text) as cost
     from ${table}
-    where start >= ${from} and start < ${to}
+    where start >= ${from} and start < ${to} and not (${CREDIT})
       ${by_end_user ? sql`` : sql`and period = ${period}`}
       ${query.token_id === undefined ? sql`` : sql`and token_id = ${query.token_id}`}
     ${group}`.execute(db)

@@ -39,7 +39,8 @@ export type CallOptions = { method?: string; headers?: Record<string, string>; j
 export function configOf(settings: Settings = {}): Config {
   return {
     file: undefined,
-    data_dir: ':memory:',
+    // Of this gateway alone, and created only where something is written to it.
+    data_dir: join(tmpdir(), `gatehouse-test-${process.pid}`, crypto.randomUUID()),
     store_url: 'sqlite::memory:',
     log_level: 'debug',
     bootstrap_token: undefined,
