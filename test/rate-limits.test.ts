@@ -146,3 +146,57 @@ describe('rate limits', () => {
     expect(gateway.logged()).toMatch(/"queued_ms":1\d\d\d/)
   })
 })
+
+describe('the limits of a provider', () => {
+  const target = (provider: string) => ({ provider, model: 'fast' })
+
+  async function startTwo(rate_limits: RateLimits) {
+    const [one, two] = [startVendor(), startVendor()]
+    closing.push(
+      () => one.stop(),
+      () => two.stop(),
+    )
+    const gateway = await startGateway({
+      providers: { one: { base_url: one.url, key: 'k', rate_limits }, two: { base_url: two.url, key: 'k' } },
+      models: { 'house/fast': { targets: [target('one'), target('two')] }, 'house/one': { targets: [target('one')] } },
+    })
+    closing.push(() => gateway[Symbol.asyncDispose]())
+    return { one, two, gateway }
+  }
+
+  it('pass its calls to the next target without using a try, and refuse where there is none', async () => {
+    const { one, two, gateway } = await startTwo({ requests_per_minute: 2 })
+    for (let count = 0; count < 5; count++) {
+      const { response } = await ask(gateway)
+      expect(response.status).toBe(200)
+      expect(response.headers.get('x-gatehouse-attempts')).toBe('1')
+    }
+    expect([one.requests.length, two.requests.length]).toEqual([2, 3])
+    const refused = await gateway.chat({ ...QUESTION, model: 'house/one' })
+    expect(refused.status).toBe(429)
+    expect(await refused.text()).toContain('provider one: requests_per_minute is 2')
+    gateway.clock.advance(61_000)
+    expect((await gateway.chat({ ...QUESTION, model: 'house/one' })).status).toBe(200)
+  })
+
+  it('release an open call when it has ended, or failed', async () => {
+    const { one, two, gateway } = await startTwo({ concurrent_requests: 1 })
+    for (let count = 0; count < 4; count++) expect((await ask(gateway)).response.status).toBe(200)
+    expect([one.requests.length, two.requests.length]).toEqual([4, 0])
+    one.otherwise(failure(500))
+    for (let count = 0; count < 4; count++) {
+      expect((await gateway.chat({ ...QUESTION, model: 'house/one' })).status).toBe(502)
+      gateway.clock.advance(400_000)
+    }
+  })
+
+  it('count the tokens that its calls have used', async () => {
+    const { one, two, gateway } = await startTwo({ tokens_per_day: 50_000 })
+    const usage = { prompt_tokens: 30_000, completion_tokens: 19_999, total_tokens: 49_999 }
+    one.otherwise(whole(completion('hello', { usage })))
+    for (let count = 0; count < 3; count++) {
+      expect((await gateway.chat({ ...QUESTION, max_tokens: 10 })).status).toBe(200)
+    }
+    expect([one.requests.length, two.requests.length]).toEqual([1, 2])
+  })
+})

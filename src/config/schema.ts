@@ -109,6 +109,7 @@ export const ProviderConfig = Type.Object(
       }),
     ),
     calls: optional(CallLimits),
+    rate_limits: rateLimits('What all calls to it may use; at its limit, calls go to the next target.'),
     health: optional(HealthConfig),
     outputs: optional(
       Type.Enum([...OUTPUT_MODES], {

@@ -16,6 +16,7 @@ export type LimitedCaller = {
 export type ConfiguredLimits = {
   rate_limits?: RateLimits
   models: Readonly<Record<string, { rate_limits?: RateLimits }>>
+  providers?: Readonly<Record<string, { rate_limits?: RateLimits }>>
   /** Of tokens that have none of their own. */
   tokens: { rate_limits?: RateLimits; end_users?: { rate_limits?: RateLimits } }
 }

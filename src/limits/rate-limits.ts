@@ -36,6 +36,11 @@ export type LimitSettings = { max_end_users: number; queue_seconds: number; when
 type RateLimiter = {
   /** Undefined: no limit. Throws `rate_limit_exceeded`. A promise only where the call has to wait. */
   admit(request: LimitRequest): CallHold | undefined | Promise<CallHold>
+  limitsProvider(provider_id: string): boolean
+  /** Whether the limits of a provider leave place for a call that uses so much. A promise only where it has to wait. */
+  mayAttempt(provider_id: string, estimate: Estimate): boolean | Promise<boolean>
+  /** Counts an attempt at a provider. Undefined: no limit. Throws `rate_limit_exceeded`. */
+  admitAttempt(provider_id: string, estimate: Estimate): CallHold | undefined
   /** How many scopes are counted. */
   readonly scopes: number
   /** How many calls wait. */
@@ -74,6 +79,14 @@ export function createRateLimiter({ config, clock, log, shared }: RateLimiterPar
     return lists
   }
 
+  function listsOfProvider(provider_id: string, now: number): readonly Limits[] {
+    const { providers = {} } = config()
+    const rate_limits = Object.hasOwn(providers, provider_id) ? providers[provider_id]?.rate_limits : undefined
+    if (rate_limits === undefined) return NO_LISTS
+    const limited = scopes.limited(scopes.of('provider', provider_id, now), rate_limits)
+    return limited === undefined ? NO_LISTS : [limited]
+  }
+
   class OpenHold extends LimitHold implements CallHold {
     moveTo(request: LimitRequest): void {
       const lists = listsFor(request, clock.steady())
@@ -83,6 +96,11 @@ export function createRateLimiter({ config, clock, log, shared }: RateLimiterPar
         if (blocked) throw refusalOf(blocked, now)
       })
     }
+  }
+
+  /** An attempt is over before another model takes over its call. */
+  class ProviderHold extends LimitHold implements CallHold {
+    moveTo(): void {}
   }
 
   function holdOf(request: LimitRequest, lists: readonly Limits[], now: number): CallHold {
@@ -170,6 +188,30 @@ export function createRateLimiter({ config, clock, log, shared }: RateLimiterPar
       if (leases && mayFit(blocked, now)) return admitAfterExchange(leases, { request, lists })
       return refuse(request, { lists, blocked, now })
     },
+    limitsProvider: (provider_id) => listsOfProvider(provider_id, clock.steady()).length > 0,
+    mayAttempt(provider_id, { expected }) {
+      const now = clock.steady()
+      const lists = listsOfProvider(provider_id, now)
+      if (lists.length === 0) return true
+      need(expected)
+      const blocked = firstExceeded(lists, now, NEW)
+      if (!blocked || !leases || !mayFit(blocked, now)) return blocked === undefined
+      return leases.ask(lacking(lists, now)).then(() => {
+        need(expected)
+        return firstExceeded(lists, clock.steady(), NEW) === undefined
+      })
+    },
+    admitAttempt(provider_id, { expected }) {
+      const now = clock.steady()
+      const lists = listsOfProvider(provider_id, now)
+      if (lists.length === 0) return undefined
+      need(expected)
+      const blocked = firstExceeded(lists, now, NEW)
+      if (blocked) throw refusalOf(blocked, now)
+      const hold = new ProviderHold(lists, parts)
+      hold.take(now)
+      return hold
+    },
     get scopes() {
       return scopes.size
     },
@@ -179,6 +221,8 @@ export function createRateLimiter({ config, clock, log, shared }: RateLimiterPar
     close: async () => leases?.close(),
   }
 }
+
+const NO_LISTS: readonly Limits[] = []
 
 type Refused = { lists: readonly Limits[]; blocked: Exceeded; now: number }
 

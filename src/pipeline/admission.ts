@@ -1,4 +1,5 @@
 /** The stage admit: limits and budgets decide whether a call may run, and hold what it can use until it is settled. */
+import type { Target } from '../providers/provider.ts'
 import { type Estimate, NO_UNITS, type Units } from '../spec/units.ts'
 import type { AdmissionRequest, CallRecord, Hold } from './call.ts'
 import type { AnyMeter, Family, PreparedCall } from './family.ts'
@@ -7,6 +8,12 @@ import type { AnyMeter, Family, PreparedCall } from './family.ts'
 export type Gate = {
   /** Throws GatewayError, or rejects with it, where the call may not run. A promise only where it has to wait. */
   admit(request: AdmissionRequest): Hold | undefined | Promise<Hold | undefined>
+  /** Whether a provider has limits of its own. Absent: none has. */
+  limitsProvider?(provider_id: string): boolean
+  /** Whether an attempt at this provider may be made now. A promise only where it has to wait. Absent: yes. */
+  mayAttempt?(provider_id: string, estimate: Estimate): boolean | Promise<boolean>
+  /** Holds what an attempt at this provider can use. Throws GatewayError where it may not be made. Absent: nothing. */
+  admitAttempt?(provider_id: string, estimate: Estimate): Hold | undefined
 }
 
 const NO_ESTIMATE: Estimate = { expected: NO_UNITS, most: NO_UNITS }
@@ -21,6 +28,53 @@ export type Admission = {
   ): Promise<void> | undefined
   /** Before a fallback takes over. Throws GatewayError. */
   moveTo<Work>(family: Pick<Family<never, Work, never, AnyMeter>, 'estimate'>, call: Admitting<Work>): void
+}
+
+/** Attempts at providers, which have limits of their own. */
+export type AttemptAdmission = {
+  hasLimits(targets: readonly Target[]): boolean
+  /** The targets whose providers are below their limits, in order. Throws the refusal of the first where there is none. */
+  targetsWithinLimits(record: CallRecord, targets: readonly Target[]): Promise<readonly Target[]>
+  /** Executes an attempt, and holds what it can use. Throws GatewayError where its provider is at its limit. */
+  withinLimits<Answer>(record: CallRecord, attempt: LimitedAttempt<Answer>): Promise<Answer>
+}
+
+type LimitedAttempt<Answer> = { target: Target; signal: AbortSignal; execute(): Promise<Answer> }
+
+/** Undefined where no gate limits attempts. */
+export function createAttemptAdmission(gates: readonly Gate[]): AttemptAdmission | undefined {
+  const gate = gates.find(({ admitAttempt }) => admitAttempt !== undefined)
+  if (!gate) return undefined
+  const estimateOf = ({ estimate = NO_ESTIMATE }: CallRecord) => estimate
+  return {
+    hasLimits: (targets) => targets.some(({ provider }) => gate.limitsProvider?.(provider.id)),
+    async targetsWithinLimits(record, targets) {
+      const within = new Map<string, boolean>()
+      for (const { provider } of targets) {
+        if (within.has(provider.id)) continue
+        const may = gate.mayAttempt?.(provider.id, estimateOf(record)) ?? true
+        within.set(provider.id, may instanceof Promise ? await may : may)
+      }
+      const found = targets.filter(({ provider }) => within.get(provider.id))
+      const [first] = targets
+      if (found.length === 0 && first) gate.admitAttempt?.(first.provider.id, estimateOf(record))?.cancel?.()
+      return found.length === 0 ? targets : found
+    },
+    async withinLimits(record, { target, signal, execute }) {
+      const hold = gate.admitAttempt?.(target.provider.id, estimateOf(record))
+      if (!hold) return execute()
+      try {
+        const answer = await execute()
+        // What serves the call is settled with it.
+        if (signal.aborted || record.holds === undefined) hold.settle(NO_UNITS, 0)
+        else record.holds.push(hold)
+        return answer
+      } catch (thrown) {
+        hold.settle(NO_UNITS, 0)
+        throw thrown
+      }
+    },
+  }
 }
 
 export function createAdmission(gates: readonly Gate[]): Admission {

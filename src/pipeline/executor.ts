@@ -18,7 +18,7 @@ import { type AttemptPolicy, mayTryNext } from '../routing/outcome.ts'
 import type { Router } from '../routing/router.ts'
 import type { AttemptObserver } from '../routing/try.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { Admission } from './admission.ts'
+import type { Admission, AttemptAdmission } from './admission.ts'
 import type { CallRecord } from './call.ts'
 import type { CallEvents } from './events.ts'
 import { fallbacksOf, knownReason, reasonFor } from './fallback.ts'
@@ -28,6 +28,8 @@ type ExecutorParts = {
   catalogue: Pick<Catalogue, 'require'>
   router: Pick<Router, 'attempt' | 'candidates'>
   admission: Pick<Admission, 'moveTo'>
+  /** Undefined: providers have no limits. */
+  attempts: AttemptAdmission | undefined
   events: Pick<CallEvents, 'attemptStarted' | 'attemptFailed'>
   clock: Clock
 }
@@ -40,7 +42,7 @@ type Preparing<Input, Work, Answer, M extends AnyMeter> = {
   requested: CatalogueModel
 }
 
-export function createExecutor({ catalogue, router, admission, events, clock }: ExecutorParts) {
+export function createExecutor({ catalogue, router, admission, attempts, events, clock }: ExecutorParts) {
   /** The next model of the list that the caller may use and that accepts the request; it replaces that of the call. */
   function fallBack<Input, Work, Answer, M extends AnyMeter>(
     names: string[],
@@ -111,11 +113,12 @@ export function createExecutor({ catalogue, router, admission, events, clock }: 
       call,
       // Rejects, and does not throw, where no target takes the request.
       async attempt(all, execute) {
-        const { targets, excluded } = eligibleTargets(all, conditional)
+        const { targets: eligible, excluded } = eligibleTargets(all, conditional)
         const costOf = (target: Target) => expectedCost(target, factsOf(), conditional.now())
         const { sort: strategy, order, allow_fallbacks } = conditional.preferences ?? {}
         if (call.is_explained) explainTo(record, { family, model, work, targets: all, conditional, has_fallback })
-        if (targets.length === 0 && excluded.length > 0) throw noneEligible(excluded)
+        if (eligible.length === 0 && excluded.length > 0) throw noneEligible(excluded)
+        const targets = attempts?.hasLimits(eligible) ? await attempts.targetsWithinLimits(record, eligible) : eligible
         return router.attempt(targets, {
           settings: model.routing,
           strategy,
@@ -133,7 +136,10 @@ export function createExecutor({ catalogue, router, admission, events, clock }: 
           execute(target, signal, { is_hedge }) {
             const meter = is_hedge ? family.meter(work) : metering.current
             if (is_hedge) hedge = { meter }
-            return execute(target, { signal, meter, is_hedge })
+            const run = () => execute(target, { signal, meter, is_hedge })
+            return attempts?.hasLimits([target])
+              ? attempts.withinLimits(record, { target, signal, execute: run })
+              : run()
           },
           observer,
         })

@@ -5,7 +5,7 @@ import type { Log } from '../kit/log.ts'
 import type { Catalogue, CatalogueModel, Chosen } from '../models/catalogue.ts'
 import type { Router } from '../routing/router.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
-import { createAdmission, type Gate } from './admission.ts'
+import { createAdmission, createAttemptAdmission, type Gate } from './admission.ts'
 import type { Call, CallRecord } from './call.ts'
 import { usageForClient } from './cost.ts'
 import { type CallSubscriber, publishTo } from './events.ts'
@@ -95,7 +95,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   const events = publishTo(subscribers, log)
   const settlements = createSettlements({ recordUsage, isDurable: parts.isDurable, events, clock, log })
   const admission = createAdmission(gates)
-  const executor = createExecutor({ catalogue, router, admission, events, clock })
+  const attempts = createAttemptAdmission(gates)
+  const executor = createExecutor({ catalogue, router, admission, attempts, events, clock })
 
   /** resolve, authorize, fit: synchronous, since nothing has to wait. */
   function open<Input, Work, Answer, M extends AnyMeter>(
