@@ -44,16 +44,15 @@ type ChargeParts = {
   catalogue: Pick<Catalogue, 'serving'>
   /** How many files it has. */
   outputs: number
-  now_ms: number
 }
 
-/** Unknown where the model is no longer configured. */
-export function chargeOfTask(task: Task, { catalogue, outputs, now_ms }: ChargeParts): TaskCharge {
+/** By the prices of the time at which it was submitted, as a budget has held it. Unknown where the model is no longer configured. */
+export function chargeOfTask(task: Task, { catalogue, outputs }: ChargeParts): TaskCharge {
   const units = unitsOfTask(task, outputs)
   const model = catalogue.serving(task.model, task.family)
   if (!model) return { units, amount: null, cost: null, price: null }
   const target = model.targets.find(
     ({ provider, model: name }) => provider.id === task.provider && name === task.upstream_model,
   )
-  return { units, ...chargeOf({ model, target, units, at: Math.floor(now_ms / 1000) }) }
+  return { units, ...chargeOf({ model, target, units, at: task.submit_time }) }
 }

@@ -115,7 +115,7 @@ export async function end(claimed: ClaimedTask, ending: Ending, watch_ms: number
   const outputs = ending.status === 'SUCCESS' ? ending.outputs.length : Math.max(1, task.made?.length ?? 1)
   const change: TaskChange = {
     ...endChange(task, ending, unixSeconds(clock)),
-    entry: taskEntry(task, ending, { now_ms, charge: chargeOfTask(task, { catalogue, outputs, now_ms }) }),
+    entry: taskEntry(task, ending, { now_ms, charge: chargeOfTask(task, { catalogue, outputs }) }),
     due_ms: watch_ms,
     webhook_due_ms: clock.now(), // `finish_time` is later where the clock was set back
   }
