@@ -967,3 +967,12 @@ models:
     expect(withModel('{ embedding_model: sandbox/embedding }')).toEqual([])
   })
 })
+
+test('the secret of alerts is checked, and not repeated', () => {
+  const file = (secret: string) => wrong(`alerts: { webhook: { url: 'https://ops.example.com', secret: ${secret} } }`)
+  expect(file(`whsec_${Buffer.alloc(24, 1).toString('base64')}`)).toEqual([])
+  const short = file(`whsec_${Buffer.alloc(23, 1).toString('base64')}`)
+  expect(short).toHaveLength(1)
+  expect(short[0]).toContain('must be whsec_ and 24 to 64 bytes in base64')
+  expect(short[0]).not.toContain('AQEB')
+})

@@ -43,6 +43,7 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
   checkValkey(config, report)
   checkPatterns(config, report)
   checkBudgets(config, report)
+  checkAlerts(config, report)
   for (const [id, provider] of present(config.providers)) checkProvider({ id, provider, parts, report })
   for (const [id, model] of present(config.models)) checkModel({ id, model, parts, report })
   const builtIn = config.sandbox === false ? {} : parts.vendors?.sandbox
@@ -121,6 +122,15 @@ function checkAddress(path: Path, text: string, report: Report): void {
   } else if (url.search || url.hash || text.endsWith('?') || text.endsWith('#')) {
     report(path, 'contains a query or fragment (from "?" or "#" on); must end with its path')
   }
+}
+
+const WEBHOOK_SECRET = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/
+
+/** The value is not repeated: it may be most of a secret. */
+function checkAlerts({ alerts }: FileConfig, report: Report): void {
+  const secret = alerts?.webhook?.secret
+  if (secret === undefined || WEBHOOK_SECRET.test(secret)) return
+  report(['alerts', 'webhook', 'secret'], 'must be whsec_ and 24 to 64 bytes in base64')
 }
 
 function checkBudgets({ budgets, tokens }: FileConfig, report: Report): void {
