@@ -200,3 +200,21 @@ describe('the limits of a provider', () => {
     expect([one.requests.length, two.requests.length]).toEqual([1, 2])
   })
 })
+
+describe('tasks_in_flight', () => {
+  it.each([
+    ['the installation', (limits: RateLimits) => ({ rate_limits: limits })],
+    ['token tok_', (limits: RateLimits) => ({ tokens: { models: ['*'], rate_limits: limits } })],
+  ] as const)('of %s refuses a task at the limit', async (name, settingsFor) => {
+    const gateway = await startGateway(settingsFor({ tasks_in_flight: 2 }))
+    closing.push(() => gateway[Symbol.asyncDispose]())
+    const submit = () =>
+      gateway.call('/v1/video/generations', { json: { model: 'sandbox/text-to-video', prompt: 'a cat' } })
+    const answers = await Promise.all([submit(), submit(), submit()])
+    const refused = answers.filter(({ status }) => status === 429)
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 200, 429])
+    expect(refused[0]?.headers.get('retry-after')).toBe('5')
+    expect(await refused[0]?.text()).toContain(`${name}`)
+    expect((await gateway.chat({ model: 'sandbox/general', messages: MESSAGES })).status).toBe(200)
+  })
+})

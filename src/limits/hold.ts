@@ -2,11 +2,12 @@
 import type { Clock } from '../kit/clock.ts'
 import { RATE_UNITS, type RateUnit } from '../spec/rate-limit.ts'
 import type { Units } from '../spec/units.ts'
+import type { TaskLimit } from '../store/rate-limit-lease.ts'
 import { CALLS, type Counter, type Limited } from './scopes.ts'
 import { type LimitReport, type LimitStatus, statusOf } from './status.ts'
 import { add, expire, takeBack } from './window.ts'
 
-export type Limits = Pick<Limited, 'counters' | 'limits'>
+export type Limits = Pick<Limited, 'counters' | 'limits' | 'tasks'>
 
 /** What the call at hand needs of each unit, and one open call: written and read without waiting in between. */
 const needed = new Float64Array(CALLS + 1)
@@ -209,6 +210,10 @@ export class LimitHold implements LimitReport {
         }
       }
     }
+  }
+
+  tasks(): TaskLimit[] {
+    return this.#lists.flatMap(({ tasks }) => tasks)
   }
 
   statuses(): LimitStatus[] {

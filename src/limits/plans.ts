@@ -52,10 +52,11 @@ export function createPlans(scopes: Scopes, config: () => ConfiguredLimits) {
     const own = {
       counters: all.flatMap(({ counters }) => counters),
       limits: all.flatMap(({ limits }) => limits),
+      tasks: all.flatMap(({ tasks }) => tasks),
     }
     return {
       own,
-      alone: own.counters.length === 0 ? [] : [own],
+      alone: own.counters.length + own.tasks.length === 0 ? [] : [own],
       end_users: [
         ...(perUser && token_id !== '' ? [{ owner: `token ${token_id}`, rate_limits: perUser }] : []),
         ...(project && ofProject ? [{ owner: `project ${project.project_id}`, rate_limits: ofProject }] : []),

@@ -1,6 +1,7 @@
 /** What is limited, and what each of it has used: bounded in number, and forgotten once nothing counts any more. */
 import type { RateLimitKey, RateLimits, RateUnit, RateWindow } from '../spec/rate-limit.ts'
 import { RATE_UNITS } from '../spec/rate-limit.ts'
+import type { TaskLimit } from '../store/rate-limit-lease.ts'
 import { createWindow, expire, type Window } from './window.ts'
 
 type ScopeKind = 'installation' | 'provider' | 'model' | 'project' | 'token' | 'end_user'
@@ -47,7 +48,12 @@ export type Counter = {
 }
 
 /** Counters and their limits, by the same place. */
-export type Limited = { readonly of: RateLimits; readonly counters: Counter[]; readonly limits: number[] }
+export type Limited = {
+  readonly of: RateLimits
+  readonly counters: Counter[]
+  readonly limits: number[]
+  readonly tasks: TaskLimit[]
+}
 
 /** The place of calls after those of the units. */
 export const CALLS = RATE_UNITS.length
@@ -171,11 +177,13 @@ export function createScopes({ maxEndUsers, is_shared }: ScopesParts): Scopes {
       if (scope.limited?.of === limits) return scope.limited
       const keys = Object.keys(limits) as RateLimitKey[]
       const counted = keys.filter((key) => limits[key] !== undefined && key !== 'tasks_in_flight')
-      if (counted.length === 0) return undefined
+      const { tasks_in_flight: limit } = limits
+      if (counted.length === 0 && limit === undefined) return undefined
       scope.limited = {
         of: limits,
         counters: counted.map((key) => counterOf(scope, key)),
         limits: counted.map((key) => limits[key] ?? 0),
+        tasks: limit === undefined ? [] : [{ name: scope.name, columns: columnsOf(scope), limit }],
       }
       return scope.limited
     },
@@ -191,6 +199,22 @@ export function createScopes({ maxEndUsers, is_shared }: ScopesParts): Scopes {
 
 /** Names of owners, such as `token tok_x`, have one space. */
 const ownerOf = (id: string): string => id.slice(0, id.indexOf(' ', id.indexOf(' ') + 1))
+
+/** What tasks of a scope have in common. */
+function columnsOf({ kind, id }: Scope): TaskLimit['columns'] {
+  switch (kind) {
+    case 'model':
+      return ['model']
+    case 'project':
+      return ['project_id']
+    case 'token':
+      return ['token_id']
+    case 'end_user':
+      return [id.startsWith('end_user:project ') ? 'project_id' : 'token_id', 'end_user']
+    default:
+      return []
+  }
+}
 
 function newCounter(scope: Scope, key: RateLimitKey, is_shared: boolean): Counter {
   const { unit, window } = partsOf(key)

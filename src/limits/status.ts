@@ -2,6 +2,7 @@
 
 import { GatewayError } from '../spec/error.ts'
 import type { RateLimitKey, RateUnit } from '../spec/rate-limit.ts'
+import type { TaskLimit } from '../store/rate-limit-lease.ts'
 import type { Counter } from './scopes.ts'
 import { emptyAt, expire, freeAt } from './window.ts'
 
@@ -18,6 +19,8 @@ export type LimitStatus = {
 export type LimitReport = {
   /** One for each unit that is limited by a window: the one of which the least remains. */
   statuses(): LimitStatus[]
+  /** What a task that the call creates must keep, when it is stored. */
+  tasks(): TaskLimit[]
 }
 
 /** What other processes use is known as of the last exchange with them. */

@@ -28,6 +28,13 @@ export type LeaseRow = {
   ends_ms: number
 }
 
+/** How many unfinished tasks there may be that are equal to a new one in these columns. `name`: of what is limited. */
+export type TaskLimit = {
+  name: string
+  columns: readonly ('model' | 'project_id' | 'token_id' | 'end_user')[]
+  limit: number
+}
+
 /** `others`: what all other processes hold. */
 export type Lease = { counter: string; held: number; others: number }
 

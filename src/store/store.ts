@@ -10,7 +10,7 @@ import type { CachedAnswerStore, CachedVectors } from './cached-answer.ts'
 import type { Appending, ConversationStore } from './conversation-store.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
 import type { LedgerStore } from './ledger-store.ts'
-import type { RateLimitStore } from './rate-limit-lease.ts'
+import type { RateLimitStore, TaskLimit } from './rate-limit-lease.ts'
 import type { StoredResponse } from './stored-response.ts'
 
 export type UsageStore = {
@@ -38,6 +38,8 @@ export type NewTask = {
   idempotency?: { key: string; body_hash: string; expires_at: number }
   /** What it holds of budgets until it is charged; each of them was leased by this process. */
   budgets?: TaskBudget[]
+  /** How many unfinished tasks there may be. */
+  limits?: readonly TaskLimit[]
 }
 
 /** `conflict`: the key was used for another body. */
@@ -119,7 +121,7 @@ export type SentTask = Pick<
 >
 
 export type TaskStore = {
-  /** Durable when it resolves. Atomic: two calls with the same token and idempotency key create one task. */
+  /** Durable when it resolves. Throws rate_limit_exceeded at one of its limits. Atomic: two calls with the same token and idempotency key create one task. */
   add(task: NewTask): Promise<Added>
   /** One indexed read. With a `token_id`: only a task of that token. Deleted tasks are not found. */
   find(task_id: string, token_id?: string): Promise<Task | undefined>

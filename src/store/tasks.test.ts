@@ -68,6 +68,20 @@ for (const engine of ENGINES) {
     afterEach(() => engine.cleanup())
 
     describe('adding and reading', () => {
+      test('refuse a task where as many unfinished ones are equal in the columns of a limit, however many are added at once', async () => {
+        const { tasks } = await engine.open()
+        const of = (task_id: string, change: Partial<Task>) => ({ ...task(task_id), project_id: 'proj_p', ...change })
+        const limits = [{ name: 'end user "ann"', columns: ['project_id', 'end_user'] as const, limit: 2 }]
+        const added = await Promise.allSettled(
+          ['a', 'b', 'c', 'd'].map((id) => tasks.add({ task: of(id, { end_user: 'ann' }), limits })),
+        )
+        expect(added.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'fulfilled', 'rejected', 'rejected'])
+        const refused = tasks.add({ task: of('e', { end_user: 'ann' }), limits, idempotency: keyOf('again') })
+        await expect(refused).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+        expect(await tasks.findByKey(task('e').token_id, 'again', 0)).toBeUndefined()
+        expect((await tasks.add({ task: of('f', { end_user: 'bob' }), limits })).outcome).toBe('added')
+      })
+
       test('returns a stored task with every field', async () => {
         const { tasks } = await engine.open()
         const full = task('full', {

@@ -7,6 +7,7 @@ import { appendEntries } from './ledger-append.ts'
 import type { Added, NewTask, TaskChange, TaskStore } from './store.ts'
 import type { Database, Write } from './tables.ts'
 import { advanceTaskPolling, claimTasks, queuesOf } from './task-claims.ts'
+import { assertTaskLimits } from './task-limits.ts'
 import { listTasks } from './task-list.ts'
 import { deleteExpiredTaskKeys, outputsToRemove, removeOutputs } from './task-removal.ts'
 import { reopenTask } from './task-reopen.ts'
@@ -115,11 +116,15 @@ export function taskStore(engine: Engine): TaskStore {
   }
 }
 
-async function add(write: Write, { task, inputs, callback, idempotency, budgets = [] }: NewTask): Promise<Added> {
+async function add(
+  write: Write,
+  { task, inputs, callback, idempotency, budgets = [], limits }: NewTask,
+): Promise<Added> {
   if (idempotency) {
     const earlier = await reserveKey(write, task, idempotency)
     if (earlier) return earlier
   }
+  if (limits && limits.length > 0) await assertTaskLimits(write, task, limits)
   await write.insertInto('tasks').values(rowOfTask(task)).execute()
   const { task_id, token_id } = task
   if (inputs)

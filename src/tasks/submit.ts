@@ -91,7 +91,8 @@ const acceptOrder = (
     parts.crashHook('submit: before the row')
     const holds = call.record?.holds ?? []
     const budgets = holds.flatMap(({ forTask }) => forTask?.() ?? [])
-    const added = await addWithin(parts, budgets.length === 0 ? row : { ...row, budgets })
+    const limits = call.limits?.tasks() ?? []
+    const added = await addWithin(parts, { ...row, budgets, limits })
     if (added.outcome === 'added') for (const { moved } of holds) moved?.()
     parts.crashHook('submit: after the row')
     if (added.outcome === 'conflict') {
