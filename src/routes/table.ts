@@ -35,9 +35,11 @@ import { responsesSocket } from './responses-socket.ts'
 import { taskRoutes } from './tasks/table.ts'
 import type { TaskApiParts } from './tasks/task-api.ts'
 import { textCompletionsRoute } from './text-completions.ts'
+import { type UsageRouteParts, usageRoutes } from './usage.ts'
 
 type TableParts = ChatRouteParts &
-  TaskApiParts & {
+  TaskApiParts &
+  UsageRouteParts & {
     catalogue: Catalogue
     tokenizer: Tokenizer
     storedResponses: StoredResponses
@@ -78,6 +80,7 @@ export function routeTable(parts: TableParts): Route[] {
     ...modelRoutes(parts),
     ...calls,
     ...taskRoutes(parts),
+    ...usageRoutes(parts),
     ...manualRoutes({ load: parts.manual, version }),
     ...unknownMethodRoutes(calls),
     ...pageRoutes({
