@@ -75,6 +75,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
   const rateLimiter = createRateLimiter({ config, shared, clock, log })
   const openCalls = createOpenCalls({ store: store.ledger, clock, log })
   const refusesUnknown = () => config().ledger.unknown_price === 'refuse'
+  let closing: Promise<void> | undefined
   const gates = [
     rateLimiter,
     createBudgetGate({ budgets, refusesUnknown, clock }),
@@ -94,10 +95,15 @@ export function createAccounting(parts: AccountingParts): Accounting {
       ledger.start()
       openCalls.start()
     },
-    async close({ deadline_ms }) {
-      await openCalls.stop()
-      await ledger.close()
-      await Promise.all([alerts.stop({ deadline_ms }), budgets.close(), rateLimiter.close()])
+    close({ deadline_ms }) {
+      closing ??= close(deadline_ms)
+      return closing
     },
+  }
+
+  async function close(deadline_ms: number): Promise<void> {
+    await openCalls.stop()
+    await ledger.close()
+    await Promise.all([alerts.stop({ deadline_ms }), budgets.close(), rateLimiter.close()])
   }
 }

@@ -129,7 +129,8 @@ const PROBES: Probe[] = [
 ]
 
 /** Fields that every request has, that only select the format of the response, or that the page explains in text. */
-const NOT_PROBED = ['model', 'messages', 'stream', 'stream_options', 'provider_options', 'function_call']
+/** `usage` asks the gateway for the cost. */
+const NOT_PROBED = ['model', 'messages', 'stream', 'stream_options', 'provider_options', 'function_call', 'usage']
 
 let vendor: Vendor
 let gateway: TestGateway

@@ -72,27 +72,42 @@ export function createSettlements({
 
   async function settle(call: Settled, isCharged: boolean) {
     const { record } = call
-    const { current: meter, lost, lost_target } = call.metering
+    try {
+      await recordCall(call, isCharged)
+    } finally {
+      events.finished(record)
+      if (--open === 0) idle?.resolve()
+    }
+  }
+
+  async function recordCall(call: Settled, isCharged: boolean): Promise<void> {
+    const { record } = call
     let isRecorded: Promise<void> | undefined
-    if (meter && !record.is_refused) {
-      const units = isCharged && record.cache !== 'hit' ? await unitsOf(record, meter) : undefined
-      // Of its arrival: what it was charged counts towards the budgets that have admitted it.
-      const at_ms = Math.round(clock.now() - (clock.steady() - record.call.arrived))
-      const entry = callEntry({ record, model: call.model, now_ms: at_ms, units })
-      const entries = [entry]
-      record.units = entry.units
-      if (lost) {
-        const units = await unitsOf(record, lost)
-        entries.push(lostEntry(entry, { record, model: call.model, target: lost_target, units }))
-        record.units = sumOf(entry.units, units)
+    try {
+      if (call.metering.current && !record.is_refused) {
+        record.entries = await entriesOf(call, isCharged)
+        isRecorded = recordUsage(record.entries)
       }
-      record.entries = entries
-      isRecorded = recordUsage(entries)
+    } catch (error) {
+      log.error('a call could not be recorded', { request_id: record.call.request_id }, error)
     }
     releaseHolds(record, record.units ?? unmeasured(record))
     if (isRecorded) await isRecorded
-    events.finished(record)
-    if (--open === 0) idle?.resolve()
+  }
+
+  /** Also sets the units of the record. */
+  async function entriesOf(call: Settled, isCharged: boolean): Promise<LedgerEntry[]> {
+    const { record, model } = call
+    const { current: meter, lost, lost_target } = call.metering
+    const units = meter && isCharged && record.cache !== 'hit' ? await unitsOf(record, meter) : undefined
+    // Of its arrival: what it was charged counts towards the budgets that have admitted it.
+    const at_ms = Math.round(clock.now() - (clock.steady() - record.call.arrived))
+    const entry = callEntry({ record, model, now_ms: at_ms, units })
+    record.units = entry.units
+    if (!lost) return [entry]
+    const lost_units = await unitsOf(record, lost)
+    record.units = sumOf(entry.units, lost_units)
+    return [entry, lostEntry(entry, { record, model, target: lost_target, units: lost_units })]
   }
 
   return {
