@@ -13,8 +13,8 @@ import { bold, json, type Terminal } from './terminal.ts'
 
 const HELP = `Usage: gatehouse budget <list | credit> [options]
 
-Works on the store, whether or not a gateway is running. Budgets are set with gatehouse token and project (--budget) and in
-the configuration file; a budget is listed once a call has counted towards it.
+Works on the store, whether or not a gateway is running. Budgets are set with gatehouse token and project (--budget)
+and in the configuration file; a budget is listed once a call has counted towards it.
 
 Commands:
   list                   show the budgets of this day, week, month or of all time, with what is used and held of each

@@ -13,14 +13,15 @@ import { type ExportDay, readVendorExport } from './vendor-export.ts'
 
 const HELP = `Usage: gatehouse ledger reconcile [options]
 
-Compares the entries of the ledger with the sums by minute, hour and day, with those of end users, with the tasks and with
-the budgets, and prints each difference. Works on the store, whether or not a gateway is running. Exits with 1 if something differs.
+Compares the entries of the ledger with the sums by minute, hour and day, with those of end users, with the tasks and
+with the budgets, and prints each difference. Works on the store, whether or not a gateway is running. Exits with 1 if
+something differs.
 
 Options:
   --from <when>      2026-01-31, 2026-01-31T18:00Z, or 7d for 7 days (default: everything)
   --to <when>        the same; a date includes that day (default: today)
-  --vendor <file>    also compare with the usage export or invoice of a provider: a CSV file with the columns date, model
-                     and any of requests, input_tokens, output_tokens, cost; its model is the one at the provider
+  --vendor <file>    also compare with the usage export or invoice of a provider: a CSV file with the columns date,
+                     model and any of requests, input_tokens, output_tokens, cost; its model is that at the provider
   --provider <id>    only the calls of this provider, for --vendor
   --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then data_dir of the configuration file,
                           then ./data); not used with GATEHOUSE_DATABASE_URL
