@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
-import { createLimiter, type Release } from './concurrency.ts'
+import { createLimiter, createLimiters, type Release } from './concurrency.ts'
 
 type Limits = Parameters<typeof createLimiter>[1]
 
@@ -146,5 +146,26 @@ describe('the adaptive limit', () => {
 
   test('falls with errors, never below two', async () => {
     expect(await run(40, () => 'failed')).toBe(2)
+  })
+})
+
+describe('the limits of providers', () => {
+  const signal = new AbortController().signal
+  const enter = { token_id: 'a', signal, at_most_ms: 1_000 }
+  const targetOf = (id: string, callLimits: Limits) => ({ provider: { id, kind: 'test', callLimits }, model: 'm' })
+
+  test('are those of each provider, where two have one settings object', () => {
+    const limiterOf = createLimiters(manualClock())
+    const limits = { max: 1 }
+    limiterOf(targetOf('a', limits))?.enter(enter)
+    expect(limiterOf(targetOf('a', limits))?.isFree()).toBe(false)
+    expect(limiterOf(targetOf('b', limits))?.isFree()).toBe(true)
+  })
+
+  test('count the open calls after a reload', () => {
+    const limiterOf = createLimiters(manualClock())
+    limiterOf(targetOf('a', { max: 1 }))?.enter(enter)
+    expect(limiterOf(targetOf('a', { max: 1 }))?.isFree()).toBe(false)
+    expect(limiterOf(targetOf('a', { max: 2 }))?.isFree()).toBe(true)
   })
 })

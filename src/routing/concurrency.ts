@@ -195,8 +195,8 @@ function createAdaptiveLimit() {
 /** The limiter of each provider that has one; its keys share it. */
 export function createLimiters(clock: Clock): (target: Target) => Limiter | undefined {
   const limiters = new Map<string, Limiter>()
-  /** By the settings object of the provider. */
-  const found = new WeakMap<CallLimits, Limiter>()
+  /** By the settings object of the provider, which other providers may have too, and the id of the provider. */
+  const found = new WeakMap<CallLimits, Map<string, Limiter>>()
 
   function limiterFor(id: string, limits: CallLimits): Limiter {
     let limiter = limiters.get(id)
@@ -204,9 +204,11 @@ export function createLimiters(clock: Clock): (target: Target) => Limiter | unde
     if (limiter) limiter.configure(limits)
     else limiter = createLimiter(id, limits, clock)
     limiters.set(id, limiter)
-    found.set(limits, limiter)
+    const own = found.get(limits) ?? new Map<string, Limiter>()
+    found.set(limits, own.set(id, limiter))
     return limiter
   }
 
-  return ({ provider: { id, callLimits } }) => callLimits && (found.get(callLimits) ?? limiterFor(id, callLimits))
+  return ({ provider: { id, callLimits } }) =>
+    callLimits && (found.get(callLimits)?.get(id) ?? limiterFor(id, callLimits))
 }
