@@ -37,6 +37,11 @@ describe('a minute of 50 requests a second', () => {
     }
   })
 
+  it('has a p99 below 16 s in order of priority while the first target is slow', async () => {
+    const slow = { world: world(3, [outage('slow', 0)]), per_second: 50, seed: 1 }
+    expect((await simulate({ ...slow, create: gatehouse({ strategy: 'priority' }) })).p99).toBeLessThan(16_000)
+  })
+
   it('is the same each time', async () => {
     const run = () =>
       simulate({ world: world(3, [outage('flapping')]), per_second: 50, seed: 2, create: gatehouse({ hedge: true }) })

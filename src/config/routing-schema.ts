@@ -211,7 +211,7 @@ export const RoutingConfig = Type.Object(
         exclusiveMinimum: 0,
         maximum: 86_400,
         description:
-          'How long a call may wait for its first byte while another target or a fallback model is left. Default: 3 times the measured p99 of the target, between 5 and 60; until it is known, 15 for streams and 60 for whole responses.',
+          'How long a call may wait for its first byte while another target or a fallback model is left. Default: 3 times the measured p99 of the target, at least 5 and at most 15 for streams or 60 for whole responses, which also hold until it is known.',
       }),
     ),
   },

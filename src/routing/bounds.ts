@@ -1,7 +1,8 @@
 /** What bounds the tries of a request: their number, one deadline, and the time to the first byte of each. */
 import type { RoutingConfig } from '../config/routing-schema.ts'
 import type { Target } from '../providers/provider.ts'
-import { quantilesOf, type TargetState } from './target-state.ts'
+import { usualP99 } from './latency.ts'
+import type { TargetState } from './target-state.ts'
 
 /** What all tries of a request share, over keys, targets and fallback models. */
 export type Bounds = {
@@ -55,7 +56,7 @@ export function firstByteLimit({ target, state }: Tried, { settings, is_stream }
   if (own !== undefined) return own
   if (settings.first_byte_seconds !== undefined) return settings.first_byte_seconds * 1000
   const usual = is_stream ? FIRST_BYTE_MS.stream : FIRST_BYTE_MS.whole
-  const measured = quantilesOf(state)
-  if (!measured) return usual
-  return Math.min(FIRST_BYTE_MS.whole, Math.max(SHORTEST_FIRST_BYTE_MS, 3 * measured.p99))
+  const p99 = usualP99(state)
+  // Never longer than the default: a target that is only slow would else be given more and more time.
+  return p99 === undefined ? usual : Math.min(usual, Math.max(SHORTEST_FIRST_BYTE_MS, 3 * p99))
 }

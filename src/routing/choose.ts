@@ -2,9 +2,10 @@
 import { hash32 } from '../kit/hash.ts'
 import type { Target } from '../providers/provider.ts'
 import type { Limiter } from './concurrency.ts'
+import { latencyCost } from './latency.ts'
 import type { Strategy } from './preferences.ts'
 import { byWeight, type Share } from './shares.ts'
-import { availableAt, avoidedBecause, latencyCost, type TargetState } from './target-state.ts'
+import { availableAt, avoidedBecause, type TargetState } from './target-state.ts'
 
 export type Candidate = {
   target: Target

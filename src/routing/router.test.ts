@@ -151,6 +151,46 @@ describe('a silent target', () => {
     expect(await answer).toBe('b')
   })
 
+  describe('that was measured', () => {
+    /** Calls of one target, each of which takes so long, one each second. */
+    async function measured(times: number[]) {
+      const set = setUp([{}, {}])
+      for (const ms of times) {
+        await set.call({ a: () => void set.clock.advance(ms) })
+        set.clock.advance(1_000)
+      }
+      return set
+    }
+
+    async function givenUpAfter({ call, clock, tried }: ReturnType<typeof setUp>): Promise<number> {
+      const answer = call({ a: () => new Promise(() => {}) })
+      await settled()
+      for (let seconds = 1; seconds <= 60; seconds++) {
+        clock.advance(1_000)
+        await settled()
+        if (tried.length > 1) return Number((await answer) === 'b') && seconds
+      }
+      return 0
+    }
+
+    test('has three times its p99', async () => {
+      expect(await givenUpAfter(await measured(Array(20).fill(3_000)))).toBe(9)
+    })
+
+    test('never has more than the default, however slow it is', async () => {
+      expect(await givenUpAfter(await measured(Array(300).fill(14_000)))).toBe(15)
+    })
+
+    test('is not used to being slow after some minutes', async () => {
+      expect(await givenUpAfter(await measured([...Array(64).fill(2_000), ...Array(30).fill(4_900)]))).toBeLessThan(9)
+    })
+
+    test('is used to it after half an hour', async () => {
+      const set = await measured([...Array(64).fill(2_000), ...Array(300).fill(4_900)])
+      expect(await givenUpAfter(set)).toBe(15)
+    })
+  })
+
   test('ends with the call after its first byte, too', async () => {
     const client = new AbortController()
     const { call } = setUp()

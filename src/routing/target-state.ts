@@ -2,6 +2,7 @@
 
 import type { ProviderHealth } from '../providers/health.ts'
 import { type Provider, targetName } from '../providers/provider.ts'
+import { type Latency, newLatency, observeLatency, usualLatency } from './latency.ts'
 
 /** How a call ended, as far as it says something about the target. `neutral`: nothing, such as when the client has left. */
 export type Outcome =
@@ -20,22 +21,10 @@ export type Outcome =
   | { kind: 'refused' }
 
 /** All times are milliseconds of the clock that the caller passes; 0: not set. */
-export type TargetState = {
+export type TargetState = Latency & {
   /** `provider/model`, with `#key` where the provider has several. */
   readonly id: string
   open: number
-  /** The open calls that wait for their first byte, and since when none of them has got it. */
-  waiting: number
-  silent_since: number
-  /** Moving average of the time to the first byte that rises at once and falls slowly. */
-  latency_ms: number
-  latency_at: number
-  /** The last times to the first byte, for quantiles; a ring. */
-  readonly samples: number[]
-  next_sample: number
-  /** The quantiles of `samples`, and how many were taken when they were computed. */
-  quantiles: { count: number; p95: number; p99: number } | undefined
-  count: number
   last_ok_at: number
   /** Errors without a first byte in between. */
   consecutive_failures: number
@@ -76,23 +65,11 @@ const FIRST_COOLDOWN_MS = 1_000
 const LONGEST_COOLDOWN_MS = 120_000
 /** After this time a refused key is tried once more: it may have been allowed at the provider. */
 const REFUSED_MS = 300_000
-/** The time in which the latency average forgets; Finagle's default for peak EWMA. */
-const DECAY_MS = 10_000
-const MOST_SAMPLES = 256
-/** Quantiles of fewer samples say little. */
-const LEAST_SAMPLES = 20
 
 export const createTargetState = (id: string): TargetState => ({
   id,
   open: 0,
-  waiting: 0,
-  silent_since: 0,
-  latency_ms: 0,
-  latency_at: 0,
-  samples: [],
-  next_sample: 0,
-  quantiles: undefined,
-  count: 0,
+  ...newLatency(),
   last_ok_at: 0,
   consecutive_failures: 0,
   consecutive_cuts: 0,
@@ -253,43 +230,4 @@ function turnWindow(state: TargetState, now: number): void {
   state.ok = [0, isNext ? state.ok[0] : 0]
   state.failed = [0, isNext ? state.failed[0] : 0]
   state.window_at = now
-}
-
-function observeLatency(state: TargetState, ms: number, now: number): void {
-  if (ms >= state.latency_ms) state.latency_ms = ms
-  else {
-    const share = Math.exp(-Math.max(0, now - state.latency_at) / DECAY_MS)
-    state.latency_ms = state.latency_ms * share + ms * (1 - share)
-  }
-  state.latency_at = now
-  state.samples[state.next_sample] = ms
-  state.next_sample = (state.next_sample + 1) % MOST_SAMPLES
-  state.count++
-}
-
-const usualLatency = (state: TargetState): number =>
-  Math.min(state.latency_ms, quantilesOf(state)?.p95 ?? state.latency_ms)
-
-/**
- * The expected cost of one more call: the average time to the first byte squared, for each open call. Squared, because the
- * time of a provider depends little on our calls: a target that takes ten times as long would else still get one call for
- * ten that are open elsewhere. The average fades while no call is sent, so that a target that was slow is tried again.
- */
-export function latencyCost(state: TargetState, now: number): number {
-  const average = state.latency_ms * Math.exp(-Math.max(0, now - state.latency_at) / DECAY_MS)
-  const latency = state.waiting === 0 ? average : Math.max(average, now - state.silent_since)
-  return latency ** 2 * (state.open + 1)
-}
-
-/** Quantiles of the time to the first byte; undefined until enough calls were seen. */
-export function quantilesOf(state: TargetState): { p95: number; p99: number } | undefined {
-  const { length } = state.samples
-  if (length < LEAST_SAMPLES) return undefined
-  // A quarter of the samples is new: it is sorted again.
-  const isRecent = state.quantiles && state.count - state.quantiles.count < Math.max(LEAST_SAMPLES, length / 4)
-  if (isRecent) return state.quantiles
-  const sorted = Float64Array.from(state.samples).sort()
-  const at = (share: number) => sorted[Math.min(length - 1, Math.floor(share * length))] ?? 0
-  state.quantiles = { count: state.count, p95: at(0.95), p99: at(0.99) }
-  return state.quantiles
 }
