@@ -73,7 +73,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
   })
   const shared = config().limits.store === 'database' ? { store: store.rateLimits, process_id } : undefined
   const rateLimiter = createRateLimiter({ config, shared, clock, log })
-  const openCalls = createOpenCalls({ store: store.ledger, clock, log })
+  const openCalls = createOpenCalls({ store: store.ledger, process_id, clock, log })
   const refusesUnknown = () => config().ledger.unknown_price === 'refuse'
   let closing: Promise<void> | undefined
   const gates = [

@@ -25,7 +25,8 @@ async function setUp() {
     commits.push(calls.length)
     return store.ledger.open(calls, lease)
   } } // biome-ignore format: short
-  const create = () => createOpenCalls({ store: ledger, clock, log })
+  let processes = 0
+  const create = () => createOpenCalls({ store: ledger, process_id: `p${processes++}`, clock, log })
   const kinds = async () => (await store.ledger.ofCall('req_a')).map(({ kind }) => kind)
   async function advance(ms: number) {
     for (let at = 0; at < ms; at += 10_000) {

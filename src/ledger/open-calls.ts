@@ -1,7 +1,6 @@
 /** Durable mode: a call is in the store before its provider is called, so that a crash cannot lose it. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import { randomAlphanumerics } from '../kit/secret.ts'
 import type { OpenCall } from '../store/ledger-entry.ts'
 import type { LedgerStore } from '../store/ledger-store.ts'
 
@@ -15,6 +14,8 @@ type OpenCalls = {
 
 type OpenCallsParts = {
   store: Pick<LedgerStore, 'open' | 'renew' | 'interruptLapsed'>
+  /** That of its leases of budgets too: these last until its open calls are recorded. */
+  process_id: string
   /** That of the store, which all processes share. */
   clock: Clock
   log: Log
@@ -24,8 +25,7 @@ type OpenCallsParts = {
 const LEASE_MILLISECONDS = 60_000
 const RENEW_MILLISECONDS = 10_000
 
-export function createOpenCalls({ store, clock, log }: OpenCallsParts): OpenCalls {
-  const process = randomAlphanumerics(24)
+export function createOpenCalls({ store, process_id, clock, log }: OpenCallsParts): OpenCalls {
   let waiting: { call: OpenCall; done(): void; failed(cause: unknown): void }[] = []
   let committing: Promise<void> | undefined
   let hasOpened = false
@@ -33,7 +33,7 @@ export function createOpenCalls({ store, clock, log }: OpenCallsParts): OpenCall
   let cancel = () => {}
   let sweeping: Promise<void> | undefined
 
-  const lease = () => ({ process, until_ms: clock.now() + LEASE_MILLISECONDS })
+  const lease = () => ({ process: process_id, until_ms: clock.now() + LEASE_MILLISECONDS })
 
   /** Calls that arrive during a commit share the next one. */
   async function commit(): Promise<void> {

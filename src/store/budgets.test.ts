@@ -1,6 +1,7 @@
 /** The store's contract for budgets, tested on every engine. */
 import { afterEach, describe, expect, it } from 'bun:test'
 import { ENGINES } from '../../test/kit/engines.ts'
+import { entry } from '../../test/kit/ledger.ts'
 import { chargeBudgets, holdForTask } from './budget-charges.ts'
 import { type BudgetLease, type BudgetName, type Charged, NEVER } from './budget-store.ts'
 import { budgetStore } from './budgets.ts'
@@ -8,6 +9,7 @@ import type { Engine } from './engine.ts'
 import { openPostgres } from './engines/postgres.ts'
 import { openSqlite } from './engines/sqlite.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
+import { interruptLapsed, openCalls } from './open-calls.ts'
 import { openStore } from './open-store.ts'
 
 const NOW = 1_000_000
@@ -54,6 +56,7 @@ for (const kind of ENGINES.filter(({ url }) => url)) {
       const store = budgetStore(engine)
       return {
         store,
+        engine,
         charge: (process_id: string, ...charges: Charged[]) =>
           engine.write((rows) => chargeBudgets(rows, charges, process_id)),
         holdForTask: (process_id: string, call_id: string, amount: number) =>
@@ -145,6 +148,18 @@ for (const kind of ENGINES.filter(({ url }) => url)) {
       expect(await store.lease('p2', [lease(50)], at)).toMatchObject([{ granted: 50, held: 80 }])
       expect(await store.lease('p1', [lease(5)], at)).toMatchObject([{ granted: 5, lapsed: true }])
       expect(await state()).toEqual([[0, 0, 85]])
+    })
+
+    it('a dead process keeps its lease until its open calls are recorded as interrupted, and charged', async () => {
+      const { store, engine, state } = await opened()
+      await store.lease('p1', [lease(70)], TIMES)
+      const call = { entry_id: 'a', entry: entry({ entry_id: 'a', amount: 60, at_ms: NOW }) }
+      await openCalls(engine, [call], { process: 'p1', until_ms: TIMES.expires_ms + 45_000 })
+      const later = { now_ms: TIMES.expires_ms + 45_000, expires_ms: TIMES.expires_ms + 60_000 }
+      expect(await store.lease('p2', [lease(100)], later)).toMatchObject([{ granted: 30 }])
+      expect(await interruptLapsed(engine, later.now_ms + 1)).toBe(1)
+      expect(await store.lease('p2', [lease(100)], later)).toMatchObject([{ granted: 10 }])
+      expect(await state(later.now_ms)).toEqual([[60, 0, 40]])
     })
 
     it('renews leases, and returns what a process does not keep, once', async () => {

@@ -178,8 +178,15 @@ async function keepAmount(
   await addHeld(rows, { account_key, start_ms }, amount - lease.amount)
 }
 
+/** Without those of processes with open calls: what these hold stays until they are recorded as interrupted, and charged. */
 const deadLeases = (rows: Write, now_ms: number) =>
-  rows.selectFrom('budget_leases').selectAll().where('expires_ms', '<=', now_ms).limit(DEAD_AT_ONCE).execute()
+  rows
+    .selectFrom('budget_leases')
+    .selectAll()
+    .where('expires_ms', '<=', now_ms)
+    .where('process_id', 'not in', (query) => query.selectFrom('open_calls').select('process'))
+    .limit(DEAD_AT_ONCE)
+    .execute()
 
 async function endLeases(
   rows: Write,
