@@ -27,6 +27,11 @@ describe('a charge by tokens', () => {
     expect(amount({ input: 0.0004 }, tokens(1))).toBe(0)
   })
 
+  it('is at most the greatest amount that is exact, so that a wrong count or price cannot corrupt the sums', () => {
+    expect(amount({ input: 1 }, tokens(1e24))).toBe(toNano(9_000_000))
+    expect(charge({ video_second: 1e9 }, tokens(0, 0, { videos: 1, video_seconds: 1e9 })).cost).toBe(toNano(9_000_000))
+  })
+
   it('has a price for each part: cached, written to both caches, reasoning, audio', () => {
     const prices: Price = {
       input: 1,

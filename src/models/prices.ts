@@ -2,6 +2,7 @@
 import { type Price, type Prices, priceList, startOf, TOKEN_PRICES } from '../config/price-schema.ts'
 import { hash32 } from '../kit/hash.ts'
 import type { Target } from '../providers/provider.ts'
+import { MAX_AMOUNT, toNano } from '../spec/money.ts'
 import { amountOf, isNothing, mostAmountOf, type PriceVersion, priceAt, type TokenRates } from '../spec/price.ts'
 import type { Units } from '../spec/units.ts'
 import type { CatalogueModel } from './catalogue.ts'
@@ -47,7 +48,10 @@ export function mostOf({ model, units, at }: Omit<ChargeParts, 'target'>): numbe
   return orNull(mostAmountOf(version, units))
 }
 
-const orNull = (amount: number): number | null => (Number.isNaN(amount) ? null : amount)
+/** A wrong count or price must not corrupt the sums: an amount stays exact in a number, and many fit into 64 bits. */
+const MAX_NANO = toNano(MAX_AMOUNT)
+
+const orNull = (amount: number): number | null => (Number.isNaN(amount) ? null : Math.min(amount, MAX_NANO))
 
 type Currencies = {
   /** Of the ledger. */

@@ -3,12 +3,10 @@ import { randomAlphanumerics } from '../kit/secret.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import { chargeOf, mostOf } from '../models/prices.ts'
 import type { Target } from '../providers/provider.ts'
-import { NO_UNITS, type Units } from '../spec/units.ts'
+import { boundedUnits, NO_UNITS, type Units } from '../spec/units.ts'
 import type { LedgerEntry } from '../store/ledger-entry.ts'
 import type { AdmissionRequest, CallRecord } from './call.ts'
 
-/** No response has a billion tokens. A provider's wrong count must not corrupt the sums. */
-const MAX_COUNT = 1_000_000_000
 /** A client chooses this name. */
 const MAX_END_USER_LENGTH = 256
 
@@ -91,16 +89,10 @@ function used({
 }): Pick<LedgerEntry, 'provider' | 'upstream_model' | 'units' | 'amount' | 'cost' | 'price'> {
   const of_target = { provider: target?.provider.id ?? '', upstream_model: target?.model ?? '' }
   if (units === undefined) return { ...of_target, units: NO_UNITS, amount: 0, cost: 0, price: null }
-  const bounded = {
-    ...units,
-    input_tokens: count(units.input_tokens),
-    output_tokens: count(units.output_tokens),
-  }
+  const bounded = boundedUnits(units)
   const charge = chargeOf({ model, target, units: bounded, at })
   return { ...of_target, units: bounded, ...charge }
 }
-
-const count = (tokens: number): number => (tokens > 0 ? Math.min(MAX_COUNT, Math.round(tokens)) : 0)
 
 /** PostgreSQL's text type cannot hold NUL. */
 const storable = (text: string): string => text.replaceAll('\0', '')

@@ -43,6 +43,47 @@ export type Estimate = { expected: Units; most: Units }
 
 export const NO_UNITS: Readonly<Units> = { input_tokens: 0, output_tokens: 0 }
 
+/** No response has a billion tokens, nor as many images. */
+const MAX_COUNT = 1_000_000_000
+
+const count = (given: number): number => (given > 0 ? Math.min(MAX_COUNT, Math.round(given)) : 0)
+const partOf = (rest: number, given: number | undefined) =>
+  given === undefined ? undefined : Math.min(rest, count(given))
+const piecesOf = (given: number | undefined) =>
+  given === undefined || Number.isNaN(given) ? undefined : Math.min(MAX_COUNT, Math.max(0, given))
+
+/**
+ * As providers may report them: a wrong count must not corrupt the sums. Counts are finite, and the parts of a total are
+ * together at most the total: a token that is reported as two kinds counts as the first of them.
+ */
+export function boundedUnits(units: Units): Units {
+  const input_tokens = count(units.input_tokens)
+  const output_tokens = count(units.output_tokens)
+  const cached_tokens = partOf(input_tokens, units.cached_tokens)
+  let rest = input_tokens - (cached_tokens ?? 0)
+  const cache_write_tokens = partOf(rest, units.cache_write_tokens)
+  rest -= cache_write_tokens ?? 0
+  const cache_write_1h_tokens = partOf(rest, units.cache_write_1h_tokens)
+  rest -= cache_write_1h_tokens ?? 0
+  const output_audio_tokens = partOf(output_tokens, units.output_audio_tokens)
+  return {
+    ...units,
+    input_tokens,
+    output_tokens,
+    cached_tokens,
+    cache_write_tokens,
+    cache_write_1h_tokens,
+    input_audio_tokens: partOf(rest, units.input_audio_tokens),
+    output_audio_tokens,
+    reasoning_tokens: partOf(output_tokens - (output_audio_tokens ?? 0), units.reasoning_tokens),
+    images: piecesOf(units.images),
+    videos: piecesOf(units.videos),
+    video_seconds: piecesOf(units.video_seconds),
+    three_d: piecesOf(units.three_d),
+    searches: piecesOf(units.searches),
+  }
+}
+
 /** The units of a served chat call. `service_tier`: as the client requested it. */
 export function unitsOfUsage(usage: Usage, service_tier?: string): Units {
   const { prompt_tokens_details: input, completion_tokens_details: output } = usage
