@@ -50,6 +50,11 @@ describe('the end user of a request', () => {
     expect(fromBody(body, family)).toBeUndefined()
   })
 
+  test('has an id where its name is not valid Unicode: databases would store another name', () => {
+    expect(fromBody({ user: 'a\ud800' })).toMatch(/^sha256:/)
+    expect(fromBody({ user: 'a\u{1f600}' })).toBe('a\u{1f600}')
+  })
+
   test('keeps its name up to 256 characters; a longer one has an id that stays the same', () => {
     expect(fromBody({ user: ` ${'x'.repeat(256)} ` })).toBe('x'.repeat(256))
     const long = 'x'.repeat(257)

@@ -8,7 +8,7 @@ import { GatewayError } from '../spec/error.ts'
 
 export const USER_HEADER = 'x-gatehouse-user'
 
-/** A longer name, or one that would garble a log or a list, is replaced by an id that stays the same. */
+/** A longer name, or one that would garble a log or a list or that no store can hold, is replaced by an id that stays the same. */
 const MAX_CHARACTERS = 256
 const CONTROL = /\p{Cc}/u
 
@@ -42,7 +42,7 @@ export function readUserFields(call: Named, fieldOf: (name: string) => unknown):
 function name(call: Named, value: unknown): void {
   const trimmed = typeof value === 'string' ? value.trim() : ''
   if (trimmed === '') return
-  const isPlain = trimmed.length <= MAX_CHARACTERS && !CONTROL.test(trimmed)
+  const isPlain = trimmed.length <= MAX_CHARACTERS && !CONTROL.test(trimmed) && trimmed.isWellFormed()
   call.end_user = isPlain ? trimmed : `sha256:${sha256(trimmed)}`
 }
 
