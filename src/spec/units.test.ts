@@ -3,7 +3,13 @@ import { boundedUnits } from './units.ts'
 
 describe('units as a provider reports them', () => {
   it('stay as they are where they fit', () => {
-    const units = { input_tokens: 100, output_tokens: 50, cached_tokens: 60, cache_write_tokens: 40, reasoning_tokens: 50 }
+    const units = {
+      input_tokens: 100,
+      output_tokens: 50,
+      cached_tokens: 60,
+      cache_write_tokens: 40,
+      reasoning_tokens: 50,
+    }
     expect(boundedUnits(units)).toEqual(units)
     const video = { input_tokens: 0, output_tokens: 0, videos: 1, video_seconds: 4.5 }
     expect(boundedUnits(video)).toEqual(video)
