@@ -66,6 +66,22 @@ describe('the budget of a token', () => {
     expect((await call(token, { most: 1, cost: 1 })).status).toBe(429)
   })
 
+  it('counts a call in the day that has admitted it, also where the clock is set meanwhile', async () => {
+    const { call, tokenOf, vendor, gateway } = await setUp()
+    const token = await tokenOf([{ amount: 10.00001, window: 'day' }])
+    const answer = whole(completion('hi', { usage: { prompt_tokens: 1, completion_tokens: 10, total_tokens: 11 } }))
+    vendor.answer((...given) => {
+      gateway.clock.jump(86_400_000)
+      return answer(...given)
+    })
+    expect((await call(token, { most: 10, cost: 10 })).status).toBe(200)
+    expect((await call(token, { most: 1, cost: 1 })).status).toBe(429)
+    gateway.clock.jump(-86_400_000)
+    gateway.clock.advance(86_400_000)
+    await settled()
+    expect((await call(token, { most: 10, cost: 10 })).status).toBe(200)
+  })
+
   it('holds what open calls may cost', async () => {
     const { call, tokenOf, vendor, gateway } = await setUp()
     const token = await tokenOf([TOTAL(10)])

@@ -1,9 +1,8 @@
 /** The budgets that apply to a call, each with what this process holds of it. */
-import type { Clock } from '../kit/clock.ts'
 import { fromNano, nanoText, toNano } from '../spec/money.ts'
 import type { Budget } from '../spec/rate-limit.ts'
 import { type BudgetName, type Charged, NEVER, scopesOf } from '../store/budget-store.ts'
-import { spanAt } from './budget-window.ts'
+import { type BudgetSpan, spanAt } from './budget-window.ts'
 
 type Limited = {
   budgets?: readonly Budget[] | undefined
@@ -51,6 +50,8 @@ const MAX_END_USERS = 1_000
 
 type Resolved = {
   accounts: readonly BudgetAccount[]
+  /** Unix milliseconds: from when until when these are the accounts. */
+  from_ms: number
   until_ms: number
   settings: BudgetSettings
   generation: number
@@ -62,12 +63,11 @@ export type BudgetSettings = { budgets: readonly Budget[]; tokens: Limited }
 type AccountsParts = {
   /** Another object after a reload. */
   settings(): BudgetSettings
-  clock: Clock
 }
 
 export type BudgetAccounts = {
-  /** The accounts of the windows that contain the present time; the same array while nothing has changed. */
-  of(owner: BudgetOwner, end_user: string | undefined): readonly BudgetAccount[]
+  /** The accounts of the windows that contain the time; the same array while nothing has changed. */
+  of(owner: BudgetOwner, end_user: string | undefined, now_ms: number): readonly BudgetAccount[]
   find(key: Pick<BudgetName, 'account_key' | 'start_ms'>): BudgetAccount | undefined
   /** Those that a charge counts towards. */
   chargedBy(charge: Charged): BudgetAccount[]
@@ -75,16 +75,19 @@ export type BudgetAccounts = {
   forget(account: BudgetAccount): void
 }
 
-export function createBudgetAccounts({ settings, clock }: AccountsParts): BudgetAccounts {
+export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccounts {
   const accounts = new Map<string, BudgetAccount>()
   /** Increased when an account is forgotten: what was resolved may contain it. */
   let generation = 0
   const byScope = new Map<string, Set<BudgetAccount>>()
   const resolved = new WeakMap<BudgetOwner, Map<string | undefined, Resolved>>()
 
-  function accountFor(scope: { scope_key: string; owner: string }, budget: Budget, now_ms: number): BudgetAccount {
+  function accountFor(
+    scope: { scope_key: string; owner: string },
+    budget: Budget,
+    { start_ms, end_ms = NEVER }: BudgetSpan,
+  ): BudgetAccount {
     const { window, time_zone = 'UTC', starts_at = 0 } = budget
-    const { start_ms, end_ms = NEVER } = spanAt(budget, now_ms)
     const account_key = `${scope.scope_key}/${window}/${time_zone}/${starts_at}`
     const key = keyOf({ account_key, start_ms })
     const limit = toNano(budget.amount)
@@ -102,13 +105,19 @@ export function createBudgetAccounts({ settings, clock }: AccountsParts): Budget
     return account
   }
 
-  function resolve(owner: BudgetOwner, end_user: string | undefined): Resolved {
-    const now_ms = clock.now()
+  function resolve(owner: BudgetOwner, end_user: string | undefined, now_ms: number): Resolved {
     const current = settings()
     const { budgets, tokens } = current
     const found: BudgetAccount[] = []
+    let [from_ms, until_ms] = [Number.NEGATIVE_INFINITY, NEVER]
     const add = (scope_key: string, label: string, budgets: readonly Budget[] = []) => {
-      for (const budget of budgets) found.push(accountFor({ scope_key, owner: label }, budget, now_ms))
+      for (const budget of budgets) {
+        const span = spanAt(budget, now_ms)
+        const hasStarted = span.start_ms <= now_ms
+        if (hasStarted) found.push(accountFor({ scope_key, owner: label }, budget, span))
+        from_ms = hasStarted ? Math.max(from_ms, span.start_ms) : from_ms
+        until_ms = Math.min(until_ms, hasStarted ? (span.end_ms ?? NEVER) : span.start_ms)
+      }
     }
     const { token_id, name, project } = owner
     add('installation', 'the installation', budgets)
@@ -123,24 +132,26 @@ export function createBudgetAccounts({ settings, clock }: AccountsParts): Budget
       if (project) add(`user:${project.project_id}/${end_user}`, label, project.end_users?.budgets)
       add(`user:${token_id}/${end_user}`, label, owner.end_users?.budgets ?? tokens.end_users?.budgets)
     }
-    const until_ms = found.reduce((least, { name }) => Math.min(least, name.end_ms), NEVER)
-    return { accounts: found, until_ms, settings: current, generation }
+    return { accounts: found, from_ms, until_ms, settings: current, generation }
   }
 
-  const isCurrent = (known: Resolved): boolean =>
-    known.generation === generation && known.settings === settings() && clock.now() < known.until_ms
+  const isCurrent = (known: Resolved, now_ms: number): boolean =>
+    known.generation === generation &&
+    known.settings === settings() &&
+    now_ms < known.until_ms &&
+    now_ms >= known.from_ms
 
   return {
-    of(owner, end_user) {
+    of(owner, end_user, now_ms) {
       let users = resolved.get(owner)
       if (!users) {
         users = new Map()
         resolved.set(owner, users)
       }
       const known = users.get(end_user)
-      if (known && isCurrent(known)) return known.accounts
+      if (known && isCurrent(known, now_ms)) return known.accounts
       if (users.size >= MAX_END_USERS) users.clear()
-      const found = resolve(owner, end_user)
+      const found = resolve(owner, end_user, now_ms)
       users.set(end_user, found)
       return found.accounts
     },

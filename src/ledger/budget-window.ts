@@ -2,11 +2,11 @@
 import type { Budget } from '../spec/rate-limit.ts'
 
 /** Unix milliseconds; `end_ms` is undefined where the window never ends. */
-type BudgetSpan = { start_ms: number; end_ms: number | undefined }
+export type BudgetSpan = { start_ms: number; end_ms: number | undefined }
 
 const MONDAY = 1
 
-/** The window of a budget that contains this time. Throws RangeError for an unknown time zone. */
+/** The window of a budget that contains this time, or one that starts later where the budget does. Throws RangeError for an unknown time zone. */
 export function spanAt({ window, time_zone = 'UTC', starts_at = 0 }: Budget, now_ms: number): BudgetSpan {
   const first_ms = starts_at * 1000
   if (window === 'total') return { start_ms: first_ms, end_ms: undefined }

@@ -37,7 +37,7 @@ async function world({ installation = [] as Budget[] } = {}) {
 
   function process(process_id: string) {
     const queue: Charged[] = []
-    const budgets = createBudgets({
+    const created = createBudgets({
       store: {
         ...store,
         lease(...given) {
@@ -54,6 +54,11 @@ async function world({ installation = [] as Budget[] } = {}) {
       clock,
       log,
     })
+    const budgets = {
+      ...created,
+      admit: (owner: BudgetOwner, end_user: string | undefined, most: number, now_ms = clock.now()) =>
+        created.admit(owner, end_user, most, now_ms),
+    }
     budgets.start()
     let number = 0
     return {
@@ -139,6 +144,29 @@ describe('a budget', () => {
     for (let call = 0; call < 30; call++) charge(await budgets.admit(owner, undefined, toNano(7)), owner, toNano(0.1))
     expect(await refusedBy(() => budgets.admit(owner, undefined, toNano(7.000000001)))).toBeDefined()
     expect(await budgets.admit(owner, undefined, toNano(7))).toBeDefined()
+  })
+
+  it('that starts later limits nothing before', async () => {
+    const { process, clock } = await world()
+    const { budgets } = process('p1')
+    const starts_at = clock.now() / 1000 + 60
+    for (const window of ['day', 'month', 'total'] as const) {
+      const owner = { token_id: `tok_${window}`, budgets: [{ amount: 1, window, starts_at }] }
+      expect(budgets.admit(owner, undefined, toNano(2))).toBeUndefined()
+      expect(await refusedBy(() => budgets.admit(owner, undefined, toNano(2), clock.now() + 60_000))).toBeDefined()
+    }
+  })
+
+  it('holds and counts a call in the window of its admission, also where the clock is set back', async () => {
+    const { process, clock } = await world()
+    const { budgets } = process('p1')
+    const owner = { token_id: 'tok_a', budgets: [DAY(10)] }
+    const [now_ms, tomorrow] = [clock.now(), clock.now() + 86_400_000]
+    const held = await budgets.admit(owner, undefined, toNano(9), tomorrow)
+    expect(await budgets.admit(owner, undefined, toNano(9), now_ms)).toBeDefined()
+    expect(await refusedBy(() => budgets.admit(owner, undefined, toNano(9), now_ms))).toBeDefined()
+    held?.settle(0)
+    expect(await budgets.admit(owner, undefined, toNano(9), tomorrow)).toBeDefined()
   })
 
   it('does not ask the store for each call', async () => {

@@ -35,12 +35,14 @@ export type ReachedThreshold = { account: BudgetAccount; threshold: number }
 export type Budgets = {
   /**
    * Holds the most that a call can cost, in nano-units. Undefined where no budget applies; a promise where the store has
-   * to be asked. Throws `insufficient_quota`.
+   * to be asked. Throws `insufficient_quota`. What the call is charged must count at `now_ms` (unix milliseconds), however
+   * long it takes: in the windows that hold it.
    */
   admit(
     owner: BudgetOwner,
     end_user: string | undefined,
     most: number,
+    now_ms: number,
   ): BudgetCallHold | undefined | Promise<BudgetCallHold>
   /** These charges of this process are in the ledger, and these budgets have changed. */
   appended(charges: readonly Charged[], changes: readonly BudgetChange[]): void
@@ -69,7 +71,7 @@ const MAX_ROUNDS = 4
 
 export function createBudgets(parts: BudgetsParts): Budgets {
   const { store, process_id, settings, currency, alertFor, onThreshold, clock, log } = parts
-  const accounts = createBudgetAccounts({ settings, clock })
+  const accounts = createBudgetAccounts({ settings })
   const leasing = createLeasing({ ...parts, accounts, onAnswer: notify })
 
   const covers = (account: BudgetAccount, most: number, now: number): boolean =>
@@ -165,8 +167,8 @@ export function createBudgets(parts: BudgetsParts): Budgets {
   }
 
   return {
-    admit(owner, end_user, most) {
-      const of = accounts.of(owner, end_user)
+    admit(owner, end_user, most, now_ms) {
+      const of = accounts.of(owner, end_user, now_ms)
       if (of.length === 0) return undefined
       const now = clock.steady()
       for (const account of of) {

@@ -32,9 +32,11 @@ export function createBudgetGate({ budgets, refusesUnknown, clock }: BudgetGateP
 
   return {
     admit(request) {
-      const { caller, end_user } = request.call
+      const { caller, end_user, record } = request.call
       const amount = most(request)
-      const held = budgets.admit(caller, end_user, amount ?? 0)
+      const now_ms = clock.now()
+      if (record) record.admitted_ms = now_ms
+      const held = budgets.admit(caller, end_user, amount ?? 0, now_ms)
       if (held === undefined) return undefined
       if (held instanceof Promise) return held.then((held) => checked(held, { amount, request }))
       return checked(held, { amount, request })

@@ -96,6 +96,8 @@ export type CallRecord = {
   model?: string
   /** When it arrived, in unix seconds: the prices of this time count. */
   readonly at: number
+  /** When budgets admitted it, in unix milliseconds: what it is charged counts towards the windows of this time. */
+  admitted_ms?: number
   /** The id that was requested, where a fallback serves the call. */
   requested?: string
   /** The target of the last attempt. */

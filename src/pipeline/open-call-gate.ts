@@ -25,7 +25,7 @@ export function createOpenCallGate({ isDurable, open, close, clock }: OpenCallGa
     admit(request) {
       const { record } = request.call
       if (!record || !isDurable()) return undefined
-      const entry = openEntry(record, { ...request, now_ms: clock.now() })
+      const entry = openEntry(record, { ...request, now_ms: record.admitted_ms ?? clock.now() })
       return open({ entry_id: entry.entry_id, entry }).then(() => holdOf(record, entry.entry_id))
     },
   }

@@ -100,8 +100,8 @@ export function createSettlements({
     const { record, model } = call
     const { current: meter, lost, lost_target } = call.metering
     const units = meter && isCharged && record.cache !== 'hit' ? await unitsOf(record, meter) : undefined
-    // Of its arrival: what it was charged counts towards the budgets that have admitted it.
-    const at_ms = Math.round(clock.now() - (clock.steady() - record.call.arrived))
+    // Of its admission: what it is charged counts towards the budgets that hold it. Without budgets, of its arrival.
+    const at_ms = record.admitted_ms ?? Math.round(clock.now() - (clock.steady() - record.call.arrived))
     const entry = callEntry({ record, model, now_ms: at_ms, units })
     record.units = entry.units
     if (!lost) return [entry]
