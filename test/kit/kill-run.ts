@@ -1,0 +1,284 @@
+/**
+ * Four gateways (`gatehouse serve`) on one store, 64 clients and a provider on loopback that counts what it generates. The
+ * gateways are killed and the store is halted at random times. The result is what each side saw of every call.
+ */
+import { Database } from 'bun:sqlite'
+import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { chunk, completion, failure, startVendor, stream, usageChunk, type Wire, whole } from './vendor.ts'
+
+const MAIN = join(import.meta.dir, '../../src/main.ts')
+const GATEWAYS = 4
+const CLIENTS = 64
+export const MAX_TOKENS = 16
+const KINDS = ['whole', 'whole', 'whole', 'stream', 'stream', 'aborted', 'cut', 500, 429] as const
+type Kind = (typeof KINDS)[number]
+
+export type KillRun = {
+  directory: string
+  /** Absent: SQLite in the directory. */
+  database_url?: string
+  durable: boolean
+  kills: number
+  seed: number
+  /** Halts the store; the result continues it. */
+  halt(): () => void
+}
+
+/** One call, as its client and the provider saw it. */
+export type SentCall = {
+  request_id: string
+  token: string
+  kind: Kind
+  /** The process that it was sent to. */
+  process: Process
+  status: number | 'failed'
+  is_complete: boolean
+  /** Unix milliseconds at which the client was done. */
+  ended_ms: number
+  /** Output tokens that the provider generated. */
+  generated: number
+  /** Unix milliseconds at which the provider received it, first. */
+  received_ms: number | undefined
+}
+
+type Process = {
+  /** Unix milliseconds. */
+  killed_ms: number | undefined
+}
+type Slot = { environment: Record<string, string>; running: (Process & Running) | undefined }
+type Running = { url: string; child: Bun.Subprocess<'ignore', 'pipe', 'inherit'> }
+
+/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
+export function randomFrom(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+
+/** The command line as a process of its own. Throws what it prints if it fails. */
+export async function gatehouse(args: string[], environment: Record<string, string>): Promise<Record<string, unknown>> {
+  const child = Bun.spawn([process.execPath, MAIN, ...args, '--json'], {
+    env: { ...process.env, ...environment },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  if ((await child.exited) > 1 || out === '') throw new Error(`gatehouse ${args.join(' ')}: ${out}${err}`)
+  return JSON.parse(out) as Record<string, unknown>
+}
+
+/** SQLite: another process that writes for long. */
+export function lockDatabase(path: string): () => void {
+  const database = new Database(path)
+  database.run('pragma busy_timeout = 5000')
+  database.run('begin immediate')
+  return () => {
+    database.run('rollback')
+    database.close()
+  }
+}
+
+type Provider = { url: string; calls: Map<string, { received_ms: number; generated: number }>; stop(): Promise<void> }
+
+/** The first message says what happens: the kind of the call, and how many tokens its response has. */
+function startProvider(): Provider {
+  const vendor = startVendor()
+  const calls: Provider['calls'] = new Map()
+  vendor.otherwise(async (wire: Wire) => {
+    const { headers } = wire.request
+    const body = wire.request.json() as { stream?: boolean; messages: [{ content: string }] }
+    const [kind = '', tokens = ''] = body.messages[0].content.split(' ')
+    const count = Number(tokens)
+    const call = calls.get(headers['x-request-id'] ?? '') ?? { received_ms: Date.now(), generated: 0 }
+    calls.set(headers['x-request-id'] ?? '', call)
+    await pause(5 + count)
+    if (kind === '500' || kind === '429') return failure(Number(kind))(wire)
+    const usage = { prompt_tokens: 1, completion_tokens: count, total_tokens: 1 + count }
+    if (!body.stream) {
+      call.generated += count
+      return whole(completion('word '.repeat(count), { usage }))(wire)
+    }
+    async function* generate() {
+      yield chunk({ role: 'assistant', content: '' })
+      for (let at = 0; at < count; at++) {
+        if (wire.isClosed()) return
+        await pause(4)
+        call.generated++
+        yield chunk({ content: 'word ' })
+      }
+      yield chunk({}, 'stop')
+      yield usageChunk(usage)
+    }
+    await stream(generate(), kind === 'cut' ? { cutAfter: 1 + Math.floor(count / 2) } : {})(wire)
+  })
+  return { url: vendor.url, calls, stop: vendor.stop }
+}
+
+/** Runs until so many gateways were killed, and returns once all have stopped and nothing is left in a spool. */
+export async function killRun(
+  { directory, database_url, durable, kills, seed, halt }: KillRun,
+  createTokens: (environment: Record<string, string>) => Promise<Record<string, string>>,
+): Promise<{ calls: SentCall[]; environment: Record<string, string> }> {
+  const random = randomFrom(seed)
+  const provider = startProvider()
+  const file = join(directory, 'gatehouse.yaml')
+  writeFileSync(
+    file,
+    JSON.stringify({
+      sandbox: false,
+      ledger: { durable },
+      providers: { v: { base_url: provider.url, key: 'vendor-key' } },
+      // One unit of the currency for one token of output.
+      models: { 'v/m': { prices: { input: 0, output: 1_000_000 } } },
+    }),
+  )
+  const slots: Slot[] = Array.from({ length: GATEWAYS }, (_, index) => {
+    const data_dir = join(directory, database_url === undefined ? 'data' : `data${index}`)
+    mkdirSync(data_dir, { recursive: true })
+    const database = database_url === undefined ? {} : { GATEHOUSE_DATABASE_URL: database_url }
+    const environment = { GATEHOUSE_CONFIG: file, GATEHOUSE_DATA_DIR: data_dir, GATEHOUSE_LOG: 'silent', ...database }
+    return { environment, running: undefined }
+  })
+  const environment = slots[0]?.environment ?? {}
+  const secrets = Object.entries(await createTokens(environment))
+
+  async function start(slot: Slot): Promise<void> {
+    const child = Bun.spawn([process.execPath, MAIN, 'serve', '--port', '0', '--json'], {
+      env: { ...process.env, ...slot.environment },
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'inherit',
+    })
+    const { value } = await child.stdout.getReader().read()
+    if (value === undefined) return start(slot) // the store was halted while it started
+    const { url } = JSON.parse(new TextDecoder().decode(value)) as { url: string }
+    slot.running = { url, child, killed_ms: undefined }
+  }
+
+  async function kill(slot: Slot): Promise<void> {
+    const { running } = slot
+    if (!running) return
+    slot.running = undefined
+    running.child.kill('SIGKILL')
+    running.killed_ms = Date.now()
+    await running.child.exited
+    await start(slot)
+  }
+
+  async function stop(slot: Slot): Promise<void> {
+    slot.running?.child.kill('SIGTERM')
+    await slot.running?.child.exited
+    slot.running = undefined
+  }
+
+  const calls: SentCall[] = []
+  let isOver = false
+
+  async function send(random: () => number): Promise<void> {
+    const { running } = slots[Math.floor(random() * GATEWAYS)] ?? {}
+    const [name, secret] = secrets[Math.floor(random() * secrets.length)] ?? ['', '']
+    const kind = KINDS[Math.floor(random() * KINDS.length)] ?? 'whole'
+    const count = 1 + Math.floor(random() * MAX_TOKENS)
+    const leaves_ms = random() * 80
+    if (!running) return
+    const request_id = `call-${seed}-${calls.length}`
+    const call: SentCall = {
+      request_id,
+      token: name,
+      kind,
+      process: running,
+      status: 'failed',
+      is_complete: false,
+      ended_ms: 0,
+      generated: 0,
+      received_ms: undefined,
+    }
+    calls.push(call)
+    const is_stream = kind === 'stream' || kind === 'cut' || (kind === 'aborted' && count % 2 === 0)
+    try {
+      const response = await fetch(`${running.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${secret}`,
+          'content-type': 'application/json',
+          'x-request-id': request_id,
+        },
+        body: JSON.stringify({
+          model: 'v/m',
+          stream: is_stream,
+          max_tokens: MAX_TOKENS,
+          messages: [{ role: 'user', content: `${kind} ${count}` }],
+        }),
+        signal: AbortSignal.timeout(kind === 'aborted' ? Math.ceil(leaves_ms) : 30_000),
+      })
+      call.status = response.status
+      const text = await response.text()
+      call.is_complete = response.ok && (!is_stream || text.includes('[DONE]'))
+    } catch {
+      // The gateway was killed, or the client has left.
+    }
+    call.ended_ms = Date.now()
+  }
+
+  async function client(random: () => number): Promise<void> {
+    while (!isOver) {
+      await send(random)
+      await pause(50 + random() * 200)
+    }
+  }
+
+  try {
+    await start(slots[0] as Slot) // it migrates the store
+    await Promise.all(slots.slice(1).map(start))
+    const clients = Array.from({ length: CLIENTS }, (_, index) => client(randomFrom(seed * 1_000 + index)))
+    for (let count = 1; count <= kills; count++) {
+      await pause(100 + random() * 500)
+      if (count % 6 === 3) {
+        const resume = halt()
+        const halted_ms = Date.now()
+        await pause(200 + random() * 1_000)
+        const victim = slots[Math.floor(random() * GATEWAYS)]
+        victim?.running?.child.kill('SIGKILL')
+        // A process waits for the lock of SQLite, and does nothing else: it has lost what it had at that time.
+        if (victim?.running) victim.running.killed_ms = database_url === undefined ? halted_ms : Date.now()
+        resume()
+        if (victim) {
+          victim.running = undefined
+          await start(victim)
+        }
+      } else await kill(slots[Math.floor(random() * GATEWAYS)] as Slot)
+    }
+    isOver = true
+    await Promise.all(clients)
+    await Promise.all(slots.map(stop))
+    for (let attempt = 0; attempt < 5 && releaseSpools(slots); attempt++) {
+      await Promise.all(slots.map(start))
+      await pause(2_500) // a process replays them a second after its start
+      await Promise.all(slots.map(stop))
+    }
+  } finally {
+    isOver = true
+    await Promise.all(slots.map(stop))
+    await provider.stop()
+  }
+  for (const call of calls) Object.assign(call, provider.calls.get(call.request_id))
+  return { calls, environment }
+}
+
+/** Makes the spools of ended processes old enough for others to replay; whether there are any. */
+function releaseSpools(slots: readonly Slot[]): boolean {
+  const files = slots.flatMap(({ environment }) => {
+    const directory = join(environment.GATEHOUSE_DATA_DIR ?? '', 'spool')
+    return existsSync(directory) ? readdirSync(directory).map((name) => join(directory, name)) : []
+  })
+  for (const file of files) if (existsSync(file)) utimesSync(file, 0, 0)
+  return files.length > 0
+}

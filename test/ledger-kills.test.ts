@@ -1,0 +1,188 @@
+/**
+ * Gateways are killed at random times under calls of all kinds, while their store is halted now and then: afterwards the
+ * ledger adds up, agrees with the provider's own count, and no budget and no rate limit was exceeded.
+ *
+ * `GATEHOUSE_KILLS=300` kills more often, and prints the counts; `GATEHOUSE_SEED` changes the calls and the times.
+ */
+import { describe, expect, it } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { LedgerEntry } from '../src/store/ledger-entry.ts'
+import { openStore } from '../src/store/open-store.ts'
+import { gatehouse, type KillRun, killRun, lockDatabase, type SentCall } from './kit/kill-run.ts'
+import { startPostgres } from './kit/postgres.ts'
+
+const IS_LONG = process.env.GATEHOUSE_KILLS !== undefined
+const KILLS = Number(process.env.GATEHOUSE_KILLS ?? 12)
+const SEED = Number(process.env.GATEHOUSE_SEED ?? 1)
+/** Each run has its part of the kills: two runs with a durable ledger, or four where it may take longer. */
+const KILLS_OF_RUN = Math.ceil(KILLS / (IS_LONG ? 4 : 2))
+const NANO = 1_000_000_000
+/** Per minute, of one token, and of the project of two tokens. */
+const LIMITS = { token: 60, project: 100 }
+/** Units of the currency: tokens of output. A run of some seconds uses them up. */
+const BUDGETS = { token: 40 * KILLS_OF_RUN, project: 60 * KILLS_OF_RUN }
+/** The longest time between admission and arrival at the provider. */
+const MAX_TRANSIT_MS = 5_000
+/** What a killed process loses according to the manual, and how late its timers may run on a machine under load. */
+const [LOSS_MS, MAX_DELAY_MS] = [100, 900]
+const FAR_FUTURE = 3_999_999_000_000
+const EVERYTHING = { from: 0, to: 4_000_000_000 }
+
+/** Tokens by the limits that they have; the provider's count is compared for all of them. */
+async function createTokens(environment: Record<string, string>): Promise<Record<string, string>> {
+  const create = async (name: string, ...flags: string[]) => {
+    const { secret } = await gatehouse(['token', 'create', '--name', name, ...flags], environment)
+    return secret as string
+  }
+  await gatehouse(['project', 'create', 'limited', '--limit', `requests_per_minute=${LIMITS.project}`], environment)
+  await gatehouse(['project', 'create', 'paid', '--budget', `${BUDGETS.project}/total`], environment)
+  return {
+    plain: await create('plain'),
+    limited: await create('limited', '--project', 'limited', '--limit', `requests_per_minute=${LIMITS.token}`),
+    limited_too: await create('limited_too', '--project', 'limited'),
+    paid: await create('paid', '--project', 'paid', '--budget', `${BUDGETS.token}/total`),
+    paid_too: await create('paid_too', '--project', 'paid'),
+  }
+}
+
+type Compared = { call: SentCall; entries: LedgerEntry[] }
+
+async function run(settings: Omit<KillRun, 'kills' | 'seed'>) {
+  const { calls, environment } = await killRun({ ...settings, kills: KILLS_OF_RUN, seed: SEED }, createTokens)
+  const store = await openStore({
+    url: settings.database_url ?? `sqlite:${environment.GATEHOUSE_DATA_DIR}/gatehouse.db`,
+  })
+  const compared: Compared[] = []
+  try {
+    while ((await store.ledger.interruptLapsed(FAR_FUTURE)) > 0); // as a later process does once their leases have lapsed
+    for (const call of calls) compared.push({ call, entries: await store.ledger.ofCall(call.request_id) })
+    expect(await store.ledger.differences(EVERYTHING)).toEqual([])
+  } finally {
+    await store.close()
+  }
+  const reconciled = await gatehouse(['ledger', 'reconcile'], environment)
+  return { compared, reconciled }
+}
+
+const asked = ({ call }: Compared) => call.received_ms !== undefined
+const isMissing = (one: Compared) => asked(one) && one.entries.length === 0
+const amountOf = ({ entries }: Compared) => entries.reduce((sum, { amount }) => sum + (amount ?? 0), 0)
+const isMeasured = ({ entries }: Compared) => entries.every(({ kind, estimated }) => kind === 'call' && estimated === 0)
+
+/** What is wrong with the entries of a call, in words; undefined: nothing. */
+function faultOf(one: Compared): string | undefined {
+  const { call, entries } = one
+  const name = `${call.request_id} (${call.kind}, ${call.status}): `
+  const requests = entries.reduce((sum, { requests }) => sum + requests, 0)
+  if (entries.length > 0 && requests !== 1) return `${name}${requests} requests in the ledger`
+  if (entries.length > 0 && isMeasured(one) && amountOf(one) !== call.generated * NANO && call.kind !== 'cut')
+    return `${name}charged ${amountOf(one) / NANO}, generated ${call.generated}`
+  const is_interrupted = entries.some(({ kind }) => kind === 'interrupted')
+  if (is_interrupted && amountOf(one) < call.generated * NANO)
+    return `${name}interrupted with ${amountOf(one) / NANO}, generated ${call.generated}`
+  if (is_interrupted && call.process.killed_ms === undefined) return `${name}interrupted, its process was not killed`
+  if (call.is_complete && entries.length > 0 && !isMeasured(one)) return `${name}complete, but estimated`
+  return undefined
+}
+
+/** Calls that the provider received in the most crowded window; shorter than the limit's by the time that a call is under way. */
+function mostInWindow(calls: readonly SentCall[]): number {
+  const times = calls.flatMap(({ received_ms }) => received_ms ?? []).sort((a, b) => a - b)
+  let most = 0
+  for (let first = 0, last = 0; last < times.length; last++) {
+    while ((times[last] ?? 0) - (times[first] ?? 0) > 60_000 - MAX_TRANSIT_MS) first++
+    most = Math.max(most, last - first + 1)
+  }
+  return most
+}
+
+/** A client that has left does not know when its call ended. For how long before its process was killed a lost call had ended, in milliseconds; 0: it was open. */
+const ageOf = ({ call }: Compared) => Math.max(0, (call.process.killed_ms ?? Number.POSITIVE_INFINITY) - call.ended_ms)
+
+const STORES = {
+  'on one SQLite file': (directory: string) => ({
+    halt: () => lockDatabase(join(directory, 'data', 'gatehouse.db')),
+  }),
+  'on one PostgreSQL': async () => {
+    const postgres = await startPostgres()
+    return { database_url: await postgres.createDatabase(), halt: postgres.freeze }
+  },
+}
+
+describe.each(Object.entries(STORES))('four gateways %s that are killed under load', (where, newStore) => {
+  const MODES = [
+    ['with a durable ledger lose no call', true],
+    ['lose at most the last moments of a process', false],
+  ] as const
+  const modes = MODES.filter(([, durable]) => IS_LONG || durable)
+  it.each(modes)(
+    '%s, and exceed no limit and no budget',
+    async (_, durable) => {
+      const directory = mkdtempSync(join(tmpdir(), 'gatehouse-kills-'))
+      try {
+        const { compared, reconciled } = await run({ directory, durable, ...(await newStore(directory)) })
+        const missing = compared.filter(isMissing)
+        const of = (...names: string[]) => compared.filter(({ call }) => names.includes(call.token))
+        const callsOf = (...names: string[]) => of(...names).map(({ call }) => call)
+        const chargedTo = (...names: string[]) => of(...names).reduce((sum, one) => sum + amountOf(one), 0) / NANO
+        /** The provider's count; of a stream that broke off, what could be known of it. */
+        const generatedFor = (...names: string[]) =>
+          of(...names).reduce(
+            (sum, one) =>
+              sum + (one.entries.length > 0 && !isMeasured(one) ? amountOf(one) / NANO : one.call.generated),
+            0,
+          )
+        const lost_tokens = (...names: string[]) =>
+          of(...names)
+            .filter(isMissing)
+            .reduce((sum, { call }) => sum + call.generated, 0)
+        const counts = {
+          seed: SEED,
+          kills: KILLS_OF_RUN,
+          calls: compared.length,
+          asked: compared.filter(asked).length,
+          complete: compared.filter(({ call }) => call.is_complete).length,
+          recorded: compared.filter(({ entries }) => entries.length > 0).length,
+          interrupted: compared.filter(({ entries }) => entries.some(({ kind }) => kind === 'interrupted')).length,
+          missing: missing.length,
+          missing_open: missing.filter((one) => ageOf(one) === 0).length,
+          missing_age_ms: missing.reduce((most, one) => Math.max(most, ageOf(one)), 0),
+          per_minute: [mostInWindow(callsOf('limited')), mostInWindow(callsOf('limited', 'limited_too'))],
+          charged: [chargedTo('paid'), chargedTo('paid', 'paid_too')],
+          generated: [generatedFor('paid'), generatedFor('paid', 'paid_too')],
+          budgets: [BUDGETS.token, BUDGETS.project],
+          difference: reconciled.difference,
+        }
+        const text = `${where}, durable ${durable}: ${JSON.stringify(counts)}\n`
+        if (IS_LONG) process.stderr.write(text)
+        const faults = compared.flatMap((one) => faultOf(one) ?? [])
+        if (faults.length > 0 || missing.length > 0) process.stderr.write(durable || faults.length > 0 ? text : '')
+        expect(faults).toEqual([])
+        expect(reconciled.difference).toBe(0)
+        expect(counts.complete).toBeGreaterThan(5 * KILLS_OF_RUN)
+        if (durable) {
+          expect(missing.map(({ call }) => call)).toEqual([])
+          expect(counts.interrupted).toBeGreaterThan(0) // the kills hit open calls
+        } else {
+          expect(counts.interrupted).toBe(0)
+          expect(
+            missing
+              .filter((one) => one.call.is_complete && ageOf(one) > LOSS_MS + MAX_DELAY_MS)
+              .map(({ call }) => call),
+          ).toEqual([])
+        }
+        expect(mostInWindow(callsOf('limited'))).toBeLessThanOrEqual(LIMITS.token * 1.01)
+        expect(mostInWindow(callsOf('limited', 'limited_too'))).toBeLessThanOrEqual(LIMITS.project * 1.01)
+        expect(chargedTo('paid')).toBeLessThanOrEqual(BUDGETS.token)
+        expect(chargedTo('paid', 'paid_too')).toBeLessThanOrEqual(BUDGETS.project)
+        expect(generatedFor('paid')).toBeLessThanOrEqual(BUDGETS.token + lost_tokens('paid'))
+        expect(generatedFor('paid', 'paid_too')).toBeLessThanOrEqual(BUDGETS.project + lost_tokens('paid', 'paid_too'))
+      } finally {
+        rmSync(directory, { recursive: true, force: true })
+      }
+    },
+    90_000 + KILLS * 4_000,
+  )
+})
