@@ -12,6 +12,8 @@ import { chunks, completion, startVendor, stream, type Vendor, whole } from './k
 const TOKEN = 'sk-crash-suite-0000000000000000'
 const ROUNDS = 6
 const CLIENTS = 4
+/** After which a gateway is killed. */
+const ANSWERS = 20
 /** Interrupted entries have this time. */
 const FAR_FUTURE = 3_999_999_000_000
 const EVERYTHING = { from: 0, to: 4_000_000_000 }
@@ -53,8 +55,8 @@ async function start(plan: Omit<LedgerPlan, 'vendor_url' | 'token' | 'data_dir'>
 }
 
 /** Sends one call after another until the gateway is gone; returns how many ended with a complete response. */
-async function client({ url }: Running, is_stream: boolean): Promise<number> {
-  for (let answered = 0; ; answered++) {
+async function client({ url }: Running, is_stream: boolean, onAnswer: () => void): Promise<number> {
+  for (let answered = 0; ; answered++, onAnswer()) {
     try {
       const response = await fetch(`${url}/v1/chat/completions`, {
         method: 'POST',
@@ -81,8 +83,15 @@ async function killed({ store_url, durable }: Pick<LedgerPlan, 'store_url' | 'du
   let answered = 0
   for (let round = 0; round < ROUNDS; round++) {
     const gateway = await start({ store_url, durable })
-    const clients = Array.from({ length: CLIENTS }, (_, index) => client(gateway, index % 2 === 0))
-    await pause(100 + ((round * 137) % 300))
+    // However fast the machine is: some calls have ended, and others are open.
+    const worked = Promise.withResolvers<void>()
+    let left = ANSWERS + round
+    const onAnswer = () => {
+      if (--left === 0) worked.resolve()
+    }
+    const clients = Array.from({ length: CLIENTS }, (_, index) => client(gateway, index % 2 === 0, onAnswer))
+    await worked.promise
+    await pause((round * 37) % 150)
     await gateway.kill()
     for (const count of await Promise.all(clients)) answered += count
   }

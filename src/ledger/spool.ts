@@ -35,6 +35,15 @@ export function createSpool({ directory, max_bytes, now }: SpoolParts): Spool {
   /** The files that this process has claimed. */
   const own = new Set<string>()
 
+  /** Appending, claiming and closing wait for each other: each may open or close the file. */
+  let last: Promise<unknown> = Promise.resolve()
+
+  function inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const mine = last.then(work)
+    last = mine.catch(() => {})
+    return mine
+  }
+
   const newPath = () => join(directory, `${now().toString(36).padStart(9, '0')}${randomAlphanumerics(12)}${ENDING}`)
 
   async function create(): Promise<OpenFile> {
@@ -92,14 +101,15 @@ export function createSpool({ directory, max_bytes, now }: SpoolParts): Spool {
   }
 
   return {
-    append,
+    append: (entries) => inOrder(() => append(entries)),
     bytes: () => bytes,
-    async close() {
-      if (current) await close(current)
-    },
+    close: () =>
+      inOrder(async () => {
+        if (current) await close(current)
+      }),
     async replay(write) {
       for (const name of await names(directory)) {
-        const path = await claim(name)
+        const path = await inOrder(() => claim(name))
         if (path === undefined) continue
         const entries = await readEntries(path)
         for (let at = 0; at < entries.length; at += ENTRIES_PER_WRITE)
