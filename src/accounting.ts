@@ -6,6 +6,7 @@ import { type Clock, unixSeconds } from './kit/clock.ts'
 import type { GuardedFetch } from './kit/guarded-fetch.ts'
 import type { Log } from './kit/log.ts'
 import { type BudgetAccount, budgetReport } from './ledger/budget-accounts.ts'
+import { budgetStates } from './ledger/budget-states.ts'
 import { createBudgets } from './ledger/budgets.ts'
 import { createLedger } from './ledger/ledger.ts'
 import { createOpenCalls } from './ledger/open-calls.ts'
@@ -15,6 +16,8 @@ import type { Gate } from './pipeline/admission.ts'
 import { createBudgetGate } from './pipeline/budget-gate.ts'
 import { createOpenCallGate } from './pipeline/open-call-gate.ts'
 import type { RecordUsage } from './pipeline/settle.ts'
+import type { LimitsRouteParts } from './routes/limits.ts'
+import type { UsageRouteParts } from './routes/usage.ts'
 import type { Store } from './store/store.ts'
 
 type AccountingParts = {
@@ -34,6 +37,8 @@ type Accounting = {
   ledger: ReturnType<typeof createLedger>
   /** What the pipeline uses. */
   stages: { recordUsage: RecordUsage; isDurable(): boolean; gates: readonly Gate[] }
+  /** What a token has used, and what is left of its limits. */
+  reports: Pick<UsageRouteParts, 'ledger'> & LimitsRouteParts
   /** Deletes one batch of what the ledger no longer keeps; false: nothing is left. */
   pruneLedger(): Promise<boolean>
   start(): void
@@ -84,6 +89,14 @@ export function createAccounting(parts: AccountingParts): Accounting {
   return {
     ledger,
     stages: { recordUsage: ledger.record, isDurable, gates },
+    reports: {
+      ledger: { usage: store.ledger.usage, currency },
+      limits: {
+        rateLimits: rateLimiter.statesOf,
+        budgets: (caller) => budgetStates(caller, { store: store.budgets, settings: config, clock }),
+        currency,
+      },
+    },
     pruneLedger() {
       const { keep_minutes_days, keep_hours_days, keep_entries_days } = config().ledger
       const keep = { minutes_days: keep_minutes_days, hours_days: keep_hours_days, entries_days: keep_entries_days }

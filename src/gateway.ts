@@ -220,7 +220,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const load = createLoad({ settings, log })
   const app = createApp({
     routes: routeTable({
-      ledger: { usage: store.ledger.usage, currency: () => live.ledger.currency },
+      ...accounting.reports,
       catalogue,
       pipeline,
       tokenizer,

@@ -1,4 +1,4 @@
-/** GET /v1/usage and GET /v1/limits: what a token can see of itself. */
+/** GET /v1/usage: what a token can see of what it has used. */
 import { describe, expect, it } from 'bun:test'
 import { startGateway } from './kit/gateway.ts'
 import { completion, startVendor, whole } from './kit/vendor.ts'
@@ -74,20 +74,6 @@ describe('GET /v1/usage', () => {
     const { get, stop } = await setUp()
     const { status, body } = await get(`/v1/usage?${query}`)
     expect([status, body.error.param]).toEqual([400, param])
-    await stop()
-  })
-})
-
-describe('GET /v1/limits', () => {
-  it('returns the limits of the token', async () => {
-    const { get, stop } = await setUp()
-    expect((await get('/v1/limits')).body).toEqual({
-      object: 'limits',
-      token_id: expect.stringMatching(/^tok_/),
-      rate_limits: {},
-      budgets: [],
-      project: null,
-    })
     await stop()
   })
 })

@@ -2,7 +2,7 @@
 import { fromNano, nanoText, toNano } from '../spec/money.ts'
 import type { Budget } from '../spec/rate-limit.ts'
 import { type BudgetName, type Charged, NEVER, scopesOf } from '../store/budget-store.ts'
-import { type BudgetSpan, spanAt } from './budget-window.ts'
+import { spanAt } from './budget-window.ts'
 
 type Limited = {
   budgets?: readonly Budget[] | undefined
@@ -82,26 +82,19 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
   const byScope = new Map<string, Set<BudgetAccount>>()
   const resolved = new WeakMap<BudgetOwner, Map<string | undefined, Resolved>>()
 
-  function accountFor(
-    scope: { scope_key: string; owner: string },
-    budget: Budget,
-    { start_ms, end_ms = NEVER }: BudgetSpan,
-  ): BudgetAccount {
-    const { window, time_zone = 'UTC', starts_at = 0 } = budget
-    const account_key = `${scope.scope_key}/${window}/${time_zone}/${starts_at}`
-    const key = keyOf({ account_key, start_ms })
+  function accountFor(name: BudgetName, owner: string, budget: Budget): BudgetAccount {
+    const key = keyOf(name)
     const limit = toNano(budget.amount)
     const known = accounts.get(key)
     if (known) {
       Object.assign(known, { budget, limit })
       return known
     }
-    const name = { account_key, scope_key: scope.scope_key, window, start_ms, end_ms }
-    const account = newAccount({ name, owner: scope.owner, budget, limit })
+    const account = newAccount({ name, owner, budget, limit })
     accounts.set(key, account)
-    const same = byScope.get(scope.scope_key)
+    const same = byScope.get(name.scope_key)
     if (same) same.add(account)
-    else byScope.set(scope.scope_key, new Set([account]))
+    else byScope.set(name.scope_key, new Set([account]))
     return account
   }
 
@@ -112,11 +105,11 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
     let [from_ms, until_ms] = [Number.NEGATIVE_INFINITY, NEVER]
     const add = (scope_key: string, label: string, budgets: readonly Budget[] = []) => {
       for (const budget of budgets) {
-        const span = spanAt(budget, now_ms)
-        const hasStarted = span.start_ms <= now_ms
-        if (hasStarted) found.push(accountFor({ scope_key, owner: label }, budget, span))
-        from_ms = hasStarted ? Math.max(from_ms, span.start_ms) : from_ms
-        until_ms = Math.min(until_ms, hasStarted ? (span.end_ms ?? NEVER) : span.start_ms)
+        const name = nameOf(scope_key, budget, now_ms)
+        const hasStarted = name.start_ms <= now_ms
+        if (hasStarted) found.push(accountFor(name, label, budget))
+        from_ms = hasStarted ? Math.max(from_ms, name.start_ms) : from_ms
+        until_ms = Math.min(until_ms, hasStarted ? name.end_ms : name.start_ms)
       }
     }
     const { token_id, name, project } = owner
@@ -176,6 +169,13 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
       if (same?.size === 0) byScope.delete(account.name.scope_key)
     },
   }
+}
+
+/** The budget in the window that contains this time, or in its first one where it starts later. */
+export function nameOf(scope_key: string, budget: Budget, now_ms: number): BudgetName {
+  const { window, time_zone = 'UTC', starts_at = 0 } = budget
+  const { start_ms, end_ms = NEVER } = spanAt(budget, now_ms)
+  return { account_key: `${scope_key}/${window}/${time_zone}/${starts_at}`, scope_key, window, start_ms, end_ms }
 }
 
 const keyOf = ({ account_key, start_ms }: Pick<BudgetName, 'account_key' | 'start_ms'>) => `${account_key} ${start_ms}`

@@ -2,7 +2,7 @@
 import type { Budget } from '../spec/rate-limit.ts'
 
 /** Unix milliseconds; `end_ms` is undefined where the window never ends. */
-export type BudgetSpan = { start_ms: number; end_ms: number | undefined }
+type BudgetSpan = { start_ms: number; end_ms: number | undefined }
 
 const MONDAY = 1
 

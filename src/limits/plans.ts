@@ -1,7 +1,7 @@
 /** Which limits a call must keep: looked up once for each caller and model. */
 import type { RateLimits } from '../spec/rate-limit.ts'
 import type { Limits } from './hold.ts'
-import type { Scopes } from './scopes.ts'
+import type { Limited, Scopes } from './scopes.ts'
 
 /** As much of a caller as limits depend on. */
 export type LimitedCaller = {
@@ -34,21 +34,28 @@ type PlansOfCaller = { config: ConfiguredLimits; version: number; byModel: Map<s
 export function createPlans(scopes: Scopes, config: () => ConfiguredLimits) {
   const known = new WeakMap<LimitedCaller, PlansOfCaller>()
 
+  const ofProject = ({ project }: LimitedCaller, now: number): Limited | undefined =>
+    project && scopes.limited(scopes.of('project', project.project_id, now), project.rate_limits)
+
+  function ofToken({ token_id, rate_limits }: LimitedCaller, now: number): Limited | undefined {
+    if (token_id === '') return undefined
+    return scopes.limited(scopes.of('token', token_id, now), nonEmpty(rate_limits) ?? config().tokens.rate_limits)
+  }
+
   function plan(caller: LimitedCaller, model: string, now: number): Plan {
     const { rate_limits, models, tokens } = config()
     const { token_id, project } = caller
-    const ofToken = nonEmpty(caller.rate_limits) ?? tokens.rate_limits
     const all = [
       scopes.limited(scopes.of('installation', '', now), rate_limits),
       scopes.limited(
         scopes.of('model', model, now),
         Object.hasOwn(models, model) ? models[model]?.rate_limits : undefined,
       ),
-      project && scopes.limited(scopes.of('project', project.project_id, now), project.rate_limits),
-      token_id === '' ? undefined : scopes.limited(scopes.of('token', token_id, now), ofToken),
+      ofProject(caller, now),
+      ofToken(caller, now),
     ].filter((one) => one !== undefined)
     const perUser = nonEmpty(caller.end_users?.rate_limits) ?? tokens.end_users?.rate_limits
-    const ofProject = nonEmpty(project?.end_users?.rate_limits)
+    const perUserOfProject = nonEmpty(project?.end_users?.rate_limits)
     const own = {
       counters: all.flatMap(({ counters }) => counters),
       limits: all.flatMap(({ limits }) => limits),
@@ -59,12 +66,16 @@ export function createPlans(scopes: Scopes, config: () => ConfiguredLimits) {
       alone: own.counters.length + own.tasks.length === 0 ? [] : [own],
       end_users: [
         ...(perUser && token_id !== '' ? [{ owner: `token ${token_id}`, rate_limits: perUser }] : []),
-        ...(project && ofProject ? [{ owner: `project ${project.project_id}`, rate_limits: ofProject }] : []),
+        ...(project && perUserOfProject
+          ? [{ owner: `project ${project.project_id}`, rate_limits: perUserOfProject }]
+          : []),
       ],
     }
   }
 
   return {
+    ofToken,
+    ofProject,
     of(caller: LimitedCaller, model: string, now: number): Plan {
       let plans = known.get(caller)
       if (plans === undefined || plans.config !== config() || plans.version !== scopes.version) {

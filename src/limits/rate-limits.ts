@@ -9,7 +9,7 @@ import { createLeases, type Leases, type WhenStoreFails } from './leases.ts'
 import { type ConfiguredLimits, createPlans, type LimitedCaller } from './plans.ts'
 import { createLimitQueue } from './queue.ts'
 import { createScopes } from './scopes.ts'
-import { type LimitReport, refusal, waitFor } from './status.ts'
+import { type LimitReport, type LimitState, refusal, statesOf, waitFor } from './status.ts'
 
 /** As much of a call as limits depend on. */
 type LimitedCall = {
@@ -41,6 +41,8 @@ type RateLimiter = {
   mayAttempt(provider_id: string, estimate: Estimate): boolean | Promise<boolean>
   /** Counts an attempt at a provider. Undefined: no limit. Throws `rate_limit_exceeded`. */
   admitAttempt(provider_id: string, estimate: Estimate): CallHold | undefined
+  /** How the limits of the token and of its project stand, without those of open tasks. */
+  statesOf(caller: LimitedCaller): { token: LimitState[]; project: LimitState[] }
   /** How many scopes are counted. */
   readonly scopes: number
   /** How many calls wait. */
@@ -211,6 +213,10 @@ export function createRateLimiter({ config, clock, log, shared }: RateLimiterPar
       const hold = new ProviderHold(lists, parts)
       hold.take(now)
       return hold
+    },
+    statesOf(caller) {
+      const now = clock.steady()
+      return { token: statesOf(plans.ofToken(caller, now), now), project: statesOf(plans.ofProject(caller, now), now) }
     },
     get scopes() {
       return scopes.size

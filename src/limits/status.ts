@@ -3,7 +3,7 @@
 import { GatewayError } from '../spec/error.ts'
 import type { RateLimitKey, RateUnit } from '../spec/rate-limit.ts'
 import type { TaskLimit } from '../store/rate-limit-lease.ts'
-import type { Counter } from './scopes.ts'
+import type { Counter, Limited } from './scopes.ts'
 import { emptyAt, expire, freeAt } from './window.ts'
 
 /** The strictest limit of one unit. */
@@ -22,6 +22,22 @@ export type LimitReport = {
   /** What a task that the call creates must keep, when it is stored. */
   tasks(): TaskLimit[]
 }
+
+/** How one limit of a token or a project stands. */
+export type LimitState = {
+  limit: RateLimitKey
+  amount: number
+  remaining: number
+  /** Until nothing counts any more, if nothing more is used; of open calls unknown. */
+  reset_ms: number | undefined
+}
+
+export const statesOf = (limited: Pick<Limited, 'counters' | 'limits'> | undefined, now: number): LimitState[] =>
+  (limited?.counters ?? []).map((counter, at) => {
+    const amount = limited?.limits[at] ?? 0
+    const { remaining, reset_ms } = statusOf(counter, amount, now)
+    return { limit: counter.key, amount, remaining, reset_ms: counter.is_concurrent ? undefined : reset_ms }
+  })
 
 /** What other processes use is known as of the last exchange with them. */
 export function statusOf(counter: Counter, limit: number, now: number): LimitStatus {

@@ -25,6 +25,7 @@ import { contentgenRoutes } from './contentgen.ts'
 import { conversationRoutes } from './conversations.ts'
 import { imageRoutes, type StoreImages } from './images.ts'
 import { jsonRoute } from './json-route.ts'
+import { type LimitsRouteParts, limitsRoutes } from './limits.ts'
 import { manualRoutes } from './manual.ts'
 import { unknownMethodRoutes } from './model-methods.ts'
 import { modelRoutes } from './models.ts'
@@ -39,7 +40,8 @@ import { type UsageRouteParts, usageRoutes } from './usage.ts'
 
 type TableParts = ChatRouteParts &
   TaskApiParts &
-  UsageRouteParts & {
+  UsageRouteParts &
+  LimitsRouteParts & {
     catalogue: Catalogue
     tokenizer: Tokenizer
     storedResponses: StoredResponses
@@ -81,6 +83,7 @@ export function routeTable(parts: TableParts): Route[] {
     ...calls,
     ...taskRoutes(parts),
     ...usageRoutes(parts),
+    ...limitsRoutes(parts),
     ...manualRoutes({ load: parts.manual, version }),
     ...unknownMethodRoutes(calls),
     ...pageRoutes({

@@ -1,10 +1,9 @@
-/** What a token has used, and its limits, for the token itself. */
+/** What a token has used, for the token itself. */
 import Type from 'typebox'
 import type { Context, Route } from '../http/context.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { GatewayError } from '../spec/error.ts'
 import { nanoText } from '../spec/money.ts'
-import { Budget, RateLimits } from '../spec/rate-limit.ts'
 import type { LedgerStore, UsageSum } from '../store/ledger-store.ts'
 
 const count = Type.Integer({ minimum: 0 })
@@ -36,21 +35,6 @@ const UsageList = Type.Object(
 )
 type UsageList = Type.Static<typeof UsageList>
 
-const AccountLimits = {
-  rate_limits: RateLimits,
-  budgets: Type.Array(Budget),
-}
-const TokenLimits = Type.Object(
-  {
-    object: Type.Literal('limits'),
-    token_id: Type.String(),
-    ...AccountLimits,
-    project: Type.Union([Type.Object({ project_id: Type.String(), ...AccountLimits }), Type.Null()]),
-  },
-  { title: 'TokenLimits' },
-)
-type TokenLimits = Type.Static<typeof TokenLimits>
-
 const DAY_SECONDS = 86_400
 const DEFAULT_DAYS = 30
 const BY = ['model', 'day'] as const
@@ -79,21 +63,6 @@ export function usageRoutes({ ledger, clock }: UsageRouteParts): Route[] {
     } satisfies UsageList)
   }
 
-  const limits = ({ caller: { token_id, rate_limits = {}, budgets = [], project } }: Context): Response =>
-    Response.json({
-      object: 'limits',
-      token_id,
-      rate_limits,
-      budgets: [...budgets],
-      project: project
-        ? {
-            project_id: project.project_id,
-            rate_limits: project.rate_limits ?? {},
-            budgets: [...(project.budgets ?? [])],
-          }
-        : null,
-    } satisfies TokenLimits)
-
   const time = (description: string) => ({ description, schema: Type.String(), example: '2026-01-31' })
   return [
     {
@@ -115,18 +84,6 @@ export function usageRoutes({ ledger, clock }: UsageRouteParts): Route[] {
         errors: ['invalid_value', 'storage_unavailable'],
       },
       handle: usage,
-    },
-    {
-      method: 'GET',
-      path: '/v1/limits',
-      operation: {
-        summary: 'The rate limits and budgets of this token and its project',
-        description:
-          'Those that are set for the token; limits of models, providers and the installation may be stricter.',
-        tag: 'Gateway',
-        response: TokenLimits,
-      },
-      handle: limits,
     },
   ]
 }
