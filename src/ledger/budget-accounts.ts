@@ -23,6 +23,8 @@ export type BudgetAccount = {
   owner: string
   budget: Budget
   limit: number
+  /** More than the limit may be leased, until the next renewal returns it. */
+  is_lowered: boolean
   /** `held + unsettled` is at most this, where the lease is valid. */
   leased: number
   /** What open calls may cost. */
@@ -87,6 +89,7 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
     const limit = toNano(budget.amount)
     const known = accounts.get(key)
     if (known) {
+      if (limit < known.limit) known.is_lowered = true
       Object.assign(known, { budget, limit })
       return known
     }
@@ -182,6 +185,7 @@ const keyOf = ({ account_key, start_ms }: Pick<BudgetName, 'account_key' | 'star
 
 const newAccount = (known: Pick<BudgetAccount, 'name' | 'owner' | 'budget' | 'limit'>): BudgetAccount => ({
   ...known,
+  is_lowered: false,
   leased: 0,
   held: 0,
   unsettled: 0,
@@ -197,6 +201,12 @@ const newAccount = (known: Pick<BudgetAccount, 'name' | 'owner' | 'budget' | 'li
 
 /** What this process may still admit. */
 export const freeOf = ({ leased, held, unsettled }: BudgetAccount): number => leased - held - unsettled
+
+/** Whether a call goes beyond a budget that was lowered, as far as this process knows. */
+export const isBeyond = (
+  { is_lowered, limit, credit, settled, held, unsettled }: BudgetAccount,
+  most: number,
+): boolean => is_lowered && most > limit + credit - settled - held - unsettled
 
 /** The highest threshold (per cent) that the charges have reached; 0: none. */
 export function thresholdReached({ budget, settled, credit, limit }: BudgetAccount): number {

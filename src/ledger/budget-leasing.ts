@@ -111,7 +111,9 @@ export function createLeasing({ store, process_id, accounts, onAnswer, clock, lo
       const { name, held, unsettled, idle } = account
       const isUnused = held === 0 && unsettled === 0
       if (isUnused && idle > FORGET_AFTER) accounts.forget(account)
-      const surplus = freeOf(account) - (idle > RETURN_AFTER ? 0 : 2 * sliceOf(account))
+      const kept_ahead = idle > RETURN_AFTER || account.is_lowered ? 0 : 2 * sliceOf(account)
+      const surplus = freeOf(account) - kept_ahead
+      account.is_lowered = false
       account.demand /= 2
       if (account.leased > 0) alive.push(account)
       if (account.leased <= 0 || surplus <= 0) continue

@@ -125,7 +125,7 @@ describe('a budget', () => {
       code: 'insufficient_quota',
       message:
         'The budget of the token "laptop" is 10 USD a day; 0 USD is used, and this call may cost up to 4.000000001 USD: the rest is held for other calls.',
-      detail: { retry_after: 1 },
+      detail: { retry_after: 1, retry: true },
     })
     const second = await budgets.admit(owner, undefined, toNano(4))
     charge(first, owner, toNano(6))
@@ -167,6 +167,22 @@ describe('a budget', () => {
     expect(await refusedBy(() => budgets.admit(owner, undefined, toNano(9), now_ms))).toBeDefined()
     held?.settle(0)
     expect(await budgets.admit(owner, undefined, toNano(9), tomorrow)).toBeDefined()
+  })
+
+  it('that was lowered admits nothing beyond its new amount, although more was leased', async () => {
+    const { process } = await world()
+    const { budgets, charge } = process('p1')
+    const before = { token_id: 'tok_a', budgets: [DAY(100)] }
+    for (let call = 0; call < 50; call++)
+      charge(await budgets.admit(before, undefined, toNano(0.1)), before, toNano(0.1))
+    const after = { token_id: 'tok_a', budgets: [DAY(5.2)] }
+    const last = await budgets.admit(after, undefined, toNano(0.2))
+    expect(await refusedBy(() => budgets.admit(after, undefined, 1))).toMatchObject({ code: 'insufficient_quota' })
+    charge(last, after, 0)
+    expect(await budgets.admit(after, undefined, toNano(0.2))).toBeDefined()
+    const raised = { token_id: 'tok_a', budgets: [DAY(7)] }
+    expect(await budgets.admit(raised, undefined, toNano(1.8))).toBeDefined()
+    expect(await refusedBy(() => budgets.admit(raised, undefined, 1))).toMatchObject({ code: 'insufficient_quota' })
   })
 
   it('does not ask the store for each call', async () => {

@@ -15,6 +15,7 @@ import {
   type BudgetSettings,
   createBudgetAccounts,
   freeOf,
+  isBeyond,
   thresholdReached,
 } from './budget-accounts.ts'
 import { createLeasing } from './budget-leasing.ts'
@@ -75,7 +76,9 @@ export function createBudgets(parts: BudgetsParts): Budgets {
   const leasing = createLeasing({ ...parts, accounts, onAnswer: notify })
 
   const covers = (account: BudgetAccount, most: number, now: number): boolean =>
-    account.budget.soft === true || most === 0 || (now < account.valid_until && most <= freeOf(account))
+    account.budget.soft === true ||
+    most === 0 ||
+    (now < account.valid_until && most <= freeOf(account) && !isBeyond(account, most))
 
   function hold(of: readonly BudgetAccount[], most: number): BudgetCallHold {
     let held = most
@@ -124,7 +127,7 @@ export function createBudgets(parts: BudgetsParts): Budgets {
       const short = of.findIndex((account) => !covers(account, most, clock.steady()))
       const account = of[short]
       if (!account) return hold(of, most)
-      if (outcomes[short]?.is_exhausted) throw refusal(account, most)
+      if (outcomes[short]?.is_exhausted || isBeyond(account, most)) throw refusal(account, most)
     }
     throw new GatewayError('rate_limit_exceeded', 'Too many calls take from the same budget at once; try again.', {
       retry_after: 1,
@@ -145,7 +148,7 @@ export function createBudgets(parts: BudgetsParts): Budgets {
     return new GatewayError(
       'insufficient_quota',
       `The budget of ${owner} is ${amountText(account, currency())}${topped}; ${money(used)} is used, and this call may cost up to ${money(most)}: ${state}.`,
-      isTemporary ? { retry_after: 1 } : {},
+      isTemporary ? { retry_after: 1, retry: true } : {},
     )
   }
 
