@@ -1,8 +1,10 @@
 /** Comma-separated values (RFC 4180): written for spreadsheets, and read from the exports of providers. */
 
+const NUMBER = /^[+-]?\d+(\.\d+)?(e[+-]?\d+)?$/i
+
 /** A cell that a spreadsheet would run as a formula starts with an apostrophe: clients choose the names of end users. */
 const cellText = (cell: string): string => {
-  const safe = /^[=+@\t\r]|^-(?![\d.])/.test(cell) ? `'${cell}` : cell
+  const safe = /^[=+\-@\t\r\n]/.test(cell) && !NUMBER.test(cell) ? `'${cell}` : cell
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
