@@ -77,7 +77,8 @@ export function interruptLapsed({ write }: Pick<Engine, 'write'>, now_ms: number
         .orderBy('entry_id')
         .limit(ROWS_PER_STATEMENT)
         .execute()
-      const entries = open.map(({ entry }) => ({ ...(JSON.parse(entry) as LedgerEntry), at_ms: now_ms }))
+      // With the time of their arrival: they count towards the budgets that have admitted them.
+      const entries = open.map(({ entry }) => JSON.parse(entry) as LedgerEntry)
       count += (await appendEntries(rows, entries)).length
       const ids = open.map(({ entry_id }) => entry_id)
       if (ids.length > 0) await rows.deleteFrom('open_calls').where('entry_id', 'in', ids).execute()
