@@ -68,6 +68,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
       directory: join(config().data_dir, 'spool'),
       max_bytes: config().ledger.spool_megabytes * 1_000_000,
       now: clock.now,
+      onUnreadable: (path, cause) => log.error('spooled ledger entries could not be read', { path }, cause),
     }),
     isDurable,
     process_id,

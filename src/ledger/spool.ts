@@ -1,6 +1,7 @@
 /** Entries on the local disk while the store is away: append-only files, replayed by this process or any later one. */
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { isRecord } from '../kit/json.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import type { LedgerEntry } from '../store/ledger-entry.ts'
 
@@ -19,9 +20,13 @@ type SpoolParts = {
   directory: string
   max_bytes: number
   now(): number
+  /** A file, or a part of it, cannot be read. It is kept, and does not keep others from being replayed. */
+  onUnreadable?: (path: string, cause: unknown) => void
 }
 
 const ENDING = '.entries'
+/** Of files with lines that are not entries: for the operator. */
+const DAMAGED = '.damaged'
 /** In one transaction, as the ledger writes them. */
 const ENTRIES_PER_WRITE = 500
 /** A file that another process has just written to is left to it. Replaying it would do no harm. */
@@ -29,7 +34,7 @@ const QUIET_MILLISECONDS = 10_000
 
 type OpenFile = { handle: FileHandle; path: string; bytes: number }
 
-export function createSpool({ directory, max_bytes, now }: SpoolParts): Spool {
+export function createSpool({ directory, max_bytes, now, onUnreadable = () => {} }: SpoolParts): Spool {
   let current: OpenFile | undefined
   let bytes = 0
   /** The files that this process has claimed. */
@@ -100,6 +105,20 @@ export function createSpool({ directory, max_bytes, now }: SpoolParts): Spool {
     }
   }
 
+  /** Undefined: it is another process's, or cannot be read. */
+  async function read(name: string): Promise<(Read & { path: string }) | undefined> {
+    try {
+      const path = await inOrder(() => claim(name))
+      if (path === undefined) return undefined
+      const found = await readEntries(path)
+      if (found.isDamaged) onUnreadable(`${path}${DAMAGED}`, new Error('Some of its lines are not entries.'))
+      return { path, ...found }
+    } catch (cause) {
+      onUnreadable(join(directory, name), cause)
+      return undefined
+    }
+  }
+
   return {
     append: (entries) => inOrder(() => append(entries)),
     bytes: () => bytes,
@@ -109,12 +128,13 @@ export function createSpool({ directory, max_bytes, now }: SpoolParts): Spool {
       }),
     async replay(write) {
       for (const name of await names(directory)) {
-        const path = await inOrder(() => claim(name))
-        if (path === undefined) continue
-        const entries = await readEntries(path)
+        const found = await read(name)
+        if (found === undefined) continue
+        const { path, entries, isDamaged } = found
         for (let at = 0; at < entries.length; at += ENTRIES_PER_WRITE)
           await write(entries.slice(at, at + ENTRIES_PER_WRITE))
-        await rm(path, { force: true })
+        if (isDamaged) await rename(path, `${path}${DAMAGED}`)
+        else await rm(path, { force: true })
         own.delete(basename(path))
       }
       bytes = current?.bytes ?? 0
@@ -129,16 +149,22 @@ async function writeAt({ handle, bytes }: OpenFile, text: Buffer): Promise<void>
   }
 }
 
+type Read = { entries: LedgerEntry[]; isDamaged: boolean }
+
 /** A line that was cut by a crash was never confirmed: it is the last one, and is left out. */
-async function readEntries(path: string): Promise<LedgerEntry[]> {
-  const lines = (await readFile(path, 'utf8')).split('\n')
-  return lines.slice(0, -1).flatMap((line) => {
-    try {
-      return [JSON.parse(line) as LedgerEntry]
-    } catch {
-      return []
-    }
-  })
+async function readEntries(path: string): Promise<Read> {
+  const lines = (await readFile(path, 'utf8')).split('\n').slice(0, -1)
+  const entries = lines.flatMap(entryIn)
+  return { entries, isDamaged: entries.length < lines.length }
+}
+
+function entryIn(line: string): LedgerEntry[] {
+  try {
+    const entry: unknown = JSON.parse(line)
+    return isRecord(entry) && typeof entry.entry_id === 'string' ? [entry as LedgerEntry] : []
+  } catch {
+    return []
+  }
 }
 
 async function names(directory: string): Promise<string[]> {
