@@ -165,6 +165,24 @@ describe('the response cache', () => {
     expect(await outcomes(gateway, QUESTION, undefined, other, other)).toEqual(['miss', outcome, 'hit'])
   })
 
+  it('with scope project gives a hit to the tokens of one project, and to no other', async () => {
+    const { gateway } = await start({ cache: { scope: 'project' } })
+    const { projects, tokens } = gateway.instance
+    const tokenOf = async (name: string, project_id: string | null) => {
+      const { secret } = await tokens.issue({ name, project_id })
+      return { headers: { authorization: `Bearer ${secret}` } }
+    }
+    const [one, two] = [await projects.create({ name: 'one' }), await projects.create({ name: 'two' })]
+    const callers = [
+      await tokenOf('a', one.project_id),
+      await tokenOf('b', one.project_id),
+      await tokenOf('c', two.project_id),
+      await tokenOf('d', null),
+      await tokenOf('e', null),
+    ]
+    expect(await outcomes(gateway, QUESTION, ...callers)).toEqual(['miss', 'hit', 'miss', 'miss', 'miss'])
+  })
+
   it('with scope all gives nothing to a token that may not use the model', async () => {
     const { gateway } = await start({ cache: { scope: 'all' } })
     expect(await outcomes(gateway, QUESTION, undefined)).toEqual(['miss'])

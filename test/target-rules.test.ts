@@ -1,7 +1,7 @@
 /** What an operator sets for one target of a model: which requests it takes, its time limits, and its prices. */
 import { afterEach, describe, expect, it } from 'bun:test'
 import type { ModelConfig, TargetConfig } from '../src/config/schema.ts'
-import { startGateway } from './kit/gateway.ts'
+import { configOf, startGateway } from './kit/gateway.ts'
 import { chunk, failure, hang, startVendor, stream, whole } from './kit/vendor.ts'
 
 const closing: (() => Promise<unknown>)[] = []
@@ -212,5 +212,25 @@ describe('strategy cheapest', () => {
     vendors.two?.answer(whole({ data: [{ index: 0, embedding: [1, 2] }] }))
     const { headers } = await gateway.call('/v1/embeddings', { json: { model: 'v/m', input: 'hi' } })
     expect(headers.get('x-gatehouse-target')).toBe('two/m')
+  })
+})
+
+describe('`when.projects` of a target', () => {
+  it('takes the calls of these projects alone', async () => {
+    const { gateway, served } = await setUp([{}])
+    const { projects, tokens } = gateway.instance
+    const { project_id } = await projects.create({ name: 'one' })
+    await gateway.instance.reload({
+      ...configOf({
+        providers: Object.fromEntries(['one', 'other'].map((id) => [id, { base_url: 'http://127.0.0.1:1/v1' }])),
+        models: { 'v/m': { targets: [{ provider: 'one', model: 'm', when: { projects: [project_id] } }] } },
+      }),
+    })
+    const bearer = async (project_id: string | null) => ({
+      authorization: `Bearer ${(await tokens.issue({ name: String(project_id), project_id })).secret}`,
+    })
+    const message = 'No provider of this model takes this request: it must be of another project.'
+    expect(await served({}, await bearer(null))).toBe(`no_available_channel: ${message}`)
+    expect(await served({}, await bearer(project_id))).toContain('"one"')
   })
 })

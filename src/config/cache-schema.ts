@@ -4,7 +4,7 @@ import Type, { type TSchema } from 'typebox'
 const closed = { additionalProperties: false } as const
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 
-const SCOPES = ['token', 'all'] as const
+const SCOPES = ['token', 'project', 'all'] as const
 const CACHED_REQUESTS = ['deterministic', 'all'] as const
 const STORAGES = ['memory', 'database', 'valkey'] as const
 
@@ -50,7 +50,7 @@ export const ModelCache = Type.Object(
     scope: optional(
       Type.Enum([...SCOPES], {
         description:
-          'Who receives a cached response. token: only the token whose request created it; all: every token that may use the model. Default token.',
+          'Who receives a cached response. token: only the token whose request created it; project: the tokens of its project, and without one the token alone; all: every token that may use the model. Default token.',
       }),
     ),
     max_entry_bytes: optional(

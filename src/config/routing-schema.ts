@@ -104,6 +104,13 @@ const TargetConditions = Type.Object(
         description: 'Requests with each of these tags in the header x-gatehouse-tags.',
       }),
     ),
+    projects: optional(
+      Type.Array(Type.String({ pattern: '^proj_[A-Za-z0-9]+$' }), {
+        minItems: 1,
+        maxItems: 100,
+        description: 'Requests of tokens of one of these projects, by id.',
+      }),
+    ),
   },
   { ...closed, description: 'Which requests it takes; every condition must hold. Default: all.' },
 )

@@ -105,6 +105,7 @@ export function createExecutor({ catalogue, router, admission, attempts, events,
     const conditional: SizedRequest = {
       family: record.family,
       tags: call.options?.tags,
+      project_id: call.caller.project_id,
       preferences: call.options?.provider,
       now: () => unixSeconds(clock),
       facts: factsOf,

@@ -74,15 +74,16 @@ function keyOf({ model, record, request }: Key, scope: NonNullable<ModelCache['s
   // The targets, so that a change of the configuration is not answered by the model before; the caller may choose among them.
   const served: unknown[] = [model.id, model.targets.map(targetName), call.options?.tags]
   if (call.options?.provider) served.push(call.options.provider)
+  if (model.targets.some(({ when }) => when?.projects)) served.push({ project: call.caller.project_id })
   const parts = [KEY_VERSION, sharersOf(scope, call.caller), family, is_stream, ...served]
   return createHash('sha256')
     .update(JSON.stringify([...parts, request]))
     .digest('hex')
 }
 
-/** Who shares a cached response with this caller. A group of tokens will be one more scope here. */
-const sharersOf = (scope: NonNullable<ModelCache['scope']>, { token_id }: Caller): string[] =>
-  scope === 'all' ? [] : [token_id]
+/** Who shares a cached response with this caller. */
+const sharersOf = (scope: NonNullable<ModelCache['scope']>, { token_id, project_id }: Caller): string[] =>
+  scope === 'all' ? [] : [scope === 'project' ? (project_id ?? token_id) : token_id]
 
 type Answer<Answer, M extends AnyMeter> = { answer: Answer; usage: UsageOf<M> }
 

@@ -19,6 +19,8 @@ export type RequestFacts = {
 type Conditional = {
   family: EndpointFamily
   tags: readonly string[] | undefined
+  /** Of the caller. */
+  project_id?: string | undefined
   /** Absent: the caller asks for nothing. */
   preferences?: ProviderPreferences | undefined
   /** Unix seconds. */
@@ -65,9 +67,10 @@ export function noneEligible(excluded: readonly Excluded[]): GatewayError {
 }
 
 /** The first condition that does not hold, as text for the caller. */
-function unmetBy({ family, tags, facts }: Conditional, when: TargetConditions): string | undefined {
+function unmetBy({ family, tags, project_id, facts }: Conditional, when: TargetConditions): string | undefined {
   const { families, tools, images, min_input_tokens: least = 0, max_input_tokens: most } = when
   if (families && !families.includes(family)) return `it must be of ${families.join(' or ')}, not ${family}`
+  if (when.projects && !when.projects.includes(project_id ?? '')) return 'it must be of another project'
   const missing = when.tags?.filter((tag) => !tags?.includes(tag)) ?? []
   if (missing.length > 0) return `it must have ${missing.map((tag) => `the tag "${tag}"`).join(' and ')}`
   if (tools !== undefined && tools !== (facts()?.hasTools() ?? false)) return `it must have ${tools ? '' : 'no '}tools`

@@ -86,7 +86,13 @@ const acceptOrder = (
     const { family, call_options } = row.task
     const facts = () => orderFacts(row.inputs)
     const now = () => unixSeconds(parts.clock)
-    const { targets, excluded } = eligibleTargets(model.targets, { family, tags: call_options?.tags, facts, now })
+    const { targets, excluded } = eligibleTargets(model.targets, {
+      family,
+      tags: call_options?.tags,
+      project_id: call.caller.project_id,
+      facts,
+      now,
+    })
     if (targets.length === 0 && excluded.length > 0) throw noneEligible(excluded)
     parts.crashHook('submit: before the row')
     const holds = call.record?.holds ?? []

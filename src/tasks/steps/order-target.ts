@@ -20,10 +20,12 @@ export const targetIdOf = ({ provider, upstream_model, provider_key }: Task): st
 export async function targetsOf(claimed: ClaimedTask): Promise<readonly Target[]> {
   const { task, store, clock } = claimed
   const { family, call_options } = task
+  const project_id = task.project_id ?? undefined
   const all = (modelOf(claimed)?.targets ?? []).filter(({ provider }) => kindOf(family).providerFor(provider))
   const inputs = all.some(({ when }) => when) ? await store.tasks.inputs(task.task_id) : undefined
   const facts = () => orderFacts(inputs)
-  return eligibleTargets(all, { family, tags: call_options?.tags, facts, now: () => unixSeconds(clock) }).targets
+  return eligibleTargets(all, { family, tags: call_options?.tags, project_id, facts, now: () => unixSeconds(clock) })
+    .targets
 }
 
 /** `inputs`: the media of the request. An order has no size in tokens. */
