@@ -87,10 +87,7 @@ export function createBackground(given: BackgroundParts): Background {
           return runs.renew({ response_id, fence }, until_ms)
         },
       },
-      async run(run, context) {
-        await generateResponse(parts, run, context)
-        return undefined
-      },
+      run: (run, context) => generateResponse(parts, run, context),
       release: ({ response, fence }) => runs.release({ response_id: response.response_id, fence }, clock.now()),
     },
     { clock, log },
@@ -106,6 +103,7 @@ export function createBackground(given: BackgroundParts): Background {
       return { ...read, id, model: model.id, request: applyChatLimits(model, request) }
     },
     meter: () => undefined,
+    is_admitted: false, // its generation is
     policy: 'until_accepted',
     async execute({ id, model, request, names, clientRequest, continued, before, input }, { call }) {
       const { caller, end_user } = call

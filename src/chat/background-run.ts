@@ -40,17 +40,22 @@ export type RunParts = {
 const REVOKED = 'The token that requested this response was revoked, or its project disabled, before it was generated.'
 /** A second attempt follows when a process died during the first. */
 const MOST_ATTEMPTS = 2
+/** How long a response waits for a rate limit, from its acceptance on. */
+const LONGEST_WAIT_MILLISECONDS = 3_600_000
 /** The events that a queued response has: `response.created` and `response.queued`. */
 const LAST_QUEUED_EVENT = 1
 /** The same, and `response.in_progress`. A model of which the client saw no output may be called again. */
 const LAST_BEFORE_CONTENT = 2
 
-/** Rejects when the run was interrupted: the job loop decides how it continues. */
+/**
+ * Rejects when the run was interrupted: the job loop decides how it continues. The result is the time (unix milliseconds)
+ * when a run is due again that a rate limit has refused.
+ */
 export async function generateResponse(
   parts: RunParts,
   run: ResponseRun,
   { signal, abort }: Pick<JobContext, 'signal' | 'abort'>,
-): Promise<void> {
+): Promise<number | undefined> {
   const { runs, notifications, clock, log } = parts
   const { response: stored, last_number } = run
   const { response_id, token_id } = stored
@@ -85,6 +90,13 @@ export async function generateResponse(
   } catch (thrown) {
     if (signal.reason === LEASE_LOST || signal.reason === STOPPED) throw thrown
     const error = asGatewayError(signal.reason ?? generator.errorForClient(thrown), { log, request_id: response_id })
+    if (generator.record()?.is_refused && error.code === 'rate_limit_exceeded') {
+      const due_ms = clock.now() + (error.detail.retry_after ?? 1) * 1000
+      if (due_ms < stored.created_at * 1000 + LONGEST_WAIT_MILLISECONDS) {
+        await runs.release(key, due_ms)
+        return due_ms
+      }
+    }
     failure = error.code
     add(generator.writer().fail(error))
   }
@@ -107,6 +119,7 @@ export async function generateResponse(
     })
   } else log.warn('response ended after its lease', { response_id })
   notifications.notify(response_id)
+  return undefined
 
   async function saveStarted(response: unknown): Promise<void> {
     if (!(await runs.save(key, { response: jsonOf(response) }))) abort(LEASE_LOST)

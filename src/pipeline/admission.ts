@@ -23,11 +23,14 @@ type Admitting<Work> = Pick<PreparedCall<Work, unknown, AnyMeter>, 'model' | 'wo
 export type Admission = {
   /** Undefined: the call is admitted. A promise where it has to wait. Throws GatewayError. */
   admit<Work>(
-    family: Pick<Family<never, Work, never, AnyMeter>, 'estimate'>,
+    family: Pick<Family<never, Work, never, AnyMeter>, 'estimate' | 'is_admitted'>,
     call: Admitting<Work>,
   ): Promise<void> | undefined
   /** Before a fallback takes over. Throws GatewayError. */
-  moveTo<Work>(family: Pick<Family<never, Work, never, AnyMeter>, 'estimate'>, call: Admitting<Work>): void
+  moveTo<Work>(
+    family: Pick<Family<never, Work, never, AnyMeter>, 'estimate' | 'is_admitted'>,
+    call: Admitting<Work>,
+  ): void
 }
 
 /** Attempts at providers, which have limits of their own. */
@@ -112,7 +115,7 @@ export function createAdmission(gates: readonly Gate[]): Admission {
 
   return {
     admit(family, { model, work, record }) {
-      if (gates.length === 0) return undefined
+      if (gates.length === 0 || family.is_admitted === false) return undefined
       const holds: Hold[] = []
       record.holds = holds
       record.is_refused = true
@@ -135,7 +138,7 @@ export function createAdmission(gates: readonly Gate[]): Admission {
 }
 
 function requestOf<Work>(
-  { estimate }: Pick<Family<never, Work, never, AnyMeter>, 'estimate'>,
+  { estimate }: Pick<Family<never, Work, never, AnyMeter>, 'estimate' | 'is_admitted'>,
   { model, work, record }: Admitting<Work>,
 ): AdmissionRequest {
   const { call, family } = record

@@ -25,6 +25,8 @@ export type Family<Input, Work, Answer, M extends AnyMeter> = {
   meter(work: Work): M
   /** What a call uses, before it is sent. Absent: nothing that is limited or charged, but a request. */
   estimate?(work: Work, model: CatalogueModel): Estimate
+  /** False: limits and budgets do not apply to its calls. Absent: true. */
+  is_admitted?: false
   /** After which failures the next target is tried. */
   /** Whether the client wants to know what the call is charged, as `cost` of its usage. Absent: never. */
   asksForCost?(work: Work): boolean

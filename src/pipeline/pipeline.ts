@@ -127,7 +127,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     model.cache !== undefined || record.call.options?.cache !== undefined
 
   async function answer<Work, Answer, M extends AnyMeter>(
-    family: Pick<Family<never, Work, Answer, M>, 'estimate' | 'cacheable' | 'codec' | 'asksForCost'>,
+    family: Pick<Family<never, Work, Answer, M>, 'estimate' | 'is_admitted' | 'cacheable' | 'codec' | 'asksForCost'>,
     prepared: PreparedCall<Work, Answer, M>,
   ): Promise<Answered<Work, Answer, M>> {
     const settlement = settlements.open(prepared)
@@ -153,7 +153,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   function stream<Work, M extends AnyMeter>(
     family: Pick<
       StreamFamily<never, Work, M>,
-      'estimate' | 'encodeError' | 'errorForClient' | 'cacheable' | 'replay' | 'asksForCost'
+      'estimate' | 'is_admitted' | 'encodeError' | 'errorForClient' | 'cacheable' | 'replay' | 'asksForCost'
     >,
     prepared: PreparedCall<Work, ResponseStream<UsageOf<M>>, M>,
   ): SentStream {
