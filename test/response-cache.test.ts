@@ -165,6 +165,18 @@ describe('the response cache', () => {
     expect(await outcomes(gateway, QUESTION, undefined, other, other)).toEqual(['miss', outcome, 'hit'])
   })
 
+  it('answers without an upstream call, and says so', async () => {
+    const { gateway } = await start({ cache: {} })
+    const headersOf = async () => {
+      const { headers } = await gateway.chat(QUESTION)
+      return [headers.get('x-gatehouse-attempts'), headers.has('x-gatehouse-target')]
+    }
+    expect([await headersOf(), await headersOf()]).toEqual([
+      ['1', true],
+      ['0', false],
+    ])
+  })
+
   it('with scope project gives a hit to the tokens of one project, and to no other', async () => {
     const { gateway } = await start({ cache: { scope: 'project' } })
     const { projects, tokens } = gateway.instance

@@ -13,7 +13,7 @@ const COST_HEADER = 'x-gatehouse-cost'
 const costText = (amount: number | null): string => (amount === null ? 'unknown' : nanoText(amount))
 
 /**
- * The target that answered, or failed last, and how many upstream calls were made; the model, where a fallback served the
+ * The target that answered, or failed last, and how many upstream calls were made: none for a response from the cache; the model, where a fallback served the
  * call, what the response cache did, what the call is charged, and the routing decision for whoever may have it. Empty for
  * a request that has none of these.
  */
@@ -32,6 +32,8 @@ export function routingHeaders(
   }
   if (show_target && record.target !== undefined) {
     headers.push(['x-gatehouse-target', headerValue(targetName(record.target))])
+  }
+  if (show_target && (record.target !== undefined || record.cache === 'hit')) {
     headers.push(['x-gatehouse-attempts', String(record.attempts.length)])
   }
   // Before a stream has ended, and where a call has failed, its charge is not known.
