@@ -18,7 +18,7 @@ describe('a CSV file', () => {
   })
 
   it('contains no formula that a client has chosen', () => {
-    expect(csv([['=cmd()', '@x', '+1', '-x', '-1.5']])).toBe("'=cmd(),'@x,'+1,'-x,-1.5\n")
+    expect(csv([['=cmd()', '@x', '+x', '-x', '-1.5']])).toBe("'=cmd(),'@x,'+x,'-x,-1.5\n")
   })
 })
 
