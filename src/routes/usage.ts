@@ -70,6 +70,8 @@ export function usageRoutes({ ledger, clock }: UsageRouteParts): Route[] {
       path: '/v1/usage',
       operation: {
         summary: 'What this token has used',
+        description:
+          'Requests, tokens and charges of the token that calls, in the currency of the ledger. Charges appear within a second after a call has ended.',
         tag: 'Gateway',
         query: {
           from: time('A date (UTC) or unix seconds; is included. Default: 30 days.'),
