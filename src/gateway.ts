@@ -1,6 +1,4 @@
 /** The composition root: creates every part once, connects them, and returns the gateway. */
-import { join } from 'node:path'
-import { createAccessLog } from './access-log.ts'
 import { createAccounting } from './accounting.ts'
 import { createProjects, type Projects } from './accounts/projects.ts'
 import { createStorageQuotas } from './accounts/storage-quotas.ts'
@@ -15,13 +13,12 @@ import type { Config } from './config/config.ts'
 import type { ManualFile } from './config/manual.ts'
 import { createEmbedText } from './embeddings/embed-text.ts'
 import { createEmbeddings } from './embeddings/embeddings.ts'
+import { createGeneration } from './generation.ts'
 import { createApp } from './http/app.ts'
 import type { Peer } from './http/live.ts'
 import { createLoad } from './http/load.ts'
 import { presentedSecret } from './http/presented-secret.ts'
 import { createRevokedCalls } from './http/revoked-calls.ts'
-import { createImageFetch } from './images/fetch-image.ts'
-import { createImages } from './images/images.ts'
 import { type Clock, systemClock } from './kit/clock.ts'
 import { createGuardedFetch } from './kit/guarded-fetch.ts'
 import type { Log } from './kit/log.ts'
@@ -29,9 +26,8 @@ import { randomAlphanumerics } from './kit/secret.ts'
 import { createTokenizer } from './kit/tokenizer.ts'
 import { createCatalogue } from './models/catalogue.ts'
 import { createModerations } from './moderations/moderations.ts'
+import { createObservation } from './observation.ts'
 import { createCleaner } from './outputs/cleaner.ts'
-import { createOutputs } from './outputs/create-outputs.ts'
-import { openFileStore, outputDirectory } from './outputs/file-store.ts'
 import { createPipeline, type Pipeline } from './pipeline/pipeline.ts'
 import { createMedia } from './providers/media.ts'
 import { createReadiness } from './readiness.ts'
@@ -40,7 +36,6 @@ import { callHeaders } from './routes/call-headers.ts'
 import { readCallOptions } from './routes/call-options.ts'
 import { type Explained, type ExplainRequest, explainRequest, OPERATOR } from './routes/explain-request.ts'
 import { routeTable } from './routes/table.ts'
-import { baseUrlOf } from './routes/tasks/request-parameters.ts'
 import { createRouter } from './routing/router.ts'
 import type { Model } from './spec/model.ts'
 import type { Token } from './spec/token.ts'
@@ -50,11 +45,8 @@ import type { UsageStore } from './store/store.ts'
 import { storeClockFor } from './store/store-clock.ts'
 import { createSupply, type Found } from './supply.ts'
 import type { CrashHook } from './tasks/crash-points.ts'
-import { createGeneratedFileStore } from './tasks/store-generated.ts'
-import { taskData } from './tasks/task-response.ts'
-import { createTasks, type Tasks } from './tasks/tasks.ts'
-import { webhookMasterSecret } from './tasks/webhook-delivery.ts'
-import { createWebhooks, type Webhooks } from './tasks/webhooks.ts'
+import type { Tasks } from './tasks/tasks.ts'
+import type { Webhooks } from './tasks/webhooks.ts'
 
 export type GatewayParts = {
   config: Config
@@ -132,7 +124,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   )
   await supply.apply(config)
 
-  const accessLog = createAccessLog({ log })
+  const observation = createObservation({ log })
   const quotas = createStorageQuotas({ amounts: store.amounts, config: () => live, clock })
   const storing = { settings: () => live.responses, quota: quotas.responses }
   const storedResponses = createStoredResponses({ ...storing, store: store.responses, clock })
@@ -155,7 +147,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     catalogue,
     ...accounting.stages,
     router,
-    subscribers: [accessLog.calls, storedResponses.calls, conversations.calls],
+    subscribers: [...observation.calls, storedResponses.calls, conversations.calls],
     cache,
     embedText: createEmbedText({ catalogue, family: embeddings, pipeline: () => pipeline, clock, log }),
     clock,
@@ -173,49 +165,23 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock: storeClock,
     log,
   })
-  const files = openFileStore(config)
-  const outputs = createOutputs({
-    files,
-    guardedFetch,
-    secret: await store.secrets.get('links', () => randomAlphanumerics(48)),
-    settings: () => live.outputs,
-    files_base_url: () => settings.files_base_url,
-    partial_directory: join(outputDirectory(config), '.partial'),
-    clock,
-    log,
-  })
-  const taskSettings = () => ({ ...live.tasks, keep_days: live.outputs.keep_days })
-  const tasks = createTasks({
+  const generation = await createGeneration({
     store,
+    config: () => live,
+    settings,
     pipeline,
     quotas,
     catalogue,
-    outputs,
-    providerOf: supply.withKey,
+    supply,
     router,
-    providerSettings(id, key = null) {
-      const found = supply.settingsWithKey(id, key)
-      return found && { ...found, first_byte_seconds: { ...live.timeouts, ...found.timeouts }.first_byte_seconds }
-    },
-    inputs: { checkInputs: media.check },
-    settings: taskSettings,
-    clock: storeClock,
-    log,
-    ...(parts.crashHook === undefined ? {} : { crashHook: parts.crashHook }),
-  })
-  const images = createImages({
-    fetchImage: createImageFetch({ guardedFetch, providerSettings: (id) => supply.find(id)?.config }),
-    clock,
-  })
-  const webhooks = createWebhooks({
-    store,
+    media,
     guardedFetch,
-    master_secret: await webhookMasterSecret(store.secrets),
-    describe: (task) => taskData(task, { outputs, base_url: baseUrlOf(settings) ?? task.base_url }),
-    private_origins: () => live.tasks.callback_origins,
-    clock: storeClock,
+    clock,
+    storeClock,
     log,
+    crashHook: parts.crashHook,
   })
+  const { outputs, tasks, webhooks, files } = generation
   const cleaner = createCleaner({ tasks: store.tasks, outputs, cache, pruneLedger: accounting.pruneLedger, clock, log })
   const load = createLoad({ settings, log })
   const app = createApp({
@@ -231,10 +197,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       embeddings,
       rerank: createRerank({ tokenizer }),
       moderations: createModerations({ tokenizer }),
-      images,
-      storeImages: createGeneratedFileStore({ store, outputs, settings: taskSettings, clock: storeClock }),
-      tasks,
-      outputs,
+      ...generation.routeParts,
       manual,
       ready: createReadiness({ store, files, clock, log }),
       version,
@@ -246,7 +209,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     settings,
     clock,
     log,
-    onFinished: accessLog.requestFinished,
+    onFinished: observation.requestFinished,
     admitLoad: load.admit,
     onAdmitted: (context) => readCallOptions(context, settings),
     headersOf: (context) => callHeaders(context, { settings, clock }),

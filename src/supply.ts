@@ -67,7 +67,7 @@ type SupplyParts = {
   onRecovered: ((health: ProviderHealth) => void) | undefined
 }
 
-type Supply = {
+export type Supply = {
   /** Applies a configuration in one step; throws, and changes nothing, if its parts are inconsistent. */
   apply(config: Config): Promise<void>
   /** Discovers local runtimes and the models of providers, in the background. */

@@ -16,13 +16,14 @@ const LAYERS = [
   ['providers', 'store', 'outputs', 'http', 'jobs'],
   ['models', 'accounts', 'limits', 'ledger', 'routing', 'cache', 'alerts'],
   ['pipeline'],
-  ['chat', 'tasks', 'embeddings', 'rerank', 'moderations', 'images', 'manual', 'admin'],
+  ['chat', 'tasks', 'embeddings', 'rerank', 'moderations', 'images', 'manual', 'observe', 'admin'],
 ]
 const COMPOSITION_ROOT = [
   'main.ts',
   'gateway.ts',
-  'access-log.ts',
   'accounting.ts',
+  'generation.ts',
+  'observation.ts',
   'readiness.ts',
   'supply.ts',
   'routes',
@@ -76,7 +77,7 @@ test('a file imports from a lower layer or from its own module', () => {
 })
 
 /** What the composition root imports from `http/` beside `routes/`, where every route is: the app, and its types. */
-const KNOWS_HTTP = ['gateway.ts', 'listen.ts', 'access-log.ts', 'routes', 'http']
+const KNOWS_HTTP = ['gateway.ts', 'listen.ts', 'observe', 'observation.ts', 'routes', 'http']
 
 test('only the routes and the composition root import http/', () => {
   const strays = files

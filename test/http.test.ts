@@ -1,11 +1,11 @@
 /** HTTP for all routes: request ids, callers, paths, errors, CORS, the log, and close. */
 import { describe, expect, test } from 'bun:test'
-import { createAccessLog } from '../src/access-log.ts'
 import { DEFAULT_SERVER, type ServerSettings } from '../src/config/config.ts'
 import { type Authenticate, createApp } from '../src/http/app.ts'
 import type { Context, Route } from '../src/http/context.ts'
 import { eventStream } from '../src/http/event-stream.ts'
 import { createLog } from '../src/kit/log.ts'
+import { createObservation } from '../src/observation.ts'
 import { pageRoutes } from '../src/routes/pages.ts'
 import { ERRORS, type ErrorCode, GatewayError } from '../src/spec/error.ts'
 import type { Caller } from '../src/spec/token.ts'
@@ -44,7 +44,7 @@ function gateway({ routes = [], authenticate = () => CALLER, settings = {} }: Pa
     settings: all,
     clock,
     log,
-    onFinished: createAccessLog({ log }).requestFinished,
+    onFinished: createObservation({ log }).requestFinished,
   })
   const call = (path: string, init: RequestInit = {}) =>
     app.fetch(new Request(`http://gatehouse.test${path}`, init), { address: '192.0.2.1' })

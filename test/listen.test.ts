@@ -1,7 +1,6 @@
 /** The listening port, seen from raw sockets: what it accepts, what it cuts off, and how it stops. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
-import { createAccessLog } from '../src/access-log.ts'
 import { DEFAULT_SERVER } from '../src/config/config.ts'
 import { createApp } from '../src/http/app.ts'
 import { readJson } from '../src/http/body.ts'
@@ -10,6 +9,7 @@ import { eventStream } from '../src/http/event-stream.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
 import { type Listener, listen } from '../src/listen.ts'
+import { createObservation } from '../src/observation.ts'
 import { manualClock } from './kit/clock.ts'
 
 const open: (() => unknown)[] = []
@@ -37,7 +37,7 @@ async function start({ routes = [], idle_seconds }: { routes?: Route[]; idle_sec
     settings,
     clock: systemClock,
     log,
-    onFinished: createAccessLog({ log }).requestFinished,
+    onFinished: createObservation({ log }).requestFinished,
   })
   const server = await listen({
     gateway: { fetch: app.fetch, drain: app.close },

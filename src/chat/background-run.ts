@@ -83,7 +83,7 @@ export async function generateResponse(
     const caller = await parts.callerOf(token_id)
     if (!caller) throw new GatewayError('invalid_api_key', REVOKED)
     const { options } = readStoredRequest(run.request)
-    const call: Call = { request_id: response_id, caller, signal, arrived: clock.steady() }
+    const call: Call = { request_id: response_id, caller, signal, arrived: clock.steady(), is_detached: true }
     if (run.end_user !== undefined) call.end_user = run.end_user
     if (options) call.options = options
     await generator.generate({ call, add, onStart: saveStarted })

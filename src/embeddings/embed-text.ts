@@ -39,6 +39,7 @@ export function createEmbedText({ catalogue, family, pipeline, clock, log }: Emb
       caller,
       signal: AbortSignal.any([signal, late.signal]),
       arrived: clock.steady(),
+      is_detached: true,
       options: { timeout_ms, ...(options?.tags ? { tags: options.tags } : {}) },
       ...(end_user === undefined ? {} : { end_user }),
     }

@@ -23,6 +23,11 @@ export type Call = {
   readonly signal: AbortSignal
   /** By the steady clock. */
   readonly arrived: number
+  /**
+   * Whether it is not the one call of a request: a background response, one of several prompts, an embedding for the
+   * semantic cache.
+   */
+  readonly is_detached?: true
   /** Whether the client gets the routing decision. */
   readonly is_explained?: boolean
   /** The model that the caller was authorized to use, before the request was decoded. Set by `Pipeline.authorize`. */
@@ -107,6 +112,8 @@ export type CallRecord = {
   /** How each model of the call was routed; only where the client gets it. */
   decisions?: (Decision & { model: string })[]
   is_stream: boolean
+  /** From when it is sent until it is settled. A call that was refused before, or is never sent, is not open. */
+  is_open?: boolean
   /** Set where the cache is on for the call. `bypass`: the call was neither looked up nor cached. */
   cache?: 'hit' | 'miss' | 'bypass'
   /** The age of the response, where it came from the cache. */

@@ -75,6 +75,7 @@ export function createSettlements({
     try {
       await recordCall(call, isCharged)
     } finally {
+      record.is_open = false
       events.finished(record)
       if (--open === 0) idle?.resolve()
     }
@@ -114,6 +115,7 @@ export function createSettlements({
     open(call) {
       const { record, metering } = call
       open++
+      record.is_open = true
       let settled: Promise<void> | undefined
       return {
         isAwaited: isDurable,

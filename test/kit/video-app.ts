@@ -1,11 +1,11 @@
 /** The task routes for videos over a store in memory: tasks in any state, files from a map, no vendor. */
 
-import { createAccessLog } from '../../src/access-log.ts'
 import { createApp } from '../../src/http/app.ts'
 import { presentedSecret } from '../../src/http/presented-secret.ts'
 import { createLog } from '../../src/kit/log.ts'
 import { randomAlphanumerics } from '../../src/kit/secret.ts'
 import { catalogueModel, createCatalogue } from '../../src/models/catalogue.ts'
+import { createObservation } from '../../src/observation.ts'
 import { createLinks } from '../../src/outputs/links.ts'
 import type { Outputs, StoredFile } from '../../src/outputs/outputs.ts'
 import type { Provider } from '../../src/providers/provider.ts'
@@ -95,7 +95,7 @@ export async function createVideoApp(server: Parameters<typeof configOf>[0] = {}
     settings,
     clock,
     log,
-    onFinished: createAccessLog({ log }).requestFinished,
+    onFinished: createObservation({ log }).requestFinished,
   })
 
   /** Calls with the token `one` by default; `token: ''` sends none. */

@@ -1,0 +1,105 @@
+/** What generates files, and stores them: outputs, durable tasks, their webhooks, and images. */
+import { join } from 'node:path'
+import type { StorageQuotas } from './accounts/storage-quotas.ts'
+import type { Config, ServerSettings } from './config/config.ts'
+import { createImageFetch } from './images/fetch-image.ts'
+import { createImages, type Images } from './images/images.ts'
+import type { Clock } from './kit/clock.ts'
+import type { GuardedFetch } from './kit/guarded-fetch.ts'
+import type { Log } from './kit/log.ts'
+import { randomAlphanumerics } from './kit/secret.ts'
+import type { Catalogue } from './models/catalogue.ts'
+import { createOutputs } from './outputs/create-outputs.ts'
+import { openFileStore, outputDirectory } from './outputs/file-store.ts'
+import type { FileStore, Outputs } from './outputs/outputs.ts'
+import type { Pipeline } from './pipeline/pipeline.ts'
+import type { Media } from './providers/media.ts'
+import type { StoreImages } from './routes/images.ts'
+import { baseUrlOf } from './routes/tasks/request-parameters.ts'
+import type { Router } from './routing/router.ts'
+import type { Store } from './store/store.ts'
+import type { Supply } from './supply.ts'
+import type { CrashHook } from './tasks/crash-points.ts'
+import { createGeneratedFileStore } from './tasks/store-generated.ts'
+import { taskData } from './tasks/task-response.ts'
+import { createTasks, type Tasks } from './tasks/tasks.ts'
+import { webhookMasterSecret } from './tasks/webhook-delivery.ts'
+import { createWebhooks, type Webhooks } from './tasks/webhooks.ts'
+
+type GenerationParts = {
+  store: Store
+  /** The configuration now. */
+  config(): Config
+  /** Changed in place by a reload. */
+  settings: ServerSettings
+  pipeline: Pipeline
+  quotas: StorageQuotas
+  catalogue: Catalogue
+  supply: Supply
+  router: Router
+  media: Media
+  guardedFetch: GuardedFetch
+  clock: Clock
+  /** The time by which several processes work on one store. */
+  storeClock: Clock
+  log: Log
+  crashHook: CrashHook | undefined
+}
+
+type Generation = {
+  files: FileStore
+  outputs: Outputs
+  tasks: Tasks
+  webhooks: Webhooks
+  routeParts: { images: Images; storeImages: StoreImages; tasks: Tasks; outputs: Outputs }
+}
+
+export async function createGeneration(parts: GenerationParts): Promise<Generation> {
+  const { store, config, settings, pipeline, quotas, catalogue, supply, router, media, guardedFetch } = parts
+  const { clock, storeClock, log, crashHook } = parts
+  const files = openFileStore(config())
+  const outputs = createOutputs({
+    files,
+    guardedFetch,
+    secret: await store.secrets.get('links', () => randomAlphanumerics(48)),
+    settings: () => config().outputs,
+    files_base_url: () => settings.files_base_url,
+    partial_directory: join(outputDirectory(config()), '.partial'),
+    clock,
+    log,
+  })
+  const taskSettings = () => ({ ...config().tasks, keep_days: config().outputs.keep_days })
+  const tasks = createTasks({
+    store,
+    pipeline,
+    quotas,
+    catalogue,
+    outputs,
+    providerOf: supply.withKey,
+    router,
+    providerSettings(id, key = null) {
+      const found = supply.settingsWithKey(id, key)
+      return found && { ...found, first_byte_seconds: { ...config().timeouts, ...found.timeouts }.first_byte_seconds }
+    },
+    inputs: { checkInputs: media.check },
+    settings: taskSettings,
+    clock: storeClock,
+    log,
+    ...(crashHook === undefined ? {} : { crashHook }),
+  })
+  const images = createImages({
+    fetchImage: createImageFetch({ guardedFetch, providerSettings: (id) => supply.find(id)?.config }),
+    clock,
+  })
+  const webhooks = createWebhooks({
+    store,
+    guardedFetch,
+    master_secret: await webhookMasterSecret(store.secrets),
+    describe: (task) => taskData(task, { outputs, base_url: baseUrlOf(settings) ?? task.base_url }),
+    private_origins: () => config().tasks.callback_origins,
+    clock: storeClock,
+    log,
+  })
+  const storeImages = createGeneratedFileStore({ store, outputs, settings: taskSettings, clock: storeClock })
+  return { files, outputs, tasks, webhooks, routeParts: { images, storeImages, tasks, outputs } }
+}

@@ -1,0 +1,35 @@
+/** The access log: one line for each request, with what HTTP and the pipeline know of it. */
+import type { Log, LogFields } from '../kit/log.ts'
+import type { CallRecord } from '../pipeline/call.ts'
+import { targetName } from '../providers/provider.ts'
+import { attemptReport } from '../routing/attempt.ts'
+import type { RequestObserver } from './requests.ts'
+
+export function createAccessLog({ log }: { log: Log }): RequestObserver {
+  return ({ request: finished, record }) => {
+    if (!finished) return
+    const { context, path, status, outcome, total_ms } = finished
+    const { request_id, request, note } = context
+    const fields: LogFields = { request_id, method: request.method, path, status, outcome, total_ms }
+    Object.assign(fields, note)
+    if (record) addCall(fields, record)
+    log.info('request', fields)
+  }
+}
+
+function addCall(
+  fields: LogFields,
+  { call, model, target, attempts, units, cache, cache_similarity, queued_ms }: CallRecord,
+): void {
+  fields.model = model
+  if (cache) fields.cache = cache
+  if (cache_similarity !== undefined) fields.cache_similarity = cache_similarity
+  if (queued_ms !== undefined) fields.queued_ms = Math.round(queued_ms)
+  fields.target = target && targetName(target)
+  fields.key = target?.key
+  fields.tags = call.options?.tags?.join(',')
+  if (attempts.length > 1) fields.attempts = attempts.map(attemptReport)
+  fields.input_tokens = units?.input_tokens
+  fields.output_tokens = units?.output_tokens
+  if (units?.estimated) fields.estimated = true
+}
