@@ -60,7 +60,7 @@ const budgets = createBudgets({
   process_id: 'bench',
   settings: () => settings,
   currency: () => 'USD',
-  alertFor: () => undefined,
+  alertsFor: () => [],
   onThreshold: () => {},
   clock,
   log,

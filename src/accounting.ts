@@ -1,6 +1,6 @@
 /** What admits calls and counts them: rate limits, budgets, the ledger, and the alerts that tell of them. */
 import { join } from 'node:path'
-import { createAlerts } from './alerts/alerts.ts'
+import { type Alerts, createAlerts } from './alerts/alerts.ts'
 import type { Config } from './config/config.ts'
 import { type Clock, unixSeconds } from './kit/clock.ts'
 import type { GuardedFetch } from './kit/guarded-fetch.ts'
@@ -35,6 +35,7 @@ type AccountingParts = {
 
 type Accounting = {
   ledger: ReturnType<typeof createLedger>
+  alerts: Alerts
   /** What the pipeline uses. */
   stages: { recordUsage: RecordUsage; isDurable(): boolean; gates: readonly Gate[] }
   /** What a token has used, and what is left of its limits. */
@@ -56,7 +57,12 @@ export function createAccounting(parts: AccountingParts): Accounting {
     process_id,
     settings: config,
     currency,
-    alertFor: ({ account, threshold }) => alerts.make('budget.threshold_reached', report(account, threshold)),
+    alertsFor: ({ account, threshold }) =>
+      alerts.make({
+        type: 'budget.threshold_reached',
+        message: `The budget of ${account.owner} has reached ${threshold} %.`,
+        data: report(account, threshold),
+      }),
     onThreshold: ({ account, threshold }) => log.warn('a budget has reached a threshold', report(account, threshold)),
     clock,
     log,
@@ -89,6 +95,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
   ]
   return {
     ledger,
+    alerts,
     stages: { recordUsage: ledger.record, isDurable, gates },
     reports: {
       ledger: { usage: store.ledger.usage, currency },

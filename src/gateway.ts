@@ -27,7 +27,9 @@ import { createTokenizer } from './kit/tokenizer.ts'
 import { createCatalogue } from './models/catalogue.ts'
 import { createModerations } from './moderations/moderations.ts'
 import { createObservation } from './observation.ts'
+import { createAlertWatch } from './observe/alert-watch.ts'
 import { createCleaner } from './outputs/cleaner.ts'
+import { outputDirectory } from './outputs/file-store.ts'
 import { createPipeline, type Pipeline } from './pipeline/pipeline.ts'
 import { createMedia } from './providers/media.ts'
 import { createReadiness } from './readiness.ts'
@@ -133,7 +135,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const process_id = `gw_${randomAlphanumerics(16)}`
   const money = { store, process_id, config: () => live, guardedFetch, onUsed: tokens.used }
   const accounting = createAccounting({ ...money, clock: storeClock, log })
-  const { ledger } = accounting
+  const { ledger, alerts } = accounting
   const cache = createResponseCache({
     store: store.cachedAnswers,
     valkey,
@@ -143,11 +145,22 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     log,
   })
   const embeddings = createEmbeddings({ tokenizer })
+  const watch = createAlertWatch({
+    alerts,
+    router,
+    ledger: { health: ledger.health, usage: store.ledger.usage },
+    ready: () => ready(),
+    models: () => catalogue.list(OPERATOR),
+    directories: [config.data_dir, outputDirectory(config)],
+    settings: () => live.alerts,
+    clock,
+    log,
+  })
   const pipeline: Pipeline = createPipeline({
     catalogue,
     ...accounting.stages,
     router,
-    subscribers: [...observation.calls, storedResponses.calls, conversations.calls],
+    subscribers: [...observation.calls, watch.calls, storedResponses.calls, conversations.calls],
     cache,
     embedText: createEmbedText({ catalogue, family: embeddings, pipeline: () => pipeline, clock, log }),
     clock,
@@ -176,6 +189,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     router,
     media,
     guardedFetch,
+    alerts,
     clock,
     storeClock,
     log,
@@ -183,6 +197,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   })
   const { outputs, tasks, webhooks, files } = generation
   const cleaner = createCleaner({ tasks: store.tasks, outputs, cache, pruneLedger: accounting.pruneLedger, clock, log })
+  const ready = createReadiness({ store, files, clock, log })
   const load = createLoad({ settings, log })
   const app = createApp({
     routes: routeTable({
@@ -199,7 +214,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       moderations: createModerations({ tokenizer }),
       ...generation.routeParts,
       manual,
-      ready: createReadiness({ store, files, clock, log }),
+      ready,
       version,
       settings,
       clock,
@@ -224,6 +239,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     webhooks.start()
     cleaner.start()
     accounting.start()
+    watch.start()
     load.start()
   }
   let discovery = supply.discover()
@@ -265,7 +281,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     async close({ deadline_ms }) {
       await drain({ deadline_ms })
       const workers = [tasks, webhooks, background]
-      await Promise.all([...workers.map((worker) => worker.stop({ deadline_ms })), cleaner.stop()])
+      await Promise.all([...workers.map((worker) => worker.stop({ deadline_ms })), cleaner.stop(), watch.stop()])
       load.stop()
       await supply.close()
       await settle()

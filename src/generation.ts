@@ -1,6 +1,7 @@
 /** What generates files, and stores them: outputs, durable tasks, their webhooks, and images. */
 import { join } from 'node:path'
 import type { StorageQuotas } from './accounts/storage-quotas.ts'
+import type { Alerts } from './alerts/alerts.ts'
 import type { Config, ServerSettings } from './config/config.ts'
 import { createImageFetch } from './images/fetch-image.ts'
 import { createImages, type Images } from './images/images.ts'
@@ -21,6 +22,7 @@ import type { Store } from './store/store.ts'
 import type { Supply } from './supply.ts'
 import type { CrashHook } from './tasks/crash-points.ts'
 import { createGeneratedFileStore } from './tasks/store-generated.ts'
+import { unknownOutcomeAlerts } from './tasks/task-alerts.ts'
 import { taskData } from './tasks/task-response.ts'
 import { createTasks, type Tasks } from './tasks/tasks.ts'
 import { webhookMasterSecret } from './tasks/webhook-delivery.ts'
@@ -39,6 +41,7 @@ type GenerationParts = {
   router: Router
   media: Media
   guardedFetch: GuardedFetch
+  alerts: Pick<Alerts, 'make'>
   clock: Clock
   /** The time by which several processes work on one store. */
   storeClock: Clock
@@ -55,7 +58,7 @@ type Generation = {
 }
 
 export async function createGeneration(parts: GenerationParts): Promise<Generation> {
-  const { store, config, settings, pipeline, quotas, catalogue, supply, router, media, guardedFetch } = parts
+  const { store, config, settings, pipeline, quotas, catalogue, supply, router, media, guardedFetch, alerts } = parts
   const { clock, storeClock, log, crashHook } = parts
   const files = openFileStore(config())
   const outputs = createOutputs({
@@ -77,6 +80,7 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
     outputs,
     providerOf: supply.withKey,
     router,
+    alertsOf: (task, ending) => unknownOutcomeAlerts(alerts, task, ending),
     providerSettings(id, key = null) {
       const found = supply.settingsWithKey(id, key)
       return found && { ...found, first_byte_seconds: { ...config().timeouts, ...found.timeouts }.first_byte_seconds }

@@ -1,11 +1,15 @@
 /** An order in doubt: how long its response is awaited, when it is looked up, and how long it is sent again. */
 import { describe, expect, test } from 'bun:test'
+import type { AlertEventData } from '../src/alerts/alerts.ts'
 import type { VideoCall, VideoProvider } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
+import type { Alert } from '../src/store/alert-store.ts'
 import type { Store } from '../src/store/store.ts'
+import { unknownOutcomeAlerts } from '../src/tasks/task-alerts.ts'
 import type { ProviderSettings } from '../src/tasks/tasks.ts'
 import {
   CALLER,
+  type EngineOptions,
   respondInTurn,
   type ScriptedVendor,
   scriptedVendor,
@@ -158,6 +162,26 @@ describe('an order in doubt that can be looked up', () => {
     expect(end.fail_reason).toContain('may have been charged')
     expect(lookups).toBeGreaterThan(5)
     expect(acme.calls).toHaveLength(1)
+  })
+
+  test('alerts the operator in the transaction of its end where its outcome stays unknown, and not otherwise', async () => {
+    const make = (event: AlertEventData): Alert[] => [
+      { alert_id: `alert_${event.type}`, channel: 'webhook', created_at: 0, due_ms: 0, body: JSON.stringify(event) },
+    ]
+    const alertsOf: EngineOptions['alertsOf'] = (task, ending) => unknownOutcomeAlerts({ make }, task, ending)
+    await using well = await taskEngine({ alertsOf })
+    await well.submit()
+    await well.run(30)
+    expect(await well.store.alerts.earliest()).toBeNull()
+    await using gateway = await taskEngine({ vendors: { acme: vendorWith(async () => undefined) }, alertsOf })
+    const id = await gateway.submit()
+    await gateway.run(455)
+    expect((await endOf(gateway, id)).fail_code).toBe('submit_outcome_unknown')
+    const [alert] = await gateway.store.alerts.claim({ now_ms: 1, until_ms: 2, limit: 9 })
+    expect(JSON.parse(alert?.body ?? '')).toMatchObject({
+      type: 'task.outcome_unknown',
+      data: { task_id: id, provider: 'acme', sent_at: expect.any(String) },
+    })
   })
 
   test('is looked up until the deadline while lookups fail, and once more then', async () => {

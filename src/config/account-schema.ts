@@ -1,4 +1,4 @@
-/** What applies to tokens and their calls: defaults of tokens, storage quotas, budgets, and alerts to the operator. */
+/** What applies to tokens and their calls: defaults of tokens, storage quotas and budgets. */
 import Type, { type TSchema } from 'typebox'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
 import { Budget } from '../spec/rate-limit.ts'
@@ -53,25 +53,3 @@ export const TokenDefaults = Type.Object(
   closed,
 )
 export type TokenDefaults = Type.Static<typeof TokenDefaults>
-
-export const AlertsConfig = Type.Object(
-  {
-    webhook: optional(
-      Type.Object(
-        {
-          url: Type.String({ pattern: '^https?://', description: 'Where events are posted.' }),
-          secret: optional(
-            Type.String({
-              minLength: 1,
-              description:
-                'Signs events as Standard Webhooks do: whsec_ and 24 to 64 bytes in base64. ${NAME} takes it from the environment. Default: events are not signed.',
-            }),
-          ),
-        },
-        closed,
-      ),
-    ),
-  },
-  { ...closed, description: 'Whom the gateway alerts, such as when a threshold of a budget is reached.' },
-)
-export type AlertsConfig = Type.Static<typeof AlertsConfig>

@@ -1,7 +1,8 @@
 /** The configuration in use: file and environment merged, defaults filled in, frozen. */
 import type { LogLevel } from '../kit/log.ts'
 import type { Budget, RateLimits } from '../spec/rate-limit.ts'
-import type { AlertsConfig, StorageQuotas, TokenDefaults } from './account-schema.ts'
+import type { StorageQuotas, TokenDefaults } from './account-schema.ts'
+import type { AlertsConfig } from './alerts-schema.ts'
 import type { CacheConfig } from './cache-schema.ts'
 import type { LedgerConfig } from './ledger-schema.ts'
 import type { LimitsConfig } from './rate-limit-schema.ts'

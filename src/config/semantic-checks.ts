@@ -129,8 +129,12 @@ const WEBHOOK_SECRET = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/
 /** The value is not repeated: it may be most of a secret. */
 function checkAlerts({ alerts }: FileConfig, report: Report): void {
   const secret = alerts?.webhook?.secret
-  if (secret === undefined || WEBHOOK_SECRET.test(secret)) return
-  report(['alerts', 'webhook', 'secret'], 'must be whsec_ and 24 to 64 bytes in base64')
+  if (secret !== undefined && !WEBHOOK_SECRET.test(secret)) {
+    report(['alerts', 'webhook', 'secret'], 'must be whsec_ and 24 to 64 bytes in base64')
+  }
+  const { user, password } = alerts?.email ?? {}
+  if (user !== undefined && password === undefined) report(['alerts', 'email', 'user'], 'needs a password beside it')
+  if (user === undefined && password !== undefined) report(['alerts', 'email', 'password'], 'needs a user beside it')
 }
 
 function checkBudgets({ budgets, tokens }: FileConfig, report: Report): void {

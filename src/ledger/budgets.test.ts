@@ -49,7 +49,7 @@ async function world({ installation = [] as Budget[] } = {}) {
       process_id,
       settings: () => settings,
       currency: () => 'USD',
-      alertFor: () => undefined,
+      alertsFor: () => [],
       onThreshold: (one) => void reached.push(one),
       clock,
       log,

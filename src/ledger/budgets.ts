@@ -60,7 +60,7 @@ type BudgetsParts = {
   settings(): BudgetSettings
   currency(): string
   /** The alert that is stored with a reached threshold; undefined: none. May be called several times for one of them. */
-  alertFor(reached: ReachedThreshold): Alert | undefined
+  alertsFor(reached: ReachedThreshold): readonly Alert[]
   /** Called once for each budget, window and threshold, in one of all processes. */
   onThreshold(reached: ReachedThreshold): void
   clock: Clock
@@ -71,7 +71,7 @@ type BudgetsParts = {
 const MAX_ROUNDS = 4
 
 export function createBudgets(parts: BudgetsParts): Budgets {
-  const { store, process_id, settings, currency, alertFor, onThreshold, clock, log } = parts
+  const { store, process_id, settings, currency, alertsFor, onThreshold, clock, log } = parts
   const accounts = createBudgetAccounts({ settings })
   const leasing = createLeasing({ ...parts, accounts, onAnswer: notify })
 
@@ -157,8 +157,8 @@ export function createBudgets(parts: BudgetsParts): Budgets {
     if (threshold <= account.notified) return
     const before = account.notified
     account.notified = threshold
-    const alert = alertFor({ account, threshold })
-    store.notify(account.name, { threshold, ...(alert && { alert }) }).then(
+    const alerts = alertsFor({ account, threshold })
+    store.notify(account.name, { threshold, alerts }).then(
       (isMine) => {
         if (isMine) onThreshold({ account, threshold })
       },

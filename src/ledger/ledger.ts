@@ -7,7 +7,7 @@ import type { LedgerEntry } from '../store/ledger-entry.ts'
 import type { LedgerStore } from '../store/ledger-store.ts'
 import type { Spool } from './spool.ts'
 
-type LedgerHealth = {
+export type LedgerHealth = {
   /** Entries in memory. */
   queued: number
   /** Milliseconds that the oldest of them has waited. */

@@ -11,7 +11,21 @@ export function alertStore(engine: Engine): AlertStore {
     return row?.due_ms ?? null
   }
   return {
-    add: (alert) => write((rows) => addAlert(rows, alert)),
+    add: (alerts) => write((rows) => addAlerts(rows, alerts)),
+
+    addOnce: ({ mark_key, until_ms, now_ms }, alerts) =>
+      write(async (rows) => {
+        await rows.deleteFrom('alert_marks').where('until_ms', '<=', now_ms).execute()
+        const marked = await rows
+          .insertInto('alert_marks')
+          .values({ mark_key, until_ms })
+          .onConflict((conflict) => conflict.column('mark_key').doNothing())
+          .returning('mark_key')
+          .executeTakeFirst()
+        if (marked) await addAlerts(rows, alerts)
+        return marked !== undefined
+      }),
+
     earliest,
 
     async claim({ now_ms, until_ms, limit }) {
@@ -45,9 +59,8 @@ export function alertStore(engine: Engine): AlertStore {
 }
 
 /** For a transaction that decides that the operator is alerted. */
-export async function addAlert(write: Write, alert: Alert): Promise<void> {
-  await write
-    .insertInto('alerts')
-    .values({ ...alert, attempts: 0 })
-    .execute()
+export async function addAlerts(write: Write, alerts: readonly Alert[]): Promise<void> {
+  if (alerts.length === 0) return
+  const rows = alerts.map((alert) => ({ ...alert, attempts: 0 }))
+  await write.insertInto('alerts').values(rows).execute()
 }

@@ -99,10 +99,10 @@ export type BudgetStore = {
   list(filter: { now_ms: number; scope_keys?: readonly string[]; limit: number }): Promise<BudgetListing[]>
   /**
    * True once for each budget, window and threshold (per cent): whether this process notifies the operator. Adds the
-   * alert in the same transaction.
+   * alerts in the same transaction.
    */
   notify(
     budget: Pick<BudgetName, 'account_key' | 'start_ms'>,
-    reached: { threshold: number; alert?: Alert },
+    reached: { threshold: number; alerts: readonly Alert[] },
   ): Promise<boolean>
 }

@@ -193,9 +193,9 @@ for (const kind of ENGINES.filter(({ url }) => url)) {
     it('notifies of a threshold once', async () => {
       const { store } = await opened()
       await store.lease('p1', [lease(70)], TIMES)
-      expect(await store.notify(budget(), { threshold: 50 })).toBe(true)
-      expect(await store.notify(budget(), { threshold: 50 })).toBe(false)
-      expect(await store.notify(budget(), { threshold: 80 })).toBe(true)
+      expect(await store.notify(budget(), { threshold: 50, alerts: [] })).toBe(true)
+      expect(await store.notify(budget(), { threshold: 50, alerts: [] })).toBe(false)
+      expect(await store.notify(budget(), { threshold: 80, alerts: [] })).toBe(true)
     })
 
     it('adds up: charges of the ledger before and after it was created, credits, and what is held', async () => {

@@ -3,7 +3,7 @@
  * `revisions`, then the accounts by key, then what belongs to them.
  */
 import { sql } from 'kysely'
-import { addAlert } from './alerts.ts'
+import { addAlerts } from './alerts.ts'
 import { hasRowLocks } from './budget-charges.ts'
 import type { BudgetHold, BudgetLease, BudgetName, BudgetStore, LeaseOutcome } from './budget-store.ts'
 import { chargedIn } from './budget-sums.ts'
@@ -65,7 +65,7 @@ export function budgetStore({ db, write }: Engine): BudgetStore {
       return query.orderBy('account_key').limit(limit).execute()
     },
 
-    notify: ({ account_key, start_ms }, { threshold, alert }) =>
+    notify: ({ account_key, start_ms }, { threshold, alerts }) =>
       write(async (rows) => {
         const changed = await rows
           .updateTable('budget_accounts')
@@ -75,7 +75,7 @@ export function budgetStore({ db, write }: Engine): BudgetStore {
           .where('notified', '<', threshold)
           .returning('account_key')
           .executeTakeFirst()
-        if (changed && alert) await addAlert(rows, alert)
+        if (changed) await addAlerts(rows, alerts)
         return changed !== undefined
       }),
   }

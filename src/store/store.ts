@@ -3,7 +3,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { JsonObject, Task, TaskOutput, TaskStatus } from '../spec/task.ts'
 import type { UsageRow } from '../spec/token.ts'
 import type { ProjectStore, TokenStore } from './account-store.ts'
-import type { AlertStore } from './alert-store.ts'
+import type { Alert, AlertStore } from './alert-store.ts'
 import type { StoredAmounts } from './amount-store.ts'
 import type { BudgetStore, TaskBudget } from './budget-store.ts'
 import type { CachedAnswerStore, CachedVectors } from './cached-answer.ts'
@@ -89,6 +89,8 @@ export type TaskChange = Partial<
   webhook_due_ms?: number
   /** What is recorded in the same transaction, when the task ends. */
   entry?: LedgerEntry
+  /** Of which the operator is alerted in the same transaction. */
+  alerts?: readonly Alert[]
 }
 
 export type Reopening = {

@@ -1,7 +1,9 @@
 /** The tables as the query builder sees them. Used only inside `store/`. */
+
 import type { Kysely, Transaction } from 'kysely'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { FailCode, TaskStatus } from '../spec/task.ts'
+import type { DueAlert } from './alert-store.ts'
 import type { CachedAnswer } from './cached-answer.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
 import type { LeaseRow } from './rate-limit-lease.ts'
@@ -211,7 +213,8 @@ type BudgetLeasesTable = {
 }
 
 /** Those that are not delivered yet. `body` is JSON text. */
-type AlertsTable = { alert_id: string; created_at: number; body: string; attempts: number; due_ms: number }
+type AlertsTable = DueAlert
+type AlertMarksTable = { mark_key: string; until_ms: number }
 
 /** What unfinished tasks hold. */
 type BudgetHoldsTable = { call_id: string; account_key: string; start_ms: number; amount: number }
@@ -243,6 +246,7 @@ export type Tables = {
   budget_leases: BudgetLeasesTable
   budget_holds: BudgetHoldsTable
   alerts: AlertsTable
+  alert_marks: AlertMarksTable
   rate_limit_leases: LeaseRow
 }
 

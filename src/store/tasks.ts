@@ -1,6 +1,7 @@
 /** Tasks in the database: adding, reading, saving by the worker that has claimed them, and removing. */
 import { sql } from 'kysely'
 import type { JsonObject, Task } from '../spec/task.ts'
+import { addAlerts } from './alerts.ts'
 import { holdForTask } from './budget-charges.ts'
 import type { Engine } from './engine.ts'
 import { appendEntries } from './ledger-append.ts'
@@ -183,7 +184,7 @@ async function reserveKey(
 async function save(
   write: Write,
   { task_id, fence }: Pick<Task, 'task_id' | 'fence'>,
-  { drop_inputs, keep_lease, entry, webhook_due_ms, ...fields }: TaskChange,
+  { drop_inputs, keep_lease, entry, alerts = [], webhook_due_ms, ...fields }: TaskChange,
 ): Promise<Task['status'] | undefined> {
   const { status, progress } = fields
   let query = write
@@ -203,6 +204,7 @@ async function save(
   if (drop_inputs || ends) await write.deleteFrom('task_inputs').where('task_id', '=', task_id).execute()
   if (ends) await makeWebhookDue(write, task_id, webhook_due_ms ?? row.finish_time * 1000)
   if (entry) await appendEntries(write, [entry])
+  await addAlerts(write, alerts)
   return row.status
 }
 

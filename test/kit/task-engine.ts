@@ -134,6 +134,7 @@ export type EngineOptions = {
   keys?: string[]
   keep_days?: number
   crashHook?: CrashHook
+  alertsOf?: NonNullable<Parameters<typeof createTasks>[0]['alertsOf']>
   store?: Store
   clock?: ManualClock
   /** Wraps the store that the engine uses. */
@@ -207,6 +208,7 @@ export async function taskEngine(options: EngineOptions = {}): Promise<TaskEngin
     settings: () => settings,
     clock,
     log,
+    ...(options.alertsOf && { alertsOf: options.alertsOf }),
     ...(options.crashHook && { crashHook: options.crashHook }),
   })
   tasks.start()

@@ -7,6 +7,7 @@ import type { FoundProvider } from '../../providers/keyed-targets.ts'
 import type { OrderRouting } from '../../routing/order-routing.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { FailCode, JsonObject, Task } from '../../spec/task.ts'
+import type { Alert } from '../../store/alert-store.ts'
 import type { TaskChange, TaskStore } from '../../store/store.ts'
 import type { CrashHook, WriteKind } from '../crash-points.ts'
 import { type Ending, endChange } from '../lifecycle.ts'
@@ -64,6 +65,8 @@ export type StepParts = {
   /** With the name of a key, `key` is that key. */
   providerSettings(id: string, key?: string | null): ProviderSettings | undefined
   router: OrderRouting
+  /** What the operator is alerted of where a task ends so; stored with its end. Absent: nothing. */
+  alertsOf?(task: Task, ending: Ending): readonly Alert[]
   inputs: InputChecker
   /** Read for each step, so that a new configuration applies from the next step. */
   settings(): TaskSettings
@@ -116,6 +119,7 @@ export async function end(claimed: ClaimedTask, ending: Ending, watch_ms: number
   const change: TaskChange = {
     ...endChange(task, ending, unixSeconds(clock)),
     entry: taskEntry(task, ending, { now_ms, charge: chargeOfTask(task, { catalogue, outputs }) }),
+    alerts: claimed.alertsOf?.(task, ending) ?? [],
     due_ms: watch_ms,
     webhook_due_ms: clock.now(), // `finish_time` is later where the clock was set back
   }
