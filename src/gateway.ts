@@ -11,6 +11,7 @@ import { createConversations } from './chat/conversations.ts'
 import { createStoredResponses } from './chat/stored-responses.ts'
 import type { Config } from './config/config.ts'
 import type { ManualFile } from './config/manual.ts'
+import { createControl } from './control.ts'
 import { createEmbedText } from './embeddings/embed-text.ts'
 import { createEmbeddings } from './embeddings/embeddings.ts'
 import { createGeneration } from './generation.ts'
@@ -116,6 +117,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const guardedFetch = createGuardedFetch({ clock })
   const media = createMedia({ guardedFetch })
   const router = createRouter({ clock, log })
+  const control = createControl({ store, router, catalogue, clock, log })
   const onRecovered = parts.is_idle ? undefined : router.recovered
   const supply = createSupply({ environment, clock, log, manual, catalogue, media, seen: store.models, onRecovered })
   // One object for the life of the gateway: a reload changes its members, and each request reads them.
@@ -187,6 +189,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     catalogue,
     supply,
     router,
+    overrides: control.overrides,
     media,
     guardedFetch,
     alerts,
@@ -232,7 +235,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   endRevokedCalls = createRevokedCalls({ open: app.requests, isValid: tokens.isValid, settings, log })
   await valkey?.opened
   // Known before the first request, so that the first read of the revision does not invalidate cached tokens.
-  await tokens.start()
+  await Promise.all([tokens.start(), control.start()])
   if (!parts.is_idle) {
     tasks.start()
     background.start()
@@ -287,7 +290,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       await settle()
       await Promise.all([accounting.close({ deadline_ms }), cache.close()])
       valkey?.close()
-      await tokens.close()
+      await Promise.all([tokens.close(), control.close()])
       tokenizer.close()
       await store.close()
     },

@@ -17,6 +17,7 @@ import type { Pipeline } from './pipeline/pipeline.ts'
 import type { Media } from './providers/media.ts'
 import type { StoreImages } from './routes/images.ts'
 import { baseUrlOf } from './routes/tasks/request-parameters.ts'
+import type { LiveOverrides } from './routing/live-overrides.ts'
 import type { Router } from './routing/router.ts'
 import type { Store } from './store/store.ts'
 import type { Supply } from './supply.ts'
@@ -39,6 +40,7 @@ type GenerationParts = {
   catalogue: Catalogue
   supply: Supply
   router: Router
+  overrides: Pick<LiveOverrides, 'current'>
   media: Media
   guardedFetch: GuardedFetch
   alerts: Pick<Alerts, 'make'>
@@ -59,7 +61,7 @@ type Generation = {
 
 export async function createGeneration(parts: GenerationParts): Promise<Generation> {
   const { store, config, settings, pipeline, quotas, catalogue, supply, router, media, guardedFetch, alerts } = parts
-  const { clock, storeClock, log, crashHook } = parts
+  const { overrides, clock, storeClock, log, crashHook } = parts
   const files = openFileStore(config())
   const outputs = createOutputs({
     files,
@@ -78,7 +80,12 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
     quotas,
     catalogue,
     outputs,
-    providerOf: supply.withKey,
+    providerOf(id, model, key) {
+      const found = supply.withKey(id, model, key)
+      const named = found && { provider: found.provider, model, ...(found.key === null ? {} : { key: found.key }) }
+      // As if it were not configured: its tasks wait.
+      return named && overrides.current().stateOf(named) === 'disabled' ? undefined : found
+    },
     router,
     alertsOf: (task, ending) => unknownOutcomeAlerts(alerts, task, ending),
     providerSettings(id, key = null) {

@@ -22,6 +22,7 @@ const COMPOSITION_ROOT = [
   'main.ts',
   'gateway.ts',
   'accounting.ts',
+  'control.ts',
   'generation.ts',
   'observation.ts',
   'readiness.ts',

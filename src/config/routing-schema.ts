@@ -134,6 +134,8 @@ export type TargetRules = {
   /** Which requests it takes. Absent: all. */
   when?: TargetConditions | undefined
   timeouts?: Type.Static<typeof TargetTimeouts> | undefined
+  /** Where its provider has several keys: the weight of all that may call the model, and how they share it. */
+  keys?: { weight: number; shares: readonly { name: string; weight: number }[] } | undefined
 }
 
 export const TargetRouting = {

@@ -74,6 +74,8 @@ export type Catalogue = {
   hasProvider(id: string, caller: Caller): boolean
   /** Replaces all models and aliases in one step. */
   replace(rows: CatalogueModel[], aliases?: readonly Alias[]): void
+  /** The models that no target serves from now on, by the operator; their fallbacks do. */
+  disable(ids: ReadonlySet<string>): void
 }
 
 type RowParts = {
@@ -121,6 +123,15 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
   let byId = new Map<string, CatalogueModel>()
   let byShortName = new Map<string, CatalogueModel[]>()
   let aliases = createAliases([])
+  let rows: readonly CatalogueModel[] = []
+  let disabled: ReadonlySet<string> = new Set()
+
+  function index(): void {
+    const served = rows.map((row) => (disabled.has(row.id) ? { ...row, targets: [] } : row))
+    byId = new Map(served.map((row) => [row.id, row]))
+    const prefixed = served.filter(({ id }) => id.includes('/'))
+    byShortName = Map.groupBy(prefixed, ({ id }) => id.slice(id.indexOf('/') + 1))
+  }
 
   /**
    * An exact id wins, be it of a model or an alias, then a short name, then the most specific pattern. `requested` of
@@ -267,16 +278,14 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
       byId
         .values()
         .some((model) => model.targets.some(({ provider }) => provider.id === id) && mayReach(model, caller)),
-    replace(rows, next = []) {
-      aliases = createAliases(next)
-      byId = new Map(rows.map((row) => [row.id, row]))
-      byShortName = new Map()
-      for (const row of rows) {
-        const slash = row.id.indexOf('/')
-        if (slash === -1) continue
-        const short = row.id.slice(slash + 1)
-        byShortName.set(short, [...(byShortName.get(short) ?? []), row])
-      }
+    replace(next, nextAliases = []) {
+      aliases = createAliases(nextAliases)
+      rows = next
+      index()
+    },
+    disable(ids) {
+      disabled = ids
+      index()
     },
   }
 }

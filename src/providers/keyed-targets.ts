@@ -43,10 +43,12 @@ export function keyedTargets(
   if (keys.length === 0) return [{ provider, model, weight, priority, when, timeouts, prices }]
   const fitting = keys.filter((key) => mayCall(key, model))
   const total = fitting.reduce((sum, key) => sum + key.weight, 0)
+  const shared = { weight, shares: fitting.map((key) => ({ name: key.name, weight: key.weight })) }
   return fitting.map((key) => ({
     provider: key.provider,
     model,
     key: key.name,
+    keys: shared,
     weight: total === 0 ? weight : (weight * key.weight) / total,
     priority,
     when,

@@ -10,6 +10,8 @@ import { availableAt, avoidedBecause, type TargetState } from './target-state.ts
 export type Candidate = {
   target: Target
   state: TargetState
+  /** Its share of the calls, with what the operator has set at run time. */
+  weight: number
   /** Of the calls of the model. */
   share: Share
   is_tried: boolean
@@ -41,7 +43,7 @@ export function chooseAvailable(candidates: readonly Candidate[], choice: Choice
 export function chooseAvoided(candidates: readonly Candidate[]): Candidate | undefined {
   let best: Candidate | undefined
   for (const candidate of candidates) {
-    if (candidate.is_tried) continue
+    if (candidate.is_tried || candidate.state.blocked !== undefined) continue
     if (!best || isSooner(candidate.state, best.state)) best = candidate
   }
   return best
@@ -59,7 +61,7 @@ function firstPriority(candidates: readonly Candidate[], now: number): Candidate
   let lowest = Number.POSITIVE_INFINITY
   for (const candidate of candidates) {
     if (candidate.is_tried || avoidedBecause(candidate.state, now) !== undefined) continue
-    const priority = candidate.target.weight === 0 ? Number.MAX_VALUE : priorityOf(candidate)
+    const priority = candidate.weight === 0 ? Number.MAX_VALUE : priorityOf(candidate)
     if (priority > lowest) continue
     if (best === undefined || priority < lowest) {
       best = candidate
@@ -84,7 +86,7 @@ function byStrategy(candidates: Candidate[], { strategy, now, random, affinity }
     case 'least_latency':
       return ofTwo(candidates, random, (state) => latencyCost(state, now))
     case 'least_busy':
-      return leastOf(candidates, random, ({ state, target }) => (state.open + 1) / (target.weight || 1))
+      return leastOf(candidates, random, ({ state, weight }) => (state.open + 1) / (weight || 1))
     case 'cheapest':
       return byWeight(cheapestOf(candidates))
     default:
@@ -107,7 +109,7 @@ function byAffinity(candidates: Candidate[], affinity: number): Candidate | unde
   return leastOf(
     candidates,
     () => 1,
-    ({ state, target }) => -Math.log((hash32(state.id, affinity) + 1) / (MAX_HASH + 2)) / (target.weight || 1),
+    ({ state, weight }) => -Math.log((hash32(state.id, affinity) + 1) / (MAX_HASH + 2)) / (weight || 1),
   )
 }
 

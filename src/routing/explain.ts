@@ -16,7 +16,7 @@ type TargetDecision = {
   order: number | null
   available: boolean
   /**
-   * Why it is avoided: `key refused`, `rate limited`, `ejected`, ...; `wrong family`: its provider does not serve this kind
+   * Why it is avoided: `drained` or `disabled` by the operator, `key refused`, `rate limited`, `ejected`, ...; `wrong family`: its provider does not serve this kind
    * of request; `queue full`: as many calls wait for it as may. Otherwise why it does not take the request, as a sentence.
    */
   reason?: string
@@ -102,13 +102,13 @@ export function explain(explaining: Explaining): Decision {
 }
 
 function shown(candidate: Candidate, explaining: Explaining) {
-  const { target, state, limiter } = candidate
+  const { target, state, limiter, weight } = candidate
   const { strategy } = explaining.settings
   return {
     target: targetName(target),
     ...(target.key === undefined ? {} : { key: target.key }),
     priority: target.priority ?? 0,
-    weight: target.weight ?? 1,
+    weight,
     first_byte_seconds: firstByteLimit(candidate, explaining) / 1000,
     ...(state.count === 0 ? {} : { latency_ms: Math.round(state.latency_ms) }),
     open_calls: state.open,
@@ -158,8 +158,8 @@ const copied = (candidate: Candidate): Candidate => ({
 function sharesCalls(candidates: readonly Candidate[], { now, affinity }: Choosing): boolean {
   if (affinity !== undefined) return false
   const seen = new Set<number>()
-  return candidates.some(({ target, state, is_tried }) => {
-    if (is_tried || target.weight === 0 || avoidedBecause(state, now) !== undefined) return false
+  return candidates.some(({ target, weight, state, is_tried }) => {
+    if (is_tried || weight === 0 || avoidedBecause(state, now) !== undefined) return false
     const priority = target.priority ?? 0
     if (seen.has(priority)) return true
     seen.add(priority)

@@ -5,6 +5,7 @@ import type { ProviderHealth } from '../providers/health.ts'
 import type { Target } from '../providers/provider.ts'
 import type { Candidate } from './choose.ts'
 import { createLimiters } from './concurrency.ts'
+import { NO_OVERRIDES, type OverridableTarget, type Overrides } from './overrides.ts'
 import { createShares, newShare, type Share } from './shares.ts'
 import { createTargetState, endEjections, forget, stateId, type TargetState } from './target-state.ts'
 
@@ -19,49 +20,67 @@ export type Memory = {
   reset(id?: string): number
   /** The probes of a provider show that it works again: its ejected targets are tested by their next call. */
   recovered(health: ProviderHealth): void
+  /** What the operator has set at run time, from now on, for running calls too. */
+  override(overrides: Overrides): void
 }
+
+/** What is known of a target. */
+type Known = { state: TargetState; weight: number }
 
 export function createMemory(clock: Clock): Memory {
   const states = new Map<string, TargetState>()
-  /** The same by the object of the target: one look-up without making its id. */
-  const known = new WeakMap<Target, TargetState>()
+  /** The targets of the states, for what is overridden later. */
+  const named = new Map<string, OverridableTarget>()
+  /** By the object of the target: one look-up without making its id. */
+  let known = new WeakMap<Target, Known>()
+  let overrides = NO_OVERRIDES
   const limiterOf = createLimiters(clock)
   const sharesOf = createShares()
 
-  function stateOf(target: Target): TargetState {
+  function knownOf(target: Target): Known {
     const found = known.get(target)
     if (found) return found
     const id = stateId(target)
     let state = states.get(id)
     if (!state) {
-      state = createTargetState(id)
+      state = newState(target)
       states.set(id, state)
+      const { provider, model, key } = target
+      named.set(id, { provider: { id: provider.id }, model, ...(key === undefined ? {} : { key }) })
     }
-    known.set(target, state)
+    const both = { state, weight: overrides.weightOf(target) }
+    known.set(target, both)
+    return both
+  }
+
+  function newState(target: Target): TargetState {
+    const state = createTargetState(stateId(target))
+    state.blocked = overrides.stateOf(target)
     return state
   }
 
-  function candidateOf(target: Target, state: TargetState, share: Share): Candidate {
+  function candidateOf(target: Target, { state, weight }: Known, share: Share): Candidate {
     state.health = target.provider.health?.()
-    return { target, state, share, is_tried: false, cost: undefined, limiter: limiterOf(target) }
+    return { target, state, weight, share, is_tried: false, cost: undefined, limiter: limiterOf(target) }
   }
+
+  /** Without a trace in the memory. */
+  const looked = (target: Target, state = newState(target)): Known => ({ state, weight: overrides.weightOf(target) })
 
   return {
     candidatesOf(targets, settings, isObserved) {
-      if (!isObserved)
-        return targets.map((target) => candidateOf(target, createTargetState(stateId(target)), newShare()))
+      if (!isObserved) return targets.map((target) => candidateOf(target, looked(target), newShare()))
       const shareOf = sharesOf(settings)
       return targets.map((target) => {
-        const state = stateOf(target)
-        return candidateOf(target, state, shareOf(state.id))
+        const found = knownOf(target)
+        return candidateOf(target, found, shareOf(found.state.id))
       })
     },
     states: () => states.values(),
     candidates: (targets, settings) =>
       targets.map((target) => {
         const id = stateId(target)
-        const state = { ...(states.get(id) ?? createTargetState(id)) }
-        return candidateOf(target, state, sharesOf(settings)(id))
+        return candidateOf(target, looked(target, { ...(states.get(id) ?? newState(target)) }), sharesOf(settings)(id))
       }),
     reset(id) {
       const found = [...states.values()].filter((state) => id === undefined || state.id === id)
@@ -69,5 +88,13 @@ export function createMemory(clock: Clock): Memory {
       return found.length
     },
     recovered: (health) => endEjections(states.values(), health, clock.steady()),
+    override(next) {
+      overrides = next
+      known = new WeakMap()
+      for (const [id, target] of named) {
+        const state = states.get(id)
+        if (state) state.blocked = next.stateOf(target)
+      }
+    },
   }
 }

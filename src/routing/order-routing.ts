@@ -8,7 +8,7 @@ import { expectedCost } from './conditions.ts'
 import type { Memory } from './memory.ts'
 import { outcomeOf } from './outcome.ts'
 import { answered, begin, note, type Outcome } from './target-state.ts'
-import { logChange } from './try.ts'
+import { logChange, noteError } from './try.ts'
 
 type Choosing = {
   settings: RoutingConfig
@@ -53,6 +53,7 @@ export const createOrderRouting = ({ candidatesOf, clock, log, random }: OrderRo
     return (end) => {
       answered(state, clock.steady())
       state.open--
+      if (end && !end.isAborted) noteError(state, end.error, clock.steady())
       const outcome: Outcome = end
         ? outcomeOf(end.error, { isAborted: end.isAborted, wasSilent: state.last_ok_at < started })
         : { kind: 'ok', first_byte_ms: clock.steady() - started }

@@ -16,7 +16,7 @@ import { cancelTry, createTryControl, type TryControl } from './time-limit.ts'
 import { createTrier, LOST, type Routing, type Tried } from './try.ts'
 
 export type Router = OrderRouting &
-  Pick<Memory, 'states' | 'candidates' | 'reset' | 'recovered'> & {
+  Pick<Memory, 'states' | 'candidates' | 'reset' | 'recovered' | 'override'> & {
     /** The answer of the first target that succeeds. Throws the last failure, or `no_available_channel` if none was tried. */
     attempt<Answer>(targets: readonly Target[], routing: Routing<Answer>): Promise<Answer>
   }
@@ -24,7 +24,7 @@ export type Router = OrderRouting &
 type RouterParts = { clock: Clock; log: Log; random?: () => number }
 
 export function createRouter({ clock, log, random = Math.random }: RouterParts): Router {
-  const { candidatesOf, candidates, states, reset, recovered } = createMemory(clock)
+  const { candidatesOf, candidates, states, reset, recovered, override } = createMemory(clock)
   const selector = createSelector({ budgets: createRetryBudgets(), clock, random })
   const trier = createTrier({ clock, log })
   /** By the settings object of a model: a reload begins anew. */
@@ -96,6 +96,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
     candidates,
     reset,
     recovered,
+    override,
     async attempt(targets, routing) {
       const { signal, policy, bounds, has_fallback, observer } = routing
       const most = bounds.tries - bounds.tries_made

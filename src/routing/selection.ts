@@ -155,6 +155,7 @@ export function createSelector({ budgets, clock, random }: SelectorParts): Selec
       if (candidates.length === 1) return false
       for (const candidate of candidates) {
         if (candidate === current || (candidate.is_tried && settings.tries === undefined)) continue
+        if (candidate.state.blocked !== undefined) continue
         if (isLastResort || !avoidedBecause(candidate.state, now)) return true
       }
       return false

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'bun:test'
 import { byWeight, createShares, type Share } from './shares.ts'
 
-type Sharing = { id: string; share: Share; target: { weight: number } }
+type Sharing = { id: string; share: Share; weight: number }
 
 /** A model with targets of these weights, as `createShares` keeps them. */
 function model(shares: ReturnType<typeof createShares>, weights: Record<string, number>) {
@@ -9,7 +9,7 @@ function model(shares: ReturnType<typeof createShares>, weights: Record<string, 
   const ids = Object.keys(weights)
   const choose = (among = ids) => {
     const shareOf = shares(settings)
-    const candidates = among.map((id): Sharing => ({ id, share: shareOf(id), target: { weight: weights[id] ?? 1 } }))
+    const candidates = among.map((id): Sharing => ({ id, share: shareOf(id), weight: weights[id] ?? 1 }))
     return byWeight(candidates)?.id ?? ''
   }
   const credits = () => ids.map((id) => shares(settings)(id).credit)

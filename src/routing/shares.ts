@@ -30,7 +30,7 @@ export function createShares(): (settings: RoutingConfig) => Shares {
 
 export const newShare = (): Share => ({ credit: 0 })
 
-type Sharing = { share: Share; target: { weight?: number } }
+type Sharing = { share: Share; weight: number }
 
 /**
  * Smooth weighted round robin, as nginx has it: exact shares, and no target twice in a row without need. Among the same
@@ -40,7 +40,7 @@ export function byWeight<Candidate extends Sharing>(candidates: readonly Candida
   let total = 0
   let best: Candidate | undefined
   for (const candidate of candidates) {
-    const weight = candidate.target.weight ?? 1
+    const { weight } = candidate
     candidate.share.credit += weight
     total += weight
     if (!best || candidate.share.credit > best.share.credit) best = candidate

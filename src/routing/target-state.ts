@@ -2,6 +2,8 @@
 
 import type { ProviderHealth } from '../providers/health.ts'
 import { type Provider, targetName } from '../providers/provider.ts'
+import type { GatewayError } from '../spec/error.ts'
+import type { OverrideState } from '../store/override-store.ts'
 import { type Latency, newLatency, observeLatency, usualLatency } from './latency.ts'
 
 /** How a call ended, as far as it says something about the target. `neutral`: nothing, such as when the client has left. */
@@ -49,6 +51,12 @@ export type TargetState = Latency & {
   limited_at: number
   /** What the probes of its provider show; undefined: it is not probed. */
   health: ProviderHealth | undefined
+  /** Set by the operator at run time: it gets no calls at all. */
+  blocked: OverrideState | undefined
+  /** The last error that was a fault of the target, or of the key; undefined: none. */
+  last_error: { at: number; error: GatewayError } | undefined
+  /** When it was last available again after an ejection. */
+  returned_at: number
 }
 
 /** Consecutive errors after which a target is avoided; Envoy's default for consecutive 5xx. */
@@ -85,6 +93,9 @@ export const createTargetState = (id: string): TargetState => ({
   refused_until: 0,
   limited_at: 0,
   health: undefined,
+  blocked: undefined,
+  last_error: undefined,
+  returned_at: 0,
 })
 
 /** `provider/model`, with `#key` where the provider has several keys: what is remembered is remembered for that. */
@@ -98,13 +109,15 @@ export function forget(state: TargetState): void {
     waiting: state.waiting,
     silent_since: state.silent_since,
     health: state.health,
+    blocked: state.blocked,
   })
 }
 
 /** Why a target is avoided; undefined: it is not. */
-type Avoided = 'key refused' | 'rate limited' | 'unhealthy' | 'ejected' | 'probing'
+type Avoided = OverrideState | 'key refused' | 'rate limited' | 'unhealthy' | 'ejected' | 'probing'
 
 export function avoidedBecause(state: TargetState, now: number): Avoided | undefined {
+  if (state.blocked !== undefined) return state.blocked
   if (state.refused_until > now) return 'key refused'
   if (state.cooling_until > now) return 'rate limited'
   if (state.health?.is_unhealthy) return 'unhealthy'
@@ -186,6 +199,7 @@ function noteOk(state: TargetState, first_byte_ms: number | undefined, { now, st
   }
   if (state.ejected_until === 0 || started < state.ejected_at) return undefined
   state.ejected_until = 0
+  state.returned_at = now
   state.ejections = 0
   // Errors from before the ejection would eject it again at the next one.
   state.ok = [0, 0]

@@ -114,6 +114,7 @@ export function createTrier({ clock, log }: { clock: Clock; log: Log }): Trier {
       // One that had less time than the target is given says nothing, like one that the client has ended.
       const isAborted = signal.aborted || (error === running.timeout && ms < target_ms)
       const wasSilent = chosen.candidate.state.last_ok_at < attempt.started
+      if (!isAborted) noteError(chosen.candidate.state, error, now)
       remember(running, outcomeOf(error, { isAborted, wasSilent }), now)
     }
     routing.observer.attemptFailed(attempt, error)
@@ -164,6 +165,7 @@ export function createTrier({ clock, log }: { clock: Clock; log: Log }): Trier {
       // A stream that breaks says the same of its target as one that never began.
       if (error === undefined) chosen.candidate.state.consecutive_cuts = 0
       if (!isFaultOfTarget(error) || signal.aborted) return
+      noteError(chosen.candidate.state, error, clock.steady())
       remember(running, { kind: 'failed', at_once: false, after_ok: true }, clock.steady(), false)
     },
   }
@@ -172,6 +174,11 @@ export function createTrier({ clock, log }: { clock: Clock; log: Log }): Trier {
 export function logChange(log: Log, { id: target }: TargetState, change: ReturnType<typeof note>): void {
   if (change === 'ejected' || change === 'key refused') log.warn(`target ${change}`, { target })
   else if (change === 'returned') log.info('target returned', { target })
+}
+
+/** For the operator, who looks for why a target is avoided. */
+export function noteError(state: TargetState, error: unknown, at: number): void {
+  if (isFaultOfTarget(error)) state.last_error = { at, error }
 }
 
 const NEUTRAL: Outcome = { kind: 'neutral' }

@@ -18,6 +18,7 @@ import { orderRouting } from './migrations/0014-order-routing.ts'
 import { budgets } from './migrations/0015-budgets.ts'
 import { rateLimitLeases } from './migrations/0016-rate-limit-leases.ts'
 import { alertChannels } from './migrations/0017-alert-channels.ts'
+import { routingOverrides } from './migrations/0018-routing-overrides.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -41,6 +42,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0015-budgets': budgets,
   '0016-rate-limit-leases': rateLimitLeases,
   '0017-alert-channels': alertChannels,
+  '0018-routing-overrides': routingOverrides,
 }
 
 /**

@@ -11,6 +11,7 @@ import { dueTimes } from './due-times.ts'
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
 import { ledgerStore } from './ledger.ts'
+import { overrideStore } from './overrides.ts'
 import { projectStore } from './projects.ts'
 import { rateLimitStore } from './rate-limit-leases.ts'
 import { responseRunStore } from './response-runs.ts'
@@ -64,6 +65,7 @@ function storeOf(engine: Engine): Store {
     budgets: report(budgetStore(engine)),
     cachedAnswers: report(cachedAnswerStore(engine)),
     rateLimits: report(rateLimitStore(engine)),
+    overrides: report(overrideStore(engine)),
     dueTimes: report(dueTimes(engine)),
     ...report({ ping: () => engine.write(async (write) => void (await lockRevision(write))) }),
     close() {

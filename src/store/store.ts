@@ -10,6 +10,7 @@ import type { CachedAnswerStore, CachedVectors } from './cached-answer.ts'
 import type { Appending, ConversationStore } from './conversation-store.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
 import type { LedgerStore } from './ledger-store.ts'
+import type { OverrideStore } from './override-store.ts'
 import type { RateLimitStore, TaskLimit } from './rate-limit-lease.ts'
 import type { StoredResponse } from './stored-response.ts'
 
@@ -302,6 +303,7 @@ export type Store = {
   /** For the semantic cache; absent where the engine has no vectors. Throws StoreError where its extension is missing. */
   openCachedVectors?: () => Promise<CachedVectors>
   rateLimits: RateLimitStore
+  overrides: OverrideStore
   dueTimes: DueTimes
   /** Writes something; rejects when that is not possible. For /readyz. */
   ping(): Promise<void>

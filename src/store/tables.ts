@@ -6,6 +6,7 @@ import type { FailCode, TaskStatus } from '../spec/task.ts'
 import type { DueAlert } from './alert-store.ts'
 import type { CachedAnswer } from './cached-answer.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
+import type { Override } from './override-store.ts'
 import type { LeaseRow } from './rate-limit-lease.ts'
 
 /** What tokens and projects have in common; all text but `name` is JSON text. */
@@ -248,6 +249,7 @@ export type Tables = {
   alerts: AlertsTable
   alert_marks: AlertMarksTable
   rate_limit_leases: LeaseRow
+  routing_overrides: Override
 }
 
 export type Database = Kysely<Tables>

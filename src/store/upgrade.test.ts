@@ -46,6 +46,7 @@ const UNDO: Record<string, string> = {
   '0014-order-routing': 'alter table tasks drop column provider_key; alter table tasks drop column call_options;',
   '0015-budgets': `drop table budget_accounts; drop table budget_leases; drop table budget_holds; drop table alerts;
     drop index ledger_credits; delete from revisions where noun = 'budgets';`,
+  '0018-routing-overrides': "drop table routing_overrides; delete from revisions where noun = 'routing_overrides';",
 }
 
 for (const { name, open, openAgain, run, cleanup } of ENGINES) {

@@ -11,6 +11,7 @@ import type { Family } from '../pipeline/family.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { assertOrder } from '../providers/allowed/allowed.ts'
 import { eligibleTargets, noneEligible } from '../routing/conditions.ts'
+import { noneAvailable } from '../routing/errors.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject, Task } from '../spec/task.ts'
 
@@ -93,7 +94,7 @@ const acceptOrder = (
       facts,
       now,
     })
-    if (targets.length === 0 && excluded.length > 0) throw noneEligible(excluded)
+    if (targets.length === 0) throw excluded.length > 0 ? noneEligible(excluded) : noneAvailable()
     parts.crashHook('submit: before the row')
     const holds = call.record?.holds ?? []
     const budgets = holds.flatMap(({ forTask }) => forTask?.() ?? [])
