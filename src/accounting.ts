@@ -8,6 +8,7 @@ import type { Log } from './kit/log.ts'
 import { type BudgetAccount, budgetReport } from './ledger/budget-accounts.ts'
 import { budgetStates } from './ledger/budget-states.ts'
 import { createBudgets } from './ledger/budgets.ts'
+import { createJournal } from './ledger/journal.ts'
 import { createLedger } from './ledger/ledger.ts'
 import { createOpenCalls } from './ledger/open-calls.ts'
 import { createSpool } from './ledger/spool.ts'
@@ -68,10 +69,12 @@ export function createAccounting(parts: AccountingParts): Accounting {
     log,
   })
   const isDurable = () => config().ledger.durable
+  const directory = join(config().data_dir, 'spool')
   const ledger = createLedger({
     store: store.ledger,
+    journal: createJournal({ directory, now: clock.now, log }),
     spool: createSpool({
-      directory: join(config().data_dir, 'spool'),
+      directory,
       max_bytes: config().ledger.spool_megabytes * 1_000_000,
       now: clock.now,
       onUnreadable: (path, cause) => log.error('spooled ledger entries could not be read', { path }, cause),

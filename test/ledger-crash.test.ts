@@ -136,6 +136,46 @@ describe.each(Object.entries(STORES))('a gateway on %s that is killed under load
   }, 90_000)
 })
 
+describe('a process that is killed while its store does not answer', () => {
+  /** It records entries and is killed in the same turn of its event loop: no timer has run, nothing was committed. */
+  const VICTIM = `
+    import { writeSync } from 'node:fs'
+    import { systemClock as clock } from ${JSON.stringify(join(import.meta.dir, '../src/kit/clock.ts'))}
+    import { createLog } from ${JSON.stringify(join(import.meta.dir, '../src/kit/log.ts'))}
+    import { createJournal } from ${JSON.stringify(join(import.meta.dir, '../src/ledger/journal.ts'))}
+    import { createLedger } from ${JSON.stringify(join(import.meta.dir, '../src/ledger/ledger.ts'))}
+    import { entry } from ${JSON.stringify(join(import.meta.dir, 'kit/ledger.ts'))}
+    const log = createLog({ clock, level: 'silent', pretty: false, write() {} })
+    const journal = createJournal({ directory: process.argv[1], now: clock.now, log })
+    const store = { append: () => new Promise(() => {}) }
+    const ledger = createLedger({ store, journal, clock, log })
+    const record = () => {
+      const one = entry()
+      ledger.record([one])
+      writeSync(1, one.entry_id + '\\n')
+    }
+    for (let count = 0; count < 20; count++) record()
+    setTimeout(() => {
+      record() // during a commit that is never answered
+      process.kill(process.pid, 'SIGKILL')
+    }, 100)`
+
+  it('has lost nothing that it had recorded', async () => {
+    const spooled = join(directory, 'spool')
+    const child = Bun.spawn([process.execPath, '-e', VICTIM, spooled], { stdout: 'pipe', stderr: 'inherit' })
+    const recorded = (await new Response(child.stdout).text()).split('\n').slice(0, -1)
+    expect(await child.exited).not.toBe(0)
+    const found: string[] = []
+    await createSpool({ directory: spooled, max_bytes: 1e9, now: () => Date.now() + 60_000 }).replay(
+      async (entries) => {
+        found.push(...entries.map(({ entry_id }) => entry_id))
+      },
+    )
+    expect(recorded).toHaveLength(21)
+    expect(found).toEqual(recorded)
+  })
+})
+
 describe('a process that is killed while it spools', () => {
   const WRITER = `
     import { writeSync } from 'node:fs'

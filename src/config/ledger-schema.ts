@@ -18,14 +18,15 @@ export const LedgerConfig = Type.Object(
     durable: optional(
       Type.Boolean({
         description:
-          'Store each call before its provider is called, and its charge before its response ends: a crash then loses none. Costs two commits a call. Default false: at most the last 100 ms are lost.',
+          'Store each call before its provider is called, and its charge before its response ends: a crash then loses none. Costs two commits a call. Default false: a crash loses the calls under way, a power cut also the last 100 ms.',
       }),
     ),
     spool_megabytes: optional(
       Type.Number({
         exclusiveMinimum: 0,
         maximum: 1_000_000,
-        description: 'The most that is kept in data_dir/spool while the store is away. Default 1000.',
+        description:
+          'The most that is kept in data_dir/spool while the store is away, besides the journal. Default 1000.',
       }),
     ),
     keep_minutes_days: days('sums by minute', 2),

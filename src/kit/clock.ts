@@ -41,3 +41,20 @@ export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
     signal?.addEventListener('abort', leave, { once: true })
   })
 }
+
+/** False: the work takes longer, and goes on. Rejects as it does. */
+export function endsWithin(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(ms, () => resolve(false))
+    work.then(
+      () => {
+        cancel()
+        resolve(true)
+      },
+      (cause) => {
+        cancel()
+        reject(cause)
+      },
+    )
+  })
+}

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'bun:test'
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { manualClock } from '../../test/kit/clock.ts'
@@ -10,6 +10,7 @@ import type { LedgerEntry } from '../store/ledger-entry.ts'
 import type { AppendOptions } from '../store/ledger-store.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
+import { createJournal, type Journal } from './journal.ts'
 import { createLedger } from './ledger.ts'
 import { createSpool, type Spool } from './spool.ts'
 
@@ -32,7 +33,7 @@ const until = async (isSo: () => boolean | Promise<boolean>) => {
   while (!(await isSo())) await settle()
 }
 
-async function setUp({ isSpooled = true, isDurable = false, max_bytes = 1_000_000 } = {}) {
+async function setUp({ isSpooled = true, isJournaled = false, isDurable = false, max_bytes = 1_000_000 } = {}) {
   const store = await openStore({ url: 'sqlite::memory:' })
   stores.push(store)
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-ledger-'))
@@ -53,11 +54,22 @@ async function setUp({ isSpooled = true, isDurable = false, max_bytes = 1_000_00
   }
   const spool = createSpool({ directory: join(directory, 'spool'), max_bytes, now: clock.now })
   spools.push(spool)
+  let syncs = 0
+  const observed = (journal: Journal): Journal => ({
+    ...journal,
+    sync() {
+      syncs++
+      return journal.sync()
+    },
+  })
   const used: string[] = []
   const create = () =>
     createLedger({
       store: { append },
       ...(isSpooled ? { spool } : {}),
+      ...(isJournaled
+        ? { journal: observed(createJournal({ directory: join(directory, 'spool'), now: clock.now, log })) }
+        : {}),
       isDurable: () => isDurable,
       clock,
       log,
@@ -70,6 +82,7 @@ async function setUp({ isSpooled = true, isDurable = false, max_bytes = 1_000_00
     state,
     spool,
     used,
+    syncs: () => syncs,
     directory: join(directory, 'spool'),
     async stored() {
       return (await store.ledger.ofCall('req_a')).length
@@ -170,6 +183,101 @@ describe('the ledger', () => {
   })
 })
 
+describe('the journal', () => {
+  const journaled = (directory: string) =>
+    existsSync(directory)
+      ? readdirSync(directory).flatMap((name) => readFileSync(join(directory, name), 'utf8').split('\n').slice(0, -1))
+          .length
+      : 0
+
+  it('has an entry as soon as it is recorded, however long the store takes, until it is in the store', async () => {
+    const { ledger, state, advance, stored, directory } = await setUp({ isJournaled: true })
+    const held = Promise.withResolvers<void>()
+    state.held = held.promise
+    ledger.record(entries(2))
+    expect(journaled(directory)).toBe(2)
+    await advance(50)
+    ledger.record(entries(1)) // during the commit
+    expect(journaled(directory)).toBe(3)
+    state.held = undefined
+    held.resolve()
+    await until(async () => (await stored()) === 2)
+    await advance(50)
+    await until(async () => (await stored()) === 3)
+    await settle()
+    expect(journaled(directory)).toBe(0)
+    await ledger.close()
+    expect(readdirSync(directory)).toEqual([])
+  })
+
+  it('is synced to the disk while a commit takes longer than 50 ms, again and again', async () => {
+    const { ledger, state, advance, syncs, clock } = await setUp({ isJournaled: true })
+    const held = Promise.withResolvers<void>()
+    state.held = held.promise
+    ledger.record(entries(2))
+    await advance(50)
+    await advance(49)
+    expect(syncs()).toBe(0)
+    await advance(1)
+    expect(syncs()).toBe(1)
+    ledger.record(entries(1))
+    await advance(50)
+    expect(syncs()).toBe(2)
+    state.held = undefined
+    held.resolve()
+    while (ledger.health().queued > 0) await advance(10)
+    await settle()
+    expect(syncs()).toBe(2)
+    expect(clock.waiting()).toBe(0)
+  })
+
+  it('is not used in durable mode, where the call waits for the store', async () => {
+    const { ledger, clock, directory } = await setUp({ isJournaled: true, isDurable: true })
+    const recorded = ledger.record([entry()])
+    expect(journaled(directory)).toBe(0)
+    clock.advance(0)
+    await recorded
+  })
+
+  it('keeps entries for the next start that neither the store nor the spool takes at the end', async () => {
+    const { ledger, create, state, clock, advance, stored, differences, directory } = await setUp({
+      isJournaled: true,
+      isSpooled: true,
+      max_bytes: 10,
+    })
+    state.failure = away()
+    ledger.record(entries(3))
+    await advance(50)
+    await ledger.close()
+    expect(ledger.health().lost).toBe(0)
+    state.failure = undefined
+    for (const name of readdirSync(directory)) utimesSync(join(directory, name), 1, 1)
+    create().start()
+    clock.advance(1_000)
+    await until(async () => (await stored()) === 3)
+    expect(await differences()).toEqual([])
+  })
+
+  it('of a process that was killed is replayed by one that runs, once it is old enough', async () => {
+    const { create, clock, advance, stored, directory, differences } = await setUp()
+    create().start()
+    await advance(1_000)
+    const log = createLog({ clock, level: 'silent', pretty: false, write() {} })
+    createJournal({ directory, now: clock.now, log }).write(entries(3))
+    const written_ms = clock.now()
+    for (const name of readdirSync(directory)) utimesSync(join(directory, name), 1, written_ms / 1000)
+    while ((await stored()) === 0) {
+      await advance(500)
+      await until(() => clock.waiting() > 0) // it looks again later
+      if (clock.now() - written_ms < 10_000) expect(await stored()).toBe(0)
+      expect(clock.now() - written_ms).toBeLessThan(60_000)
+    }
+    expect(await stored()).toBe(3)
+    await until(() => journaled(directory) === 0)
+    expect(await differences()).toEqual([])
+  })
+})
+
 describe('the spool', () => {
   it('keeps entries on the disk while the store is away, and replays them when it is back', async () => {
     const { ledger, state, advance, stored, directory, differences, logged } = await setUp()
@@ -203,7 +311,9 @@ describe('the spool', () => {
     state.held = held.promise
     ledger.record(entries(2))
     await advance(50)
-    await advance(50)
+    await advance(999)
+    expect(ledger.health().is_store_away).toBe(false)
+    await advance(1)
     await until(() => ledger.health().queued === 0)
     expect(ledger.health().is_store_away).toBe(true)
     held.resolve()

@@ -1,10 +1,11 @@
 /** Records what calls used and cost: collected in memory for a moment, and committed together; on the local disk while the store is away. */
-import type { Clock } from '../kit/clock.ts'
+import { type Clock, endsWithin } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { BudgetChange } from '../store/budget-store.ts'
 import type { LedgerEntry } from '../store/ledger-entry.ts'
 import type { LedgerStore } from '../store/ledger-store.ts'
+import type { Journal } from './journal.ts'
 import type { Spool } from './spool.ts'
 
 export type LedgerHealth = {
@@ -38,6 +39,8 @@ type LedgerParts = {
   store: Pick<LedgerStore, 'append'>
   /** Absent: entries wait in memory while the store is away. */
   spool?: Spool
+  /** Keeps entries that are not in the store yet, should this process be killed. Not used for those that a call waits for. */
+  journal?: Journal
   /** Whether the end of a call waits for its entry. */
   isDurable?: () => boolean
   clock: Clock
@@ -50,22 +53,33 @@ type LedgerParts = {
   onAppended?: (entries: readonly LedgerEntry[], changes: readonly BudgetChange[]) => void
 }
 
-/** How long entries wait for others, and then how long for their commit: together what a crash can lose. */
+/** How long entries wait for others, and then for their commit before they are synced to the local disk: what a power cut can lose. */
 const FLUSH_MILLISECONDS = 50
-const COMMIT_MILLISECONDS = 50
+const SYNC_MILLISECONDS = 50
+/** A store whose commit takes longer counts as away: entries do not wait for it in memory. */
+const COMMIT_MILLISECONDS = 1_000
 /** Entries in one transaction: on SQLite it blocks the event loop for some milliseconds. */
 const ENTRIES_PER_COMMIT = 500
 /** Some 10 MB. */
 const MAX_QUEUED = 20_000
 const RETRY_MILLISECONDS = 1_000
 const MAX_RETRY_MILLISECONDS = 30_000
+/** Between looks for what killed processes have left: it counts before others can lease what they had of a budget. */
+const REPLAY_MILLISECONDS = 2_000
 /** Attempts at shutdown, without a spool. */
 const SHUTDOWN_ATTEMPTS = 3
 
-type Queued = { entries: readonly LedgerEntry[]; since: number; done: (() => void) | undefined }
+type Queued = {
+  entries: readonly LedgerEntry[]
+  since: number
+  done: (() => void) | undefined
+  /** How many of them are in the journal. */
+  journaled: number
+}
 
 export function createLedger(parts: LedgerParts): Ledger {
-  const { store, spool, isDurable, clock, log, process_id = '', onUsed = () => {}, onAppended = () => {} } = parts
+  const { store, spool, journal, isDurable, clock, log, process_id = '' } = parts
+  const { onUsed = () => {}, onAppended = () => {} } = parts
   let queue: Queued[] = []
   let queued = 0
   const closes: string[] = []
@@ -111,14 +125,25 @@ export function createLedger(parts: LedgerParts): Ledger {
     queued -= entries.length
     onAppended(entries, [])
     for (const { done } of batch) done?.()
+    journal?.release(journaledOf(batch))
     return queue.length >= ENTRIES_PER_COMMIT ? 0 : FLUSH_MILLISECONDS
   }
 
   /** In the store, or in the spool. Never rejects. */
   async function isStored(entries: readonly LedgerEntry[], closing: readonly string[]): Promise<boolean> {
+    let stop = () => {}
+    const syncLater = () => {
+      stop = clock.after(SYNC_MILLISECONDS, () => {
+        void journal?.sync()
+        syncLater()
+      })
+    }
     try {
       if (isAway) return await isSpooled(entries)
-      const committed = await within(append(entries, closing), spool ? COMMIT_MILLISECONDS : undefined)
+      if (journal) syncLater()
+      // A commit that takes too long may still succeed: an entry that is written again changes nothing.
+      const work = append(entries, closing)
+      const committed = spool ? await endsWithin(clock, COMMIT_MILLISECONDS, work) : await work.then(() => true)
       if (committed) {
         if (failures > 0) log.info('the ledger was written after failures', { failures })
         failures = 0
@@ -126,6 +151,8 @@ export function createLedger(parts: LedgerParts): Ledger {
       }
     } catch (cause) {
       if (failures++ === 0) log.error('the ledger could not be written; will retry', { entries: entries.length }, cause)
+    } finally {
+      stop()
     }
     if (!spool) return false
     if (!isAway) replayLater(RETRY_MILLISECONDS)
@@ -179,24 +206,6 @@ export function createLedger(parts: LedgerParts): Ledger {
     }
   }
 
-  /** False: it takes too long. It may still succeed: an entry that is written again changes nothing. */
-  function within(work: Promise<void>, ms: number | undefined): Promise<boolean> {
-    if (ms === undefined) return work.then(() => true)
-    return new Promise((resolve, reject) => {
-      const cancel = clock.after(ms, () => resolve(false))
-      work.then(
-        () => {
-          cancel()
-          resolve(true)
-        },
-        (cause) => {
-          cancel()
-          reject(cause)
-        },
-      )
-    })
-  }
-
   function replayLater(ms: number): void {
     if (closed || !spool) return
     cancelReplay?.()
@@ -211,14 +220,17 @@ export function createLedger(parts: LedgerParts): Ledger {
   /** What is spooled while this runs is found by the second pass, after which new entries go to the store again. */
   async function replay(waited_ms: number): Promise<void> {
     const replayed = (entries: LedgerEntry[]) => append(entries, [], true)
+    const wasAway = isAway
     try {
-      if (isAway) await store.append([])
+      if (wasAway) await store.append([])
       await spool?.replay(replayed)
-      if (!isAway) return
-      isAway = false
-      await spool?.replay(replayed)
-      log.info('the ledger is complete again: what was spooled is in the store')
-      failures = 0
+      if (wasAway) {
+        isAway = false
+        await spool?.replay(replayed)
+        log.info('the ledger is complete again: what was spooled is in the store')
+        failures = 0
+      }
+      replayLater(REPLAY_MILLISECONDS)
     } catch (cause) {
       if (!isAway && !isUnavailable(cause)) log.error('spooled ledger entries could not be read', {}, cause)
       replayLater(Math.min(waited_ms * 2, MAX_RETRY_MILLISECONDS))
@@ -240,12 +252,12 @@ export function createLedger(parts: LedgerParts): Ledger {
       queued += entries.length
       const since = clock.steady()
       if (!isDurable?.()) {
-        queue.push({ entries, since, done: undefined })
+        queue.push({ entries, since, done: undefined, journaled: journal?.write(entries) ?? 0 })
         schedule(FLUSH_MILLISECONDS)
         return undefined
       }
       return new Promise((done) => {
-        queue.push({ entries, since, done })
+        queue.push({ entries, since, done, journaled: 0 })
         schedule(0)
       })
     },
@@ -277,13 +289,17 @@ export function createLedger(parts: LedgerParts): Ledger {
       for (let attempt = 0; (queue.length > 0 || closes.length > 0) && attempt < SHUTDOWN_ATTEMPTS; ) {
         if ((await flush()) === RETRY_MILLISECONDS) attempt++
       }
-      lost += queued
-      if (queued > 0) log.error('ledger entries lost: the store failed at shutdown', { entries: queued })
+      const left = queued - journaledOf(queue)
+      lost += left
+      if (left > 0) log.error('ledger entries lost: the store failed at shutdown', { entries: left })
       queue = []
       queued = 0
+      journal?.close()
       await spool?.close()
     },
   }
 }
+
+const journaledOf = (queue: readonly Queued[]): number => queue.reduce((sum, { journaled }) => sum + journaled, 0)
 
 const isUnavailable = (cause: unknown): boolean => cause instanceof GatewayError && cause.code === 'storage_unavailable'

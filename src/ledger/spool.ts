@@ -1,4 +1,7 @@
-/** Entries on the local disk while the store is away: append-only files, replayed by this process or any later one. */
+/**
+ * Entries on the local disk while the store is away: append-only files, replayed by this process or any later one, as are
+ * the journals of processes that were killed.
+ */
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { isRecord } from '../kit/json.ts'
@@ -39,6 +42,8 @@ export function createSpool({ directory, max_bytes, now, onUnreadable = () => {}
   let bytes = 0
   /** The files that this process has claimed. */
   const own = new Set<string>()
+  /** Reported, and left to the next start. */
+  const unreadable = new Set<string>()
 
   /** Appending, claiming and closing wait for each other: each may open or close the file. */
   let last: Promise<unknown> = Promise.resolve()
@@ -49,18 +54,16 @@ export function createSpool({ directory, max_bytes, now, onUnreadable = () => {}
     return mine
   }
 
-  const newPath = () => join(directory, `${now().toString(36).padStart(9, '0')}${randomAlphanumerics(12)}${ENDING}`)
-
   async function create(): Promise<OpenFile> {
     await mkdir(directory, { recursive: true, mode: 0o700 })
-    const path = newPath()
+    const path = newSpoolPath(directory, now())
     const handle = await open(path, 'wx', 0o600)
     await syncDirectory(directory)
     return { handle, path, bytes: 0 }
   }
 
   async function append(entries: readonly LedgerEntry[]): Promise<void> {
-    const text = Buffer.from(entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''))
+    const text = encodeEntries(entries)
     if (bytes + text.length > max_bytes) {
       throw new Error(`The spool in ${directory} is full: ledger.spool_megabytes is ${max_bytes / 1_000_000}.`)
     }
@@ -107,14 +110,16 @@ export function createSpool({ directory, max_bytes, now, onUnreadable = () => {}
 
   /** Undefined: it is another process's, or cannot be read. */
   async function read(name: string): Promise<(Read & { path: string }) | undefined> {
+    let path: string | undefined
     try {
-      const path = await inOrder(() => claim(name))
+      path = await inOrder(() => claim(name))
       if (path === undefined) return undefined
       const found = await readEntries(path)
       if (found.isDamaged) onUnreadable(`${path}${DAMAGED}`, new Error('Some of its lines are not entries.'))
       return { path, ...found }
     } catch (cause) {
-      onUnreadable(join(directory, name), cause)
+      unreadable.add(basename(path ?? name))
+      onUnreadable(path ?? join(directory, name), cause)
       return undefined
     }
   }
@@ -128,7 +133,7 @@ export function createSpool({ directory, max_bytes, now, onUnreadable = () => {}
       }),
     async replay(write) {
       for (const name of await names(directory)) {
-        const found = await read(name)
+        const found = unreadable.has(name) ? undefined : await read(name)
         if (found === undefined) continue
         const { path, entries, isDamaged } = found
         for (let at = 0; at < entries.length; at += ENTRIES_PER_WRITE)
@@ -141,6 +146,13 @@ export function createSpool({ directory, max_bytes, now, onUnreadable = () => {}
     },
   }
 }
+
+/** In the order of time. */
+export const newSpoolPath = (directory: string, now_ms: number): string =>
+  join(directory, `${now_ms.toString(36).padStart(9, '0')}${randomAlphanumerics(12)}${ENDING}`)
+
+export const encodeEntries = (entries: readonly LedgerEntry[]): Buffer =>
+  Buffer.from(entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''))
 
 async function writeAt({ handle, bytes }: OpenFile, text: Buffer): Promise<void> {
   for (let done = 0; done < text.length; ) {
@@ -177,7 +189,7 @@ async function names(directory: string): Promise<string[]> {
 }
 
 /** So that a power cut does not lose the name of the new file. */
-async function syncDirectory(directory: string): Promise<void> {
+export async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory, 'r')
   try {
     await handle.sync()
