@@ -50,6 +50,7 @@ import { createSupply, type Found } from './supply.ts'
 import type { CrashHook } from './tasks/crash-points.ts'
 import type { Tasks } from './tasks/tasks.ts'
 import type { Webhooks } from './tasks/webhooks.ts'
+import { createTracing } from './tracing.ts'
 
 export type GatewayParts = {
   config: Config
@@ -119,7 +120,10 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const router = createRouter({ clock, log })
   const control = createControl({ store, router, catalogue, clock, log })
   const onRecovered = parts.is_idle ? undefined : router.recovered
-  const supply = createSupply({ environment, clock, log, manual, catalogue, media, seen: store.models, onRecovered })
+  const process_id = `gw_${randomAlphanumerics(16)}`
+  const tracing = parts.is_idle ? undefined : await createTracing({ ...parts, process_id, clock })
+  const sources = { environment, manual, catalogue, media, seen: store.models, headersFor: tracing?.headersFor }
+  const supply = createSupply({ ...sources, clock, log, onRecovered })
   // One object for the life of the gateway: a reload changes its members, and each request reads them.
   const settings = { ...config.server }
 
@@ -128,13 +132,12 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   )
   await supply.apply(config)
 
-  const observation = createObservation({ log })
+  const observation = createObservation({ tracing, log })
   const quotas = createStorageQuotas({ amounts: store.amounts, config: () => live, clock })
   const storing = { settings: () => live.responses, quota: quotas.responses }
   const storedResponses = createStoredResponses({ ...storing, store: store.responses, clock })
   const conversations = createConversations({ ...storing, store: store.conversations, clock: storeClock, log })
   const valkey = parts.is_idle || !config.valkey ? undefined : openValkey(config.valkey, { clock, log })
-  const process_id = `gw_${randomAlphanumerics(16)}`
   const money = { store, process_id, config: () => live, guardedFetch, onUsed: tokens.used }
   const accounting = createAccounting({ ...money, clock: storeClock, log })
   const { ledger, alerts } = accounting
@@ -164,6 +167,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     router,
     subscribers: [...observation.calls, watch.calls, storedResponses.calls, conversations.calls],
     cache,
+    traceAttempt: tracing?.traceAttempt,
     embedText: createEmbedText({ catalogue, family: embeddings, pipeline: () => pipeline, clock, log }),
     clock,
     log,
@@ -228,6 +232,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock,
     log,
     onFinished: observation.requestFinished,
+    onArrival: tracing?.openTrace,
     admitLoad: load.admit,
     onAdmitted: (context) => readCallOptions(context, settings),
     headersOf: (context) => callHeaders(context, { settings, clock }),
@@ -288,7 +293,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       load.stop()
       await supply.close()
       await settle()
-      await Promise.all([accounting.close({ deadline_ms }), cache.close()])
+      await Promise.all([accounting.close({ deadline_ms }), cache.close(), tracing?.close({ deadline_ms })])
       valkey?.close()
       await Promise.all([tokens.close(), control.close()])
       tokenizer.close()

@@ -4,6 +4,7 @@ import type { Log } from './kit/log.ts'
 import { createAccessLog } from './observe/access-log.ts'
 import { joinRequests } from './observe/requests.ts'
 import type { CallSubscriber } from './pipeline/events.ts'
+import type { Tracing } from './tracing.ts'
 
 type Observation = {
   /** Subscribers of the pipeline. */
@@ -12,7 +13,15 @@ type Observation = {
   requestFinished(request: FinishedRequest): void
 }
 
-export function createObservation({ log }: { log: Log }): Observation {
-  const requests = joinRequests([createAccessLog({ log })], log)
+type ObservationParts = {
+  /** Absent: no traces are exported. */
+  tracing?: Tracing | undefined
+  log: Log
+}
+
+export function createObservation({ tracing, log }: ObservationParts): Observation {
+  const observers = [createAccessLog({ log })]
+  if (tracing) observers.push(tracing.observe)
+  const requests = joinRequests(observers, log)
   return { calls: [requests.calls], requestFinished: requests.requestFinished }
 }

@@ -24,7 +24,7 @@ import { presetModels } from './providers/preset-models.ts'
 import type { DiscoveredModel, Provider, Target } from './providers/provider.ts'
 import { createProvider } from './providers/registry.ts'
 import { SANDBOX_MODELS } from './providers/sandbox.ts'
-import { createTransport } from './providers/upstream/transport.ts'
+import { createTransport, type HeadersFor } from './providers/upstream/transport.ts'
 import {
   emptyListWarning,
   keyWarnings,
@@ -63,6 +63,8 @@ type SupplyParts = {
   catalogue: Catalogue
   media: Media
   seen: ModelStore
+  /** Further headers of each request to a provider. */
+  headersFor?: HeadersFor | undefined
   /** A provider that its probes had found unhealthy works again. Undefined: no provider is probed. */
   onRecovered: ((health: ProviderHealth) => void) | undefined
 }
@@ -87,7 +89,7 @@ const LIST_MODELS_MILLISECONDS = 10_000
 
 export function createSupply(given: SupplyParts): Supply {
   const { environment, clock, log, manual, catalogue, media, seen, onRecovered } = given
-  const transport = createTransport({ clock, log, environment })
+  const transport = createTransport({ clock, log, environment, headersFor: given.headersFor })
   const reportUnpriced = createUnpricedReport(log)
   const stopped = new AbortController()
   let config: Config | undefined

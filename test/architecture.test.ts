@@ -13,7 +13,7 @@ const PACKAGES = join(ROOT, 'packages')
 const LAYERS = [
   ['spec', 'kit'],
   ['protocols', 'config'],
-  ['providers', 'store', 'outputs', 'http', 'jobs'],
+  ['providers', 'store', 'outputs', 'http', 'jobs', 'telemetry'],
   ['models', 'accounts', 'limits', 'ledger', 'routing', 'cache', 'alerts'],
   ['pipeline'],
   ['chat', 'tasks', 'embeddings', 'rerank', 'moderations', 'images', 'manual', 'observe', 'admin'],
@@ -25,6 +25,7 @@ const COMPOSITION_ROOT = [
   'control.ts',
   'generation.ts',
   'observation.ts',
+  'tracing.ts',
   'readiness.ts',
   'supply.ts',
   'routes',
@@ -78,7 +79,7 @@ test('a file imports from a lower layer or from its own module', () => {
 })
 
 /** What the composition root imports from `http/` beside `routes/`, where every route is: the app, and its types. */
-const KNOWS_HTTP = ['gateway.ts', 'listen.ts', 'observe', 'observation.ts', 'routes', 'http']
+const KNOWS_HTTP = ['gateway.ts', 'listen.ts', 'observe', 'observation.ts', 'tracing.ts', 'routes', 'http']
 
 test('only the routes and the composition root import http/', () => {
   const strays = files

@@ -66,6 +66,7 @@ describe('without a file', () => {
       valkey: undefined,
       budgets: [],
       alerts: {},
+      telemetry: {},
       responses: DEFAULT_RESPONSES,
       ledger: DEFAULT_LEDGER,
       providers: {},

@@ -15,6 +15,7 @@ const NEEDS_RESTART = [
   'valkey.url',
   'valkey.prefix',
   'valkey.timeout_ms',
+  'telemetry.otlp',
 ]
 
 /** More names would not help a reader of the log. */

@@ -8,6 +8,7 @@ import type { LedgerConfig } from './ledger-schema.ts'
 import type { LimitsConfig } from './rate-limit-schema.ts'
 import type { ModelConfig, ProviderConfig, Timeouts } from './schema.ts'
 import type { OutputsConfig, ResponsesConfig, TasksConfig } from './task-schema.ts'
+import type { TelemetryConfig } from './telemetry-schema.ts'
 import type { ValkeyConfig } from './valkey-schema.ts'
 
 export type ServerSettings = {
@@ -74,6 +75,7 @@ export type Config = {
   ledger: Required<LedgerConfig>
   budgets: readonly Budget[]
   alerts: AlertsConfig
+  telemetry: TelemetryConfig
   providers: Record<string, ProviderConfig>
   models: Record<string, ModelConfig>
 }

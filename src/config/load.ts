@@ -106,6 +106,7 @@ function settled({ settings, path, file, cwd }: Settled): Config {
     ledger: { ...DEFAULT_LEDGER, ...file.ledger },
     budgets: file.budgets ?? [],
     alerts: file.alerts ?? {},
+    telemetry: file.telemetry ?? {},
     providers: file.providers ?? {},
     models: file.models ?? {},
   })

@@ -17,6 +17,7 @@ import { LimitsConfig, rateLimits } from './rate-limit-schema.ts'
 import { CallLimits, Fallbacks, HealthConfig, ProviderKey, RoutingConfig, TargetRouting } from './routing-schema.ts'
 import { ServerConfig } from './server-schema.ts'
 import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
+import { TelemetryConfig } from './telemetry-schema.ts'
 import { ValkeyConfig } from './valkey-schema.ts'
 
 const closed = { additionalProperties: false } as const
@@ -256,6 +257,7 @@ export const FileConfig = Type.Object(
     ledger: optional(LedgerConfig),
     budgets: budgets('Budgets of all calls together.'),
     alerts: optional(AlertsConfig),
+    telemetry: optional(TelemetryConfig),
     providers: optional(Type.Record(Type.String(), ProviderConfig)),
     models: optional(Type.Record(Type.String(), ModelConfig)),
   },

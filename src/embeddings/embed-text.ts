@@ -40,6 +40,7 @@ export function createEmbedText({ catalogue, family, pipeline, clock, log }: Emb
       signal: AbortSignal.any([signal, late.signal]),
       arrived: clock.steady(),
       is_detached: true,
+      trace: call.trace,
       options: { timeout_ms, ...(options?.tags ? { tags: options.tags } : {}) },
       ...(end_user === undefined ? {} : { end_user }),
     }

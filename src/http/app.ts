@@ -30,6 +30,8 @@ type AppParts = {
   admitLoad?(token_id: string): void
   /** Called at the end of each request. */
   onFinished(request: FinishedRequest): void
+  /** Called for each request that arrives. */
+  onArrival?: ((context: Context) => void) | undefined
   /** Called for each request of a known caller before its route is. Throws GatewayError. */
   onAdmitted?(context: Context): void
   /** Further headers of a response; absent: none. */
@@ -64,6 +66,7 @@ export function createApp({
   clock,
   log,
   onFinished,
+  onArrival,
   onAdmitted = () => {},
   headersOf = () => [],
   admitLoad = () => {},
@@ -129,6 +132,7 @@ export function createApp({
   async function answer(route: Route, context: Live, params: Record<string, string>): Promise<Response> {
     try {
       context.params = params
+      context.route = route.path
       context.fields = fields.get(route)
       const admitted = admit(route, context)
       if (admitted) await admitted
@@ -213,6 +217,7 @@ export function createApp({
   async function respond(request: Request, peer: Peer, message?: SocketMessage): Promise<Response> {
     const context = new Live(request, { peer, settings, arrived: clock.steady(), budget, ended, message })
     live.add(context)
+    onArrival?.(context)
     let response: Response
     try {
       response = await responseTo(context)

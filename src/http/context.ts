@@ -1,5 +1,6 @@
 /** One HTTP request, and the route that it is matched against. */
 import type { TSchema } from 'typebox'
+import type { TraceContext } from '../kit/trace-context.ts'
 import type { ErrorCode, GatewayError } from '../spec/error.ts'
 import type { Operation } from '../spec/operation.ts'
 import type { Caller } from '../spec/token.ts'
@@ -35,6 +36,12 @@ export type FinishedRequest = {
 export type Context = {
   request: Request
   request_id: string
+  /** As it was sent, without the query. */
+  readonly path: string
+  /** The pattern of the route that it was matched to; undefined: none. */
+  route: string | undefined
+  /** The trace that it belongs to; undefined: none is recorded. */
+  trace: TraceContext | undefined
   /** Path parameters, percent-decoded. */
   params: Record<string, string>
   /** The value of a request header; null when absent. */

@@ -1,6 +1,7 @@
 /** An open HTTP request: what the app and its routes know of it until its response is written. */
 import type { ServerSettings } from '../config/config.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
+import type { TraceContext } from '../kit/trace-context.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { ByteBudget } from './byte-budget.ts'
@@ -41,6 +42,8 @@ export class Live implements Context {
   readonly arrived: number
   readonly peer: Peer
   params = NO_PARAMS
+  route: string | undefined
+  trace: TraceContext | undefined
   caller = NO_CALLER
   readonly note: AccessNote = {}
   readonly message: SocketMessage | undefined

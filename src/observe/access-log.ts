@@ -11,6 +11,7 @@ export function createAccessLog({ log }: { log: Log }): RequestObserver {
     const { context, path, status, outcome, total_ms } = finished
     const { request_id, request, note } = context
     const fields: LogFields = { request_id, method: request.method, path, status, outcome, total_ms }
+    if (context.trace) fields.trace_id = context.trace.trace_id
     Object.assign(fields, note)
     if (record) addCall(fields, record)
     log.info('request', fields)

@@ -8,7 +8,7 @@ import type { CallSubscriber } from '../pipeline/events.ts'
  * One of both is always there. Without a record: no call was made, such as for `GET /v1/models` or a wrong token. Without
  * a request: the call is not the one call of a request (`Call.is_detached`).
  */
-type EndedRequest = { request: FinishedRequest; record?: CallRecord } | { request?: never; record: CallRecord }
+export type EndedRequest = { request: FinishedRequest; record?: CallRecord } | { request?: never; record: CallRecord }
 
 /** Told of each request exactly once, after its call was settled: its entries, units and errors are final. Must return at once. */
 export type RequestObserver = (ended: EndedRequest) => void

@@ -1,4 +1,5 @@
 /** A call and what is known about it, without HTTP types. */
+import type { TraceContext } from '../kit/trace-context.ts'
 import type { LimitReport } from '../limits/status.ts'
 import type { CatalogueModel, Chosen } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
@@ -28,6 +29,8 @@ export type Call = {
    * semantic cache.
    */
   readonly is_detached?: true
+  /** The trace that it belongs to; absent: none is recorded. */
+  trace?: TraceContext | undefined
   /** Whether the client gets the routing decision. */
   readonly is_explained?: boolean
   /** The model that the caller was authorized to use, before the request was decoded. Set by `Pipeline.authorize`. */

@@ -19,7 +19,7 @@ import type { Router } from '../routing/router.ts'
 import type { AttemptObserver } from '../routing/try.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Admission, AttemptAdmission } from './admission.ts'
-import type { CallRecord } from './call.ts'
+import type { Call, CallRecord } from './call.ts'
 import type { CallEvents } from './events.ts'
 import { fallbacksOf, knownReason, reasonFor } from './fallback.ts'
 import type { AnyMeter, Execution, Family, PreparedCall } from './family.ts'
@@ -30,9 +30,14 @@ type ExecutorParts = {
   admission: Pick<Admission, 'moveTo'>
   /** Undefined: providers have no limits. */
   attempts: AttemptAdmission | undefined
+  /** Undefined: no traces are recorded. */
+  traceAttempt?: TraceAttempt | undefined
   events: Pick<CallEvents, 'attemptStarted' | 'attemptFailed'>
   clock: Clock
 }
+
+/** Executes an attempt in the trace of its call. */
+export type TraceAttempt = <Answer>(call: Call, attempt: Attempt, execute: () => Promise<Answer>) => Promise<Answer>
 
 type Preparing<Input, Work, Answer, M extends AnyMeter> = {
   family: Family<Input, Work, Answer, M>
@@ -42,7 +47,9 @@ type Preparing<Input, Work, Answer, M extends AnyMeter> = {
   requested: CatalogueModel
 }
 
-export function createExecutor({ catalogue, router, admission, attempts, events, clock }: ExecutorParts) {
+export function createExecutor(parts: ExecutorParts) {
+  const { catalogue, router, admission, attempts, traceAttempt, events, clock } = parts
+
   /** The next model of the list that the caller may use and that accepts the request; it replaces that of the call. */
   function fallBack<Input, Work, Answer, M extends AnyMeter>(
     names: string[],
@@ -134,13 +141,14 @@ export function createExecutor({ catalogue, router, admission, attempts, events,
           has_fallback,
           costOf,
           affinity: (sticky) => (strategy === undefined ? family.affinity?.(work, call, sticky) : undefined),
-          execute(target, signal, { is_hedge }) {
+          execute(target, signal, tried) {
+            const { is_hedge } = tried
             const meter = is_hedge ? family.meter(work) : metering.current
             if (is_hedge) hedge = { meter }
             const run = () => execute(target, { signal, meter, is_hedge })
-            return attempts?.hasLimits([target])
-              ? attempts.withinLimits(record, { target, signal, execute: run })
-              : run()
+            const limited = () =>
+              attempts?.hasLimits([target]) ? attempts.withinLimits(record, { target, signal, execute: run }) : run()
+            return traceAttempt ? traceAttempt(call, tried, limited) : limited()
           },
           observer,
         })

@@ -9,7 +9,7 @@ import { createAdmission, createAttemptAdmission, type Gate } from './admission.
 import type { Call, CallRecord } from './call.ts'
 import { usageForClient } from './cost.ts'
 import { type CallSubscriber, publishTo } from './events.ts'
-import { createExecutor } from './executor.ts'
+import { createExecutor, type TraceAttempt } from './executor.ts'
 import type { AnyMeter, Family, PreparedCall, ResponseStream, StreamFamily, UsageOf } from './family.ts'
 import { type EmbedText, lookUpAnswer, lookUpStream, lookupFor } from './lookup.ts'
 import { createSettlements, type RecordUsage } from './settle.ts'
@@ -86,17 +86,19 @@ type PipelineParts = {
   cache?: ResponseCache
   /** For semantic caches. Absent: there are none. */
   embedText?: EmbedText
+  /** Absent: no traces are recorded. */
+  traceAttempt?: TraceAttempt | undefined
   clock: Clock
   log: Log
 }
 
 export function createPipeline(parts: PipelineParts): Pipeline {
-  const { catalogue, recordUsage, router, subscribers, gates = [], cache, embedText, clock, log } = parts
+  const { catalogue, recordUsage, subscribers, gates = [], cache, embedText, clock, log } = parts
   const events = publishTo(subscribers, log)
   const settlements = createSettlements({ recordUsage, isDurable: parts.isDurable, events, clock, log })
   const admission = createAdmission(gates)
   const attempts = createAttemptAdmission(gates)
-  const executor = createExecutor({ catalogue, router, admission, attempts, events, clock })
+  const executor = createExecutor({ ...parts, admission, attempts, events })
 
   /** resolve, authorize, fit: synchronous, since nothing has to wait. */
   function open<Input, Work, Answer, M extends AnyMeter>(

@@ -15,6 +15,8 @@ export type Attempt = {
   readonly is_hedge: boolean
   /** Whether it was given up because another one answered first. */
   is_lost: boolean
+  /** The id of its span, where its provider was told of it. */
+  span_id?: string
   /** What followed it, where it did not serve the call. */
   next?: NextStep
 }

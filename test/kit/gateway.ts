@@ -59,6 +59,7 @@ export function configOf(settings: Settings = {}): Config {
     ledger: DEFAULT_LEDGER,
     budgets: [],
     alerts: {},
+    telemetry: {},
     providers: {},
     models: {},
     ...settings,

@@ -13,11 +13,15 @@ type Fetch = (url: string, init: FetchInit) => Promise<Response>
 /** Opens and closes a bare connection; calls back once when it was established, or with why it failed. Call the result to give up. */
 type Dial = (host: string, port: number, settled: (failure?: unknown) => void) => () => void
 
+/** Further headers of a request to this provider; undefined: none. */
+export type HeadersFor = (provider: string) => Record<string, string> | undefined
+
 type TransportParts = {
   clock: Clock
   log: Log
   fetch?: Fetch
   dial?: Dial
+  headersFor?: HeadersFor | undefined
   /** The process environment, read only for proxy variables. */
   environment?: Record<string, string | undefined>
 }
@@ -26,7 +30,7 @@ type TransportParts = {
 const TRUSTED_MILLISECONDS = 30_000
 
 export function createTransport(parts: TransportParts): Transport {
-  const { clock, log, environment = {} } = parts
+  const { clock, log, headersFor, environment = {} } = parts
   const send: Fetch = parts.fetch ?? fetch
   const dial = parts.dial ?? dialTcp
   /** Origin -> when it last responded; origins come from the configuration, so there are few. */
@@ -103,7 +107,7 @@ export function createTransport(parts: TransportParts): Transport {
         } else stopWatching = watchConnect(url, timeouts.connect_seconds, () => life.end(notAccepted(request)))
         const response = await send(request.url, {
           method: request.method,
-          headers: uncompressed(request.headers),
+          headers: headersOf(request, headersFor),
           body: takeBody(request),
           signal: life.signal,
           // A redirect could send the key to another host.
@@ -147,8 +151,11 @@ function takeBody(request: UpstreamRequest): NonNullable<UpstreamRequest['body']
 }
 
 /** By default the runtime would accept every encoding that it can decompress. */
-const uncompressed = (headers: Record<string, string>): Record<string, string> =>
-  headers['accept-encoding'] === undefined ? { ...headers, 'accept-encoding': 'identity' } : headers
+function headersOf({ headers, provider }: UpstreamRequest, headersFor: HeadersFor | undefined) {
+  const added = headersFor?.(provider)
+  const all = added ? { ...headers, ...added } : headers
+  return headers['accept-encoding'] === undefined ? { ...all, 'accept-encoding': 'identity' } : all
+}
 
 const notAccepted = ({ provider, timeouts }: UpstreamRequest) =>
   new GatewayError(

@@ -1,0 +1,83 @@
+/** Traces: read from requests, kept with calls and tasks, sent to providers that may have them, and exported. */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Config } from './config/config.ts'
+import type { Context } from './http/context.ts'
+import type { Clock } from './kit/clock.ts'
+import type { Log } from './kit/log.ts'
+import { type TraceContext, traceHeaders } from './kit/trace-context.ts'
+import { createCallTraces } from './observe/call-traces.ts'
+import type { RequestObserver } from './observe/requests.ts'
+import type { TraceAttempt } from './pipeline/executor.ts'
+import type { ExportCounts } from './telemetry/export-queue.ts'
+import { otlpSettings } from './telemetry/otlp-settings.ts'
+
+export type Tracing = {
+  observe: RequestObserver
+  /** Sets the trace of a request of the API. */
+  openTrace(context: Context): void
+  /** Executes an attempt in its trace. */
+  traceAttempt: TraceAttempt
+  /** The headers for a request to this provider in the trace of the work that is going on; undefined: none. */
+  headersFor(provider: string): Record<string, string> | undefined
+  /** What was exported and what was lost since the start, for metrics. */
+  counts(): { spans: ExportCounts }
+  close(options: { deadline_ms: number }): Promise<void>
+}
+
+type TracingParts = {
+  config: Config
+  environment: Record<string, string | undefined>
+  version: string
+  process_id: string
+  clock: Clock
+  log: Log
+}
+
+/** The API, without the pages of the manual, probes and metrics. */
+const TRACED_PATH = /^\/v1(beta)?\//
+/** Shorter stops still get this long to export what is queued. */
+const MIN_CLOSE_MILLISECONDS = 500
+
+/** Undefined where no export of traces is configured. Only then are the libraries loaded. */
+export async function createTracing(parts: TracingParts): Promise<Tracing | undefined> {
+  const { config, environment, version, process_id, clock, log } = parts
+  const { settings, problems } = otlpSettings(config.telemetry.otlp, environment)
+  for (const problem of problems) log.warn('a variable of OpenTelemetry is wrong', { problem })
+  if (!settings?.traces) return undefined
+  const { createTracer } = await import('./telemetry/otlp.ts')
+  const tracer = createTracer({ settings, endpoint: settings.traces, version, instance_id: process_id, clock, log })
+  /** The traces of calls that belong to no request. */
+  const own = new WeakSet<TraceContext>()
+  const calls = createCallTraces({ tracer, isOwn: (trace) => own.has(trace), clock })
+  /** What is sent in the trace of the work that is going on. */
+  const outgoing = new AsyncLocalStorage<TraceContext>()
+  const isSentTo = (provider: string): boolean =>
+    settings.is_propagated && (settings.propagate_to.includes(provider) || settings.propagate_to.includes('*'))
+
+  return {
+    observe: calls.observe,
+    openTrace(context) {
+      if (TRACED_PATH.test(context.path)) context.trace = tracer.open(context.request.headers)
+    },
+    traceAttempt(call, attempt, execute) {
+      if (!call.trace) {
+        if (!call.is_detached) return execute()
+        call.trace = tracer.open()
+        own.add(call.trace)
+      }
+      if (!isSentTo(attempt.target.provider.id)) return execute()
+      const { trace } = call
+      if (trace.is_sampled) attempt.span_id = tracer.newSpanId()
+      return outgoing.run({ ...trace, span_id: attempt.span_id ?? trace.span_id }, execute)
+    },
+    headersFor(provider) {
+      const trace = outgoing.getStore()
+      return trace && isSentTo(provider) ? traceHeaders(trace) : undefined
+    },
+    counts: () => ({ spans: tracer.counts() }),
+    async close({ deadline_ms }) {
+      calls.flush()
+      await tracer.close({ deadline_ms: Math.max(deadline_ms, MIN_CLOSE_MILLISECONDS) })
+    },
+  }
+}
