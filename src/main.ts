@@ -21,6 +21,7 @@ const COMMANDS: Record<string, { summary: string; load: () => Promise<{ run: Run
   prices: { summary: 'compare prices with public data', load: () => import('./cli/prices.ts') },
   route: { summary: 'explain how a request would be routed', load: () => import('./cli/route.ts') },
   check: { summary: 'check the configuration', load: () => import('./cli/check.ts') },
+  config: { summary: 'show, compare and apply the configuration', load: () => import('./cli/config.ts') },
   version: { summary: 'print the version', load: () => import('./cli/version.ts') },
 }
 

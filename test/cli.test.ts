@@ -152,6 +152,8 @@ describe('help and invalid arguments', () => {
     ['prices'],
     ['prices', 'diff'],
     ['check'],
+    ['config'],
+    ['config', 'diff'],
     ['version'],
   ]
 
@@ -175,11 +177,11 @@ describe('help and invalid arguments', () => {
   test.each([
     [
       ['chek'],
-      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, project, task, usage, budget, ledger, models, prices, route, check, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, project, task, usage, budget, ledger, models, prices, route, check, config, version)\nSee: gatehouse --help\n',
     ],
     [
       ['help', 'zzz'],
-      'gatehouse: unknown command "zzz" (commands: serve, token, project, task, usage, budget, ledger, models, prices, route, check, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "zzz" (commands: serve, token, project, task, usage, budget, ledger, models, prices, route, check, config, version)\nSee: gatehouse --help\n',
     ],
     [
       ['check', '--shema'],

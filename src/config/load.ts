@@ -19,6 +19,7 @@ import {
 } from './config.ts'
 import { type Environment, type EnvironmentSettings, type Flags, inspectEnvironment } from './environment.ts'
 import { ConfigError, type ConfigProblem } from './problem.ts'
+import type { YamlText } from './read-yaml.ts'
 import type { FileConfig } from './schema.ts'
 import type { KnownProviders } from './semantic-checks.ts'
 
@@ -40,8 +41,19 @@ export type LoadParts = {
   now?: number
 }
 
+/** A configuration, and what is known of where it comes from. */
+export type Loaded = {
+  config: Config
+  settings: EnvironmentSettings
+  /** The parsed file; undefined without one. */
+  yaml: YamlText | undefined
+}
+
 /** Throws ConfigError with every problem of file, environment and flags. */
-export function loadConfig(parts: LoadParts): Config {
+export const loadConfig = (parts: LoadParts): Config => loadWithSources(parts).config
+
+/** The same, with its sources. */
+export function loadWithSources(parts: LoadParts): Loaded {
   const { environment, cwd, flags, vendors, readFile = readTextFile, now = Math.floor(Date.now() / 1000) } = parts
   const { settings, problems } = inspectEnvironment({ environment, flags, cwd })
   const name = settings.config ?? DEFAULT_FILE
@@ -50,18 +62,19 @@ export function loadConfig(parts: LoadParts): Config {
   if (text === undefined) {
     if (settings.config !== undefined && problems.length === 0) problems.push(unreadable(name, 'there is no such file'))
     if (problems.length > 0) throw new ConfigError(problems)
-    return settled({ settings, path: undefined, file: {}, cwd })
+    return { config: settled({ settings, path: undefined, file: {}, cwd }), settings, yaml: undefined }
   }
   const { readYaml } = require('./read-yaml.ts') as typeof import('./read-yaml.ts')
+  const yaml = readYaml(text, environment)
   const { config: file, problems: inFile } = checkFile({
     file: name,
-    yaml: readYaml(text, environment),
+    yaml,
     vendors,
     discover: settings.discover,
     now,
   })
   if (problems.length + inFile.length > 0) throw new ConfigError([...problems, ...inFile])
-  return settled({ settings, path, file, cwd })
+  return { config: settled({ settings, path, file, cwd }), settings, yaml }
 }
 
 /** `data_dir` of a configuration file; undefined without one. The rest of the file is not validated. */

@@ -1,0 +1,181 @@
+/** `gatehouse config`: the configuration in use with its origins, and changes of the file that are checked before they are written. */
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Config } from '../config/config.ts'
+import type { Setting, SettingChange } from '../config/effective.ts'
+import { ConfigError, problemText } from '../config/problem.ts'
+import { type ConfigSource, createConfigSource, type Proposal } from '../config/source.ts'
+import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
+import { checkProviders, providerFactory } from './check-providers.ts'
+import { table } from './table.ts'
+import { bold, json, type Terminal } from './terminal.ts'
+import { knownVendors } from './vendors.ts'
+
+const HELP = `Usage: gatehouse config <show | validate | diff | apply> [options]
+
+Works on the configuration file; a running gateway reloads it by itself. Values that may be secrets are shown as ***.
+
+Commands:
+  show               print the configuration in use: the value of each setting, and where it comes from
+      --changed          only what is not a default
+  validate <file>    check a file with which the present one is to be replaced; the same as check for another file
+  diff <file>        show what would differ from the present file, by setting
+  apply <file>       replace the present file by this one: validated first, written in one step, with the text before
+                     kept beside it as <name>.bak. Applying the same file again changes nothing
+
+  <file> may be -, for standard input.
+
+Options:
+  --config <file>    the present file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --json             print the result as one line of JSON
+
+Examples:
+  gatehouse config show --changed
+  gatehouse config diff new.yaml
+  gatehouse config apply new.yaml --config /etc/gatehouse/gatehouse.yaml
+`
+
+type Work = { given: Arguments; source: ConfigSource; terminal: Terminal }
+type Action = { flags: FlagTable; positionals: string[]; run(work: Work): number | Promise<number> }
+
+const FILE = ['a file, or - for standard input']
+const ACTIONS: Record<string, Action> = {
+  show: { flags: { changed: 'switch' }, positionals: [], run: show },
+  validate: { flags: {}, positionals: FILE, run: validate },
+  diff: { flags: {}, positionals: FILE, run: diff },
+  apply: { flags: {}, positionals: FILE, run: apply },
+}
+
+export async function run(args: string[], terminal: Terminal): Promise<number> {
+  const [name, ...rest] = args
+  if (name === '--help' || name === '-h') {
+    terminal.out(HELP)
+    return 0
+  }
+  const known = Object.keys(ACTIONS)
+  if (name === undefined) throw new UsageError('config', `needs a command: ${known.join(', ')}`)
+  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
+  if (!action) throw new UsageError('config', unknownCommand(name, known))
+  const { flags, positionals } = action
+  const given = readArguments({
+    command: `config ${name}`,
+    args: rest,
+    flags: { ...flags, config: 'text' },
+    positionals,
+  })
+  if (given.has('help')) {
+    terminal.out(HELP)
+    return 0
+  }
+  const { environment, cwd } = terminal
+  const file = given.text('config')
+  const source = createConfigSource({
+    environment,
+    cwd,
+    ...(file === undefined ? {} : { flags: { config: file } }),
+    vendors: knownVendors(environment),
+    check: (config) => assertProviders(config, environment),
+  })
+  return action.run({ given, source, terminal })
+}
+
+/** Throws ConfigError with what a gateway could not start with. */
+function assertProviders(config: Config, environment: Terminal['environment']): void {
+  const { problems } = checkProviders(config, environment, providerFactory(config, environment))
+  if (problems.length === 0) return
+  const { file = '' } = config
+  throw new ConfigError(problems.map((message) => ({ file, line: undefined, column: undefined, path: '', message })))
+}
+
+function show({ given, source, terminal }: Work): number {
+  const settings = source.show().filter(({ origin }) => !given.has('changed') || origin.from !== 'default')
+  if (given.has('json')) terminal.out(json({ settings }))
+  else {
+    const rows = settings.map(({ path, value, origin }) => [path, valueText(value), originText(origin)])
+    const [first = '', ...rest] = table([['SETTING', 'VALUE', 'FROM'], ...rows]).split('\n')
+    terminal.out([bold(terminal, first), ...rest].join('\n'))
+  }
+  return 0
+}
+
+const valueText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+function originText(origin: Setting['origin']): string {
+  if (origin.from === 'file') return `${origin.file}:${origin.line}`
+  return origin.from === 'default' || origin.from === 'earlier file' ? origin.from : origin.name
+}
+
+/** Standard input may be read only once. */
+function textOf({ given, terminal }: Work): string {
+  const [name = ''] = given.positionals
+  try {
+    return readFileSync(name === '-' ? 0 : resolve(terminal.cwd, name), 'utf8')
+  } catch (error) {
+    const { code, message } = error as { code?: string; message: string }
+    throw new Error(`${name} cannot be read: ${code === 'ENOENT' ? 'there is no such file' : (code ?? message)}`)
+  }
+}
+
+/** Reports the problems of the proposed file under its own name; undefined: they were reported. */
+async function proposed<Result>(
+  work: Work,
+  make: (text: string) => Result | Promise<Result>,
+): Promise<Result | undefined> {
+  const { given, terminal } = work
+  const [name = ''] = given.positionals
+  const text = textOf(work)
+  try {
+    return await make(text)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    const problems = error.problems.map((problem) => ({ ...problem, file: name === '-' ? 'standard input' : name }))
+    if (given.has('json')) terminal.out(json({ valid: false, problems }))
+    else terminal.err(`${problems.map(problemText).join('\n')}\n\n${name} is not valid; nothing was changed.\n`)
+    return undefined
+  }
+}
+
+async function validate(work: Work): Promise<number> {
+  const { given, source, terminal } = work
+  const proposal = await proposed(work, source.diff)
+  if (!proposal) return 1
+  terminal.out(given.has('json') ? json({ valid: true, problems: [] }) : `${given.positionals[0]} is valid.\n`)
+  return 0
+}
+
+async function diff(work: Work): Promise<number> {
+  const { given, source, terminal } = work
+  const proposal = await proposed(work, source.diff)
+  if (!proposal) return 1
+  if (given.has('json')) terminal.out(json({ valid: true, ...proposal }))
+  else terminal.out(proposalText(proposal) || `${given.positionals[0]} changes nothing.\n`)
+  return 0
+}
+
+async function apply(work: Work): Promise<number> {
+  const { given, source, terminal } = work
+  const applied = await proposed(work, source.apply)
+  if (!applied) return 1
+  const { written, backup } = applied
+  if (given.has('json')) terminal.out(json({ file: source.path, ...applied }))
+  else if (!written) terminal.out(`${source.path} is as it was.\n`)
+  else {
+    const kept = backup === null ? '' : ` The text before is in ${backup}.`
+    terminal.out(`${proposalText(applied)}${source.path} is written.${kept}\n`)
+  }
+  return 0
+}
+
+const SIGNS: Record<SettingChange['kind'], string> = { added: '+', removed: '-', changed: '~' }
+
+function proposalText({ changes, needs_restart, emptied }: Proposal): string {
+  const lines = changes.map(({ kind, path, before, after }) => {
+    const values = kind === 'changed' ? `${valueText(before)} -> ${valueText(after)}` : valueText(before ?? after)
+    return `${SIGNS[kind]} ${path}: ${values}`
+  })
+  if (needs_restart.length > 0) lines.push(`A restart is needed for ${needs_restart.join(', ')}.`)
+  if (emptied.length > 0) {
+    lines.push(`It has no ${emptied.join(' and no ')} any more: a running gateway applies it only on SIGHUP.`)
+  }
+  return lines.map((line) => `${line}\n`).join('')
+}

@@ -1,0 +1,123 @@
+/** Which values of a configuration may be shown: by a list of what is no secret, so that a new setting is hidden at first. */
+import { FileConfig } from './schema.ts'
+
+/** What stands for a value that is not shown. */
+export const MASKED = '***'
+
+type Path = readonly (string | number)[]
+
+/**
+ * Free text that is no secret: names that the operator gives, and names at providers. `*` is any one step. All numbers,
+ * booleans and words of a closed list that the schema knows are shown besides.
+ */
+export const SHOWN_TEXT = [
+  '$schema',
+  'file',
+  'data_dir',
+  'log_level',
+  'server.host',
+  'server.explain_tokens.*',
+  'admin.host',
+  'tokens.models.*',
+  'ledger.currency',
+  'outputs.directory',
+  'outputs.s3.region',
+  'outputs.s3.bucket',
+  'outputs.s3.prefix',
+  'valkey.prefix',
+  'providers.*.kind',
+  'providers.*.preset',
+  'providers.*.keys.*.name',
+  'providers.*.keys.*.models.*',
+  'providers.*.fields.allow.*',
+  'providers.*.fields.drop.*',
+  'providers.*.fields.rename.*',
+  'providers.*.health.path',
+  'models.*.targets.*.provider',
+  'models.*.targets.*.model',
+  'models.*.targets.*.when.tags.*',
+  'models.*.targets.*.when.projects.*',
+  'models.*.alias_of',
+  'models.*.replaced_by',
+  'models.*.fallbacks.*',
+  'models.*.fallbacks.*.*',
+  'models.*.prices.currency',
+  'models.*.prices.from',
+  'models.*.prices.as_of',
+  'models.*.prices.*.currency',
+  'models.*.prices.*.from',
+  'models.*.prices.*.as_of',
+] as const
+
+/** Addresses: scheme, host and port are shown; a user, a path and a query may be secrets. */
+export const SHOWN_ORIGINS = [
+  'store_url',
+  'server.base_url',
+  'server.files_base_url',
+  'server.cors_origins.*',
+  'providers.*.base_url',
+  'outputs.s3.endpoint',
+  'tasks.callback_origins.*',
+  'valkey.url',
+  'alerts.webhook.url',
+] as const
+
+/** `source`: the text in the file, where a variable was filled in. */
+export function shownValue(path: Path, value: unknown, source?: string): unknown {
+  if (value === null || value === undefined) return null
+  if (typeof value === 'object' && Object.keys(value).length === 0) return value // there is nothing in it
+  if (source !== undefined && typeof value === 'string') {
+    // A default within the reference may be a secret.
+    return /^\$\{[A-Za-z_]\w*\}$/.test(source) ? source : MASKED
+  }
+  if (isListed(SHOWN_TEXT, path)) return value
+  if (isListed(SHOWN_ORIGINS, path)) return originOf(value)
+  return isClosed(path, value) ? value : MASKED
+}
+
+const isListed = (patterns: readonly string[], path: Path): boolean =>
+  patterns.some((pattern) => {
+    const steps = pattern.split('.')
+    return steps.length === path.length && steps.every((step, index) => step === '*' || step === String(path[index]))
+  })
+
+function originOf(value: unknown): string {
+  if (typeof value !== 'string') return MASKED
+  if (value.startsWith('sqlite:') || value === '*') return value
+  try {
+    const { protocol, host } = new URL(value)
+    return host === '' ? MASKED : `${protocol}//${host}`
+  } catch {
+    return MASKED
+  }
+}
+
+type Schema = {
+  type?: string
+  const?: unknown
+  enum?: unknown[]
+  properties?: Record<string, Schema>
+  patternProperties?: Record<string, Schema>
+  items?: Schema
+  anyOf?: Schema[]
+}
+
+/** Whether the schema allows only a number, a boolean, or words of a list at this place, and this is one. */
+function isClosed(path: Path, value: unknown): boolean {
+  let schemas: Schema[] = [FileConfig as Schema]
+  for (const step of path) schemas = schemas.flatMap(alternatives).flatMap((schema) => memberOf(schema, step))
+  return schemas.flatMap(alternatives).some((schema) => {
+    if (schema.enum) return schema.enum.includes(value)
+    if (schema.const !== undefined) return schema.const === value
+    if (schema.type === 'number' || schema.type === 'integer') return typeof value === 'number'
+    return schema.type === 'boolean' && typeof value === 'boolean'
+  })
+}
+
+const alternatives = (schema: Schema): Schema[] => schema.anyOf?.flatMap(alternatives) ?? [schema]
+
+function memberOf(schema: Schema, step: string | number): Schema[] {
+  if (typeof step === 'number') return schema.items ? [schema.items] : []
+  const own = schema.properties && Object.hasOwn(schema.properties, step) ? schema.properties[step] : undefined
+  return own ? [own] : Object.values(schema.patternProperties ?? {}).slice(0, 1)
+}

@@ -1,0 +1,75 @@
+/** The configuration file as administration sees it: shown with origins, validated, compared, and applied. */
+import { resolve } from 'node:path'
+import { writeConfigFile } from './apply.ts'
+import type { Config } from './config.ts'
+import { changesBetween } from './config-diff.ts'
+import { effectiveSettings, type Setting, type SettingChange, settingChanges } from './effective.ts'
+import { DEFAULT_FILE, type Loaded, type LoadParts, loadWithSources, readTextFile } from './load.ts'
+import { emptiedSections } from './removals.ts'
+
+export type Proposal = {
+  changes: SettingChange[]
+  /** Changed settings that take effect only at the next start. */
+  needs_restart: string[]
+  /**
+   * Sections that would be empty: a running gateway does not apply such a file by itself, since it may be truncated, but
+   * only on SIGHUP.
+   */
+  emptied: string[]
+}
+
+export type ConfigSource = {
+  /** The file, whether or not it exists. */
+  path: string
+  /** The settings in use with their origins. `running`: the configuration in force. Throws ConfigError. */
+  show(running?: Config): Setting[]
+  /** Compares a text with the file. Throws ConfigError with the problems of the text; an invalid file counts as empty. */
+  diff(text: string): Proposal
+  /**
+   * Replaces the file by the text, unless it has the text already. Throws ConfigError, and an Error where the file cannot
+   * be written; nothing is changed then.
+   */
+  apply(text: string): Promise<Proposal & { written: boolean; backup: string | null }>
+}
+
+type SourceParts = Omit<LoadParts, 'readFile'> & {
+  /** Throws an Error for what a gateway could not start with, beyond the schema. */
+  check?(config: Config): void
+}
+
+export function createConfigSource(parts: SourceParts): ConfigSource {
+  const { cwd, flags, environment, check = () => {} } = parts
+  const given = flags?.config ?? environment.GATEHOUSE_CONFIG
+  const path = resolve(cwd, given === undefined || given === '' ? DEFAULT_FILE : given)
+  const loadText = (text: string): Loaded => loadWithSources({ ...parts, readFile: () => text })
+
+  function present(): Loaded {
+    try {
+      return loadWithSources(parts)
+    } catch {
+      return loadText('')
+    }
+  }
+
+  function diff(text: string): Proposal {
+    const [before, after] = [present(), loadText(text)]
+    check(after.config)
+    return {
+      changes: settingChanges(before, after),
+      needs_restart: changesBetween(before.config, after.config).needs_restart,
+      emptied: emptiedSections(before.config, after.config),
+    }
+  }
+
+  return {
+    path,
+    show: (running) => effectiveSettings(parts, running),
+    diff,
+    async apply(text) {
+      const proposal = diff(text)
+      if (readTextFile(path) === text) return { ...proposal, written: false, backup: null }
+      const { backup } = await writeConfigFile(path, text)
+      return { ...proposal, written: true, backup: backup ?? null }
+    },
+  }
+}
