@@ -3,6 +3,7 @@ import { createAccounting } from './accounting.ts'
 import { createProjects, type Projects } from './accounts/projects.ts'
 import { createStorageQuotas } from './accounts/storage-quotas.ts'
 import { createTokens, type Tokens } from './accounts/tokens.ts'
+import { apiRefusal, createAdministration } from './administration.ts'
 import { createResponseCache } from './cache/response-cache.ts'
 import { openSharedVectors } from './cache/shared-vectors.ts'
 import { createBackground } from './chat/background-responses.ts'
@@ -110,6 +111,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock,
     log,
     defaults: config.tokens,
+    explainRefusal: apiRefusal(config.admin_token),
     onLook: () => void endRevokedCalls(),
   })
   const projects = createProjects({ store: store.projects, clock, onChange: tokens.projectChanged })
@@ -205,6 +207,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const { outputs, tasks, webhooks, files } = generation
   const cleaner = createCleaner({ tasks: store.tasks, outputs, cache, pruneLedger: accounting.pruneLedger, clock, log })
   const ready = createReadiness({ store, files, clock, log })
+  const administration = createAdministration({ store, projects, config: () => live, settings, clock, log })
   const load = createLoad({ settings, log })
   const app = createApp({
     routes: routeTable({
@@ -220,6 +223,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       rerank: createRerank({ tokenizer }),
       moderations: createModerations({ tokenizer }),
       ...generation.routeParts,
+      admin: administration.routes,
       manual,
       ready,
       version,
@@ -228,6 +232,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       log,
     }),
     authenticate: (context) => tokens.authenticate(presentedSecret(context.request), context),
+    admitAdmin: administration.admit,
     settings,
     clock,
     log,

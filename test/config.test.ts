@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import { parse } from 'yaml'
 import { knownVendors } from '../src/cli/vendors.ts'
 import {
+  DEFAULT_ADMIN,
   DEFAULT_CACHE,
   DEFAULT_LEDGER,
   DEFAULT_LIMITS,
@@ -52,6 +53,7 @@ describe('without a file', () => {
       store_url: 'sqlite:/etc/gate/data/gatehouse.db',
       log_level: 'info',
       bootstrap_token: undefined,
+      admin_token: undefined,
       server: DEFAULT_SERVER,
       sandbox: true,
       discover: true,
@@ -67,6 +69,7 @@ describe('without a file', () => {
       budgets: [],
       alerts: {},
       telemetry: {},
+      admin: DEFAULT_ADMIN,
       responses: DEFAULT_RESPONSES,
       ledger: DEFAULT_LEDGER,
       providers: {},
@@ -126,7 +129,7 @@ describe('the environment', () => {
 
   test('ignores empty variables', () => {
     const environment = Object.fromEntries(
-      ['CONFIG', 'HOST', 'PORT', 'DATA_DIR', 'BOOTSTRAP_TOKEN', 'LOG', 'DISCOVER'].map((name) => [
+      ['CONFIG', 'HOST', 'PORT', 'DATA_DIR', 'BOOTSTRAP_TOKEN', 'ADMIN_TOKEN', 'LOG', 'DISCOVER'].map((name) => [
         `GATEHOUSE_${name}`,
         '',
       ]),
@@ -151,6 +154,14 @@ describe('the environment', () => {
     [
       { GATEHOUSE_BOOTSTRAP_TOKEN: 'guessable-guessable' },
       'GATEHOUSE_BOOTSTRAP_TOKEN: found 19 characters, must be 20 to 512 visible ASCII characters without spaces',
+    ],
+    [
+      { GATEHOUSE_ADMIN_TOKEN: 'guessable-guessable' },
+      'GATEHOUSE_ADMIN_TOKEN: found 19 characters, must be 20 to 512 visible ASCII characters without spaces',
+    ],
+    [
+      { GATEHOUSE_ADMIN_TOKEN: 'a'.repeat(20), GATEHOUSE_BOOTSTRAP_TOKEN: 'a'.repeat(20) },
+      'GATEHOUSE_ADMIN_TOKEN: is the value of GATEHOUSE_BOOTSTRAP_TOKEN too; an API token is no admin token',
     ],
     [
       { GATEHOUSE_BOOTSTRAP_TOKEN: 'with a space in the middle' },

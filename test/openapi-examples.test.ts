@@ -2,10 +2,11 @@
 import { afterAll, expect, test } from 'bun:test'
 import { loadManual } from '../src/config/manual.ts'
 import { systemClock } from '../src/kit/clock.ts'
+import { OWNER } from './kit/admin.ts'
 import { type Json, readDocument } from './kit/document.ts'
 import { startGateway } from './kit/gateway.ts'
 
-const gateway = await startGateway({}, { clock: systemClock, manual: loadManual })
+const gateway = await startGateway({ admin_token: OWNER }, { clock: systemClock, manual: loadManual })
 afterAll(() => gateway[Symbol.asyncDispose]())
 const { document, fits } = await readDocument(gateway)
 
@@ -30,7 +31,8 @@ test.each(taking)('POST $path', async ({ path, schema, example, answer }) => {
   // The model is in the path only if the family follows from the rest of the path.
   const model = path.includes('mbedContent') ? 'sandbox%2Fembedding' : 'sandbox%2Fgeneral'
   const url = path.replace('{model}', model).replace('{conversation_id}', conversation)
-  const response = await gateway.call(url, { json: example as Json })
+  const headers: Record<string, string> = path.startsWith('/admin/') ? { authorization: `Bearer ${OWNER}` } : {}
+  const response = await gateway.call(url, { json: example as Json, headers })
   const body = await response.json()
   expect([response.status, body.error ?? null]).toEqual([200, null])
   expect(fits(answer, body)).toBe(true)

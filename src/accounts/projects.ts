@@ -4,6 +4,7 @@ import { randomAlphanumerics } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Project } from '../spec/token.ts'
 import type { ProjectStore, StoredProject } from '../store/account-store.ts'
+import type { StorePage } from '../store/page.ts'
 import { NOTHING_SET } from './issue.ts'
 import { type AccountSettings, readName, readSettings } from './settings.ts'
 
@@ -14,6 +15,9 @@ export type Projects = {
   create(order: Partial<AccountSettings> & { name: string }): Promise<Project>
   /** Oldest first, without deleted ones. */
   list(): Promise<Project[]>
+  /** The project with this id; undefined where there is none, or where it was deleted. */
+  find(project_id: string): Promise<Project | undefined>
+  page(options: { limit: number; after?: string[] }): Promise<StorePage<Project>>
   /** The project with this id or name. Throws invalid_value. */
   choose(which: string): Promise<Project>
   /**
@@ -74,6 +78,14 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
       return shown(project)
     },
     list: async () => (await store.list()).map(shown),
+    async find(project_id) {
+      const found = await store.find(project_id)
+      return found && found.deleted_at === null ? shown(found) : undefined
+    },
+    async page(options) {
+      const { rows, next } = await store.page(options)
+      return { rows: rows.map(shown), next }
+    },
     choose: async (which) => shown(await choose(which)),
     update: (which, given) =>
       change(which, (present) => {

@@ -69,6 +69,8 @@ type TokensParts = {
   clock: Clock
   log: Log
   defaults: TokenDefaults
+  /** Why a secret is refused that is not one of an API token; undefined: for the common reason. */
+  explainRefusal?(secret: string): string | undefined
   /** Called twice a second, and after each change by this process: tokens may have become invalid. */
   onLook?(): void
 }
@@ -79,7 +81,8 @@ const FIRST_NAME = 'first token'
 /** 90 days: longer, and the old secret is not being replaced. */
 const MAX_OVERLAP_SECONDS = 7_776_000
 
-export function createTokens({ store, projects, clock, log, defaults, onLook = () => {} }: TokensParts): Tokens {
+export function createTokens(parts: TokensParts): Tokens {
+  const { store, projects, clock, log, defaults, onLook = () => {}, explainRefusal = () => undefined } = parts
   const known = createKnownTokens({ store, projects, clock, log, onLook })
   const lastUsed = createLastUsed({ store, clock, log })
   const slowDown = createSlowDown({ clock, log })
@@ -87,9 +90,9 @@ export function createTokens({ store, projects, clock, log, defaults, onLook = (
 
   const hasEnded = ({ ends_at }: Grant) => ends_at !== null && ends_at <= now()
 
-  function refuse(from: From): Promise<never> | never {
+  function refuse(from: From, message = REFUSAL): Promise<never> | never {
     const waited = slowDown.failed(from.address, from.signal)
-    const refusal = new GatewayError('invalid_api_key', REFUSAL)
+    const refusal = new GatewayError('invalid_api_key', message)
     if (!waited) throw refusal
     return waited.then(() => {
       throw refusal
@@ -104,9 +107,9 @@ export function createTokens({ store, projects, clock, log, defaults, onLook = (
     return grant.caller
   }
 
-  async function authenticateByStore(hash: string, from: From): Promise<Caller> {
+  async function authenticateByStore(secret: string, hash: string, from: From): Promise<Caller> {
     const found = await known.find(hash)
-    return found ? admit(found, from) : refuse(from)
+    return found ? admit(found, from) : refuse(from, explainRefusal(secret))
   }
 
   const isActive = (grant: Grant): boolean => !hasEnded(grant) && projectTrouble(grant, now) === undefined
@@ -149,7 +152,7 @@ export function createTokens({ store, projects, clock, log, defaults, onLook = (
       if (!isSecret(secret)) return refuse(from)
       const hash = sha256(secret)
       const found = known.recall(hash)
-      return found ? admit(found, from) : authenticateByStore(hash, from)
+      return found ? admit(found, from) : authenticateByStore(secret, hash, from)
     },
 
     async issue(order) {

@@ -2,6 +2,7 @@
 import type { LogLevel } from '../kit/log.ts'
 import type { Budget, RateLimits } from '../spec/rate-limit.ts'
 import type { StorageQuotas, TokenDefaults } from './account-schema.ts'
+import type { AdminConfig } from './admin-schema.ts'
 import type { AlertsConfig } from './alerts-schema.ts'
 import type { CacheConfig } from './cache-schema.ts'
 import type { LedgerConfig } from './ledger-schema.ts'
@@ -44,6 +45,9 @@ export type ServerSettings = {
   max_delay_ms: number
 }
 
+/** Without a port it has no listener of its own. */
+type AdminSettings = Required<Omit<AdminConfig, 'host' | 'port'>> & Pick<AdminConfig, 'host' | 'port'>
+
 export type RetiredPolicy = 'refuse' | 'serve' | 'redirect'
 
 /** Without `s3` in the directory; undefined: `outputs` in the data directory. */
@@ -57,6 +61,8 @@ export type Config = {
   store_url: string
   log_level: LogLevel
   bootstrap_token: string | undefined
+  /** The owner token of the environment; undefined: none. */
+  admin_token: string | undefined
   server: ServerSettings
   sandbox: boolean
   discover: boolean
@@ -76,6 +82,7 @@ export type Config = {
   budgets: readonly Budget[]
   alerts: AlertsConfig
   telemetry: TelemetryConfig
+  admin: AdminSettings
   providers: Record<string, ProviderConfig>
   models: Record<string, ModelConfig>
 }
@@ -154,6 +161,13 @@ export const DEFAULT_CACHE: Required<CacheConfig> = {
 
 /** The time-out is far above the round trip within a network, and short beside that of a call to a provider. */
 export const DEFAULT_VALKEY = { prefix: 'gatehouse', timeout_ms: 100 } as const
+
+export const DEFAULT_ADMIN: AdminSettings = {
+  enabled: true,
+  session_hours: 12,
+  idle_minutes: 60,
+  requests_per_minute: 1200,
+}
 
 export const DEFAULT_LEDGER: Required<LedgerConfig> = {
   currency: 'USD',

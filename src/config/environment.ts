@@ -18,6 +18,7 @@ export type EnvironmentSettings = {
   /** `postgres://...`; may contain a password. */
   database_url: string | undefined
   bootstrap_token: string | undefined
+  admin_token: string | undefined
   log_level: LogLevel
   discover: boolean | undefined
 }
@@ -39,6 +40,10 @@ export const ENVIRONMENT_VARIABLES = {
     default: 'a random one, printed once',
     meaning: 'Secret of the first token: 20 to 512 visible ASCII characters without spaces.',
   },
+  GATEHOUSE_ADMIN_TOKEN: {
+    default: 'none',
+    meaning: 'An admin token with the role owner: 20 to 512 visible ASCII characters without spaces.',
+  },
   GATEHOUSE_LOG: { default: 'info', meaning: 'Log level: `debug`, `info`, `warn`, `error` or `silent`.' },
   GATEHOUSE_DISCOVER: {
     default: 'on without a configuration file, else off',
@@ -49,8 +54,8 @@ type Variable = keyof typeof ENVIRONMENT_VARIABLES
 
 type EnvironmentParts = { environment: Environment; flags?: Flags | undefined; cwd: string }
 
-/** The first token protects the whole gateway: guessable values are rejected, and so are values that no header can carry. */
-const BOOTSTRAP_TOKEN = /^[\x21-\x7e]{20,512}$/
+/** These tokens protect the whole gateway: guessable values are rejected, and so are values that no header can carry. */
+const GIVEN_TOKEN = /^[\x21-\x7e]{20,512}$/
 
 /** Throws ConfigError with every problem. An empty variable counts as not set. */
 export function readEnvironment(parts: EnvironmentParts): EnvironmentSettings {
@@ -96,12 +101,18 @@ export function inspectEnvironment({ environment, flags = {}, cwd }: Environment
     if (word === 'on' || word === 'off') return word === 'on'
     return report(found, `found ${JSON.stringify(found.text)}, must be on or off`)
   })
-  const bootstrap_token = pick(given('GATEHOUSE_BOOTSTRAP_TOKEN'), (found) => {
+  const secret = (found: Given) => {
     // The value is a secret, so the message contains only its length.
-    if (BOOTSTRAP_TOKEN.test(found.text)) return found.text
+    if (GIVEN_TOKEN.test(found.text)) return found.text
     const requirement = '20 to 512 visible ASCII characters without spaces'
     return report(found, `found ${found.text.length} characters, must be ${requirement}`)
-  })
+  }
+  const bootstrap_token = pick(given('GATEHOUSE_BOOTSTRAP_TOKEN'), secret)
+  const owner = given('GATEHOUSE_ADMIN_TOKEN')
+  const admin_token = pick(owner, secret)
+  if (owner && admin_token !== undefined && admin_token === bootstrap_token) {
+    report(owner, 'is the value of GATEHOUSE_BOOTSTRAP_TOKEN too; an API token is no admin token')
+  }
   const database = pick(given('GATEHOUSE_DATABASE_URL'), (found) =>
     // The value may contain a password, so the message does not repeat it.
     /^postgres(ql)?:\/\/./.test(found.text)
@@ -120,6 +131,7 @@ export function inspectEnvironment({ environment, flags = {}, cwd }: Environment
       data_dir: directory && resolve(cwd, directory.text),
       database_url: database,
       bootstrap_token,
+      admin_token,
       log_level: log_level ?? 'info',
       discover,
     },

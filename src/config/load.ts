@@ -6,6 +6,7 @@ import { memberOf } from '../kit/json.ts'
 import { checkFile } from './check.ts'
 import {
   type Config,
+  DEFAULT_ADMIN,
   DEFAULT_CACHE,
   DEFAULT_LEDGER,
   DEFAULT_LIMITS,
@@ -89,7 +90,7 @@ export function fileDataDir(path: string, environment: Environment): string | un
 type Settled = { settings: EnvironmentSettings; path: string | undefined; file: FileConfig; cwd: string }
 
 function settled({ settings, path, file, cwd }: Settled): Config {
-  const { host, port, log_level, bootstrap_token } = settings
+  const { host, port, log_level, bootstrap_token, admin_token } = settings
   const in_file = path === undefined || file.data_dir === undefined ? undefined : resolve(dirname(path), file.data_dir)
   const data_dir = settings.data_dir ?? in_file ?? resolve(cwd, 'data')
   return deepFreeze({
@@ -98,6 +99,7 @@ function settled({ settings, path, file, cwd }: Settled): Config {
     store_url: settings.database_url ?? storeUrl(data_dir),
     log_level,
     bootstrap_token,
+    admin_token,
     server: {
       ...DEFAULT_SERVER,
       ...file.server,
@@ -120,6 +122,7 @@ function settled({ settings, path, file, cwd }: Settled): Config {
     budgets: file.budgets ?? [],
     alerts: file.alerts ?? {},
     telemetry: file.telemetry ?? {},
+    admin: { ...DEFAULT_ADMIN, ...file.admin },
     providers: file.providers ?? {},
     models: file.models ?? {},
   })

@@ -4,6 +4,7 @@ import { EXTRA_FIELDS } from '../spec/chat-request.ts'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
 import { MODEL_STATUSES } from '../spec/model.ts'
 import { budgets, TokenDefaults } from './account-schema.ts'
+import { AdminConfig } from './admin-schema.ts'
 import { AlertsConfig } from './alerts-schema.ts'
 import { CacheConfig, ModelCache } from './cache-schema.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
@@ -258,6 +259,7 @@ export const FileConfig = Type.Object(
     budgets: budgets('Budgets of all calls together.'),
     alerts: optional(AlertsConfig),
     telemetry: optional(TelemetryConfig),
+    admin: optional(AdminConfig),
     providers: optional(Type.Record(Type.String(), ProviderConfig)),
     models: optional(Type.Record(Type.String(), ModelConfig)),
   },

@@ -1,7 +1,8 @@
 /** `POST /v1/embeddings`, in the OpenAI form. */
 import { base64OfFloats } from '../kit/float32.ts'
 import { EmbeddingList, EmbeddingRequest } from '../spec/embedding-request.ts'
-import { type ErrorCode, MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error.ts'
+import type { ErrorCode } from '../spec/error.ts'
+import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error-lists.ts'
 import type { EmbeddingEndpoint, EmbeddingFamily } from './embeddings.ts'
 import { parseEmbeddingRequest } from './parse.ts'
 

@@ -6,12 +6,13 @@ import type { Log } from '../kit/log.ts'
 import { asGatewayError, errorBody, GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import { createByteBudget } from './byte-budget.ts'
-import type { Context, FinishedRequest, Route } from './context.ts'
+import type { AdminAccess, Context, FinishedRequest, Route } from './context.ts'
 import { corsHeaders, isPreflight, preflight } from './cors.ts'
 import { errorResponse } from './errors.ts'
 import { isFilesHost } from './files-host.ts'
 import { Live, type LiveParts, NO_PARAMS, type Peer } from './live.ts'
 import { pathOf } from './query.ts'
+import { headOf, isLeftUnread } from './response-body.ts'
 import type { OpenRequest } from './revoked-calls.ts'
 import { bySpecificity, isLiteral, methodsByPath } from './route-order.ts'
 import { createSockets, isWebSocket, messageRequest, type SocketMessage, type SocketProtocol } from './socket.ts'
@@ -26,6 +27,8 @@ type AppParts = {
   settings: ServerSettings
   clock: Clock
   log: Log
+  /** Identifies the caller of a route of the admin API, and checks what it may do. Sets `context.admin`. */
+  admitAdmin?(context: Context, access: AdminAccess): Promise<void>
   /** Refuses a request of this token while the process is overloaded: throws server_is_overloaded. */
   admitLoad?(token_id: string): void
   /** Called at the end of each request. */
@@ -50,11 +53,6 @@ type App = {
 
 type Env = { Bindings: { live: Live } }
 
-/**
- * The rest of a refused body is drained and discarded: a client that is disconnected while it still sends (Node's fetch,
- * Python's urllib) never reads the error. Twice the default limit of a body; a client that sends more is disconnected.
- */
-const SKIPPED_BODY_BYTES = 64 * 1024 * 1024
 const BROKEN_ENCODING = /%(?![0-9A-Fa-f]{2})/
 /** How long aborted requests may take to send their error. */
 const CUT_MILLISECONDS = 1_000
@@ -70,6 +68,7 @@ export function createApp({
   onAdmitted = () => {},
   headersOf = () => [],
   admitLoad = () => {},
+  admitAdmin = () => Promise.reject(new GatewayError('unknown_url', 'The admin API is off.')),
 }: AppParts): App {
   const live = new Set<Live>()
   const sockets = createSockets({ clock })
@@ -117,6 +116,7 @@ export function createApp({
     if (context.peer.isCrowded && !route.answers_under_load) throw crowded()
     const isOpen = typeof route.public === 'function' ? route.public(context) : route.public === true
     if (isOpen) return
+    if (route.admin) return admitAdmin(context, route.admin)
     const caller = authenticate(context)
     if (caller instanceof Promise) return caller.then((found) => enter(route, context, found))
     enter(route, context, caller)
@@ -179,6 +179,7 @@ export function createApp({
       write: (one) => bodyOf(one, context, family?.encodeError),
       status: family?.errorStatus?.(error),
     })
+    if (route?.admin) response.headers.set('cache-control', 'no-store')
     return context.request.method === 'HEAD' ? headOf(response) : response
   }
 
@@ -261,30 +262,6 @@ export function createApp({
       cancel()
     },
   }
-}
-
-/**
- * The response to HEAD: the headers of the whole response, its length among them, without its body. A body whose length
- * is known may be large, and is not read.
- */
-async function headOf(response: Response): Promise<Response> {
-  if (response.body === null) return response
-  if (response.headers.has('content-length')) {
-    await response.body.cancel()
-    return new Response(null, response)
-  }
-  const { byteLength } = await response.arrayBuffer()
-  const headers = new Headers(response.headers)
-  headers.set('content-length', String(byteLength))
-  return new Response(null, { status: response.status, headers })
-}
-
-/** Whether so much of a refused body is unread that closing the connection is better than draining it. */
-function isLeftUnread(request: Request, { status }: Response): boolean {
-  const length = request.headers.get('content-length')
-  if (status === 408 || (status === 413 && length === null)) return true
-  if (request.body === null || request.bodyUsed) return false
-  return length === null || Number(length) > SKIPPED_BODY_BYTES
 }
 
 /** Clients that prefer a WebSocket, such as Codex, fall back to HTTP at once after a 426. */

@@ -1,6 +1,7 @@
 /** One HTTP request, and the route that it is matched against. */
 import type { TSchema } from 'typebox'
 import type { TraceContext } from '../kit/trace-context.ts'
+import type { AdminCaller, Right } from '../spec/admin.ts'
 import type { ErrorCode, GatewayError } from '../spec/error.ts'
 import type { Operation } from '../spec/operation.ts'
 import type { Caller } from '../spec/token.ts'
@@ -62,6 +63,8 @@ export type Context = {
   sendLater(bytes: number): void
   /** The caller; a caller without rights on a public route. */
   caller: Caller
+  /** The caller of a route of the admin API; without rights elsewhere. */
+  admin: AdminCaller
   /** Whether the response contains the routing decision: the client asks for it and may have it. */
   is_explained: boolean
   /** The client's address. */
@@ -75,14 +78,27 @@ export type Context = {
   noteFields(body: unknown): void
 }
 
+/** Who may use a route of the admin API. */
+export type AdminAccess = {
+  right: Right
+  /**
+   * How a project_admin is limited to its project. `own`: the route limits all it does to `context.admin.project_id`
+   * where that is set. A function: the project of the object, `null` for an object of none; a project_admin of another
+   * project gets 404. Absent: a project_admin may not use the route.
+   */
+  project?: 'own' | ((context: Context) => string | null | Promise<string | null>)
+}
+
 export type Route = {
-  method: 'GET' | 'POST' | 'DELETE'
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Hono's path syntax; `:model{.+}` takes raw slashes. */
   path: string
   /** The documented path, where the pattern differs: `/v1beta/models/{model}:embedContent`. */
   shown?: string
   /** Whether no token is needed: never, or not for a request that is authorized otherwise, such as by a signed link. */
   public?: true | ((context: Context) => boolean)
+  /** A route of the admin API: needs an admin token or a session, never an API token. */
+  admin?: AdminAccess
   /** Serves stored files: the only routes at `server.files_base_url`. */
   serves_files?: true
   /** Its paths have no other methods, though the pattern of another route matches them: `x:generateContent` is no model. */

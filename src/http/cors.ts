@@ -1,6 +1,8 @@
 /** Cross-origin calls from browsers: off unless origins are configured. */
 import type { ServerSettings } from '../config/config.ts'
 
+import { isAdminPath, pathOf } from './query.ts'
+
 const EXPOSED = [
   'x-request-id',
   'request-id',
@@ -39,7 +41,8 @@ const EXPOSED = [
 
 /** Headers of every response to a browser of an allowed origin. */
 export function corsHeaders(request: Request, { cors_origins }: ServerSettings): [string, string][] {
-  if (cors_origins.length === 0) return []
+  // A page of another origin has no business with the admin API: its console is of the same origin.
+  if (cors_origins.length === 0 || isAdminPath(pathOf(request))) return []
   const origin = request.headers.get('origin')
   if (origin === null) return []
   const any = cors_origins.includes('*')

@@ -2,6 +2,7 @@
 import type { ServerSettings } from '../config/config.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import type { TraceContext } from '../kit/trace-context.ts'
+import type { AdminCaller } from '../spec/admin.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { ByteBudget } from './byte-budget.ts'
@@ -13,6 +14,8 @@ import { fieldWarning, type KnownFields } from './unknown-fields.ts'
 /** The other end of a connection, as the listener knows it. */
 export type Peer = {
   readonly address: string
+  /** It has connected to the listener of the admin API. */
+  readonly isAdmin?: true
   /** Few file descriptors are left: its connection is closed after the response, and only health is reported. */
   readonly isCrowded?: boolean
   /** Called when the request is over: its connection may be kept alive or closed. */
@@ -22,6 +25,7 @@ export type Peer = {
 }
 
 export const NO_PARAMS: Record<string, string> = {}
+const NO_ADMIN: AdminCaller = { actor: '', role: 'viewer', project_id: '', via: 'token' }
 const NO_CALLER: Caller = { token_id: '', mayUseModel: () => false, mayUseFamily: () => false }
 
 export type LiveParts = {
@@ -45,6 +49,7 @@ export class Live implements Context {
   route: string | undefined
   trace: TraceContext | undefined
   caller = NO_CALLER
+  admin = NO_ADMIN
   readonly note: AccessNote = {}
   readonly message: SocketMessage | undefined
   status = 0

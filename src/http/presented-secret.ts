@@ -11,6 +11,12 @@ export function presentedSecret(request: Request): string | undefined {
   return bearer || headers.get('x-api-key') || headers.get('x-goog-api-key') || keyInQuery(request.url)
 }
 
+/** The secret of an administrator: in a header only, since addresses end up in logs. */
+export function presentedHeader({ headers }: Request): string | undefined {
+  const authorization = headers.get('authorization')
+  return (authorization === null ? undefined : BEARER.exec(authorization)?.[1]) || headers.get('x-api-key') || undefined
+}
+
 /** The query is parsed only if it has such a field: almost no request has one, and parsing costs. */
 function keyInQuery(url: string): string | undefined {
   const start = url.indexOf('?')

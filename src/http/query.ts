@@ -17,3 +17,6 @@ export function pathOf({ url }: Pick<Request, 'url'>): string {
   while (end > start + 1 && url.charCodeAt(end - 1) === 47) end--
   return url.slice(start, end)
 }
+
+/** Whether a path is of the admin API. */
+export const isAdminPath = (path: string): boolean => path.startsWith('/admin/') || path === '/admin'

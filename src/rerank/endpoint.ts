@@ -3,14 +3,8 @@ import Type from 'typebox'
 import { checker } from '../kit/checker.ts'
 import { diagnose, foundText } from '../kit/diagnose.ts'
 import { refusalOf } from '../protocols/request-error.ts'
-import {
-  ErrorBody,
-  type ErrorCode,
-  errorBody,
-  GatewayError,
-  MODEL_REQUEST_ERRORS,
-  UPSTREAM_ERRORS,
-} from '../spec/error.ts'
+import { ErrorBody, type ErrorCode, errorBody, GatewayError } from '../spec/error.ts'
+import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error-lists.ts'
 import { RerankAnswer, RerankRequest } from '../spec/rerank-request.ts'
 import { documentObject } from './documents.ts'
 import type { RerankEndpoint, RerankFamily } from './rerank.ts'

@@ -46,6 +46,7 @@ const TOKEN_ERRORS: ErrorCode[] = [
   'rate_limit_exceeded',
   'storage_unavailable',
 ]
+const ADMIN_ERRORS: ErrorCode[] = ['invalid_api_key', 'permission_denied', 'rate_limit_exceeded', 'storage_unavailable']
 const PARAMETER_ERRORS: ErrorCode[] = ['invalid_value']
 
 /** `/v1/models/:model{.+}` -> `/v1/models/{model}`. */
@@ -80,6 +81,11 @@ export function openApiDocument({ routes: all, version }: OpenApiParts): Json {
           scheme: 'bearer',
           description: 'An API token of this gateway: `gatehouse token create` creates one.',
         },
+        admin_token: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'An admin token: the value of GATEHOUSE_ADMIN_TOKEN, or a stored one.',
+        },
       },
       schemas: components.all,
     },
@@ -110,7 +116,8 @@ function operationId({ method, path, shown }: { method: string; path: string; sh
 }
 
 /** A route that is public for some requests accepts a token or none. */
-function securityOf({ public: isOpen }: Route): Json {
+function securityOf({ public: isOpen, admin }: Route): Json {
+  if (admin) return { security: [{ admin_token: [] }] }
   if (isOpen === undefined) return {}
   return { security: isOpen === true ? [] : [{ token: [] }, {}] }
 }
@@ -227,7 +234,11 @@ function failureHeaders(status: number, group: ErrorCode[]): Json {
 function failures(route: Route, components: Components): Json {
   const { operation, path, encodeError = errorBody, errorSchema = ErrorBody, errorStatus } = route
   const own = [...(operation.errors ?? []), ...(path.includes(':') ? PARAMETER_ERRORS : [])]
-  const documented = new Set([...own, ...(route.public === true ? [] : TOKEN_ERRORS), ...COMMON_ERRORS])
+  const documented = new Set([
+    ...own,
+    ...(route.public === true ? [] : route.admin ? ADMIN_ERRORS : TOKEN_ERRORS),
+    ...COMMON_ERRORS,
+  ])
   // In the order of the table of errors, however a route lists them.
   const codes = (Object.keys(ERRORS) as ErrorCode[]).filter((code) => documented.has(code))
   const byStatus = new Map<number, ErrorCode[]>()

@@ -52,6 +52,8 @@ type TableParts = ChatRouteParts &
     moderations: ModerationsFamily
     images: Images
     storeImages: StoreImages
+    /** The routes of the admin API. */
+    admin: Route[]
     manual(): Promise<ManualFile[]>
     /** Rejects when the store does not answer. */
     ready(): Promise<void>
@@ -84,6 +86,7 @@ export function routeTable(parts: TableParts): Route[] {
     ...taskRoutes(parts),
     ...usageRoutes(parts),
     ...limitsRoutes(parts),
+    ...parts.admin,
     ...manualRoutes({ load: parts.manual, version }),
     ...unknownMethodRoutes(calls),
     ...pageRoutes({

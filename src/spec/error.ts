@@ -1,5 +1,6 @@
 /** Every error that the gateway returns, in one table, and the error format for clients. */
 import Type from 'typebox'
+import { ADMIN_ERRORS } from './admin-errors.ts'
 import type { FailCode } from './task.ts'
 
 export type ErrorRow = { status: number; type: string; retry?: boolean; when: string }
@@ -185,6 +186,7 @@ export const ERRORS = {
     type: 'service_unavailable_error',
     when: 'No target is available for the model now.',
   },
+  ...ADMIN_ERRORS,
   upstream_timeout: { status: 504, type: 'timeout_error', when: 'The upstream did not respond in time.' },
 } as const satisfies Record<string, ErrorRow>
 
@@ -203,36 +205,6 @@ export function shouldRetry(code: ErrorCode): boolean | undefined {
   if (retry !== undefined) return retry
   return status < 500 && !TRANSIENT_CLIENT_ERRORS.has(status) ? false : undefined
 }
-
-/** The errors of any request that names a model. */
-export const MODEL_REQUEST_ERRORS: ErrorCode[] = [
-  'invalid_json',
-  'missing_required_parameter',
-  'invalid_type',
-  'invalid_value',
-  'unsupported_parameter',
-  'unsupported_endpoint',
-  'ambiguous_model',
-  'model_not_allowed',
-  'model_not_found',
-  'model_retired',
-  'request_timeout',
-  'request_too_large',
-  'unsupported_media_type',
-]
-
-/** The errors of any request that waits for an upstream. */
-export const UPSTREAM_ERRORS: ErrorCode[] = [
-  'upstream_invalid_request',
-  'rate_limit_exceeded',
-  'bad_upstream_response',
-  'upstream_auth',
-  'upstream_unreachable',
-  'upstream_cut',
-  'server_is_overloaded',
-  'no_available_channel',
-  'upstream_timeout',
-]
 
 export type ErrorDetail = {
   /** The field that caused the error, as a path: `messages[0].content`. */

@@ -14,6 +14,7 @@ export const TAGS: Record<string, string> = {
   Videos: 'Videos as tasks, in the shape of the specification.',
   'Videos, chat-compatible': 'Videos in the shape of the OpenAI API.',
   '3D models': '3D models as tasks.',
+  Admin: 'The admin API: needs an admin token or a session, never an API token.',
   Gateway: 'The gateway itself: health, manual and this document.',
 }
 

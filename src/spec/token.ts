@@ -46,6 +46,33 @@ export const Token = Type.Object(
 )
 export type Token = Type.Static<typeof Token>
 
+const closed = { additionalProperties: false } as const
+/** Without the name of a component, since in requests `null` stands for an absent member. */
+const BUDGETS = Type.Array(Type.Object(Budget.properties, closed))
+
+/** What can be set for a token and for a project. */
+const SETTABLE = {
+  name: Type.String({ description: '1 to 100 characters.' }),
+  labels: Type.Optional(SETTINGS.labels),
+  models: Type.Optional(SETTINGS.models),
+  families: Type.Optional(SETTINGS.families),
+  rate_limits: Type.Optional(SETTINGS.rate_limits),
+  budgets: Type.Optional(BUDGETS),
+  end_users: Type.Optional(
+    Type.Object({ rate_limits: Type.Optional(Limits), budgets: Type.Optional(BUDGETS) }, closed),
+  ),
+  allowed_addresses: Type.Optional(SETTINGS.allowed_addresses),
+  expires_at: Type.Optional(SETTINGS.expires_at),
+}
+const CHANGE = { ...SETTABLE, name: Type.Optional(SETTABLE.name) }
+
+export const ProjectOrder = Type.Object(SETTABLE, { ...closed, title: 'ProjectOrder' })
+export const ProjectChange = Type.Object(
+  { ...CHANGE, disabled: Type.Optional(Type.Boolean({ description: 'Its tokens are refused while it is true.' })) },
+  { ...closed, title: 'ProjectChange' },
+)
+export type ProjectChange = Type.Static<typeof ProjectChange>
+
 /** A team or an application. It owns tokens, and what it may not do, none of them may. */
 export const Project = Type.Object(
   { project_id: Type.String({ description: '`proj_` and 16 alphanumerics.' }), ...SETTINGS },

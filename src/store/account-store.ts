@@ -1,5 +1,6 @@
 /** What the store keeps of tokens and projects. */
 import type { Project, Token } from '../spec/token.ts'
+import type { StorePage } from './page.ts'
 
 /** Fields to change, or what makes them of the present record. */
 type Change<Row, Fixed extends keyof Row> = Partial<Omit<Row, Fixed>> | ((present: Row) => Partial<Omit<Row, Fixed>>)
@@ -17,6 +18,8 @@ export type TokenStore = {
   find(token_id: string): Promise<StoredToken | undefined>
   /** All tokens, or those of a project, oldest first. */
   list(filter?: { project_id?: string }): Promise<StoredToken[]>
+  /** A page of them. */
+  page(options: { project_id?: string; limit: number; after?: string[] }): Promise<StorePage<StoredToken>>
   /**
    * Changes fields of a token, to what a function makes of the present ones where one is given: no other change comes
    * between. Returns the changed token; undefined if it does not exist.
@@ -40,6 +43,8 @@ export type ProjectStore = {
   findNamed(name: string): Promise<StoredProject | undefined>
   /** Oldest first, without deleted ones. */
   list(): Promise<StoredProject[]>
+  /** A page of them. */
+  page(options: { limit: number; after?: string[] }): Promise<StorePage<StoredProject>>
   /** As for tokens; a deleted project is missing. */
   update(
     project_id: string,

@@ -1,12 +1,20 @@
 /** Moves the stored due times when the clock is set: they were computed from the time that no longer counts. */
 import { sql } from 'kysely'
 import type { Engine } from './engine.ts'
-import type { DueTimes } from './store.ts'
 import type { Write } from './tables.ts'
 import { UNFINISHED } from './task-sql.ts'
 
 /** The row of `revisions` that counts the moves, so that of several processes only one moves. Added by the first move. */
 const NOUN = 'clock'
+
+export type DueTimes = {
+  /** The database's own clock, in unix milliseconds; absent where it has that of the machine. */
+  now?(): Promise<number>
+  /** How often due times were moved so far. */
+  moves(): Promise<number>
+  /** Moves all due times and leases; false, and nothing is moved, if another process has moved them since `moves`. */
+  move(by_ms: number, moves: number): Promise<boolean>
+}
 
 export function dueTimes(engine: Engine): DueTimes {
   const { db, write, now } = engine

@@ -19,6 +19,7 @@ import { budgets } from './migrations/0015-budgets.ts'
 import { rateLimitLeases } from './migrations/0016-rate-limit-leases.ts'
 import { alertChannels } from './migrations/0017-alert-channels.ts'
 import { routingOverrides } from './migrations/0018-routing-overrides.ts'
+import { administration } from './migrations/0019-administration.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -43,6 +44,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0016-rate-limit-leases': rateLimitLeases,
   '0017-alert-channels': alertChannels,
   '0018-routing-overrides': routingOverrides,
+  '0019-administration': administration,
 }
 
 /**

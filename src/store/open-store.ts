@@ -2,6 +2,8 @@
 
 import { GatewayError } from '../spec/error.ts'
 import { lockRevision } from './account-columns.ts'
+import { adminKeyStore } from './admin-keys.ts'
+import { adminTokenStore } from './admin-tokens.ts'
 import { alertStore } from './alerts.ts'
 import { budgetStore } from './budgets.ts'
 import { cachedAnswerStore } from './cached-answers.ts'
@@ -51,6 +53,7 @@ function storeOf(engine: Engine): Store {
     engine: engine.name,
     tokens: report(tokens),
     projects: report(projectStore(db)),
+    admin: { tokens: report(adminTokenStore(engine)), keys: report(adminKeyStore(engine)) },
     ledger: report(ledgerStore(engine)),
     usage: report(usageStore(db)),
     models: report(modelStore(db)),

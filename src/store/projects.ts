@@ -2,6 +2,7 @@
 import type { Selectable } from 'kysely'
 import { bumpRevision, changedColumns, fromAccountColumns, lockRevision, toAccountColumns } from './account-columns.ts'
 import type { ProjectStore, StoredProject } from './account-store.ts'
+import { pageOf, placeNumber } from './page.ts'
 import type { Database, Tables, Write } from './tables.ts'
 
 type Row = Selectable<Tables['projects']>
@@ -43,6 +44,18 @@ export function projectStore(db: Database): ProjectStore {
         .orderBy('added_revision')
         .execute()
       return rows.map(fromRow)
+    },
+
+    async page({ limit, after }) {
+      const rows = await db
+        .selectFrom('projects')
+        .selectAll()
+        .where('deleted_at', 'is', null)
+        .$if(after !== undefined, (query) => query.where('added_revision', '>', placeNumber(after?.[0])))
+        .orderBy('added_revision')
+        .limit(limit + 1)
+        .execute()
+      return pageOf(rows, { limit, fromRow, keyOf: (row) => [row.added_revision] })
     },
 
     update: (project_id, change) =>

@@ -3,7 +3,8 @@ import { type ManualClock, manualClock } from '../../test/kit/clock.ts'
 import { ENGINES } from '../../test/kit/engines.ts'
 import { createLog } from '../kit/log.ts'
 import { blankTask } from '../tasks/lifecycle.ts'
-import type { DueTimes, Store } from './store.ts'
+import type { DueTimes } from './due-times.ts'
+import type { Store } from './store.ts'
 import { createStoreClock } from './store-clock.ts'
 
 const HOUR = 3_600_000

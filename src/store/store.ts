@@ -3,11 +3,13 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { JsonObject, Task, TaskOutput, TaskStatus } from '../spec/task.ts'
 import type { UsageRow } from '../spec/token.ts'
 import type { ProjectStore, TokenStore } from './account-store.ts'
+import type { AdminStore } from './admin-store.ts'
 import type { Alert, AlertStore } from './alert-store.ts'
 import type { StoredAmounts } from './amount-store.ts'
 import type { BudgetStore, TaskBudget } from './budget-store.ts'
 import type { CachedAnswerStore, CachedVectors } from './cached-answer.ts'
 import type { Appending, ConversationStore } from './conversation-store.ts'
+import type { DueTimes } from './due-times.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
 import type { LedgerStore } from './ledger-store.ts'
 import type { OverrideStore } from './override-store.ts'
@@ -220,15 +222,6 @@ export type ResponseStore = {
   deleteExpired(now: number, limit: number): Promise<number>
 }
 
-export type DueTimes = {
-  /** The database's own clock, in unix milliseconds; absent where it has that of the machine. */
-  now?(): Promise<number>
-  /** How often due times were moved so far. */
-  moves(): Promise<number>
-  /** Moves all due times and leases; false, and nothing is moved, if another process has moved them since `moves`. */
-  move(by_ms: number, moves: number): Promise<boolean>
-}
-
 /** Serialized events of a response; `last_number` is the number of the last one. */
 export type StoredEvents = { last_number: number; events: string }
 
@@ -287,6 +280,7 @@ export type Store = {
   engine: string
   tokens: TokenStore
   projects: ProjectStore
+  admin: AdminStore
   ledger: LedgerStore
   usage: UsageStore
   models: ModelStore

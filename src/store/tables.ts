@@ -3,6 +3,7 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { FailCode, TaskStatus } from '../spec/task.ts'
+import type { StoredAdminToken, StoredAnswer } from './admin-store.ts'
 import type { DueAlert } from './alert-store.ts'
 import type { CachedAnswer } from './cached-answer.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
@@ -220,7 +221,14 @@ type AlertMarksTable = { mark_key: string; until_ms: number }
 /** What unfinished tasks hold. */
 type BudgetHoldsTable = { call_id: string; account_key: string; start_ms: number; amount: number }
 
+type AdminTokensTable = Omit<StoredAdminToken, 'disabled'> & { disabled: number }
+
+/** `answer` is encrypted: a response may contain a secret. */
+type AdminKeysTable = StoredAnswer & { scope: string; key: string; expires_at: number }
+
 export type Tables = {
+  admin_tokens: AdminTokensTable
+  admin_keys: AdminKeysTable
   tokens: TokensTable
   projects: ProjectsTable
   ledger_entries: LedgerEntriesTable

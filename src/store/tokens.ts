@@ -2,6 +2,7 @@
 import type { Selectable } from 'kysely'
 import { bumpRevision, changedColumns, fromAccountColumns, lockRevision, toAccountColumns } from './account-columns.ts'
 import type { StoredToken, TokenStore } from './account-store.ts'
+import { pageOf, placeNumber } from './page.ts'
 import type { Database, Tables, Write } from './tables.ts'
 
 type Row = Selectable<Tables['tokens']>
@@ -45,6 +46,18 @@ export function tokenStore(db: Database): TokenStore {
         .orderBy('added_revision')
         .execute()
       return rows.map(fromRow)
+    },
+
+    async page({ project_id, limit, after }) {
+      const rows = await db
+        .selectFrom('tokens')
+        .selectAll()
+        .$if(project_id !== undefined, (query) => query.where('project_id', '=', project_id ?? ''))
+        .$if(after !== undefined, (query) => query.where('added_revision', '>', placeNumber(after?.[0])))
+        .orderBy('added_revision')
+        .limit(limit + 1)
+        .execute()
+      return pageOf(rows, { limit, fromRow, keyOf: (row) => [row.added_revision] })
     },
 
     update: (token_id, change) =>

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
   type Config,
+  DEFAULT_ADMIN,
   DEFAULT_CACHE,
   DEFAULT_LEDGER,
   DEFAULT_LIMITS,
@@ -44,6 +45,7 @@ export function configOf(settings: Settings = {}): Config {
     store_url: 'sqlite::memory:',
     log_level: 'debug',
     bootstrap_token: undefined,
+    admin_token: undefined,
     sandbox: true,
     discover: false,
     when_retired: 'refuse',
@@ -60,6 +62,7 @@ export function configOf(settings: Settings = {}): Config {
     budgets: [],
     alerts: {},
     telemetry: {},
+    admin: DEFAULT_ADMIN,
     providers: {},
     models: {},
     ...settings,

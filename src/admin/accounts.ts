@@ -1,0 +1,153 @@
+/** Admin tokens: create, list, revoke, authenticate. */
+import { isSecret } from '../accounts/issue.ts'
+import { readSettings } from '../accounts/settings.ts'
+import { createSlowDown } from '../accounts/slow-down.ts'
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import { isSameText, randomAlphanumerics, sha256 } from '../kit/secret.ts'
+import type { AdminCaller, AdminRole, AdminToken } from '../spec/admin.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { ProjectStore } from '../store/account-store.ts'
+import type { AdminTokenStore, StoredAdminToken } from '../store/admin-store.ts'
+import type { StorePage } from '../store/page.ts'
+
+/** The origin of a request. */
+type From = { readonly address: string; signal: AbortSignal }
+
+type AdminTokenOrder = {
+  name: string
+  role: AdminRole
+  /** Of a project_admin, and of no other. */
+  project_id?: string | null
+  /** Unix seconds; null: never. */
+  expires_at?: number | null
+}
+
+type AdminAccounts = {
+  /** The administrator with this secret. Throws invalid_api_key, after a delay that grows with the failures of an address. */
+  authenticate(secret: string | undefined, from: From): Promise<AdminCaller>
+  /** Refuses a wrong secret of another kind: with the same delay. */
+  refuse(from: From, message?: string): Promise<never>
+  /** Throws invalid_value, naming the field. The secret is shown only once. */
+  issue(order: AdminTokenOrder): Promise<{ token: AdminToken; secret: string }>
+  page(options: { limit: number; after?: string[] }): Promise<StorePage<AdminToken>>
+  /** Undefined if there is none. */
+  find(admin_token_id: string): Promise<AdminToken | undefined>
+  revoke(admin_token_id: string): Promise<AdminToken | undefined>
+}
+
+type AccountParts = {
+  store: AdminTokenStore
+  projects: Pick<ProjectStore, 'find'>
+  /** Whether this is the secret of an API token. */
+  isApiToken(secret: string): Promise<boolean>
+  /** The owner token of the environment; undefined: there is none. */
+  admin_token: string | undefined
+  clock: Clock
+  log: Log
+}
+
+export const ADMIN_PREFIX = 'gha-'
+const SECRET_LENGTH = 48
+const VISIBLE_LENGTH = 10
+/** A time of last use is written at most so often. */
+const TOUCH_SECONDS = 60
+
+const REFUSAL = 'Missing or invalid admin token. Send it as "Authorization: Bearer <admin token>".'
+const API_TOKEN =
+  'This is an API token, which the admin API does not accept: send an admin token (gha-...), or the value of GATEHOUSE_ADMIN_TOKEN.'
+
+export function createAdminAccounts(parts: AccountParts): AdminAccounts {
+  const { store, projects, isApiToken, admin_token, clock, log } = parts
+  const slowDown = createSlowDown({ clock, log })
+  const now = () => unixSeconds(clock)
+  const own_hash = admin_token === undefined ? undefined : sha256(admin_token)
+
+  async function refuse(from: From, message = REFUSAL): Promise<never> {
+    await slowDown.failed(from.address, from.signal)
+    throw new GatewayError('invalid_api_key', message)
+  }
+
+  async function touch({ admin_token_id, last_used_at }: StoredAdminToken): Promise<void> {
+    if (last_used_at !== null && now() - last_used_at < TOUCH_SECONDS) return
+    await store.touch(admin_token_id, now()).catch((error: unknown) => {
+      log.error('the last use of an admin token was not stored', { admin_token_id }, error)
+    })
+  }
+
+  async function assertProject({ role, project_id }: AdminTokenOrder): Promise<void> {
+    if (role !== 'project_admin') {
+      if (project_id === undefined || project_id === null) return
+      throw invalid('project_id', `only a project_admin is bound to a project; ${role} is not`)
+    }
+    const project = project_id ? await projects.find(project_id) : undefined
+    if (!project_id) throw invalid('project_id', 'a project_admin needs the project that it is bound to')
+    if (!project || project.deleted_at !== null) throw invalid('project_id', `there is no project ${JSON.stringify(project_id)}`) // biome-ignore format: one message
+  }
+
+  return {
+    refuse,
+
+    async authenticate(secret, from) {
+      // Nothing was guessed, so there is no delay.
+      if (secret === undefined || secret === '') throw new GatewayError('invalid_api_key', REFUSAL)
+      if (!isSecret(secret)) return refuse(from)
+      const hash = sha256(secret)
+      if (own_hash !== undefined && isSameText(hash, own_hash)) {
+        return { actor: 'environment', role: 'owner', via: 'token' }
+      }
+      // The hash of a guess says nothing about how near it is, so a search by it needs no constant time.
+      const found = await store.findByHash(hash)
+      const isValid = found && !found.disabled && (found.expires_at === null || found.expires_at > now())
+      if (!isValid) return refuse(from, (await isApiToken(secret)) ? API_TOKEN : REFUSAL)
+      await touch(found)
+      const { admin_token_id, role, project_id } = found
+      return { actor: `admin:${admin_token_id}`, role, via: 'token', ...(project_id !== null && { project_id }) }
+    },
+
+    async issue(order) {
+      await assertProject(order)
+      const { name = '', expires_at = null } = readSettings(
+        { name: order.name, expires_at: order.expires_at ?? null },
+        now(),
+      )
+      const secret = `${ADMIN_PREFIX}${randomAlphanumerics(SECRET_LENGTH)}`
+      const token: StoredAdminToken = {
+        admin_token_id: `adm_${randomAlphanumerics(16)}`,
+        name,
+        role: order.role,
+        project_id: order.project_id ?? null,
+        prefix: secret.slice(0, VISIBLE_LENGTH),
+        hash: sha256(secret),
+        expires_at,
+        disabled: false,
+        created_at: now(),
+        last_used_at: null,
+      }
+      await store.add(token)
+      return { token: shown(token), secret }
+    },
+
+    async page(options) {
+      const { rows, next } = await store.page(options)
+      return { rows: rows.map(shown), next }
+    },
+
+    async find(admin_token_id) {
+      const token = await store.find(admin_token_id)
+      return token && shown(token)
+    },
+
+    async revoke(admin_token_id) {
+      const token = await store.revoke(admin_token_id)
+      return token && shown(token)
+    },
+  }
+}
+
+function shown({ hash: _, ...token }: StoredAdminToken): AdminToken {
+  return token
+}
+
+const invalid = (param: string, trouble: string) =>
+  new GatewayError('invalid_value', `${param}: ${trouble}.`, { param })

@@ -1,0 +1,100 @@
+/** Idempotency keys of the admin API: a POST that is sent twice is carried out once, and answered twice. */
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import Type from 'typebox'
+import { bodyLimits, readBytes } from '../../http/body.ts'
+import type { Context } from '../../http/context.ts'
+import { unixSeconds } from '../../kit/clock.ts'
+import { sha256 } from '../../kit/secret.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Parameter } from '../../spec/operation.ts'
+import type { AdminKeyStore } from '../../store/admin-store.ts'
+import { parseIdempotencyKey } from '../tasks/request-parameters.ts'
+import type { BodyParts } from './edit.ts'
+
+const KEEP_SECONDS = 86_400
+/** Of each administrator. */
+const MAX_KEYS = 10_000
+
+type Handle = (context: Context) => Response | Promise<Response>
+type Parts = BodyParts & {
+  keys: AdminKeyStore /** The secret that the request carries. */
+  secretOf(context: Context): string
+}
+
+/** Handles a POST. The stored response may contain a secret: it is encrypted with the secret of the administrator. */
+export function idempotently(handle: Handle, parts: Parts): Handle {
+  return async (context) => {
+    const key = parseIdempotencyKey(context.request)
+    if (key === undefined) return handle(context)
+    const { keys, clock, secretOf } = parts
+    const secret = secretOf(context)
+    const copy = context.request.clone()
+    const bytes = copy.body === null ? new Uint8Array() : await readBytes(copy, bodyLimits(context, 'text', parts))
+    const body_hash = sha256(`${context.request.url} ${Buffer.from(bytes).toString('latin1')}`)
+    const [scope, now] = [sha256(`idempotency ${secret}`), unixSeconds(clock)]
+    const row = { scope, key, body_hash, now, expires_at: now + KEEP_SECONDS, limit: MAX_KEYS }
+    const present = await keys.reserve(row)
+    if (present) return replay(present, { body_hash, secret, key })
+    try {
+      const response = await handle(context)
+      const text = await response.clone().text()
+      await keys.answer({ scope, key, status: response.status, answer: seal(text, secret, key) })
+      return response
+    } catch (error) {
+      // A refused request has changed nothing: it may be sent again with this key, corrected or not.
+      if (error instanceof GatewayError && error.status < 500) await keys.release({ scope, key })
+      throw error
+    }
+  }
+}
+
+type Replay = { body_hash: string; secret: string; key: string }
+
+function replay(
+  present: { body_hash: string; status: number | null; answer: string | null },
+  { body_hash, secret, key }: Replay,
+): Response {
+  if (present.body_hash !== body_hash) {
+    throw new GatewayError('idempotency_key_reused', 'This Idempotency-Key was used for another request.', {
+      param: 'Idempotency-Key',
+    })
+  }
+  if (present.status === null || present.answer === null) {
+    throw new GatewayError(
+      'idempotency_key_in_use',
+      'The first request with this Idempotency-Key has not been answered yet. If that lasts, look up whether it was carried out.',
+      { retry_after: 1 },
+    )
+  }
+  return new Response(open(present.answer, secret, key), {
+    status: present.status,
+    headers: { 'content-type': 'application/json', 'idempotent-replayed': 'true' },
+  })
+}
+
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+const cipherKey = (secret: string, key: string) =>
+  Buffer.from(hkdfSync('sha256', secret, key, 'gatehouse idempotency', 32))
+
+function seal(text: string, secret: string, key: string): string {
+  const nonce = randomBytes(NONCE_BYTES)
+  const cipher = createCipheriv('aes-256-gcm', cipherKey(secret, key), nonce)
+  return Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]).toString('base64')
+}
+
+function open(sealed: string, secret: string, key: string): string {
+  const bytes = Buffer.from(sealed, 'base64')
+  const decipher = createDecipheriv('aes-256-gcm', cipherKey(secret, key), bytes.subarray(0, NONCE_BYTES))
+  decipher.setAuthTag(bytes.subarray(bytes.length - TAG_BYTES))
+  const text = decipher.update(bytes.subarray(NONCE_BYTES, bytes.length - TAG_BYTES))
+  return Buffer.concat([text, decipher.final()]).toString('utf8')
+}
+
+export const IDEMPOTENCY_HEADER: Record<string, Parameter> = {
+  'Idempotency-Key': {
+    description:
+      'The same key with the same body within 24 hours returns the first response instead of acting again; with another body it is rejected.',
+    schema: Type.String({ minLength: 1, maxLength: 255 }),
+  },
+}

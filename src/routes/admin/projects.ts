@@ -1,0 +1,159 @@
+/** The admin API's projects. */
+import type { Projects } from '../../accounts/projects.ts'
+import type { Context, Route } from '../../http/context.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { Project, ProjectChange, ProjectOrder } from '../../spec/token.ts'
+import {
+  assertMatch,
+  BODY_ERRORS,
+  type BodyParts,
+  bodyReader,
+  ETAG_HEADER,
+  IF_MATCH_HEADER,
+  noSuch,
+  objectAnswer,
+} from './edit.ts'
+import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+
+export type ProjectRouteParts = BodyParts & { projects: Projects }
+
+const ROOT = '/admin/v1/projects'
+const ONE = `${ROOT}/:project_id`
+const params = { project_id: 'The id of a project.' }
+const inPath = ({ params: { project_id = '' } }: Context) => project_id
+
+/** What a project_admin may change of its project. The rest is what it was given: limits, budgets, models, addresses. */
+const OWN_FIELDS: readonly (keyof ProjectChange)[] = ['name', 'labels']
+
+export function projectRoutes({ projects, ...parts }: ProjectRouteParts): Route[] {
+  const readOrder = bodyReader(ProjectOrder, parts)
+  const readChange = bodyReader(ProjectChange, parts)
+
+  async function found(context: Context): Promise<Project> {
+    const project = await projects.find(inPath(context))
+    if (project) return project
+    throw noSuch('project', context.params.project_id)
+  }
+
+  async function list(context: Context): Promise<Response> {
+    const { project_id } = context.admin
+    const page = readPage(context.query())
+    if (project_id !== undefined) {
+      const own = await projects.find(project_id)
+      return listAnswer(own ? [own] : [], undefined)
+    }
+    const { rows, next } = await projects.page(page)
+    return listAnswer(rows, next)
+  }
+
+  async function update(context: Context): Promise<Response> {
+    const change = await readChange(context)
+    if (context.admin.role === 'project_admin') assertOwnFields(change)
+    const { project_id } = await found(context)
+    const changed = await projects.update(project_id, (present) => {
+      assertMatch(context, present)
+      return change
+    })
+    return objectAnswer(context, changed)
+  }
+
+  async function remove(context: Context): Promise<Response> {
+    const project = await found(context)
+    assertMatch(context, project)
+    return objectAnswer(context, await projects.delete(project.project_id))
+  }
+
+  const tag = 'Admin'
+  return [
+    {
+      method: 'GET',
+      path: ROOT,
+      admin: { right: 'read', project: 'own' },
+      operation: {
+        summary: 'List projects',
+        description: 'Oldest first, without deleted ones. A project_admin sees its own.',
+        tag,
+        query: LIST_PARAMETERS,
+        response: listSchema(Project, 'ProjectList'),
+        errors: ['invalid_value'],
+      },
+      handle: list,
+    },
+    {
+      method: 'POST',
+      path: ROOT,
+      admin: { right: 'manage' },
+      operation: {
+        summary: 'Create a project',
+        description: 'Absent fields are not limited. The name must not be that of another project.',
+        tag,
+        request: ProjectOrder,
+        response: Project,
+        responseHeaders: ETAG_HEADER,
+        errors: BODY_ERRORS,
+        example: { name: 'search', models: ['openai/*'], budgets: [{ amount: 100, window: 'month' }] },
+      },
+      handle: async (context) => objectAnswer(context, await projects.create(await readOrder(context))),
+    },
+    {
+      method: 'GET',
+      path: ONE,
+      admin: { right: 'read', project: inPath },
+      operation: {
+        summary: 'A project',
+        description: 'With what is set for it. Its tokens are at `/admin/v1/tokens?project_id=...`.',
+        tag,
+        params,
+        response: Project,
+        responseHeaders: ETAG_HEADER,
+        otherResponses: { 304: 'Not changed since the ETag in If-None-Match.' },
+        errors: ['object_not_found'],
+      },
+      handle: async (context) => objectAnswer(context, await found(context)),
+    },
+    {
+      method: 'PATCH',
+      path: ONE,
+      admin: { right: 'manage', project: inPath },
+      operation: {
+        summary: 'Change a project',
+        description:
+          'Absent fields stay as they are; a given field replaces the whole of what was set. Its tokens obey within a second. A project_admin may change only its name and labels.',
+        tag,
+        params,
+        headers: IF_MATCH_HEADER,
+        request: ProjectChange,
+        response: Project,
+        responseHeaders: ETAG_HEADER,
+        errors: [...BODY_ERRORS, 'object_not_found', 'precondition_failed'],
+        example: { disabled: true },
+      },
+      handle: update,
+    },
+    {
+      method: 'DELETE',
+      path: ONE,
+      admin: { right: 'manage' },
+      operation: {
+        summary: 'Delete a project',
+        description: 'Its tokens are refused from now on. What it has used keeps its name; the name can be used again.',
+        tag,
+        params,
+        headers: IF_MATCH_HEADER,
+        response: Project,
+        errors: ['object_not_found', 'precondition_failed'],
+      },
+      handle: remove,
+    },
+  ]
+}
+
+function assertOwnFields(change: ProjectChange): void {
+  const refused = Object.keys(change).find((name) => !OWN_FIELDS.some((own) => own === name))
+  if (refused === undefined) return
+  throw new GatewayError(
+    'permission_denied',
+    `A project_admin may change only ${OWN_FIELDS.join(' and ')} of its project; ${refused} is set by an operator.`,
+    { param: refused },
+  )
+}

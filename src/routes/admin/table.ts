@@ -1,0 +1,36 @@
+/** Every route of the admin API, with what they have in common: idempotency keys, and responses that no cache keeps. */
+import type { Context, Route } from '../../http/context.ts'
+import type { AdminKeyStore } from '../../store/admin-store.ts'
+import { IDEMPOTENCY_HEADER, idempotently } from './idempotency.ts'
+import { type ProjectRouteParts, projectRoutes } from './projects.ts'
+
+type AdminRouteParts = ProjectRouteParts & { adminKeys: AdminKeyStore; secretOf(context: Context): string }
+
+export function adminRoutes(parts: AdminRouteParts): Route[] {
+  const routes: Route[] = [...projectRoutes(parts)]
+  return routes.map((route) => asAdminRoute(route, parts))
+}
+
+function asAdminRoute(route: Route, parts: AdminRouteParts): Route {
+  const isPost = route.method === 'POST'
+  const handle = isPost
+    ? idempotently(route.handle, { ...parts, keys: parts.adminKeys })
+    : (context: Context) => route.handle(context)
+  const { operation } = route
+  return {
+    ...route,
+    answers_under_load: true,
+    operation: isPost
+      ? {
+          ...operation,
+          headers: { ...operation.headers, ...IDEMPOTENCY_HEADER },
+          errors: [...(operation.errors ?? []), 'idempotency_key_reused', 'idempotency_key_in_use'],
+        }
+      : operation,
+    async handle(context) {
+      const response = await handle(context)
+      response.headers.set('cache-control', 'no-store')
+      return response
+    },
+  }
+}

@@ -1,0 +1,43 @@
+/** What the store keeps of administrators. */
+import type { AdminToken } from '../spec/admin.ts'
+import type { StorePage } from './page.ts'
+
+/** With the SHA-256 (hex) of its secret, which is never stored. */
+export type StoredAdminToken = AdminToken & { hash: string }
+
+export type AdminTokenStore = {
+  /** Throws if its `admin_token_id` or `hash` exists. */
+  add(token: StoredAdminToken): Promise<void>
+  find(admin_token_id: string): Promise<StoredAdminToken | undefined>
+  findByHash(hash: string): Promise<StoredAdminToken | undefined>
+  /** Oldest first; revoked ones too. */
+  page(options: { limit: number; after?: string[] }): Promise<StorePage<StoredAdminToken>>
+  /** The token, revoked; undefined if there is none. */
+  revoke(admin_token_id: string): Promise<StoredAdminToken | undefined>
+  /** Stores when it was last used (unix seconds); a time never decreases. */
+  touch(admin_token_id: string, last_used_at: number): Promise<void>
+}
+
+/** The response that was sent to a request with an idempotency key; `status` null: none yet. */
+export type StoredAnswer = { body_hash: string; status: number | null; answer: string | null }
+
+export type AdminKeyStore = {
+  /**
+   * Reserves a key for a request; the present row where the key is in use already. Deletes what has expired.
+   * `scope`: of the caller. Throws storage_quota_exceeded where the caller has `limit` keys.
+   */
+  reserve(row: {
+    scope: string
+    key: string
+    body_hash: string
+    now: number
+    expires_at: number
+    limit: number
+  }): Promise<StoredAnswer | undefined>
+  /** Stores the response of a reserved key. */
+  answer(row: { scope: string; key: string; status: number; answer: string }): Promise<void>
+  /** Frees a reserved key, for a request that has changed nothing. */
+  release(row: { scope: string; key: string }): Promise<void>
+}
+
+export type AdminStore = { tokens: AdminTokenStore; keys: AdminKeyStore }

@@ -1,0 +1,26 @@
+/** Pages of rows in an order that does not change: where the next one starts. */
+import { GatewayError } from '../spec/error.ts'
+
+/** A page of rows, and where the next one starts; undefined: this is the last. */
+export type StorePage<Row> = { rows: Row[]; next: string[] | undefined }
+
+/** `rows`: one more than the limit where there are more. `keyOf`: the place of a row in the order. */
+export function pageOf<R, T>(
+  rows: R[],
+  { limit, fromRow, keyOf }: { limit: number; fromRow(row: R): T; keyOf(row: R): (string | number)[] },
+): StorePage<T> {
+  const last = rows.length > limit ? rows[limit - 1] : undefined
+  return { rows: rows.slice(0, limit).map(fromRow), next: last && keyOf(last).map(String) }
+}
+
+/** A number of the place where a page starts. Throws invalid_value for another text, since it comes from the client. */
+export function placeNumber(text: string | undefined): number {
+  if (text !== undefined && /^\d{1,15}$/.test(text)) return Number(text)
+  throw new GatewayError(
+    'invalid_value',
+    '"cursor" must be the next_cursor of the page before, with the same filters.',
+    {
+      param: 'cursor',
+    },
+  )
+}
