@@ -202,6 +202,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock,
     storeClock,
     log,
+    workTracer: tracing?.workTracer,
     crashHook: parts.crashHook,
   })
   const { outputs, tasks, webhooks, files } = generation

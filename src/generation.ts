@@ -25,6 +25,7 @@ import type { CrashHook } from './tasks/crash-points.ts'
 import { createGeneratedFileStore } from './tasks/store-generated.ts'
 import { unknownOutcomeAlerts } from './tasks/task-alerts.ts'
 import { taskData } from './tasks/task-response.ts'
+import { createTaskTraces, type WorkTracer } from './tasks/task-traces.ts'
 import { createTasks, type Tasks } from './tasks/tasks.ts'
 import { webhookMasterSecret } from './tasks/webhook-delivery.ts'
 import { createWebhooks, type Webhooks } from './tasks/webhooks.ts'
@@ -44,6 +45,8 @@ type GenerationParts = {
   media: Media
   guardedFetch: GuardedFetch
   alerts: Pick<Alerts, 'make'>
+  /** Undefined: no traces are recorded. */
+  workTracer: WorkTracer | undefined
   clock: Clock
   /** The time by which several processes work on one store. */
   storeClock: Clock
@@ -61,7 +64,8 @@ type Generation = {
 
 export async function createGeneration(parts: GenerationParts): Promise<Generation> {
   const { store, config, settings, pipeline, quotas, catalogue, supply, router, media, guardedFetch, alerts } = parts
-  const { overrides, clock, storeClock, log, crashHook } = parts
+  const { overrides, workTracer, clock, storeClock, log, crashHook } = parts
+  const traces = workTracer && createTaskTraces(workTracer, storeClock)
   const files = openFileStore(config())
   const outputs = createOutputs({
     files,
@@ -94,6 +98,7 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
     },
     inputs: { checkInputs: media.check },
     settings: taskSettings,
+    traces,
     clock: storeClock,
     log,
     ...(crashHook === undefined ? {} : { crashHook }),
@@ -108,6 +113,7 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
     master_secret: await webhookMasterSecret(store.secrets),
     describe: (task) => taskData(task, { outputs, base_url: baseUrlOf(settings) ?? task.base_url }),
     private_origins: () => config().tasks.callback_origins,
+    traces,
     clock: storeClock,
     log,
   })

@@ -8,6 +8,7 @@ import { type TraceContext, traceHeaders } from './kit/trace-context.ts'
 import { createCallTraces } from './observe/call-traces.ts'
 import type { RequestObserver } from './observe/requests.ts'
 import type { TraceAttempt } from './pipeline/executor.ts'
+import type { WorkTracer } from './tasks/task-traces.ts'
 import type { ExportCounts } from './telemetry/export-queue.ts'
 import { otlpSettings } from './telemetry/otlp-settings.ts'
 
@@ -17,6 +18,8 @@ export type Tracing = {
   openTrace(context: Context): void
   /** Executes an attempt in its trace. */
   traceAttempt: TraceAttempt
+  /** For tasks. */
+  workTracer: WorkTracer
   /** The headers for a request to this provider in the trace of the work that is going on; undefined: none. */
   headersFor(provider: string): Record<string, string> | undefined
   /** What was exported and what was lost since the start, for metrics. */
@@ -69,6 +72,11 @@ export async function createTracing(parts: TracingParts): Promise<Tracing | unde
       const { trace } = call
       if (trace.is_sampled) attempt.span_id = tracer.newSpanId()
       return outgoing.run({ ...trace, span_id: attempt.span_id ?? trace.span_id }, execute)
+    },
+    workTracer: {
+      newSpanId: tracer.newSpanId,
+      add: tracer.add,
+      inTrace: (trace, provider, work) => (isSentTo(provider) ? outgoing.run(trace, work) : work()),
     },
     headersFor(provider) {
       const trace = outgoing.getStore()

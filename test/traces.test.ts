@@ -1,10 +1,13 @@
 /** Traces of whole gateways, as an OTLP collector receives them. */
 import { afterEach, describe, expect, it } from 'bun:test'
+import { DEFAULT_TASKS } from '../src/config/config.ts'
 import type { ModelConfig, ProviderConfig } from '../src/config/schema.ts'
 import type { OtlpConfig } from '../src/config/telemetry-schema.ts'
+import { systemClock } from '../src/kit/clock.ts'
 import { type Collector, type ReceivedSpan, startCollector } from './kit/collector.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
-import { failure, startVendor, stream, type Vendor } from './kit/vendor.ts'
+import { failure, startVendor, type Vendor } from './kit/vendor.ts'
+import { startVideoVendor } from './kit/video-vendor.ts'
 
 const closing: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -160,10 +163,23 @@ describe('a traced call', () => {
 
   it('that breaks after its first part is an error of the attempt', async () => {
     const [acme, otlp] = [vendor(), collector()]
-    acme.answer(stream([{ choices: [{ index: 0, delta: { content: 'Hel' } }] }], { cutAfter: 1 }))
+    let cut = () => {}
+    const held = new Promise<void>((resolve) => {
+      cut = resolve
+    })
+    acme.answer(async (wire) => {
+      const chunk = { choices: [{ index: 0, delta: { content: 'Hel' } }] }
+      await wire.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
+      await wire.write(`data: ${JSON.stringify(chunk)}\n\n`)
+      await held
+      wire.close()
+    })
     const providers = { acme: { base_url: acme.url }, backup: { base_url: acme.url } }
     const gateway = await gatewayOf({ providers, models: MODELS, otlp: { endpoint: otlp.url } })
-    await (await gateway.chat({ ...QUESTION, stream: true })).text()
+    const reader = (await gateway.chat({ ...QUESTION, stream: true })).body?.getReader()
+    await reader?.read()
+    cut()
+    while (!(await reader?.read())?.done);
     const spans = await exported(gateway, otlp, 2)
     expect(spans.map(({ status }) => status.message)).toEqual(['upstream_cut', 'upstream_cut'])
   })
@@ -332,5 +348,77 @@ describe('an export', () => {
       span = spans.find(({ parent_id }) => parent_id === span_id)
     }
     expect(chain).toEqual(['near server', 'near client', 'far server', 'far client'])
+  })
+})
+
+describe('the whole life of a task', () => {
+  it('is one trace: its submission, the steps that changed it, its end and its webhook', async () => {
+    const otlp = collector()
+    const film = startVideoVendor({ polls: 3 })
+    closing.push(film.stop)
+    const asked: (string | null)[] = []
+    const proxy = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch(request) {
+        asked.push(request.headers.get('traceparent'))
+        const { pathname, search } = new URL(request.url)
+        return fetch(`${new URL(film.url).origin}${pathname}${search}`, request)
+      },
+    })
+    const heard = Promise.withResolvers<Headers>()
+    const hook = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch({ headers }) {
+        heard.resolve(headers)
+        return new Response()
+      },
+    })
+    closing.push(
+      () => proxy.stop(true),
+      () => hook.stop(true),
+    )
+    const gateway = await startGateway(
+      {
+        providers: {
+          film: { kind: 'chatcompat-video', base_url: `http://127.0.0.1:${proxy.port}/v1`, key: 'secret-key' },
+        },
+        models: { 'film/short': { families: ['video-generation'] } },
+        tasks: { ...DEFAULT_TASKS, poll_seconds: 0.05, callback_origins: [hook.url.origin] },
+        telemetry: { otlp: { endpoint: otlp.url, propagate_to: ['film'] } },
+      },
+      { clock: systemClock, environment: { OTEL_BSP_SCHEDULE_DELAY: '20' } },
+    )
+    closing.push(() => gateway[Symbol.asyncDispose]())
+    const json = { model: 'film/short', prompt: 'a private kite', callback_url: hook.url.href }
+    const response = await gateway.call('/v1/video/generations', { json, headers: { traceparent: TRACEPARENT } })
+    expect(response.status).toBe(200)
+    const webhook = await heard.promise
+    while (!otlp.spans.some(({ name }) => name === 'webhook')) await Bun.sleep(10)
+
+    const spans = otlp.received()
+    expect(new Set(spans.map(({ trace_id }) => trace_id))).toEqual(new Set([TRACE]))
+    const named = (name: string) => spans.filter((span) => span.name === name)
+    const [server] = named('POST /v1/video/generations')
+    const [task] = named('task film/short')
+    expect(server?.parent_id).toBe(PARENT)
+    expect(task).toMatchObject({ parent_id: server?.span_id, attributes: { 'gatehouse.task.status': 'SUCCESS' } })
+    for (const name of ['task prepare', 'task submit', 'task copy', 'webhook']) {
+      expect(named(name)).toHaveLength(1)
+      expect(named(name)[0]?.parent_id).toBe(task?.span_id ?? '')
+    }
+    // Three polls were made; a span has each that changed the status or the progress.
+    expect(named('task poll').length).toBeGreaterThanOrEqual(1)
+    expect(named('task poll').length).toBeLessThanOrEqual(4)
+    expect(named('webhook')[0]?.attributes).toMatchObject({
+      'http.response.status_code': 200,
+      'gatehouse.webhook.attempt': 1,
+    })
+    expect(webhook.get('traceparent')).toBe(`00-${TRACE}-${named('webhook')[0]?.span_id}-01`)
+    const traced = asked.filter((header) => header !== null)
+    expect(traced.length).toBeGreaterThanOrEqual(4)
+    expect(new Set(traced)).toEqual(new Set([`00-${TRACE}-${task?.span_id}-01`]))
+    for (const secret of ['private kite', 'secret-key']) expect(JSON.stringify(spans)).not.toContain(secret)
   })
 })

@@ -102,6 +102,7 @@ async function order({ url = 'https://app.test/hook?key=hush', token_id = 'tok_a
     sent_to: null,
     provider_key: null,
     call_options: null,
+    trace: null,
     operation: { id: '1' },
     deadline_at: now + 3600,
     due_ms: clock.now(),

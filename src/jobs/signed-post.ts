@@ -10,6 +10,8 @@ type Post = {
   guardedFetch: GuardedFetch
   url: string
   body: string
+  /** Further headers. */
+  headers?: Record<string, string>
   /** Absent: not signed. */
   signed?: Signed
   /** Origins that may be called although they are private. */
@@ -18,7 +20,7 @@ type Post = {
 
 /** Rejects when the stop interrupts it. */
 export async function postSigned(
-  { guardedFetch, url, body, signed, private_origins }: Post,
+  { guardedFetch, url, body, headers, signed, private_origins }: Post,
   { signal, stopping }: Pick<JobContext, 'signal' | 'stopping'>,
 ): Promise<Answer> {
   const signature = signed ? signatureHeaders(signed, body) : {}
@@ -26,7 +28,7 @@ export async function postSigned(
     const answer = await guardedFetch({
       url,
       method: 'POST',
-      headers: { 'content-type': 'application/json', 'user-agent': 'Gatehouse', ...signature },
+      headers: { 'content-type': 'application/json', 'user-agent': 'Gatehouse', ...headers, ...signature },
       body,
       signal,
       redirects: 0, // whoever named the receiver did not name the target of a redirect

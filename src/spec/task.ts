@@ -185,6 +185,8 @@ export type Task = {
   provider_key: string | null
   /** What the caller asked of the routing; null: nothing. */
   call_options: { tags?: string[]; no_fallback?: true } | null
+  /** The trace that it was submitted in, as one line of text; null: none. */
+  trace: string | null
   /** Targets that certainly did not accept the submission: `<provider>/<its model>`, with
    * `#<key>` where the provider has several keys. */
   tried: string[]

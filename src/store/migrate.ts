@@ -20,6 +20,7 @@ import { rateLimitLeases } from './migrations/0016-rate-limit-leases.ts'
 import { alertChannels } from './migrations/0017-alert-channels.ts'
 import { routingOverrides } from './migrations/0018-routing-overrides.ts'
 import { administration } from './migrations/0019-administration.ts'
+import { taskTraces } from './migrations/0020-task-traces.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -45,6 +46,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0017-alert-channels': alertChannels,
   '0018-routing-overrides': routingOverrides,
   '0019-administration': administration,
+  '0020-task-traces': taskTraces,
 }
 
 /**

@@ -75,6 +75,7 @@ type TasksTable = {
   provider_key: string | null
   /** JSON text. */
   call_options: string | null
+  trace: string | null
   tried: string
   sent_at: number | null
   sent_to: string | null

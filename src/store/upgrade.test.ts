@@ -46,6 +46,7 @@ const UNDO: Record<string, string> = {
       primary key (token_id, model, hour));`,
   '0013-run-end-users': 'alter table response_runs drop column end_user;',
   '0014-order-routing': 'alter table tasks drop column provider_key; alter table tasks drop column call_options;',
+  '0020-task-traces': 'alter table tasks drop column trace;',
   '0015-budgets': `drop table budget_accounts; drop table budget_leases; drop table budget_holds; drop table alerts;
     drop index ledger_credits; delete from revisions where noun = 'budgets';`,
   '0018-routing-overrides': "drop table routing_overrides; delete from revisions where noun = 'routing_overrides';",

@@ -44,6 +44,7 @@ export const blankTask = (fields: NewTaskFields & Partial<Task>): Task => ({
   upstream_model: '',
   provider_key: null,
   call_options: null,
+  trace: null,
   tried: [],
   sent_at: null,
   sent_to: null,

@@ -22,6 +22,7 @@ const task = (fields: Partial<Task> = {}): Task =>
     sent_to: null,
     provider_key: null,
     call_options: null,
+    trace: null,
     finish_time: 0,
     deadline_at: SENT + DAY,
     operation: {},

@@ -22,6 +22,7 @@ import { blankTask } from './lifecycle.ts'
 import { type FamilyRequest, kindOf } from './order-kinds.ts'
 import { orderFacts } from './steps/order-target.ts'
 import { estimateTask } from './task-charge.ts'
+import { taskTrace } from './task-traces.ts'
 
 export type Order = FamilyRequest & {
   call: Call
@@ -141,7 +142,7 @@ async function findReplayed(
 }
 
 type TaskSource = Pick<Order, 'family' | 'base_url'> & {
-  call: Pick<Call, 'caller' | 'end_user'>
+  call: Pick<Call, 'caller' | 'end_user' | 'trace'>
   model: string
   request: JsonObject
 }
@@ -149,11 +150,13 @@ type TaskSource = Pick<Order, 'family' | 'base_url'> & {
 /** A task that no step has changed yet. */
 export function newTask(
   { clock, settings }: Pick<SubmitParts, 'clock' | 'settings'>,
-  { call: { caller, end_user }, ...rest }: TaskSource,
+  { call: { caller, end_user, trace }, ...rest }: TaskSource,
 ): Task {
   const now = unixSeconds(clock)
+  const task_id = `task_${randomAlphanumerics(32)}`
   return blankTask({
-    task_id: `task_${randomAlphanumerics(32)}`,
+    task_id,
+    trace: taskTrace(trace, task_id),
     ...rest,
     token_id: caller.token_id,
     project_id: caller.project_id ?? null,

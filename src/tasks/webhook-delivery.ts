@@ -7,6 +7,7 @@ import type { GuardedFetch } from '../kit/guarded-fetch.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import type { Task, TaskData } from '../spec/task.ts'
 import type { SecretStore, Webhook } from '../store/store.ts'
+import type { TaskTraces } from './task-traces.ts'
 
 export type DeliveryParts = {
   guardedFetch: GuardedFetch
@@ -15,6 +16,8 @@ export type DeliveryParts = {
   describe(task: Task): TaskData
   /** Origins that may be called although they are private. */
   private_origins(): readonly string[]
+  /** Absent: no traces are recorded. */
+  traces?: TaskTraces | undefined
   clock: Clock
 }
 
@@ -28,7 +31,10 @@ export async function deliver(
   const body = JSON.stringify(eventOf(task, parts.describe(task)))
   const secret = webhookSecret(master_secret, webhook.token_id)
   const signed = { secret, id: webhook.callback_id, timestamp: unixSeconds(clock) }
-  return postSigned({ guardedFetch, url: webhook.url, body, signed, private_origins: parts.private_origins() }, context)
+  const post = { guardedFetch, url: webhook.url, body, signed, private_origins: parts.private_origins() }
+  if (!parts.traces) return postSigned(post, context)
+  const delivery = { task, host: URL.parse(webhook.url)?.host ?? '', attempt: webhook.attempts + 1 }
+  return parts.traces.delivery(delivery, (headers) => postSigned({ ...post, headers }, context))
 }
 
 /** The event: its type is the outcome, its data is what a poll returns (specification 2.7) and the model's id. */

@@ -65,7 +65,14 @@ export function createWorker(parts: Omit<StepParts, keyof StepMemory>): Worker {
     const copy_until_ms = clock.steady() + COPY_MILLISECONDS
     const claimed: ClaimedTask = { ...shared, task, signal, extend, stopping, copy_until_ms, saved: {} }
     try {
-      await runStep(claimed)
+      const { traces } = parts
+      if (traces)
+        await traces.step(
+          task,
+          () => runStep(claimed),
+          () => claimed.saved.change,
+        )
+      else await runStep(claimed)
     } catch (error) {
       if (stopping()) throw error
       await retryLater(claimed, error)

@@ -14,6 +14,7 @@ import { type Ending, endChange } from '../lifecycle.ts'
 import { kindOf, type TaskProvider } from '../order-kinds.ts'
 import { chargeOfTask } from '../task-charge.ts'
 import { taskEntry } from '../task-entry.ts'
+import type { TaskTraces } from '../task-traces.ts'
 
 export type TaskSettings = {
   deadline_minutes: number
@@ -70,6 +71,8 @@ export type StepParts = {
   inputs: InputChecker
   /** Read for each step, so that a new configuration applies from the next step. */
   settings(): TaskSettings
+  /** Absent: no traces are recorded. */
+  traces?: TaskTraces | undefined
   clock: Clock
   log: Log
   crashHook: CrashHook
@@ -94,8 +97,8 @@ export type ClaimedTask = StepParts & {
   copy_until_ms: number
   /** Whether the step was aborted because the gateway stops. */
   stopping(): boolean
-  /** What this step has stored since the claim: when the task is due next, and that an order may have been sent. */
-  saved: { due_ms?: number | null; is_sent?: true }
+  /** What this step has stored since the claim: the last change, when the task is due next, and that an order may have been sent. */
+  saved: { change?: TaskChange; due_ms?: number | null; is_sent?: true }
 }
 
 /** One durable write. False: the lease was lost, another process has the task, and nothing was written. */
@@ -103,6 +106,7 @@ export async function saveChange(claimed: ClaimedTask, kind: WriteKind, change: 
   claimed.crashHook(`${kind}: before the write`)
   const is_saved = await claimed.store.tasks.save(claimed.task, change)
   claimed.crashHook(`${kind}: after the write`)
+  if (is_saved) claimed.saved.change = change
   if (is_saved && change.due_ms !== undefined) claimed.saved.due_ms = change.due_ms
   if (!is_saved) claimed.log.warn('step result dropped: lease lost', { task_id: claimed.task.task_id, step: kind })
   return is_saved

@@ -129,6 +129,7 @@ export async function storeOperation(claimed: ClaimedTask, { operation, outputs 
           task_id: task.task_id,
           provider: task.provider,
         })
+      claimed.saved.change = change
       claimed.saved.due_ms = change.due_ms ?? null
       break
     } catch (error) {
