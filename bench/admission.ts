@@ -27,7 +27,11 @@ let asked = 0
 const limitStore: RateLimitStore = {
   async exchange(_, wishes) {
     asked++
-    return { leases: wishes.map(({ counter, limit }) => ({ counter, held: limit, others: 0 })), processes: 2 }
+    return {
+      leases: wishes.map(({ counter, limit }) => ({ counter, held: limit, others: 0, apart: 0 })),
+      processes: 2,
+      apart: 0,
+    }
   },
 }
 const budgetStore: BudgetStore = {

@@ -15,8 +15,9 @@ const ROUNDS = 10
 /** A store that grants everything, so that only the path of a call is measured. */
 const store: RateLimitStore = {
   exchange: async (_, wishes) => ({
-    leases: wishes.map(({ counter, limit }) => ({ counter, held: limit, others: 0 })),
+    leases: wishes.map(({ counter, limit }) => ({ counter, held: limit, others: 0, apart: 0 })),
     processes: 2,
+    apart: 0,
   }),
 }
 

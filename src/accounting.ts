@@ -20,9 +20,12 @@ import type { RecordUsage } from './pipeline/settle.ts'
 import type { LimitsRouteParts } from './routes/limits.ts'
 import type { UsageRouteParts } from './routes/usage.ts'
 import type { Store } from './store/store.ts'
+import type { Valkey } from './store/valkey.ts'
 
 type AccountingParts = {
   store: Pick<Store, 'budgets' | 'alerts' | 'ledger' | 'rateLimits'>
+  /** Undefined: not configured. */
+  valkey: Valkey | undefined
   /** Names this process where it holds something of what several share. */
   process_id: string
   /** The configuration now. */
@@ -49,7 +52,7 @@ type Accounting = {
 }
 
 export function createAccounting(parts: AccountingParts): Accounting {
-  const { store, process_id, config, guardedFetch, onUsed, clock, log } = parts
+  const { store, valkey, process_id, config, guardedFetch, onUsed, clock, log } = parts
   const alerts = createAlerts({ store: store.alerts, settings: () => config().alerts, guardedFetch, clock, log })
   const currency = () => config().ledger.currency
   const report = (account: BudgetAccount, threshold: number) => ({ threshold, ...budgetReport(account, currency()) })
@@ -86,7 +89,9 @@ export function createAccounting(parts: AccountingParts): Accounting {
     clock,
     log,
   })
-  const shared = config().limits.store === 'database' ? { store: store.rateLimits, process_id } : undefined
+  const { store: limit_store } = config().limits
+  const inValkey = limit_store === 'valkey' ? valkey : undefined
+  const shared = limit_store === 'memory' ? undefined : { store: store.rateLimits, process_id, valkey: inValkey }
   const rateLimiter = createRateLimiter({ config, shared, clock, log })
   const openCalls = createOpenCalls({ store: store.ledger, process_id, clock, log })
   const refusesUnknown = () => config().ledger.unknown_price === 'refuse'

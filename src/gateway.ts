@@ -140,7 +140,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const storedResponses = createStoredResponses({ ...storing, store: store.responses, clock })
   const conversations = createConversations({ ...storing, store: store.conversations, clock: storeClock, log })
   const valkey = parts.is_idle || !config.valkey ? undefined : openValkey(config.valkey, { clock, log })
-  const money = { store, process_id, config: () => live, guardedFetch, onUsed: tokens.used }
+  const money = { store, valkey, process_id, config: () => live, guardedFetch, onUsed: tokens.used }
   const accounting = createAccounting({ ...money, clock: storeClock, log })
   const { ledger, alerts } = accounting
   const cache = createResponseCache({

@@ -939,6 +939,13 @@ describe('valkey', () => {
     ])
   })
 
+  test('limits in Valkey need its address', () => {
+    expect(wrong('limits: { store: valkey }')).toEqual([
+      'gatehouse.yaml:1:18  limits.store: found "valkey" (string), but there is no section `valkey` with the address of a server',
+    ])
+    expect(wrong('limits: { store: valkey }\nvalkey: { url: "redis://cache" }')).toEqual([])
+  })
+
   test('the prefix and the time-out have bounds', () => {
     const of = (settings: string) => wrong(`valkey: { url: "redis://cache", ${settings} }`)
     for (const good of ['prefix: a.b:c-d', `prefix: ${'a'.repeat(64)}`, 'timeout_ms: 1', 'timeout_ms: 10000']) {

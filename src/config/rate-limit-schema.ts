@@ -5,7 +5,7 @@ import { RateLimits } from '../spec/rate-limit.ts'
 const closed = { additionalProperties: false } as const
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 
-const LIMIT_STORES = ['database', 'memory'] as const
+const LIMIT_STORES = ['database', 'memory', 'valkey'] as const
 const WHEN_STORE_FAILS = ['share', 'refuse', 'allow'] as const
 
 /** With the keys in its type. */
@@ -34,7 +34,7 @@ export const LimitsConfig = Type.Object(
     store: optional(
       Type.Enum([...LIMIT_STORES], {
         description:
-          'database: all gateways on a database share the limits, and a restart keeps what was counted; memory: each gateway counts for itself. Takes effect at the next start. Default database.',
+          'database: all gateways on a database share the limits, and a restart keeps what was counted; memory: each gateway counts for itself; valkey: all gateways on the server of `valkey` share them, with one request to it for each call, and those on a database while it is away. Takes effect at the next start. Default database.',
       }),
     ),
     when_store_fails: optional(

@@ -93,12 +93,10 @@ function checkValkey(config: FileConfig, report: Report): void {
   const { url } = config.valkey ?? {}
   const problem = url === undefined ? undefined : valkeyUrlProblem(url)
   if (problem) report(['valkey', 'url'], problem)
-  if (config.cache?.storage === 'valkey' && !('valkey' in config)) {
-    report(
-      ['cache', 'storage'],
-      'found "valkey" (string), but there is no section `valkey` with the address of a server',
-    )
-  }
+  if ('valkey' in config) return
+  const missing = 'found "valkey" (string), but there is no section `valkey` with the address of a server'
+  if (config.cache?.storage === 'valkey') report(['cache', 'storage'], missing)
+  if (config.limits?.store === 'valkey') report(['limits', 'store'], missing)
 }
 
 /** Only the host distinguishes file requests from others, so it must differ, and there is no path. */

@@ -5,7 +5,7 @@ import type { Units } from '../spec/units.ts'
 import type { TaskLimit } from '../store/rate-limit-lease.ts'
 import { CALLS, type Counter, type Limited } from './scopes.ts'
 import { type LimitReport, type LimitStatus, statusOf } from './status.ts'
-import { add, expire, takeBack } from './window.ts'
+import { add, expire, partAt, takeBack } from './window.ts'
 
 export type Limits = Pick<Limited, 'counters' | 'limits' | 'tasks'>
 
@@ -52,12 +52,8 @@ function exceeded({ counters, limits }: Limits, now: number, round: number): num
   return -1
 }
 
-/** Counts the needed amounts. `onUsed`: where counters are shared with other processes. */
-function take(
-  { counters }: Limits,
-  now: number,
-  onUsed: ((counter: Counter, amount: number) => void) | undefined,
-): void {
+/** Counts the needed amounts. */
+function take({ counters }: Limits, now: number, { onUsed, onChanged }: TakeParts): void {
   for (let at = 0; at < counters.length; at++) {
     const counter = counters[at] as Counter
     const amount = needed[counter.unit] as number
@@ -65,11 +61,29 @@ function take(
     if (counter.is_concurrent) counter.window.total += 1
     else add(counter.window, amount, now)
     onUsed?.(counter, amount)
+    onChanged?.(counter, amount, now)
   }
 }
 
-/** The limit that keeps a call from being admitted. */
-export type Exceeded = { counter: Counter; limit: number; amount: number }
+/** The limit that keeps a call from being admitted. `wait_ms`: where others than this process know when it fits. */
+export type Exceeded = { counter: Counter; limit: number; amount: number; wait_ms?: number }
+
+/** By how much a counter has changed. `part`: 0 for open calls. */
+export type Change = { counter: Counter; part: number; amount: number }
+
+/** What a call needs of one limit. */
+export type Needed = { counter: Counter; limit: number; amount: number }
+
+/** What was noted by `need`, of each limit. */
+export const neededOf = (lists: readonly Limits[]): Needed[] =>
+  lists.flatMap(({ counters, limits }) =>
+    counters.flatMap((counter, at) => {
+      const limit = limits[at] as number
+      const amount = needed[counter.unit] as number
+      counter.limit = limit
+      return amount > 0 ? [{ counter, limit, amount }] : []
+    }),
+  )
 
 export function firstExceeded(lists: readonly Limits[], now: number, round: number): Exceeded | undefined {
   for (let list = 0; list < lists.length; list++) {
@@ -94,11 +108,16 @@ export function lacking(lists: readonly Limits[], now: number): { counter: Count
   )
 }
 
+/** What is called for what a hold takes. */
+export type TakeParts = Pick<HoldParts, 'onUsed' | 'onChanged'>
+
 /** What holds share. */
 export type HoldParts = {
   clock: Clock
   /** Where counters are shared with other processes. */
-  onUsed: ((counter: Counter, amount: number) => void) | undefined
+  onUsed?: ((counter: Counter, amount: number) => void) | undefined
+  /** By how much a counter has changed, at a time; not called for what Valkey has counted itself. */
+  onChanged?: ((counter: Counter, amount: number, at: number) => void) | undefined
   /** Something that was taken is free again. */
   onFreed(): void
 }
@@ -120,8 +139,8 @@ export class LimitHold implements LimitReport {
     this.#parts = parts
   }
 
-  /** Counts what was noted by `need`. */
-  take(now: number): void {
+  /** Counts what was noted by `need`. `parts`: others than for all other changes. */
+  take(now: number, parts: TakeParts = this.#parts): void {
     this.#at = now
     this.#input = needed[1] as number
     this.#output = needed[2] as number
@@ -130,7 +149,7 @@ export class LimitHold implements LimitReport {
     this.#seconds = needed[6] as number
     this.#three_d = needed[7] as number
     const lists = this.#lists
-    for (let list = 0; list < lists.length; list++) take(lists[list] as Limits, now, this.#parts.onUsed)
+    for (let list = 0; list < lists.length; list++) take(lists[list] as Limits, now, parts)
   }
 
   /** Counts what was used instead of what was taken. More than that counts from now on. */
@@ -148,8 +167,29 @@ export class LimitHold implements LimitReport {
   #settle(): void {
     const now = this.#parts.clock.steady()
     const lists = this.#lists
-    for (let list = 0; list < lists.length; list++) this.#correct(lists[list] as Limits, now)
+    for (let list = 0; list < lists.length; list++) this.#correct(lists[list] as Limits, now, this.#parts)
     this.#parts.onFreed()
+  }
+
+  /** What undoes all that was taken, for Valkey. */
+  reversal(): Change[] {
+    return this.#lists.flatMap(({ counters }) =>
+      counters.flatMap((counter) => {
+        if (counter.is_concurrent) return [{ counter, part: 0, amount: -1 }]
+        const amount = this.#taken(counter.unit)
+        return amount > 0 ? [{ counter, part: partAt(counter.window, this.#at), amount: -amount }] : []
+      }),
+    )
+  }
+
+  /** Takes what was noted by `need` from other lists instead, as Valkey has counted it. */
+  takeInstead(lists: readonly Limits[], at: number, parts: TakeParts): void {
+    const next = needed.slice()
+    needed.fill(0)
+    for (const list of this.#lists) this.#correct(list, at, parts)
+    needed.set(next)
+    this.#lists = lists
+    this.take(at, parts)
   }
 
   /** Takes what was noted by `need` from other lists instead, or throws and holds what it held. */
@@ -159,7 +199,7 @@ export class LimitHold implements LimitReport {
     const before = this.#lists
     const held = Float64Array.from(needed, (_, unit) => (unit === CALLS ? 1 : this.#taken(unit)))
     needed.fill(0)
-    for (const list of before) this.#correct(list, now)
+    for (const list of before) this.#correct(list, now, this.#parts)
     needed.set(next)
     try {
       assertFits(now)
@@ -194,21 +234,24 @@ export class LimitHold implements LimitReport {
     }
   }
 
-  #correct({ counters }: Limits, now: number): void {
+  #correct({ counters }: Limits, now: number, { onUsed, onChanged }: TakeParts): void {
     for (let at = 0; at < counters.length; at++) {
       const counter = counters[at] as Counter
       const { window, unit } = counter
-      if (counter.is_concurrent) window.total -= 1
-      else {
-        const change = (needed[unit] as number) - this.#taken(unit)
-        if (change === 0) continue
-        if (window.expires_at <= now) expire(window, now)
-        if (change < 0) takeBack(window, -change, this.#at)
-        else {
-          add(window, change, now)
-          this.#parts.onUsed?.(counter, change)
-        }
+      if (counter.is_concurrent) {
+        window.total -= 1
+        onChanged?.(counter, -1, now)
+        continue
       }
+      const change = (needed[unit] as number) - this.#taken(unit)
+      if (change === 0) continue
+      if (window.expires_at <= now) expire(window, now)
+      if (change < 0) takeBack(window, -change, this.#at)
+      else {
+        add(window, change, now)
+        onUsed?.(counter, change)
+      }
+      onChanged?.(counter, change, change < 0 ? this.#at : now)
     }
   }
 

@@ -7,7 +7,7 @@ import type { Log } from '../kit/log.ts'
 import { sha256 } from '../kit/secret.ts'
 import { LEASE_VALID_MS, type Lease, type LeaseWish, type RateLimitStore } from '../store/rate-limit-lease.ts'
 import type { Counter } from './scopes.ts'
-import { eachPart, expire } from './window.ts'
+import { eachPart, expire, WINDOW_MS } from './window.ts'
 
 /** What a call gets that does not fit into what is held while the store cannot be reached. */
 export type WhenStoreFails = 'share' | 'refuse' | 'allow'
@@ -20,6 +20,20 @@ type LeasesParts = {
   clock: Clock
   log: Log
   when_store_fails(): WhenStoreFails
+  /** Where processes may count elsewhere, as long as all of them do. */
+  presence?: Presence | undefined
+}
+
+/** Whether this process counts elsewhere, which the others learn with each exchange. */
+export type Presence = {
+  /** Where it counts; undefined: it does not. */
+  name(): string | undefined
+  /** Whether that decides what is admitted, and leases do not. */
+  decides(): boolean
+  /**
+   * Whether all processes count there, and how many have ended that did not; undefined: the store cannot be reached.
+   */
+  seen(name: string, found: { isEveryone: boolean; apart: number } | undefined): void
 }
 
 export type Leases = {
@@ -29,11 +43,14 @@ export type Leases = {
   mayGrow(counter: Counter, now: number): boolean
   /** Asks for so much more of each. Resolves once the store has answered, or after a short time. */
   ask(requested: readonly { counter: Counter; amount: number }[]): Promise<void>
+  /** Reports what was used, now. */
+  report(): Promise<void>
   /** Reports what was used, and gives back the rest. */
   close(): Promise<void>
 }
 
 const RENEW_MS = 1_000
+const EARLY_MS = 100
 /** How long a call waits for the store. */
 const ASK_MS = 250
 /** An exchange that takes longer counts as a failure. */
@@ -46,21 +63,26 @@ const AHEAD_TIMES = 2
 /** In longer windows no more than that part: a process that is killed may leave as much uncounted. */
 const SHORT_WINDOW_MS = 60_000
 
-export function createLeases({ store, process_id, clock, log, when_store_fails }: LeasesParts): Leases {
+export function createLeases(parts: LeasesParts): Leases {
+  const { store, process_id, clock, log, when_store_fails, presence } = parts
   /** What is held or was used since the last exchange. */
   const active = new Set<Counter>()
   let cancelTimer: (() => void) | undefined
+  let timer_ms = RENEW_MS
   let running: Promise<void> | undefined
   let started_at = 0
   /** The exchange that follows the running one. */
   let next: Promise<void> | undefined
   let processes = 1
+  let announced: string | undefined
   let isFailing = false
   let isClosed = false
 
-  function schedule(): void {
-    if (cancelTimer || isClosed) return
-    cancelTimer = clock.after(RENEW_MS, () => {
+  function schedule(ms = RENEW_MS): void {
+    if ((cancelTimer && ms >= timer_ms) || isClosed) return
+    cancelTimer?.()
+    timer_ms = ms
+    cancelTimer = clock.after(ms, () => {
       cancelTimer = undefined
       void exchangeAfter()
     })
@@ -79,28 +101,40 @@ export function createLeases({ store, process_id, clock, log, when_store_fails }
   function exchange(): Promise<void> {
     running = exchangeNow().finally(() => {
       running = undefined
-      if (active.size > 0) schedule()
+      if (active.size > 0 || isExpected()) schedule()
     })
     return running
   }
 
+  /** Whether the other processes may come to count where this one does. */
+  const isExpected = () => presence?.name() !== undefined && !presence.decides()
+
   async function exchangeNow(): Promise<void> {
     const counters = [...active]
-    if (counters.length === 0) return
+    const here = presence?.name()
+    if (counters.length === 0 && here === announced && !isExpected()) return
     const now = clock.steady()
     started_at = now
     const wishes = counters.map((counter) => wishOf(counter, now))
+    if (announced && announced !== here) wishes.push(presenceIn(announced, 0))
+    if (here) wishes.push(presenceIn(here, 1))
     try {
       await clock.align?.()
-      const found = await store.exchange(process_id, wishes, clock.now() - Math.ceil(clock.steady() - now))
+      const found = await store.exchange(process_id, wishes, clock.now() - Math.ceil(clock.steady() - now), here)
       processes = found.processes
+      announced = here
       const leases = new Map(found.leases.map((lease) => [lease.counter, lease]))
-      for (const counter of counters) adopt(counter, leases.get(nameOf(counter)), now)
+      if (here) {
+        const isEveryone = (leases.get(here)?.others ?? 0) + 1 >= processes
+        presence?.seen(here, { isEveryone, apart: found.apart })
+      }
+      for (const counter of counters) adopt(counter, leases.get(storedName(counter)), now)
       if (isFailing) log.info('rate limits are shared again')
       isFailing = false
     } catch (error) {
       if (!isFailing) log.error('rate limits are not shared: the store cannot be reached', { processes }, error)
       isFailing = true
+      if (here) presence?.seen(here, undefined)
       for (const counter of counters) active.add(counter) // to be reported later
     }
   }
@@ -124,14 +158,23 @@ export function createLeases({ store, process_id, clock, log, when_store_fails }
     const parts: [number, number][] = []
     if (!is_concurrent) eachPart(window, (at, amount) => void (amount > 0 && parts.push([Math.ceil(at - now), amount])))
     const window_ms = is_concurrent ? 0 : window.length_ms
-    return { counter: nameOf(counter), limit, window_ms, total: window.total, requested, parts }
+    return { counter: storedName(counter), limit, window_ms, total: window.total, requested, parts }
   }
 
   function adopt(counter: Counter, lease: Lease | undefined, now: number): void {
-    if (!lease || !active.has(counter)) return
+    if (!lease) return
+    counter.apart = lease.apart
+    counter.apart_until = now + LEASE_VALID_MS
+    if (!active.has(counter)) return
     counter.held = lease.held
+    if (presence?.decides()) {
+      // To be asked for again, once leases decide: until then others may use what is held here.
+      counter.held_until = 0
+      return
+    }
     counter.held_until = now + LEASE_VALID_MS
     counter.others = lease.others
+    counter.others_until = Number.POSITIVE_INFINITY
     if (lease.others > 0 && lease.held + lease.others >= counter.limit) counter.denied_until = now + DENIED_MS
   }
 
@@ -149,6 +192,8 @@ export function createLeases({ store, process_id, clock, log, when_store_fails }
   return {
     used(counter, amount) {
       counter.recent += amount
+      // What others do not know of is told to them soon: one that counts by leases alone relies on it.
+      if (presence?.decides() && counter.window.total > counter.held) schedule(EARLY_MS)
       if (active.has(counter)) return
       active.add(counter)
       schedule()
@@ -173,6 +218,8 @@ export function createLeases({ store, process_id, clock, log, when_store_fails }
       for (const { counter } of requested) fallBack(counter, now)
     },
 
+    report: exchangeAfter,
+
     async close() {
       isClosed = true
       cancelTimer?.()
@@ -182,8 +229,18 @@ export function createLeases({ store, process_id, clock, log, when_store_fails }
   }
 }
 
+/** One for each process that takes part; those that have ended are known as long as what they have used. */
+const presenceIn = (counter: string, total: 0 | 1): LeaseWish => ({
+  counter,
+  limit: Number.MAX_SAFE_INTEGER,
+  window_ms: WINDOW_MS.day,
+  total,
+  requested: total,
+  parts: [],
+})
+
 /** Names of end users may be personal, and long. */
-function nameOf({ scope, key }: Counter): string {
+export function storedName({ scope, key }: Counter): string {
   scope.lease_name ??= scope.kind === 'end_user' ? `end_user:${sha256(scope.id).slice(0, 32)}` : scope.id
   return `${scope.lease_name}/${key}`
 }

@@ -1,15 +1,29 @@
 /** The gate of rate limits: counts each call against every limit that it must keep, refuses it, or makes it wait. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import type { GatewayError } from '../spec/error.ts'
 import type { Estimate, Units } from '../spec/units.ts'
 import type { RateLimitStore } from '../store/rate-limit-lease.ts'
-import { type Exceeded, firstExceeded, type HoldParts, LimitHold, type Limits, lacking, NEW, need } from './hold.ts'
+import type { Valkey } from '../store/valkey.ts'
+import {
+  type Exceeded,
+  firstExceeded,
+  type HoldParts,
+  LimitHold,
+  type Limits,
+  lacking,
+  NEW,
+  need,
+  neededOf,
+  type TakeParts,
+} from './hold.ts'
 import { createLeases, type Leases, type WhenStoreFails } from './leases.ts'
 import { type ConfiguredLimits, createPlans, type LimitedCaller } from './plans.ts'
+import { createProviderLimits, type ProviderLimits } from './provider-limits.ts'
 import { createLimitQueue } from './queue.ts'
 import { createScopes } from './scopes.ts'
-import { type LimitReport, type LimitState, refusal, statesOf, waitFor } from './status.ts'
+import { type LimitReport, type LimitState, refusalOf, statesOf, waitFor } from './status.ts'
+import { createValkeyCounts, type ValkeyCounts, type WindowTime } from './valkey-counts.ts'
+import { createValkeyWait } from './valkey-wait.ts'
 
 /** As much of a call as limits depend on. */
 type LimitedCall = {
@@ -25,7 +39,8 @@ type LimitRequest = { call: LimitedCall; model: { id: string }; estimate: Estima
 
 /** What is counted for one call until it is settled. */
 type CallHold = {
-  moveTo(request: LimitRequest): void
+  /** A promise only where limits are counted in Valkey. */
+  moveTo(request: LimitRequest): void | Promise<void>
   settle(used: Units): void
   /** As if the call had never been. */
   cancel(): void
@@ -33,23 +48,22 @@ type CallHold = {
 
 export type LimitSettings = { max_end_users: number; queue_seconds: number; when_store_fails: WhenStoreFails }
 
-type RateLimiter = {
-  /** Undefined: no limit. Throws `rate_limit_exceeded`. A promise only where the call has to wait. */
+type RateLimiter = ProviderLimits & {
+  /** Undefined: no limit. Throws `rate_limit_exceeded`. A promise where the call has to wait, or Valkey counts. */
   admit(request: LimitRequest): CallHold | undefined | Promise<CallHold>
-  limitsProvider(provider_id: string): boolean
-  /** Whether the limits of a provider leave place for a call that uses so much. A promise only where it has to wait. */
-  mayAttempt(provider_id: string, estimate: Estimate): boolean | Promise<boolean>
-  /** Counts an attempt at a provider. Undefined: no limit. Throws `rate_limit_exceeded`. */
-  admitAttempt(provider_id: string, estimate: Estimate): CallHold | undefined
   /** How the limits of the token and of its project stand, without those of open tasks. */
-  statesOf(caller: LimitedCaller): { token: LimitState[]; project: LimitState[] }
+  statesOf(caller: LimitedCaller): States | Promise<States>
   /** How many scopes are counted. */
   readonly scopes: number
   /** How many calls wait. */
   readonly waiting: number
+  /** Whether Valkey decides what is admitted. */
+  isInValkey(): boolean
   /** Reports what was used. */
   close(): Promise<void>
 }
+
+type States = { token: LimitState[]; project: LimitState[] }
 
 type RateLimiterParts = {
   /** Read at each call: another object after a reload. */
@@ -58,16 +72,30 @@ type RateLimiterParts = {
   clock: Clock
   log: Log
   /** Where processes share the limits; undefined: each has all of them for itself. */
-  shared: { store: RateLimitStore; process_id: string } | undefined
+  shared: { store: RateLimitStore; process_id: string; valkey?: Valkey | undefined } | undefined
 }
 
-export function createRateLimiter({ config, clock, log, shared }: RateLimiterParts): RateLimiter {
+export function createRateLimiter({ config, clock: own, log, shared }: RateLimiterParts): RateLimiter {
   const when_store_fails = () => config().limits.when_store_fails
-  const leases = shared && createLeases({ ...shared, clock, log, when_store_fails })
+  const { valkey } = shared ?? {}
+  const time: WindowTime = { shift: 0 }
+  const clock: Clock = valkey ? { ...own, steady: () => own.steady() + time.shift } : own
+  const counters = () => scopes.counters()
+  const announce = () => void leases?.report()
+  const ask: Leases['ask'] = async (requested) => leases?.ask(requested)
+  const counts = valkey && createValkeyCounts({ valkey, time, counters, announce, ask, clock: own, log })
+  const leases = shared && createLeases({ ...shared, clock, log, when_store_fails, presence: counts?.presence })
   const scopes = createScopes({ maxEndUsers: () => config().limits.max_end_users, is_shared: leases !== undefined })
   const plans = createPlans(scopes, config)
-  const queue = createLimitQueue<CallHold>(clock)
-  const parts: HoldParts = { clock, onUsed: leases?.used, onFreed: queue.retry }
+  const queue = createLimitQueue<CallHold>(own)
+  let freed = 0
+  function onFreed(): void {
+    freed++
+    queue.retry()
+  }
+  const parts: HoldParts = { clock, onUsed: leases?.used, onChanged: counts?.changed, onFreed }
+  /** Of what Valkey has counted. */
+  const counted: TakeParts = { onUsed: leases?.used }
 
   /** All that a call must keep. */
   function listsFor({ call, model }: LimitRequest, now: number): readonly Limits[] {
@@ -81,33 +109,30 @@ export function createRateLimiter({ config, clock, log, shared }: RateLimiterPar
     return lists
   }
 
-  function listsOfProvider(provider_id: string, now: number): readonly Limits[] {
-    const { providers = {} } = config()
-    const rate_limits = Object.hasOwn(providers, provider_id) ? providers[provider_id]?.rate_limits : undefined
-    if (rate_limits === undefined) return NO_LISTS
-    const limited = scopes.limited(scopes.of('provider', provider_id, now), rate_limits)
-    return limited === undefined ? NO_LISTS : [limited]
-  }
-
   class OpenHold extends LimitHold implements CallHold {
-    moveTo(request: LimitRequest): void {
+    moveTo(request: LimitRequest): void | Promise<void> {
       const lists = listsFor(request, clock.steady())
       need(request.estimate.expected)
+      if (counts?.decides()) return this.#moveByValkey(counts, request, lists)
       this.replace(lists, (now) => {
         const blocked = firstExceeded(lists, now, NEW)
         if (blocked) throw refusalOf(blocked, now)
       })
     }
+
+    async #moveByValkey(by: ValkeyCounts, request: LimitRequest, lists: readonly Limits[]): Promise<void> {
+      const verdict = await by.count(neededOf(lists), this.reversal())
+      if (!verdict) return this.moveTo(request)
+      if (verdict.blocked) throw refusalOf(verdict.blocked, clock.steady())
+      need(request.estimate.expected)
+      this.takeInstead(lists, verdict.at, counted)
+    }
   }
 
-  /** An attempt is over before another model takes over its call. */
-  class ProviderHold extends LimitHold implements CallHold {
-    moveTo(): void {}
-  }
-
-  function holdOf(request: LimitRequest, lists: readonly Limits[], now: number): CallHold {
+  function holdOf(request: LimitRequest, lists: readonly Limits[], at: number, taking: TakeParts = parts): CallHold {
     const hold = new OpenHold(lists, parts)
-    hold.take(now)
+    need(request.estimate.expected)
+    hold.take(at, taking)
     request.call.limits = hold
     return hold
   }
@@ -115,9 +140,9 @@ export function createRateLimiter({ config, clock, log, shared }: RateLimiterPar
   /** Waits until the call fits, where that may be soon enough; undefined: it does not wait. */
   function enqueue(request: LimitRequest, lists: readonly Limits[], blocked: Exceeded): Promise<CallHold> | undefined {
     const { caller, signal, record } = request.call
-    const arrived = clock.steady()
+    const arrived = own.steady()
     const ms = config().limits.queue_seconds * 1000
-    const wait_ms = waitFor(blocked, arrived)
+    const wait_ms = waitFor(blocked, clock.steady())
     if (wait_ms === undefined || wait_ms > ms) return undefined
     let last = blocked
     const waitsFor = (next: Exceeded) => {
@@ -126,15 +151,29 @@ export function createRateLimiter({ config, clock, log, shared }: RateLimiterPar
       last = next
     }
     blocked.counter.waiting++
+    const inValkey = createValkeyWait<CallHold>({
+      clock: own,
+      count() {
+        need(request.estimate.expected)
+        return counts?.count(neededOf(lists)) ?? Promise.resolve(undefined)
+      },
+      onBlocked: waitsFor,
+      take: (at) => holdOf(request, lists, at, counted),
+      freed: () => freed,
+      retry: queue.retry,
+    })
     const left = () => {
       last.counter.waiting--
-      if (record) record.queued_ms = clock.steady() - arrived
+      inValkey.leave()
+      if (record) record.queued_ms = own.steady() - arrived
     }
     const entered = queue.enter({
       token_id: caller.token_id,
       signal,
       until: arrived + ms,
-      attempt(now, round) {
+      attempt(_, round) {
+        if (counts?.decides() || inValkey.isAdmitted()) return inValkey.attempt()
+        const now = clock.steady()
         need(request.estimate.expected)
         const next = firstExceeded(lists, now, round)
         if (next && leases?.mayGrow(next.counter, now)) void leases.ask(lacking(lists, now)).then(queue.retry)
@@ -179,44 +218,48 @@ export function createRateLimiter({ config, clock, log, shared }: RateLimiterPar
     }
   }
 
+  function admitByLeases(request: LimitRequest, lists: readonly Limits[], now: number): CallHold | Promise<CallHold> {
+    need(request.estimate.expected)
+    const blocked = firstExceeded(lists, now, NEW)
+    if (!blocked) return holdOf(request, lists, now)
+    if (leases && mayFit(blocked, now)) return admitAfterExchange(leases, { request, lists })
+    return refuse(request, { lists, blocked, now })
+  }
+
+  async function admitByValkey(by: ValkeyCounts, request: LimitRequest, lists: readonly Limits[]): Promise<CallHold> {
+    need(request.estimate.expected)
+    const checks = neededOf(lists)
+    const hopeless = checks.find(({ counter, limit, amount }) => amount > limit || counter.waiting > 0)
+    if (hopeless) return refuse(request, { lists, blocked: hopeless, now: clock.steady() })
+    const verdict = await by.count(checks)
+    if (verdict?.blocked) return refuse(request, { lists, blocked: verdict.blocked, now: clock.steady() })
+    const { signal } = request.call
+    if (!verdict) {
+      signal.throwIfAborted()
+      return admitByLeases(request, lists, clock.steady())
+    }
+    const hold = holdOf(request, lists, verdict.at, counted)
+    if (!signal.aborted) return hold
+    hold.cancel()
+    throw signal.reason
+  }
+
+  const provided = createProviderLimits({ config, scopes, counts, leases, clock, parts, counted, mayFit })
+
   return {
     admit(request) {
       const now = clock.steady()
       const lists = listsFor(request, now)
       if (lists.length === 0) return undefined
-      need(request.estimate.expected)
-      const blocked = firstExceeded(lists, now, NEW)
-      if (!blocked) return holdOf(request, lists, now)
-      if (leases && mayFit(blocked, now)) return admitAfterExchange(leases, { request, lists })
-      return refuse(request, { lists, blocked, now })
+      return counts?.decides() ? admitByValkey(counts, request, lists) : admitByLeases(request, lists, now)
     },
-    limitsProvider: (provider_id) => listsOfProvider(provider_id, clock.steady()).length > 0,
-    mayAttempt(provider_id, { expected }) {
-      const now = clock.steady()
-      const lists = listsOfProvider(provider_id, now)
-      if (lists.length === 0) return true
-      need(expected)
-      const blocked = firstExceeded(lists, now, NEW)
-      if (!blocked || !leases || !mayFit(blocked, now)) return blocked === undefined
-      return leases.ask(lacking(lists, now)).then(() => {
-        need(expected)
-        return firstExceeded(lists, clock.steady(), NEW) === undefined
-      })
-    },
-    admitAttempt(provider_id, { expected }) {
-      const now = clock.steady()
-      const lists = listsOfProvider(provider_id, now)
-      if (lists.length === 0) return undefined
-      need(expected)
-      const blocked = firstExceeded(lists, now, NEW)
-      if (blocked) throw refusalOf(blocked, now)
-      const hold = new ProviderHold(lists, parts)
-      hold.take(now)
-      return hold
-    },
+    ...provided,
     statesOf(caller) {
       const now = clock.steady()
-      return { token: statesOf(plans.ofToken(caller, now), now), project: statesOf(plans.ofProject(caller, now), now) }
+      const [token, project] = [plans.ofToken(caller, now), plans.ofProject(caller, now)]
+      const states = () => ({ token: statesOf(token, clock.steady()), project: statesOf(project, clock.steady()) })
+      const all = [...(token?.counters ?? []), ...(project?.counters ?? [])]
+      return all.length > 0 && counts?.decides() ? counts.look(all).then(states) : states()
     },
     get scopes() {
       return scopes.size
@@ -224,15 +267,12 @@ export function createRateLimiter({ config, clock, log, shared }: RateLimiterPar
     get waiting() {
       return queue.size
     },
-    close: async () => leases?.close(),
+    isInValkey: () => counts?.decides() === true,
+    async close() {
+      await counts?.close()
+      await leases?.close()
+    },
   }
 }
 
-const NO_LISTS: readonly Limits[] = []
-
 type Refused = { lists: readonly Limits[]; blocked: Exceeded; now: number }
-
-function refusalOf(blocked: Exceeded, now: number): GatewayError {
-  const { counter, limit, amount } = blocked
-  return refusal({ scope: counter.scope, key: counter.key, limit, amount, wait_ms: waitFor(blocked, now) })
-}

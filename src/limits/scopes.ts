@@ -36,8 +36,16 @@ export type Counter = {
   /** How much of the limit this process may use, until a time by the steady clock. */
   held: number
   held_until: number
-  /** What other processes held of it when the store was asked last, and until when it is not asked for more. */
+  /** What other processes held or used of it when the store was asked last, and until when that may count. */
   others: number
+  others_until: number
+  /**
+   * What processes have used of it that have ended and did not count in Valkey then, and until when that is known. What
+   * they had counted there before counts twice: nobody can tell it apart.
+   */
+  apart: number
+  apart_until: number
+  /** Until when the store is not asked for more. */
   denied_until: number
   /** What was used since then, and what calls wait for. */
   recent: number
@@ -74,6 +82,7 @@ export type Scopes = {
   /** Increases when scopes were forgotten: what was looked up before must be looked up again. */
   readonly version: number
   readonly size: number
+  counters(): Generator<Counter>
 }
 
 /** Beyond it, scopes other than end users are forgotten where nothing counts. */
@@ -188,6 +197,11 @@ export function createScopes({ maxEndUsers, is_shared }: ScopesParts): Scopes {
       return scope.limited
     },
 
+    *counters() {
+      for (const scope of scopes.values()) yield* scope.counters
+      for (const scope of endUsers.values()) yield* scope.counters
+    },
+
     get version() {
       return version
     },
@@ -228,6 +242,9 @@ function newCounter(scope: Scope, key: RateLimitKey, is_shared: boolean): Counte
     held: is_shared ? 0 : Number.POSITIVE_INFINITY,
     held_until: is_shared ? 0 : Number.POSITIVE_INFINITY,
     others: 0,
+    others_until: 0,
+    apart: 0,
+    apart_until: 0,
     denied_until: 0,
     recent: 0,
     asked: 0,

@@ -39,15 +39,18 @@ export const statesOf = (limited: Pick<Limited, 'counters' | 'limits'> | undefin
     return { limit: counter.key, amount, remaining, reset_ms: counter.is_concurrent ? undefined : reset_ms }
   })
 
-/** What other processes use is known as of the last exchange with them. */
+/** What other processes use is known as of the last exchange with them, or the last answer of Valkey. */
 export function statusOf(counter: Counter, limit: number, now: number): LimitStatus {
   const { window } = counter
   expire(window, now)
+  const others = counter.others_until > now ? counter.others : 0
+  const empty_at = window.total === 0 ? now : emptyAt(window, now)
+  const isKnown = others > 0 && counter.others_until < Number.POSITIVE_INFINITY
   return {
     unit: window.unit,
     limit,
-    remaining: Math.max(0, Math.floor(limit - window.total - counter.others)),
-    reset_ms: window.total === 0 ? 0 : Math.max(0, emptyAt(window, now) - now),
+    remaining: Math.max(0, Math.floor(limit - window.total - others)),
+    reset_ms: Math.max(0, (isKnown ? Math.max(empty_at, counter.others_until) : empty_at) - now),
   }
 }
 
@@ -56,11 +59,12 @@ const OPEN_CALL_MS = 1_000
 /** Other processes hold the rest: they give back what they do not use within this time. */
 const OTHERS_MS = 2_000
 
-type Blocked = { counter: Counter; limit: number; amount: number }
+type Blocked = { counter: Counter; limit: number; amount: number; wait_ms?: number }
 
 /** After how long so much fits; undefined: never. */
-export function waitFor({ counter, limit, amount }: Blocked, now: number): number | undefined {
+export function waitFor({ counter, limit, amount, wait_ms }: Blocked, now: number): number | undefined {
   if (amount > limit) return undefined
+  if (wait_ms !== undefined) return wait_ms
   if (counter.is_concurrent) return OPEN_CALL_MS
   const missing = counter.window.total + amount - limit
   if (missing <= 0) return OTHERS_MS
@@ -76,8 +80,13 @@ type Refusal = {
   wait_ms: number | undefined
 }
 
+export function refusalOf(blocked: Blocked, now: number): GatewayError {
+  const { counter, limit, amount } = blocked
+  return refusal({ scope: counter.scope, key: counter.key, limit, amount, wait_ms: waitFor(blocked, now) })
+}
+
 /** `accepted: 'no'`: nothing was sent. */
-export function refusal({ scope, key, limit, amount, wait_ms }: Refusal): GatewayError {
+function refusal({ scope, key, limit, amount, wait_ms }: Refusal): GatewayError {
   const found = `Rate limit reached for ${scope.name}: ${key} is ${limit}`
   if (limit === 0) return new GatewayError('rate_limit_exceeded', `${found}, so nothing is admitted.`, NEVER)
   if (wait_ms === undefined) {

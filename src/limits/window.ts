@@ -5,7 +5,7 @@
  */
 import type { RateUnit, RateWindow } from '../spec/rate-limit.ts'
 
-const WINDOW_PARTS = 128
+export const WINDOW_PARTS = 128
 
 export const WINDOW_MS: Record<RateWindow, number> = { second: 1_000, minute: 60_000, hour: 3_600_000, day: 86_400_000 }
 
@@ -56,14 +56,14 @@ export function expire(window: Window, now: number): void {
   }
 }
 
-/** Counts an amount now. `now` must not decrease. */
+/** Counts an amount now; in the newest part where `now` is before it. */
 export function add(window: Window, amount: number, now: number): void {
-  const part = Math.floor(now / window.part_ms)
+  const part = partAt(window, now)
   const { ring, count } = window
   window.total += amount
   if (count > 0) {
     const last = slotOf(window, count - 1)
-    if (ring[last] === part) {
+    if ((ring[last] as number) >= part) {
       ring[last + 1] = (ring[last + 1] as number) + amount
       return
     }
@@ -86,7 +86,7 @@ function grow(window: Window): void {
 
 /** Takes back what was counted at a time, as far as that is still in the window. */
 export function takeBack(window: Window, amount: number, at: number): void {
-  const index = indexOf(window, Math.floor(at / window.part_ms))
+  const index = indexOf(window, partAt(window, at))
   if (index === -1) return
   const slot = slotOf(window, index)
   const counted = window.ring[slot + 1] as number
@@ -130,3 +130,16 @@ export function eachPart(window: Window, each: (leaves_at: number, amount: numbe
     each(endOf(window, slot), window.ring[slot + 1] as number)
   }
 }
+
+/** The time by which windows are counted changes by so much: parts leave when they would have, or up to one part later. */
+export function shiftParts(window: Window, change_ms: number): void {
+  const parts = Math.ceil(change_ms / window.part_ms)
+  for (let index = 0; index < window.count; index++) {
+    const slot = slotOf(window, index)
+    window.ring[slot] = (window.ring[slot] as number) + parts
+  }
+  if (window.count > 0) window.expires_at = endOf(window, slotOf(window, 0))
+}
+
+/** The number of the part that a time is in. */
+export const partAt = (window: Window, at: number): number => Math.floor(at / window.part_ms)

@@ -13,7 +13,7 @@ export type Gate = {
   /** Whether an attempt at this provider may be made now. A promise only where it has to wait. Absent: yes. */
   mayAttempt?(provider_id: string, estimate: Estimate): boolean | Promise<boolean>
   /** Holds what an attempt at this provider can use. Throws GatewayError where it may not be made. Absent: nothing. */
-  admitAttempt?(provider_id: string, estimate: Estimate): Hold | undefined
+  admitAttempt?(provider_id: string, estimate: Estimate): Hold | undefined | Promise<Hold | undefined>
 }
 
 const NO_ESTIMATE: Estimate = { expected: NO_UNITS, most: NO_UNITS }
@@ -30,7 +30,7 @@ export type Admission = {
   moveTo<Work>(
     family: Pick<Family<never, Work, never, AnyMeter>, 'estimate' | 'is_admitted'>,
     call: Admitting<Work>,
-  ): void
+  ): Promise<void>
 }
 
 /** Attempts at providers, which have limits of their own. */
@@ -60,11 +60,12 @@ export function createAttemptAdmission(gates: readonly Gate[]): AttemptAdmission
       }
       const found = targets.filter(({ provider }) => within.get(provider.id))
       const [first] = targets
-      if (found.length === 0 && first) gate.admitAttempt?.(first.provider.id, estimateOf(record))?.cancel?.()
+      if (found.length === 0 && first) (await gate.admitAttempt?.(first.provider.id, estimateOf(record)))?.cancel?.()
       return found.length === 0 ? targets : found
     },
     async withinLimits(record, { target, signal, execute }) {
-      const hold = gate.admitAttempt?.(target.provider.id, estimateOf(record))
+      const admitted = gate.admitAttempt?.(target.provider.id, estimateOf(record))
+      const hold = admitted instanceof Promise ? await admitted : admitted
       if (!hold) return execute()
       try {
         const answer = await execute()
@@ -128,11 +129,11 @@ export function createAdmission(gates: readonly Gate[]): Admission {
         record.is_refused = false
       })
     },
-    moveTo(family, call) {
+    async moveTo(family, call) {
       const { holds } = call.record
       if (!holds || holds.length === 0) return
       const request = requestOf(family, call)
-      for (const hold of holds) hold.moveTo(request)
+      for (const hold of holds) await hold.moveTo(request)
     },
   }
 }

@@ -83,7 +83,7 @@ export type AdmissionRequest = {
 /** What a gate holds for one call. */
 export type Hold = {
   /** Another model takes over the call. Throws GatewayError where it may not, and then holds what it held. */
-  moveTo(request: AdmissionRequest): void
+  moveTo(request: AdmissionRequest): void | Promise<void>
   /**
    * Called exactly once, when the call is settled: releases the hold, and counts what was used instead. `charged`:
    * nano-units that the ledger appends for it.

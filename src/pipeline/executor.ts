@@ -50,25 +50,47 @@ type Preparing<Input, Work, Answer, M extends AnyMeter> = {
 export function createExecutor(parts: ExecutorParts) {
   const { catalogue, router, admission, attempts, traceAttempt, events, clock } = parts
 
-  /** The next model of the list that the caller may use and that accepts the request; it replaces that of the call. */
-  function fallBack<Input, Work, Answer, M extends AnyMeter>(
+  /** The next model of the list that the caller may use and that accepts the request. */
+  function nextModel<Input, Work, Answer, M extends AnyMeter>(
     names: string[],
-    { family, input, record, requested }: Preparing<Input, Work, Answer, M>,
-    prepared: Pick<PreparedCall<Work, Answer, M>, 'model' | 'work' | 'metering'>,
-  ): boolean {
+    { family, input, record }: Preparing<Input, Work, Answer, M>,
+  ): { model: CatalogueModel; work: Work } | undefined {
     for (let name = names.shift(); name !== undefined; name = names.shift()) {
       try {
         const { model } = catalogue.require(name, record.family, record.call.caller)
-        const work = family.fit(model, input, record.call)
-        admission.moveTo(family, { model, work, record })
-        prepared.work = work
-        prepared.model = model
-        prepared.metering.current = family.meter(prepared.work)
-        record.model = model.id
-        record.requested = requested.id
-        return true
+        return { model, work: family.fit(model, input, record.call) }
       } catch (thrown) {
         // The caller may not use it, or it does not accept this request.
+        if (!(thrown instanceof GatewayError)) throw thrown
+      }
+    }
+    return undefined
+  }
+
+  function replaceModel<Input, Work, Answer, M extends AnyMeter>(
+    { family, record, requested }: Preparing<Input, Work, Answer, M>,
+    prepared: Pick<PreparedCall<Work, Answer, M>, 'model' | 'work' | 'metering'>,
+    next: { model: CatalogueModel; work: Work },
+  ): void {
+    prepared.work = next.work
+    prepared.model = next.model
+    prepared.metering.current = family.meter(next.work)
+    record.model = next.model.id
+    record.requested = requested.id
+  }
+
+  /** The next model that also has place within its limits replaces that of the call. */
+  async function fallBack<Input, Work, Answer, M extends AnyMeter>(
+    names: string[],
+    preparing: Preparing<Input, Work, Answer, M>,
+    prepared: Pick<PreparedCall<Work, Answer, M>, 'model' | 'work' | 'metering'>,
+  ): Promise<boolean> {
+    for (let next = nextModel(names, preparing); next; next = nextModel(names, preparing)) {
+      try {
+        await admission.moveTo(preparing.family, { ...next, record: preparing.record })
+        replaceModel(preparing, prepared, next)
+        return true
+      } catch (thrown) {
         if (!(thrown instanceof GatewayError)) throw thrown
       }
     }
@@ -202,7 +224,7 @@ export function createExecutor(parts: ExecutorParts) {
         if (tries_made >= bounds.tries || clock.steady() >= bounds.deadline) throw thrown
         // Without a fallback that accepts it, a call that was not sent yet goes to a target that is avoided.
         const wasPassedOver = has_fallback && isNoneAvailable(thrown)
-        if (!fallBack(names, preparing, prepared) && !wasPassedOver) throw thrown
+        if (!(await fallBack(names, preparing, prepared)) && !wasPassedOver) throw thrown
         bounds.tries_made = tries_made
       }
     }
@@ -229,7 +251,9 @@ export function createExecutor(parts: ExecutorParts) {
     const reason = options?.no_fallback
       ? undefined
       : knownReason(model, { has, leastTokens: () => family.leastTokens?.(work) }, clock)
-    if (reason) fallBack([...fallbacksOf(model, reason, options)], preparing, prepared)
+    // Nothing is held yet.
+    const next = reason && nextModel([...fallbacksOf(model, reason, options)], preparing)
+    if (next) replaceModel(preparing, prepared, next)
     return prepared
   }
 

@@ -50,9 +50,11 @@ const TokenLimits = Type.Object(
 )
 type TokenLimits = Type.Static<typeof TokenLimits>
 
+type States = { token: LimitState[]; project: LimitState[] }
+
 export type LimitsRouteParts = {
   limits: {
-    rateLimits(caller: Caller): { token: LimitState[]; project: LimitState[] }
+    rateLimits(caller: Caller): States | Promise<States>
     budgets(caller: Caller): Promise<{ token: BudgetState[]; project: BudgetState[] }>
     currency(): string
   }
@@ -60,7 +62,7 @@ export type LimitsRouteParts = {
 
 export function limitsRoutes({ limits: { rateLimits, budgets, currency } }: LimitsRouteParts): Route[] {
   async function limits({ caller }: Context): Promise<Response> {
-    const [rates, amounts] = [rateLimits(caller), await budgets(caller)]
+    const [rates, amounts] = await Promise.all([rateLimits(caller), budgets(caller)])
     return Response.json({
       object: 'limits',
       token_id: caller.token_id,

@@ -35,22 +35,28 @@ export type TaskLimit = {
   limit: number
 }
 
-/** `others`: what all other processes hold. */
-export type Lease = { counter: string; held: number; others: number }
+/** `others`: what all other processes hold. `apart`: the part of it that is not counted elsewhere. */
+export type Lease = { counter: string; held: number; others: number; apart: number }
 
 export type RateLimitStore = {
   /**
    * Renews the leases of a process, and grants what the others leave of each limit; one transaction. What a process held
    * whose lease was not renewed counts no longer, except for what it has used. `processes`: how many have leases now.
+   * `elsewhere`: the counter that processes hold as long as all they use is counted elsewhere as well; `apart`: how many
+   * others do not hold it, or did not when they ended, and may still count.
    */
   exchange(
     process_id: string,
     wishes: readonly LeaseWish[],
     now_ms: number,
-  ): Promise<{ leases: Lease[]; processes: number }>
+    elsewhere?: string,
+  ): Promise<{ leases: Lease[]; processes: number; apart: number }>
 }
 
 /** A process uses what it holds for so long after it asked for it, by its own clock. */
 export const LEASE_VALID_MS = 3_000
 /** After so long others count it as over: longer, since clocks differ by a little. */
 export const LEASE_LAPSES_MS = 4_000
+
+/** What the names of those counters begin with. */
+export const ELSEWHERE = 'valkey/'

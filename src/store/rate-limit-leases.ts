@@ -1,7 +1,14 @@
 /** Leases of rate limits in the database, shared by all gateways on it. */
 import { sql } from 'kysely'
 import type { Engine } from './engine.ts'
-import { LEASE_LAPSES_MS, type Lease, type LeaseRow, type LeaseWish, type RateLimitStore } from './rate-limit-lease.ts'
+import {
+  ELSEWHERE,
+  LEASE_LAPSES_MS,
+  type Lease,
+  type LeaseRow,
+  type LeaseWish,
+  type RateLimitStore,
+} from './rate-limit-lease.ts'
 import type { Write } from './tables.ts'
 
 /** A process may have used all it held until its lease lapsed: in windows up to this length, that counts. */
@@ -13,7 +20,7 @@ const NOUN = 'rate limits'
 
 export function rateLimitStore({ write }: Engine): RateLimitStore {
   return {
-    exchange: (process_id, wishes, now_ms) =>
+    exchange: (process_id, wishes, now_ms, elsewhere) =>
       write(async (rows) => {
         const lock = { noun: NOUN, revision: 1 }
         await rows
@@ -24,37 +31,64 @@ export function rateLimitStore({ write }: Engine): RateLimitStore {
           )
           .execute()
         await rows.deleteFrom('rate_limit_leases').where('ends_ms', '<=', now_ms).execute()
+        const inside = elsewhere === undefined ? undefined : await processesIn(rows, elsewhere)
         const leases: Lease[] = []
         for (let first = 0; first < wishes.length; first += ROWS_AT_ONCE) {
           const some = wishes.slice(first, first + ROWS_AT_ONCE)
-          leases.push(...(await grant(rows, { process_id, wishes: some, now_ms })))
+          leases.push(...(await grant(rows, { process_id, wishes: some, now_ms, inside })))
         }
         const { processes } = await rows
           .selectFrom('rate_limit_leases')
           .select(({ fn }) => fn.count<number>('process_id').distinct().as('processes'))
           .where('renewed_ms', '>', now_ms - LEASE_LAPSES_MS)
           .executeTakeFirstOrThrow()
-        return { leases, processes: Math.max(1, Number(processes)) }
+        const apart = inside === undefined ? 0 : await countApart(rows, [process_id, ...inside])
+        return { leases, processes: Math.max(1, Number(processes)), apart }
       }),
   }
 }
 
-type Granting = { process_id: string; wishes: readonly LeaseWish[]; now_ms: number }
+async function processesIn(rows: Write, counter: string): Promise<Set<string>> {
+  const found = await rows.selectFrom('rate_limit_leases').select('process_id').where('counter', '=', counter).execute()
+  return new Set(found.map(({ process_id }) => process_id))
+}
 
-async function grant(rows: Write, { process_id, wishes, now_ms }: Granting): Promise<Lease[]> {
+async function countApart(rows: Write, inside: string[]): Promise<number> {
+  const { apart } = await rows
+    .selectFrom('rate_limit_leases')
+    .select(({ fn }) => fn.count<number>('process_id').distinct().as('apart'))
+    .where('process_id', 'not in', inside)
+    .where('counter', 'not like', `${ELSEWHERE}%`)
+    .executeTakeFirstOrThrow()
+  return Number(apart)
+}
+
+type Granting = {
+  process_id: string
+  wishes: readonly LeaseWish[]
+  now_ms: number
+  inside: ReadonlySet<string> | undefined
+}
+
+async function grant(rows: Write, { process_id, wishes, now_ms, inside }: Granting): Promise<Lease[]> {
   const names = wishes.map(({ counter }) => counter)
   const others = new Map<string, number>()
+  const apart = new Map<string, number>()
   const found = await rows
     .selectFrom('rate_limit_leases')
     .selectAll()
     .where('counter', 'in', names)
     .where('process_id', '<>', process_id)
     .execute()
-  for (const row of found) others.set(row.counter, (others.get(row.counter) ?? 0) + heldAt(row, now_ms))
+  for (const row of found) {
+    const held = heldAt(row, now_ms)
+    others.set(row.counter, (others.get(row.counter) ?? 0) + held)
+    if (inside?.has(row.process_id) === false) apart.set(row.counter, (apart.get(row.counter) ?? 0) + held)
+  }
   const granted = wishes.map((wish) => {
     const other = others.get(wish.counter) ?? 0
     const held = Math.max(wish.total, Math.min(wish.requested, wish.limit - other))
-    return { wish, lease: { counter: wish.counter, held, others: other } }
+    return { wish, lease: { counter: wish.counter, held, others: other, apart: apart.get(wish.counter) ?? 0 } }
   })
   const kept = granted.filter(({ lease }) => lease.held > 0)
   const gone = granted.filter(({ lease }) => lease.held <= 0).map(({ lease }) => lease.counter)

@@ -1,0 +1,116 @@
+/** The limits of providers, which each attempt counts. */
+import type { Clock } from '../kit/clock.ts'
+import type { Estimate, Units } from '../spec/units.ts'
+import {
+  type Exceeded,
+  firstExceeded,
+  type HoldParts,
+  LimitHold,
+  type Limits,
+  lacking,
+  NEW,
+  need,
+  neededOf,
+  type TakeParts,
+} from './hold.ts'
+import type { Leases } from './leases.ts'
+import type { ConfiguredLimits } from './plans.ts'
+import type { Scopes } from './scopes.ts'
+import { refusalOf } from './status.ts'
+import type { ValkeyCounts } from './valkey-counts.ts'
+
+/** What is counted for one attempt. An attempt is over before another model takes over its call. */
+type AttemptHold = {
+  moveTo(): void
+  settle(used: Units): void
+  cancel(): void
+}
+
+export type ProviderLimits = {
+  limitsProvider(provider_id: string): boolean
+  /** Whether the limits of a provider leave place for a call that uses so much. A promise only where it has to wait. */
+  mayAttempt(provider_id: string, estimate: Estimate): boolean | Promise<boolean>
+  /** Counts an attempt at a provider. Undefined: no limit. Throws `rate_limit_exceeded`. A promise where Valkey counts. */
+  admitAttempt(provider_id: string, estimate: Estimate): AttemptHold | undefined | Promise<AttemptHold>
+}
+
+type ProviderLimitsParts = {
+  config(): ConfiguredLimits
+  scopes: Scopes
+  counts: ValkeyCounts | undefined
+  leases: Leases | undefined
+  clock: Clock
+  parts: HoldParts
+  /** For what Valkey has counted. */
+  counted: TakeParts
+  mayFit(exceeded: Exceeded, now: number): boolean
+}
+
+/** A provider that Valkey has found at its limit is passed over for so long. */
+const FULL_MS = 250
+
+const NO_LISTS: readonly Limits[] = []
+
+class ProviderHold extends LimitHold implements AttemptHold {
+  moveTo(): void {}
+}
+
+export function createProviderLimits(given: ProviderLimitsParts): ProviderLimits {
+  const { config, scopes, counts, leases, clock, parts, counted, mayFit } = given
+
+  function listsOf(provider_id: string, now: number): readonly Limits[] {
+    const { providers = {} } = config()
+    const rate_limits = Object.hasOwn(providers, provider_id) ? providers[provider_id]?.rate_limits : undefined
+    if (rate_limits === undefined) return NO_LISTS
+    const limited = scopes.limited(scopes.of('provider', provider_id, now), rate_limits)
+    return limited === undefined ? NO_LISTS : [limited]
+  }
+
+  function admit(lists: readonly Limits[], now: number): AttemptHold {
+    const blocked = firstExceeded(lists, now, NEW)
+    if (blocked) throw refusalOf(blocked, now)
+    return hold(lists, now, parts)
+  }
+
+  function hold(lists: readonly Limits[], at: number, taking: TakeParts): AttemptHold {
+    const taken = new ProviderHold(lists, parts)
+    taken.take(at, taking)
+    return taken
+  }
+
+  async function admitByValkey(by: ValkeyCounts, lists: readonly Limits[], expected: Units): Promise<AttemptHold> {
+    const verdict = await by.count(neededOf(lists))
+    need(expected)
+    const now = clock.steady()
+    if (!verdict) return admit(lists, now)
+    const { blocked } = verdict
+    if (!blocked) return hold(lists, verdict.at, counted)
+    blocked.counter.denied_until = now + Math.min(blocked.wait_ms ?? FULL_MS, FULL_MS)
+    throw refusalOf(blocked, now)
+  }
+
+  return {
+    limitsProvider: (provider_id) => listsOf(provider_id, clock.steady()).length > 0,
+    mayAttempt(provider_id, { expected }) {
+      const now = clock.steady()
+      const lists = listsOf(provider_id, now)
+      if (lists.length === 0) return true
+      need(expected)
+      // The attempt itself asks Valkey.
+      if (counts?.decides()) return !neededOf(lists).some(({ counter }) => counter.denied_until > now)
+      const blocked = firstExceeded(lists, now, NEW)
+      if (!blocked || !leases || !mayFit(blocked, now)) return blocked === undefined
+      return leases.ask(lacking(lists, now)).then(() => {
+        need(expected)
+        return firstExceeded(lists, clock.steady(), NEW) === undefined
+      })
+    },
+    admitAttempt(provider_id, { expected }) {
+      const now = clock.steady()
+      const lists = listsOf(provider_id, now)
+      if (lists.length === 0) return undefined
+      need(expected)
+      return counts?.decides() ? admitByValkey(counts, lists, expected) : admit(lists, now)
+    },
+  }
+}

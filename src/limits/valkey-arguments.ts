@@ -1,0 +1,35 @@
+/** The arguments of the scripts that count in Valkey. */
+import type { Change, Needed } from './hold.ts'
+import type { Counter } from './scopes.ts'
+import { eachPart, expire } from './window.ts'
+
+/** 0: open calls. */
+const lengthOf = ({ is_concurrent, window }: Counter): number => (is_concurrent ? 0 : window.length_ms)
+
+/** Those of COUNT. `used`: each counter once, in the order of its keys. */
+export function countArguments(checks: readonly Needed[], changes: readonly Change[], undo: string) {
+  const indices = new Map<Counter, number>()
+  const indexOf = (counter: Counter) => {
+    let index = indices.get(counter)
+    if (index === undefined) {
+      index = indices.size + 2 // from 1, and the first key is that of the session
+      indices.set(counter, index)
+    }
+    return index
+  }
+  const args: (string | number)[] = [undo, changes.length]
+  for (const { counter, part, amount } of changes) args.push(indexOf(counter), lengthOf(counter), part, amount)
+  for (const { counter, limit, amount } of checks) args.push(indexOf(counter), lengthOf(counter), limit, amount)
+  return { used: [...indices.keys()], args }
+}
+
+/** Those of REPLACE for one counter. */
+export function shareArguments({ is_concurrent, window }: Counter, now: number): number[] {
+  if (is_concurrent) return [0, 1, 0, window.total]
+  expire(window, now)
+  const parts: number[] = []
+  eachPart(window, (leaves_at, amount) => {
+    parts.push(Math.round((leaves_at - window.length_ms) / window.part_ms) - 1, amount)
+  })
+  return [window.length_ms, parts.length / 2, ...parts]
+}

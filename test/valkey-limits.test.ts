@@ -1,0 +1,80 @@
+/** Rate limits in Valkey, through whole gateways: each has a database of its own, so that they share nothing else. */
+import { afterEach, describe, expect, it } from 'bun:test'
+import { startGateway, type TestGateway } from './kit/gateway.ts'
+import { hasValkey, startValkey } from './kit/valkey.ts'
+import { completion, startVendor, whole } from './kit/vendor.ts'
+
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close()
+})
+
+const turns = async (count: number) => {
+  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+async function setUp() {
+  const server = await startValkey()
+  closing.push(server.stop)
+  const vendor = startVendor()
+  closing.push(() => vendor.stop())
+  vendor.otherwise(whole(completion('hi', { usage: { prompt_tokens: 1, completion_tokens: 3, total_tokens: 4 } })))
+  const client = new Bun.RedisClient(server.url)
+  closing.push(() => client.close())
+  let processes = 0
+  async function start(): Promise<TestGateway> {
+    const gateway = await startGateway({
+      providers: { v: { base_url: vendor.url } },
+      models: { 'v/m': {} },
+      tokens: { models: ['*'] },
+      rate_limits: { requests_per_minute: 6 },
+      limits: { store: 'valkey', queue_seconds: 0, max_end_users: 100, when_store_fails: 'share' },
+      valkey: { url: server.url, prefix: 'gatehouse', timeout_ms: 1_000 },
+    })
+    closing.push(() => gateway[Symbol.asyncDispose]())
+    processes++
+    while (Number(await client.hget('gatehouse:{limits}:meta', 'processes')) < processes) await turns(1)
+    await turns(200)
+    return gateway
+  }
+  async function chat(gateway: TestGateway): Promise<Response> {
+    const json = { model: 'v/m', max_tokens: 4, messages: [{ role: 'user', content: 'hi' }] }
+    const response = await gateway.chat(json)
+    await response.text()
+    return response
+  }
+  return { server, start, chat }
+}
+
+const eventsOf = (gateway: TestGateway) =>
+  [...gateway.logged().matchAll(/"event":"([^"]*valkey[^"]*)"/g)].map(([, event]) => event)
+
+describe.skipIf(!hasValkey)('rate limits in Valkey', () => {
+  it('are shared by gateways, and go on by themselves when the server is away', async () => {
+    const { server, start, chat } = await setUp()
+    const [one, other] = [await start(), await start()]
+    const remaining: (string | null)[] = []
+    for (const gateway of [one, other, one, other]) {
+      const { status, headers } = await chat(gateway)
+      expect(status).toBe(200)
+      remaining.push(headers.get('x-ratelimit-remaining-requests'))
+    }
+    expect(remaining).toEqual(['5', '4', '3', '2'])
+    expect((await chat(other)).status).toBe(200)
+    expect((await chat(other)).status).toBe(200)
+    const refused = await chat(one)
+    expect(refused.status).toBe(429)
+    expect(refused.headers.get('x-ratelimit-remaining-requests')).toBe('0')
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(59)
+    await server.stop()
+    const statuses = []
+    for (let count = 0; count < 6; count++) statuses.push((await chat(one)).status)
+    expect(statuses).toEqual([200, 200, 200, 200, 429, 429]) // its own database knows of two
+    one.clock.advance(20_000)
+    await turns(50)
+    expect(eventsOf(one).filter((event) => event?.startsWith('rate limits'))).toEqual([
+      'rate limits are not counted in valkey',
+    ])
+    expect(one.logged()).not.toContain(server.password)
+  })
+})
