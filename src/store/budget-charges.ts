@@ -45,6 +45,10 @@ export async function chargeBudgets(
   return changes
 }
 
+/** With a type, since PostgreSQL takes a parameter of unknown type for text. */
+export const idValues = ({ account_key, start_ms }: Pick<Account, 'account_key' | 'start_ms'>) =>
+  sql`(${account_key}, cast(${start_ms} as bigint))`
+
 /** SQLite has one writer. */
 export const hasRowLocks = (rows: Write): boolean => rows.getExecutor().adapter instanceof PostgresAdapter
 
@@ -123,6 +127,11 @@ async function reduceLease(
 
 /** What a process has leased becomes the hold of a task, in the transaction that adds the task. */
 export async function holdForTask(rows: Write, call_id: string, { process_id, holds }: TaskBudget): Promise<void> {
+  // Whoever changes a lease has locked its budget: otherwise a renewal at the same time returns what this takes, too.
+  if (hasRowLocks(rows) && holds.length > 0)
+    await sql`
+      select 1 from budget_accounts where (account_key, start_ms) in (values ${sql.join(holds.map(idValues))})
+      order by account_key, start_ms for update`.execute(rows)
   for (const hold of holds) {
     const { account_key, start_ms } = hold
     const amount = await reduceLease(rows, process_id, hold)

@@ -1,5 +1,6 @@
 /** The store's contract for budgets, tested on every engine. */
 import { afterEach, describe, expect, it } from 'bun:test'
+import { sql } from 'kysely'
 import { ENGINES } from '../../test/kit/engines.ts'
 import { entry } from '../../test/kit/ledger.ts'
 import { chargeBudgets, holdForTask } from './budget-charges.ts'
@@ -176,6 +177,25 @@ for (const kind of ENGINES.filter(({ url }) => url)) {
       await store.release('p1')
       await store.release('p2')
       expect(await state()).toEqual([[0, 0, 0]])
+    })
+
+    it.if(kind.name === 'postgres')('a renewal waits for a task that takes its amount at the same time', async () => {
+      const { store, engine, state } = await opened()
+      await store.lease('p1', [lease(70)], TIMES)
+      const isWaiting = async () => {
+        const { rows } = await sql<{ waiting: number }>`
+          select count(*) as waiting from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`.execute(engine.db)
+        return Number(rows[0]?.waiting) > 0
+      }
+      let renewed: Promise<void> | undefined
+      await engine.write(async (rows) => {
+        await holdForTask(rows, 'task_1', { process_id: 'p1', holds: [{ ...budget(), amount: 40 }] })
+        renewed = store.renew('p1', [{ ...budget(), amount: 10 }], { now_ms: NOW + 1, expires_ms: NOW + 15_001 })
+        while (!(await isWaiting()));
+      })
+      await renewed
+      expect(await state()).toEqual([[0, 0, 50]]) // of the task, and of the lease
     })
 
     it('a task holds its amount until it is charged, whatever becomes of its process', async () => {

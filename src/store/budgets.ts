@@ -4,7 +4,7 @@
  */
 import { sql } from 'kysely'
 import { addAlerts } from './alerts.ts'
-import { hasRowLocks } from './budget-charges.ts'
+import { hasRowLocks, idValues } from './budget-charges.ts'
 import type { BudgetHold, BudgetLease, BudgetName, BudgetStore, LeaseOutcome } from './budget-store.ts'
 import { chargedIn } from './budget-sums.ts'
 import type { Engine } from './engine.ts'
@@ -90,9 +90,6 @@ async function lockAccounts(rows: Write, ids: readonly AccountId[]): Promise<Map
     order by account_key, start_ms ${hasRowLocks(rows) ? FOR_UPDATE : NO_LOCK}`.execute(rows)
   return new Map(found.rows.map((account) => [idOf(account), account]))
 }
-
-/** With a type, since PostgreSQL takes a parameter of unknown type for text. */
-const idValues = ({ account_key, start_ms }: AccountId) => sql`(${account_key}, cast(${start_ms} as bigint))`
 
 /** SQLite has one writer, and no locks of rows. */
 const [FOR_UPDATE, NO_LOCK] = [sql`for update`, sql``]
