@@ -32,7 +32,7 @@ const ENDING = '.entries'
 const DAMAGED = '.damaged'
 /** In one transaction, as the ledger writes them. */
 const ENTRIES_PER_WRITE = 500
-/** A file that another process has just written to is left to it. Replaying it would do no harm. */
+/** A file that another process has just written to is left to it. Replaying it would do no harm: not if the clock was set, either. */
 const QUIET_MILLISECONDS = 10_000
 
 type OpenFile = { handle: FileHandle; path: string; bytes: number }
@@ -97,7 +97,7 @@ export function createSpool({ directory, max_bytes, now, onUnreadable = () => {}
     try {
       const isOwn = current?.path === path
       if (isOwn && current) await close(current)
-      else if (now() - (await stat(path)).mtimeMs < QUIET_MILLISECONDS && !own.has(name)) return undefined
+      else if (Math.abs(now() - (await stat(path)).mtimeMs) < QUIET_MILLISECONDS && !own.has(name)) return undefined
       await rename(path, claimed)
       own.add(basename(claimed))
       await utimes(claimed, new Date(), new Date())

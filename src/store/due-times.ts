@@ -58,6 +58,10 @@ async function moveAll(rows: Write, by_ms: number): Promise<void> {
     .set({ expires_ms: sql<number>`expires_ms + ${by_ms}` })
     .execute()
   await rows
+    .updateTable('ledger_processes')
+    .set({ until_ms: sql<number>`until_ms + ${by_ms}` })
+    .execute()
+  await rows
     .updateTable('conversations')
     .set({ locked_until_ms: sql<number>`locked_until_ms + ${by_ms}` })
     .where('locked_by', 'is not', null)
