@@ -99,7 +99,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
   const gates = [
     rateLimiter,
     createBudgetGate({ budgets, refusesUnknown, clock }),
-    createOpenCallGate({ isDurable, open: openCalls.open, close: ledger.closeCall, clock }), // the last one
+    createOpenCallGate({ isDurable, open: openCalls.open, raise: openCalls.raise, close: ledger.closeCall, clock }), // the last one
   ]
   return {
     ledger,

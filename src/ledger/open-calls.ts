@@ -7,13 +7,15 @@ import type { LedgerStore } from '../store/ledger-store.ts'
 type OpenCalls = {
   /** Durable when it resolves. Rejects with `storage_unavailable`. */
   open(call: OpenCall): Promise<void>
+  /** Replaces what is recorded of an open call. Durable when it resolves. Rejects with `storage_unavailable`. */
+  raise(call: OpenCall): Promise<void>
   /** Records the open calls of ended processes, now and then. */
   start(): void
   stop(): Promise<void>
 }
 
 type OpenCallsParts = {
-  store: Pick<LedgerStore, 'open' | 'renew' | 'interruptLapsed'>
+  store: Pick<LedgerStore, 'open' | 'raise' | 'renew' | 'interruptLapsed'>
   /** That of its leases of budgets too: these last until its open calls are recorded. */
   process_id: string
   /** That of the store, which all processes share. */
@@ -81,6 +83,7 @@ export function createOpenCalls({ store, process_id, clock, log }: OpenCallsPart
         committing ??= Promise.resolve().then(commit)
       })
     },
+    raise: store.raise,
     start() {
       isStopped = false
       sweepLater(1_000)

@@ -18,7 +18,7 @@ export type Gate = {
 
 const NO_ESTIMATE: Estimate = { expected: NO_UNITS, most: NO_UNITS }
 
-type Admitting<Work> = Pick<PreparedCall<Work, unknown, AnyMeter>, 'model' | 'work' | 'record'>
+type Admitting<Work> = Pick<PreparedCall<Work, unknown, AnyMeter>, 'model' | 'work' | 'record' | 'metering'>
 
 export type Admission = {
   /** Undefined: the call is admitted. A promise where it has to wait. Throws GatewayError. */
@@ -26,7 +26,7 @@ export type Admission = {
     family: Pick<Family<never, Work, never, AnyMeter>, 'estimate' | 'is_admitted'>,
     call: Admitting<Work>,
   ): Promise<void> | undefined
-  /** Before a fallback takes over. Throws GatewayError. */
+  /** Before a fallback takes over. Throws GatewayError. A promise where it has to wait. */
   moveTo<Work>(
     family: Pick<Family<never, Work, never, AnyMeter>, 'estimate' | 'is_admitted'>,
     call: Admitting<Work>,
@@ -115,12 +115,12 @@ export function createAdmission(gates: readonly Gate[]): Admission {
   }
 
   return {
-    admit(family, { model, work, record }) {
+    admit(family, { model, work, record, metering }) {
       if (gates.length === 0 || family.is_admitted === false) return undefined
       const holds: Hold[] = []
       record.holds = holds
       record.is_refused = true
-      const waiting = admitAt(requestOf(family, { model, work, record }), holds)
+      const waiting = admitAt(requestOf(family, { model, work, record, metering }), holds)
       if (!waiting) {
         record.is_refused = false
         return undefined
@@ -140,11 +140,12 @@ export function createAdmission(gates: readonly Gate[]): Admission {
 
 function requestOf<Work>(
   { estimate }: Pick<Family<never, Work, never, AnyMeter>, 'estimate' | 'is_admitted'>,
-  { model, work, record }: Admitting<Work>,
+  { model, work, record, metering }: Admitting<Work>,
 ): AdmissionRequest {
   const { call, family } = record
   record.estimate = estimate?.(work, model) ?? NO_ESTIMATE
-  return { call, family, model, estimate: record.estimate }
+  const request = { call, family, model, estimate: record.estimate }
+  return metering.current ? request : { ...request, is_unrecorded: true }
 }
 
 function undo(holds: Hold[]): void {

@@ -78,6 +78,8 @@ export type AdmissionRequest = {
   /** The model that serves it. */
   model: CatalogueModel
   estimate: Estimate
+  /** It becomes no entry of the ledger: the submission of a task, which is recorded itself. */
+  is_unrecorded?: true
 }
 
 /** What a gate holds for one call. */

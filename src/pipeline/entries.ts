@@ -51,6 +51,7 @@ export function openEntry(
   const entry = callEntry({ record, model, now_ms, units })
   return {
     ...entry,
+    model: model.id, // not yet that of the record, where a fallback takes over
     estimated: 1,
     amount: mostOf({ model, units, at: Math.floor(now_ms / 1000) }),
     provider: target?.provider.id ?? '',

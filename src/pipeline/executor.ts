@@ -87,7 +87,7 @@ export function createExecutor(parts: ExecutorParts) {
   ): Promise<boolean> {
     for (let next = nextModel(names, preparing); next; next = nextModel(names, preparing)) {
       try {
-        await admission.moveTo(preparing.family, { ...next, record: preparing.record })
+        await admission.moveTo(preparing.family, { ...next, record: preparing.record, metering: prepared.metering })
         replaceModel(preparing, prepared, next)
         return true
       } catch (thrown) {

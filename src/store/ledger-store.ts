@@ -106,6 +106,8 @@ export type LedgerStore = {
   vendorDays(filter: { from: number; to: number; provider?: string | undefined }): Promise<VendorDay[]>
   /** Durable when it resolves: what is recorded of these calls if this process ends before they are settled. */
   open(calls: readonly OpenCall[], lease: { process: string; until_ms: number }): Promise<void>
+  /** Replaces what is recorded of an open call. Has no effect on one that is recorded already. */
+  raise(call: OpenCall): Promise<void>
   /** Keeps the open calls of this process. */
   renew(lease: { process: string; until_ms: number }): Promise<void>
   /** Records the open calls of processes whose lease has lapsed; returns how many. */

@@ -288,6 +288,26 @@ for (const engine of ENGINES) {
       expect(await requestsOf(store)).toBe(1)
     })
 
+    it('records the last amount of an open call, and opens none again that was recorded', async () => {
+      const store = await engine.open()
+      await store.ledger.open([{ entry_id: 'e', entry: held }], lease('p', 100))
+      await store.ledger.raise({ entry_id: 'e', entry: { ...held, amount: 300, model: 'acme/dear' } })
+      expect(await store.ledger.interruptLapsed(101)).toBe(1)
+      await store.ledger.raise({ entry_id: 'e', entry: { ...held, amount: 400 } })
+      expect(await store.ledger.interruptLapsed(1_000)).toBe(0)
+      expect(await store.ledger.ofCall('req_a')).toMatchObject([
+        { kind: 'interrupted', entry_id: 'e:interrupted', amount: 300, model: 'acme/dear' },
+      ])
+    })
+
+    it('keeps the open calls of a running process when the clock is set', async () => {
+      const store = await engine.open()
+      await store.ledger.open([{ entry_id: 'e', entry: held }], lease('p', 100))
+      await store.dueTimes.move(1_000, await store.dueTimes.moves())
+      expect(await store.ledger.interruptLapsed(1_100)).toBe(0)
+      expect(await store.ledger.interruptLapsed(1_101)).toBe(1)
+    })
+
     it('takes an interrupted call back when its halted process records it after all', async () => {
       const store = await engine.open()
       await store.ledger.open([{ entry_id: 'e', entry: held }], lease('p', 100))

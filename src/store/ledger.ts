@@ -5,7 +5,7 @@ import { pruneLedger } from './ledger-prune.ts'
 import { differencesOf, vendorDays } from './ledger-reconcile.ts'
 import type { LedgerStore } from './ledger-store.ts'
 import { usageSums } from './ledger-usage.ts'
-import { closeCalls, interruptLapsed, openCalls, renewLease } from './open-calls.ts'
+import { closeCalls, interruptLapsed, openCalls, raiseCall, renewLease } from './open-calls.ts'
 
 export function ledgerStore(engine: Engine): LedgerStore {
   const { db, write } = engine
@@ -33,6 +33,7 @@ export function ledgerStore(engine: Engine): LedgerStore {
     differences: (range) => differencesOf(db, range),
     vendorDays: (filter) => vendorDays(db, filter),
     open: (calls, lease) => openCalls(engine, calls, lease),
+    raise: (call) => write((rows) => raiseCall(rows, call)),
     renew: (lease) => write((rows) => renewLease(rows, lease)),
     prune: (keep, now) => pruneLedger(engine, keep, now),
     interruptLapsed: (now_ms) => interruptLapsed(engine, now_ms),

@@ -20,9 +20,9 @@ export async function openCalls(
       await rows
         .insertInto('open_calls')
         .values(
-          calls.slice(at, at + ROWS_PER_STATEMENT).map(({ entry_id, entry }) => ({
-            entry_id,
-            entry: JSON.stringify({ ...entry, entry_id: interruptedId(entry_id), kind: 'interrupted' }),
+          calls.slice(at, at + ROWS_PER_STATEMENT).map((call) => ({
+            entry_id: call.entry_id,
+            entry: interruptedEntry(call),
             process: lease.process,
           })),
         )
@@ -30,6 +30,15 @@ export async function openCalls(
         .execute()
   })
 }
+
+/** The row may be gone: another process has recorded the call, since this one was halted for longer than its lease. */
+export async function raiseCall(write: Write, call: OpenCall): Promise<void> {
+  const entry = interruptedEntry(call)
+  await write.updateTable('open_calls').set({ entry }).where('entry_id', '=', call.entry_id).execute()
+}
+
+const interruptedEntry = ({ entry_id, entry }: OpenCall): string =>
+  JSON.stringify({ ...entry, entry_id: interruptedId(entry_id), kind: 'interrupted' })
 
 export async function renewLease(write: Write, lease: { process: string; until_ms: number }): Promise<void> {
   await write
