@@ -5,13 +5,25 @@
 import { Database } from 'bun:sqlite'
 import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { lapseTaskLeases, type SentTask, sendTask, startFilmVendor, taskModels } from './kill-tasks.ts'
 import { chunk, completion, failure, startVendor, stream, usageChunk, type Wire, whole } from './vendor.ts'
+import type { PaidOrder } from './video-vendor.ts'
 
 const MAIN = join(import.meta.dir, '../../src/main.ts')
+const STEPPED_CLOCK = join(import.meta.dir, 'stepped-clock.ts')
 const GATEWAYS = 4
 const CLIENTS = 64
-export const MAX_TOKENS = 16
+const MAX_TOKENS = 16
+/** Of the token `parallel`. */
+export const CONCURRENT_REQUESTS = 4
 const KINDS = ['whole', 'whole', 'whole', 'stream', 'stream', 'aborted', 'cut', 500, 429] as const
+/** Of calls, that are submissions of tasks. */
+const [VIDEOS, MODELS] = [0.04, 0.01]
+/** Every so many kills the clocks are set, by at most two hours. */
+const KILLS_PER_STEP = 4
+const MAX_STEP_MS = 7_200_000
+/** After which the leases of a killed process on rate limits have lapsed, with some margin. */
+const LEASES_LAPSE_MS = 6_000
 type Kind = (typeof KINDS)[number]
 
 export type KillRun = {
@@ -42,11 +54,21 @@ export type SentCall = {
   received_ms: number | undefined
 }
 
+export type KillResult = {
+  calls: SentCall[]
+  tasks: SentTask[]
+  /** What the provider of videos has accepted. */
+  orders: PaidOrder[]
+  /** How many calls were admitted at once at the end, of a token with a limit of concurrent requests. */
+  admitted: number
+  environment: Record<string, string>
+}
+
 type Process = {
   /** Unix milliseconds. */
   killed_ms: number | undefined
 }
-type Slot = { environment: Record<string, string>; running: (Process & Running) | undefined }
+type Slot = { environment: Record<string, string>; clock: string; running: (Process & Running) | undefined }
 type Running = { url: string; child: Bun.Subprocess<'ignore', 'pipe', 'inherit'> }
 
 /** Numbers from 0 to 1, the same for the same seed (mulberry32). */
@@ -99,7 +121,7 @@ function startProvider(): Provider {
     const count = Number(tokens)
     const call = calls.get(headers['x-request-id'] ?? '') ?? { received_ms: Date.now(), generated: 0 }
     calls.set(headers['x-request-id'] ?? '', call)
-    await pause(5 + count)
+    await pause(kind === 'slow' ? 1_500 : 5 + count)
     if (kind === '500' || kind === '429') return failure(Number(kind))(wire)
     const usage = { prompt_tokens: 1, completion_tokens: count, total_tokens: 1 + count }
     if (!body.stream) {
@@ -126,32 +148,44 @@ function startProvider(): Provider {
 export async function killRun(
   { directory, database_url, durable, kills, seed, halt }: KillRun,
   createTokens: (environment: Record<string, string>) => Promise<Record<string, string>>,
-): Promise<{ calls: SentCall[]; environment: Record<string, string> }> {
+): Promise<KillResult> {
   const random = randomFrom(seed)
   const provider = startProvider()
+  const film = startFilmVendor()
   const file = join(directory, 'gatehouse.yaml')
   writeFileSync(
     file,
     JSON.stringify({
-      sandbox: false,
       ledger: { durable },
-      providers: { v: { base_url: provider.url, key: 'vendor-key' } },
+      // By default a process that cannot reach the store goes on with its share, whatever others have used before.
+      limits: { when_store_fails: 'refuse' },
+      providers: {
+        v: { base_url: provider.url, key: 'vendor-key' },
+        film: { kind: 'chatcompat-video', base_url: film.url, key: 'film-key' },
+      },
       // One unit of the currency for one token of output.
-      models: { 'v/m': { prices: { input: 0, output: 1_000_000 } } },
+      models: { 'v/m': { prices: { input: 0, output: 1_000_000 } }, ...taskModels },
     }),
   )
   const slots: Slot[] = Array.from({ length: GATEWAYS }, (_, index) => {
     const data_dir = join(directory, database_url === undefined ? 'data' : `data${index}`)
     mkdirSync(data_dir, { recursive: true })
     const database = database_url === undefined ? {} : { GATEHOUSE_DATABASE_URL: database_url }
-    const environment = { GATEHOUSE_CONFIG: file, GATEHOUSE_DATA_DIR: data_dir, GATEHOUSE_LOG: 'silent', ...database }
-    return { environment, running: undefined }
+    const clock = join(data_dir, 'clock')
+    const environment = {
+      GATEHOUSE_CONFIG: file,
+      GATEHOUSE_DATA_DIR: data_dir,
+      GATEHOUSE_LOG: 'silent',
+      GATEHOUSE_TEST_CLOCK: clock,
+      ...database,
+    }
+    return { environment, clock, running: undefined }
   })
   const environment = slots[0]?.environment ?? {}
   const secrets = Object.entries(await createTokens(environment))
 
   async function start(slot: Slot): Promise<void> {
-    const child = Bun.spawn([process.execPath, MAIN, 'serve', '--port', '0', '--json'], {
+    const child = Bun.spawn([process.execPath, '--preload', STEPPED_CLOCK, MAIN, 'serve', '--port', '0', '--json'], {
       env: { ...process.env, ...slot.environment },
       stdin: 'ignore',
       stdout: 'pipe',
@@ -180,6 +214,7 @@ export async function killRun(
   }
 
   const calls: SentCall[] = []
+  const tasks: SentTask[] = []
   let isOver = false
 
   async function send(random: () => number): Promise<void> {
@@ -189,7 +224,13 @@ export async function killRun(
     const count = 1 + Math.floor(random() * MAX_TOKENS)
     const leaves_ms = random() * 80
     if (!running) return
-    const request_id = `call-${seed}-${calls.length}`
+    const request_id = `call-${seed}-${calls.length + tasks.length}`
+    const share = random()
+    if (share < VIDEOS + MODELS) {
+      const task: SentTask = { request_id, token: name, kind: share < VIDEOS ? 'video' : 'model' }
+      tasks.push(task)
+      return sendTask(task, { url: running.url, secret }).catch(() => {}) // the gateway was killed
+    }
     const call: SentCall = {
       request_id,
       token: name,
@@ -235,42 +276,75 @@ export async function killRun(
     }
   }
 
+  /** On one machine they are set together. */
+  function setClocks(): void {
+    const steps = slots.map(() => Math.round((random() * 2 - 1) * MAX_STEP_MS))
+    for (const [index, { clock }] of slots.entries())
+      writeFileSync(clock, String(database_url === undefined ? steps[0] : steps[index]))
+  }
+
+  /** How many of more calls than the limit of concurrent requests allows one gateway admits, after all others have ended. */
+  async function callsAdmittedAtOnce(): Promise<number> {
+    const [{ running } = {}] = slots
+    const secret = secrets.find(([name]) => name === 'parallel')?.[1]
+    const responses = await Promise.all(
+      Array.from({ length: 2 * CONCURRENT_REQUESTS }, (_, index) =>
+        fetch(`${running?.url}/v1/chat/completions`, {
+          method: 'POST',
+          headers: {
+            authorization: `Bearer ${secret}`,
+            'content-type': 'application/json',
+            'x-request-id': `at-once-${index}`,
+          },
+          body: JSON.stringify({ model: 'v/m', max_tokens: 1, messages: [{ role: 'user', content: 'slow 1' }] }),
+        }),
+      ),
+    )
+    return responses.filter(({ status }) => status === 200).length
+  }
+
+  async function tasksEnded(): Promise<void> {
+    const isUnfinished = async () => {
+      const { tasks } = await gatehouse(['task', 'list', '--status', 'unfinished'], environment)
+      return (tasks as unknown[]).length > 0
+    }
+    for (let attempt = 0; (await isUnfinished()) && attempt < 60; attempt++) await pause(1_000)
+  }
+
   try {
     await start(slots[0] as Slot) // it migrates the store
     await Promise.all(slots.slice(1).map(start))
     const clients = Array.from({ length: CLIENTS }, (_, index) => client(randomFrom(seed * 1_000 + index)))
     for (let count = 1; count <= kills; count++) {
       await pause(100 + random() * 500)
-      if (count % 6 === 3) {
-        const resume = halt()
-        const halted_ms = Date.now()
-        await pause(200 + random() * 1_000)
-        const victim = slots[Math.floor(random() * GATEWAYS)]
-        victim?.running?.child.kill('SIGKILL')
-        // A process waits for the lock of SQLite, and does nothing else: it has lost what it had at that time.
-        if (victim?.running) victim.running.killed_ms = database_url === undefined ? halted_ms : Date.now()
-        resume()
-        if (victim) {
-          victim.running = undefined
-          await start(victim)
-        }
-      } else await kill(slots[Math.floor(random() * GATEWAYS)] as Slot)
+      if (count % KILLS_PER_STEP === 0) setClocks()
+      const resume = count % 6 === 3 ? halt() : undefined
+      if (resume) await pause(200 + random() * 1_000)
+      const victim = slots[Math.floor(random() * GATEWAYS)]
+      const restarted = victim && kill(victim)
+      resume?.()
+      await restarted
     }
     isOver = true
     await Promise.all(clients)
+    await pause(LEASES_LAPSE_MS)
+    const admitted = await callsAdmittedAtOnce()
     await Promise.all(slots.map(stop))
-    for (let attempt = 0; attempt < 5 && releaseSpools(slots); attempt++) {
+    await lapseTaskLeases({ path: join(directory, 'data', 'gatehouse.db'), url: database_url })
+    for (let attempt = 0; attempt < 5 && (releaseSpools(slots) || attempt === 0); attempt++) {
       await Promise.all(slots.map(start))
       await pause(2_500) // a process replays them a second after its start
+      if (attempt === 0) await tasksEnded()
       await Promise.all(slots.map(stop))
     }
+    for (const call of calls) Object.assign(call, provider.calls.get(call.request_id))
+    return { calls, tasks, orders: film.orders, admitted, environment }
   } finally {
     isOver = true
     await Promise.all(slots.map(stop))
     await provider.stop()
+    await film.stop()
   }
-  for (const call of calls) Object.assign(call, provider.calls.get(call.request_id))
-  return { calls, environment }
 }
 
 /** Makes the spools of ended processes old enough for others to replay; whether there are any. */
