@@ -2,7 +2,7 @@
 import type { RateLimitKey, RateLimits, RateUnit, RateWindow } from '../spec/rate-limit.ts'
 import { RATE_UNITS } from '../spec/rate-limit.ts'
 import type { TaskLimit } from '../store/rate-limit-lease.ts'
-import { createWindow, expire, type Window } from './window.ts'
+import { createWindow, expire, shiftParts, type Window } from './window.ts'
 
 type ScopeKind = 'installation' | 'provider' | 'model' | 'project' | 'token' | 'end_user'
 
@@ -251,6 +251,14 @@ function newCounter(scope: Scope, key: RateLimitKey, is_shared: boolean): Counte
     waiting: 0,
     blocked_in: 0,
   }
+}
+
+/** The steady clock by which windows are counted has changed by so much. */
+export function shiftTimes(counter: Counter, change_ms: number): void {
+  shiftParts(counter.window, change_ms)
+  counter.scope.used_at += change_ms / counter.scope.counters.length // once for all of them
+  counter.held_until += change_ms
+  counter.denied_until += change_ms
 }
 
 function partsOf(key: RateLimitKey): { unit?: RateUnit; window?: RateWindow } {

@@ -9,10 +9,10 @@ import { ELSEWHERE } from '../store/rate-limit-lease.ts'
 import type { Valkey } from '../store/valkey.ts'
 import type { Change, Exceeded, Needed } from './hold.ts'
 import { type Presence, storedName } from './leases.ts'
-import type { Counter } from './scopes.ts'
+import { type Counter, shiftTimes } from './scopes.ts'
 import { countArguments, shareArguments } from './valkey-arguments.ts'
 import { COUNT, HELLO, REPLACE } from './valkey-scripts.ts'
-import { expire, partAt, shiftParts } from './window.ts'
+import { expire, partAt } from './window.ts'
 
 /** By how much the time of all windows, which Valkey has, is after the steady clock of this process. */
 export type WindowTime = { shift: number }
@@ -47,7 +47,8 @@ type ValkeyCountsParts = {
   log: Log
 }
 
-type Session = { generation: string; process: string; id: string }
+/** `answered`: how many scripts were answered since the generation is known. */
+type Session = { generation: string; process: string; id: string; answered: number }
 
 /** How often open calls are confirmed, and a connection is tried again. */
 const RENEW_MS = 1_000
@@ -56,6 +57,8 @@ const FLUSH_MS = 10
 /** In one script: changes, and counters that are replaced. */
 const MOST_CHANGES = 256
 const MOST_REPLACED = 50
+/** At the same time; the connection refuses more than twice as many commands. */
+const MOST_RUNNING = 500
 /** Beyond it, Valkey is too slow. */
 const MOST_WAITING = 20_000
 /** A larger difference of the time is not the latency of an answer. */
@@ -79,6 +82,8 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
   const open = new Set<Counter>()
   let changes: Change[] = []
   let running = 0
+  /** Scripts that wait until fewer are running. */
+  const slots: (() => void)[] = []
   let cancelFlush: (() => void) | undefined
   let cancelTick: (() => void) | undefined
   let isReported = false
@@ -97,7 +102,7 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
     for (const counter of open) stale.add(counter)
     changes = []
     announce()
-    report(reasonOf(error))
+    report(error instanceof Error ? error.message : 'the server has lost its data, or its clock was set')
   }
 
   function report(reason: string): void {
@@ -112,6 +117,7 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
   ): Promise<string[] | undefined> {
     const own = session
     if (!own) return undefined
+    if (running >= MOST_RUNNING) await new Promise<void>((resolve) => void slots.push(resolve))
     running++
     let failure: unknown
     try {
@@ -120,6 +126,7 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
         [own.process, own.id, own.generation, now(), ...args],
       )) as string[]
       if (session === own && answer[0] !== 'over') {
+        own.answered++
         follow(Number(answer[1]))
         return answer
       }
@@ -127,6 +134,7 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
       failure = error
     } finally {
       running--
+      slots.shift()?.()
     }
     for (const counter of used) stale.add(counter)
     fail(own, failure)
@@ -147,28 +155,24 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
       return
     }
     time.shift = shift
-    for (const counter of counters()) {
-      shiftParts(counter.window, change)
-      counter.scope.used_at = at
-      counter.held_until += change
-      counter.denied_until += change
-    }
+    for (const counter of counters()) shiftTimes(counter, change)
   }
 
   async function attach(): Promise<void> {
     running++
     try {
-      const known = [last?.process ?? '', last?.generation ?? '', now(), randomAlphanumerics(8)]
+      const { process: own = '', generation: before = '', answered: count = 0 } = last ?? {}
+      const known = [own, before, now(), randomAlphanumerics(8), count]
       const [generation = '', process = '', id = '', at] = (await hello.run([META], known)) as string[]
       if (isClosed) return
       begin(Number(at), generation)
-      if (generation !== last?.generation) {
+      if (generation !== before) {
         for (const counter of counters()) if (counter.window.total > 0) stale.add(counter)
       }
-      last = { generation, process, id }
+      last = { generation, process, id, answered: generation === before ? count : 0 }
       await complete(last)
     } catch (error) {
-      report(reasonOf(error))
+      report(error instanceof Error ? error.message : 'its answer is unknown')
     } finally {
       running--
     }
@@ -190,7 +194,8 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
       if (isSent) session = own
       try {
         const [answer] = (await replacing.run([META, ...some.map((one) => keyOf(one, own))], args)) as string[]
-        if (answer !== 'replaced') throw new Error('The session is over.')
+        if (answer !== 'replaced') throw new Error('the session is over')
+        own.answered++
       } catch (error) {
         for (const counter of some) stale.add(counter)
         if (isSent) fail(own, error)
@@ -312,6 +317,3 @@ function takeFrom<T>(set: Set<T>, most: number): T[] {
   }
   return taken
 }
-
-const reasonOf = (error: unknown): string =>
-  error instanceof Error ? error.message : 'the server has lost its data, or its clock was set'

@@ -3,7 +3,8 @@
  * replace what it has counted if it does not know whether a script was executed.
  *
  * Keys. `meta`: a hash with the `generation` of all counters, the `time` of all windows in milliseconds, the `wall` clock of
- * the server when that was written, the number of `processes`, and the `session:<process>` of each. A window: a hash with its
+ * the server when that was written, the number of `processes`, and of each its `session:<process>` and the number of its
+ * scripts, `count:<process>`. A window: a hash with its
  * `total`, its `oldest` and `newest` part, and `<part>` = `<amount> <process>=<amount> …`. Open calls: a hash with
  * `<process>` = `<calls> <until>`.
  *
@@ -21,7 +22,7 @@ const IDLE_MS = 2_000
 /** A key outlives what it counts by this, since the server expires it by its own clock. */
 const SPARE_MS = 60_000
 const META_MS = 172_800_000
-/** Beyond it, the names of processes are forgotten, and those that live introduce themselves again. */
+/** Beyond it, a new generation forgets those that have ended. */
 const MOST_PROCESSES = 1_000
 
 const COMMON = `
@@ -33,29 +34,26 @@ local wall = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 /**
  * Begins a session of a process. Arguments: its number and its generation or empty, the time as it knows it, a name for a
- * new generation. Answers: generation, number, session, time.
+ * new generation, how many of its scripts were answered: if fewer are known, the server has lost data. Answers: generation,
+ * number, session, time.
  */
 export const HELLO = `${COMMON}
-local known = redis.call('HMGET', KEYS[1], 'generation', 'time', 'wall', 'processes')
+local known = redis.call('HMGET', KEYS[1], 'generation', 'time', 'wall', 'processes', 'count:' .. ARGV[1])
 local generation, time = known[1], tonumber(ARGV[3])
-if not generation then
-  generation = ARGV[4]
+local is_same = generation == ARGV[2]
+local is_lost = is_same and tonumber(known[5] or 0) < tonumber(ARGV[5])
+if not generation or is_lost or tonumber(known[4]) > ${MOST_PROCESSES} then
+  if generation then time = math.max(time, tonumber(known[2])) end
+  generation, is_same = ARGV[4], false
   redis.call('DEL', KEYS[1])
-elseif generation == ARGV[2] then
+elseif is_same then
   time = math.max(time, tonumber(known[2]))
 else
   time = tonumber(known[2])
   if wall - known[3] > ${IDLE_MS} then time = time + wall - known[3] end
 end
 local process = ARGV[1]
-if generation ~= ARGV[2] or process == '' then
-  process = tostring(redis.call('HINCRBY', KEYS[1], 'processes', 1))
-  if redis.call('HLEN', KEYS[1]) > ${MOST_PROCESSES} then
-    for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-      if string.find(field, '^session:') then redis.call('HDEL', KEYS[1], field) end
-    end
-  end
-end
+if not is_same then process = tostring(redis.call('HINCRBY', KEYS[1], 'processes', 1)) end
 local session = wall * 1000 + redis.call('HINCRBY', KEYS[1], 'sessions', 1) % 1000
 redis.call('HSET', KEYS[1], 'generation', generation, 'time', text(time), 'wall', text(wall), 'session:' .. process, text(session))
 redis.call('PEXPIRE', KEYS[1], ${META_MS})
@@ -65,14 +63,14 @@ return {generation, process, text(session), text(time)}
 /** Sets `time`; answers `over` where the session is not that of the process any more. */
 const BEGIN = `${COMMON}
 local process = ARGV[1]
-local meta = redis.call('HMGET', KEYS[1], 'generation', 'session:' .. process, 'time', 'wall')
+local meta = redis.call('HMGET', KEYS[1], 'generation', 'session:' .. process, 'time', 'wall', 'count:' .. process)
 if meta[1] ~= ARGV[3] or meta[2] ~= ARGV[2] then return {'over'} end
 local time = math.max(tonumber(meta[3]), tonumber(ARGV[4]))
 if wall - meta[4] - (time - meta[3]) > ${STEP_MS} then
   redis.call('DEL', KEYS[1]) -- the server's clock was set, and may have expired what counts
   return {'over'}
 end
-redis.call('HSET', KEYS[1], 'time', text(time), 'wall', text(wall))
+redis.call('HSET', KEYS[1], 'time', text(time), 'wall', text(wall), 'count:' .. process, tonumber(meta[5] or 0) + 1)
 if wall - wall % 60000 ~= meta[4] - meta[4] % 60000 then redis.call('PEXPIRE', KEYS[1], ${META_MS}) end
 
 local function lastGone(length) return math.floor((time - length) / (length / ${WINDOW_PARTS})) - 1 end
