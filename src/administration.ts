@@ -1,21 +1,28 @@
 /** What administers the gateway: admin accounts and their rights, and the routes of the admin API. */
 import type { Projects } from './accounts/projects.ts'
+import type { Tokens } from './accounts/tokens.ts'
 import { ADMIN_PREFIX, createAdminAccounts } from './admin/accounts.ts'
 import { createPace } from './admin/pace.ts'
 import { assertInstallation, assertRight } from './admin/rights.ts'
+import { type AdminSessions, createAdminSessions } from './admin/sessions.ts'
+import { type Audit, createAudit } from './audit/audit.ts'
 import type { Config, ServerSettings } from './config/config.ts'
 import type { AdminAccess, Context, Route } from './http/context.ts'
 import { presentedHeader } from './http/presented-secret.ts'
+import { assertSameOrigin, sessionCookie } from './http/session-cookie.ts'
 import type { Clock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
 import { isSameText, sha256 } from './kit/secret.ts'
 import { adminRoutes } from './routes/admin/table.ts'
+import { requestBaseUrl } from './routes/tasks/request-parameters.ts'
+import type { AdminCaller } from './spec/admin.ts'
 import { GatewayError } from './spec/error.ts'
 import type { Store } from './store/store.ts'
 
 type AdministrationParts = {
-  store: Pick<Store, 'admin' | 'projects' | 'tokens'>
+  store: Pick<Store, 'admin' | 'audit' | 'projects' | 'tokens'>
   projects: Projects
+  tokens: Tokens
   /** The configuration now. */
   config(): Config
   settings: ServerSettings
@@ -27,6 +34,8 @@ type Administration = {
   routes: Route[]
   /** Identifies the caller of a route of the admin API, and checks its rights. */
   admit(context: Context, access: AdminAccess): Promise<void>
+  audit: Audit
+  sessions: AdminSessions
 }
 
 /** Why a secret is refused as an API token, where it is that of an administrator. */
@@ -42,7 +51,7 @@ const ADMIN_TOKEN =
   'This is an admin token, which is accepted only below /admin: send an API token (gatehouse token create makes one).'
 
 export function createAdministration(parts: AdministrationParts): Administration {
-  const { store, config, settings, projects, clock, log } = parts
+  const { store, config, settings, projects, tokens, clock, log } = parts
   const { admin_token } = config()
   const accounts = createAdminAccounts({
     store: store.admin.tokens,
@@ -54,10 +63,23 @@ export function createAdministration(parts: AdministrationParts): Administration
     log,
   })
   const countRequest = createPace({ requests_per_minute: () => config().admin.requests_per_minute, clock })
-  const secretOf = ({ request }: Context): string => presentedHeader(request) ?? ''
+  const sessions = createAdminSessions({ store: store.admin.sessions, settings: () => config().admin, clock, log })
+  const audit = createAudit({ store: store.audit, clock })
+  const secretOf = ({ request }: Context): string => presentedHeader(request) ?? sessionCookie(request) ?? ''
+  const hostsOf = ({ request }: Context): string[] =>
+    [request.headers.get('host') ?? '', new URL(requestBaseUrl(request, settings)).host].filter(Boolean)
+
+  /** A token in a header counts before a cookie, which a browser adds by itself. */
+  async function identify(context: Context): Promise<AdminCaller> {
+    const { request } = context
+    const [secret, cookie] = [presentedHeader(request), sessionCookie(request)]
+    if (secret !== undefined || cookie === undefined) return accounts.authenticate(secret, context)
+    assertSameOrigin(request, hostsOf(context))
+    return (await sessions.callerOf(cookie)) ?? accounts.refuse(context, 'The session has ended: log in again.')
+  }
 
   async function admit(context: Context, { right, project }: AdminAccess): Promise<void> {
-    const caller = await accounts.authenticate(presentedHeader(context.request), context)
+    const caller = await identify(context)
     context.admin = caller
     countRequest(caller.actor)
     assertRight(caller, right)
@@ -71,7 +93,19 @@ export function createAdministration(parts: AdministrationParts): Administration
   }
 
   const routes = config().admin.enabled
-    ? adminRoutes({ projects, adminKeys: store.admin.keys, secretOf, settings, clock })
+    ? adminRoutes({
+        projects,
+        tokens,
+        accounts,
+        sessions,
+        audit,
+        refuseLogin: (context) => accounts.refuse(context, 'The link is not valid: it was used, or has expired.'),
+        hostsOf,
+        adminKeys: store.admin.keys,
+        secretOf,
+        settings,
+        clock,
+      })
     : []
-  return { routes, admit }
+  return { routes, admit, audit, sessions }
 }

@@ -208,7 +208,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const { outputs, tasks, webhooks, files } = generation
   const cleaner = createCleaner({ tasks: store.tasks, outputs, cache, pruneLedger: accounting.pruneLedger, clock, log })
   const ready = createReadiness({ store, files, clock, log })
-  const administration = createAdministration({ store, projects, config: () => live, settings, clock, log })
+  const administration = createAdministration({ store, projects, tokens, config: () => live, settings, clock, log })
   const load = createLoad({ settings, log })
   const app = createApp({
     routes: routeTable({

@@ -14,7 +14,7 @@ const LAYERS = [
   ['spec', 'kit'],
   ['protocols', 'config'],
   ['providers', 'store', 'outputs', 'http', 'jobs', 'telemetry'],
-  ['models', 'accounts', 'limits', 'ledger', 'routing', 'cache', 'alerts'],
+  ['models', 'accounts', 'limits', 'ledger', 'routing', 'cache', 'alerts', 'audit'],
   ['pipeline'],
   ['chat', 'tasks', 'embeddings', 'rerank', 'moderations', 'images', 'manual', 'observe', 'admin'],
 ]

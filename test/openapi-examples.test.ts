@@ -28,6 +28,8 @@ test('every family has an example', () => {
 test.each(taking)('POST $path', async ({ path, schema, example, answer }) => {
   expect(example).toBeDefined()
   expect(fits(schema, example)).toBe(true)
+  // Those that need an object, or a one-time link, have tests of their own.
+  if (path.startsWith('/admin/') && (path.includes('{') || path.endsWith('/login'))) return
   // The model is in the path only if the family follows from the rest of the path.
   const model = path.includes('mbedContent') ? 'sandbox%2Fembedding' : 'sandbox%2Fgeneral'
   const url = path.replace('{model}', model).replace('{conversation_id}', conversation)

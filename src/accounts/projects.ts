@@ -1,6 +1,7 @@
-/** Projects: create, list, change, delete. */
+/** Projects: create, list, change, delete. `by`: who does it, for the audit log; absent: the gateway itself. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
+import { type AuditOrigin, BY_GATEWAY } from '../spec/audit.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Project } from '../spec/token.ts'
 import type { ProjectStore, StoredProject } from '../store/account-store.ts'
@@ -12,7 +13,7 @@ type ProjectChange = Partial<AccountSettings> & { disabled?: boolean }
 
 export type Projects = {
   /** Throws invalid_value, naming the field. */
-  create(order: Partial<AccountSettings> & { name: string }): Promise<Project>
+  create(order: Partial<AccountSettings> & { name: string }, by?: AuditOrigin): Promise<Project>
   /** Oldest first, without deleted ones. */
   list(): Promise<Project[]>
   /** The project with this id; undefined where there is none, or where it was deleted. */
@@ -24,9 +25,13 @@ export type Projects = {
    * Changes a project, to what a function makes of its present settings: no other change comes between. Its tokens obey
    * at once in this process, within a second in others. Throws invalid_value, naming the field.
    */
-  update(which: string, change: ProjectChange | ((present: Project) => ProjectChange)): Promise<Project>
+  update(
+    which: string,
+    change: ProjectChange | ((present: Project) => ProjectChange),
+    by?: AuditOrigin,
+  ): Promise<Project>
   /** Its tokens are refused from now on. What it has used keeps its name; the name can be used again. */
-  delete(which: string): Promise<Project>
+  delete(which: string, by?: AuditOrigin): Promise<Project>
 }
 
 type ProjectsParts = {
@@ -54,9 +59,28 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
     return `No project has ${JSON.stringify(reference)} as its id or name; ${has}.`
   }
 
-  async function change(which: string, fields: Parameters<ProjectStore['update']>[1]): Promise<Project> {
+  const draft = (
+    by: AuditOrigin,
+    action: string,
+    { project_id }: Project,
+    states: { before?: unknown; after?: unknown },
+  ) => ({
+    ...by,
+    at_ms: clock.now(),
+    action,
+    object_type: 'project',
+    object_id: project_id,
+    project_id,
+    ...states,
+  })
+
+  type Changing = { fields: Parameters<ProjectStore['update']>[1]; action: string; by: AuditOrigin | undefined }
+
+  async function change(which: string, { fields, action, by = BY_GATEWAY }: Changing): Promise<Project> {
     const { project_id } = await choose(which)
-    const changed = await store.update(project_id, fields)
+    const changed = await store.update(project_id, fields, (before, after) =>
+      draft(by, action, after, { before, after }),
+    )
     if (changed === 'name_taken') throw nameTaken()
     if (changed === 'missing') throw new GatewayError('invalid_value', await noneFits(which), { param: 'project' })
     onChange()
@@ -64,7 +88,7 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
   }
 
   return {
-    async create(order) {
+    async create(order, by = BY_GATEWAY) {
       const project: StoredProject = {
         project_id: `proj_${randomAlphanumerics(16)}`,
         ...NOTHING_SET,
@@ -73,7 +97,8 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
         created_at: now(),
         deleted_at: null,
       }
-      if (!(await store.add(project))) throw nameTaken()
+      const audit = draft(by, 'project.create', project, { after: shown(project) })
+      if (!(await store.add(project, audit))) throw nameTaken()
       onChange()
       return shown(project)
     },
@@ -87,12 +112,16 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
       return { rows: rows.map(shown), next }
     },
     choose: async (which) => shown(await choose(which)),
-    update: (which, given) =>
-      change(which, (present) => {
-        const { disabled, ...settings } = typeof given === 'function' ? given(shown(present)) : given
-        return { ...readSettings(settings, now()), ...(disabled !== undefined && { disabled }) }
+    update: (which, given, by) =>
+      change(which, {
+        fields: (present) => {
+          const { disabled, ...settings } = typeof given === 'function' ? given(shown(present)) : given
+          return { ...readSettings(settings, now()), ...(disabled !== undefined && { disabled }) }
+        },
+        action: 'project.update',
+        by,
       }),
-    delete: (which) => change(which, () => ({ deleted_at: now() })),
+    delete: (which, by) => change(which, { fields: () => ({ deleted_at: now() }), action: 'project.delete', by }),
   }
 }
 

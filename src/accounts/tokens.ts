@@ -1,11 +1,13 @@
-/** Tokens: create, list, change, authenticate. */
+/** Tokens: create, list, change, authenticate. `by`: who does it, for the audit log; absent: the gateway itself. */
 import type { TokenDefaults } from '../config/account-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { sha256 } from '../kit/secret.ts'
+import { type AuditOrigin, BY_GATEWAY } from '../spec/audit.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller, Token } from '../spec/token.ts'
 import type { ProjectStore, StoredToken, TokenStore } from '../store/account-store.ts'
+import type { StorePage } from '../store/page.ts'
 import { chooseToken } from './choose.ts'
 import { assertAddress, assertProjectActive, type Grant, grantOf, projectTrouble } from './grant.ts'
 import { checkSecret, formatOf, isSecret, makeToken, newSecret, type TokenOrder } from './issue.ts'
@@ -30,7 +32,7 @@ export type Tokens = {
    */
   authenticate(secret: string | undefined, from: From): Caller | Promise<Caller>
   /** Throws invalid_value, naming the field. */
-  issue(order: TokenOrder): Promise<Issued>
+  issue(order: TokenOrder, by?: AuditOrigin): Promise<Issued>
   /** Creates the first token of an empty store; undefined when the store has one already. */
   issueFirst(order?: { secret?: string }): Promise<Issued | undefined>
   /** All, or those of a project, oldest first. */
@@ -41,11 +43,15 @@ export type Tokens = {
    * Changes a token, to what a function makes of its present settings: no other change comes between. Throws
    * invalid_value, naming the field.
    */
-  update(which: string, change: TokenChange | ((present: Token) => TokenChange)): Promise<Token>
+  update(which: string, change: TokenChange | ((present: Token) => TokenChange), by?: AuditOrigin): Promise<Token>
   /** Revokes a token, effective immediately. `which`: its id, its name, or the start of its id or visible prefix. */
-  revoke(which: string): Promise<Token>
+  revoke(which: string, by?: AuditOrigin): Promise<Token>
   /** Replaces the secret of a token; the old one is valid for the overlap, and the one before it no longer. Default 0. */
-  rotate(which: string, options?: { overlap_seconds?: number }): Promise<Issued>
+  rotate(which: string, options?: { overlap_seconds?: number; by?: AuditOrigin }): Promise<Issued>
+  /** The token with this id. */
+  find(token_id: string): Promise<Token | undefined>
+  /** Oldest first. */
+  page(options: { project_id?: string; limit: number; after?: string[] }): Promise<StorePage<Token>>
   /**
    * Whether the token by which this caller was authenticated is still valid: not revoked, expired or replaced, and its
    * project active. While the store is unavailable, what was known last counts.
@@ -127,9 +133,23 @@ export function createTokens(parts: TokensParts): Tokens {
   const choose = async (which: string): Promise<StoredToken> =>
     (await store.find(which.trim())) ?? chooseToken(await store.list(), which)
 
-  async function change(which: string, fields: Parameters<TokenStore['update']>[1]): Promise<StoredToken> {
+  const draft = (by: AuditOrigin, action: string, states: { before?: Token; after: Token }) => ({
+    ...by,
+    at_ms: clock.now(),
+    action,
+    object_type: 'token',
+    object_id: states.after.token_id,
+    project_id: states.after.project_id,
+    ...states,
+  })
+
+  type Changing = { fields: Parameters<TokenStore['update']>[1]; action: string; by: AuditOrigin | undefined }
+
+  async function change(which: string, { fields, action, by = BY_GATEWAY }: Changing): Promise<StoredToken> {
     const { token_id } = await choose(which)
-    const changed = await store.update(token_id, fields)
+    const changed = await store.update(token_id, fields, (before, after) =>
+      draft(by, action, { before: shown(before), after: shown(after) }),
+    )
     if (!changed) {
       throw new GatewayError('invalid_value', `The token ${token_id} no longer exists.`, { param: 'token' })
     }
@@ -155,13 +175,13 @@ export function createTokens(parts: TokensParts): Tokens {
       return found ? admit(found, from) : authenticateByStore(secret, hash, from)
     },
 
-    async issue(order) {
+    async issue(order, by = BY_GATEWAY) {
       const { token, secret } = makeToken(order, { defaults, now: now() })
       await assertProject(order.project_id)
       if (order.secret !== undefined && (await store.findByHash(token.hash))) {
         throw new GatewayError('invalid_value', 'secret: another token has it already.', { param: 'secret' })
       }
-      await store.add(token)
+      await store.add(token, draft(by, 'token.create', { after: shown(token) }))
       known.doubt()
       return { token: shown(token), secret }
     },
@@ -174,7 +194,7 @@ export function createTokens(parts: TokensParts): Tokens {
         defaults,
         now: now(),
       })
-      if (await store.addFirst(created.token)) {
+      if (await store.addFirst(created.token, draft(BY_GATEWAY, 'token.create', { after: shown(created.token) }))) {
         known.doubt()
         return { token: shown(created.token), secret: created.secret }
       }
@@ -191,29 +211,39 @@ export function createTokens(parts: TokensParts): Tokens {
       return (await store.list(filter)).map(shown)
     },
 
+    async find(token_id) {
+      const token = await store.find(token_id)
+      return token && shown(token)
+    },
+
+    async page(options) {
+      const { rows, next } = await store.page(options)
+      return { rows: rows.map(shown), next }
+    },
+
     choose: async (which) => shown(await choose(which)),
 
-    async update(which, change_) {
+    async update(which, change_, by) {
       if (typeof change_ !== 'function') await assertProject(change_.project_id)
       const fields = (present: StoredToken) => {
         if (present.disabled) throw revoked(present)
         const { project_id, ...given } = typeof change_ === 'function' ? change_(shown(present)) : change_
         return { ...readSettings(given, now()), ...(project_id !== undefined && { project_id }) }
       }
-      return shown(await change(which, fields))
+      return shown(await change(which, { fields, action: 'token.update', by }))
     },
 
-    async revoke(which) {
-      return shown(await change(which, { disabled: true }))
+    async revoke(which, by) {
+      return shown(await change(which, { fields: { disabled: true }, action: 'token.revoke', by }))
     },
 
-    async rotate(which, { overlap_seconds = 0 } = {}) {
+    async rotate(which, { overlap_seconds = 0, by } = {}) {
       if (!Number.isInteger(overlap_seconds) || overlap_seconds < 0 || overlap_seconds > MAX_OVERLAP_SECONDS) {
         const rule = `must be a whole number of seconds from 0 to ${MAX_OVERLAP_SECONDS}; found ${overlap_seconds}`
         throw new GatewayError('invalid_value', `overlap_seconds: ${rule}.`, { param: 'overlap_seconds' })
       }
       const secret = newSecret()
-      const token = await change(which, ({ token_id, disabled, expires_at, hash }) => {
+      const fields = ({ token_id, disabled, expires_at, hash }: StoredToken) => {
         if (disabled) throw revoked({ token_id })
         if (expires_at !== null && expires_at <= now()) throw revoked({ token_id }, 'expired')
         const previous = overlap_seconds > 0 ? { hash, expires_at: now() + overlap_seconds } : undefined
@@ -222,7 +252,8 @@ export function createTokens(parts: TokensParts): Tokens {
           previous_hash: previous?.hash ?? null,
           previous_expires_at: previous?.expires_at ?? null,
         }
-      })
+      }
+      const token = await change(which, { fields, action: 'token.rotate', by })
       return { token: shown(token), secret }
     },
 

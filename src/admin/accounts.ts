@@ -6,6 +6,7 @@ import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { isSameText, randomAlphanumerics, sha256 } from '../kit/secret.ts'
 import type { AdminCaller, AdminRole, AdminToken } from '../spec/admin.ts'
+import type { AuditOrigin } from '../spec/audit.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ProjectStore } from '../store/account-store.ts'
 import type { AdminTokenStore, StoredAdminToken } from '../store/admin-store.ts'
@@ -23,17 +24,17 @@ type AdminTokenOrder = {
   expires_at?: number | null
 }
 
-type AdminAccounts = {
+export type AdminAccounts = {
   /** The administrator with this secret. Throws invalid_api_key, after a delay that grows with the failures of an address. */
   authenticate(secret: string | undefined, from: From): Promise<AdminCaller>
   /** Refuses a wrong secret of another kind: with the same delay. */
   refuse(from: From, message?: string): Promise<never>
   /** Throws invalid_value, naming the field. The secret is shown only once. */
-  issue(order: AdminTokenOrder): Promise<{ token: AdminToken; secret: string }>
+  issue(order: AdminTokenOrder, by: AuditOrigin): Promise<{ token: AdminToken; secret: string }>
   page(options: { limit: number; after?: string[] }): Promise<StorePage<AdminToken>>
   /** Undefined if there is none. */
   find(admin_token_id: string): Promise<AdminToken | undefined>
-  revoke(admin_token_id: string): Promise<AdminToken | undefined>
+  revoke(admin_token_id: string, by: AuditOrigin): Promise<AdminToken | undefined>
 }
 
 type AccountParts = {
@@ -62,6 +63,16 @@ export function createAdminAccounts(parts: AccountParts): AdminAccounts {
   const slowDown = createSlowDown({ clock, log })
   const now = () => unixSeconds(clock)
   const own_hash = admin_token === undefined ? undefined : sha256(admin_token)
+
+  const draft = (by: AuditOrigin, action: string, states: { before?: AdminToken; after: AdminToken }) => ({
+    ...by,
+    at_ms: clock.now(),
+    action,
+    object_type: 'admin_token',
+    object_id: states.after.admin_token_id,
+    project_id: states.after.project_id,
+    ...states,
+  })
 
   async function refuse(from: From, message = REFUSAL): Promise<never> {
     await slowDown.failed(from.address, from.signal)
@@ -105,7 +116,7 @@ export function createAdminAccounts(parts: AccountParts): AdminAccounts {
       return { actor: `admin:${admin_token_id}`, role, via: 'token', ...(project_id !== null && { project_id }) }
     },
 
-    async issue(order) {
+    async issue(order, by) {
       await assertProject(order)
       const { name = '', expires_at = null } = readSettings(
         { name: order.name, expires_at: order.expires_at ?? null },
@@ -124,7 +135,7 @@ export function createAdminAccounts(parts: AccountParts): AdminAccounts {
         created_at: now(),
         last_used_at: null,
       }
-      await store.add(token)
+      await store.add(token, draft(by, 'admin_token.create', { after: shown(token) }))
       return { token: shown(token), secret }
     },
 
@@ -138,8 +149,10 @@ export function createAdminAccounts(parts: AccountParts): AdminAccounts {
       return token && shown(token)
     },
 
-    async revoke(admin_token_id) {
-      const token = await store.revoke(admin_token_id)
+    async revoke(admin_token_id, by) {
+      const token = await store.revoke(admin_token_id, (before, after) =>
+        draft(by, 'admin_token.revoke', { before: shown(before), after: shown(after) }),
+      )
       return token && shown(token)
     },
   }

@@ -10,6 +10,8 @@ const RIGHTS_OF: Readonly<Record<AdminRole, readonly Right[]>> = {
   project_admin: ['read', 'manage'],
 }
 
+export const rightsOf = (role: AdminRole): readonly Right[] => RIGHTS_OF[role]
+
 /** Throws permission_denied, naming the roles that have the right. */
 export function assertRight({ role }: AdminCaller, right: Right): void {
   if (RIGHTS_OF[role].includes(right)) return

@@ -2,14 +2,14 @@
 import Type from 'typebox'
 
 /** `project_admin` is bound to one project; the others are of the whole installation. */
-const ADMIN_ROLES = ['owner', 'operator', 'viewer', 'project_admin'] as const
+export const ADMIN_ROLES = ['owner', 'operator', 'viewer', 'project_admin'] as const
 export type AdminRole = (typeof ADMIN_ROLES)[number]
 
 /**
  * `read`: see everything but secrets. `operate`: drain, disable, cancel, retry, purge, test. `manage`: projects, tokens,
  * budgets. `own`: admin tokens, sessions of others, the configuration, erasure of data.
  */
-const RIGHTS = ['read', 'operate', 'manage', 'own'] as const
+export const RIGHTS = ['read', 'operate', 'manage', 'own'] as const
 export type Right = (typeof RIGHTS)[number]
 
 /** The caller of a request of the admin API. */
@@ -38,3 +38,19 @@ export const AdminToken = Type.Object(
   { title: 'AdminToken' },
 )
 export type AdminToken = Type.Static<typeof AdminToken>
+
+export const AdminSession = Type.Object(
+  {
+    session_id: Type.String({ description: '`ses_` and 16 alphanumerics.' }),
+    actor: Type.String({ description: 'Who has logged in.' }),
+    role: Type.Enum([...ADMIN_ROLES]),
+    project_id: Type.Union([Type.String(), Type.Null()], { description: 'The project of a project_admin.' }),
+    address: Type.String({ description: 'From where it was begun.' }),
+    user_agent: Type.String({ description: 'The browser that began it.' }),
+    created_at: Type.Integer({ description: 'Unix seconds.' }),
+    last_used_at: Type.Integer({ description: 'Unix seconds, to the minute.' }),
+    expires_at: Type.Integer({ description: 'Unix seconds; it ends earlier if it is not used.' }),
+  },
+  { title: 'AdminSession' },
+)
+export type AdminSession = Type.Static<typeof AdminSession>

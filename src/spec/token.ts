@@ -66,6 +66,9 @@ const SETTABLE = {
 }
 const CHANGE = { ...SETTABLE, name: Type.Optional(SETTABLE.name) }
 
+const PROJECT_ID = Type.Optional(Type.Union([Type.String(), Type.Null()], { description: 'The project that owns it.' }))
+export const TokenOrder = Type.Object({ ...SETTABLE, project_id: PROJECT_ID }, { ...closed, title: 'TokenOrder' })
+export const TokenChange = Type.Object({ ...CHANGE, project_id: PROJECT_ID }, { ...closed, title: 'TokenChange' })
 export const ProjectOrder = Type.Object(SETTABLE, { ...closed, title: 'ProjectOrder' })
 export const ProjectChange = Type.Object(
   { ...CHANGE, disabled: Type.Optional(Type.Boolean({ description: 'Its tokens are refused while it is true.' })) },

@@ -1,6 +1,7 @@
 /** Admin tokens in the database. */
 import type { Selectable } from 'kysely'
 import type { AdminTokenStore, StoredAdminToken } from './admin-store.ts'
+import { appendAudit } from './audit-append.ts'
 import type { Engine } from './engine.ts'
 import { pageOf, placeNumber } from './page.ts'
 import type { Tables } from './tables.ts'
@@ -14,9 +15,12 @@ export function adminTokenStore({ db, write }: Engine): AdminTokenStore {
   }
 
   return {
-    async add(token) {
+    async add(token, audit) {
       const row: Row = { ...token, disabled: token.disabled ? 1 : 0 }
-      await write((rows) => rows.insertInto('admin_tokens').values(row).execute())
+      await write(async (rows) => {
+        await rows.insertInto('admin_tokens').values(row).execute()
+        await appendAudit(rows, audit)
+      })
     },
 
     find: (admin_token_id) => find('admin_token_id', admin_token_id),
@@ -38,12 +42,21 @@ export function adminTokenStore({ db, write }: Engine): AdminTokenStore {
       return pageOf(rows, { limit, fromRow, keyOf: (row) => [row.created_at, row.admin_token_id] })
     },
 
-    async revoke(admin_token_id) {
-      await write((rows) =>
-        rows.updateTable('admin_tokens').set({ disabled: 1 }).where('admin_token_id', '=', admin_token_id).execute(),
-      )
-      return find('admin_token_id', admin_token_id)
-    },
+    revoke: (admin_token_id, audit) =>
+      write(async (rows) => {
+        const row = await rows
+          .updateTable('admin_tokens')
+          .set({ disabled: 1 })
+          .where('admin_token_id', '=', admin_token_id)
+          .where('disabled', '=', 0)
+          .returningAll()
+          .executeTakeFirst()
+        // One that was revoked already is as it should be.
+        if (!row) return find('admin_token_id', admin_token_id)
+        const revoked = fromRow(row)
+        await appendAudit(rows, audit({ ...revoked, disabled: false }, revoked))
+        return revoked
+      }),
 
     async touch(admin_token_id, last_used_at) {
       await write((rows) =>

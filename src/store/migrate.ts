@@ -21,6 +21,7 @@ import { alertChannels } from './migrations/0017-alert-channels.ts'
 import { routingOverrides } from './migrations/0018-routing-overrides.ts'
 import { administration } from './migrations/0019-administration.ts'
 import { taskTraces } from './migrations/0020-task-traces.ts'
+import { audit } from './migrations/0021-audit.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -47,6 +48,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0018-routing-overrides': routingOverrides,
   '0019-administration': administration,
   '0020-task-traces': taskTraces,
+  '0021-audit': audit,
 }
 
 /**

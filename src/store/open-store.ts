@@ -3,8 +3,10 @@
 import { GatewayError } from '../spec/error.ts'
 import { lockRevision } from './account-columns.ts'
 import { adminKeyStore } from './admin-keys.ts'
+import { adminSessionStore } from './admin-sessions.ts'
 import { adminTokenStore } from './admin-tokens.ts'
 import { alertStore } from './alerts.ts'
+import { auditStore } from './audit.ts'
 import { budgetStore } from './budgets.ts'
 import { cachedAnswerStore } from './cached-answers.ts'
 import { openCachedVectors } from './cached-vectors.ts'
@@ -53,7 +55,12 @@ function storeOf(engine: Engine): Store {
     engine: engine.name,
     tokens: report(tokens),
     projects: report(projectStore(db)),
-    admin: { tokens: report(adminTokenStore(engine)), keys: report(adminKeyStore(engine)) },
+    audit: report(auditStore(engine)),
+    admin: {
+      tokens: report(adminTokenStore(engine)),
+      keys: report(adminKeyStore(engine)),
+      sessions: report(adminSessionStore(engine)),
+    },
     ledger: report(ledgerStore(engine)),
     usage: report(usageStore(db)),
     models: report(modelStore(db)),

@@ -2,6 +2,7 @@
 import type { Selectable } from 'kysely'
 import { bumpRevision, changedColumns, fromAccountColumns, lockRevision, toAccountColumns } from './account-columns.ts'
 import type { ProjectStore, StoredProject } from './account-store.ts'
+import { appendAudit } from './audit-append.ts'
 import { pageOf, placeNumber } from './page.ts'
 import type { Database, Tables, Write } from './tables.ts'
 
@@ -9,7 +10,7 @@ type Row = Selectable<Tables['projects']>
 
 export function projectStore(db: Database): ProjectStore {
   return {
-    add: (project) =>
+    add: (project, audit) =>
       db.transaction().execute(async (write) => {
         await lockRevision(write)
         if (await isNameTaken(write, project.name)) return false
@@ -17,6 +18,7 @@ export function projectStore(db: Database): ProjectStore {
         const added_revision = await bumpRevision(write)
         const row = { project_id, deleted_at, added_revision, ...toAccountColumns(project) }
         await write.insertInto('projects').values(row).execute()
+        if (audit) await appendAudit(write, audit)
         return true
       }),
 
@@ -58,7 +60,7 @@ export function projectStore(db: Database): ProjectStore {
       return pageOf(rows, { limit, fromRow, keyOf: (row) => [row.added_revision] })
     },
 
-    update: (project_id, change) =>
+    update: (project_id, change, audit) =>
       db.transaction().execute(async (write) => {
         await lockRevision(write)
         const row = await write
@@ -74,7 +76,9 @@ export function projectStore(db: Database): ProjectStore {
         if (name !== row.name && (await isNameTaken(write, name))) return 'name_taken'
         await bumpRevision(write)
         await write.updateTable('projects').set(columns).where('project_id', '=', project_id).execute()
-        return fromRow({ ...row, ...columns })
+        const changed = fromRow({ ...row, ...columns })
+        if (audit) await appendAudit(write, audit(fromRow(row), changed))
+        return changed
       }),
   }
 }

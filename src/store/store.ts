@@ -6,6 +6,7 @@ import type { ProjectStore, TokenStore } from './account-store.ts'
 import type { AdminStore } from './admin-store.ts'
 import type { Alert, AlertStore } from './alert-store.ts'
 import type { StoredAmounts } from './amount-store.ts'
+import type { AuditStore } from './audit-store.ts'
 import type { BudgetStore, TaskBudget } from './budget-store.ts'
 import type { CachedAnswerStore, CachedVectors } from './cached-answer.ts'
 import type { Appending, ConversationStore } from './conversation-store.ts'
@@ -281,6 +282,7 @@ export type Store = {
   tokens: TokenStore
   projects: ProjectStore
   admin: AdminStore
+  audit: AuditStore
   ledger: LedgerStore
   usage: UsageStore
   models: ModelStore

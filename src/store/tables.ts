@@ -1,9 +1,10 @@
 /** The tables as the query builder sees them. Used only inside `store/`. */
 
 import type { Kysely, Transaction } from 'kysely'
+import type { AuditRow } from '../spec/audit.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { FailCode, TaskStatus } from '../spec/task.ts'
-import type { StoredAdminToken, StoredAnswer } from './admin-store.ts'
+import type { StoredAdminToken, StoredAnswer, StoredSession } from './admin-store.ts'
 import type { DueAlert } from './alert-store.ts'
 import type { CachedAnswer } from './cached-answer.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
@@ -227,7 +228,13 @@ type AdminTokensTable = Omit<StoredAdminToken, 'disabled'> & { disabled: number 
 /** `answer` is encrypted: a response may contain a secret. */
 type AdminKeysTable = StoredAnswer & { scope: string; key: string; expires_at: number }
 
+/** `before` and `after` are JSON text without secrets. */
+export type AuditTable = Omit<AuditRow, 'before' | 'after'> & { before: string | null; after: string | null }
+
 export type Tables = {
+  audit: AuditTable
+  admin_sessions: StoredSession
+  admin_links: { hash: string; actor: string; expires_at: number }
   admin_tokens: AdminTokensTable
   admin_keys: AdminKeysTable
   tokens: TokensTable

@@ -2,6 +2,7 @@
 import type { Selectable } from 'kysely'
 import { bumpRevision, changedColumns, fromAccountColumns, lockRevision, toAccountColumns } from './account-columns.ts'
 import type { StoredToken, TokenStore } from './account-store.ts'
+import { appendAudit } from './audit-append.ts'
 import { pageOf, placeNumber } from './page.ts'
 import type { Database, Tables, Write } from './tables.ts'
 
@@ -9,9 +10,13 @@ type Row = Selectable<Tables['tokens']>
 
 export function tokenStore(db: Database): TokenStore {
   return {
-    add: (token) => db.transaction().execute((write) => insert(write, token)),
+    add: (token, audit) =>
+      db.transaction().execute(async (write) => {
+        await insert(write, token)
+        if (audit) await appendAudit(write, audit)
+      }),
 
-    async addFirst(token) {
+    async addFirst(token, audit) {
       if (await anyToken(db)) return false
       return db.transaction().execute(async (write) => {
         // The row of revisions is written first: on every engine two callers wait for each other there, and the second
@@ -19,6 +24,7 @@ export function tokenStore(db: Database): TokenStore {
         const revision = await bumpRevision(write)
         if (await anyToken(write)) return false
         await write.insertInto('tokens').values(toRow(token, revision)).execute()
+        if (audit) await appendAudit(write, audit)
         return true
       })
     },
@@ -60,7 +66,7 @@ export function tokenStore(db: Database): TokenStore {
       return pageOf(rows, { limit, fromRow, keyOf: (row) => [row.added_revision] })
     },
 
-    update: (token_id, change) =>
+    update: (token_id, change, audit) =>
       db.transaction().execute(async (write) => {
         await lockRevision(write)
         const row = await write.selectFrom('tokens').selectAll().where('token_id', '=', token_id).executeTakeFirst()
@@ -70,7 +76,9 @@ export function tokenStore(db: Database): TokenStore {
         if (Object.keys(columns).length === 0) return fromRow(row)
         await bumpRevision(write)
         await write.updateTable('tokens').set(columns).where('token_id', '=', token_id).execute()
-        return fromRow({ ...row, ...columns })
+        const changed = fromRow({ ...row, ...columns })
+        if (audit) await appendAudit(write, audit(fromRow(row), changed))
+        return changed
       }),
 
     async touch(used) {

@@ -36,6 +36,8 @@ const UNDO: Record<string, string> = {
     ${['project_id', 'labels', 'rate_limits', 'budgets', 'end_users', 'allowed_addresses', 'previous_hash', 'previous_expires_at'].map((column) => `alter table tokens drop column ${column};`).join(' ')}`,
   '0016-rate-limit-leases': 'drop table rate_limit_leases;',
   '0017-alert-channels': 'alter table alerts drop column channel; drop table alert_marks;',
+  '0021-audit': `drop table audit; drop table admin_sessions; drop table admin_links;
+    delete from revisions where noun = 'audit';`,
   '0019-administration': `drop table admin_tokens; drop table admin_keys; drop index projects_by_revision;
     drop index tokens_by_revision;`,
   '0012-ledger': `drop table ledger_entries; drop table ledger_sums; drop table ledger_end_users;

@@ -10,6 +10,7 @@ import { diagnose } from '../../kit/diagnose.ts'
 import { isRecord } from '../../kit/json.ts'
 import { sha256 } from '../../kit/secret.ts'
 import { refusalOf } from '../../protocols/request-error.ts'
+import type { AuditOrigin } from '../../spec/audit.ts'
 import { type ErrorCode, GatewayError } from '../../spec/error.ts'
 import type { Parameter } from '../../spec/operation.ts'
 
@@ -89,6 +90,13 @@ export const IF_MATCH_HEADER: Record<string, Parameter> = {
 }
 
 export const ETAG_HEADER = { etag: 'Of the present state, for If-Match.' }
+
+/** Who makes a change, for the audit log. */
+export const originOf = ({ admin, address, request_id }: Context): AuditOrigin => ({
+  actor: admin.actor,
+  address,
+  request_id,
+})
 
 /** An object that is not there, or that the caller may not see: the same answer. */
 export const noSuch = (what: string, id: string | undefined) =>

@@ -12,6 +12,7 @@ import {
   IF_MATCH_HEADER,
   noSuch,
   objectAnswer,
+  originOf,
 } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 
@@ -50,17 +51,21 @@ export function projectRoutes({ projects, ...parts }: ProjectRouteParts): Route[
     const change = await readChange(context)
     if (context.admin.role === 'project_admin') assertOwnFields(change)
     const { project_id } = await found(context)
-    const changed = await projects.update(project_id, (present) => {
-      assertMatch(context, present)
-      return change
-    })
+    const changed = await projects.update(
+      project_id,
+      (present) => {
+        assertMatch(context, present)
+        return change
+      },
+      originOf(context),
+    )
     return objectAnswer(context, changed)
   }
 
   async function remove(context: Context): Promise<Response> {
     const project = await found(context)
     assertMatch(context, project)
-    return objectAnswer(context, await projects.delete(project.project_id))
+    return objectAnswer(context, await projects.delete(project.project_id, originOf(context)))
   }
 
   const tag = 'Admin'
@@ -93,7 +98,8 @@ export function projectRoutes({ projects, ...parts }: ProjectRouteParts): Route[
         errors: BODY_ERRORS,
         example: { name: 'search', models: ['openai/*'], budgets: [{ amount: 100, window: 'month' }] },
       },
-      handle: async (context) => objectAnswer(context, await projects.create(await readOrder(context))),
+      handle: async (context) =>
+        objectAnswer(context, await projects.create(await readOrder(context), originOf(context))),
     },
     {
       method: 'GET',

@@ -1,18 +1,33 @@
 /** Every route of the admin API, with what they have in common: idempotency keys, and responses that no cache keeps. */
 import type { Context, Route } from '../../http/context.ts'
 import type { AdminKeyStore } from '../../store/admin-store.ts'
+import { type AccountRouteParts, accountRoutes } from './accounts.ts'
+import { type AuditRouteParts, auditRoutes } from './audit.ts'
 import { IDEMPOTENCY_HEADER, idempotently } from './idempotency.ts'
 import { type ProjectRouteParts, projectRoutes } from './projects.ts'
+import { type SessionRouteParts, sessionRoutes } from './sessions.ts'
+import { type TokenRouteParts, tokenRoutes } from './tokens.ts'
 
-type AdminRouteParts = ProjectRouteParts & { adminKeys: AdminKeyStore; secretOf(context: Context): string }
+type AdminRouteParts = ProjectRouteParts &
+  TokenRouteParts &
+  AccountRouteParts &
+  SessionRouteParts &
+  AuditRouteParts & { adminKeys: AdminKeyStore; secretOf(context: Context): string }
 
 export function adminRoutes(parts: AdminRouteParts): Route[] {
-  const routes: Route[] = [...projectRoutes(parts)]
+  const routes: Route[] = [
+    ...projectRoutes(parts),
+    ...tokenRoutes(parts),
+    ...accountRoutes(parts),
+    ...sessionRoutes(parts),
+    ...auditRoutes(parts),
+  ]
   return routes.map((route) => asAdminRoute(route, parts))
 }
 
 function asAdminRoute(route: Route, parts: AdminRouteParts): Route {
-  const isPost = route.method === 'POST'
+  // A login has no secret yet by which its response could be encrypted.
+  const isPost = route.method === 'POST' && route.admin !== undefined
   const handle = isPost
     ? idempotently(route.handle, { ...parts, keys: parts.adminKeys })
     : (context: Context) => route.handle(context)

@@ -1,0 +1,72 @@
+/** Removes secrets from what the audit log is given, and bounds it. */
+import { isRecord } from '../kit/json.ts'
+
+/** Names of members whose values are never stored, in any spelling. `prefix` is what is shown of a secret. */
+const SECRET_NAME =
+  /secret|passw|pwd|credential|hash|signature|authorization|cookie|api[-_]?key|access[-_]?key|private[-_]?key|auth[-_]?token|access[-_]?token|refresh[-_]?token|bearer|^keys?$|^headers$/i
+/** Texts that are secrets wherever they occur. */
+const SECRET_TEXT = [
+  /\b(sk|gha|ghs|ghl|rk|pk)[-_][A-Za-z0-9_-]{12,}/g,
+  /\bwhsec_[A-Za-z0-9+/=]+/g,
+  /\bBearer\s+\S+/gi,
+  /\bAIza[A-Za-z0-9_-]{20,}/g,
+  /\bAKIA[A-Z0-9]{12,}/g,
+  /\bxox[a-z]-[A-Za-z0-9-]+/g,
+  /\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g,
+  /-----BEGIN [A-Z ]+-----[\s\S]*?(-----END [A-Z ]+-----|$)/g,
+]
+/** `https://user:password@host`, and the query of an address, which may carry a key. */
+const USER_INFO = /(\b[a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/gi
+const QUERY = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s?#]*)\?[^\s#]*/gi
+
+const REDACTED = '[redacted]'
+const MAX_DEPTH = 12
+const MAX_TEXT = 1_000
+const MAX_MEMBERS = 500
+/** Of the JSON text of one state. */
+const MAX_CHARACTERS = 32_768
+
+/** A copy without secrets, of bounded size. */
+export function redacted(value: unknown, depth = 0): unknown {
+  if (typeof value === 'string') return redactedText(value)
+  if (typeof value !== 'object' || value === null) return typeof value === 'bigint' ? String(value) : (value ?? null)
+  if (depth >= MAX_DEPTH) return '[too deep]'
+  if (Array.isArray(value)) return value.slice(0, MAX_MEMBERS).map((item) => redacted(item, depth + 1))
+  const members = Object.entries(value).slice(0, MAX_MEMBERS)
+  return Object.fromEntries(
+    members.map(([name, member]) => [
+      redactedText(name),
+      isSecret(name, member) ? REDACTED : redacted(member, depth + 1),
+    ]),
+  )
+}
+
+const isSecret = (name: string, member: unknown): boolean =>
+  SECRET_NAME.test(name) && member !== null && member !== undefined && typeof member !== 'boolean'
+
+/** Cut after the secrets were removed: a cut could leave a part of one that no pattern finds. */
+function redactedText(text: string): string {
+  let clean = text.slice(0, MAX_CHARACTERS).replace(USER_INFO, `$1${REDACTED}@`).replace(QUERY, `$1?${REDACTED}`)
+  for (const pattern of SECRET_TEXT) clean = clean.replace(pattern, REDACTED)
+  return clean.length <= MAX_TEXT ? clean : `${clean.slice(0, MAX_TEXT)}...`
+}
+
+/** Both states as JSON text; of two objects only the members that differ. Null: there is none. */
+export function stateTexts(before: unknown, after: unknown): { before: string | null; after: string | null } {
+  const [old, now] = [redacted(before), redacted(after)]
+  if (!isRecord(old) || !isRecord(now)) return { before: textOf(old), after: textOf(now) }
+  // Compared as they were: two secrets that differ are redacted to the same text.
+  const [raw_old, raw_now] = [before as Record<string, unknown>, after as Record<string, unknown>]
+  const changed = [...new Set([...Object.keys(raw_old), ...Object.keys(raw_now)])].filter(
+    (name) => JSON.stringify(raw_old[name]) !== JSON.stringify(raw_now[name]),
+  )
+  const only = (state: Record<string, unknown>) =>
+    Object.fromEntries(changed.map(redactedText).flatMap((name) => (name in state ? [[name, state[name]]] : [])))
+  return { before: textOf(only(old)), after: textOf(only(now)) }
+}
+
+function textOf(value: unknown): string | null {
+  if (value === null || value === undefined) return null
+  const text = JSON.stringify(value)
+  return text.length <= MAX_CHARACTERS ? text : JSON.stringify({ too_large: text.length })
+}
