@@ -51,7 +51,7 @@ import { createSupply, type Found } from './supply.ts'
 import type { CrashHook } from './tasks/crash-points.ts'
 import type { Tasks } from './tasks/tasks.ts'
 import type { Webhooks } from './tasks/webhooks.ts'
-import { createTracing } from './tracing.ts'
+import { createTelemetry } from './tracing.ts'
 
 export type GatewayParts = {
   config: Config
@@ -123,7 +123,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const control = createControl({ store, router, catalogue, clock, log })
   const onRecovered = parts.is_idle ? undefined : router.recovered
   const process_id = `gw_${randomAlphanumerics(16)}`
-  const tracing = parts.is_idle ? undefined : await createTracing({ ...parts, process_id, clock })
+  const telemetry = parts.is_idle ? undefined : await createTelemetry({ ...parts, process_id, clock })
+  const tracing = telemetry?.tracing
   const sources = { environment, manual, catalogue, media, seen: store.models, headersFor: tracing?.headersFor }
   const supply = createSupply({ ...sources, clock, log, onRecovered })
   // One object for the life of the gateway: a reload changes its members, and each request reads them.
@@ -134,7 +135,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   )
   await supply.apply(config)
 
-  const observation = createObservation({ tracing, log })
+  const observation = createObservation({ telemetry, log })
   const quotas = createStorageQuotas({ amounts: store.amounts, config: () => live, clock })
   const storing = { settings: () => live.responses, quota: quotas.responses }
   const storedResponses = createStoredResponses({ ...storing, store: store.responses, clock })
@@ -299,7 +300,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       load.stop()
       await supply.close()
       await settle()
-      await Promise.all([accounting.close({ deadline_ms }), cache.close(), tracing?.close({ deadline_ms })])
+      await Promise.all([accounting.close({ deadline_ms }), cache.close(), telemetry?.close({ deadline_ms })])
       valkey?.close()
       await Promise.all([tokens.close(), control.close()])
       tokenizer.close()

@@ -4,7 +4,7 @@ import type { Log } from './kit/log.ts'
 import { createAccessLog } from './observe/access-log.ts'
 import { joinRequests } from './observe/requests.ts'
 import type { CallSubscriber } from './pipeline/events.ts'
-import type { Tracing } from './tracing.ts'
+import type { Telemetry } from './tracing.ts'
 
 type Observation = {
   /** Subscribers of the pipeline. */
@@ -14,14 +14,14 @@ type Observation = {
 }
 
 type ObservationParts = {
-  /** Absent: no traces are exported. */
-  tracing?: Tracing | undefined
+  /** Absent: nothing is exported by OTLP. */
+  telemetry?: Telemetry | undefined
   log: Log
 }
 
-export function createObservation({ tracing, log }: ObservationParts): Observation {
+export function createObservation({ telemetry, log }: ObservationParts): Observation {
   const observers = [createAccessLog({ log })]
-  if (tracing) observers.push(tracing.observe)
+  if (telemetry?.tracing) observers.push(telemetry.tracing.observe)
   const requests = joinRequests(observers, log)
   return { calls: [requests.calls], requestFinished: requests.requestFinished }
 }

@@ -1,4 +1,4 @@
-/** Traces: read from requests, kept with calls and tasks, sent to providers that may have them, and exported. */
+/** Traces (read from requests, kept with calls and tasks, sent to providers that may have them) and the export by OTLP. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Config } from './config/config.ts'
 import type { Context } from './http/context.ts'
@@ -10,9 +10,11 @@ import type { RequestObserver } from './observe/requests.ts'
 import type { TraceAttempt } from './pipeline/executor.ts'
 import type { WorkTracer } from './tasks/task-traces.ts'
 import type { ExportCounts } from './telemetry/export-queue.ts'
-import { otlpSettings } from './telemetry/otlp-settings.ts'
+import type { OtlpLogs } from './telemetry/otlp-logs.ts'
+import { type OtlpSettings, otlpSettings } from './telemetry/otlp-settings.ts'
+import type { Tracer } from './telemetry/otlp-traces.ts'
 
-export type Tracing = {
+type Tracing = {
   observe: RequestObserver
   /** Sets the trace of a request of the API. */
   openTrace(context: Context): void
@@ -22,12 +24,19 @@ export type Tracing = {
   workTracer: WorkTracer
   /** The headers for a request to this provider in the trace of the work that is going on; undefined: none. */
   headersFor(provider: string): Record<string, string> | undefined
+}
+
+export type Telemetry = {
+  /** Undefined: no traces are exported. */
+  tracing: Tracing | undefined
+  /** Where rows of the request log go; undefined: no log records are exported. */
+  logs: OtlpLogs | undefined
   /** What was exported and what was lost since the start, for metrics. */
-  counts(): { spans: ExportCounts }
+  counts(): { spans?: ExportCounts; logs?: ExportCounts }
   close(options: { deadline_ms: number }): Promise<void>
 }
 
-type TracingParts = {
+type TelemetryParts = {
   config: Config
   environment: Record<string, string | undefined>
   version: string
@@ -41,14 +50,36 @@ const TRACED_PATH = /^\/v1(beta)?\//
 /** Shorter stops still get this long to export what is queued. */
 const MIN_CLOSE_MILLISECONDS = 500
 
-/** Undefined where no export of traces is configured. Only then are the libraries loaded. */
-export async function createTracing(parts: TracingParts): Promise<Tracing | undefined> {
-  const { config, environment, version, process_id, clock, log } = parts
+/** Undefined where no export is configured. Only then are the libraries loaded. */
+export async function createTelemetry(parts: TelemetryParts): Promise<Telemetry | undefined> {
+  const { config, environment, version, process_id: instance_id, clock, log } = parts
   const { settings, problems } = otlpSettings(config.telemetry.otlp, environment)
   for (const problem of problems) log.warn('a variable of OpenTelemetry is wrong', { problem })
-  if (!settings?.traces) return undefined
-  const { createTracer } = await import('./telemetry/otlp.ts')
-  const tracer = createTracer({ settings, endpoint: settings.traces, version, instance_id: process_id, clock, log })
+  if (!settings) return undefined
+  const common = { settings, version, instance_id, clock, log }
+  const { traces: endpoint, logs: logs_endpoint } = settings
+  const tracer = endpoint && (await import('./telemetry/otlp-traces.ts')).createTracer({ ...common, endpoint })
+  const traces = tracer && createTracing(tracer, settings, clock)
+  const logs =
+    logs_endpoint &&
+    (await import('./telemetry/otlp-logs.ts')).createOtlpLogs({
+      ...common,
+      endpoint: logs_endpoint,
+      event_name: 'gatehouse.request',
+    })
+  return {
+    tracing: traces?.tracing,
+    logs,
+    counts: () => ({ ...(tracer && { spans: tracer.counts() }), ...(logs && { logs: logs.counts() }) }),
+    async close({ deadline_ms: given }) {
+      const deadline_ms = Math.max(given, MIN_CLOSE_MILLISECONDS)
+      traces?.flush()
+      await Promise.all([tracer?.close({ deadline_ms }), logs?.close({ deadline_ms })])
+    },
+  }
+}
+
+function createTracing(tracer: Tracer, settings: OtlpSettings, clock: Clock): { tracing: Tracing; flush(): void } {
   /** The traces of calls that belong to no request. */
   const own = new WeakSet<TraceContext>()
   const calls = createCallTraces({ tracer, isOwn: (trace) => own.has(trace), clock })
@@ -57,7 +88,7 @@ export async function createTracing(parts: TracingParts): Promise<Tracing | unde
   const isSentTo = (provider: string): boolean =>
     settings.is_propagated && (settings.propagate_to.includes(provider) || settings.propagate_to.includes('*'))
 
-  return {
+  const tracing: Tracing = {
     observe: calls.observe,
     openTrace(context) {
       if (TRACED_PATH.test(context.path)) context.trace = tracer.open(context.request.headers)
@@ -82,10 +113,6 @@ export async function createTracing(parts: TracingParts): Promise<Tracing | unde
       const trace = outgoing.getStore()
       return trace && isSentTo(provider) ? traceHeaders(trace) : undefined
     },
-    counts: () => ({ spans: tracer.counts() }),
-    async close({ deadline_ms }) {
-      calls.flush()
-      await tracer.close({ deadline_ms: Math.max(deadline_ms, MIN_CLOSE_MILLISECONDS) })
-    },
   }
+  return { tracing, flush: calls.flush }
 }

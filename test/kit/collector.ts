@@ -161,13 +161,15 @@ type Value = {
   doubleValue: number | null
   boolValue: boolean | null
   arrayValue: { values: Value[] } | null
+  kvlistValue: { values: Pairs } | null
 }
 
 const attributesOf = (pairs: Pairs): Attributes =>
   Object.fromEntries(pairs.map(({ key, value }) => [key, anyValue(value)]))
 
 /** The one member that is set. */
-function anyValue({ stringValue, intValue, doubleValue, boolValue, arrayValue }: Value): unknown {
+function anyValue({ stringValue, intValue, doubleValue, boolValue, arrayValue, kvlistValue }: Value): unknown {
+  if (kvlistValue) return attributesOf(kvlistValue.values)
   if (arrayValue) return arrayValue.values.map(anyValue)
   if (intValue !== null) return Number(intValue)
   return stringValue ?? doubleValue ?? boolValue

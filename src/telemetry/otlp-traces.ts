@@ -1,11 +1,10 @@
 /**
- * Export by OTLP, with the packages of the OpenTelemetry SDK: ids, samplers, the format of the headers, encoding and
+ * Traces by OTLP, with the packages of the OpenTelemetry SDK: ids, samplers, the format of the headers, encoding and
  * transport. This file loads them, so it is imported only where an export is configured.
  */
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api'
-import { type ExportResult, ExportResultCode, parseTraceParent, TraceState } from '@opentelemetry/core'
+import { parseTraceParent, TraceState } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
-import { resourceFromAttributes } from '@opentelemetry/resources'
 import {
   AlwaysOffSampler,
   AlwaysOnSampler,
@@ -16,14 +15,13 @@ import {
   SamplingDecision,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace'
-import type { Clock } from '../kit/clock.ts'
-import type { Log } from '../kit/log.ts'
 import type { TraceContext } from '../kit/trace-context.ts'
 import { createExportQueue, type ExportCounts } from './export-queue.ts'
-import type { OtlpEndpoint, OtlpSettings } from './otlp-settings.ts'
+import { type ExporterParts, exportBatch, exporterOptions, hrTime, originOf } from './otlp-common.ts'
+import type { OtlpSettings } from './otlp-settings.ts'
 import type { Span, SpanAttributes } from './span.ts'
 
-type Tracer = {
+export type Tracer = {
   /** The trace of a request with these headers: that of its client where they name one, else a new one. */
   open(headers?: { get(name: string): string | null }): TraceContext
   newSpanId(): string
@@ -34,32 +32,21 @@ type Tracer = {
   close(options: { deadline_ms: number }): Promise<void>
 }
 
-type TracerParts = {
-  settings: OtlpSettings
-  endpoint: OtlpEndpoint
-  version: string
-  /** Of this process. */
-  instance_id: string
-  clock: Clock
-  log: Log
-}
-
 /** The header has 55 characters; later versions may append more. Longer ones are not looked at. */
 const MAX_TRACEPARENT = 512
 /** As W3C Trace Context requires vendors to pass on at least. */
 const MAX_TRACESTATE = 512
 
-export function createTracer({ settings, endpoint, version, instance_id, clock, log }: TracerParts): Tracer {
+export function createTracer(parts: ExporterParts): Tracer {
+  const { settings, endpoint, clock, log } = parts
   const exporter = new OTLPTraceExporter(exporterOptions(endpoint))
   const ids = new RandomIdGenerator()
   const sampler = samplerOf(settings.sampler)
-  const resource = resourceOf(settings, { version, instance_id })
-  const instrumentationScope = { name: 'gatehouse', version }
+  const origin = originOf(parts)
   const queue = createExportQueue<ReadableSpan>({
     name: 'spans',
     limits: settings.spans_batch,
-    send: (spans) =>
-      new Promise((resolve, reject) => exporter.export(spans, (result) => settle(result, { resolve, reject }))),
+    send: (spans) => exportBatch(exporter, spans),
     clock,
     log,
   })
@@ -90,7 +77,7 @@ export function createTracer({ settings, endpoint, version, instance_id, clock, 
     newSpanId: () => ids.generateSpanId(),
     add(span) {
       if (!span.trace.is_sampled) return
-      queue.add(readable(span, { resource, instrumentationScope }), bytesOf(span))
+      queue.add(readable(span, origin), bytesOf(span))
     },
     counts: queue.counts,
     async close(options) {
@@ -100,26 +87,6 @@ export function createTracer({ settings, endpoint, version, instance_id, clock, 
     },
   }
 }
-
-type Settle = { resolve(): void; reject(reason: unknown): void }
-
-function settle({ code, error }: ExportResult, { resolve, reject }: Settle): void {
-  if (code === ExportResultCode.SUCCESS) resolve()
-  else reject(error ?? new Error('not exported'))
-}
-
-/** Certificates are read by the SDK: OTEL_EXPORTER_OTLP_CERTIFICATE, _CLIENT_KEY and _CLIENT_CERTIFICATE. */
-const exporterOptions = ({ url, headers, timeout_ms, gzip }: OtlpEndpoint) => ({
-  url,
-  headers,
-  timeoutMillis: timeout_ms,
-  ...(gzip ? { compression: 'gzip' as never } : {}),
-})
-
-const resourceOf = (
-  { attributes }: Pick<OtlpSettings, 'attributes'>,
-  { version, instance_id }: { version: string; instance_id: string },
-) => resourceFromAttributes({ 'service.version': version, 'service.instance.id': instance_id, ...attributes })
 
 function samplerOf({ name, ratio }: OtlpSettings['sampler']): Sampler {
   const [, isParentBased, root = name] = /^(parentbased_)?(.*)$/.exec(name) ?? []
@@ -168,12 +135,6 @@ function readable(
     droppedEventsCount: 0,
     droppedLinksCount: 0,
   }
-}
-
-/** Unix milliseconds as seconds and nanoseconds. */
-function hrTime(ms: number): [number, number] {
-  const seconds = Math.floor(ms / 1000)
-  return [seconds, Math.floor((ms - seconds * 1000) * 1e6)]
 }
 
 function defined(attributes: SpanAttributes): Record<string, string | number | boolean | string[]> {
