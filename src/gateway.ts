@@ -135,7 +135,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   )
   await supply.apply(config)
 
-  const observation = createObservation({ telemetry, log })
+  const observation = createObservation({ store, config: () => live, telemetry, clock, log })
   const quotas = createStorageQuotas({ amounts: store.amounts, config: () => live, clock })
   const storing = { settings: () => live.responses, quota: quotas.responses }
   const storedResponses = createStoredResponses({ ...storing, store: store.responses, clock })
@@ -207,7 +207,9 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     crashHook: parts.crashHook,
   })
   const { outputs, tasks, webhooks, files } = generation
-  const cleaner = createCleaner({ tasks: store.tasks, outputs, cache, pruneLedger: accounting.pruneLedger, clock, log })
+  const { pruneLedger } = accounting
+  const { pruneRequests } = observation
+  const cleaner = createCleaner({ tasks: store.tasks, outputs, cache, pruneLedger, pruneRequests, clock, log })
   const ready = createReadiness({ store, files, clock, log })
   const administration = createAdministration({ store, projects, tokens, config: () => live, settings, clock, log })
   const load = createLoad({ settings, log })
@@ -300,7 +302,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       load.stop()
       await supply.close()
       await settle()
-      await Promise.all([accounting.close({ deadline_ms }), cache.close(), telemetry?.close({ deadline_ms })])
+      const observing = [telemetry?.close({ deadline_ms }), observation.close({ deadline_ms })]
+      await Promise.all([accounting.close({ deadline_ms }), cache.close(), ...observing])
       valkey?.close()
       await Promise.all([tokens.close(), control.close()])
       tokenizer.close()

@@ -14,6 +14,7 @@ const COMMANDS: Record<string, { summary: string; load: () => Promise<{ run: Run
     load: () => import('./cli/project.ts'),
   },
   task: { summary: 'list, show, cancel and resume tasks', load: () => import('./cli/task.ts') },
+  requests: { summary: 'search the request log', load: () => import('./cli/requests.ts') },
   usage: { summary: 'show what was used, and what it cost', load: () => import('./cli/usage.ts') },
   budget: { summary: 'show budgets, and add credit', load: () => import('./cli/budget.ts') },
   ledger: { summary: 'check that the ledger adds up', load: () => import('./cli/ledger.ts') },

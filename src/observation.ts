@@ -1,9 +1,13 @@
-/** What is told of requests and calls: the access log. Observers never delay a call. */
+/** What is told of requests and calls: the access log, the request log. Observers never delay a call. */
+import type { Config } from './config/config.ts'
 import type { FinishedRequest } from './http/context.ts'
+import type { Clock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
 import { createAccessLog } from './observe/access-log.ts'
+import { createRequestLog } from './observe/request-log.ts'
 import { joinRequests } from './observe/requests.ts'
 import type { CallSubscriber } from './pipeline/events.ts'
+import type { Store } from './store/store.ts'
 import type { Telemetry } from './tracing.ts'
 
 type Observation = {
@@ -11,17 +15,31 @@ type Observation = {
   calls: readonly CallSubscriber[]
   /** To be called at the end of each request. */
   requestFinished(request: FinishedRequest): void
+  /** Deletes one batch of old rows of the request log; false: nothing is left. */
+  pruneRequests(): Promise<boolean>
+  /** After the last call was settled. */
+  close(options: { deadline_ms: number }): Promise<void>
 }
 
 type ObservationParts = {
+  store: Pick<Store, 'requestLog'>
+  /** The configuration now. */
+  config(): Config
   /** Absent: nothing is exported by OTLP. */
   telemetry?: Telemetry | undefined
+  clock: Clock
   log: Log
 }
 
-export function createObservation({ telemetry, log }: ObservationParts): Observation {
-  const observers = [createAccessLog({ log })]
+export function createObservation({ store, config, telemetry, clock, log }: ObservationParts): Observation {
+  const requestLog = createRequestLog({ store: store.requestLog, settings: () => config().request_log, clock, log })
+  const observers = [createAccessLog({ log }), requestLog.observe]
   if (telemetry?.tracing) observers.push(telemetry.tracing.observe)
   const requests = joinRequests(observers, log)
-  return { calls: [requests.calls], requestFinished: requests.requestFinished }
+  return {
+    calls: [requests.calls],
+    requestFinished: requests.requestFinished,
+    pruneRequests: requestLog.prune,
+    close: requestLog.close,
+  }
 }

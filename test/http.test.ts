@@ -5,7 +5,8 @@ import { type Authenticate, createApp } from '../src/http/app.ts'
 import type { Context, Route } from '../src/http/context.ts'
 import { eventStream } from '../src/http/event-stream.ts'
 import { createLog } from '../src/kit/log.ts'
-import { createObservation } from '../src/observation.ts'
+import { createAccessLog } from '../src/observe/access-log.ts'
+import { joinRequests } from '../src/observe/requests.ts'
 import { pageRoutes } from '../src/routes/pages.ts'
 import { ERRORS, type ErrorCode, GatewayError } from '../src/spec/error.ts'
 import type { Caller } from '../src/spec/token.ts'
@@ -44,7 +45,7 @@ function gateway({ routes = [], authenticate = () => CALLER, settings = {} }: Pa
     settings: all,
     clock,
     log,
-    onFinished: createObservation({ log }).requestFinished,
+    onFinished: joinRequests([createAccessLog({ log })], log).requestFinished,
   })
   const call = (path: string, init: RequestInit = {}) =>
     app.fetch(new Request(`http://gatehouse.test${path}`, init), { address: '192.0.2.1' })

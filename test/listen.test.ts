@@ -9,7 +9,8 @@ import { eventStream } from '../src/http/event-stream.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
 import { type Listener, listen } from '../src/listen.ts'
-import { createObservation } from '../src/observation.ts'
+import { createAccessLog } from '../src/observe/access-log.ts'
+import { joinRequests } from '../src/observe/requests.ts'
 import { manualClock } from './kit/clock.ts'
 
 const open: (() => unknown)[] = []
@@ -37,7 +38,7 @@ async function start({ routes = [], idle_seconds }: { routes?: Route[]; idle_sec
     settings,
     clock: systemClock,
     log,
-    onFinished: createObservation({ log }).requestFinished,
+    onFinished: joinRequests([createAccessLog({ log })], log).requestFinished,
   })
   const server = await listen({
     gateway: { fetch: app.fetch, drain: app.close },

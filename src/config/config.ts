@@ -7,6 +7,7 @@ import type { AlertsConfig } from './alerts-schema.ts'
 import type { CacheConfig } from './cache-schema.ts'
 import type { LedgerConfig } from './ledger-schema.ts'
 import type { LimitsConfig } from './rate-limit-schema.ts'
+import type { RequestLogConfig } from './request-log-schema.ts'
 import type { ModelConfig, ProviderConfig, Timeouts } from './schema.ts'
 import type { OutputsConfig, ResponsesConfig, TasksConfig } from './task-schema.ts'
 import type { TelemetryConfig } from './telemetry-schema.ts'
@@ -80,6 +81,7 @@ export type Config = {
   valkey: Required<ValkeyConfig> | undefined
   ledger: Required<LedgerConfig>
   budgets: readonly Budget[]
+  request_log: Required<RequestLogConfig>
   alerts: AlertsConfig
   telemetry: TelemetryConfig
   admin: AdminSettings
@@ -168,6 +170,7 @@ export const DEFAULT_ADMIN: AdminSettings = {
   idle_minutes: 60,
   requests_per_minute: 1200,
 }
+export const DEFAULT_REQUEST_LOG: Required<RequestLogConfig> = { enabled: true, keep_days: 7 }
 
 export const DEFAULT_LEDGER: Required<LedgerConfig> = {
   currency: 'USD',

@@ -15,6 +15,7 @@ import { Prices } from './price-schema.ts'
 import { PROVIDER_KINDS, TEXT_APIS } from './provider-kinds.ts'
 import { Passthrough, Quirks } from './quirks.ts'
 import { LimitsConfig, rateLimits } from './rate-limit-schema.ts'
+import { RequestLogConfig } from './request-log-schema.ts'
 import { CallLimits, Fallbacks, HealthConfig, ProviderKey, RoutingConfig, TargetRouting } from './routing-schema.ts'
 import { ServerConfig } from './server-schema.ts'
 import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
@@ -257,6 +258,7 @@ export const FileConfig = Type.Object(
     valkey: optional(ValkeyConfig),
     ledger: optional(LedgerConfig),
     budgets: budgets('Budgets of all calls together.'),
+    request_log: optional(RequestLogConfig),
     alerts: optional(AlertsConfig),
     telemetry: optional(TelemetryConfig),
     admin: optional(AdminConfig),

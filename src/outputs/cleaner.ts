@@ -27,6 +27,8 @@ type CleanerParts = {
   cache?: { deleteExpired(): Promise<void> }
   /** Deletes one batch of what the ledger no longer keeps; false: nothing is left. Absent: there is no ledger. */
   pruneLedger?: () => Promise<boolean>
+  /** The same of the request log. */
+  pruneRequests?: () => Promise<boolean>
   clock: Clock
   log: Log
 }
@@ -40,7 +42,8 @@ const KEYS_PER_BATCH = 500
 /** A sweep ends after this many batches, so that a stop need not wait; the next sweep continues. */
 const BATCHES_PER_SWEEP = 200
 
-export function createCleaner({ tasks, outputs, cache, pruneLedger, clock, log }: CleanerParts): Cleaner {
+export function createCleaner(parts: CleanerParts): Cleaner {
+  const { tasks, outputs, cache, pruneLedger, pruneRequests, clock, log } = parts
   let isStopped = false
   let cancelTimer = () => {}
   let running: Promise<void> | undefined
@@ -80,8 +83,8 @@ export function createCleaner({ tasks, outputs, cache, pruneLedger, clock, log }
     }
   }
 
-  async function prune(): Promise<void> {
-    for (let batch = 0; batch < BATCHES_PER_SWEEP && !isStopped; batch++) if (!(await pruneLedger?.())) return
+  async function prune(one: (() => Promise<boolean>) | undefined): Promise<void> {
+    for (let batch = 0; batch < BATCHES_PER_SWEEP && !isStopped; batch++) if (!(await one?.())) return
   }
 
   /** A failed job does not block the others. */
@@ -91,7 +94,8 @@ export function createCleaner({ tasks, outputs, cache, pruneLedger, clock, log }
       'idempotency keys not deleted': forgetKeys,
       'partial files not removed': removeLeftovers,
       'cached responses not deleted': async () => cache?.deleteExpired(),
-      'ledger not pruned': prune,
+      'ledger not pruned': () => prune(pruneLedger),
+      'request log not pruned': () => prune(pruneRequests),
     }
     for (const [event, job] of Object.entries(jobs)) {
       try {

@@ -20,6 +20,12 @@ export type Call = {
   readonly caller: Caller
   /** Whom the caller acts for, as it names them; undefined: nobody is named. */
   end_user?: string
+  /** What the caller says it belongs to: a conversation, a run of an agent. For the request log. */
+  session?: string
+  /** The metadata of its body. For the request log. */
+  metadata?: Readonly<Record<string, unknown>>
+  /** The task that it has created. */
+  task_id?: string
   /** Aborted, with the reason, when the client has left or the gateway stops. */
   readonly signal: AbortSignal
   /** By the steady clock. */

@@ -2,7 +2,7 @@
 import type { ServerSettings } from '../config/config.ts'
 import type { CacheDirective, Call, CallOptions } from '../pipeline/call.ts'
 import { GatewayError } from '../spec/error.ts'
-import { readUserHeader, USER_HEADER } from './end-user.ts'
+import { readSessionHeader, readUserHeader, SESSION_HEADER, USER_HEADER } from './end-user.ts'
 
 const TIMEOUT_HEADER = 'x-gatehouse-timeout'
 const NO_FALLBACK_HEADER = 'x-gatehouse-no-fallback'
@@ -24,10 +24,11 @@ type Request = { header(name: string): string | null }
  * and `unsupported_parameter` for one that the operator does not permit.
  */
 export function readCallOptions(
-  call: Pick<Call, 'request_id' | 'options' | 'end_user'> & Request,
+  call: Pick<Call, 'request_id' | 'options' | 'end_user' | 'session'> & Request,
   { caller_routing }: Pick<ServerSettings, 'caller_routing'>,
 ): void {
   readUserHeader(call, call.header(USER_HEADER))
+  readSessionHeader(call, call.header(SESSION_HEADER))
   const timeout = call.header(TIMEOUT_HEADER)
   const noFallback = call.header(NO_FALLBACK_HEADER)
   const tags = call.header(TAGS_HEADER)

@@ -13,7 +13,7 @@ import type { ResponseHead } from '../protocols/protocol.ts'
 import { FieldNotAllowed } from '../providers/allowed/allowed.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../spec/error-lists.ts'
-import { readUserField } from './end-user.ts'
+import { readMetadata, readUserField } from './end-user.ts'
 import type { RouteParts } from './json-route.ts'
 import { requestedModel, takeRoutingFields } from './routing-fields.ts'
 import { callStream, storedStream } from './stream-response.ts'
@@ -116,6 +116,7 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
       const model = has_routing_fields ? requestedModel(given) : memberOf(given, 'model')
       pipeline.authorize(context, { family, model: context.params.model ?? model })
       readUserField(context, given, family)
+      readMetadata(context, given, family)
       const body = has_routing_fields ? takeRoutingFields(given, context, parts) : given
       const deferred = await dialect.defer?.(body, context)
       if (deferred) return accepted(deferred, context)

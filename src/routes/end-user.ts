@@ -14,6 +14,9 @@ const CONTROL = /\p{Cc}/u
 
 type Named = Pick<Call, 'request_id' | 'end_user'>
 
+export const SESSION_HEADER = 'x-gatehouse-session'
+const SESSION = /^[\x21-\x7e]{1,128}$/
+
 /** From the header, which takes precedence. Throws invalid_value that names it. */
 export function readUserHeader(call: Named, given: string | null): void {
   if (given === null) return
@@ -22,6 +25,22 @@ export function readUserHeader(call: Named, given: string | null): void {
     throw new GatewayError('invalid_value', `The header ${USER_HEADER} must not hold control characters.`)
   }
   name(call, value)
+}
+
+/** Throws invalid_value that names the header. */
+export function readSessionHeader(call: Pick<Call, 'session'>, given: string | null): void {
+  if (given === null) return
+  if (!SESSION.test(given)) {
+    throw new GatewayError('invalid_value', `The header ${SESSION_HEADER} must have 1 to 128 visible ASCII characters.`)
+  }
+  call.session = given
+}
+
+/** For the request log. In the Messages API it names the end user, and nothing else. */
+export function readMetadata(call: Pick<Call, 'request_id' | 'metadata'>, body: unknown, family: EndpointFamily): void {
+  if (family === 'messages-compat' || !isRecord(body)) return
+  const { metadata } = body
+  if (isRecord(metadata)) call.metadata = metadata
 }
 
 /** From the field of the body that the protocol has for it, unless the header names one. */

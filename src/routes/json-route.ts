@@ -10,7 +10,7 @@ import type { JsonEndpoint } from '../pipeline/endpoint.ts'
 import type { AnyMeter } from '../pipeline/family.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { GatewayError } from '../spec/error.ts'
-import { readUserField } from './end-user.ts'
+import { readMetadata, readUserField } from './end-user.ts'
 
 /** `settings` are read at each request, since a reload changes them. */
 export type RouteParts = { pipeline: Pipeline; settings: ServerSettings; clock: Clock }
@@ -27,6 +27,7 @@ export function jsonRoute<Input, Work, Answer, M extends AnyMeter>(
       context.noteFields(body)
       pipeline.authorize(context, { family: endpoint, model: context.params.model ?? memberOf(body, 'model') })
       readUserField(context, body, endpoint)
+      readMetadata(context, body, endpoint)
       const input = await decode(body, context)
       try {
         const { model, requested, send } = pipeline.prepare(family, context, input)

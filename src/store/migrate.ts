@@ -22,6 +22,7 @@ import { routingOverrides } from './migrations/0018-routing-overrides.ts'
 import { administration } from './migrations/0019-administration.ts'
 import { taskTraces } from './migrations/0020-task-traces.ts'
 import { audit } from './migrations/0021-audit.ts'
+import { requestLog } from './migrations/0022-request-log.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -49,6 +50,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0019-administration': administration,
   '0020-task-traces': taskTraces,
   '0021-audit': audit,
+  '0022-request-log': requestLog,
 }
 
 /**

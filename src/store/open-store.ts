@@ -18,6 +18,7 @@ import { ledgerStore } from './ledger.ts'
 import { overrideStore } from './overrides.ts'
 import { projectStore } from './projects.ts'
 import { rateLimitStore } from './rate-limit-leases.ts'
+import { requestLogStore } from './request-log.ts'
 import { responseRunStore } from './response-runs.ts'
 import { responseStore } from './responses.ts'
 import { type Store, StoreError } from './store.ts'
@@ -76,6 +77,7 @@ function storeOf(engine: Engine): Store {
     cachedAnswers: report(cachedAnswerStore(engine)),
     rateLimits: report(rateLimitStore(engine)),
     overrides: report(overrideStore(engine)),
+    requestLog: report(requestLogStore(engine)),
     dueTimes: report(dueTimes(engine)),
     ...report({ ping: () => engine.write(async (write) => void (await lockRevision(write))) }),
     close() {

@@ -15,6 +15,7 @@ import type { LedgerEntry } from './ledger-entry.ts'
 import type { LedgerStore } from './ledger-store.ts'
 import type { OverrideStore } from './override-store.ts'
 import type { RateLimitStore, TaskLimit } from './rate-limit-lease.ts'
+import type { RequestLogStore } from './request-row.ts'
 import type { StoredResponse } from './stored-response.ts'
 
 export type UsageStore = {
@@ -23,10 +24,7 @@ export type UsageStore = {
 }
 
 export type ModelStore = {
-  /**
-   * When each model entered the catalogue (unix seconds): unknown models are stored with `now`, the others keep their
-   * time. Returns all of `ids`.
-   */
+  /** When each model entered the catalogue (unix seconds): unknown models are stored with `now`. Returns all of `ids`. */
   firstSeen(ids: string[], now: number): Promise<Map<string, number>>
   /** Every model that was ever in the catalogue of a gateway on this store. */
   ids(): Promise<string[]>
@@ -300,6 +298,7 @@ export type Store = {
   openCachedVectors?: () => Promise<CachedVectors>
   rateLimits: RateLimitStore
   overrides: OverrideStore
+  requestLog: RequestLogStore
   dueTimes: DueTimes
   /** Writes something; rejects when that is not possible. For /readyz. */
   ping(): Promise<void>

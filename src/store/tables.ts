@@ -10,6 +10,7 @@ import type { CachedAnswer } from './cached-answer.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
 import type { Override } from './override-store.ts'
 import type { LeaseRow } from './rate-limit-lease.ts'
+import type { Feedback, RequestRow } from './request-row.ts'
 
 /** What tokens and projects have in common; all text but `name` is JSON text. */
 export type AccountColumns = {
@@ -220,6 +221,9 @@ type BudgetLeasesTable = {
 type AlertsTable = DueAlert
 type AlertMarksTable = { mark_key: string; until_ms: number }
 
+/** `tags` and `detail` are JSON text. */
+type RequestLogTable = Omit<RequestRow, 'tags' | 'detail'> & { tags: string | null; detail: string }
+
 /** What unfinished tasks hold. */
 type BudgetHoldsTable = { call_id: string; account_key: string; start_ms: number; amount: number }
 
@@ -266,6 +270,9 @@ export type Tables = {
   alert_marks: AlertMarksTable
   rate_limit_leases: LeaseRow
   routing_overrides: Override
+  request_log: RequestLogTable
+  request_tags: { tag: string; at_ms: number; row_id: number }
+  request_feedback: Feedback
 }
 
 export type Database = Kysely<Tables>

@@ -51,6 +51,8 @@ const UNDO: Record<string, string> = {
   '0020-task-traces': 'alter table tasks drop column trace;',
   '0015-budgets': `drop table budget_accounts; drop table budget_leases; drop table budget_holds; drop table alerts;
     drop index ledger_credits; delete from revisions where noun = 'budgets';`,
+  '0022-request-log':
+    "drop table request_log; drop table request_tags; drop table request_feedback; delete from revisions where noun = 'request_log';",
   '0018-routing-overrides': "drop table routing_overrides; delete from revisions where noun = 'routing_overrides';",
 }
 

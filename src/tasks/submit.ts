@@ -109,6 +109,7 @@ const acceptOrder = (
         'This Idempotency-Key was used for another request within the last 24 hours. Use a new key for a new request.',
       )
     }
+    call.task_id = added.task.task_id
     return { task: added.task, replayed: added.outcome === 'replayed' }
   },
 })

@@ -5,7 +5,8 @@ import { presentedSecret } from '../../src/http/presented-secret.ts'
 import { createLog } from '../../src/kit/log.ts'
 import { randomAlphanumerics } from '../../src/kit/secret.ts'
 import { catalogueModel, createCatalogue } from '../../src/models/catalogue.ts'
-import { createObservation } from '../../src/observation.ts'
+import { createAccessLog } from '../../src/observe/access-log.ts'
+import { joinRequests } from '../../src/observe/requests.ts'
 import { createLinks } from '../../src/outputs/links.ts'
 import type { Outputs, StoredFile } from '../../src/outputs/outputs.ts'
 import type { Provider } from '../../src/providers/provider.ts'
@@ -95,7 +96,7 @@ export async function createVideoApp(server: Parameters<typeof configOf>[0] = {}
     settings,
     clock,
     log,
-    onFinished: createObservation({ log }).requestFinished,
+    onFinished: joinRequests([createAccessLog({ log })], log).requestFinished,
   })
 
   /** Calls with the token `one` by default; `token: ''` sends none. */

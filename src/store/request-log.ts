@@ -1,0 +1,149 @@
+/** The request log in the database. */
+import { CompiledQuery, sql } from 'kysely'
+import type { Engine } from './engine.ts'
+import type { RequestLogStore, RequestRow } from './request-row.ts'
+import { findRows, searchRequests } from './request-search.ts'
+import type { Write } from './tables.ts'
+
+const ROWS_PER_BATCH = 500
+/** A row has 18 values; the text of each statement is built once. */
+const ROWS_PER_STATEMENT = 50
+const TAGS_PER_STATEMENT = 200
+const COLUMNS = [
+  'row_id',
+  'at_ms',
+  'request_id',
+  'token_id',
+  'project_id',
+  'end_user',
+  'session',
+  'trace_id',
+  'family',
+  'model',
+  'provider',
+  'target',
+  'status',
+  'error',
+  'total_ms',
+  'cost',
+  'tags',
+  'detail',
+] as const
+
+export function requestLogStore({ db, write, name }: Engine): RequestLogStore {
+  const statement = createStatements(name === 'postgres')
+
+  async function insert(rows: Write, added: readonly RequestRow[]): Promise<void> {
+    for (let at = 0; at < added.length; at += ROWS_PER_STATEMENT) {
+      const some = added.slice(at, at + ROWS_PER_STATEMENT)
+      await rows.executeQuery(CompiledQuery.raw(statement(some.length), some.flatMap(valuesOf)))
+    }
+    const tags = added.flatMap(({ tags, at_ms, row_id }) => tags.map((tag) => ({ tag, at_ms, row_id })))
+    for (let at = 0; at < tags.length; at += TAGS_PER_STATEMENT) {
+      await rows
+        .insertInto('request_tags')
+        .values(tags.slice(at, at + TAGS_PER_STATEMENT))
+        .onConflict((conflict) => conflict.doNothing())
+        .execute()
+    }
+  }
+
+  return {
+    async reserve(count) {
+      const { revision } = await write((rows) =>
+        rows
+          .updateTable('revisions')
+          .set((revisions) => ({ revision: revisions('revision', '+', count) }))
+          .where('noun', '=', 'request_log')
+          .returning('revision')
+          .executeTakeFirstOrThrow(),
+      )
+      return revision - count + 1
+    },
+
+    append: (added) => write((rows) => insert(rows, added)),
+    search: (query) => searchRequests(db, query),
+    find: (row_ids) => findRows(db, row_ids),
+    prune: (before_ms) => write((rows) => pruneBatch(rows, before_ms)),
+
+    addFeedback: (feedback) =>
+      write(async (rows) => {
+        const { row_id, ...given } = feedback
+        await rows
+          .insertInto('request_feedback')
+          .values(feedback)
+          .onConflict((conflict) => conflict.column('row_id').doUpdateSet(given))
+          .execute()
+      }),
+
+    async feedback(row_ids) {
+      if (row_ids.length === 0) return []
+      return db
+        .selectFrom('request_feedback')
+        .selectAll()
+        .where('row_id', 'in', [...row_ids])
+        .execute()
+    },
+
+    async taskCharges(task_ids) {
+      if (task_ids.length === 0) return new Map()
+      const rows = await db
+        .selectFrom('ledger_entries')
+        .select(['call_id', 'amount', 'cost'])
+        .where('call_id', 'in', [...task_ids])
+        .where('kind', 'in', ['task', 'reversal', 'adjustment'])
+        .execute()
+      const charges = new Map<string, { amount: number | null; cost: number | null }>()
+      for (const { call_id, amount, cost } of rows) {
+        const sum = charges.get(call_id) ?? { amount: 0, cost: 0 }
+        charges.set(call_id, { amount: added(sum.amount, amount), cost: added(sum.cost, cost) })
+      }
+      return charges
+    },
+  }
+}
+
+const added = (a: number | null, b: number | null) => (a === null || b === null ? null : a + b)
+
+/** The rows, then what belongs to them: their tags are named by the rows themselves. */
+async function pruneBatch(rows: Write, before_ms: number): Promise<boolean> {
+  const deleted = await sql<{ row_id: number; at_ms: number; tags: string | null }>`
+    delete from request_log where row_id in
+      (select row_id from request_log where at_ms < ${before_ms} order by at_ms limit ${ROWS_PER_BATCH})
+    returning row_id, at_ms, tags`.execute(rows)
+  const ids = deleted.rows.map(({ row_id }) => row_id)
+  if (ids.length === 0) return false
+  for (const { row_id, at_ms, tags } of deleted.rows) {
+    if (tags === null) continue
+    await rows
+      .deleteFrom('request_tags')
+      .where('tag', 'in', JSON.parse(tags) as string[])
+      .where('at_ms', '=', at_ms)
+      .where('row_id', '=', row_id)
+      .execute()
+  }
+  await rows.deleteFrom('request_feedback').where('row_id', 'in', ids).execute()
+  return ids.length === ROWS_PER_BATCH
+}
+
+function valuesOf(row: RequestRow): unknown[] {
+  return COLUMNS.map((column) => {
+    if (column === 'detail') return JSON.stringify(row.detail)
+    if (column === 'tags') return row.tags.length === 0 ? null : JSON.stringify(row.tags)
+    return row[column]
+  })
+}
+
+function createStatements(isPostgres: boolean): (rows: number) => string {
+  const texts = new Map<number, string>()
+  return (rows) => {
+    let text = texts.get(rows)
+    if (text === undefined) {
+      const value = (row: number, column: number) => (isPostgres ? `$${row * COLUMNS.length + column + 1}` : '?')
+      const values = Array.from({ length: rows }, (_, row) => `(${COLUMNS.map((_, at) => value(row, at)).join(', ')})`)
+      text = `insert into request_log (${COLUMNS.join(', ')}) values ${values.join(', ')} on conflict (row_id) do nothing`
+      texts.set(rows, text)
+    }
+    return text
+  }
+}

@@ -1,0 +1,244 @@
+/**
+ * Searches the request log. One condition, that which the fewest rows meet, is read from its index, newest first; the rows
+ * are then examined for the others. A search ends after a bounded number of rows, and its cursor continues it.
+ */
+import { type RawBuilder, sql } from 'kysely'
+import type { RequestFilter, RequestPage, RequestPosition, RequestQuery, RequestRow } from './request-row.ts'
+import type { Database, Tables } from './tables.ts'
+
+/** Rows examined by one statement: it blocks the event loop on SQLite. */
+const ROWS_PER_STEP = 4_000
+/** Rows examined by one search; some 100 ms. */
+const MAX_STEPS = 12
+/** Where fewer rows than these meet a condition, they are sorted. */
+const MAX_SORTED = 8_000
+/** Of several conditions, each is counted up to here. */
+const MAX_COUNTED = 2_000
+
+type Condition = RawBuilder<unknown>
+/** A condition, and whether the rows that meet it are found by an index, in the order of time or in another one. */
+type Driver = { condition: Condition; index: 'by_time' | 'by_value' | 'no'; tag?: string }
+
+type FoundRow = Tables['request_log']
+
+export async function searchRequests(db: Database, { filter, after, limit }: RequestQuery): Promise<RequestPage> {
+  const conditions = conditionsOf(filter)
+  const driver = await chooseDriver(db, conditions)
+  const others = conditions.filter((one) => one !== driver).map(({ condition }) => condition)
+  const found: RequestPosition[] = []
+  let position = after
+  for (let step = 0; step < MAX_STEPS; step++) {
+    const { positions, end } = await readStep(db, { driver, others, filter, limit: limit + 1 - found.length }, position)
+    found.push(...positions)
+    if (found.length > limit) {
+      const page = found.slice(0, limit)
+      return { rows: await rowsAt(db, page), next: page.at(-1) }
+    }
+    position = end
+    if (!end) break
+    await nextTurn()
+  }
+  return { rows: await rowsAt(db, found), next: position }
+}
+
+async function rowsAt(db: Database, at: readonly RequestPosition[]): Promise<RequestRow[]> {
+  if (at.length === 0) return []
+  const ids = at.map(({ row_id }) => row_id)
+  const rows = new Map((await findRows(db, ids)).map((row) => [row.row_id, row]))
+  return ids.flatMap((id) => rows.get(id) ?? [])
+}
+
+export async function findRows(db: Database, row_ids: readonly number[]): Promise<RequestRow[]> {
+  if (row_ids.length === 0) return []
+  const rows = await db
+    .selectFrom('request_log')
+    .selectAll()
+    .where('row_id', 'in', [...row_ids])
+    .execute()
+  return rows.map(toRow)
+}
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+type Step = { driver: Driver | undefined; others: readonly Condition[]; filter: RequestFilter; limit: number }
+
+/** `end`: the last row that was examined, where there may be more. */
+async function readStep(
+  db: Database,
+  { driver, others, filter, limit }: Step,
+  after: RequestPosition | undefined,
+): Promise<{ positions: RequestPosition[]; end?: RequestPosition }> {
+  const [source, range] = sourceOf(driver, filter, after)
+  if (driver?.index === 'by_value' || others.length === 0) {
+    const conditions = and([range, ...others])
+    const found = await sql<RequestPosition>`select examined.at_ms, examined.row_id from ${source} where ${conditions}
+      ${orderOf(driver)} limit ${limit}`.execute(db)
+    return { positions: found.rows }
+  }
+  const examined = sql`select ${SEARCHED} from ${source} where ${range} ${orderOf(driver)} limit ${ROWS_PER_STEP}`
+  const found = await positions(db, sql`(${examined}) as examined where ${and(others)}`, sql`limit ${limit}`)
+  if (found.length >= limit) return { positions: found }
+  const last = sql`limit 1 offset ${ROWS_PER_STEP - 1}`
+  const [end] = await positions(
+    db,
+    sql`(select examined.at_ms, examined.row_id from ${source} where ${range}
+    ${orderOf(driver)} limit ${ROWS_PER_STEP}) as examined`,
+    last,
+  )
+  return { positions: found, ...(end && { end }) }
+}
+
+/** What is read, in the order of its index, and which part of it. */
+function sourceOf(
+  driver: Driver | undefined,
+  filter: RequestFilter,
+  after: RequestPosition | undefined,
+): [Condition, Condition] {
+  if (driver?.tag === undefined) {
+    const range = rangeOf(driver?.index === 'by_value' ? UNINDEXED : sql`examined`, filter, after)
+    return [sql`request_log as examined`, driver ? and([driver.condition, range]) : range]
+  }
+  return [
+    sql`request_tags as hits cross join request_log as examined`,
+    sql`hits.tag = ${driver.tag} and examined.row_id = hits.row_id and ${rangeOf(sql`hits`, filter, after)}`,
+  ]
+}
+
+function orderOf(driver: Driver | undefined): Condition {
+  const table = driver?.index === 'by_value' ? UNINDEXED : driver?.tag === undefined ? sql`examined` : sql`hits`
+  return sql`order by ${table}.at_ms desc, ${table}.row_id desc`
+}
+
+/** The sign keeps both engines from reading the whole index of the time, where the few rows of another one are to be sorted. */
+const UNINDEXED = sql`+examined`
+
+async function positions(db: Database, from: Condition, limit: Condition): Promise<RequestPosition[]> {
+  const { rows } = await sql<RequestPosition>`
+    select examined.at_ms, examined.row_id from ${from} order by examined.at_ms desc, examined.row_id desc ${limit}`.execute(
+    db,
+  )
+  return rows
+}
+
+const SEARCHED = sql.join(
+  [
+    'at_ms',
+    'row_id',
+    'request_id',
+    'token_id',
+    'project_id',
+    'end_user',
+    'session',
+    'trace_id',
+    'model',
+    'provider',
+    'target',
+    'status',
+    'error',
+    'total_ms',
+    'cost',
+  ].map((column) => sql.ref(`examined.${column}`)),
+)
+
+const and = (conditions: readonly Condition[]): Condition => sql.join([...conditions], sql` and `)
+
+/** Times are always bounded, so that each statement has the same form. */
+function rangeOf(
+  table: Condition,
+  { from_ms = 0, to_ms = Number.MAX_SAFE_INTEGER }: RequestFilter,
+  after: RequestPosition | undefined,
+): Condition {
+  const [at_ms, row_id] = [sql`${table}.at_ms`, sql`${table}.row_id`]
+  if (!after || after.at_ms >= to_ms) return sql`${at_ms} >= ${from_ms} and ${at_ms} < ${to_ms}`
+  return sql`${at_ms} >= ${from_ms} and (${at_ms}, ${row_id}) < (${after.at_ms}, ${after.row_id})`
+}
+
+/** Of the indices of the expensive and the slow ones. */
+const LEAST = { cost: 10_000_000, total_ms: 10_000 }
+
+const COLUMNS = [
+  'request_id',
+  'trace_id',
+  'session',
+  'end_user',
+  'token_id',
+  'project_id',
+  'target',
+  'model',
+  'provider',
+] as const
+
+/** The most selective kinds first: the first one decides where several are met by many rows. */
+function conditionsOf(filter: RequestFilter): Driver[] {
+  const drivers: Driver[] = []
+  const add = (condition: Condition, index: Driver['index'] = 'by_time') => void drivers.push({ condition, index })
+  for (const column of COLUMNS) {
+    const value = filter[column]
+    if (value !== undefined)
+      add(sql`${sql.ref(`examined.${column}`)} = ${value}`, column === 'request_id' ? 'by_value' : 'by_time')
+  }
+  const { tag, error, status, min_cost, min_ms } = filter
+  if (tag !== undefined) drivers.push({ condition: hasTag(tag), index: 'by_time', tag })
+  if (error !== undefined) add(error === 'any' ? sql`examined.error is not null` : sql`examined.error = ${error}`)
+  if (status !== undefined) {
+    // Every response of these classes has an error, and the index of errors is in the order of time.
+    if (status === 4 || status === 5) add(sql`examined.error is not null`)
+    add(statusIs(status), status >= 300 ? 'by_time' : 'no')
+  }
+  if (min_cost !== undefined && min_cost > 0)
+    add(atLeast('cost', LEAST.cost, min_cost), min_cost >= LEAST.cost ? 'by_value' : 'no')
+  if (min_ms !== undefined && min_ms > 0)
+    add(atLeast('total_ms', LEAST.total_ms, min_ms), min_ms >= LEAST.total_ms ? 'by_value' : 'no')
+  return drivers
+}
+
+const hasTag = (tag: string): Condition =>
+  sql`exists (select 1 from request_tags where request_tags.tag = ${tag}
+    and request_tags.at_ms = examined.at_ms and request_tags.row_id = examined.row_id)`
+
+/** The index has no status below 300: nearly all rows have one. */
+function statusIs(status: number): Condition {
+  const own = sql.ref('examined.status')
+  if (status < 10) return sql`${own} >= ${status * 100} and ${own} < ${status * 100 + 100}`
+  return status >= 300 ? sql`${own} >= 300 and ${own} = ${status}` : sql`${own} = ${status}`
+}
+
+/** An index of a part of the rows is used where the statement says that it reads no others. */
+function atLeast(column: 'cost' | 'total_ms', indexed: number, least: number): Condition {
+  const own = sql.ref(`examined.${column}`)
+  return least >= indexed ? sql`${own} >= ${sql.lit(indexed)} and ${own} >= ${least}` : sql`${own} >= ${least}`
+}
+
+/** Undefined: rows are read by time. */
+async function chooseDriver(db: Database, conditions: readonly Driver[]): Promise<Driver | undefined> {
+  const [first] = conditions
+  if (conditions.length === 1 && first?.index === 'by_time') return first
+  let best: Driver | undefined
+  let fewest = Number.POSITIVE_INFINITY
+  for (const one of conditions) {
+    if (one.index === 'no') continue
+    const most = one.index === 'by_time' ? MAX_COUNTED : MAX_SORTED
+    const count = await countUpTo(db, one, most + 1)
+    // One in the order of time need not be sorted, however many rows it has.
+    if (count <= most ? count < fewest : one.index === 'by_time' && best === undefined) {
+      best = one
+      fewest = count <= most ? count : MAX_SORTED + 1
+    }
+    if (count === 0) return one
+  }
+  return best
+}
+
+async function countUpTo(db: Database, { condition, tag }: Driver, most: number): Promise<number> {
+  const matched =
+    tag === undefined ? sql`request_log as examined where ${condition}` : sql`request_tags where tag = ${tag}`
+  const { rows } = await sql<{ count: number }>`
+    select count(*) as count from (select 1 from ${matched} limit ${most}) as matched`.execute(db)
+  return Number(rows[0]?.count ?? 0)
+}
+
+const toRow = ({ tags, detail, ...row }: FoundRow): RequestRow => ({
+  ...row,
+  tags: tags === null ? [] : (JSON.parse(tags) as string[]),
+  detail: JSON.parse(detail) as RequestRow['detail'],
+})
