@@ -143,6 +143,7 @@ describe('help and invalid arguments', () => {
     ['project', 'create'],
     ['task'],
     ['task', 'list'],
+    ['requests'],
     ['usage'],
     ['budget'],
     ['budget', 'list'],
@@ -177,11 +178,11 @@ describe('help and invalid arguments', () => {
   test.each([
     [
       ['chek'],
-      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, project, task, usage, budget, ledger, models, prices, route, check, config, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, project, task, requests, usage, budget, ledger, models, prices, route, check, config, version)\nSee: gatehouse --help\n',
     ],
     [
       ['help', 'zzz'],
-      'gatehouse: unknown command "zzz" (commands: serve, token, project, task, usage, budget, ledger, models, prices, route, check, config, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "zzz" (commands: serve, token, project, task, requests, usage, budget, ledger, models, prices, route, check, config, version)\nSee: gatehouse --help\n',
     ],
     [
       ['check', '--shema'],

@@ -8,8 +8,7 @@ import type { Database, Tables } from './tables.ts'
 
 /** Rows examined by one statement: it blocks the event loop on SQLite. */
 const ROWS_PER_STEP = 4_000
-/** Rows examined by one search; some 100 ms. */
-const MAX_STEPS = 12
+const MAX_STEPS = 4
 /** Where fewer rows than these meet a condition, they are sorted. */
 const MAX_SORTED = 8_000
 /** Of several conditions, each is counted up to here. */
@@ -68,15 +67,20 @@ async function readStep(
   { driver, others, filter, limit }: Step,
   after: RequestPosition | undefined,
 ): Promise<{ positions: RequestPosition[]; end?: RequestPosition }> {
+  const most = sql`limit ${limit}`
+  if (driver?.index === 'by_value') {
+    const matched = sql`select ${SEARCHED} from request_log as examined where ${driver.condition} limit ${MAX_SORTED}`
+    const conditions = and([rangeOf(sql`examined`, filter, after), ...others])
+    return { positions: await positions(db, sql`(${matched}) as examined where ${conditions}`, most) }
+  }
   const [source, range] = sourceOf(driver, filter, after)
-  if (driver?.index === 'by_value' || others.length === 0) {
-    const conditions = and([range, ...others])
-    const found = await sql<RequestPosition>`select examined.at_ms, examined.row_id from ${source} where ${conditions}
-      ${orderOf(driver)} limit ${limit}`.execute(db)
+  const examined = sql`select ${SEARCHED} from ${source} where ${range} ${orderOf(driver)} limit ${ROWS_PER_STEP}`
+  if (others.length === 0) {
+    const found = await sql<RequestPosition>`
+      select examined.at_ms, examined.row_id from ${source} where ${range} ${orderOf(driver)} ${most}`.execute(db)
     return { positions: found.rows }
   }
-  const examined = sql`select ${SEARCHED} from ${source} where ${range} ${orderOf(driver)} limit ${ROWS_PER_STEP}`
-  const found = await positions(db, sql`(${examined}) as examined where ${and(others)}`, sql`limit ${limit}`)
+  const found = await positions(db, sql`(${examined}) as examined where ${and(others)}`, most)
   if (found.length >= limit) return { positions: found }
   const last = sql`limit 1 offset ${ROWS_PER_STEP - 1}`
   const [end] = await positions(
@@ -95,7 +99,7 @@ function sourceOf(
   after: RequestPosition | undefined,
 ): [Condition, Condition] {
   if (driver?.tag === undefined) {
-    const range = rangeOf(driver?.index === 'by_value' ? UNINDEXED : sql`examined`, filter, after)
+    const range = rangeOf(sql`examined`, filter, after)
     return [sql`request_log as examined`, driver ? and([driver.condition, range]) : range]
   }
   return [
@@ -104,13 +108,10 @@ function sourceOf(
   ]
 }
 
-function orderOf(driver: Driver | undefined): Condition {
-  const table = driver?.index === 'by_value' ? UNINDEXED : driver?.tag === undefined ? sql`examined` : sql`hits`
-  return sql`order by ${table}.at_ms desc, ${table}.row_id desc`
-}
-
-/** The sign keeps both engines from reading the whole index of the time, where the few rows of another one are to be sorted. */
-const UNINDEXED = sql`+examined`
+const orderOf = (driver: Driver | undefined): Condition =>
+  driver?.tag === undefined
+    ? sql`order by examined.at_ms desc, examined.row_id desc`
+    : sql`order by hits.at_ms desc, hits.row_id desc`
 
 async function positions(db: Database, from: Condition, limit: Condition): Promise<RequestPosition[]> {
   const { rows } = await sql<RequestPosition>`
