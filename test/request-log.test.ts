@@ -135,8 +135,12 @@ describe('gatehouse requests', () => {
       environment: { GATEHOUSE_DATA_DIR: directory },
       cwd: directory,
       interactive: false,
-      out: (text: string) => void (out += text),
-      err: (text: string) => void (err += text),
+      out(text: string) {
+        out += text
+      },
+      err(text: string) {
+        err += text
+      },
     }
     const code = await run(args, terminal as unknown as Parameters<typeof run>[1])
     return { code, out, err }
