@@ -26,8 +26,8 @@ const META_MS = 172_800_000
 const MOST_PROCESSES = 1_000
 
 const COMMON = `
+-- Arguments of commands are written with all digits; an answer must be a string, or loses its fraction.
 local function text(number) return string.format('%.17g', number) end
-local function name(part) return string.format('%.0f', part) end
 local clock = redis.call('TIME')
 local wall = clock[1] * 1000 + math.floor(clock[2] / 1000)
 `
@@ -55,7 +55,7 @@ end
 local process = ARGV[1]
 if not is_same then process = tostring(redis.call('HINCRBY', KEYS[1], 'processes', 1)) end
 local session = wall * 1000 + redis.call('HINCRBY', KEYS[1], 'sessions', 1) % 1000
-redis.call('HSET', KEYS[1], 'generation', generation, 'time', text(time), 'wall', text(wall), 'session:' .. process, text(session))
+redis.call('HSET', KEYS[1], 'generation', generation, 'time', time, 'wall', wall, 'session:' .. process, text(session))
 redis.call('PEXPIRE', KEYS[1], ${META_MS})
 return {generation, process, text(session), text(time)}
 `
@@ -70,21 +70,23 @@ if wall - meta[4] - (time - meta[3]) > ${STEP_MS} then
   redis.call('DEL', KEYS[1]) -- the server's clock was set, and may have expired what counts
   return {'over'}
 end
-redis.call('HSET', KEYS[1], 'time', text(time), 'wall', text(wall), 'count:' .. process, tonumber(meta[5] or 0) + 1)
+redis.call('HSET', KEYS[1], 'time', time, 'wall', wall, 'count:' .. process, tonumber(meta[5] or 0) + 1)
 if wall - wall % 60000 ~= meta[4] - meta[4] % 60000 then redis.call('PEXPIRE', KEYS[1], ${META_MS}) end
 
 local function lastGone(length) return math.floor((time - length) / (length / ${WINDOW_PARTS})) - 1 end
 
+local OWN = '^(.-) ' .. process .. '=(%S+)(.*)$'
+
 -- The sum of a part, what this process has of it, and the text of all others.
 local function read(value)
   local sum, rest = string.match(value, '^(%S+)(.*)$')
-  local before, own, after = string.match(rest, '^(.-) ' .. process .. '=(%S+)(.*)$')
+  local before, own, after = string.match(rest, OWN)
   if own then return tonumber(sum), tonumber(own), before .. after end
   return tonumber(sum), 0, rest
 end
 local function written(sum, own, rest)
-  if own == 0 then return text(sum) .. rest end
-  return text(sum) .. rest .. ' ' .. process .. '=' .. text(own)
+  if own == 0 then return sum .. rest end
+  return sum .. rest .. ' ' .. process .. '=' .. own
 end
 `
 
@@ -102,19 +104,19 @@ local function openWindow(key, length)
   local part = length / ${WINDOW_PARTS}
   local now = math.floor(time / part)
   local gone = lastGone(length)
-  local found = redis.call('HMGET', key, 'total', 'oldest', 'newest', name(now))
+  local found = redis.call('HMGET', key, 'total', 'oldest', 'newest', now)
   local window = { key = key, length = length, part = part, gone = gone, changed = {}, values = {},
     total = tonumber(found[1]) or 0, oldest = tonumber(found[2]), newest = tonumber(found[3]) }
-  window.last = window.newest
+  window.first, window.last = window.oldest, window.newest
   if window.newest and window.newest <= gone then
     redis.call('DEL', key)
-    window.total, window.oldest, window.newest, window.last = 0, nil, nil, nil
+    window.total, window.oldest, window.newest, window.first, window.last = 0, nil, nil, nil, nil
     return window
   end
   window.values[now] = found[4]
   if window.oldest and window.oldest <= gone then
     local names = {}
-    for number = window.oldest, gone do names[#names + 1] = name(number) end
+    for number = window.oldest, gone do names[#names + 1] = number end
     for _, value in ipairs(redis.call('HMGET', key, unpack(names))) do
       if value then window.total = window.total - tonumber(string.match(value, '^%S+')) end
     end
@@ -160,7 +162,7 @@ local function change(counter, part, amount)
   end
   if part <= counter.gone then return 0 end
   local value = counter.values[part]
-  if value == nil then value = redis.call('HGET', counter.key, name(part)) end
+  if value == nil then value = redis.call('HGET', counter.key, part) end
   local sum, own, rest = 0, 0, ''
   if value then sum, own, rest = read(value) end
   local added = math.max(0, own + amount) - own
@@ -178,14 +180,17 @@ local function save(counter)
   if not counter.length then
     if counter.own == 0 then redis.call('HDEL', counter.key, process)
     else
-      redis.call('HSET', counter.key, process, text(counter.own) .. ' ' .. text(time + ${OPEN_CALLS_VALID_MS}))
+      redis.call('HSET', counter.key, process, counter.own .. ' ' .. text(time + ${OPEN_CALLS_VALID_MS}))
       redis.call('PEXPIRE', counter.key, ${OPEN_CALLS_VALID_MS + SPARE_MS})
     end
     return
   end
-  local fields = { 'total', text(math.max(0, counter.total)), 'oldest', name(counter.oldest), 'newest', name(counter.newest) }
+  local fields = { 'total', math.max(0, counter.total) }
+  if counter.oldest ~= counter.first or counter.newest ~= counter.last then
+    fields = { 'oldest', counter.oldest, 'newest', counter.newest, 'total', math.max(0, counter.total) }
+  end
   for part in pairs(counter.changed) do
-    fields[#fields + 1] = name(part)
+    fields[#fields + 1] = part
     fields[#fields + 1] = counter.values[part]
   end
   redis.call('HSET', counter.key, unpack(fields))
@@ -248,8 +253,8 @@ if blocked then
 end
 for _, check in ipairs(checks) do
   local counter = check[1]
-  answer[#answer + 1] = text(counter.total)
-  answer[#answer + 1] = counter.newest and text((counter.newest + 1) * counter.part + counter.length) or '0'
+  answer[#answer + 1] = tostring(counter.total)
+  answer[#answer + 1] = counter.newest and (counter.newest + 1) * counter.part + counter.length or 0
 end
 return answer
 `
@@ -291,12 +296,12 @@ for index = 2, #KEYS do
     for part, value in pairs(values) do
       total = total + value[1]
       oldest, newest = math.min(oldest or part, part), math.max(newest or part, part)
-      fields[#fields + 1] = name(part)
+      fields[#fields + 1] = part
       fields[#fields + 1] = written(value[1], value[2], value[3])
     end
     redis.call('DEL', key)
     if newest then
-      redis.call('HSET', key, 'total', text(total), 'oldest', name(oldest), 'newest', name(newest), unpack(fields))
+      redis.call('HSET', key, 'total', total, 'oldest', oldest, 'newest', newest, unpack(fields))
       redis.call('PEXPIRE', key, math.ceil(length * (1 + 2 / ${WINDOW_PARTS})) + ${SPARE_MS})
     end
   end
