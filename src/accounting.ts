@@ -42,6 +42,8 @@ type Accounting = {
   alerts: Alerts
   /** What the pipeline uses. */
   stages: { recordUsage: RecordUsage; isDurable(): boolean; gates: readonly Gate[] }
+  /** Rate limits of providers. */
+  attemptLimits: Gate
   /** What a token has used, and what is left of its limits. */
   reports: Pick<UsageRouteParts, 'ledger'> & LimitsRouteParts
   /** Deletes one batch of what the ledger no longer keeps; false: nothing is left. */
@@ -105,6 +107,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
     ledger,
     alerts,
     stages: { recordUsage: ledger.record, isDurable, gates },
+    attemptLimits: rateLimiter,
     reports: {
       ledger: { usage: store.ledger.usage, currency },
       limits: {

@@ -196,6 +196,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     catalogue,
     supply,
     router,
+    attemptLimits: accounting.attemptLimits,
     overrides: control.overrides,
     media,
     guardedFetch,

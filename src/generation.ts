@@ -13,6 +13,7 @@ import type { Catalogue } from './models/catalogue.ts'
 import { createOutputs } from './outputs/create-outputs.ts'
 import { openFileStore, outputDirectory } from './outputs/file-store.ts'
 import type { FileStore, Outputs } from './outputs/outputs.ts'
+import type { Gate } from './pipeline/admission.ts'
 import type { Pipeline } from './pipeline/pipeline.ts'
 import type { Media } from './providers/media.ts'
 import type { StoreImages } from './routes/images.ts'
@@ -41,6 +42,8 @@ type GenerationParts = {
   catalogue: Catalogue
   supply: Supply
   router: Router
+  /** Rate limits of providers. */
+  attemptLimits: Gate
   overrides: Pick<LiveOverrides, 'current'>
   media: Media
   guardedFetch: GuardedFetch
@@ -91,6 +94,7 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
       return named && overrides.current().stateOf(named) === 'disabled' ? undefined : found
     },
     router,
+    attemptLimits: parts.attemptLimits,
     alertsOf: (task, ending) => unknownOutcomeAlerts(alerts, task, ending),
     providerSettings(id, key = null) {
       const found = supply.settingsWithKey(id, key)

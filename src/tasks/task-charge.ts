@@ -23,6 +23,10 @@ function unitsOfTask({ family, request }: Pick<Task, 'family' | 'request'>, outp
   return units
 }
 
+/** What a task uses if it succeeds, as far as its request says. */
+export const expectedUnits = (task: Pick<Task, 'family' | 'request'>): Units =>
+  unitsOfTask(task, typeof task.request.n === 'number' ? task.request.n : 1)
+
 /** The longest video that a model is taken to make if it does not say so. */
 const LONGEST_SECONDS = 60
 
@@ -31,8 +35,7 @@ export function estimateTask(
   task: Pick<Task, 'family' | 'request'>,
   { video }: Pick<CatalogueModel, 'video'>,
 ): Estimate {
-  const { n } = task.request
-  const expected = unitsOfTask(task, typeof n === 'number' ? n : 1)
+  const expected = expectedUnits(task)
   const { videos = 0, video_seconds } = expected
   if (videos === 0 || video_seconds !== undefined) return { expected, most: expected }
   const { values, maximum = LONGEST_SECONDS } = video.duration ?? {}

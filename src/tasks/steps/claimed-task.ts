@@ -3,6 +3,7 @@ import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { Catalogue, CatalogueModel } from '../../models/catalogue.ts'
 import type { Outputs } from '../../outputs/outputs.ts'
+import type { Gate } from '../../pipeline/admission.ts'
 import type { FoundProvider } from '../../providers/keyed-targets.ts'
 import type { OrderRouting } from '../../routing/order-routing.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -66,6 +67,8 @@ export type StepParts = {
   /** With the name of a key, `key` is that key. */
   providerSettings(id: string, key?: string | null): ProviderSettings | undefined
   router: OrderRouting
+  /** Rate limits of providers. Absent: there are none. */
+  attemptLimits?: Pick<Gate, 'mayAttempt' | 'admitAttempt'> | undefined
   /** What the operator is alerted of where a task ends so; stored with its end. Absent: nothing. */
   alertsOf?(task: Task, ending: Ending): readonly Alert[]
   inputs: InputChecker

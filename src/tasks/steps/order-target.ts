@@ -7,6 +7,7 @@ import { stateId } from '../../routing/target-state.ts'
 import type { JsonObject, Task } from '../../spec/task.ts'
 import { kindOf } from '../order-kinds.ts'
 import { type ClaimedTask, modelOf } from './claimed-task.ts'
+import { belowLimits } from './order-limits.ts'
 
 /** `provider/model`, with `#key` where the provider has several: the id of what the router remembers of it. */
 export const targetIdOf = ({ provider, upstream_model, provider_key }: Task): string =>
@@ -34,15 +35,29 @@ export const orderFacts = (inputs: JsonObject | undefined): KnownFacts => ({
   hasImages: () => Object.keys(inputs ?? {}).some((name) => name !== 'video'),
 })
 
-/** `tried`: the ids of those that have certainly not accepted the order. Undefined: there is no other. */
-export function chooseTarget(
+/**
+ * `tried`: the ids of those that have certainly not accepted the order. One whose provider is at its rate limit comes after
+ * all others. Undefined: there is no other.
+ */
+export async function chooseTarget(
   claimed: ClaimedTask,
   targets: readonly Target[],
   tried: readonly string[],
-): Target | undefined {
-  const settings = modelOf(claimed)?.routing ?? {}
-  return claimed.router.choose(targets, { settings, tried })
+): Promise<Target | undefined> {
+  return (await chooseBelowLimits(claimed, targets, tried)) ?? choose(claimed, targets, tried)
 }
+
+/** The same, without those that are at their limits. */
+export async function chooseBelowLimits(
+  claimed: ClaimedTask,
+  targets: readonly Target[],
+  tried: readonly string[],
+): Promise<Target | undefined> {
+  return choose(claimed, await belowLimits(claimed, targets), tried)
+}
+
+const choose = (claimed: ClaimedTask, targets: readonly Target[], tried: readonly string[]): Target | undefined =>
+  claimed.router.choose(targets, { settings: modelOf(claimed)?.routing ?? {}, tried })
 
 /** What is stored of a chosen target: the name of its key, never the key. */
 export const storedTarget = ({ provider, model, key }: Target) => ({

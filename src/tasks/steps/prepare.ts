@@ -13,7 +13,7 @@ export async function prepare(claimed: ClaimedTask): Promise<void> {
   const { task, clock } = claimed
   const fault = await inputFault(claimed)
   if (fault) return fault.isPassing ? retry(claimed, fault.fail) : fault.fail()
-  const target = chooseTarget(claimed, await targetsOf(claimed), task.tried)
+  const target = await chooseTarget(claimed, await targetsOf(claimed), task.tried)
   if (!target)
     return retry(claimed, () => fail(claimed, 'model_unavailable', `No provider is available for "${task.model}" now.`))
   await saveChange(claimed, 'prepare', {

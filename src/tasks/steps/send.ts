@@ -1,7 +1,7 @@
 /** The step that may cost money: sends the order, at most once to any target that may have accepted it. */
 import { pause, unixSeconds } from '../../kit/clock.ts'
 import type { Target } from '../../providers/provider.ts'
-import type { GatewayError } from '../../spec/error.ts'
+import { GatewayError } from '../../spec/error.ts'
 import type { TaskChange } from '../../store/store.ts'
 import { advance } from '../lifecycle.ts'
 import type { TaskProvider } from '../order-kinds.ts'
@@ -11,7 +11,8 @@ import { classifyError, reasonFrom } from './fail-code.ts'
 import { type AcceptedOrder, acceptedChange, storeImmediateOutputs } from './immediate-outputs.ts'
 import { lookUpOrder } from './look-up.ts'
 import { destinationOf, mayRepeat, order, orderCallFor, orderLeaseEnd } from './order.ts'
-import { chooseTarget, storedTarget, targetIdOf, targetsOf, withCurrentKey } from './order-target.ts'
+import { admitOrder, countRepeated, type OrderHold } from './order-limits.ts'
+import { chooseBelowLimits, chooseTarget, storedTarget, targetIdOf, targetsOf, withCurrentKey } from './order-target.ts'
 
 /** Rounds through all targets while each refuses temporarily: 2 + 4 + 8 + 16 + 32 + 60 + 60 seconds. */
 const MAX_ROUNDS = 8
@@ -23,6 +24,9 @@ const OPERATION_PAUSE_MILLISECONDS = 100
 /** Short, so that it is stored before the lease, which may have expired, is noticed. */
 const MAX_OPERATION_PAUSE_MILLISECONDS = 800
 
+/** After it, another target that is below its limits, or a raised limit, is noticed. */
+const MAX_LIMIT_WAIT_SECONDS = 60
+
 /** Sends the order, and records it right before the provider may get it. */
 export async function send(given: ClaimedTask): Promise<void> {
   const claimed = withCurrentKey(given)
@@ -30,16 +34,55 @@ export async function send(given: ClaimedTask): Promise<void> {
   const provider = taskProvider(claimed)
   if (!provider)
     return tryNextTarget(claimed, { refusal: 'passing', fail_code: 'model_unavailable', reason: PROVIDER_REMOVED })
+  const hold = await admitOrder(claimed)
+  if (hold instanceof GatewayError) return waitForLimit(claimed, hold)
   const sending = recordSending(claimed)
-  const call = await orderCallFor(claimed)
-  if (!provider.awaits_before_send) await sending.record()
-  const result = await order(claimed, provider, { ...call, beforeSend: sending.record })
-  if (sending.failure) throw sending.failure
+  const result = await counted(hold, async () => {
+    const call = await orderCallFor(claimed)
+    if (!provider.awaits_before_send) await sending.record()
+    const result = await order(claimed, provider, { ...call, beforeSend: sending.record })
+    if (sending.failure) throw sending.failure
+    return { isSent: 'operation' in result || sending.recorded !== undefined, ...result }
+  })
   if ('operation' in result && !sending.recorded) await sending.record() // it forgot, and the order is paid for
   const sent: ClaimedTask = { ...claimed, task: { ...task, ...sending.recorded } }
   if ('operation' in result) return storeOperation(sent, result)
   if (!sending.recorded || result.error.detail.accepted === 'no') return notAccepted(sent, result.error)
   await inDoubt(sent, provider, result.error)
+}
+
+type OrderResult = Awaited<ReturnType<typeof order>>
+
+/** Counts what an order uses at its provider: nothing where it was not sent, a request where it was refused. */
+async function counted<R extends OrderResult & { isSent: boolean }>(
+  hold: OrderHold,
+  send: () => Promise<R>,
+): Promise<R> {
+  try {
+    const result = await send()
+    if (result.isSent) hold.sent('operation' in result || result.error.detail.accepted !== 'no')
+    else hold.notSent()
+    return result
+  } catch (thrown) {
+    hold.notSent()
+    throw thrown
+  }
+}
+
+/** Nothing was sent: the order goes to another target whose provider is below its limits, or waits, at most until its deadline. */
+async function waitForLimit(claimed: ClaimedTask, { message, detail }: GatewayError): Promise<void> {
+  const { task, clock } = claimed
+  const tried = [...task.tried, targetIdOf(task)]
+  const mayMove = !task.call_options?.no_fallback
+  const next = mayMove ? await chooseBelowLimits(claimed, await targetsOf(claimed), tried) : undefined
+  const { failures } = task
+  if (next) return assignTarget(claimed, { target: next, tried: task.tried, failures, due_ms: clock.now() })
+  const refused = { refusal: 'target', fail_code: 'upstream_rate_limited', reason: reasonFrom(message) } as const
+  if (detail.retry === false)
+    return mayMove ? tryNextTarget(claimed, refused) : fail(claimed, refused.fail_code, refused.reason)
+  const retry_after = Math.min(detail.retry_after ?? 0, MAX_LIMIT_WAIT_SECONDS)
+  const due_ms = nextAttemptAt(task, 1, { now_ms: clock.now(), retry_after })
+  await saveChange(claimed, 'refused', { due_ms })
 }
 
 type Sending = {
@@ -99,7 +142,8 @@ export async function resolveDoubt(claimed: ClaimedTask): Promise<void> {
   }
   if (!(await store.tasks.save(task, { keep_lease: true, due_ms: orderLeaseEnd(claimed) }))) return
   claimed.crashHook('doubt: before the order')
-  const result = await order(claimed, provider, call)
+  const hold = await countRepeated(claimed)
+  const result = await counted(hold, async () => ({ isSent: true, ...(await order(claimed, provider, call)) }))
   if ('operation' in result) return storeOperation(claimed, result)
   const { refusal, fail_code } = classifyError(result.error)
   const { detail, message } = result.error
@@ -166,11 +210,11 @@ async function tryNextTarget(
   const targets = await targetsOf(claimed)
   const tried = [...task.tried, targetIdOf(task)]
   const failures = task.failures + (refusal === 'passing' ? 1 : 0)
-  const next = chooseTarget(claimed, targets, tried)
+  const next = await chooseTarget(claimed, targets, tried)
   const now_ms = clock.now()
   if (next) return assignTarget(claimed, { target: next, tried, failures, due_ms: now_ms })
   const rounds = Math.ceil(failures / Math.max(1, targets.length))
-  const first = chooseTarget(claimed, targets, [])
+  const first = await chooseTarget(claimed, targets, [])
   if (failures === 0 || rounds >= MAX_ROUNDS) return fail(claimed, fail_code, reason)
   const due_ms = nextAttemptAt(task, rounds, { now_ms, retry_after })
   // With no target left in the configuration, the current one is tried again: it may return.
