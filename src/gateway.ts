@@ -143,7 +143,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const valkey = parts.is_idle || !config.valkey ? undefined : openValkey(config.valkey, { clock, log })
   const money = { store, valkey, process_id, config: () => live, guardedFetch, onUsed: tokens.used }
   const accounting = createAccounting({ ...money, clock: storeClock, log })
-  const { ledger, alerts } = accounting
+  const { ledger, alerts, attemptLimits } = accounting
   const cache = createResponseCache({
     store: store.cachedAnswers,
     valkey,
@@ -196,7 +196,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     catalogue,
     supply,
     router,
-    attemptLimits: accounting.attemptLimits,
+    attemptLimits,
     overrides: control.overrides,
     media,
     guardedFetch,
@@ -279,7 +279,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   return {
     fetch: (request, peer = { address: '127.0.0.1' }) => app.fetch(request, peer),
     summary: () => ({ providers: supply.providers(), models: catalogue.list(OPERATOR) }),
-    explain: (request) => explainRequest(request, { catalogue, router, settings, clock }),
+    explain: (request) => explainRequest(request, { catalogue, router, attemptLimits, settings, clock }),
     first_token,
     get discovery() {
       return discovery

@@ -59,13 +59,16 @@ describe('x-gatehouse-explain: 1, of targets that are left out', () => {
   /** `v/m` with these targets, at vendors of their names. */
   async function ofTargets(
     targets: Record<string, object>,
-    { routing = {}, calls }: { routing?: object; calls?: object } = {},
+    { routing = {}, calls, rate_limits }: { routing?: object; calls?: object; rate_limits?: object } = {},
   ) {
     const vendors = Object.keys(targets).map((id) => ({ id, ...startVendor() }))
     const gateway = await startGateway({
       server: { explain_tokens: ['*'] },
       providers: Object.fromEntries(
-        vendors.map(({ id, url }) => [id, { base_url: url, ...(calls ? { calls: { ...calls } } : {}) }]),
+        vendors.map(({ id, url }) => [
+          id,
+          { base_url: url, ...(calls ? { calls: { ...calls } } : {}), ...(rate_limits ? { rate_limits } : {}) },
+        ]),
       ) as never,
       models: {
         'v/m': {
@@ -80,7 +83,7 @@ describe('x-gatehouse-explain: 1, of targets that are left out', () => {
       return gateway.chat(body, { headers: EXPLAIN, ...options })
     }
     const decisionOf = (response: Response) => headerOf(response).decisions[0]
-    return { vendors, ask, decisionOf }
+    return { vendors, gateway, ask, decisionOf }
   }
 
   it('says which condition or preference leaves each of them out', async () => {
@@ -116,6 +119,33 @@ describe('x-gatehouse-explain: 1, of targets that are left out', () => {
     ])
     client.abort()
     await held
+  })
+
+  it('shows one whose provider is at its rate limit, also where no other is left', async () => {
+    const { vendors, gateway, ask, decisionOf } = await ofTargets(
+      { one: {}, two: {} },
+      { rate_limits: { requests_per_minute: 1 } },
+    )
+    expect(decisionOf(await ask()).targets).toMatchObject([{ available: true }, { available: true }])
+    const reason = (id: string) => `rate limit: requests_per_minute of provider ${id} is 1`
+    expect(decisionOf(await ask()).targets).toMatchObject([
+      { target: 'two/m', order: 1, available: true },
+      { target: 'one/m', order: null, available: false, reason: reason('one') },
+    ])
+    const refused = await ask()
+    expect(refused.status).toBe(429)
+    expect(decisionOf(refused).targets.map((one: { reason: string }) => one.reason)).toEqual([
+      reason('one'),
+      reason('two'),
+    ])
+    const { targets } = gateway.instance.explain({ model: 'v/m', is_stream: false })
+    expect(targets.map((one) => one.reason)).toEqual([reason('one'), reason('two')])
+    expect(vendors.map(({ requests }) => requests.length)).toEqual([1, 1])
+    gateway.clock.advance(61_000)
+    expect(gateway.instance.explain({ model: 'v/m', is_stream: false }).targets).toMatchObject([
+      { available: true },
+      { available: true },
+    ])
   })
 
   it('shows the order and the expected costs of the strategy cheapest, and that of `provider.sort`', async () => {

@@ -47,7 +47,8 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 async function advance(gateway: TestGateway, seconds: number): Promise<void> {
   for (let quarters = 0; quarters < seconds * 4; quarters++) {
     gateway.clock.advance(250)
-    for (let turns = 0; turns < 8; turns++) await turn()
+    await turn()
+    await gateway.instance.tasks.idle()
   }
 }
 

@@ -179,6 +179,23 @@ describe('the limits of a provider', () => {
     expect((await gateway.chat({ ...QUESTION, model: 'house/one' })).status).toBe(200)
   })
 
+  it('admit the first call at the first target where several targets have limits', async () => {
+    const [one, two] = [startVendor(), startVendor()]
+    closing.push(
+      () => one.stop(),
+      () => two.stop(),
+    )
+    const rate_limits = { requests_per_minute: 5 }
+    const gateway = await startGateway({
+      providers: { one: { base_url: one.url, rate_limits }, two: { base_url: two.url, rate_limits } },
+      models: { 'house/fast': { targets: [target('one'), target('two')] } },
+    })
+    closing.push(() => gateway[Symbol.asyncDispose]())
+    const { response } = await ask(gateway)
+    expect([response.status, response.headers.get('x-gatehouse-attempts')]).toEqual([200, '1'])
+    expect([one.requests.length, two.requests.length]).toEqual([1, 0])
+  })
+
   it('release an open call when it has ended, or failed', async () => {
     const { one, two, gateway } = await startTwo({ concurrent_requests: 1 })
     for (let count = 0; count < 4; count++) expect((await ask(gateway)).response.status).toBe(200)

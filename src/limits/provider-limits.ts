@@ -15,7 +15,7 @@ import {
 } from './hold.ts'
 import type { Leases } from './leases.ts'
 import type { ConfiguredLimits } from './plans.ts'
-import type { Scopes } from './scopes.ts'
+import type { Counter, Scopes } from './scopes.ts'
 import { refusalOf } from './status.ts'
 import type { ValkeyCounts } from './valkey-counts.ts'
 
@@ -30,7 +30,9 @@ export type ProviderLimits = {
   limitsProvider(provider_id: string): boolean
   /** Whether the limits of a provider leave place for a call that uses so much. A promise only where it has to wait. */
   mayAttempt(provider_id: string, estimate: Estimate): boolean | Promise<boolean>
-  /** Counts an attempt at a provider. Undefined: no limit. Throws `rate_limit_exceeded`. A promise where Valkey counts. */
+  /** The limit that keeps an attempt from a provider now, for an operator; undefined: none is known. Counts nothing. */
+  limitOfAttempt(provider_id: string, estimate: Estimate): string | undefined
+  /** Counts an attempt at a provider. Undefined: no limit. Throws `rate_limit_exceeded`. A promise only where it has to wait. */
   admitAttempt(provider_id: string, estimate: Estimate): AttemptHold | undefined | Promise<AttemptHold>
 }
 
@@ -66,10 +68,25 @@ export function createProviderLimits(given: ProviderLimitsParts): ProviderLimits
     return limited === undefined ? NO_LISTS : [limited]
   }
 
-  function admit(lists: readonly Limits[], now: number): AttemptHold {
+  function admit(lists: readonly Limits[], expected: Units, now: number): AttemptHold | Promise<AttemptHold> {
     const blocked = firstExceeded(lists, now, NEW)
-    if (blocked) throw refusalOf(blocked, now)
-    return hold(lists, now, parts)
+    if (!blocked) return hold(lists, now, parts)
+    if (!leases || !mayFit(blocked, now)) throw refusalOf(blocked, now)
+    // What was leased when it was asked for may have been returned meanwhile, unused.
+    return leases.ask(lacking(lists, now)).then(() => {
+      const then = clock.steady()
+      need(expected)
+      const blocked = firstExceeded(lists, then, NEW)
+      if (blocked) throw refusalOf(blocked, then)
+      return hold(lists, then, parts)
+    })
+  }
+
+  /** What Valkey counts is not known here, but for what it has just refused. */
+  function exceededNow(lists: readonly Limits[], now: number): Counter | undefined {
+    if (counts?.decides()) return neededOf(lists).find(({ counter }) => counter.denied_until > now)?.counter
+    const blocked = firstExceeded(lists, now, NEW)
+    return blocked && !(leases && mayFit(blocked, now)) ? blocked.counter : undefined
   }
 
   function hold(lists: readonly Limits[], at: number, taking: TakeParts): AttemptHold {
@@ -82,7 +99,7 @@ export function createProviderLimits(given: ProviderLimitsParts): ProviderLimits
     const verdict = await by.count(neededOf(lists))
     need(expected)
     const now = clock.steady()
-    if (!verdict) return admit(lists, now)
+    if (!verdict) return admit(lists, expected, now)
     const { blocked } = verdict
     if (!blocked) return hold(lists, verdict.at, counted)
     blocked.counter.denied_until = now + Math.min(blocked.wait_ms ?? FULL_MS, FULL_MS)
@@ -110,7 +127,14 @@ export function createProviderLimits(given: ProviderLimitsParts): ProviderLimits
       const lists = listsOf(provider_id, now)
       if (lists.length === 0) return undefined
       need(expected)
-      return counts?.decides() ? admitByValkey(counts, lists, expected) : admit(lists, now)
+      return counts?.decides() ? admitByValkey(counts, lists, expected) : admit(lists, expected, now)
+    },
+    limitOfAttempt(provider_id, { expected }) {
+      const now = clock.steady()
+      const lists = listsOf(provider_id, now)
+      need(expected)
+      const counter = exceededNow(lists, now)
+      return counter && `rate limit: ${counter.key} of ${counter.scope.name} is ${counter.limit}`
     },
   }
 }

@@ -12,7 +12,12 @@ export type Gate = {
   limitsProvider?(provider_id: string): boolean
   /** Whether an attempt at this provider may be made now. A promise only where it has to wait. Absent: yes. */
   mayAttempt?(provider_id: string, estimate: Estimate): boolean | Promise<boolean>
-  /** Holds what an attempt at this provider can use. Throws GatewayError where it may not be made. Absent: nothing. */
+  /** The limit that keeps an attempt from this provider now, for an operator. Absent: none. */
+  limitOfAttempt?(provider_id: string, estimate: Estimate): string | undefined
+  /**
+   * Holds what an attempt at this provider can use. Throws GatewayError where it may not be made. A promise only where it
+   * has to wait. Absent: nothing.
+   */
   admitAttempt?(provider_id: string, estimate: Estimate): Hold | undefined | Promise<Hold | undefined>
 }
 
@@ -38,6 +43,8 @@ export type AttemptAdmission = {
   hasLimits(targets: readonly Target[]): boolean
   /** The targets whose providers are below their limits, in order. Throws the refusal of the first where there is none. */
   targetsWithinLimits(record: CallRecord, targets: readonly Target[]): Promise<readonly Target[]>
+  /** Why the provider of a target may get no attempt now; undefined: it may. */
+  limitOf(record: CallRecord, target: Target): string | undefined
   /** Executes an attempt, and holds what it can use. Throws GatewayError where its provider is at its limit. */
   withinLimits<Answer>(record: CallRecord, attempt: LimitedAttempt<Answer>): Promise<Answer>
 }
@@ -63,6 +70,7 @@ export function createAttemptAdmission(gates: readonly Gate[]): AttemptAdmission
       if (found.length === 0 && first) (await gate.admitAttempt?.(first.provider.id, estimateOf(record)))?.cancel?.()
       return found.length === 0 ? targets : found
     },
+    limitOf: (record, { provider }) => gate.limitOfAttempt?.(provider.id, estimateOf(record)),
     async withinLimits(record, { target, signal, execute }) {
       const admitted = gate.admitAttempt?.(target.provider.id, estimateOf(record))
       const hold = admitted instanceof Promise ? await admitted : admitted

@@ -193,6 +193,7 @@ export function createExecutor(parts: ExecutorParts) {
       is_stream,
       has_fallback,
       affinity: (sticky: Sticky) => family.affinity?.(work, call, sticky),
+      limitOf: attempts && ((target: Target) => attempts.limitOf(record, target)),
     }
     record.decisions ??= []
     record.decisions.push({ model: model.id, ...explainModel(request, router) })

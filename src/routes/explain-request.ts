@@ -5,6 +5,7 @@ import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { JsonRecord } from '../kit/json.ts'
 import type { Catalogue, CatalogueModel } from '../models/catalogue.ts'
 import { statusAt } from '../models/lifecycle.ts'
+import type { Gate } from '../pipeline/admission.ts'
 import type { Call, CallOptions } from '../pipeline/call.ts'
 import { fallbacksOf } from '../pipeline/fallback.ts'
 import { servesFamily } from '../providers/families.ts'
@@ -16,6 +17,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ModelStatus } from '../spec/model.ts'
 import type { Caller } from '../spec/token.ts'
+import { NO_UNITS } from '../spec/units.ts'
 import { factsOf } from './explain-body.ts'
 import { takeRoutingFields } from './routing-fields.ts'
 
@@ -44,12 +46,14 @@ type Parts = {
   catalogue: Pick<Catalogue, 'find' | 'require' | 'hasProvider'>
   router: Pick<Router, 'candidates'>
   settings: ServerSettings
+  /** Rate limits of providers. */
+  attemptLimits: Pick<Gate, 'limitOfAttempt'>
   clock: Clock
 }
 
 /** Throws GatewayError as the request would. */
 export function explainRequest(request: ExplainRequest, parts: Parts): Explained {
-  const { catalogue, router, clock } = parts
+  const { catalogue, router, attemptLimits, clock } = parts
   const name = request.model
   const family = request.family ?? catalogue.find(name, OPERATOR).supported_endpoint_types[0]
   if (!family) {
@@ -83,12 +87,16 @@ export function explainRequest(request: ExplainRequest, parts: Parts): Explained
       is_stream: request.is_stream,
       has_fallback: (fallbacks.unavailable?.length ?? 0) > 0,
       serves: ({ provider }) => servesFamily(provider, family),
+      limitOf: ({ provider }) => attemptLimits.limitOfAttempt?.(provider.id, ONE_REQUEST),
     },
     router,
   )
   const status = statusAt(model, unixSeconds(clock))
   return { requested: name, model: model.id, family, status, fallbacks, ...decision }
 }
+
+/** Its tokens are not counted. */
+const ONE_REQUEST = { expected: NO_UNITS, most: NO_UNITS }
 
 type ExplainedCall = Pick<Call, 'caller' | 'authorized' | 'options'>
 

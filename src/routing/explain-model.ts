@@ -22,13 +22,15 @@ type ModelRequest = {
   affinity?(sticky: NonNullable<RoutingConfig['sticky']>): number | undefined
   /** Whether a target serves the kind of request; absent: all do. */
   serves?(target: Target): boolean
+  /** The rate limit that its provider has reached; absent: there is none. */
+  limitOf?: ((target: Target) => string | undefined) | undefined
 }
 
 export function explainModel(
-  { targets: all, routing, conditional, affinity, ...request }: ModelRequest,
+  { targets: all, routing, conditional, affinity, limitOf, ...request }: ModelRequest,
   router: Pick<Router, 'candidates'>,
 ): Decision {
-  const { targets, excluded } = eligibleTargets(all, conditional)
+  const { targets, excluded } = withoutLimited(eligibleTargets(all, conditional), limitOf)
   const { sort, allow_fallbacks, order } = conditional.preferences ?? {}
   const settings = withSort(routing, sort)
   const candidates = router.candidates(targets, routing)
@@ -47,6 +49,20 @@ export function explainModel(
     is_one_provider: allow_fallbacks === false && order === undefined,
     affinity: settings.sticky && targets.length > 1 ? affinity?.(settings.sticky) : undefined,
   })
+}
+
+/** Those at their rate limits are left out like those that do not take the request. */
+function withoutLimited(
+  { targets, excluded }: ReturnType<typeof eligibleTargets>,
+  limitOf: ModelRequest['limitOf'],
+): ReturnType<typeof eligibleTargets> {
+  if (!limitOf) return { targets, excluded }
+  const limited = targets.flatMap((target) => {
+    const reason = limitOf(target)
+    return reason === undefined ? [] : [{ target, reason }]
+  })
+  const left = targets.filter((target) => !limited.some((one) => one.target === target))
+  return { targets: left, excluded: [...excluded, ...limited] }
 }
 
 /** A caller that asks for an order by price or latency gets it, also within a conversation. */

@@ -17,7 +17,7 @@ type TargetDecision = {
   available: boolean
   /**
    * Why it is avoided: `drained` or `disabled` by the operator, `key refused`, `rate limited`, `ejected`, ...; `wrong family`: its provider does not serve this kind
-   * of request; `queue full`: as many calls wait for it as may. Otherwise why it does not take the request, as a sentence.
+   * of request; `queue full`: as many calls wait for it as may; `rate limit: ...`: its provider has reached that one. Otherwise why it does not take the request, as a sentence.
    */
   reason?: string
   /** In how many seconds it is available again, so far as known. */

@@ -40,10 +40,9 @@ const mayOrder = async (claimed: ClaimedTask, provider_id: string): Promise<bool
 export async function admitOrder(claimed: ClaimedTask): Promise<OrderHold | GatewayError> {
   const { attemptLimits, task } = claimed
   if (!attemptLimits) return NO_HOLD
-  await mayOrder(claimed, task.provider) // asks for more of what processes share
   const estimate = estimateOf(claimed)
   try {
-    const hold = attemptLimits.admitAttempt?.(task.provider, estimate)
+    const hold = await attemptLimits.admitAttempt?.(task.provider, estimate)
     if (!hold) return NO_HOLD
     const settle = (used: Units) => hold.settle(used, 0)
     return {
