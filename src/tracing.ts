@@ -47,6 +47,8 @@ type TelemetryParts = {
 
 /** The API, without the pages of the manual, probes and metrics. */
 const TRACED_PATH = /^\/v1(beta)?\//
+/** Of a prompt, and of a response, in a span. */
+const MAX_CHARACTERS = 16_384
 /** Shorter stops still get this long to export what is queued. */
 const MIN_CLOSE_MILLISECONDS = 500
 
@@ -91,7 +93,9 @@ function createTracing(tracer: Tracer, settings: OtlpSettings, clock: Clock): { 
   const tracing: Tracing = {
     observe: calls.observe,
     openTrace(context) {
-      if (TRACED_PATH.test(context.path)) context.trace = tracer.open(context.request.headers)
+      if (!TRACED_PATH.test(context.path)) return
+      context.trace = tracer.open(context.request.headers)
+      if (context.trace.is_sampled) context.capture = { max_characters: settings.contents ? MAX_CHARACTERS : 0 }
     },
     traceAttempt(call, attempt, execute) {
       if (!call.trace) {

@@ -6,7 +6,7 @@ import type { OtlpConfig } from '../src/config/telemetry-schema.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { type Collector, type ReceivedSpan, startCollector } from './kit/collector.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
-import { failure, startVendor, type Vendor } from './kit/vendor.ts'
+import { failure, startVendor, stream, type Vendor, whole } from './kit/vendor.ts'
 import { startVideoVendor } from './kit/video-vendor.ts'
 
 const closing: (() => Promise<unknown>)[] = []
@@ -420,5 +420,83 @@ describe('the whole life of a task', () => {
     expect(traced.length).toBeGreaterThanOrEqual(4)
     expect(new Set(traced)).toEqual(new Set([`00-${TRACE}-${task?.span_id}-01`]))
     for (const secret of ['private kite', 'secret-key']) expect(JSON.stringify(spans)).not.toContain(secret)
+  })
+})
+
+describe('how a chat call ended', () => {
+  const setup = async (contents: boolean) => {
+    const [acme, otlp] = [vendor(), collector()]
+    const gateway = await gatewayOf({
+      providers: { acme: { base_url: acme.url }, backup: { base_url: acme.url } },
+      models: MODELS,
+      otlp: { endpoint: otlp.url, contents },
+    })
+    return { acme, otlp, gateway }
+  }
+  const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 }
+  const call = { id: 'call_1', type: 'function', function: { name: 'get_weather', arguments: '{"city":"Paris"}' } }
+  const attemptIn = (spans: ReceivedSpan[]) => spans.find(({ kind }) => kind === 'client')
+
+  it('is an event for each choice and each call of a tool, without its arguments', async () => {
+    const { acme, otlp, gateway } = await setup(false)
+    const message = { role: 'assistant', content: 'a private answer', tool_calls: [call] }
+    const choices = [{ index: 0, message, finish_reason: 'tool_calls' }]
+    acme.answer(whole({ id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage }))
+    await gateway.chat(QUESTION)
+    const spans = await exported(gateway, otlp, 2)
+    const attempt = attemptIn(spans)
+    expect(attempt?.attributes['gen_ai.response.finish_reasons']).toEqual(['tool_calls'])
+    expect(attempt?.events).toEqual([
+      { name: 'gen_ai.choice', attributes: { index: 0, finish_reason: 'tool_calls' } },
+      {
+        name: 'gen_ai.tool.call',
+        attributes: { index: 0, 'gen_ai.tool.name': 'get_weather', 'gen_ai.tool.call.id': 'call_1' },
+      },
+    ])
+    for (const secret of ['private', 'Paris']) expect(JSON.stringify(spans)).not.toContain(secret)
+  })
+
+  it('has its prompt and its response with `contents: true`, streamed or not', async () => {
+    const { acme, otlp, gateway } = await setup(true)
+    const chunk = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' }
+    const delta = (content: string, finish_reason: string | null = null) => ({
+      ...chunk,
+      choices: [{ index: 0, delta: { content }, finish_reason }],
+    })
+    const last = { ...delta('"née" \u{1F600}', 'stop'), usage }
+    acme.answer(stream([delta('Hel'), delta('lo\n'), last]))
+    await (await gateway.chat({ ...QUESTION, stream: true })).text()
+    const choices = [{ index: 0, message: { role: 'assistant', content: 'Whole' }, finish_reason: 'stop' }]
+    acme.answer(whole({ id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage }))
+    await gateway.chat(QUESTION)
+    const spans = (await exported(gateway, otlp, 4)).filter(({ kind }) => kind === 'client')
+    const messages = (name: string) => spans.map(({ attributes }) => JSON.parse(String(attributes[name])))
+    const asked = [{ role: 'user', parts: [{ type: 'text', content: 'a private question' }] }]
+    expect(messages('gen_ai.input.messages')).toEqual([asked, asked])
+    const said = (content: string) => [{ role: 'assistant', parts: [{ type: 'text', content }], finish_reason: 'stop' }]
+    expect(
+      messages('gen_ai.output.messages').toSorted((one) => (one[0].parts[0].content === 'Whole' ? 1 : -1)),
+    ).toEqual([said('Hello\n"née" \u{1F600}'), said('Whole')])
+  })
+
+  it('has at most 16,384 characters of each, the latest of the prompt', async () => {
+    const { acme, otlp, gateway } = await setup(true)
+    const message = { role: 'assistant', content: 'b'.repeat(100_000), tool_calls: [call] }
+    const choices = [{ index: 0, message, finish_reason: 'stop' }]
+    acme.answer(whole({ id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage }))
+    const messages = ['first', 'a'.repeat(100_000), 'latest'].map((content) => ({ role: 'user', content }))
+    await gateway.chat({ ...QUESTION, messages })
+    const { attributes = {} } = attemptIn(await exported(gateway, otlp, 2)) ?? {}
+    const input = String(attributes['gen_ai.input.messages'])
+    const output = String(attributes['gen_ai.output.messages'])
+    for (const text of [input, output]) {
+      expect(text.length).toBeLessThan(17_000)
+      expect(text.length).toBeGreaterThan(16_000)
+      expect(JSON.parse(text)).toBeArray()
+    }
+    expect(input).toContain('latest')
+    expect(input).toContain('[earlier messages left out]')
+    expect(input).not.toContain('first')
+    expect(output).not.toContain('Paris')
   })
 })

@@ -8,6 +8,7 @@ import { applyChatLimits } from '../models/limits.ts'
 import type { Call } from '../pipeline/call.ts'
 import type { Family, StreamFamily } from '../pipeline/family.ts'
 import type { ChatRequest } from '../protocols/canonical.ts'
+import type { Capture } from '../protocols/capture.ts'
 import type { ResponseEncoder, ResponseHead } from '../protocols/protocol.ts'
 import { leastTokens } from '../protocols/token-estimate.ts'
 import type { ChatCall, ChatProvider, Target } from '../providers/provider.ts'
@@ -15,6 +16,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import { affinityOf } from './affinity.ts'
 import { type ChatSource, cacheableRequest, chatCodec, replayParts } from './cached.ts'
+import { captured } from './captured.ts'
 import { estimateChat } from './estimate.ts'
 import { chatFacts } from './facts.ts'
 import { type ChatMeter, createMeter } from './meter.ts'
@@ -55,6 +57,7 @@ export type ChatWork = Pick<ChatInput, 'passthroughRequest' | 'errorForClient' |
   responseContext: ResponseContext
   /** The same for one try; a hedge has an encoder of its own. */
   contextFor(is_hedge: boolean): ResponseContext
+  capture: Capture | undefined
 }
 
 export type Chat = {
@@ -63,11 +66,12 @@ export type Chat = {
 }
 
 export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: Clock }): Chat {
-  function fit(model: CatalogueModel, input: ChatInput, { request_id, caller }: Call): ChatWork {
+  function fit(model: CatalogueModel, input: ChatInput, { request_id, caller, capture }: Call): ChatWork {
     const { passthroughRequest, answer, errorForClient, admit, source, body_bytes } = input
     const targets = targetsFor(model.targets, passthroughRequest)
     assertAllowed({ request: input.request, passthroughRequest, targets }, caller)
     const request = applyChatLimits(model, input.request)
+    if (capture && capture.max_characters > 0) capture.request = request
     const head: ResponseHead =
       'id' in answer
         ? { id: answer.id, created: answer.created, model: model.id }
@@ -85,6 +89,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
       body_bytes,
       responseContext,
       contextFor,
+      capture,
     }
   }
 
@@ -92,7 +97,10 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     endpoint: ({ family }: ChatInput) => family,
     modelOf: ({ request }: ChatInput) => request.model,
     fit,
-    meter: ({ request }: ChatWork): ChatMeter => createMeter({ request, tokenizer }),
+    meter({ request, capture }: ChatWork): ChatMeter {
+      const meter = createMeter({ request, tokenizer })
+      return capture ? captured(meter, capture) : meter
+    },
     asksForCost: ({ request }: ChatWork) => request.usage?.include === true,
     policy: 'until_answered' as const,
     leastTokens: ({ request }: ChatWork) => leastTokens(request),

@@ -29,6 +29,9 @@ const OtlpConfig = Type.Object(
           'The share of the traces that begin here which is exported. A request with a traceparent follows its client. OTEL_TRACES_SAMPLER wins. Default 1.',
       }),
     ),
+    contents: flag(
+      'Put the prompts and responses of chat into spans, at most 16,384 characters of each. Whoever reads the traces reads them. Default false.',
+    ),
     propagate_to: optional(
       Type.Array(Type.String({ minLength: 1 }), {
         description:

@@ -1,6 +1,7 @@
 /** One HTTP request, and the route that it is matched against. */
 import type { TSchema } from 'typebox'
 import type { TraceContext } from '../kit/trace-context.ts'
+import type { Capture } from '../protocols/capture.ts'
 import type { AdminCaller, Right } from '../spec/admin.ts'
 import type { ErrorCode, GatewayError } from '../spec/error.ts'
 import type { Operation } from '../spec/operation.ts'
@@ -43,6 +44,8 @@ export type Context = {
   route: string | undefined
   /** The trace that it belongs to; undefined: none is recorded. */
   trace: TraceContext | undefined
+  /** What is to be noted of its call; absent: nothing. */
+  capture?: Capture | undefined
   /** Path parameters, percent-decoded. */
   params: Record<string, string>
   /** The value of a request header; null when absent. */

@@ -15,6 +15,7 @@ import {
   operationOf,
   requestAttributes,
 } from './call-attributes.ts'
+import { capturedAttributes, capturedEvents } from './captured-attributes.ts'
 import type { EndedRequest, RequestObserver } from './requests.ts'
 
 /** The part of a tracer that is used here. */
@@ -60,6 +61,7 @@ export function createCallTraces({ tracer, isOwn, clock }: CallTracesParts): Cal
     const serves = isServing(attempt, record)
     const start_ms = attempt.started + offset
     // Of a stream, `ms` is the time to its first part.
+    const capture = serves ? record.call.capture : undefined
     const isOpen = attempt.ms === undefined || (serves && record.is_stream)
     return {
       trace: { ...same, parent_id, span_id: attempt.span_id ?? tracer.newSpanId() },
@@ -67,7 +69,8 @@ export function createCallTraces({ tracer, isOwn, clock }: CallTracesParts): Cal
       kind: 'client',
       start_ms,
       end_ms: isOpen ? end_ms : start_ms + (attempt.ms ?? 0),
-      attributes: attemptAttributes(attempt, record, number),
+      attributes: { ...attemptAttributes(attempt, record, number), ...(capture && capturedAttributes(capture)) },
+      events: capture ? capturedEvents(capture, end_ms) : [],
       error: attempt.error ?? (serves ? brokenBy(record) : undefined),
     }
   }

@@ -2,6 +2,7 @@
 import type { TraceContext } from '../kit/trace-context.ts'
 import type { LimitReport } from '../limits/status.ts'
 import type { CatalogueModel, Chosen } from '../models/catalogue.ts'
+import type { Capture } from '../protocols/capture.ts'
 import type { Target } from '../providers/provider.ts'
 import type { Attempt } from '../routing/attempt.ts'
 import type { Decision } from '../routing/explain.ts'
@@ -37,6 +38,8 @@ export type Call = {
   readonly is_detached?: true
   /** The trace that it belongs to; absent: none is recorded. */
   trace?: TraceContext | undefined
+  /** What is to be noted of it; absent: nothing. */
+  capture?: Capture | undefined
   /** Whether the client gets the routing decision. */
   readonly is_explained?: boolean
   /** The model that the caller was authorized to use, before the request was decoded. Set by `Pipeline.authorize`. */

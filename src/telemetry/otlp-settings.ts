@@ -25,6 +25,8 @@ export type OtlpSettings = {
   /** Undefined: no log records. */
   logs: OtlpEndpoint | undefined
   sampler: { name: SamplerName; ratio: number }
+  /** Whether spans hold prompts and responses. */
+  contents: boolean
   /** Whether the headers of W3C Trace Context are read and sent. */
   is_propagated: boolean
   propagate_to: readonly string[]
@@ -129,6 +131,7 @@ export function otlpSettings(config: OtlpConfig | undefined, environment: Enviro
     traces: endpointOf('TRACES', 'traces', config?.traces ?? true),
     logs: endpointOf('LOGS', 'logs', config?.logs ?? false),
     sampler: sampler(),
+    contents: config?.contents ?? false,
     is_propagated: propagators.some((name) => name.trim() === 'tracecontext'),
     propagate_to: config?.propagate_to ?? [],
     attributes,

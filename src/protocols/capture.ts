@@ -1,0 +1,27 @@
+/** What is noted of a chat call beside its usage, where somebody wants it: how it ended, tools, and perhaps its contents. */
+import type { ChatRequest } from './canonical.ts'
+
+/** Set on a call before it is sent; the call fills it in. Read once the call is settled. */
+export type Capture = {
+  /** How much text of the request, and of the response, is kept: 0 for none. */
+  readonly max_characters: number
+  /** Only where text is kept. */
+  request?: ChatRequest
+  /** Of the target that served the call. */
+  response?: CapturedResponse
+}
+
+export type CapturedResponse = {
+  /** By the index of the choice. */
+  finish_reasons: string[]
+  tool_calls: CapturedToolCall[]
+  /**
+   * Pieces of the text of all choices: as it is, or, where it passed without being parsed, as it is between the quotes of
+   * JSON, in latin1.
+   */
+  texts: { text: string; is_raw: boolean }[]
+  /** Of the texts and arguments. */
+  characters: number
+}
+
+type CapturedToolCall = { choice: number; index: number; id: string; name: string; arguments: string }
