@@ -33,3 +33,14 @@ export function shareArguments({ is_concurrent, window }: Counter, now: number):
   })
   return [window.length_ms, parts.length / 2, ...parts]
 }
+
+/** Removes so many. */
+export function takeFrom<T>(set: Set<T>, most: number): T[] {
+  const taken: T[] = []
+  for (const one of set) {
+    if (taken.length === most) break
+    set.delete(one)
+    taken.push(one)
+  }
+  return taken
+}

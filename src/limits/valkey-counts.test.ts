@@ -59,9 +59,8 @@ type Options = {
 
 async function cluster(
   { rate_limits = {}, models = {}, providers = {}, tokens = {}, limits = {} }: Options,
-  openedStore?: Store,
+  { openedStore, user, prefix = randomAlphanumerics(12) }: { openedStore?: Store; user?: string; prefix?: string } = {},
 ) {
-  const prefix = randomAlphanumerics(12)
   const clock = manualClock()
   const store = openedStore ?? (await openStore({ url: 'sqlite::memory:' }))
   if (!openedStore) closing.push(store.close)
@@ -105,7 +104,7 @@ async function cluster(
       after: (ms, work) => clock.after(ms, () => void (state.isDead || work())),
     }
     const real = createValkey({
-      connect: (onLost) => connectValkey(server.url, onLost),
+      connect: (onLost) => connectValkey(user ? server.url.replace(/\/\/.*@/, `//${user}@`) : server.url, onLost),
       prefix,
       timeout_ms: 2_000,
       clock: systemClock,
@@ -219,8 +218,8 @@ async function cluster(
   }
 }
 
-async function clientOf(): Promise<Bun.RedisClient> {
-  const client = new Bun.RedisClient(server.url)
+async function clientOf(url = server.url): Promise<Bun.RedisClient> {
+  const client = new Bun.RedisClient(url)
   closing.push(() => client.close())
   await client.connect()
   return client
@@ -436,10 +435,52 @@ describe.skipIf(!hasValkey)('limits that processes count in Valkey', () => {
     expect(await other.call(30)).toBeDefined()
   })
 
+  it('are counted once by a server that stands still and goes on', async () => {
+    const frozen = await startValkey()
+    closing.push(frozen.stop)
+    const store = await openStore({ url: 'sqlite::memory:' })
+    closing.push(store.close)
+    const log = createLog({ clock: systemClock, level: 'silent', pretty: false, write: () => {} })
+    const valkey = createValkey({
+      connect: (onLost) => connectValkey(frozen.url, onLost),
+      prefix: 'p',
+      timeout_ms: 300,
+      clock: systemClock,
+      log,
+    })
+    closing.push(() => valkey.close())
+    const config = {
+      rate_limits: { requests_per_day: 10 },
+      models: {},
+      tokens: {},
+      limits: { queue_seconds: 0, max_end_users: 10, when_store_fails: 'share' as const },
+    }
+    const shared = { store: store.rateLimits, process_id: 'p1', valkey }
+    const limiter = createRateLimiter({ config: () => config, clock: systemClock, log, shared })
+    closing.push(() => limiter.close())
+    const counting = async () => {
+      while (!limiter.isInValkey()) await new Promise((resolve) => setImmediate(resolve))
+    }
+    const units = { expected: { ...NO_UNITS }, most: { ...NO_UNITS } }
+    const call = { caller: { token_id: 'tok_a' }, signal: new AbortController().signal }
+    const admit = () =>
+      Promise.resolve(limiter.admit({ call, model: { id: 'm' }, estimate: units })).catch(() => undefined)
+    await counting()
+    await admit()
+    const goOn = frozen.freeze()
+    const together = await Promise.all([admit(), admit(), admit()])
+    const later = [await admit(), await admit()]
+    expect([...together, ...later].every((hold) => hold !== undefined)).toBe(true)
+    goOn()
+    await counting()
+    const rest = [await admit(), await admit(), await admit(), await admit(), await admit()]
+    expect(rest.filter((hold) => hold !== undefined)).toHaveLength(4)
+  })
+
   it('are not opened by a clock that is set', async () => {
     const store = await openStore({ url: 'sqlite::memory:' })
     closing.push(store.close)
-    const set = await cluster({ rate_limits: { requests_per_minute: 50 } }, store)
+    const set = await cluster({ rate_limits: { requests_per_minute: 50 } }, { openedStore: store })
     const [one, other] = [await set.start(), await set.start()]
     for (let step = 0; step < 60; step++) {
       await one.call()
@@ -505,6 +546,30 @@ describe.skipIf(!hasValkey)('limits that processes count in Valkey', () => {
       expect(left_ms).toBeGreaterThan(1_000)
       if (!key.endsWith(':meta')) expect(left_ms).toBeLessThanOrEqual(62_000)
     }
+  })
+
+  it('need no other permission than the manual names', async () => {
+    const manual = await Bun.file(new URL('../../docs/manual/how-to/valkey.md', import.meta.url)).text()
+    const rule = /^ACL SETUSER gatehouse on (.*)$/m.exec(manual)?.[1] ?? ''
+    const admin = await clientOf()
+    await admin.send('ACL', ['SETUSER', 'limited', 'reset', 'on', ...rule.replace('password', 'canary').split(' ')])
+    const prefix = `gatehouse:${randomAlphanumerics(8)}`
+    const set = await cluster(
+      { rate_limits: { requests_per_minute: 2, concurrent_requests: 5 } },
+      { user: 'limited:canary', prefix },
+    )
+    const [one, other] = [await set.start(), await set.start()]
+    const hold = await one.call()
+    hold?.settle(NO_UNITS)
+    expect(await other.call()).toBeDefined()
+    expect(await one.call()).toBeUndefined()
+    await set.advance(1_000)
+    other.state.losesAnswers = 1
+    expect(await other.call()).toBeUndefined()
+    await set.advance(4_000)
+    await set.advance(61_000)
+    expect(await other.call()).toBeDefined()
+    expect([one, other].map(({ limiter }) => limiter.isInValkey())).toEqual([true, true])
   })
 
   it('say in headers and states what all processes have used', async () => {
@@ -591,7 +656,7 @@ for (const { name, open, cleanup } of ENGINES) {
     afterEach(cleanup)
 
     it('count what it has used, in processes that were there and in new ones', async () => {
-      const set = await cluster({ rate_limits: { tokens_per_hour: 100 } }, await open())
+      const set = await cluster({ rate_limits: { tokens_per_hour: 100 } }, { openedStore: await open() })
       const [one, other] = [await set.start(), await set.start()]
       await other.call(10)
       one.state.isCut = true

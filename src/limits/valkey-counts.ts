@@ -10,7 +10,7 @@ import type { Valkey } from '../store/valkey.ts'
 import type { Change, Exceeded, Needed } from './hold.ts'
 import { type Presence, storedName } from './leases.ts'
 import { type Counter, shiftTimes } from './scopes.ts'
-import { countArguments, shareArguments } from './valkey-arguments.ts'
+import { countArguments, shareArguments, takeFrom } from './valkey-arguments.ts'
 import { COUNT, HELLO, REPLACE } from './valkey-scripts.ts'
 import { expire, partAt } from './window.ts'
 
@@ -52,6 +52,8 @@ type Session = { generation: string; process: string; id: string; answered: numb
 
 /** How often open calls are confirmed, and a connection is tried again. */
 const RENEW_MS = 1_000
+/** Beyond it, all is written again. */
+const MOST_STALE = 100_000
 /** Corrections are sent with the next call, or after this time. */
 const FLUSH_MS = 10
 /** In one script: changes, and counters that are replaced. */
@@ -93,13 +95,21 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
   const now = () => clock.steady() + time.shift
   const keyOf = (counter: Counter, { generation }: Session) => `{limits}:${generation}:${storedName(counter)}`
 
+  function markStale(counter: Counter): void {
+    if (!last) return // all will be written
+    stale.add(counter)
+    if (stale.size <= MOST_STALE) return
+    stale.clear()
+    last.answered = Number.MAX_SAFE_INTEGER // begins a new generation, in which all is written
+  }
+
   function fail(failed: Session | undefined, error: unknown): void {
     if (session !== failed) return
     session = undefined
     isComplete = false
     isShared = undefined
-    for (const { counter } of changes) stale.add(counter)
-    for (const counter of open) stale.add(counter)
+    for (const { counter } of changes) markStale(counter)
+    for (const counter of open) markStale(counter)
     changes = []
     announce()
     report(error instanceof Error ? error.message : 'the server has lost its data, or its clock was set')
@@ -136,7 +146,7 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
       running--
       slots.shift()?.()
     }
-    for (const counter of used) stale.add(counter)
+    for (const counter of used) markStale(counter)
     fail(own, failure)
     return undefined
   }
@@ -254,7 +264,7 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
     const left = checks.map((check) => (apart === 0 ? check : { ...check, limit: check.limit - check.counter.apart }))
     const answer = await send(left, instead ?? changes.splice(0, MOST_CHANGES), instead && 'undo')
     if (!answer) {
-      for (const { counter } of instead ?? []) stale.add(counter)
+      for (const { counter } of instead ?? []) markStale(counter)
       return undefined
     }
     const [outcome, at, place, free_at] = answer
@@ -283,7 +293,7 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
         if (counter.window.total > 0) open.add(counter)
         else open.delete(counter)
       }
-      if (!session) return void stale.add(counter)
+      if (!session) return markStale(counter)
       changes.push({ counter, part: counter.is_concurrent ? 0 : partAt(counter.window, at), amount })
       if (changes.length > MOST_WAITING) fail(session, new Error('too many changes wait'))
       else cancelFlush ??= clock.after(FLUSH_MS, () => void flush())
@@ -305,15 +315,4 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
       await flush()
     },
   }
-}
-
-/** Removes so many. */
-function takeFrom<T>(set: Set<T>, most: number): T[] {
-  const taken: T[] = []
-  for (const one of set) {
-    if (taken.length === most) break
-    set.delete(one)
-    taken.push(one)
-  }
-  return taken
 }
