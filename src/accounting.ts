@@ -33,6 +33,8 @@ type AccountingParts = {
   guardedFetch: GuardedFetch
   /** Called for every token that was used. */
   onUsed(token_id: string): void
+  /** Told of each refusal by a limit or a budget. */
+  onRefused?: ((scope: string, limit: string) => void) | undefined
   clock: Clock
   log: Log
 }
@@ -46,6 +48,8 @@ type Accounting = {
   attemptLimits: Gate
   /** What a token has used, and what is left of its limits. */
   reports: Pick<UsageRouteParts, 'ledger'> & LimitsRouteParts
+  /** For metrics: how many calls wait for a limit, and how the budgets stand. */
+  limits: { waiting(): number; budgets(): Iterable<BudgetAccount> }
   /** Deletes one batch of what the ledger no longer keeps; false: nothing is left. */
   pruneLedger(): Promise<boolean>
   start(): void
@@ -54,7 +58,7 @@ type Accounting = {
 }
 
 export function createAccounting(parts: AccountingParts): Accounting {
-  const { store, valkey, process_id, config, guardedFetch, onUsed, clock, log } = parts
+  const { store, valkey, process_id, config, guardedFetch, onUsed, onRefused, clock, log } = parts
   const alerts = createAlerts({ store: store.alerts, settings: () => config().alerts, guardedFetch, clock, log })
   const currency = () => config().ledger.currency
   const report = (account: BudgetAccount, threshold: number) => ({ threshold, ...budgetReport(account, currency()) })
@@ -69,6 +73,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
         message: `The budget of ${account.owner} has reached ${threshold} %.`,
         data: report(account, threshold),
       }),
+    onRefused,
     onThreshold: ({ account, threshold }) => log.warn('a budget has reached a threshold', report(account, threshold)),
     clock,
     log,
@@ -94,7 +99,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
   const { store: limit_store } = config().limits
   const inValkey = limit_store === 'valkey' ? valkey : undefined
   const shared = limit_store === 'memory' ? undefined : { store: store.rateLimits, process_id, valkey: inValkey }
-  const rateLimiter = createRateLimiter({ config, shared, clock, log })
+  const rateLimiter = createRateLimiter({ config, shared, onRefused, clock, log })
   const openCalls = createOpenCalls({ store: store.ledger, process_id, clock, log })
   const refusesUnknown = () => config().ledger.unknown_price === 'refuse'
   let closing: Promise<void> | undefined
@@ -116,6 +121,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
         currency,
       },
     },
+    limits: { waiting: () => rateLimiter.waiting, budgets: budgets.accounts },
     pruneLedger() {
       const { keep_minutes_days, keep_hours_days, keep_entries_days } = config().ledger
       const keep = { minutes_days: keep_minutes_days, hours_days: keep_hours_days, entries_days: keep_entries_days }

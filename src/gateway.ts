@@ -26,6 +26,7 @@ import { createGuardedFetch } from './kit/guarded-fetch.ts'
 import type { Log } from './kit/log.ts'
 import { randomAlphanumerics } from './kit/secret.ts'
 import { createTokenizer } from './kit/tokenizer.ts'
+import { createMetering } from './metering.ts'
 import { createCatalogue } from './models/catalogue.ts'
 import { createModerations } from './moderations/moderations.ts'
 import { createObservation } from './observation.ts'
@@ -100,7 +101,8 @@ export type Gateway = {
 
 export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const { config, environment, log, version, clock = systemClock, manual = async () => [] } = parts
-  const store = await openStore({ url: parts.store_url ?? config.store_url })
+  const metering = createMetering({ ...parts, clock })
+  const store = await openStore({ url: parts.store_url ?? config.store_url, onCall: metering?.storeCalled })
   const storeClock = await storeClockFor(store, { clock, log })
   // Replaced as a whole by a reload; read at each use.
   let live = config
@@ -135,14 +137,14 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   )
   await supply.apply(config)
 
-  const observation = createObservation({ store, config: () => live, telemetry, clock, log })
+  const observation = createObservation({ store, config: () => live, telemetry, metering, clock, log })
   const quotas = createStorageQuotas({ amounts: store.amounts, config: () => live, clock })
   const storing = { settings: () => live.responses, quota: quotas.responses }
   const storedResponses = createStoredResponses({ ...storing, store: store.responses, clock })
   const conversations = createConversations({ ...storing, store: store.conversations, clock: storeClock, log })
   const valkey = parts.is_idle || !config.valkey ? undefined : openValkey(config.valkey, { clock, log })
-  const money = { store, valkey, process_id, config: () => live, guardedFetch, onUsed: tokens.used }
-  const accounting = createAccounting({ ...money, clock: storeClock, log })
+  const shared = { store, valkey, process_id, config: () => live, guardedFetch, onUsed: tokens.used }
+  const accounting = createAccounting({ ...shared, onRefused: metering?.refused, clock: storeClock, log })
   const { ledger, alerts, attemptLimits } = accounting
   const cache = createResponseCache({
     store: store.cachedAnswers,
@@ -188,8 +190,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     log,
   })
   const generation = await createGeneration({
-    store,
-    config: () => live,
+    ...shared,
     settings,
     pipeline,
     quotas,
@@ -199,8 +200,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     attemptLimits,
     overrides: control.overrides,
     media,
-    guardedFetch,
     alerts,
+    metering,
     clock,
     storeClock,
     log,
@@ -208,12 +209,11 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     crashHook: parts.crashHook,
   })
   const { outputs, tasks, webhooks, files } = generation
-  const { pruneLedger } = accounting
-  const { pruneRequests } = observation
-  const cleaner = createCleaner({ tasks: store.tasks, outputs, cache, pruneLedger, pruneRequests, clock, log })
+  const prune = { pruneLedger: accounting.pruneLedger, pruneRequests: observation.pruneRequests }
+  const cleaner = createCleaner({ ...prune, tasks: store.tasks, outputs, cache, clock, log })
   const ready = createReadiness({ store, files, clock, log })
   const administration = createAdministration({ store, projects, tokens, config: () => live, settings, clock, log })
-  const load = createLoad({ settings, log })
+  const load = createLoad({ settings, onDelay: metering?.loopDelayed, log })
   const app = createApp({
     routes: routeTable({
       ...accounting.reports,
@@ -228,7 +228,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       rerank: createRerank({ tokenizer }),
       moderations: createModerations({ tokenizer }),
       ...generation.routeParts,
-      admin: administration.routes,
+      admin: [...administration.routes, ...(metering?.routes ?? [])],
       manual,
       ready,
       version,
@@ -247,6 +247,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     onAdmitted: (context) => readCallOptions(context, settings),
     headersOf: (context) => callHeaders(context, { settings, clock }),
   })
+  metering?.watch({ ...accounting, store, router, tasks, app, telemetry, config: () => live })
   endRevokedCalls = createRevokedCalls({ open: app.requests, isValid: tokens.isValid, settings, log })
   await valkey?.opened
   // Known before the first request, so that the first read of the revision does not invalidate cached tokens.

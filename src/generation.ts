@@ -9,6 +9,7 @@ import type { Clock } from './kit/clock.ts'
 import type { GuardedFetch } from './kit/guarded-fetch.ts'
 import type { Log } from './kit/log.ts'
 import { randomAlphanumerics } from './kit/secret.ts'
+import type { Metering } from './metering.ts'
 import type { Catalogue } from './models/catalogue.ts'
 import { createOutputs } from './outputs/create-outputs.ts'
 import { openFileStore, outputDirectory } from './outputs/file-store.ts'
@@ -23,6 +24,7 @@ import type { Router } from './routing/router.ts'
 import type { Store } from './store/store.ts'
 import type { Supply } from './supply.ts'
 import type { CrashHook } from './tasks/crash-points.ts'
+import type { Ending } from './tasks/lifecycle.ts'
 import { createGeneratedFileStore } from './tasks/store-generated.ts'
 import { unknownOutcomeAlerts } from './tasks/task-alerts.ts'
 import { taskData } from './tasks/task-response.ts'
@@ -50,6 +52,7 @@ type GenerationParts = {
   alerts: Pick<Alerts, 'make'>
   /** Undefined: no traces are recorded. */
   workTracer: WorkTracer | undefined
+  metering: Pick<Metering, 'taskEnded' | 'fileStored'> | undefined
   clock: Clock
   /** The time by which several processes work on one store. */
   storeClock: Clock
@@ -67,7 +70,7 @@ type Generation = {
 
 export async function createGeneration(parts: GenerationParts): Promise<Generation> {
   const { store, config, settings, pipeline, quotas, catalogue, supply, router, media, guardedFetch, alerts } = parts
-  const { overrides, workTracer, clock, storeClock, log, crashHook } = parts
+  const { overrides, workTracer, metering, clock, storeClock, log, crashHook } = parts
   const traces = workTracer && createTaskTraces(workTracer, storeClock)
   const files = openFileStore(config())
   const outputs = createOutputs({
@@ -77,6 +80,7 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
     settings: () => config().outputs,
     files_base_url: () => settings.files_base_url,
     partial_directory: join(outputDirectory(config()), '.partial'),
+    onStored: metering?.fileStored,
     clock,
     log,
   })
@@ -95,6 +99,7 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
     },
     router,
     attemptLimits: parts.attemptLimits,
+    onEnded: (task, ending, entry) => metering?.taskEnded({ ...task, ...endOf(ending) }, entry),
     alertsOf: (task, ending) => unknownOutcomeAlerts(alerts, task, ending),
     providerSettings(id, key = null) {
       const found = supply.settingsWithKey(id, key)
@@ -124,3 +129,6 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
   const storeImages = createGeneratedFileStore({ store, outputs, settings: taskSettings, clock: storeClock })
   return { files, outputs, tasks, webhooks, routeParts: { images, storeImages, tasks, outputs } }
 }
+
+const endOf = (ending: Ending) =>
+  ({ status: ending.status, fail_code: ending.status === 'FAILURE' ? ending.fail_code : '' }) as const

@@ -3,6 +3,7 @@ import type { Config } from './config/config.ts'
 import type { FinishedRequest } from './http/context.ts'
 import type { Clock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
+import type { Metering } from './metering.ts'
 import { createAccessLog } from './observe/access-log.ts'
 import { createRequestLog } from './observe/request-log.ts'
 import { joinRequests } from './observe/requests.ts'
@@ -27,13 +28,16 @@ type ObservationParts = {
   config(): Config
   /** Absent: nothing is exported by OTLP. */
   telemetry?: Telemetry | undefined
+  /** Absent: nothing is counted. */
+  metering?: Metering | undefined
   clock: Clock
   log: Log
 }
 
-export function createObservation({ store, config, telemetry, clock, log }: ObservationParts): Observation {
+export function createObservation({ store, config, telemetry, metering, clock, log }: ObservationParts): Observation {
   const requestLog = createRequestLog({ store: store.requestLog, settings: () => config().request_log, clock, log })
   const observers = [createAccessLog({ log }), requestLog.observe]
+  if (metering) observers.push(metering.observe)
   if (telemetry?.tracing) observers.push(telemetry.tracing.observe)
   const requests = joinRequests(observers, log)
   return {

@@ -27,6 +27,7 @@ const COMPOSITION_ROOT = [
   'generation.ts',
   'observation.ts',
   'tracing.ts',
+  'metering.ts',
   'readiness.ts',
   'supply.ts',
   'routes',
@@ -87,6 +88,7 @@ const KNOWS_HTTP = [
   'observe',
   'observation.ts',
   'tracing.ts',
+  'metering.ts',
   'routes',
   'http',
 ]

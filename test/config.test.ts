@@ -70,6 +70,7 @@ describe('without a file', () => {
       budgets: [],
       alerts: {},
       telemetry: {},
+      metrics: { enabled: true, require_token: 'remote' },
       admin: DEFAULT_ADMIN,
       request_log: DEFAULT_REQUEST_LOG,
       responses: DEFAULT_RESPONSES,

@@ -1,8 +1,10 @@
 /** The generated pages of the manual's reference: each is a list of facts that the code has. */
 import { ENVIRONMENT_VARIABLES } from '../../src/config/environment.ts'
 import { KINDS, type KindRow } from '../../src/config/provider-kinds.ts'
+import { METRIC_GROUPS } from '../../src/observe/metric-table.ts'
 import { ERRORS, type ErrorCode, type ErrorRow, shouldRetry } from '../../src/spec/error.ts'
 import { FAIL_CODES } from '../../src/spec/task.ts'
+import type { MetricDefinition } from '../../src/telemetry/metrics.ts'
 import { commandHelps } from './commands.ts'
 import { orderRows } from './orders.ts'
 import { apiPaths } from './paths.ts'
@@ -58,6 +60,17 @@ export async function referencePages(): Promise<Page[]> {
       ),
     ),
     page(
+      'metrics',
+      'Metrics',
+      'This page lists every metric at `/metrics`, with its labels. `gen_ai_*` are those of the semantic conventions of OpenTelemetry for generative AI. A label has at most 200 values in a process, and a metric 1000 series; what comes after them counts as `other`. No metric has a label for end users. [Monitor with Prometheus](../how-to/monitor.md) says how to read them.',
+      '## Requests and calls',
+      metricTable(METRIC_GROUPS.calls),
+      '## Limits, tasks, outputs and the database',
+      metricTable(METRIC_GROUPS.work),
+      '## State at the time of the scrape',
+      metricTable(METRIC_GROUPS.state),
+    ),
+    page(
       'order-responses',
       'Responses to orders',
       "This page lists where the responses of a provider kind to an order differ from the [general rule](video-vendors.md#when-an-order-is-sent-a-second-time). Empty cells follow the rule, which is the gateway's own reading of HTTP statuses. The last column is where the provider describes its errors.",
@@ -94,6 +107,12 @@ export async function referencePages(): Promise<Page[]> {
     ),
   ]
 }
+
+const metricTable = (group: Record<string, MetricDefinition>): string =>
+  table(
+    ['metric', 'type', 'labels', 'meaning'],
+    Object.values(group).map(({ name, type, labels, help }) => [code(name), type, labels.map(code).join(', '), help]),
+  )
 
 function errorRow(name: ErrorCode): string[] {
   const { status, type, when }: ErrorRow = ERRORS[name]

@@ -8,7 +8,7 @@ import { watchConfig } from '../config/watch.ts'
 import { createGateway, type Gateway } from '../gateway.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
 import { createLog, type Log } from '../kit/log.ts'
-import { listen } from '../listen.ts'
+import { type Listener, listen } from '../listen.ts'
 import { type Arguments, readArguments } from './arguments.ts'
 import { bannerJson, bannerText, firstRequestText, isFirstRequestKnown, type Started } from './banner.ts'
 import { terminalFormat } from './log-format.ts'
@@ -77,6 +77,8 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
   return 0
 }
 
+type Front = Parameters<typeof listen>[0]['gateway']
+
 /**
  * Binds the port before anything else: a start that fails because the port is in use must not create the first token.
  * Requests that arrive while the gateway is being created wait for it.
@@ -84,15 +86,22 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
 async function open(config: Config, log: Log, build: () => Promise<Gateway>) {
   const built = Promise.withResolvers<Gateway>()
   let gateway: Gateway | undefined
-  const front: Parameters<typeof listen>[0]['gateway'] = {
+  const front: Front = {
     fetch: (request, peer) =>
       gateway?.fetch(request, peer) ?? built.promise.then((whole) => whole.fetch(request, peer)),
     drain: async (options) => gateway?.drain(options),
   }
-  const server = await listen({ gateway: front, server: config.server, log }).catch((error: unknown) => {
+  const main = await listen({ gateway: front, server: config.server, log }).catch((error: unknown) => {
     throw explainListenError(error, config)
   })
+  const { metrics } = config
+  const own =
+    metrics.enabled && metrics.port !== undefined
+      ? { host: metrics.host ?? config.server.host, port: metrics.port }
+      : undefined
+  let server: Pick<Listener, 'url' | 'stop'> = main
   try {
+    if (own) server = withMetrics(main, await listenForMetrics(own, front, log))
     gateway = await build()
     built.resolve(gateway)
     return { server, gateway }
@@ -102,10 +111,38 @@ async function open(config: Config, log: Log, build: () => Promise<Gateway>) {
   }
 }
 
+/** The listener that serves nothing but the metrics. */
+async function listenForMetrics(server: { host: string; port: number }, { fetch }: Front, log: Log): Promise<Listener> {
+  const front: Front = {
+    fetch: (request, { address, isCrowded = false, ended = () => {} }) =>
+      fetch(request, { address, isCrowded, ended, isMetrics: true }),
+    drain: async () => {},
+  }
+  try {
+    const listener = await listen({ gateway: front, server, log })
+    log.info('metrics are served', { url: `${listener.url}/metrics` })
+    return listener
+  } catch (error) {
+    const { message = '' } = error as { message?: string }
+    throw new Error(
+      `cannot listen on ${server.host}:${server.port} for metrics: ${message}; check metrics.host and metrics.port.`,
+    )
+  }
+}
+
+/** The metrics are served until the last request has ended. */
+const withMetrics = ({ url, stop }: Listener, metrics: Listener): Pick<Listener, 'url' | 'stop'> => ({
+  url,
+  async stop(options) {
+    await stop(options)
+    await metrics.stop({ deadline_ms: 0 })
+  },
+})
+
 /** After a second signal, buffered usage is still written if that is fast. */
 const CUT_MILLISECONDS = 2000
 
-async function cutShort(server: Awaited<ReturnType<typeof listen>>, gateway: Gateway): Promise<void> {
+async function cutShort(server: Pick<Listener, 'stop'>, gateway: Gateway): Promise<void> {
   await server.stop({ deadline_ms: 0 })
   await gateway.close({ deadline_ms: 0 })
 }

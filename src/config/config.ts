@@ -6,6 +6,7 @@ import type { AdminConfig } from './admin-schema.ts'
 import type { AlertsConfig } from './alerts-schema.ts'
 import type { CacheConfig } from './cache-schema.ts'
 import type { LedgerConfig } from './ledger-schema.ts'
+import type { MetricsConfig } from './metrics-schema.ts'
 import type { LimitsConfig } from './rate-limit-schema.ts'
 import type { RequestLogConfig } from './request-log-schema.ts'
 import type { ModelConfig, ProviderConfig, Timeouts } from './schema.ts'
@@ -83,11 +84,16 @@ export type Config = {
   budgets: readonly Budget[]
   request_log: Required<RequestLogConfig>
   alerts: AlertsConfig
+  metrics: MetricsSettings
   telemetry: TelemetryConfig
   admin: AdminSettings
   providers: Record<string, ProviderConfig>
   models: Record<string, ModelConfig>
 }
+
+type MetricsSettings = Required<Omit<MetricsConfig, 'host' | 'port'>> & Pick<MetricsConfig, 'host' | 'port'>
+
+export const DEFAULT_METRICS: MetricsSettings = { enabled: true, require_token: 'remote' }
 
 export const DEFAULT_SERVER: ServerSettings = {
   host: '127.0.0.1',

@@ -11,6 +11,7 @@ import { EmbeddingLimits } from './embedding-schema.ts'
 import { ImageLimits } from './image-schema.ts'
 import { LedgerConfig } from './ledger-schema.ts'
 import { Capabilities, Limits } from './limits-schema.ts'
+import { MetricsConfig } from './metrics-schema.ts'
 import { Prices } from './price-schema.ts'
 import { PROVIDER_KINDS, TEXT_APIS } from './provider-kinds.ts'
 import { Passthrough, Quirks } from './quirks.ts'
@@ -261,6 +262,7 @@ export const FileConfig = Type.Object(
     request_log: optional(RequestLogConfig),
     alerts: optional(AlertsConfig),
     telemetry: optional(TelemetryConfig),
+    metrics: optional(MetricsConfig),
     admin: optional(AdminConfig),
     providers: optional(Type.Record(Type.String(), ProviderConfig)),
     models: optional(Type.Record(Type.String(), ModelConfig)),

@@ -45,6 +45,10 @@ type App = {
   fetch(request: Request, peer: Peer): Promise<Response>
   /** The number of requests whose response is not yet written. */
   open(): number
+  /** The number of WebSockets that are open. */
+  sockets(): number
+  /** Of request bodies and unread answers in memory. */
+  bytes(): number
   /** These requests. */
   requests(): Iterable<OpenRequest>
   /** Waits for open requests until the deadline, then aborts them. */
@@ -112,6 +116,9 @@ export function createApp({
   function admit(route: Route, context: Live): undefined | Promise<void> {
     if (settings.files_base_url !== undefined && !route.serves_files && isFilesHost(context.request, settings)) {
       throw new GatewayError('unknown_url', 'Only stored files are served at this host.')
+    }
+    if ((route.only_at_metrics ?? false) !== (context.peer.isMetrics ?? false)) {
+      throw new GatewayError('unknown_url', 'Metrics have a listener of their own, which serves nothing else.')
     }
     if (context.peer.isCrowded && !route.answers_under_load) throw crowded()
     const isOpen = typeof route.public === 'function' ? route.public(context) : route.public === true
@@ -244,6 +251,8 @@ export function createApp({
   return {
     fetch: (request, peer) => respond(request, peer),
     open: () => live.size,
+    sockets: sockets.count,
+    bytes: budget.held,
     requests: () => live,
     async close({ deadline_ms }) {
       closing = true

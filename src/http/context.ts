@@ -104,6 +104,8 @@ export type Route = {
   admin?: AdminAccess
   /** Serves stored files: the only routes at `server.files_base_url`. */
   serves_files?: true
+  /** Served only at the listener of the metrics, which serves nothing else. */
+  only_at_metrics?: true
   /** Its paths have no other methods, though the pattern of another route matches them: `x:generateContent` is no model. */
   exclusive?: true
   /** Answered under any load: for probes and administration. */

@@ -16,6 +16,8 @@ export type Peer = {
   readonly address: string
   /** It has connected to the listener of the admin API. */
   readonly isAdmin?: true
+  /** It has connected to the listener of the metrics. */
+  readonly isMetrics?: true
   /** Few file descriptors are left: its connection is closed after the response, and only health is reported. */
   readonly isCrowded?: boolean
   /** Called when the request is over: its connection may be kept alive or closed. */

@@ -24,6 +24,8 @@ type LoadParts = {
   /** Monotonic milliseconds, and a repeated timer whose delay is measured; replaced by tests. */
   now?: () => number
   every?: (ms: number, work: () => void) => () => void
+  /** Told of each measured delay, in milliseconds. */
+  onDelay?: ((ms: number) => void) | undefined
   log: Log
 }
 
@@ -38,7 +40,7 @@ const GROWTH = 1.25
 const RETRY_SECONDS = 2
 
 /** Following CoDel (RFC 8289): the least delay of an interval shows a queue that does not empty. */
-export function createLoad({ settings, log, now = () => performance.now(), every = repeat }: LoadParts): Load {
+export function createLoad({ settings, log, onDelay, now = () => performance.now(), every = repeat }: LoadParts): Load {
   let isShedding = false
   /** Requests of each token since the interval began; counted only while requests are refused. */
   let demands = new Map<string, number>()
@@ -57,7 +59,9 @@ export function createLoad({ settings, log, now = () => performance.now(), every
 
   function tick(): void {
     const time = now()
-    least_delay = Math.min(least_delay, Math.max(0, time - last_tick - TICK_MILLISECONDS))
+    const delay = Math.max(0, time - last_tick - TICK_MILLISECONDS)
+    onDelay?.(delay)
+    least_delay = Math.min(least_delay, delay)
     last_tick = time
     ticks++
     if (ticks < LEAST_TICKS || time - interval_began < INTERVAL_MILLISECONDS) return

@@ -57,6 +57,7 @@ export const MAX_SOCKET_MILLISECONDS = 3_600_000
 type Sockets = {
   /** Opens a connection of this token. Throws `rate_limit_exceeded`. */
   open(protocol: SocketProtocol, parts: Omit<SocketParts, 'onClosed'> & { token_id: string }): SocketHandler
+  count(): number
   /** Ends all connections, each when its open responses have ended. */
   stop(): void
 }
@@ -84,6 +85,7 @@ export function createSockets({ clock }: { clock: Clock }): Sockets {
       const cancel = clock.after(MAX_SOCKET_MILLISECONDS, () => handler.stop(expired()))
       return handler
     },
+    count: () => open.size,
     stop() {
       for (const one of open) one.stop(new GatewayError('shutting_down', 'The gateway is being stopped.'))
     },

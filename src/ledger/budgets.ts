@@ -45,6 +45,8 @@ export type Budgets = {
     most: number,
     now_ms: number,
   ): BudgetCallHold | undefined | Promise<BudgetCallHold>
+  /** What is known of the budgets that calls have counted towards. */
+  accounts(): Iterable<BudgetAccount>
   /** These charges of this process are in the ledger, and these budgets have changed. */
   appended(charges: readonly Charged[], changes: readonly BudgetChange[]): void
   start(): void
@@ -63,6 +65,8 @@ type BudgetsParts = {
   alertsFor(reached: ReachedThreshold): readonly Alert[]
   /** Called once for each budget, window and threshold, in one of all processes. */
   onThreshold(reached: ReachedThreshold): void
+  /** Told of each refusal. */
+  onRefused?: ((scope: string, limit: string) => void) | undefined
   clock: Clock
   log: Log
 }
@@ -136,6 +140,7 @@ export function createBudgets(parts: BudgetsParts): Budgets {
 
   function refusal(account: BudgetAccount, most: number): GatewayError {
     const { budget, name, owner, limit, credit, settled, unsettled } = account
+    parts.onRefused?.(scopeOf(account), `budget_${budget.window}`)
     const used = settled + unsettled
     const money = (nano: number) => `${nanoText(nano)} ${currency()}`
     const isTemporary = limit + credit - used >= most
@@ -200,7 +205,14 @@ export function createBudgets(parts: BudgetsParts): Budgets {
       }
     },
 
+    accounts: accounts.all,
     start: leasing.start,
     close: leasing.close,
   }
+}
+
+/** The kind of what the budget limits. */
+function scopeOf({ name }: BudgetAccount): string {
+  const [kind = ''] = name.scope_key.split(':', 1)
+  return kind === 'user' ? 'end_user' : kind
 }

@@ -1,5 +1,6 @@
 /** The limits of providers, which each attempt counts. */
 import type { Clock } from '../kit/clock.ts'
+import type { GatewayError } from '../spec/error.ts'
 import type { Estimate, Units } from '../spec/units.ts'
 import {
   type Exceeded,
@@ -16,7 +17,6 @@ import {
 import type { Leases } from './leases.ts'
 import type { ConfiguredLimits } from './plans.ts'
 import type { Counter, Scopes } from './scopes.ts'
-import { refusalOf } from './status.ts'
 import type { ValkeyCounts } from './valkey-counts.ts'
 
 /** What is counted for one attempt. An attempt is over before another model takes over its call. */
@@ -46,6 +46,7 @@ type ProviderLimitsParts = {
   /** For what Valkey has counted. */
   counted: TakeParts
   mayFit(exceeded: Exceeded, now: number): boolean
+  refusalFor(blocked: Exceeded, now: number): GatewayError
 }
 
 /** A provider that Valkey has found at its limit is passed over for so long. */
@@ -58,7 +59,7 @@ class ProviderHold extends LimitHold implements AttemptHold {
 }
 
 export function createProviderLimits(given: ProviderLimitsParts): ProviderLimits {
-  const { config, scopes, counts, leases, clock, parts, counted, mayFit } = given
+  const { config, scopes, counts, leases, clock, parts, counted, mayFit, refusalFor } = given
 
   function listsOf(provider_id: string, now: number): readonly Limits[] {
     const { providers = {} } = config()
@@ -71,13 +72,13 @@ export function createProviderLimits(given: ProviderLimitsParts): ProviderLimits
   function admit(lists: readonly Limits[], expected: Units, now: number): AttemptHold | Promise<AttemptHold> {
     const blocked = firstExceeded(lists, now, NEW)
     if (!blocked) return hold(lists, now, parts)
-    if (!leases || !mayFit(blocked, now)) throw refusalOf(blocked, now)
+    if (!leases || !mayFit(blocked, now)) throw refusalFor(blocked, now)
     // What was leased when it was asked for may have been returned meanwhile, unused.
     return leases.ask(lacking(lists, now)).then(() => {
       const then = clock.steady()
       need(expected)
       const blocked = firstExceeded(lists, then, NEW)
-      if (blocked) throw refusalOf(blocked, then)
+      if (blocked) throw refusalFor(blocked, then)
       return hold(lists, then, parts)
     })
   }
@@ -103,7 +104,7 @@ export function createProviderLimits(given: ProviderLimitsParts): ProviderLimits
     const { blocked } = verdict
     if (!blocked) return hold(lists, verdict.at, counted)
     blocked.counter.denied_until = now + Math.min(blocked.wait_ms ?? FULL_MS, FULL_MS)
-    throw refusalOf(blocked, now)
+    throw refusalFor(blocked, now)
   }
 
   return {

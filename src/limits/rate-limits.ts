@@ -1,6 +1,7 @@
 /** The gate of rate limits: counts each call against every limit that it must keep, refuses it, or makes it wait. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
+import type { GatewayError } from '../spec/error.ts'
 import type { Estimate, Units } from '../spec/units.ts'
 import type { RateLimitStore } from '../store/rate-limit-lease.ts'
 import type { Valkey } from '../store/valkey.ts'
@@ -71,11 +72,13 @@ type RateLimiterParts = {
   /** That of the store. */
   clock: Clock
   log: Log
+  /** Told of each refusal. */
+  onRefused?: ((scope: string, limit: string) => void) | undefined
   /** Where processes share the limits; undefined: each has all of them for itself. */
   shared: { store: RateLimitStore; process_id: string; valkey?: Valkey | undefined } | undefined
 }
 
-export function createRateLimiter({ config, clock: own, log, shared }: RateLimiterParts): RateLimiter {
+export function createRateLimiter({ config, clock: own, log, onRefused, shared }: RateLimiterParts): RateLimiter {
   const when_store_fails = () => config().limits.when_store_fails
   const { valkey } = shared ?? {}
   const time: WindowTime = { shift: 0 }
@@ -97,6 +100,12 @@ export function createRateLimiter({ config, clock: own, log, shared }: RateLimit
   /** Of what Valkey has counted. */
   const counted: TakeParts = { onUsed: leases?.used }
 
+  /** Also reports it. */
+  function refusalFor(blocked: Exceeded, now: number): GatewayError {
+    onRefused?.(blocked.counter.scope.kind, blocked.counter.key)
+    return refusalOf(blocked, now)
+  }
+
   /** All that a call must keep. */
   function listsFor({ call, model }: LimitRequest, now: number): readonly Limits[] {
     const { own, alone, end_users } = plans.of(call.caller, model.id, now)
@@ -116,14 +125,14 @@ export function createRateLimiter({ config, clock: own, log, shared }: RateLimit
       if (counts?.decides()) return this.#moveByValkey(counts, request, lists)
       this.replace(lists, (now) => {
         const blocked = firstExceeded(lists, now, NEW)
-        if (blocked) throw refusalOf(blocked, now)
+        if (blocked) throw refusalFor(blocked, now)
       })
     }
 
     async #moveByValkey(by: ValkeyCounts, request: LimitRequest, lists: readonly Limits[]): Promise<void> {
       const verdict = await by.count(neededOf(lists), this.reversal())
       if (!verdict) return this.moveTo(request)
-      if (verdict.blocked) throw refusalOf(verdict.blocked, clock.steady())
+      if (verdict.blocked) throw refusalFor(verdict.blocked, clock.steady())
       need(request.estimate.expected)
       this.takeInstead(lists, verdict.at, counted)
     }
@@ -183,7 +192,7 @@ export function createRateLimiter({ config, clock: own, log, shared }: RateLimit
         return { wait_ms: waitFor(next, now) ?? 0 }
       },
       left,
-      refusal: () => refusalOf(last, clock.steady()),
+      refusal: () => refusalFor(last, clock.steady()),
     })
     if (!entered) last.counter.waiting--
     return entered
@@ -194,7 +203,7 @@ export function createRateLimiter({ config, clock: own, log, shared }: RateLimit
     request.call.limits = new LimitHold(lists, parts)
     const waiting = config().limits.queue_seconds > 0 ? enqueue(request, lists, blocked) : undefined
     if (waiting) return waiting
-    throw refusalOf(blocked, now)
+    throw refusalFor(blocked, now)
   }
 
   /** Whether the call would fit if this process held more. */
@@ -244,7 +253,7 @@ export function createRateLimiter({ config, clock: own, log, shared }: RateLimit
     throw signal.reason
   }
 
-  const provided = createProviderLimits({ config, scopes, counts, leases, clock, parts, counted, mayFit })
+  const provided = createProviderLimits({ config, scopes, counts, leases, clock, parts, counted, mayFit, refusalFor })
 
   return {
     admit(request) {

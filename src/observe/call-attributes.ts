@@ -39,7 +39,7 @@ const PROVIDER_NAMES: Record<string, string> = {
 /** Kinds that are an API which many providers have: their id says more. */
 const GENERAL_KINDS = /compat/
 
-function providerName({ id, kind }: Pick<Provider, 'id' | 'kind'>): string {
+export function providerName({ id, kind }: Pick<Provider, 'id' | 'kind'>): string {
   const name = GENERAL_KINDS.test(kind) ? id : kind
   return Object.hasOwn(PROVIDER_NAMES, name) ? (PROVIDER_NAMES[name] ?? name) : name
 }

@@ -22,6 +22,8 @@ type OutputsParts = {
   files_base_url?: () => string | undefined
   /** The directory of files that are being copied: `<data>/outputs/.partial`. Gateways on one machine may share it. */
   partial_directory: string
+  /** Told of each file that was stored. */
+  onStored?: ((content_type: string, bytes: number) => void) | undefined
   clock: Clock
   log: Log
   /** For tests: how many bytes are written between two syncs. */
@@ -52,6 +54,7 @@ export function createOutputs(parts: OutputsParts): Outputs & { removeLeftovers(
       ? await files.adopt(key, { content_type, path })
       : await files.write(key, { content_type, body: Bun.file(path).stream() }, signal)
     if (bytes !== expected) throw new Error(`Of ${expected} bytes, ${bytes} were stored.`)
+    parts.onStored?.(content_type, bytes)
     return { key, content_type, bytes }
   }
 

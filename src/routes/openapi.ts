@@ -117,7 +117,7 @@ function operationId({ method, path, shown }: { method: string; path: string; sh
 
 /** A route that is public for some requests accepts a token or none. */
 function securityOf({ public: isOpen, admin }: Route): Json {
-  if (admin) return { security: [{ admin_token: [] }] }
+  if (admin) return { security: [{ admin_token: [] }, ...(isOpen ? [{}] : [])] }
   if (isOpen === undefined) return {}
   return { security: isOpen === true ? [] : [{ token: [] }, {}] }
 }

@@ -31,55 +31,58 @@ import { modelStore, secretStore } from './write-once.ts'
 
 const ADDRESSES = '"sqlite:<path>", "sqlite::memory:" or "postgres://<user>:<password>@<host>:<port>/<database>"'
 
+/** Told of each operation once it has ended: the name of the store, that of the operation, and milliseconds. */
+type OnCall = (store: string, operation: string, call: { ms: number; isOk: boolean }) => void
+
 /** `url` is one of ADDRESSES. Throws StoreError with a message for the operator. */
-export async function openStore({ url }: { url: string }): Promise<Store> {
+export async function openStore({ url, onCall }: { url: string; onCall?: OnCall | undefined }): Promise<Store> {
   const [scheme = ''] = url.split(':', 1)
   const rest = url.slice(scheme.length + 1)
-  if (scheme === 'sqlite' && rest !== '') return storeOf(await openSqlite(rest))
+  if (scheme === 'sqlite' && rest !== '') return storeOf(await openSqlite(rest), onCall)
   if ((scheme === 'postgres' || scheme === 'postgresql') && rest.startsWith('//')) {
     // Imported only here: a start on SQLite should not load the driver of another engine.
     const { openPostgres } = await import('./engines/postgres.ts')
     const engine = await openPostgres(url)
-    return { ...storeOf(engine), openCachedVectors: () => openCachedVectors(engine.db) }
+    return { ...storeOf(engine, onCall), openCachedVectors: () => openCachedVectors(engine.db) }
   }
   // Only the scheme is repeated: an address may hold a password.
   const found = url.includes(':') ? `"${scheme}:${scheme === 'sqlite' ? '' : '...'}"` : 'something else'
   throw new StoreError(`The store's address must be ${ADDRESSES}; it is ${found}.`)
 }
 
-function storeOf(engine: Engine): Store {
+function storeOf(engine: Engine, onCall: OnCall | undefined): Store {
   const { db } = engine
   const tokens = tokenStore(db)
   let closed: Promise<void> | undefined
-  const report = errorReporter(engine)
+  const report = errorReporter(engine, onCall)
   return {
     engine: engine.name,
-    tokens: report(tokens),
-    projects: report(projectStore(db)),
-    audit: report(auditStore(engine)),
+    tokens: report('tokens', tokens),
+    projects: report('projects', projectStore(db)),
+    audit: report('audit', auditStore(engine)),
     admin: {
-      tokens: report(adminTokenStore(engine)),
-      keys: report(adminKeyStore(engine)),
-      sessions: report(adminSessionStore(engine)),
+      tokens: report('adminTokens', adminTokenStore(engine)),
+      keys: report('adminKeys', adminKeyStore(engine)),
+      sessions: report('adminSessions', adminSessionStore(engine)),
     },
-    ledger: report(ledgerStore(engine)),
-    usage: report(usageStore(db)),
-    models: report(modelStore(db)),
-    tasks: report(taskStore(engine)),
-    webhooks: report(webhookStore(engine)),
-    secrets: report(secretStore(engine)),
-    responses: report(responseStore(engine)),
-    responseRuns: report(responseRunStore(engine)),
-    conversations: report(conversationStore(engine)),
-    amounts: report(storedAmounts(engine)),
-    alerts: report(alertStore(engine)),
-    budgets: report(budgetStore(engine)),
-    cachedAnswers: report(cachedAnswerStore(engine)),
-    rateLimits: report(rateLimitStore(engine)),
-    overrides: report(overrideStore(engine)),
-    requestLog: report(requestLogStore(engine)),
-    dueTimes: report(dueTimes(engine)),
-    ...report({ ping: () => engine.write(async (write) => void (await lockRevision(write))) }),
+    ledger: report('ledger', ledgerStore(engine)),
+    usage: report('usage', usageStore(db)),
+    models: report('models', modelStore(db)),
+    tasks: report('tasks', taskStore(engine)),
+    webhooks: report('webhooks', webhookStore(engine)),
+    secrets: report('secrets', secretStore(engine)),
+    responses: report('responses', responseStore(engine)),
+    responseRuns: report('responseRuns', responseRunStore(engine)),
+    conversations: report('conversations', conversationStore(engine)),
+    amounts: report('amounts', storedAmounts(engine)),
+    alerts: report('alerts', alertStore(engine)),
+    budgets: report('budgets', budgetStore(engine)),
+    cachedAnswers: report('cachedAnswers', cachedAnswerStore(engine)),
+    rateLimits: report('rateLimits', rateLimitStore(engine)),
+    overrides: report('overrides', overrideStore(engine)),
+    requestLog: report('requestLog', requestLogStore(engine)),
+    dueTimes: report('dueTimes', dueTimes(engine)),
+    ...report('database', { ping: () => engine.write(async (write) => void (await lockRevision(write))) }),
     close() {
       closed ??= engine.close()
       return closed
@@ -91,7 +94,7 @@ function storeOf(engine: Engine): Store {
 const RETRY_SECONDS = 5
 
 /** Makes the methods of a store reject with `storage_unavailable` where the database cannot be reached or written. */
-function errorReporter({ isUnavailable }: Engine) {
+function errorReporter({ isUnavailable }: Engine, onCall: OnCall | undefined) {
   const rethrow = (cause: unknown): never => {
     if (!isUnavailable(cause)) throw cause
     throw new GatewayError('storage_unavailable', 'The gateway cannot reach or write its database now; try again.', {
@@ -99,12 +102,24 @@ function errorReporter({ isUnavailable }: Engine) {
       cause,
     })
   }
-  return <Methods extends object>(store: Methods): Methods => {
+  return <Methods extends object>(noun: string, store: Methods): Methods => {
     const entries = Object.entries(store).map(([name, method]: [string, (...args: unknown[]) => unknown]) => [
       name,
       (...args: unknown[]) => {
+        const since = onCall ? performance.now() : 0
         const result = method(...args)
-        return result instanceof Promise ? result.catch(rethrow) : result
+        if (!(result instanceof Promise)) return result
+        if (!onCall) return result.catch(rethrow)
+        return result.then(
+          (value) => {
+            onCall(noun, name, { ms: performance.now() - since, isOk: true })
+            return value
+          },
+          (cause) => {
+            onCall(noun, name, { ms: performance.now() - since, isOk: !isUnavailable(cause) })
+            return rethrow(cause)
+          },
+        )
       },
     ])
     return Object.fromEntries(entries) as Methods

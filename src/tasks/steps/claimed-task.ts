@@ -9,6 +9,7 @@ import type { OrderRouting } from '../../routing/order-routing.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { FailCode, JsonObject, Task } from '../../spec/task.ts'
 import type { Alert } from '../../store/alert-store.ts'
+import type { LedgerEntry } from '../../store/ledger-entry.ts'
 import type { TaskChange, TaskStore } from '../../store/store.ts'
 import type { CrashHook, WriteKind } from '../crash-points.ts'
 import { type Ending, endChange } from '../lifecycle.ts'
@@ -71,6 +72,8 @@ export type StepParts = {
   attemptLimits?: Pick<Gate, 'mayAttempt' | 'admitAttempt'> | undefined
   /** What the operator is alerted of where a task ends so; stored with its end. Absent: nothing. */
   alertsOf?(task: Task, ending: Ending): readonly Alert[]
+  /** Told of each task that has ended, once that is stored. */
+  onEnded?: ((task: Task, ending: Ending, entry: LedgerEntry) => void) | undefined
   inputs: InputChecker
   /** Read for each step, so that a new configuration applies from the next step. */
   settings(): TaskSettings
@@ -123,9 +126,10 @@ export async function end(claimed: ClaimedTask, ending: Ending, watch_ms: number
   const { task, log, clock, catalogue } = claimed
   const now_ms = clock.now()
   const outputs = ending.status === 'SUCCESS' ? ending.outputs.length : Math.max(1, task.made?.length ?? 1)
+  const entry = taskEntry(task, ending, { now_ms, charge: chargeOfTask(task, { catalogue, outputs }) })
   const change: TaskChange = {
     ...endChange(task, ending, unixSeconds(clock)),
-    entry: taskEntry(task, ending, { now_ms, charge: chargeOfTask(task, { catalogue, outputs }) }),
+    entry,
     alerts: claimed.alertsOf?.(task, ending) ?? [],
     due_ms: watch_ms,
     webhook_due_ms: clock.now(), // `finish_time` is later where the clock was set back
@@ -136,6 +140,7 @@ export async function end(claimed: ClaimedTask, ending: Ending, watch_ms: number
   if (!(await saveChange(claimed, 'end', change))) return
   claimed.cancelRefusals.delete(task.task_id)
   claimed.notBefore.delete(task.task_id)
+  claimed.onEnded?.({ ...task, finish_time: unixSeconds(clock) }, ending, entry)
   const fail_code = ending.status === 'FAILURE' ? ending.fail_code : undefined
   const seconds = unixSeconds(clock) - task.submit_time
   log.info('task ended', { task_id: task.task_id, status: ending.status, fail_code, provider: task.provider, seconds })

@@ -1,0 +1,75 @@
+/** Metrics: counted by the parts of the gateway, read for each scrape. */
+import type { Config } from './config/config.ts'
+import type { Route } from './http/context.ts'
+import type { Clock } from './kit/clock.ts'
+import type { Log } from './kit/log.ts'
+import { createCallMetrics } from './observe/call-metrics.ts'
+import type { RequestObserver } from './observe/requests.ts'
+import { collectState, type ObservedState } from './observe/state-metrics.ts'
+import { createWorkMetrics, type WorkMetrics } from './observe/work-metrics.ts'
+import { metricsRoute } from './routes/metrics.ts'
+import type { Store } from './store/store.ts'
+import { expose, type MetricsFormat } from './telemetry/exposition.ts'
+import { createMetrics, type Metrics } from './telemetry/metrics.ts'
+import type { Telemetry } from './tracing.ts'
+
+export type Metering = WorkMetrics & {
+  observe: RequestObserver
+  routes: Route[]
+  /** For the metrics of further parts. */
+  metrics: Metrics
+  /** What is read for each scrape; to be called once. */
+  watch(parts: Pick<ObservedState, 'router' | 'limits' | 'ledger' | 'tasks'> & WatchedParts): void
+}
+
+type WatchedParts = {
+  store: Pick<Store, 'engine'>
+  app: ObservedState['requests']
+  telemetry: Pick<Telemetry, 'counts'> | undefined
+  config(): Config
+}
+
+type MeteringParts = { config: Config; version: string; is_idle?: true; clock: Clock; log: Log }
+
+/** Undefined where nothing is counted. */
+export function createMetering({ config, version, is_idle, clock, log }: MeteringParts): Metering | undefined {
+  if (is_idle || !config.metrics.enabled) return undefined
+  const metrics = createMetrics()
+  let live = () => config
+  const currency = () => live().ledger.currency
+  const calls = createCallMetrics({ metrics, currency, clock })
+  let read_errors = 0
+  /** Scrapers that come at the same time get the same text. */
+  const running = new Map<MetricsFormat, ReturnType<typeof scrape>>()
+
+  async function scrape(format: MetricsFormat): Promise<{ content_type: string; body: string }> {
+    const { failed, ...text } = await expose(metrics.families(), { format, clock })
+    if (failed.length > 0) {
+      if (read_errors === 0)
+        log.error('metrics could not be read', { metrics: failed.map(({ name }) => name).join(', ') }, failed[0]?.cause)
+      read_errors += failed.length
+    }
+    return text
+  }
+
+  function scrapeOnce(format: MetricsFormat): ReturnType<typeof scrape> {
+    let scraping = running.get(format)
+    if (!scraping) {
+      scraping = scrape(format).finally(() => running.delete(format))
+      running.set(format, scraping)
+    }
+    return scraping
+  }
+
+  return {
+    ...createWorkMetrics(metrics, calls.entry),
+    observe: calls.observe,
+    routes: [metricsRoute({ settings: config.metrics, scrape: scrapeOnce })],
+    metrics,
+    watch({ config, store: { engine }, app: requests, telemetry, ...state }) {
+      live = config
+      const exports = () => telemetry?.counts() ?? {}
+      collectState(metrics, { ...state, engine, requests, exports, version, currency, clock }, () => read_errors)
+    },
+  }
+}
