@@ -1,6 +1,6 @@
 /** Money: whole nano-units of one currency (10^-9), so that sums are exact. */
 
-const NANO = 1_000_000_000
+export const NANO = 1_000_000_000
 
 /** The greatest amount in units of the currency: above it, nano-units are no longer exact in a number. */
 export const MAX_AMOUNT = 9_000_000

@@ -2,7 +2,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { budgetDifferences } from './budget-reconcile.ts'
 import { type LedgerDifference, SUM_PERIODS, type VendorDay } from './ledger-store.ts'
-import { sumStarts } from './ledger-usage.ts'
+import { exactSum, readSum, sumStarts } from './ledger-usage.ts'
 import type { Database } from './tables.ts'
 
 /** Of each comparison: more would not be read by anybody. */
@@ -124,12 +124,12 @@ export async function vendorDays(
       cast(sum(case when kind = 'lost_hedge' then 1 when errors <> 0 and input_tokens = 0 and output_tokens = 0 then 0
         else requests end) as bigint) as requests,
       cast(sum(input_tokens) as bigint) as input_tokens, cast(sum(output_tokens) as bigint) as output_tokens,
-      cast(coalesce(sum(cost), 0) as text) as cost,
+      ${exactSum('cost')} as cost,
       cast(sum(case when kind = 'interrupted' then 1 else 0 end) as bigint) as interrupted
     from ledger_entries
     where at_ms >= ${from * 1000} and at_ms < ${to * 1000} and provider <> ''
       ${provider === undefined ? sql`` : sql`and provider = ${provider}`}
     group by at_ms / 86400000, upstream_model
     order by 1, 2`.execute(db)
-  return rows.map((row) => ({ ...row, cost: BigInt(row.cost) }))
+  return rows.map((row) => ({ ...row, cost: readSum(row.cost) }))
 }

@@ -1,5 +1,6 @@
 /** The sums of the ledger by minute, hour and day: changed in the transaction that adds the entries, so that they never differ. */
-
+import { type SqlBool, sql } from 'kysely'
+import { NANO } from '../spec/money.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
 import { END_USERS_PER_DAY, OTHER_END_USERS, SUM_PERIODS } from './ledger-store.ts'
 import type { LedgerCounts, LedgerEndUsersTable, LedgerSumsTable, Write } from './tables.ts'
@@ -7,6 +8,11 @@ import type { LedgerCounts, LedgerEndUsersTable, LedgerSumsTable, Write } from '
 /** Values in one statement are bounded on every engine (SQLite 32,766, PostgreSQL 65,535); a row has 18. */
 const ROWS_PER_STATEMENT = 200
 const DAY_SECONDS = 86_400
+/**
+ * Nano-units. Twice that would not fit into 64 bits, where PostgreSQL fails, and SQLite goes on with a floating-point
+ * number.
+ */
+const MAX_SUM = 4_600_000_000_000_000_000
 
 const COUNTS = [
   'entries',
@@ -23,8 +29,8 @@ const COUNTS = [
 
 /** `entries` must be new: an entry that exists was counted before. */
 export async function addToSums(write: Write, entries: readonly LedgerEntry[]): Promise<void> {
-  const sums = new Map<string, LedgerSumsTable>()
-  const days = new Map<string, LedgerEndUsersTable>()
+  const sums = createSums<LedgerSumsTable>()
+  const days = createSums<LedgerEndUsersTable>()
   const others = await surplusEndUsers(write, entries)
   for (const entry of entries) {
     const seconds = Math.floor(entry.at_ms / 1000)
@@ -33,20 +39,15 @@ export async function addToSums(write: Write, entries: readonly LedgerEntry[]): 
     const key = JSON.stringify(of_call)
     for (const period of SUM_PERIODS) {
       const start = startOf(seconds, period)
-      addUp(sums, `${period} ${start} ${key}`, () => ({ period, start, ...of_call, ...countsOf(entry) }))
+      sums.add(`${period} ${start} ${key}`, { period, start, ...of_call, ...countsOf(entry) })
     }
     const start = startOf(seconds, DAY_SECONDS)
     const named = entry.end_user ?? ''
     const end_user = others.has(nameOf(start, token_id, named)) ? OTHER_END_USERS : named
-    addUp(days, `${start} ${JSON.stringify(end_user)} ${key}`, () => ({
-      start,
-      end_user,
-      ...of_call,
-      ...countsOf(entry),
-    }))
+    days.add(`${start} ${JSON.stringify(end_user)} ${key}`, { start, end_user, ...of_call, ...countsOf(entry) })
   }
-  for (const rows of chunks(inOrder(sums))) {
-    await write
+  for (const rows of sums.statements()) {
+    const added = await write
       .insertInto('ledger_sums')
       .values(rows)
       .onConflict((conflict) =>
@@ -63,12 +64,16 @@ export async function addToSums(write: Write, entries: readonly LedgerEntry[]): 
             cost: row('ledger_sums.cost', '+', row.ref('excluded.cost')),
             unknown_amounts: row('ledger_sums.unknown_amounts', '+', row.ref('excluded.unknown_amounts')),
             unknown_costs: row('ledger_sums.unknown_costs', '+', row.ref('excluded.unknown_costs')),
-          })),
+          }))
+          .where(sumFits('ledger_sums', 'amount'))
+          .where(sumFits('ledger_sums', 'cost')),
       )
+      .returning('start')
       .execute()
+    assertAdded(rows, added)
   }
-  for (const rows of chunks(inOrder(days))) {
-    await write
+  for (const rows of days.statements()) {
+    const added = await write
       .insertInto('ledger_end_users')
       .values(rows)
       .onConflict((conflict) =>
@@ -85,9 +90,13 @@ export async function addToSums(write: Write, entries: readonly LedgerEntry[]): 
             cost: row('ledger_end_users.cost', '+', row.ref('excluded.cost')),
             unknown_amounts: row('ledger_end_users.unknown_amounts', '+', row.ref('excluded.unknown_amounts')),
             unknown_costs: row('ledger_end_users.unknown_costs', '+', row.ref('excluded.unknown_costs')),
-          })),
+          }))
+          .where(sumFits('ledger_end_users', 'amount'))
+          .where(sumFits('ledger_end_users', 'cost')),
       )
+      .returning('start')
       .execute()
+    assertAdded(rows, added)
   }
 }
 
@@ -109,12 +118,39 @@ const countsOf = ({ requests, errors, estimated, units, amount, cost }: LedgerEn
   unknown_costs: cost === null ? requests || 1 : 0,
 })
 
-/** PostgreSQL rejects a statement that updates the same row twice. */
-function addUp<Row extends LedgerCounts>(sums: Map<string, Row>, key: string, make: () => Row): void {
-  const row = make()
-  const sum = sums.get(key)
-  if (!sum) sums.set(key, row)
-  else for (const count of COUNTS) sum[count] += row[count]
+const sumFits = (table: 'ledger_sums' | 'ledger_end_users', count: 'amount' | 'cost') =>
+  sql<SqlBool>`abs(${sql.ref(`${table}.${count}`)} + ${sql.ref(`excluded.${count}`)}) <= ${sql.lit(MAX_SUM)}`
+
+/** The transaction is rolled back: the entries are refused, and no sum is wrong. */
+function assertAdded(rows: readonly unknown[], added: readonly unknown[]): void {
+  if (added.length === rows.length) return
+  throw new Error(
+    `The amounts or costs of one token, model and day would exceed ${MAX_SUM / NANO} units of the ledger's currency: they could not be summed up.`,
+  )
+}
+
+/** One row for each key in a statement: PostgreSQL rejects one that updates the same row twice. */
+function createSums<Row extends LedgerCounts>() {
+  const sums = new Map<string, Row>()
+  /** Those that would not be exact any more: each in a statement of its own. */
+  const full: Row[] = []
+  return {
+    add(key: string, row: Row): void {
+      const sum = sums.get(key)
+      const isExact =
+        sum && (['amount', 'cost'] as const).every((count) => Number.isSafeInteger(sum[count] + row[count]))
+      if (sum && isExact) {
+        for (const count of COUNTS) sum[count] += row[count]
+        return
+      }
+      if (sum) full.push(sum)
+      sums.set(key, row)
+    },
+    *statements(): Generator<Row[]> {
+      yield* chunks(inOrder(sums))
+      for (const row of full) yield [row]
+    },
+  }
 }
 
 /** In key order, to avoid deadlocks. */

@@ -1,5 +1,6 @@
 /** Sums of the ledger, grouped. */
 import { sql } from 'kysely'
+import { NANO } from '../spec/money.ts'
 import { SUM_PERIODS, type UsageDimension, type UsageQuery, type UsageResult, type UsageSum } from './ledger-store.ts'
 import type { Database } from './tables.ts'
 
@@ -43,8 +44,7 @@ export async function usageSums(db: Database, query: UsageQuery): Promise<UsageR
   const group = columns.length === 0 ? sql`` : sql`group by ${sql.join(columns.map((name) => sql.ref(name)))}`
   const counts = COUNTS.map((name) => sql`cast(coalesce(sum(${sql.ref(name)}), 0) as bigint) as ${sql.ref(name)}`)
   const { rows } = await sql<SumRow>`
-    select ${names} ${sql.join(counts)}, cast(coalesce(sum(amount), 0) as text) as amount,
-      cast(coalesce(sum(cost), 0) as text) as cost
+    select ${names} ${sql.join(counts)}, ${exactSum('amount')} as amount, ${exactSum('cost')} as cost
     from ${table}
     where start >= ${from} and start < ${to} and not (${CREDIT})
       ${by_end_user ? sql`` : sql`and period = ${period}`}
@@ -55,8 +55,21 @@ export async function usageSums(db: Database, query: UsageQuery): Promise<UsageR
 
 type SumRow = Omit<UsageSum, 'amount' | 'cost'> & { amount: string; cost: string }
 
-/** As text from the database, since a sum may be larger than a number is exact. */
-const sumOf = (row: SumRow): UsageSum => ({ ...row, amount: BigInt(row.amount), cost: BigInt(row.cost) })
+const sumOf = (row: SumRow): UsageSum => ({ ...row, amount: readSum(row.amount), cost: readSum(row.cost) })
+
+/**
+ * Whole units and nano-units apart, as text: a sum of sums may exceed 64 bits, which SQLite rejects, and what a number can
+ * hold exactly. `readSum` puts them together.
+ */
+export const exactSum = (column: 'amount' | 'cost') => {
+  const [name, unit] = [sql.ref(column), sql.lit(NANO)]
+  return sql<string>`cast(coalesce(sum(${name} / ${unit}), 0) as text) || ' ' || cast(coalesce(sum(${name} % ${unit}), 0) as text)`
+}
+
+export function readSum(text: string): bigint {
+  const [units = '0', nano = '0'] = text.split(' ')
+  return BigInt(units) * BigInt(NANO) + BigInt(nano)
+}
 
 /** The longest period that the range and the groups allow; a longer one where the shorter sums were deleted. */
 async function periodFor(db: Database, { by, from, to }: UsageQuery): Promise<number> {

@@ -196,6 +196,41 @@ for (const engine of ENGINES) {
       ])
     })
 
+    it('sums up amounts beyond what a number holds exactly, and refuses what would exceed 64 bits', async () => {
+      const store = await engine.open()
+      const AMOUNT = 9_000_000_000_000_001
+      const many = (count: number, sign = 1) =>
+        Array.from({ length: count }, () => entry({ at_ms: DAY, amount: sign * AMOUNT, cost: sign * AMOUNT }))
+      const sums = async () => {
+        const { rows } = await store.ledger.usage({ by: [], ...everything })
+        return rows.map(({ amount, cost, requests }) => [
+          amount / BigInt(AMOUNT),
+          amount % BigInt(AMOUNT),
+          cost - amount,
+          requests,
+        ])
+      }
+      await store.ledger.append(many(500))
+      await store.ledger.append(many(11))
+      expect(await sums()).toEqual([[511n, 0n, 0n, 511]])
+      await expect(store.ledger.append(many(1))).rejects.toThrow('would exceed 4600000000 units')
+      expect(await sums()).toEqual([[511n, 0n, 0n, 511]])
+      await store.ledger.append([...many(500, -1), ...many(2)])
+      expect(await sums()).toEqual([[13n, 0n, 0n, 1_013]])
+      expect(await store.ledger.differences(everything)).toEqual([])
+    })
+
+    it('adds up what many sums together have, beyond 64 bits', async () => {
+      const store = await engine.open()
+      for (const token_id of ['tok_a', 'tok_b', 'tok_c'])
+        await store.ledger.append(
+          Array.from({ length: 500 }, () => entry({ at_ms: DAY, token_id, amount: 9e15, cost: 9e15 })),
+        )
+      const { rows } = await store.ledger.usage({ by: ['day'], ...everything })
+      expect(rows).toMatchObject([{ amount: 13_500_000_000_000_000_000n, cost: 13_500_000_000_000_000_000n }])
+      expect(await store.ledger.vendorDays(everything)).toMatchObject([{ cost: 13_500_000_000_000_000_000n }])
+    })
+
     it('sums up the further end users of a token on one day', async () => {
       const store = await engine.open()
       const named = (from: number, count: number) =>
