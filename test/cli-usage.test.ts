@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { chargeOf, compiledPrices } from '../src/models/prices.ts'
 import { openStore } from '../src/store/open-store.ts'
 import { storedToken } from './kit/accounts.ts'
 import { entry } from './kit/ledger.ts'
@@ -147,5 +148,39 @@ describe('gatehouse ledger reconcile', () => {
     ])
     const missing = await gatehouse('ledger', 'reconcile', '--vendor', 'missing.csv')
     expect(missing.err).toContain('Cannot read')
+  })
+
+  it('corrects calls whose process ended before them, once, and prints before what it would do', async () => {
+    const config = { models: { 'v/m': { prices: { input: 1, output: 2 } } } }
+    writeFileSync(
+      join(directory, 'gatehouse.yaml'),
+      JSON.stringify({ ...config, providers: { v: { base_url: 'http://127.0.0.1:1' } } }),
+    )
+    const { prices } = compiledPrices({ prices: config.models['v/m'].prices }, { currency: 'USD', exchange_rates: {} })
+    const units = { input_tokens: 1_000, output_tokens: 5_000, estimated: true }
+    const at = DAY / 1000
+    const most = chargeOf({ model: { prices }, target: undefined, units, at })
+    const call = { call_id: 'req_x', model: 'v/m', provider: 'v', upstream_model: 'm', at_ms: DAY }
+    const store = await openStore({ url: `sqlite:${join(directory, 'data/gatehouse.db')}` })
+    await store.ledger.append([
+      entry({ ...call, entry_id: 'x:interrupted', kind: 'interrupted', units, estimated: 1, ...most }),
+    ])
+    const sum = async () => (await store.ledger.ofCall('req_x')).reduce((sum, { amount }) => sum + (amount ?? 0), 0)
+    const file = join(directory, 'export.csv')
+    writeFileSync(file, 'date,model,requests,input_tokens,output_tokens\n2026-01-31,m,1,900,40\n')
+    const args = ['ledger', 'reconcile', '--vendor', file, '--provider', 'v', '--json']
+    const dry = await gatehouse(...args, '--correct', '--dry-run')
+    const adjustment = { entry_id: 'x:interrupted:adjustment', requests: 0, input_tokens: -100, output_tokens: -4_960 }
+    expect(JSON.parse(dry.out).corrected).toMatchObject({ adjustments: [adjustment], left: [] })
+    expect([dry.code, await sum()]).toEqual([1, most.amount ?? 0])
+    const made = await gatehouse(...args, '--correct')
+    expect(JSON.parse(made.out)).toMatchObject({ difference: 0, corrected: { adjustments: [adjustment] } })
+    expect(await sum()).toBe(900 * 1_000 + 40 * 2_000)
+    const again = await gatehouse(...args, '--correct')
+    expect(JSON.parse(again.out)).toMatchObject({ difference: 0, corrected: { adjustments: [], left: [] } })
+    expect(await sum()).toBe(900 * 1_000 + 40 * 2_000)
+    await store.close()
+    for (const wrong of [['--correct'], ['--correct', '--vendor', file], ['--dry-run']])
+      expect((await gatehouse('ledger', 'reconcile', ...wrong)).code).toBe(2)
   })
 })

@@ -5,6 +5,7 @@ import { nanoText } from '../spec/money.ts'
 import type { LedgerDifference, VendorDay } from '../store/ledger-store.ts'
 import { openStore } from '../store/open-store.ts'
 import { readArguments, UsageError, unknownCommand } from './arguments.ts'
+import { configFor, correct, correctedText } from './ledger-correct.ts'
 import { storeToRead } from './store-location.ts'
 import { table } from './table.ts'
 import { json, type Terminal } from './terminal.ts'
@@ -23,6 +24,9 @@ Options:
   --vendor <file>    also compare with the usage export or invoice of a provider: a CSV file with the columns date,
                      model and any of requests, input_tokens, output_tokens, cost; its model is that at the provider
   --provider <id>    only the calls of this provider, for --vendor
+  --correct          first correct calls whose process ended before them, as far as the file of --vendor tells what they
+                     used; needs --provider, and the configuration for prices. Adds entries, and changes none
+  --dry-run          with --correct: print what would be corrected, and correct nothing
   --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then data_dir of the configuration file,
                           then ./data); not used with GATEHOUSE_DATABASE_URL
   --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
@@ -31,6 +35,7 @@ Options:
 Examples:
   gatehouse ledger reconcile
   gatehouse ledger reconcile --from 2026-01-01 --to 2026-01-31 --vendor openai.csv --provider openai
+  gatehouse ledger reconcile --vendor openai.csv --provider openai --correct --dry-run
 `
 
 export async function run([name, ...args]: string[], terminal: Terminal): Promise<number> {
@@ -53,6 +58,8 @@ async function reconcile(args: string[], terminal: Terminal): Promise<number> {
     to: 'text',
     vendor: 'text',
     provider: 'text',
+    correct: 'switch',
+    'dry-run': 'switch',
     config: 'text',
     'data-dir': 'text',
   } as const
@@ -64,11 +71,29 @@ async function reconcile(args: string[], terminal: Terminal): Promise<number> {
   const range = readTimeRange(command, given, ALL_DAYS)
   const file = given.text('vendor')
   const exported = file === undefined ? undefined : readExport(resolve(terminal.cwd, file), range)
+  const [provider, is_dry_run] = [given.text('provider'), given.has('dry-run')]
+  if (given.has('correct') && (!exported || provider === undefined))
+    throw new UsageError(command, '--correct needs --vendor and --provider')
+  if (is_dry_run && !given.has('correct')) throw new UsageError(command, '--dry-run needs --correct')
+  const config = given.has('correct') ? configFor(given, terminal) : undefined
   const store = await openStore({ url: storeToRead(given, terminal) })
   try {
+    const daysOf = () => exported && store.ledger.vendorDays({ ...rangeOf(exported, range), provider })
+    const before = config && (await daysOf())
+    const corrected =
+      config && exported && before && provider !== undefined
+        ? await correct({
+            store,
+            config,
+            provider,
+            range: rangeOf(exported, range),
+            days: before,
+            exported,
+            is_dry_run,
+          })
+        : undefined
     const differences = await store.ledger.differences(range)
-    const days =
-      exported && (await store.ledger.vendorDays({ ...rangeOf(exported, range), provider: given.text('provider') }))
+    const days = await daysOf()
     const vendor = exported && days && vendorDifferences(days, exported)
     const { rows } = await store.ledger.usage({ by: [], ...range })
     const [{ requests = 0, amount = 0n, cost = 0n, unknown_costs = 0 } = {}] = rows
@@ -79,13 +104,17 @@ async function reconcile(args: string[], terminal: Terminal): Promise<number> {
           difference,
           differences,
           ...(vendor ? { vendor_differences: vendor } : {}),
+          ...(corrected ? { corrected } : {}),
           requests,
           amount: Number(nanoText(amount)),
           cost: Number(nanoText(cost)),
           unknown_requests: unknown_costs,
         }),
       )
-    } else terminal.out(textOf(differences, vendor, requests))
+    } else {
+      if (corrected) terminal.out(correctedText(corrected, is_dry_run))
+      terminal.out(textOf(differences, vendor, requests))
+    }
     return difference === 0 ? 0 : 1
   } finally {
     await store.close()

@@ -1,6 +1,8 @@
 /** Compares the entries of the ledger with everything that is derived from them. */
 import { type RawBuilder, sql } from 'kysely'
 import { budgetDifferences } from './budget-reconcile.ts'
+import { entryOfRow } from './ledger-append.ts'
+import type { LedgerEntry } from './ledger-entry.ts'
 import { type LedgerDifference, SUM_PERIODS, type VendorDay } from './ledger-store.ts'
 import { exactSum, readSum, sumStarts } from './ledger-usage.ts'
 import type { Database } from './tables.ts'
@@ -125,11 +127,43 @@ export async function vendorDays(
         else requests end) as bigint) as requests,
       cast(sum(input_tokens) as bigint) as input_tokens, cast(sum(output_tokens) as bigint) as output_tokens,
       ${exactSum('cost')} as cost,
-      cast(sum(case when kind = 'interrupted' then 1 else 0 end) as bigint) as interrupted
+      cast(sum(estimated) as bigint) as estimated,
+      cast(sum(case when kind = 'interrupted' then 1 when kind in ('reversal', 'adjustment') and entry_id like '%:interrupted:%' then -1
+        else 0 end) as bigint) as interrupted
     from ledger_entries
     where at_ms >= ${from * 1000} and at_ms < ${to * 1000} and provider <> ''
       ${provider === undefined ? sql`` : sql`and provider = ${provider}`}
     group by at_ms / 86400000, upstream_model
     order by 1, 2`.execute(db)
   return rows.map((row) => ({ ...row, cost: readSum(row.cost) }))
+}
+
+const MAX_INTERRUPTED = 10_000
+
+export async function interruptedEntries(
+  db: Database,
+  { from, to, provider }: { from: number; to: number; provider: string },
+): Promise<LedgerEntry[]> {
+  const changed = (ending: string) => sql<string>`ledger_entries.entry_id || ${sql.lit(ending)}`
+  const rows = await db
+    .selectFrom('ledger_entries')
+    .selectAll()
+    .where('kind', '=', 'interrupted')
+    .where('at_ms', '>=', from * 1000)
+    .where('at_ms', '<', to * 1000)
+    .where('provider', '=', provider)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('ledger_entries as later')
+            .select('later.entry_id')
+            .where('later.entry_id', 'in', [changed(':reversal'), changed(':adjustment')]),
+        ),
+      ),
+    )
+    .orderBy('at_ms')
+    .orderBy('entry_id')
+    .limit(MAX_INTERRUPTED)
+    .execute()
+  return rows.map(entryOfRow)
 }

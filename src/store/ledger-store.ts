@@ -87,7 +87,9 @@ export type VendorDay = {
   input_tokens: number
   output_tokens: number
   cost: bigint
-  /** Entries of calls whose process ended before them: their cost is the most that they can have cost. */
+  /** Requests whose units are an estimate. */
+  estimated: number
+  /** Entries of calls whose process ended before them: their cost is the most that they can have cost. Without those that were corrected. */
   interrupted: number
 }
 
@@ -103,6 +105,8 @@ export type LedgerStore = {
   usage(query: UsageQuery): Promise<UsageResult>
   /** Where sums and tasks differ from the entries of a range of time (unix seconds). */
   differences(range: { from: number; to: number }): Promise<LedgerDifference[]>
+  /** Calls that were recorded because their process had ended, and were neither taken back nor corrected; at most 10,000, oldest first. */
+  interrupted(filter: { from: number; to: number; provider: string }): Promise<LedgerEntry[]>
   vendorDays(filter: { from: number; to: number; provider?: string | undefined }): Promise<VendorDay[]>
   /** Durable when it resolves: what is recorded of these calls if this process ends before they are settled. */
   open(calls: readonly OpenCall[], lease: { process: string; until_ms: number }): Promise<void>

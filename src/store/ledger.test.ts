@@ -257,7 +257,7 @@ for (const engine of ENGINES) {
         entry({ at_ms: DAY, provider: 'other' }),
         entry({ at_ms: DAY, provider: '', upstream_model: '' }),
       ])
-      const counts = { day, upstream_model: 'general', interrupted: 0 }
+      const counts = { day, upstream_model: 'general', estimated: 0, interrupted: 0 }
       expect(await store.ledger.vendorDays({ ...everything, provider: 'sandbox' })).toEqual([
         { ...counts, requests: 2, input_tokens: 20, output_tokens: 40, cost: 50n },
       ])

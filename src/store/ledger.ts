@@ -2,7 +2,7 @@
 import type { Engine } from './engine.ts'
 import { appendEntries, entryOfRow } from './ledger-append.ts'
 import { pruneLedger } from './ledger-prune.ts'
-import { differencesOf, vendorDays } from './ledger-reconcile.ts'
+import { differencesOf, interruptedEntries, vendorDays } from './ledger-reconcile.ts'
 import type { LedgerStore } from './ledger-store.ts'
 import { usageSums } from './ledger-usage.ts'
 import { closeCalls, interruptLapsed, openCalls, raiseCall, renewLease } from './open-calls.ts'
@@ -31,6 +31,7 @@ export function ledgerStore(engine: Engine): LedgerStore {
 
     usage: (query) => usageSums(db, query),
     differences: (range) => differencesOf(db, range),
+    interrupted: (filter) => interruptedEntries(db, filter),
     vendorDays: (filter) => vendorDays(db, filter),
     open: (calls, lease) => openCalls(engine, calls, lease),
     raise: (call) => write((rows) => raiseCall(rows, call)),
