@@ -81,10 +81,21 @@ async function run(settings: Omit<KillRun, 'kills' | 'seed'>) {
     for (const { task_id, kind } of tasks)
       if (task_id !== undefined) faults.push(...taskFaults(kind, await store.ledger.ofCall(task_id)))
     const { rows } = await store.ledger.usage({ by: ['model'], ...EVERYTHING })
+    const { tasks: unfinished } = await gatehouse(['task', 'list', '--status', 'unfinished'], environment)
+    if ((unfinished as unknown[]).length > 0) faults.push(`unfinished tasks: ${JSON.stringify(unfinished)}`)
     const failed = await store.tasks.list({ statuses: ['FAILURE'], limit: 10_000 })
     const inDoubt = failed.filter(({ model, fail_code }) => model === FILM && fail_code === 'submit_outcome_unknown')
     const charged = rows.find(({ model }) => model === FILM)?.amount ?? 0n
-    faults.push(...orderFaults(orders, { charged: Number(charged) / NANO, in_doubt: inDoubt.length }))
+    faults.push(
+      ...orderFaults(orders, {
+        charged: Number(charged) / NANO,
+        in_doubt: inDoubt.length,
+        failures: failed
+          .filter(({ model }) => model === FILM)
+          .map(({ fail_code }) => fail_code)
+          .join(' '),
+      }),
+    )
     expect(await store.ledger.differences(EVERYTHING)).toEqual([])
   } finally {
     await store.close()
@@ -106,13 +117,13 @@ function taskFaults(kind: keyof typeof TASK_PRICES, entries: readonly LedgerEntr
 /** Each order is charged once. One in doubt, whose task has failed, is not charged, but its cost is unknown. */
 function orderFaults(
   orders: KillResult['orders'],
-  { charged, in_doubt }: { charged: number; in_doubt: number },
+  { charged, in_doubt, failures }: { charged: number; in_doubt: number; failures: string },
 ): string[] {
   const prompts = new Set(orders.map(({ prompt }) => prompt))
   const due = orders.filter(({ end }) => end === 'completed').length * TASK_PRICES.video
   const twice = prompts.size < orders.length ? [`${orders.length} orders for ${prompts.size} videos`] : []
   if (charged <= due && charged >= due - in_doubt * TASK_PRICES.video) return twice
-  return [...twice, `videos: charged ${charged}, ordered ${due}, in doubt ${in_doubt}`]
+  return [...twice, `videos: charged ${charged}, ordered ${due}, in doubt ${in_doubt}, failed ${failures}`]
 }
 
 const asked = ({ call }: Compared) => call.received_ms !== undefined
@@ -132,7 +143,9 @@ function faultOf(one: Compared): string | undefined {
   if (is_interrupted && amountOf(one) < call.generated * NANO)
     return `${name}interrupted with ${amountOf(one) / NANO}, generated ${call.generated}`
   if (is_interrupted && call.process.killed_ms === undefined) return `${name}interrupted, its process was not killed`
-  if (call.is_complete && entries.length > 0 && !isMeasured(one)) return `${name}complete, but estimated`
+  // The last bytes of a stream are sent before its end, which waits until it is recorded.
+  const isAtEnd = call.kind === 'stream' && ageOf(one) <= STREAM_LOSS_MS
+  if (call.is_complete && entries.length > 0 && !isMeasured(one) && !isAtEnd) return `${name}complete, but estimated`
   return undefined
 }
 
@@ -250,6 +263,6 @@ describe.each(Object.entries(STORES))('four gateways %s that are killed under lo
         rmSync(directory, { recursive: true, force: true })
       }
     },
-    90_000 + KILLS * 4_000,
+    240_000 + KILLS_OF_RUN * 30_000,
   )
 })

@@ -99,6 +99,16 @@ async function refusal(work: Promise<unknown>): Promise<GatewayError> {
   throw new Error('it was answered')
 }
 
+test('an order ends although the clock was set back after it', async () => {
+  const { operation } = await sandbox.threeD.start(call({ prompt: '@sandbox quick=1\nA boat' }), signal)
+  clock.jump(-7_200_000)
+  try {
+    expect((await sandbox.threeD.status(operation, signal)).status).toBe('SUCCESS')
+  } finally {
+    clock.jump(7_200_000)
+  }
+})
+
 describe('a GLB of the sandbox', () => {
   test('passes the validator, has a texture, and has a preview as its last file', async () => {
     const [model, preview, ...more] = await render({ target_polycount: 2_000 })

@@ -53,7 +53,7 @@ export function createSandboxOrders<Order, Operation extends StoredOrder>(
     simulatePollErrors(job)
     if (job.state === 'canceled') return CANCELED
     const { hang, queue_ms = 0, render_ms = 0 } = operation.course
-    const passed = clock.now() - operation.ordered_ms
+    const passed = sinceOrder(operation)
     if (passed < queue_ms) return { status: 'QUEUED', progress: 0 }
     if (hang) return { status: 'IN_PROGRESS', progress: 1 }
     const share = render_ms > 0 ? (passed - queue_ms) / render_ms : 1
@@ -63,10 +63,13 @@ export function createSandboxOrders<Order, Operation extends StoredOrder>(
     return outcomeOf(job, parts)
   }
 
+  /** The clock may have been set back. */
+  const sinceOrder = ({ ordered_ms }: Pick<StoredOrder, 'ordered_ms'>) => Math.max(0, clock.now() - ordered_ms)
+
   /** Whether a poll would report its end. */
   function isOver({ state, operation: { ordered_ms, course } }: Job<Operation>): boolean {
     const { queue_ms = 0, render_ms = 0 } = course
-    return (state === 'done' || state === 'failed') && clock.now() - ordered_ms >= queue_ms + render_ms
+    return (state === 'done' || state === 'failed') && sinceOrder({ ordered_ms }) >= queue_ms + render_ms
   }
 
   /** Returns when the job has ended or after the maximum wait; throws when the signal is aborted. */
