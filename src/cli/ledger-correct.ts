@@ -13,7 +13,7 @@ import type { Terminal } from './terminal.ts'
 import type { ExportDay } from './vendor-export.ts'
 import { knownVendors } from './vendors.ts'
 
-export type Corrected = {
+type Corrected = {
   /** As they are written, or would be. */
   adjustments: {
     entry_id: string

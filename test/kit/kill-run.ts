@@ -6,6 +6,7 @@ import { Database } from 'bun:sqlite'
 import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { lapseTaskLeases, type SentTask, sendTask, startFilmVendor, taskModels } from './kill-tasks.ts'
+import { setClock } from './stepped-clock.ts'
 import { chunk, completion, failure, startVendor, stream, usageChunk, type Wire, whole } from './vendor.ts'
 import type { PaidOrder } from './video-vendor.ts'
 
@@ -22,10 +23,7 @@ const [VIDEOS, MODELS] = [0.04, 0.01]
 /** Every so many kills the clocks are set, by at most two hours. */
 const KILLS_PER_STEP = 4
 const MAX_STEP_MS = 7_200_000
-/**
- * Running gateways notice within a second that the clock was set, and move what they have stored. One that starts before
- * cannot know: on SQLite, it takes what the others have used for older than it is.
- */
+/** Running gateways notice within a second that the clock was set, and move what they have stored; a new one does not know. */
 const FOLLOW_MS = 3_000
 /** After which the leases of a killed process on rate limits have lapsed, with some margin. */
 const LEASES_LAPSE_MS = 6_000
@@ -177,6 +175,7 @@ export async function killRun(
     mkdirSync(data_dir, { recursive: true })
     const database = database_url === undefined ? {} : { GATEHOUSE_DATABASE_URL: database_url }
     const clock = join(data_dir, 'clock')
+    setClock(clock, 0)
     const environment = {
       GATEHOUSE_CONFIG: file,
       GATEHOUSE_DATA_DIR: data_dir,
@@ -285,7 +284,7 @@ export async function killRun(
   function setClocks(): void {
     const steps = slots.map(() => Math.round((random() * 2 - 1) * MAX_STEP_MS))
     for (const [index, { clock }] of slots.entries())
-      writeFileSync(clock, String(database_url === undefined ? steps[0] : steps[index]))
+      setClock(clock, (database_url === undefined ? steps[0] : steps[index]) ?? 0)
   }
 
   /** How many of more calls than the limit of concurrent requests allows one gateway admits, after all others have ended. */
