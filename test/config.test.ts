@@ -990,6 +990,24 @@ models:
   })
 })
 
+test('an export by OTLP has an address without secrets, headers that can be sent, and known providers', () => {
+  const problems = wrong(`
+sandbox: false
+providers: { acme: { base_url: 'https://a.example' } }
+telemetry:
+  otlp:
+    endpoint: https://user:hunter2@collector.example
+    headers: { content-type: text/plain }
+    propagate_to: [acme, '*', acmee]`)
+  expect(problems).toHaveLength(3)
+  expect(problems[0]).toContain('telemetry.otlp.endpoint: contains a user name or password')
+  expect(problems[1]).toContain('telemetry.otlp.headers.content-type: is set by the gateway')
+  expect(problems[2]).toContain(
+    'telemetry.otlp.propagate_to[2]: found "acmee", which is not a provider (did you mean "acme"?)',
+  )
+  expect(problems.join()).not.toContain('hunter2')
+})
+
 test('the secret of alerts is checked, and not repeated', () => {
   const file = (secret: string) => wrong(`alerts: { webhook: { url: 'https://ops.example.com', secret: ${secret} } }`)
   expect(file(`whsec_${Buffer.alloc(24, 1).toString('base64')}`)).toEqual([])

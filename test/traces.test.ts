@@ -184,6 +184,22 @@ describe('a traced call', () => {
     expect(spans.map(({ status }) => status.message)).toEqual(['upstream_cut', 'upstream_cut'])
   })
 
+  it('of a background response is a trace of its own', async () => {
+    const otlp = collector()
+    const gateway = await gatewayOf({ otlp: { endpoint: otlp.url } })
+    const json = { model: 'sandbox/general', input: 'hi', background: true }
+    expect((await gateway.call('/v1/responses', { json })).status).toBe(200)
+    const spans = await exported(gateway, otlp, 3)
+    const submitted = spans.find(({ kind }) => kind === 'server')
+    const own = spans.find(({ kind }) => kind === 'internal')
+    expect(own).toMatchObject({ name: 'chat sandbox/general', parent_id: '', status: { code: 0 } })
+    expect(own?.trace_id).not.toBe(submitted?.trace_id)
+    expect(spans.find(({ kind }) => kind === 'client')).toMatchObject({
+      trace_id: own?.trace_id,
+      parent_id: own?.span_id,
+    })
+  })
+
   it('that is refused has no attempt, and is no fault of the server', async () => {
     const otlp = collector()
     const gateway = await gatewayOf({ otlp: { endpoint: otlp.url } })

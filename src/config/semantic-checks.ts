@@ -44,6 +44,7 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
   checkPatterns(config, report)
   checkBudgets(config, report)
   checkAlerts(config, report)
+  checkTelemetry(parts, report)
   for (const [id, provider] of present(config.providers)) checkProvider({ id, provider, parts, report })
   for (const [id, model] of present(config.models)) checkModel({ id, model, parts, report })
   const builtIn = config.sandbox === false ? {} : parts.vendors?.sandbox
@@ -133,6 +134,16 @@ function checkAlerts({ alerts }: FileConfig, report: Report): void {
   const { user, password } = alerts?.email ?? {}
   if (user !== undefined && password === undefined) report(['alerts', 'email', 'user'], 'needs a password beside it')
   if (user === undefined && password !== undefined) report(['alerts', 'email', 'password'], 'needs a user beside it')
+}
+
+function checkTelemetry(parts: SemanticCheckParts, report: Report): void {
+  const { otlp } = parts.config.telemetry ?? {}
+  if (otlp?.endpoint !== undefined) checkAddress(['telemetry', 'otlp', 'endpoint'], otlp.endpoint, report)
+  for (const [name, value] of present(otlp?.headers)) checkHeader(['telemetry', 'otlp', 'headers', name], value, report)
+  for (const [index, id] of (otlp?.propagate_to ?? []).entries()) {
+    const problem = id === '*' || id === undefined ? undefined : providerProblem(id, parts)
+    if (problem) report(['telemetry', 'otlp', 'propagate_to', index], `found "${id}", which ${problem}`)
+  }
 }
 
 function checkBudgets({ budgets, tokens }: FileConfig, report: Report): void {

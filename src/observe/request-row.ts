@@ -36,7 +36,7 @@ function refusedRow(request: FinishedRequest, clock: Clock): RequestRow {
     project_id: caller.project_id ?? null,
     end_user: textOrNull((context as Partial<Call>).end_user),
     session: textOrNull((context as Partial<Call>).session),
-    trace_id: null,
+    trace_id: context.trace?.trace_id ?? null,
     family: '',
     model: context.note.model ?? '',
     provider: '',
