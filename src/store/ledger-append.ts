@@ -45,9 +45,9 @@ async function insertNew(write: Write, entries: readonly LedgerEntry[]): Promise
 
 /**
  * Takes back the last entry of a task, which has ended before; false if it has none. An entry that was taken back is
- * not taken back again.
+ * not taken back again. It counts for the time of that entry, as the next end of the task does.
  */
-export async function reverseTask(write: Write, task_id: string, at_ms: number): Promise<boolean> {
+export async function reverseTask(write: Write, task_id: string): Promise<boolean> {
   const rows = await write
     .selectFrom('ledger_entries')
     .selectAll()
@@ -58,7 +58,7 @@ export async function reverseTask(write: Write, task_id: string, at_ms: number):
   const open = rows.filter(({ kind, entry_id }) => kind === 'task' && !reversed.has(`${entry_id}:reversal`))
   await appendEntries(
     write,
-    open.map((row) => reversalOf(entryOfRow(row), at_ms)),
+    open.map((row) => reversalOf(entryOfRow(row), row.at_ms)),
   )
   return rows.length > 0
 }

@@ -38,6 +38,6 @@ export async function reopenTask(
     .executeTakeFirst()
   if (!row) return undefined
   await renewWebhook(write, task_id, callback_id)
-  if (!(await reverseTask(write, task_id, due_ms))) await appendEntries(write, [reversal])
+  if (!(await reverseTask(write, task_id))) await appendEntries(write, [reversal])
   return row
 }

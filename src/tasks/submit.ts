@@ -100,7 +100,9 @@ const acceptOrder = (
     const holds = call.record?.holds ?? []
     const budgets = holds.flatMap(({ forTask }) => forTask?.() ?? [])
     const limits = call.limits?.tasks() ?? []
-    const added = await addWithin(parts, { ...row, budgets, limits })
+    // Of its admission: with this time it is charged in the windows of the budgets that hold it.
+    const submit_time = Math.floor((call.record?.admitted_ms ?? row.task.submit_time * 1000) / 1000)
+    const added = await addWithin(parts, { ...row, task: { ...row.task, submit_time }, budgets, limits })
     if (added.outcome === 'added') for (const { moved } of holds) moved?.()
     parts.crashHook('submit: after the row')
     if (added.outcome === 'conflict') {

@@ -17,13 +17,15 @@ const MAY_BE_GENERATED: ReadonlySet<FailCode> = new Set(['submit_outcome_unknown
  * One request; an error, unless its client canceled it. A caller is not charged for a task that failed. What the provider
  * charges for it is unknown where it may have generated the result.
  *
+ * `at_ms`: of its submission, so that it is charged to the budgets of the windows that have admitted and held it.
+ *
  * The id is derived from the task and its fence, which increases before it can end again: an end that is written twice
  * is recorded once.
  */
 export function taskEntry(
   task: Task,
   ending: Ending,
-  { now_ms, charge }: { now_ms: number; charge: TaskCharge },
+  { at_ms, charge }: { at_ms: number; charge: TaskCharge },
 ): LedgerEntry {
   const { task_id, token_id, family, model, provider, upstream_model } = task
   const code = ending.status === 'FAILURE' ? ending.fail_code : undefined
@@ -32,7 +34,7 @@ export function taskEntry(
   return {
     entry_id: `${task_id}:${task.fence}`,
     kind: 'task',
-    at_ms: now_ms,
+    at_ms,
     call_id: task_id,
     token_id,
     project_id: task.project_id,
@@ -60,6 +62,6 @@ function costOfFailure(task: Task, code: FailCode, cost: number | null): number 
 export function taskReversal(task: Task): LedgerEntry {
   const fail_code = task.fail_code || 'internal_error'
   const charge = { units: NO_UNITS, amount: 0, cost: 0, price: null }
-  const entry = taskEntry(task, { status: 'FAILURE', fail_code }, { now_ms: task.finish_time * 1000, charge })
+  const entry = taskEntry(task, { status: 'FAILURE', fail_code }, { at_ms: task.finish_time * 1000, charge })
   return { ...reversalOf(entry, entry.at_ms), amount: null, cost: null }
 }

@@ -124,9 +124,9 @@ export async function saveChange(claimed: ClaimedTask, kind: WriteKind, change: 
  */
 export async function end(claimed: ClaimedTask, ending: Ending, watch_ms: number | null = null): Promise<void> {
   const { task, log, clock, catalogue } = claimed
-  const now_ms = clock.now()
   const outputs = ending.status === 'SUCCESS' ? ending.outputs.length : Math.max(1, task.made?.length ?? 1)
-  const entry = taskEntry(task, ending, { now_ms, charge: chargeOfTask(task, { catalogue, outputs }) })
+  const charge = chargeOfTask(task, { catalogue, outputs })
+  const entry = taskEntry(task, ending, { at_ms: task.submit_time * 1000, charge })
   const change: TaskChange = {
     ...endChange(task, ending, unixSeconds(clock)),
     entry,
