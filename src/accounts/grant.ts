@@ -19,15 +19,15 @@ export type Grant = {
   isAllowedFrom: ((address: string) => boolean) | undefined
 }
 
-type GrantParts = { token: StoredToken; project: StoredProject | undefined; hash: string }
+type GrantParts = { token: StoredToken; project: StoredProject | undefined; hash: string; as_of: number }
 
 /** `hash`: of the secret by which the token was found, its present or its previous one. */
-export function grantOf({ token, project, hash }: GrantParts): Grant {
+export function grantOf({ token, project, hash, as_of }: GrantParts): Grant {
   const { project_id, expires_at } = token
   const isDeleted = project_id !== null && (!project || project.deleted_at !== null)
   return {
     token,
-    caller: callerOf(token, project),
+    caller: { ...callerOf(token, project), as_of },
     ends_at: hash === token.hash ? expires_at : earliest(expires_at, token.previous_expires_at ?? 0),
     refusal: isDeleted ? 'was deleted' : project?.disabled ? 'is disabled' : undefined,
     project_ends_at: project?.expires_at ?? null,

@@ -14,6 +14,8 @@ type KnownTokens = {
   find(hash: string): Promise<Grant | undefined>
   /** Invalidates the cache: each entry must be looked up again. */
   doubt(): void
+  /** Increases with every change: of what is read now, `as_of` of the caller. */
+  revision(): number
   /** The hash by which this caller was found; undefined for a caller that no token names. */
   hashOf(caller: Caller): string | undefined
   /** Starts polling for changes by other processes. Resolves when the present revision is known. */
@@ -84,12 +86,14 @@ export function createKnownTokens({ store, projects, clock, log, onLook = () => 
 
   /** Undefined where no token that is in force has this hash. */
   async function read(hash: string): Promise<Grant | undefined> {
+    const as_of = generation
     const token = await store.findByHash(hash)
     // Compared once, before the token is cached under this hash.
     const isFound = token && (isSameText(token.hash, hash) || isSameText(token.previous_hash ?? '', hash))
     if (!isFound || token.disabled) return undefined
     const { project_id } = token
-    return grantOf({ token, project: project_id === null ? undefined : await ownerOf(project_id), hash })
+    const project = project_id === null ? undefined : await ownerOf(project_id)
+    return grantOf({ token, project, hash, as_of })
   }
 
   async function lookUp(hash: string): Promise<Grant | undefined> {
@@ -147,6 +151,7 @@ export function createKnownTokens({ store, projects, clock, log, onLook = () => 
       doubt()
       onLook()
     },
+    revision: () => generation,
     hashOf: (caller) => hashes.get(caller),
     ...watch,
   }

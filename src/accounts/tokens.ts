@@ -265,10 +265,11 @@ export function createTokens(parts: TokensParts): Tokens {
     },
 
     async callerOf(token_id) {
+      const as_of = known.revision()
       const token = await store.find(token_id)
       if (!token || token.disabled) return undefined
       const project = token.project_id === null ? undefined : await projects.find(token.project_id)
-      const grant = grantOf({ token, project, hash: token.hash })
+      const grant = grantOf({ token, project, hash: token.hash, as_of })
       return projectTrouble(grant, now) === undefined ? grant.caller : undefined
     },
 

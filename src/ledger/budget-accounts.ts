@@ -13,6 +13,8 @@ type Limited = {
 export type BudgetOwner = Limited & {
   token_id: string
   name?: string | undefined
+  /** Of two callers that share a budget, the limit of the one with the greater number counts. */
+  as_of?: number
   project?: (Limited & { project_id: string; name: string }) | undefined
 }
 
@@ -23,6 +25,8 @@ export type BudgetAccount = {
   owner: string
   budget: Budget
   limit: number
+  /** Of the caller that has set it. */
+  as_of: number
   /** More than the limit may be leased, until the next renewal returns it. */
   is_lowered: boolean
   /** `held + unsettled` is at most this, where the lease is valid. */
@@ -84,16 +88,22 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
   const byScope = new Map<string, Set<BudgetAccount>>()
   const resolved = new WeakMap<BudgetOwner, Map<string | undefined, Resolved>>()
 
-  function accountFor(name: BudgetName, owner: string, budget: Budget): BudgetAccount {
+  /** A caller that was read before a change, such as that of an open WebSocket, does not restore an old limit. */
+  function accountFor(
+    name: BudgetName,
+    owner: string,
+    { budget, as_of }: { budget: Budget; as_of: number },
+  ): BudgetAccount {
     const key = keyOf(name)
     const limit = toNano(budget.amount)
     const known = accounts.get(key)
     if (known) {
+      if (as_of < known.as_of) return known
       if (limit < known.limit) known.is_lowered = true
-      Object.assign(known, { budget, limit })
+      Object.assign(known, { budget, limit, as_of })
       return known
     }
-    const account = newAccount({ name, owner, budget, limit })
+    const account = newAccount({ name, owner, budget, limit, as_of })
     accounts.set(key, account)
     const same = byScope.get(name.scope_key)
     if (same) same.add(account)
@@ -106,11 +116,12 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
     const { budgets, tokens } = current
     const found: BudgetAccount[] = []
     let [from_ms, until_ms] = [Number.NEGATIVE_INFINITY, NEVER]
+    const { as_of = 0 } = owner
     const add = (scope_key: string, label: string, budgets: readonly Budget[] = []) => {
       for (const budget of budgets) {
         const name = nameOf(scope_key, budget, now_ms)
         const hasStarted = name.start_ms <= now_ms
-        if (hasStarted) found.push(accountFor(name, label, budget))
+        if (hasStarted) found.push(accountFor(name, label, { budget, as_of: scope_key === 'installation' ? 0 : as_of }))
         from_ms = hasStarted ? Math.max(from_ms, name.start_ms) : from_ms
         until_ms = Math.min(until_ms, hasStarted ? name.end_ms : name.start_ms)
       }
@@ -183,7 +194,7 @@ export function nameOf(scope_key: string, budget: Budget, now_ms: number): Budge
 
 const keyOf = ({ account_key, start_ms }: Pick<BudgetName, 'account_key' | 'start_ms'>) => `${account_key} ${start_ms}`
 
-const newAccount = (known: Pick<BudgetAccount, 'name' | 'owner' | 'budget' | 'limit'>): BudgetAccount => ({
+const newAccount = (known: Pick<BudgetAccount, 'name' | 'owner' | 'budget' | 'limit' | 'as_of'>): BudgetAccount => ({
   ...known,
   is_lowered: false,
   leased: 0,

@@ -185,6 +185,23 @@ describe('a budget', () => {
     expect(await refusedBy(() => budgets.admit(raised, undefined, 1))).toMatchObject({ code: 'insufficient_quota' })
   })
 
+  it('that was changed keeps its new amount, although a caller that was read before still calls', async () => {
+    const { process } = await world()
+    const { budgets } = process('p1')
+    const project = (amount: number, as_of: number) => ({
+      token_id: 'tok_a',
+      as_of,
+      project: { project_id: 'prj_a', name: 'team', budgets: [DAY(amount)] },
+    })
+    const [open, after] = [project(100, 1), project(5, 2)]
+    await budgets.admit(after, undefined, toNano(4))
+    expect(await refusedBy(() => budgets.admit(open, undefined, toNano(2)))).toMatchObject({
+      code: 'insufficient_quota',
+    })
+    await budgets.admit(open, undefined, toNano(1))
+    expect(await refusedBy(() => budgets.admit(after, undefined, 1))).toMatchObject({ code: 'insufficient_quota' })
+  })
+
   it('does not ask the store for each call', async () => {
     const { process, requests, clock } = await world()
     const { budgets, charge, append } = process('p1')

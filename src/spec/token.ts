@@ -98,6 +98,8 @@ export type Caller = AccountLimits & {
   project_id?: string
   /** The project that owns the token. Its limits count too. */
   project?: CallerProject
+  /** Which of two callers of one token or project was read later: the one with the greater number. Absent: 0. */
+  as_of?: number
   /** Limited to some models or some families. */
   is_limited?: boolean
   mayUseModel(id: string): boolean
