@@ -150,7 +150,14 @@ describe('token', () => {
       last_used_at: null,
     })
     const told = await gatehouse(`token create --name b --project ${project.project_id} --limit requests_per_day=1 --allow-address 10.0.0.0/8`) // biome-ignore format: one line
-    expect(told.err).toContain('It may use * (requests_per_day=1; only from 10.0.0.0/8); it never expires.')
+    expect(told.err).toContain(
+      'It may use all models, within requests_per_day=1, only from 10.0.0.0/8; it never expires.',
+    )
+    const budgeted = await gatehouse('token create --name d --budget 1/day --limit requests_per_day=1 --models a/*')
+    expect(budgeted.err).toContain(
+      'It may use a/*, within requests_per_day=1 and a budget of 1 a day; it never expires.',
+    )
+    await gatehouse('token revoke d')
     expect((await answer('token list --project mobile')).tokens).toHaveLength(2)
     expect((await gatehouse('token list')).out).toMatch(
       /^ID +NAME +SECRET +STATUS +PROJECT .*\ntok_\w+ +app +sk-\S+ +active +mobile /,
@@ -187,6 +194,17 @@ describe('token', () => {
     expect((await answer('token show web')).token).toMatchObject({ name: 'web', status: 'active' })
     await answer('token revoke web')
     expect((await gatehouse('token update web --name x')).error).toContain('is revoked; create a new one instead')
+  })
+
+  test('a budget has a time zone, thresholds, and may be soft', async () => {
+    const { token } = await answer('token create --name app --budget 5/month,zone=Europe/Berlin,soft,thresholds=50+80')
+    const set = { amount: 5, window: 'month', time_zone: 'Europe/Berlin', soft: true, thresholds: [50, 80] }
+    expect(token.budgets).toEqual([set])
+    const updated = await answer('token update app --budget 6/month,hard,thresholds=none --end-user-budget 1/day,soft')
+    expect(updated.token.budgets).toEqual([{ ...set, amount: 6, soft: false, thresholds: [] }])
+    expect(updated.token.end_users.budgets).toEqual([{ amount: 1, window: 'day', soft: true }])
+    const { project } = await answer('project create mobile --budget 9/week,zone=Asia/Tokyo')
+    expect(project.budgets).toEqual([{ amount: 9, window: 'week', time_zone: 'Asia/Tokyo' }])
   })
 
   test('update keeps the time zone and thresholds of a budget whose amount changes', async () => {
@@ -246,6 +264,14 @@ describe.each(['token create --name a', 'token update a', 'project create a', 'p
     ],
     ['--budget 9000001/day', '--budget: found "9000001", must be an amount'],
     ['--budget 0.0000000001/day', '--budget: found "0.0000000001", must be an amount'],
+    [
+      '--budget 1/day,sofd',
+      '--budget: "1/day,sofd": found "sofd", must be zone=<name>, soft, hard, or thresholds=50+80',
+    ],
+    [
+      '--budget 1/day,thresholds=50+101',
+      '--budget: "1/day,thresholds=50+101": thresholds: found "50+101", must be at most',
+    ],
     ['--end-user-budget 1', '--end-user-budget: found "1", must be an amount and a window'],
     ['--families chatcompt', '--families: found "chatcompt", must be one of chatcompat, '],
     ['--expires soon', '--expires: found "soon", must be like 30d'],

@@ -38,7 +38,9 @@ export const ACCOUNT_FLAGS_HELP = `\
       --limit <key>=<n>      a rate limit, such as requests_per_minute=600; may be repeated; <key>=none removes it
       --budget <amount>/<window>
                              a budget in the currency of the ledger, such as 50/month; the window is day, week, month
-                             or total; may be repeated; none/<window> removes one, none removes all
+                             or total; may be repeated; none/<window> removes one, none removes all; followed by
+                             ,zone=Europe/Berlin (of its window), ,soft (only notifies) or ,hard (refuses), and
+                             ,thresholds=50+80 (percentages that notify; none), as in 50/month,soft,thresholds=50+80
       --expires <when>       30d, 12h, 2026-12-31 (to the end of that day, UTC), or never
       --allow-address <range>
                              addresses of clients, such as 203.0.113.0/24; may be repeated; any removes them all
@@ -60,7 +62,9 @@ type AccountChange = {
 }
 
 /** The budget of a window, of all without one. */
-type BudgetChange = { window?: BudgetWindow; amount: number | null }
+type BudgetChange = { window?: BudgetWindow; amount: number | null; more?: BudgetOptions }
+
+type BudgetOptions = Pick<Budget, 'time_zone' | 'soft' | 'thresholds'>
 
 /** Throws UsageError, naming the option and what would be right. */
 export function readAccountFlags(given: Arguments, command: string): AccountChange {
@@ -126,15 +130,15 @@ function withChanges<Value>(
   return Object.fromEntries(values)
 }
 
-/** Another amount for a window keeps the time zone and the thresholds of its budget. */
+/** Another amount for a window keeps what else is set of its budget, unless that is given too. */
 function withBudgets(present: readonly Budget[], changes: readonly BudgetChange[]): Budget[] {
   let budgets = [...present]
-  for (const { window, amount } of changes) {
+  for (const { window, amount, more } of changes) {
     const before = budgets.find((budget) => budget.window === window)
     if (amount === null || window === undefined) {
       budgets = budgets.filter((budget) => window !== undefined && budget.window !== window)
-    } else if (before) budgets = budgets.map((budget) => (budget === before ? { ...budget, amount } : budget))
-    else budgets.push({ amount, window })
+    } else if (before) budgets = budgets.map((budget) => (budget === before ? { ...budget, amount, ...more } : budget))
+    else budgets.push({ amount, window, ...more })
   }
   return budgets
 }
@@ -185,14 +189,37 @@ const AMOUNT = /^\d{1,7}(\.\d{1,9})?$/
 function budgetOf(text: string, flag: string, fail: Fail): BudgetChange {
   if (text.trim() === 'none') return { amount: null }
   const rule = `must be an amount and a window, such as 50/month; windows are ${BUDGET_WINDOWS.join(', ')}; none removes`
-  const [, amount = '', name = ''] =
-    /^([^/]*)\/([^/]*)$/.exec(text) ?? fail(flag, `found ${JSON.stringify(text)}, ${rule}`)
+  const [, amount = '', name = '', options] =
+    /^([^/]*)\/([^/,]*)(?:,(.*))?$/s.exec(text) ?? fail(flag, `found ${JSON.stringify(text)}, ${rule}`)
   const window = BUDGET_WINDOWS.find((known) => known === name.trim())
   if (window === undefined) return fail(flag, `${JSON.stringify(text)}: ${notOneOf(name.trim(), BUDGET_WINDOWS)}`)
-  if (amount.trim() === 'none') return { window, amount: null }
+  if (amount.trim() === 'none' && options === undefined) return { window, amount: null }
   const number = AMOUNT.test(amount.trim()) ? Number(amount) : Number.NaN
-  if (number <= MAX_AMOUNT) return { window, amount: number }
-  return fail(flag, `found ${JSON.stringify(amount)}, must be an amount from 0 to ${MAX_AMOUNT} with at most 9 decimals, such as 0.25, or none`) // biome-ignore format: one message
+  if (!(number <= MAX_AMOUNT)) {
+    return fail(flag, `found ${JSON.stringify(amount)}, must be an amount from 0 to ${MAX_AMOUNT} with at most 9 decimals, such as 0.25, or none`) // biome-ignore format: one message
+  }
+  const failOption = (trouble: string) => fail(flag, `${JSON.stringify(text)}: ${trouble}`)
+  return { window, amount: number, ...(options !== undefined && { more: budgetOptions(options, failOption) }) }
+}
+
+/** Such as `zone=Europe/Berlin,soft,thresholds=50+80`. Whether there is such a time zone is checked with the whole account. */
+function budgetOptions(text: string, fail: (trouble: string) => never): BudgetOptions {
+  const options: BudgetOptions = {}
+  for (const option of listOf(text) ?? []) {
+    const [, name, value = ''] = /^([^=]*)(?:=(.*))?$/s.exec(option) ?? []
+    if (option === 'soft' || option === 'hard') options.soft = option === 'soft'
+    else if (name === 'zone' && value !== '') options.time_zone = value
+    else if (name === 'thresholds' && value !== '') options.thresholds = thresholdsOf(value, fail)
+    else fail(`found ${JSON.stringify(option)}, must be zone=<name>, soft, hard, or thresholds=50+80`)
+  }
+  return options
+}
+
+function thresholdsOf(text: string, fail: (trouble: string) => never): number[] {
+  if (text === 'none') return []
+  const numbers = text.split('+').map((part) => (/^\d{1,3}(\.\d{1,3})?$/.test(part) ? Number(part) : Number.NaN))
+  const isRight = numbers.length <= 10 && numbers.every((number) => number > 0 && number <= 100)
+  return isRight ? numbers : fail(`thresholds: found ${JSON.stringify(text)}, must be at most 10 percentages such as 50+80+100, or none`) // biome-ignore format: one message
 }
 
 function notOneOf(found: string, allowed: readonly string[]): string {

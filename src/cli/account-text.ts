@@ -22,22 +22,36 @@ export function accountText(account: Token | Project, more: [string, string][] =
   return table(rows.filter(([, value]) => value !== '').map(([name, value]) => [`  ${name}`, value]))
 }
 
-/** What a caller with it is limited to, for a sentence; empty: nothing. */
-export function limitSentence({ rate_limits, budgets, allowed_addresses }: AccountSettings): string {
-  const parts = [
-    [limitsText(rate_limits), budgetsText(budgets)].filter(Boolean).join(', '),
-    allowed_addresses ? `only from ${allowed_addresses.join(', ')}` : '',
-  ].filter(Boolean)
-  return parts.length === 0 ? '' : ` (${parts.join('; ')})`
+/** What a caller with it may use, as the rest of a sentence. */
+export function rightsSentence(account: AccountSettings): string {
+  const { models, families, rate_limits, budgets, allowed_addresses } = account
+  const within = [limitsText(rate_limits), budgets.map(budgetSentence).join(' and ')].filter(Boolean).join(' and ')
+  return [
+    models.length === 0 ? 'no model' : models.includes('*') ? 'all models' : models.join(', '),
+    ...(families === null ? [] : [`by ${families.join(', ')}`]),
+    ...(within === '' ? [] : [`within ${within}`]),
+    ...(allowed_addresses ? [`only from ${allowed_addresses.join(', ')}`] : []),
+  ].join(', ')
 }
+
+const budgetSentence = ({ amount, window, soft }: Budget): string =>
+  `a ${soft ? 'soft ' : ''}budget of ${amount} ${window === 'total' ? 'in all' : `a ${window}`}`
 
 const limitsText = (limits: RateLimits = {}): string =>
   Object.entries(limits)
     .map(([key, value]) => `${key}=${value}`)
     .join(', ')
 
-const budgetsText = (budgets: readonly Budget[] = []): string =>
-  budgets.map(({ amount, window }) => `${amount}/${window}`).join(', ')
+const budgetsText = (budgets: readonly Budget[] = []): string => budgets.map(budgetText).join(', ')
+
+/** As the option `--budget` takes it. */
+const budgetText = ({ amount, window, time_zone, soft, thresholds }: Budget): string =>
+  [
+    `${amount}/${window}`,
+    ...(time_zone === undefined ? [] : [`zone=${time_zone}`]),
+    ...(soft ? ['soft'] : []),
+    ...(thresholds === undefined ? [] : [`thresholds=${thresholds.join('+') || 'none'}`]),
+  ].join(',')
 
 export const accountStatus = (
   { disabled, expires_at }: Pick<Token, 'disabled' | 'expires_at'>,

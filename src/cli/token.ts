@@ -5,7 +5,7 @@ import { systemClock, unixSeconds } from '../kit/clock.ts'
 import type { Token } from '../spec/token.ts'
 import { webhookMasterSecret, webhookSecret } from '../tasks/webhook-delivery.ts'
 import { ACCOUNT_FLAGS, ACCOUNT_FLAGS_HELP, changedSettings, readAccountFlags } from './account-flags.ts'
-import { accountStatus, accountText, limitSentence } from './account-text.ts'
+import { accountStatus, accountText, rightsSentence } from './account-text.ts'
 import { type Action, runAction, STORE_OPTIONS_HELP, type Work, warnOfPatterns } from './accounts.ts'
 import { type Arguments, UsageError } from './arguments.ts'
 import { readDuration } from './expiry.ts'
@@ -202,12 +202,9 @@ function show({ token, secret, given, terminal, done, warnings = [] }: ShownToke
     terminal.out(json({ token, secret, ...(warnings.length > 0 ? { warnings } : {}) }))
     return 0
   }
-  const families = token.families === null ? '' : `, by ${token.families.join(', ')}`
   const end = token.expires_at === null ? 'never expires' : `expires ${timeText(token.expires_at)} UTC`
   if (!given.has('quiet')) {
-    terminal.err(
-      `Token ${token.token_id} (${token.name}) is ${done}. It may use ${token.models.join(', ')}${families}${limitSentence(token)}; `,
-    )
+    terminal.err(`Token ${token.token_id} (${token.name}) is ${done}. It may use ${rightsSentence(token)}; `)
     terminal.err(`it ${end}.\nIts secret, shown this once:\n`)
   }
   terminal.out(`${secret}\n`)
