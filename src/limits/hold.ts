@@ -68,6 +68,9 @@ function take({ counters }: Limits, now: number, { onUsed, onChanged }: TakePart
 /** The limit that keeps a call from being admitted. `wait_ms`: where others than this process know when it fits. */
 export type Exceeded = { counter: Counter; limit: number; amount: number; wait_ms?: number }
 
+/** What Valkey answers. `at`: the time at which the call is counted. */
+export type Verdict = { at: number; blocked?: undefined } | { blocked: Exceeded }
+
 /** By how much a counter has changed. `part`: 0 for open calls. */
 export type Change = { counter: Counter; part: number; amount: number }
 

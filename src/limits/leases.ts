@@ -2,7 +2,7 @@
  * Shares limits with other processes: each uses only what it holds, and the sum of what all hold never exceeds a limit. What
  * is used is reported to the store about once a second, outside of calls; only a call that does not fit asks at once.
  */
-import type { Clock } from '../kit/clock.ts'
+import { type Clock, pause } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { sha256 } from '../kit/secret.ts'
 import { LEASE_VALID_MS, type Lease, type LeaseWish, type RateLimitStore } from '../store/rate-limit-lease.ts'
@@ -30,6 +30,8 @@ export type Presence = {
   name(): string | undefined
   /** Whether that decides what is admitted, and leases do not. */
   decides(): boolean
+  /** For how long the store does not know yet all that was used there. */
+  unreported_ms(): number
   /**
    * Whether all processes count there, and how many have ended that did not; undefined: the store cannot be reached.
    */
@@ -50,7 +52,8 @@ export type Leases = {
 }
 
 const RENEW_MS = 1_000
-const EARLY_MS = 100
+/** What is used beyond what is held while it is counted elsewhere. */
+export const EARLY_MS = 100
 /** How long a call waits for the store. */
 const ASK_MS = 250
 /** An exchange that takes longer counts as a failure. */
@@ -203,6 +206,8 @@ export function createLeases(parts: LeasesParts): Leases {
       held_until <= now || (held < limit && (denied_until <= now || isFailing)),
 
     async ask(requested) {
+      const unreported_ms = presence?.unreported_ms() ?? 0
+      if (unreported_ms > 0 && !isFailing) await pause(clock, unreported_ms)
       for (const { counter, amount } of requested) {
         if (!isFailing) counter.asked += amount
         active.add(counter)

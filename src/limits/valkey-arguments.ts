@@ -1,4 +1,4 @@
-/** The arguments of the scripts that count in Valkey. */
+/** The arguments of the scripts that count in Valkey, and what they answer. */
 import type { Change, Needed } from './hold.ts'
 import type { Counter } from './scopes.ts'
 import { eachPart, expire } from './window.ts'
@@ -32,6 +32,20 @@ export function shareArguments({ is_concurrent, window }: Counter, now: number):
     parts.push(Math.round((leaves_at - window.length_ms) / window.part_ms) - 1, amount)
   })
   return [window.length_ms, parts.length / 2, ...parts]
+}
+
+/** Notes what others have used, as COUNT has answered. `isCounted`: it has counted the amounts of this call. */
+export function noteOthers(
+  checks: readonly Needed[],
+  answer: readonly string[],
+  { now, isCounted, hasApart }: { now: number; isCounted: boolean; hasApart: boolean },
+): void {
+  for (const [at, { counter, amount }] of checks.entries()) {
+    const total = Number(answer[4 + 2 * at]) + (hasApart ? counter.apart : 0) - (isCounted ? amount : 0)
+    expire(counter.window, now)
+    counter.others = Math.max(0, total - counter.window.total)
+    counter.others_until = counter.is_concurrent ? Number.POSITIVE_INFINITY : Number(answer[5 + 2 * at])
+  }
 }
 
 /** Removes so many. */

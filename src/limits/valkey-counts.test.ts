@@ -64,7 +64,9 @@ async function cluster(
   const clock = manualClock()
   const store = openedStore ?? (await openStore({ url: 'sqlite::memory:' }))
   if (!openedStore) closing.push(store.close)
+  /** Calls, and requests to the server and the store. */
   const open = new Set<Promise<unknown>>()
+  const asking = new Set<Promise<unknown>>()
   const admitted: Admitted[] = []
   const fault = { isStoreDown: false }
   let logged = ''
@@ -73,24 +75,35 @@ async function cluster(
   }
   const log = createLog({ clock, level: 'info', pretty: false, write })
 
-  /** Lets everything that was started end, and what that starts. */
-  async function settle(): Promise<void> {
-    for (let turn = 0; turn < 2; ) {
-      await Promise.allSettled([...open])
-      await new Promise<void>((resolve) => setImmediate(resolve))
-      turn = open.size > 0 ? 0 : turn + 1
+  /** Lets everything that was started end, and what that starts: calls may wait for a part of a second. */
+  async function settleAll(): Promise<void> {
+    for (let steps = 0; ; steps++) {
+      for (let turn = 0; turn < 3; ) {
+        await Promise.allSettled([...asking])
+        await new Promise<void>((resolve) => setImmediate(resolve))
+        turn = asking.size > 0 ? 0 : turn + 1
+      }
+      if (open.size === 0 || steps === 100) return
+      clock.advance(10)
     }
+  }
+  let settling: Promise<void> | undefined
+  function settle(): Promise<void> {
+    settling ??= settleAll().finally(() => {
+      settling = undefined
+    })
+    return settling
   }
 
   async function start() {
     const process_id = randomAlphanumerics(16)
     const own = new Set<Promise<unknown>>()
     const state = { isDead: false, isCut: false, losesAnswers: 0, scripts: 0 }
-    function note<T>(promise: Promise<T>): Promise<T> {
-      open.add(promise)
+    function note<T>(promise: Promise<T>, among = asking): Promise<T> {
+      among.add(promise)
       own.add(promise)
       const end = () => {
-        open.delete(promise)
+        among.delete(promise)
         own.delete(promise)
       }
       promise.then(end, end)
@@ -183,7 +196,10 @@ async function cluster(
       requestOf,
       state,
       control,
-      call: (...args: Parameters<typeof requestOf>) => note(call(...args)),
+      call(...args: Parameters<typeof requestOf>) {
+        const called = note(call(...args), open)
+        return settle().then(() => called)
+      },
       async refusal(...args: Parameters<typeof requestOf>): Promise<GatewayError> {
         const thrown = await Promise.resolve(limiter.admit(requestOf(...args))).catch((error: unknown) => error)
         if (thrown instanceof GatewayError) return thrown
@@ -191,7 +207,10 @@ async function cluster(
       },
       kill() {
         state.isDead = true
-        for (const one of own) open.delete(one)
+        for (const one of own) {
+          open.delete(one)
+          asking.delete(one)
+        }
       },
     }
   }
@@ -334,6 +353,19 @@ describe.skipIf(!hasValkey)('limits that processes count in Valkey', () => {
     await set.advance(3_000)
     expect(await other.call(11)).toBeUndefined()
     expect(await other.call(10)).toBeDefined()
+  })
+
+  it('wait for what the database does not know yet, when a process loses Valkey', async () => {
+    const set = await cluster({ rate_limits: { requests_per_minute: 3 } })
+    const [one, other] = [await set.start(), await set.start()]
+    await one.call()
+    await one.call()
+    await other.call()
+    other.state.losesAnswers = 1
+    expect(await other.call()).toBeUndefined()
+    other.state.isCut = true
+    expect(await other.call()).toBeUndefined()
+    expect(set.sum()).toBe(3)
   })
 
   it('are shared through the database while Valkey is away, for some or all, and in Valkey again later', async () => {

@@ -7,18 +7,15 @@ import type { Log } from '../kit/log.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import { ELSEWHERE } from '../store/rate-limit-lease.ts'
 import type { Valkey } from '../store/valkey.ts'
-import type { Change, Exceeded, Needed } from './hold.ts'
-import { type Presence, storedName } from './leases.ts'
+import type { Change, Needed, Verdict } from './hold.ts'
+import { EARLY_MS, type Presence, storedName } from './leases.ts'
 import { type Counter, shiftTimes } from './scopes.ts'
-import { countArguments, shareArguments, takeFrom } from './valkey-arguments.ts'
+import { countArguments, noteOthers, shareArguments, takeFrom } from './valkey-arguments.ts'
 import { COUNT, HELLO, REPLACE } from './valkey-scripts.ts'
-import { expire, partAt } from './window.ts'
+import { partAt } from './window.ts'
 
 /** By how much the time of all windows, which Valkey has, is after the steady clock of this process. */
 export type WindowTime = { shift: number }
-
-/** `at`: the time at which the call is counted. */
-export type Verdict = { at: number; blocked?: undefined } | { blocked: Exceeded }
 
 export type ValkeyCounts = {
   /** Whether limits are counted there, because all processes count there. */
@@ -52,6 +49,8 @@ type Session = { generation: string; process: string; id: string; answered: numb
 
 /** How often open calls are confirmed, and a connection is tried again. */
 const RENEW_MS = 1_000
+/** After so long, the database knows what others used before. */
+const REPORTED_MS = EARLY_MS + 50
 /** Beyond it, all is written again. */
 const MOST_STALE = 100_000
 /** Corrections are sent with the next call, or after this time. */
@@ -77,6 +76,8 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
   let isComplete = false
   /** Whether all processes count there, as far as the database says. */
   let isShared: boolean | undefined
+  /** When Valkey has ceased to decide. */
+  let decided_until = Number.NEGATIVE_INFINITY
   /** How many processes have ended that had not written there all that they have used. */
   let apart = 0
   /** What is there may differ from what this process has counted. */
@@ -95,6 +96,8 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
   const now = () => clock.steady() + time.shift
   const keyOf = (counter: Counter, { generation }: Session) => `{limits}:${generation}:${storedName(counter)}`
 
+  const decides = () => isComplete && isShared === true
+
   function markStale(counter: Counter): void {
     if (!last) return // all will be written
     stale.add(counter)
@@ -106,6 +109,7 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
   function fail(failed: Session | undefined, error: unknown): void {
     if (session !== failed) return
     session = undefined
+    if (decides()) decided_until = clock.steady()
     isComplete = false
     isShared = undefined
     for (const { counter } of changes) markStale(counter)
@@ -246,15 +250,8 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
     return run(counting, { used, keys: used.map((counter) => keyOf(counter, own)), args })
   }
 
-  /** What others have used, as the server has answered. `isCounted`: it has counted the amounts. */
-  function note(checks: readonly Needed[], answer: string[], isCounted: boolean): void {
-    for (const [at, { counter, amount }] of checks.entries()) {
-      const total = Number(answer[4 + 2 * at]) + (apart === 0 ? 0 : counter.apart) - (isCounted ? amount : 0)
-      expire(counter.window, now())
-      counter.others = Math.max(0, total - counter.window.total)
-      counter.others_until = counter.is_concurrent ? Number.POSITIVE_INFINITY : Number(answer[5 + 2 * at])
-    }
-  }
+  const note = (checks: readonly Needed[], answer: readonly string[], isCounted: boolean) =>
+    noteOthers(checks, answer, { now: now(), isCounted, hasApart: apart > 0 })
 
   async function count(checks: readonly Needed[], instead?: readonly Change[]): Promise<Verdict | undefined> {
     // Changes that are to be undone with the call are sent alone.
@@ -277,7 +274,6 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
     return { blocked: free_at ? { ...blocked, wait_ms: Math.max(1, Math.ceil(Number(free_at) - now())) } : blocked }
   }
 
-  const decides = () => isComplete && isShared === true
   const nameNow = () => (isComplete ? `${ELSEWHERE}${session?.generation}` : undefined)
 
   return {
@@ -301,9 +297,11 @@ export function createValkeyCounts(parts: ValkeyCountsParts): ValkeyCounts {
     presence: {
       name: nameNow,
       decides,
+      unreported_ms: () => decided_until + REPORTED_MS - clock.steady(),
       seen(name, found) {
         if (name !== nameNow()) return
         // While the database is away, what it said last counts; before, Valkey alone has to do.
+        if (decides() && found?.isEveryone === false) decided_until = clock.steady()
         isShared = found?.isEveryone ?? isShared ?? true
         if (found) apart = found.apart
       },

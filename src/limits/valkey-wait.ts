@@ -1,7 +1,6 @@
 /** A call that waits for limits which Valkey counts: asks again when it may fit, one script at a time. */
 import type { Clock } from '../kit/clock.ts'
-import type { Exceeded } from './hold.ts'
-import type { Verdict } from './valkey-counts.ts'
+import type { Exceeded, Verdict } from './hold.ts'
 
 type ValkeyWaitParts<Hold> = {
   clock: Pick<Clock, 'steady'>
