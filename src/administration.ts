@@ -7,6 +7,7 @@ import { assertInstallation, assertRight } from './admin/rights.ts'
 import { type AdminSessions, createAdminSessions } from './admin/sessions.ts'
 import { type Audit, createAudit } from './audit/audit.ts'
 import type { Config, ServerSettings } from './config/config.ts'
+import { settingChanges } from './config/effective.ts'
 import type { AdminAccess, Context, Route } from './http/context.ts'
 import { presentedHeader } from './http/presented-secret.ts'
 import { assertSameOrigin, sessionCookie } from './http/session-cookie.ts'
@@ -16,6 +17,7 @@ import { isSameText, sha256 } from './kit/secret.ts'
 import { adminRoutes } from './routes/admin/table.ts'
 import { requestBaseUrl } from './routes/tasks/request-parameters.ts'
 import type { AdminCaller } from './spec/admin.ts'
+import { BY_GATEWAY } from './spec/audit.ts'
 import { GatewayError } from './spec/error.ts'
 import type { Store } from './store/store.ts'
 
@@ -32,9 +34,16 @@ type AdministrationParts = {
 
 type Administration = {
   routes: Route[]
-  /** Identifies the caller of a route of the admin API, and checks its rights. */
-  admit(context: Context, access: AdminAccess): Promise<void>
+  app: {
+    /** Identifies the caller of a route of the admin API, and checks its rights. */
+    admitAdmin(context: Context, access: AdminAccess): Promise<void>
+    hasAdminListener: boolean
+  }
+  /** The secret of a link for the first login; undefined where the admin API is off. */
+  firstLogin(): Promise<string | undefined>
   audit: Audit
+  /** Records that another configuration is in force. Never rejects: it is in force already. */
+  reloaded(before: Config, after: Config): Promise<void>
   sessions: AdminSessions
 }
 
@@ -47,6 +56,8 @@ export function apiRefusal(admin_token: string | undefined): (secret: string) =>
   }
 }
 
+/** Of one reload, in the audit log. */
+const MAX_CHANGES = 200
 const ADMIN_TOKEN =
   'This is an admin token, which is accepted only below /admin: send an API token (gatehouse token create makes one).'
 
@@ -107,5 +118,25 @@ export function createAdministration(parts: AdministrationParts): Administration
         clock,
       })
     : []
-  return { routes, admit, audit, sessions }
+  async function reloaded(before: Config, after: Config): Promise<void> {
+    const changes = settingChanges({ config: before }, { config: after }).slice(0, MAX_CHANGES)
+    const event = {
+      ...BY_GATEWAY,
+      action: 'config.reload',
+      object_type: 'configuration',
+      object_id: after.file ?? '',
+      before: Object.fromEntries(changes.map((change) => [change.path, change.before])),
+      after: Object.fromEntries(changes.map((change) => [change.path, change.after])),
+    }
+    await audit.record(event).catch((error: unknown) => log.error('a reload was not recorded', {}, error))
+  }
+
+  return {
+    routes,
+    app: { admitAdmin: admit, hasAdminListener: config().admin.port !== undefined },
+    firstLogin: async () => (config().admin.enabled ? sessions.createLink(BY_GATEWAY) : undefined),
+    audit,
+    sessions,
+    reloaded,
+  }
 }

@@ -79,6 +79,8 @@ export type Gateway = {
   explain(request: ExplainRequest): Explained
   /** The token that was created because the store had none; its secret is shown nowhere else. */
   first_token: { token: Token; secret: string } | undefined
+  /** The secret of a link that logs in as owner, made with the first token; undefined: none was. */
+  first_login: string | undefined
   /** Resolves when the discovery of providers and models has ended, at start or after the last reload. */
   readonly discovery: Promise<Found[]>
   /** Applies another configuration in one step, or rejects and changes nothing. */
@@ -213,6 +215,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const cleaner = createCleaner({ ...prune, tasks: store.tasks, outputs, cache, clock, log })
   const ready = createReadiness({ store, files, clock, log })
   const administration = createAdministration({ store, projects, tokens, config: () => live, settings, clock, log })
+  const first_login = first_token && !parts.is_idle ? await administration.firstLogin() : undefined
   const load = createLoad({ settings, onDelay: metering?.loopDelayed, log })
   const app = createApp({
     routes: routeTable({
@@ -237,7 +240,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       log,
     }),
     authenticate: (context) => tokens.authenticate(presentedSecret(context.request), context),
-    admitAdmin: administration.admit,
+    ...administration.app,
     settings,
     clock,
     log,
@@ -282,6 +285,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     summary: () => ({ providers: supply.providers(), models: catalogue.list(OPERATOR) }),
     explain: (request) => explainRequest(request, { catalogue, router, attemptLimits, settings, clock }),
     first_token,
+    first_login,
     get discovery() {
       return discovery
     },
@@ -292,6 +296,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     usage: store.usage.list,
     async reload(next) {
       await supply.apply(next)
+      await administration.reloaded(live, next)
       live = next
       Object.assign(settings, next.server)
       discovery = supply.discover()

@@ -3,16 +3,19 @@ import { UsageError, unknownCommand } from './cli/arguments.ts'
 import { json, processTerminal, type Terminal } from './cli/terminal.ts'
 import { ConfigError } from './config/problem.ts'
 
+type Commands = Record<string, { summary: string; load: () => Promise<{ run: Run }> }>
 type Run = (args: string[], terminal: Terminal) => Promise<number>
 
 /** Each command is loaded on demand, so that `version` does not load the server. */
-const COMMANDS: Record<string, { summary: string; load: () => Promise<{ run: Run }> }> = {
+const COMMANDS: Commands = {
   serve: { summary: 'start the gateway', load: () => import('./cli/serve.ts') },
   token: { summary: 'create, change, list, revoke and rotate tokens', load: () => import('./cli/token.ts') },
   project: {
     summary: 'create, change, list and delete projects, which own tokens',
     load: () => import('./cli/project.ts'),
   },
+  admin: { summary: 'log in, and create, list and revoke admin tokens', load: () => import('./cli/admin.ts') },
+  audit: { summary: 'show who changed what, and check the log', load: () => import('./cli/audit.ts') },
   task: { summary: 'list, show, cancel and resume tasks', load: () => import('./cli/task.ts') },
   requests: { summary: 'search the request log', load: () => import('./cli/requests.ts') },
   usage: { summary: 'show what was used, and what it cost', load: () => import('./cli/usage.ts') },
@@ -23,6 +26,10 @@ const COMMANDS: Record<string, { summary: string; load: () => Promise<{ run: Run
   route: { summary: 'explain how a request would be routed', load: () => import('./cli/route.ts') },
   check: { summary: 'check the configuration', load: () => import('./cli/check.ts') },
   config: { summary: 'show, compare and apply the configuration', load: () => import('./cli/config.ts') },
+  completion: {
+    summary: 'print a script that completes commands in a shell',
+    load: async () => ({ run: (await import('./cli/completion.ts')).completionOf(COMMANDS) }),
+  },
   version: { summary: 'print the version', load: () => import('./cli/version.ts') },
 }
 
@@ -32,7 +39,7 @@ A self-hosted gateway to hosted generative models.
 
 Commands:
 ${Object.entries(COMMANDS)
-  .map(([name, { summary }]) => `  ${name.padEnd(8)} ${summary}`)
+  .map(([name, { summary }]) => `  ${name.padEnd(10)} ${summary}`)
   .join('\n')}
 
 Each command has --help, and --json for output that a program can read.

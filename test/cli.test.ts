@@ -147,6 +147,12 @@ describe('help and invalid arguments', () => {
     ['usage'],
     ['budget'],
     ['budget', 'list'],
+    ['admin', 'login'],
+    ['admin', 'create'],
+    ['admin', 'list'],
+    ['admin', 'revoke'],
+    ['audit', 'list'],
+    ['audit', 'verify'],
     ['ledger'],
     ['ledger', 'reconcile'],
     ['models'],
@@ -155,6 +161,7 @@ describe('help and invalid arguments', () => {
     ['check'],
     ['config'],
     ['config', 'diff'],
+    ['completion'],
     ['version'],
   ]
 
@@ -178,11 +185,11 @@ describe('help and invalid arguments', () => {
   test.each([
     [
       ['chek'],
-      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, project, task, requests, usage, budget, ledger, models, prices, route, check, config, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, project, admin, audit, task, requests, usage, budget, ledger, models, prices, route, check, config, completion, version)\nSee: gatehouse --help\n',
     ],
     [
       ['help', 'zzz'],
-      'gatehouse: unknown command "zzz" (commands: serve, token, project, task, requests, usage, budget, ledger, models, prices, route, check, config, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "zzz" (commands: serve, token, project, admin, audit, task, requests, usage, budget, ledger, models, prices, route, check, config, completion, version)\nSee: gatehouse --help\n',
     ],
     [
       ['check', '--shema'],

@@ -5,8 +5,10 @@ import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import { systemClock } from '../kit/clock.ts'
 import { createLog } from '../kit/log.ts'
+import type { AuditOrigin } from '../spec/audit.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
+import { commandLineActor } from './actor.ts'
 import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
 import { terminalFormat } from './log-format.ts'
 import { patternWarnings } from './pattern-warnings.ts'
@@ -21,6 +23,8 @@ export type Work = {
   projects: Projects
   config: Config | undefined
   terminal: Terminal
+  /** Who runs the command. */
+  by: AuditOrigin
 }
 
 export type Action = {
@@ -82,7 +86,7 @@ async function withAccounts(action: Action, given: Arguments, terminal: Terminal
     const defaults = config?.tokens ?? { models: ['*'] }
     const projects = createProjects({ store: store.projects, clock })
     const tokens = createTokens({ store: store.tokens, projects: store.projects, clock, log, defaults })
-    return await action.run({ given, terminal, config, store, tokens, projects })
+    return await action.run({ given, terminal, config, store, tokens, projects, by: commandLineActor() })
   } finally {
     await store.close()
     log.flush()

@@ -8,6 +8,8 @@ export type Started = ReturnType<Gateway['summary']> & {
   url: string
   config: Config
   first_token: Gateway['first_token']
+  /** A link that logs in as owner, once; only at the first start. */
+  login: string | undefined
   /** The first token comes from the operator and is not repeated. */
   isOwnSecret: boolean
 }
@@ -31,7 +33,16 @@ export function bannerText(started: Started, terminal: Terminal): string {
   return `\n  ${bold(terminal, `Gatehouse ${version}`)}\n\n${lines.join('\n')}\n${search}${firstToken(started, terminal)}\n`
 }
 
-export function bannerJson({ version, url, config, providers, models, first_token, isOwnSecret }: Started): string {
+export function bannerJson({
+  version,
+  url,
+  config,
+  providers,
+  models,
+  first_token,
+  login,
+  isOwnSecret,
+}: Started): string {
   return json({
     event: 'listening',
     version,
@@ -44,6 +55,7 @@ export function bannerJson({ version, url, config, providers, models, first_toke
     first_token: first_token
       ? { token_id: first_token.token.token_id, ...(isOwnSecret ? {} : { secret: first_token.secret }) }
       : null,
+    login: login ?? null,
   })
 }
 
@@ -63,10 +75,11 @@ function listed(names: string[]): string {
   return names.length > MAX_NAMES ? `${shown} and ${names.length - MAX_NAMES} more` : shown
 }
 
-function firstToken({ first_token, isOwnSecret }: Started, terminal: Terminal): string {
+function firstToken({ first_token, login, isOwnSecret }: Started, terminal: Terminal): string {
   if (!first_token) return ''
-  if (isOwnSecret) return `\n  The first token is the value of GATEHOUSE_BOOTSTRAP_TOKEN.\n`
-  return `\n  ${bold(terminal, 'The first token, shown this once:')}\n\n    ${first_token.secret}\n`
+  const link = login ? `\n  To log in as administrator, once, within 15 minutes:\n\n    ${login}\n` : ''
+  if (isOwnSecret) return `\n  The first token is the value of GATEHOUSE_BOOTSTRAP_TOKEN.\n${link}`
+  return `\n  ${bold(terminal, 'The first token, shown this once:')}\n\n    ${first_token.secret}\n${link}`
 }
 
 /** A model that exists whatever discovery finds. */

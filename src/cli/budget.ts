@@ -82,7 +82,7 @@ const rowOf = (budget: BudgetListing, names: (scope_key: string) => string): str
   return [names(scope_key), window, nanoText(settled), nanoText(credit), nanoText(held), ...times]
 }
 
-async function credit({ given, store, tokens, projects, config, terminal }: Work): Promise<number> {
+async function credit({ given, store, tokens, projects, config, terminal, by }: Work): Promise<number> {
   const command = 'budget credit'
   const amount = Number(given.positionals[0])
   if (!Number.isFinite(amount) || amount === 0 || Math.abs(amount) > MAX_AMOUNT || toNano(amount) === 0) {
@@ -121,6 +121,15 @@ async function credit({ given, store, tokens, projects, config, terminal }: Work
       price: null,
     },
   ])
+  await store.audit.append({
+    ...by,
+    at_ms: systemClock.now(),
+    action: 'budget.credit',
+    object_type: token ? 'token' : 'project',
+    object_id: token?.token_id ?? project?.project_id ?? '',
+    project_id: token?.project_id ?? project?.project_id ?? null,
+    after: { entry_id, amount, note: given.text('note') ?? null },
+  })
   const isUsed = owner?.budgets.some(({ window }) => window === 'total')
   const warnings = isUsed
     ? []

@@ -54,7 +54,7 @@ const referenceOf = ({ given }: Work): string => given.positionals[0] ?? ''
 async function create(work: Work): Promise<number> {
   const change = readAccountFlags(work.given, 'project create')
   const warnings = await warnOfPatterns(change.models, work)
-  const project = await work.projects.create({ name: referenceOf(work), ...changedSettings(change) })
+  const project = await work.projects.create({ name: referenceOf(work), ...changedSettings(change) }, work.by)
   return report(work, { project, done: 'created', warnings })
 }
 
@@ -62,20 +62,18 @@ async function update(work: Work): Promise<number> {
   const change = readAccountFlags(work.given, 'project update')
   const warnings = await warnOfPatterns(change.models, work)
   const name = work.given.text('name')
-  const project = await work.projects.update(referenceOf(work), (present) => ({
-    ...changedSettings(change, present),
-    ...(name !== undefined && { name }),
-  }))
+  const changed = (present: Project) => ({ ...changedSettings(change, present), ...(name !== undefined && { name }) })
+  const project = await work.projects.update(referenceOf(work), changed, work.by)
   return report(work, { project, done: 'updated', warnings })
 }
 
 async function setDisabled(work: Work, disabled: boolean): Promise<number> {
-  const project = await work.projects.update(referenceOf(work), { disabled })
+  const project = await work.projects.update(referenceOf(work), { disabled }, work.by)
   return report(work, { project, done: disabled ? 'disabled; its tokens are refused' : 'enabled' })
 }
 
 async function remove(work: Work): Promise<number> {
-  const project = await work.projects.delete(referenceOf(work))
+  const project = await work.projects.delete(referenceOf(work), work.by)
   const refused = (await work.tokens.list({ project_id: project.project_id })).filter(({ disabled }) => !disabled)
   return report(work, { project, done: `deleted; ${tokenCount(refused.length)} refused` })
 }

@@ -29,8 +29,9 @@ Options:
   --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then ./data)
   --json                  print the start message as one line of JSON
 
-Environment: GATEHOUSE_BOOTSTRAP_TOKEN, GATEHOUSE_LOG (debug, info, warn, error, silent), GATEHOUSE_DISCOVER (on, off),
-and the keys of providers, such as OPENAI_API_KEY. The start message goes to standard output, the log to standard error.
+Environment: GATEHOUSE_BOOTSTRAP_TOKEN, GATEHOUSE_ADMIN_TOKEN, GATEHOUSE_LOG (debug, info, warn, error, silent),
+GATEHOUSE_DISCOVER (on, off), and the keys of providers, such as OPENAI_API_KEY. The start message goes to standard
+output, the log to standard error.
 
 Examples:
   gatehouse serve
@@ -56,14 +57,14 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
   const config = load()
   const log = createLog({ clock, level: config.log_level, pretty: interactive && terminalFormat(terminal), write: err })
   const stopped = stopSignal()
-  const { server, gateway } = await open(config, log, () =>
+  const { server, admin_url, gateway } = await open(config, log, () =>
     createGateway({ config, environment, log, clock, manual: loadManual, version: VERSION }),
   )
   const path = config.file ?? resolve(cwd, DEFAULT_FILE)
   const watched = watchConfig({ path, current: config, load, apply: gateway.reload, log, clock })
   process.on('SIGHUP', () => void watched.reload())
   keepRunning(log)
-  announce({ gateway, config, url: server.url, given, terminal, log })
+  announce({ gateway, config, url: server.url, admin_url, given, terminal, log })
 
   const signal = await stopped.first
   watched.close()
@@ -102,9 +103,11 @@ async function open(config: Config, log: Log, build: () => Promise<Gateway>) {
   let server: Pick<Listener, 'url' | 'stop'> = main
   try {
     if (own) server = withMetrics(main, await listenForMetrics(own, front, log))
+    const admin = await listenForAdmin(config, { front, log })
+    if (admin) server = both(server, admin)
     gateway = await build()
     built.resolve(gateway)
-    return { server, gateway }
+    return { server, admin_url: admin?.url ?? server.url, gateway }
   } catch (error) {
     await server.stop({ deadline_ms: 0 })
     throw error
@@ -136,6 +139,35 @@ const withMetrics = ({ url, stop }: Listener, metrics: Listener): Pick<Listener,
   async stop(options) {
     await stop(options)
     await metrics.stop({ deadline_ms: 0 })
+  },
+})
+
+/** The admin API's own listener, where one is configured. */
+async function listenForAdmin(
+  config: Config,
+  { front, log }: { front: Front; log: Log },
+): Promise<Listener | undefined> {
+  const { enabled, port, host = config.server.host } = config.admin
+  if (!enabled || port === undefined) return undefined
+  const fetch: Front['fetch'] = (request, peer) =>
+    front.fetch(request, {
+      get address() {
+        return peer.address
+      },
+      isAdmin: true,
+      ...(peer.ended && { ended: () => peer.ended?.() }),
+    })
+  const server = { ...config.server, host, port }
+  // The main listener drains the gateway.
+  return listen({ gateway: { fetch, drain: async () => {} }, server, log }).catch((error: unknown) => {
+    throw explainListenError(error, { ...config, server })
+  })
+}
+
+const both = ({ url, stop }: Pick<Listener, 'url' | 'stop'>, other: Listener): Pick<Listener, 'url' | 'stop'> => ({
+  url,
+  async stop(options) {
+    await Promise.all([stop(options), other.stop(options)])
   },
 })
 
@@ -197,9 +229,17 @@ function explainListenError(error: unknown, { server: { host, port } }: Config):
   return message.includes('Failed to listen') ? new Error(`cannot listen on ${where}: ${message}`) : error
 }
 
-type Announced = { gateway: Gateway; config: Config; url: string; given: Arguments; terminal: Terminal; log: Log }
+type Announced = {
+  gateway: Gateway
+  config: Config
+  url: string
+  admin_url: string
+  given: Arguments
+  terminal: Terminal
+  log: Log
+}
 
-function announce({ gateway, config, url, given, terminal, log }: Announced): void {
+function announce({ gateway, config, url, admin_url, given, terminal, log }: Announced): void {
   const { providers, models } = gateway.summary()
   const isOwnSecret = config.bootstrap_token !== undefined
   const started: Started = {
@@ -209,6 +249,7 @@ function announce({ gateway, config, url, given, terminal, log }: Announced): vo
     providers,
     models,
     first_token: gateway.first_token,
+    login: gateway.first_login && `${admin_url}/admin/login#${gateway.first_login}`,
     isOwnSecret,
   }
   const isKnown = isFirstRequestKnown(started)

@@ -68,7 +68,8 @@ async function create(work: Work): Promise<number> {
   const change = readAccountFlags(given, 'token create')
   const project_id = await projectOf(work)
   const warnings = await warnOfPatterns(change.models, work)
-  const made = await tokens.issue({ name, ...changedSettings(change), ...(project_id !== undefined && { project_id }) })
+  const order = { name, ...changedSettings(change), ...(project_id !== undefined && { project_id }) }
+  const made = await tokens.issue(order, work.by)
   return show({ ...made, given, terminal, done: 'created', warnings })
 }
 
@@ -84,11 +85,12 @@ async function update(work: Work): Promise<number> {
   const change = readAccountFlags(given, 'token update')
   const [project_id, name] = [await projectOf(work), given.text('name')]
   const warnings = await warnOfPatterns(change.models, work)
-  const token = await tokens.update(given.positionals[0] ?? '', (present) => ({
+  const changed = (present: Token) => ({
     ...changedSettings(change, present),
     ...(name !== undefined && { name }),
     ...(project_id !== undefined && { project_id }),
-  }))
+  })
+  const token = await tokens.update(given.positionals[0] ?? '', changed, work.by)
   if (given.has('json')) terminal.out(json({ token, ...(warnings.length > 0 ? { warnings } : {}) }))
   else if (!given.has('quiet')) terminal.out(`Token ${token.token_id} (${token.name}) is updated.\n${textOf(token)}`)
   return 0
@@ -110,7 +112,7 @@ const textOf = (token: Token): string =>
     ['last used', token.last_used_at === null ? '' : `${timeText(token.last_used_at)} UTC`],
   ])
 
-async function rotate({ given, tokens, terminal }: Work): Promise<number> {
+async function rotate({ given, tokens, terminal, by }: Work): Promise<number> {
   const [which = ''] = given.positionals
   const text = given.text('overlap')
   const overlap_seconds = text === undefined ? 0 : readDuration(text)
@@ -120,15 +122,15 @@ async function rotate({ given, tokens, terminal }: Work): Promise<number> {
       `--overlap: found ${JSON.stringify(text)}, must be a time such as 24h, 30m or 7d`,
     )
   }
-  const rotated = await tokens.rotate(which, { overlap_seconds })
+  const rotated = await tokens.rotate(which, { overlap_seconds, by })
   const end = rotated.token.previous_expires_at
   const old = end === null ? 'rejected' : `valid until ${timeText(end)} UTC`
   return show({ ...rotated, given, terminal, done: `rotated; the old secret is ${old}` })
 }
 
-async function revoke({ given, tokens, terminal }: Work): Promise<number> {
+async function revoke({ given, tokens, terminal, by }: Work): Promise<number> {
   const [which = ''] = given.positionals
-  const token = await tokens.revoke(which)
+  const token = await tokens.revoke(which, by)
   if (given.has('json')) terminal.out(json({ token }))
   else if (!given.has('quiet')) terminal.out(`Token ${token.token_id} (${token.name}) is revoked.\n`)
   return 0

@@ -16,6 +16,10 @@ const NEEDS_RESTART = [
   'valkey.prefix',
   'valkey.timeout_ms',
   'telemetry.otlp',
+  'admin.enabled',
+  'admin.host',
+  'admin.port',
+  'admin_token',
 ]
 
 /** More names would not help a reader of the log. */

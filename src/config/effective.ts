@@ -59,8 +59,11 @@ export type SettingChange = {
   after: unknown
 }
 
+/** Without the text of a file, what it takes from the environment is masked like any other value. */
+type Compared = Pick<Loaded, 'config'> & Partial<Pick<Loaded, 'yaml'>>
+
 /** What differs, by path. */
-export function settingChanges(before: Loaded, after: Loaded): SettingChange[] {
+export function settingChanges(before: Compared, after: Compared): SettingChange[] {
   const [old, now] = [before, after].map(({ config }) => new Map(leavesOf(config).map((leaf) => [keyOf(leaf), leaf])))
   const changes: SettingChange[] = []
   for (const [key, leaf] of now ?? []) {
@@ -80,7 +83,7 @@ export function settingChanges(before: Loaded, after: Loaded): SettingChange[] {
   return changes
 }
 
-const shownIn = ({ yaml }: Loaded, { path, value }: Leaf) => shownValue(path, value, yaml?.sourceAt(path))
+const shownIn = ({ yaml }: Compared, { path, value }: Leaf) => shownValue(path, value, yaml?.sourceAt(path))
 
 const keyOf = ({ path }: Leaf): string => JSON.stringify(path)
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)

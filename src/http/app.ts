@@ -11,7 +11,7 @@ import { corsHeaders, isPreflight, preflight } from './cors.ts'
 import { errorResponse } from './errors.ts'
 import { isFilesHost } from './files-host.ts'
 import { Live, type LiveParts, NO_PARAMS, type Peer } from './live.ts'
-import { pathOf } from './query.ts'
+import { isAdminPath, pathOf } from './query.ts'
 import { headOf, isLeftUnread } from './response-body.ts'
 import type { OpenRequest } from './revoked-calls.ts'
 import { bySpecificity, isLiteral, methodsByPath } from './route-order.ts'
@@ -29,6 +29,8 @@ type AppParts = {
   log: Log
   /** Identifies the caller of a route of the admin API, and checks what it may do. Sets `context.admin`. */
   admitAdmin?(context: Context, access: AdminAccess): Promise<void>
+  /** Whether the admin API has a listener of its own, and answers only there. */
+  hasAdminListener?: boolean
   /** Refuses a request of this token while the process is overloaded: throws server_is_overloaded. */
   admitLoad?(token_id: string): void
   /** Called at the end of each request. */
@@ -72,6 +74,7 @@ export function createApp({
   onAdmitted = () => {},
   headersOf = () => [],
   admitLoad = () => {},
+  hasAdminListener = false,
   admitAdmin = () => Promise.reject(new GatewayError('unknown_url', 'The admin API is off.')),
 }: AppParts): App {
   const live = new Set<Live>()
@@ -119,6 +122,9 @@ export function createApp({
     }
     if ((route.only_at_metrics ?? false) !== (context.peer.isMetrics ?? false)) {
       throw new GatewayError('unknown_url', 'Metrics have a listener of their own, which serves nothing else.')
+    }
+    if (hasAdminListener && isAdminPath(context.path) !== (context.peer.isAdmin === true)) {
+      throw new GatewayError('unknown_url', 'There is no such path at this address: the admin API has one of its own.')
     }
     if (context.peer.isCrowded && !route.answers_under_load) throw crowded()
     const isOpen = typeof route.public === 'function' ? route.public(context) : route.public === true
