@@ -11,19 +11,18 @@ import { createChat } from './chat/chat.ts'
 import { createConversations } from './chat/conversations.ts'
 import { createStoredResponses } from './chat/stored-responses.ts'
 import type { Config } from './config/config.ts'
-import type { ManualFile } from './config/manual.ts'
 import { createControl } from './control.ts'
 import { createEmbedText } from './embeddings/embed-text.ts'
 import { createEmbeddings } from './embeddings/embeddings.ts'
+import type { GatewayParts } from './gateway-parts.ts'
 import { createGeneration } from './generation.ts'
 import { createApp } from './http/app.ts'
 import type { Peer } from './http/live.ts'
 import { createLoad } from './http/load.ts'
 import { presentedSecret } from './http/presented-secret.ts'
 import { createRevokedCalls } from './http/revoked-calls.ts'
-import { type Clock, systemClock } from './kit/clock.ts'
+import { systemClock } from './kit/clock.ts'
 import { createGuardedFetch } from './kit/guarded-fetch.ts'
-import type { Log } from './kit/log.ts'
 import { randomAlphanumerics } from './kit/secret.ts'
 import { createTokenizer } from './kit/tokenizer.ts'
 import { createMetering } from './metering.ts'
@@ -49,27 +48,9 @@ import { openStore } from './store/open-store.ts'
 import type { UsageStore } from './store/store.ts'
 import { storeClockFor } from './store/store-clock.ts'
 import { createSupply, type Found } from './supply.ts'
-import type { CrashHook } from './tasks/crash-points.ts'
 import type { Tasks } from './tasks/tasks.ts'
 import type { Webhooks } from './tasks/webhooks.ts'
 import { createTelemetry } from './tracing.ts'
-
-export type GatewayParts = {
-  config: Config
-  /** The process environment, for upstream keys. */
-  environment: Record<string, string | undefined>
-  log: Log
-  clock?: Clock
-  /** The store's URL; default: a file in `config.data_dir`. */
-  store_url?: string
-  /** The pages of the manual: served to browsers, and the source of the sandbox's answers. */
-  manual?: () => Promise<ManualFile[]>
-  version: string
-  /** Starts no background work: for commands that only read. */
-  is_idle?: true
-  /** Crash-injection hook, used by tests only. */
-  crashHook?: CrashHook
-}
 
 export type Gateway = {
   fetch(request: Request, peer?: Peer): Promise<Response>

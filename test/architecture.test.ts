@@ -21,6 +21,7 @@ const LAYERS = [
 const COMPOSITION_ROOT = [
   'main.ts',
   'gateway.ts',
+  'gateway-parts.ts',
   'accounting.ts',
   'control.ts',
   'administration.ts',

@@ -1,0 +1,23 @@
+/** What a gateway is created of. */
+import type { Config } from './config/config.ts'
+import type { ManualFile } from './config/manual.ts'
+import type { Clock } from './kit/clock.ts'
+import type { Log } from './kit/log.ts'
+import type { CrashHook } from './tasks/crash-points.ts'
+
+export type GatewayParts = {
+  config: Config
+  /** The process environment, for upstream keys. */
+  environment: Record<string, string | undefined>
+  log: Log
+  clock?: Clock
+  /** The store's URL; default: a file in `config.data_dir`. */
+  store_url?: string
+  /** The pages of the manual: served to browsers, and the source of the sandbox's answers. */
+  manual?: () => Promise<ManualFile[]>
+  version: string
+  /** Starts no background work: for commands that only read. */
+  is_idle?: true
+  /** Crash-injection hook, used by tests only. */
+  crashHook?: CrashHook
+}
