@@ -290,8 +290,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       load.stop()
       await supply.close()
       await settle()
-      const observing = [telemetry?.close({ deadline_ms }), observation.close({ deadline_ms })]
-      await Promise.all([accounting.close({ deadline_ms }), cache.close(), ...observing])
+      await Promise.all([accounting.close({ deadline_ms }), cache.close(), observation.close({ deadline_ms })])
+      await telemetry?.close({ deadline_ms })
       valkey?.close()
       await Promise.all([tokens.close(), control.close()])
       tokenizer.close()

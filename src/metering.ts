@@ -25,7 +25,7 @@ export type Metering = WorkMetrics & {
 type WatchedParts = {
   store: Pick<Store, 'engine'>
   app: ObservedState['requests']
-  telemetry: Pick<Telemetry, 'counts'> | undefined
+  telemetry: Pick<Telemetry, 'counts' | 'exportMetrics'> | undefined
   config(): Config
 }
 
@@ -69,6 +69,7 @@ export function createMetering({ config, version, is_idle, clock, log }: Meterin
     watch({ config, store: { engine }, app: requests, telemetry, ...state }) {
       live = config
       const exports = () => telemetry?.counts() ?? {}
+      telemetry?.exportMetrics(metrics.families)
       collectState(metrics, { ...state, engine, requests, exports, version, currency, clock }, () => read_errors)
     },
   }

@@ -10,6 +10,7 @@ import type { RequestObserver } from './observe/requests.ts'
 import type { TraceAttempt } from './pipeline/executor.ts'
 import type { WorkTracer } from './tasks/task-traces.ts'
 import type { ExportCounts } from './telemetry/export-queue.ts'
+import type { ReadFamily } from './telemetry/metrics.ts'
 import type { OtlpLogs } from './telemetry/otlp-logs.ts'
 import { type OtlpSettings, otlpSettings } from './telemetry/otlp-settings.ts'
 import type { Tracer } from './telemetry/otlp-traces.ts'
@@ -31,6 +32,8 @@ export type Telemetry = {
   tracing: Tracing | undefined
   /** Where rows of the request log go; undefined: no log records are exported. */
   logs: OtlpLogs | undefined
+  /** Exports these metrics from now on, where that is configured. */
+  exportMetrics(families: () => readonly ReadFamily[]): void
   /** What was exported and what was lost since the start, for metrics. */
   counts(): { spans?: ExportCounts; logs?: ExportCounts }
   close(options: { deadline_ms: number }): Promise<void>
@@ -69,14 +72,19 @@ export async function createTelemetry(parts: TelemetryParts): Promise<Telemetry 
       endpoint: logs_endpoint,
       event_name: 'gatehouse.request',
     })
+  const metrics_endpoint = settings.metrics
+  const metrics =
+    metrics_endpoint &&
+    (await import('./telemetry/otlp-metrics.ts')).createOtlpMetrics({ ...common, endpoint: metrics_endpoint })
   return {
     tracing: traces?.tracing,
     logs,
+    exportMetrics: (families) => metrics?.start(families),
     counts: () => ({ ...(tracer && { spans: tracer.counts() }), ...(logs && { logs: logs.counts() }) }),
     async close({ deadline_ms: given }) {
       const deadline_ms = Math.max(given, MIN_CLOSE_MILLISECONDS)
       traces?.flush()
-      await Promise.all([tracer?.close({ deadline_ms }), logs?.close({ deadline_ms })])
+      await Promise.all([tracer?.close({ deadline_ms }), logs?.close({ deadline_ms }), metrics?.close({ deadline_ms })])
     },
   }
 }

@@ -125,14 +125,14 @@ test('a wire protocol imports no other wire protocol', () => {
 })
 
 /** They load the SDK of OpenTelemetry, which takes 60 ms and 20 MB. */
-const EXPORTERS = /^telemetry\/otlp-(common|logs|traces)\.ts$/
+const EXPORTERS = /^telemetry\/otlp-(common|logs|metrics|traces)\.ts$/
 
 test('the SDK of OpenTelemetry is loaded only where an export is configured', () => {
   const users = files.filter(({ text }) => text.includes("'@opentelemetry/")).map(({ name }) => name)
   expect(users.filter((name) => !EXPORTERS.test(name))).toEqual([])
   expect(users).not.toEqual([])
   const loading = files.flatMap(({ name, text }) =>
-    [...text.matchAll(/^import (?!type ).*'([^']*\/otlp-(common|logs|traces)\.ts)'/gm)].map(() => name),
+    [...text.matchAll(/^import (?!type ).*'([^']*\/otlp-(common|logs|metrics|traces)\.ts)'/gm)].map(() => name),
   )
   expect(loading.filter((name) => !EXPORTERS.test(name))).toEqual([])
 })

@@ -11,7 +11,7 @@ const OtlpConfig = Type.Object(
       Type.String({
         pattern: '^https?://',
         description:
-          'The base URL of an OTLP collector (HTTP, protobuf), such as http://127.0.0.1:4318; /v1/traces and /v1/logs are appended. OTEL_EXPORTER_OTLP_ENDPOINT wins.',
+          'The base URL of an OTLP collector (HTTP, protobuf), such as http://127.0.0.1:4318; /v1/traces, /v1/logs and /v1/metrics are appended. OTEL_EXPORTER_OTLP_ENDPOINT wins.',
       }),
     ),
     headers: optional(
@@ -20,6 +20,7 @@ const OtlpConfig = Type.Object(
       }),
     ),
     traces: flag('Export a span for each call and each of its attempts. Default true.'),
+    metrics: flag('Export the numbers of /metrics, every minute. Default false.'),
     logs: flag('Export the rows of the request log. Default false.'),
     sampling: optional(
       Type.Number({

@@ -24,6 +24,9 @@ export type OtlpSettings = {
   traces: OtlpEndpoint | undefined
   /** Undefined: no log records. */
   logs: OtlpEndpoint | undefined
+  /** Undefined: no metrics. */
+  metrics: OtlpEndpoint | undefined
+  metrics_reader: { interval_ms: number; timeout_ms: number }
   sampler: { name: SamplerName; ratio: number }
   /** Whether spans hold prompts and responses. */
   contents: boolean
@@ -49,7 +52,9 @@ export function otlpSettings(config: OtlpConfig | undefined, environment: Enviro
   const problems: string[] = []
   const variable = (name: string): string | undefined => environment[name]?.trim() || undefined
   const isDisabled = variable('OTEL_SDK_DISABLED')?.toLowerCase() === 'true'
-  const isNamed = ['', '_TRACES', '_LOGS'].some((signal) => variable(`OTEL_EXPORTER_OTLP${signal}_ENDPOINT`))
+  const isNamed = ['', '_TRACES', '_LOGS', '_METRICS'].some((signal) =>
+    variable(`OTEL_EXPORTER_OTLP${signal}_ENDPOINT`),
+  )
   if (isDisabled || (config?.endpoint === undefined && !isNamed)) return { settings: undefined, problems }
 
   function number(name: string, usual: number, { min = 1, max = MAX_TIMER_MILLISECONDS } = {}): number {
@@ -68,7 +73,7 @@ export function otlpSettings(config: OtlpConfig | undefined, environment: Enviro
     return undefined
   }
 
-  function endpointOf(signal: 'TRACES' | 'LOGS', path: string, isOn: boolean): OtlpEndpoint | undefined {
+  function endpointOf(signal: 'TRACES' | 'LOGS' | 'METRICS', path: string, isOn: boolean): OtlpEndpoint | undefined {
     const exporter = variable(`OTEL_${signal}_EXPORTER`)
     const isKnown = exporter === undefined || exporter === 'otlp' || exporter === 'none'
     if (!isKnown) problems.push(`OTEL_${signal}_EXPORTER must be otlp or none; it is ignored`)
@@ -130,6 +135,11 @@ export function otlpSettings(config: OtlpConfig | undefined, environment: Enviro
   const settings: OtlpSettings = {
     traces: endpointOf('TRACES', 'traces', config?.traces ?? true),
     logs: endpointOf('LOGS', 'logs', config?.logs ?? false),
+    metrics: endpointOf('METRICS', 'metrics', config?.metrics ?? false),
+    metrics_reader: {
+      interval_ms: number('OTEL_METRIC_EXPORT_INTERVAL', 60_000),
+      timeout_ms: number('OTEL_METRIC_EXPORT_TIMEOUT', 30_000),
+    },
     sampler: sampler(),
     contents: config?.contents ?? false,
     is_propagated: propagators.some((name) => name.trim() === 'tracecontext'),
@@ -138,6 +148,6 @@ export function otlpSettings(config: OtlpConfig | undefined, environment: Enviro
     spans_batch: batch('BSP', 5_000),
     logs_batch: batch('BLRP', 1_000),
   }
-  const isOn = settings.traces !== undefined || settings.logs !== undefined
+  const isOn = settings.traces !== undefined || settings.logs !== undefined || settings.metrics !== undefined
   return { settings: isOn ? settings : undefined, problems: [...new Set(problems)] }
 }

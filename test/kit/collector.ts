@@ -33,14 +33,32 @@ type ProtoLog = {
 type Decoder<T> = { decode(bytes: Uint8Array): T }
 type Traces = { resourceSpans: { resource: Resource; scopeSpans: { spans: ProtoSpan[] }[] }[] }
 type Logs = { resourceLogs: { resource: Resource; scopeLogs: { logRecords: ProtoLog[] }[] }[] }
+type ProtoPoint = {
+  attributes: Pairs
+  asDouble?: number | null
+  sum?: number | null
+  count?: unknown
+  explicitBounds?: number[]
+  bucketCounts?: unknown[]
+}
+type ProtoMetric = {
+  name: string
+  unit: string
+  sum: { isMonotonic: boolean; dataPoints: ProtoPoint[] } | null
+  gauge: { dataPoints: ProtoPoint[] } | null
+  histogram: { dataPoints: ProtoPoint[] } | null
+}
+type ProtoMetrics = { resourceMetrics: { scopeMetrics: { metrics: ProtoMetric[] }[] }[] }
 type Generated = {
   trace: { v1: { ExportTraceServiceRequest: Decoder<Traces> } }
   logs: { v1: { ExportLogsServiceRequest: Decoder<Logs> } }
+  metrics: { v1: { ExportMetricsServiceRequest: Decoder<ProtoMetrics> } }
 }
 
 /** The package has no types for these classes. */
 const { opentelemetry } = generated as unknown as { opentelemetry: { proto: { collector: Generated } } }
 const { ExportTraceServiceRequest } = opentelemetry.proto.collector.trace.v1
+const { ExportMetricsServiceRequest } = opentelemetry.proto.collector.metrics.v1
 const { ExportLogsServiceRequest } = opentelemetry.proto.collector.logs.v1
 
 type Attributes = Record<string, unknown>
@@ -72,11 +90,20 @@ export type ReceivedLog = {
   resource: Attributes
 }
 
+export type ReceivedMetric = {
+  name: string
+  unit: string
+  kind: 'counter' | 'gauge' | 'histogram'
+  points: { attributes: Attributes; value: number; count: number; bounds: number[]; buckets: number[] }[]
+}
+
 export type Collector = {
   /** For `endpoint`. */
   url: string
   spans: ReceivedSpan[]
   logs: ReceivedLog[]
+  /** Of the last export. */
+  metrics: ReceivedMetric[]
   /** The headers of each export. */
   exports: { path: string; headers: Record<string, string> }[]
   /** How it answers from now on; undefined: it takes everything. */
@@ -99,6 +126,7 @@ export function startCollector(): Collector {
       const body = request.headers.get('content-encoding') === 'gzip' ? Bun.gunzipSync(bytes) : bytes
       if (pathname === '/v1/traces') collector.spans.push(...spansIn(body))
       if (pathname === '/v1/logs') collector.logs.push(...logsIn(body))
+      if (pathname === '/v1/metrics') collector.metrics = metricsIn(body)
       return new Response(new Uint8Array(), { headers: { 'content-type': 'application/x-protobuf' } })
     },
   })
@@ -106,6 +134,7 @@ export function startCollector(): Collector {
     url: `http://127.0.0.1:${server.port}`,
     spans: [],
     logs: [],
+    metrics: [],
     exports: [],
     answer: undefined,
     received: () => collector.spans.toSorted((one, other) => one.start_ms - other.start_ms),
@@ -147,6 +176,25 @@ function logsIn(bytes: Uint8Array): ReceivedLog[] {
         time_ms: msOf(record.timeUnixNano),
         attributes: attributesOf(record.attributes),
         resource: attributesOf(resource.attributes),
+      })),
+    ),
+  )
+}
+
+function metricsIn(bytes: Uint8Array): ReceivedMetric[] {
+  return ExportMetricsServiceRequest.decode(bytes).resourceMetrics.flatMap(({ scopeMetrics }) =>
+    scopeMetrics.flatMap(({ metrics }) =>
+      metrics.map(({ name, unit, sum, gauge, histogram }) => ({
+        name,
+        unit,
+        kind: sum ? ('counter' as const) : gauge ? ('gauge' as const) : ('histogram' as const),
+        points: ((sum ?? gauge ?? histogram)?.dataPoints ?? []).map((point) => ({
+          attributes: attributesOf(point.attributes),
+          value: point.asDouble ?? point.sum ?? 0,
+          count: Number(point.count ?? 0),
+          bounds: point.explicitBounds ?? [],
+          buckets: (point.bucketCounts ?? []).map(Number),
+        })),
       })),
     ),
   )
