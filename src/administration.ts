@@ -28,6 +28,8 @@ type AdministrationParts = {
   /** The configuration now. */
   config(): Config
   settings: ServerSettings
+  /** The routes with which operators control the gateway. */
+  controls(audit: Audit): Route[]
   clock: Clock
   log: Log
 }
@@ -62,7 +64,7 @@ const ADMIN_TOKEN =
   'This is an admin token, which is accepted only below /admin: send an API token (gatehouse token create makes one).'
 
 export function createAdministration(parts: AdministrationParts): Administration {
-  const { store, config, settings, projects, tokens, clock, log } = parts
+  const { store, config, settings, projects, tokens, controls, clock, log } = parts
   const { admin_token } = config()
   const accounts = createAdminAccounts({
     store: store.admin.tokens,
@@ -105,6 +107,7 @@ export function createAdministration(parts: AdministrationParts): Administration
 
   const routes = config().admin.enabled
     ? adminRoutes({
+        controls: controls(audit),
         projects,
         tokens,
         accounts,

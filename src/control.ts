@@ -1,27 +1,54 @@
-/** What operators do to a running gateway: the overrides of its routing. */
+/** How operators control a running gateway: overrides of its routing, its configuration, and their routes. */
+import { dirname } from 'node:path'
+import type { Audit } from './audit/audit.ts'
+import { assertProviders, providerFactory } from './cli/check-providers.ts'
+import { knownVendors } from './cli/vendors.ts'
+import type { Config } from './config/config.ts'
+import type { Environment } from './config/environment.ts'
+import { type ConfigSource, createConfigSource } from './config/source.ts'
+import type { Route } from './http/context.ts'
 import type { Clock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
 import type { Catalogue } from './models/catalogue.ts'
+import type { Gate } from './pipeline/admission.ts'
+import { askProvider } from './providers/ask-provider.ts'
+import { createSettingsOf } from './routes/admin/config.ts'
+import { type ControlRouteParts, controlRoutes } from './routes/admin/control-table.ts'
+import { explainRequest } from './routes/explain-request.ts'
 import { createLiveOverrides, type LiveOverrides } from './routing/live-overrides.ts'
 import type { Router } from './routing/router.ts'
 import type { Store } from './store/store.ts'
+import type { Supply } from './supply.ts'
 
 type ControlParts = {
   store: Pick<Store, 'overrides'>
   router: Router
   catalogue: Catalogue
+  /** The configuration now. */
+  config(): Config
+  environment: Environment
+  /** The configuration file; absent: that from which the configuration came. */
+  source?: ConfigSource | undefined
   clock: Clock
   log: Log
 }
 
+/** What exists only later than the control itself. */
+type LaterParts = Omit<
+  ControlRouteParts,
+  'router' | 'overrides' | 'clock' | 'source' | 'settingsOf' | 'testProvider' | 'supply' | 'explain' | 'audit'
+> & { supply: Supply; attemptLimits: Pick<Gate, 'limitOfAttempt'> }
+
 type Control = {
   overrides: LiveOverrides
+  routes(later: LaterParts): (audit: Pick<Audit, 'record'>) => Route[]
   /** Resolves when the overrides of the store are in force. */
   start(): Promise<void>
   close(): Promise<void>
 }
 
-export function createControl({ store, router, catalogue, clock, log }: ControlParts): Control {
+export function createControl(parts: ControlParts): Control {
+  const { store, router, catalogue, config, environment, clock, log } = parts
   const overrides = createLiveOverrides({
     store: store.overrides,
     apply(next) {
@@ -31,5 +58,48 @@ export function createControl({ store, router, catalogue, clock, log }: ControlP
     clock,
     log,
   })
-  return { overrides, start: overrides.start, close: overrides.close }
+  const source = parts.source ?? sourceOf(config(), environment)
+
+  async function testProvider(supply: Supply, id: string, key: string | undefined) {
+    const settings = supply.settingsWithKey(id, key ?? supply.find(id)?.keys[0]?.name ?? null)
+    if (!settings) throw new Error(`the provider ${id} is not there`)
+    const { key: secret, ...rest } = settings
+    const asked = { id, config: secret === undefined ? rest : { ...rest, key: secret } }
+    return askProvider(asked, { environment, create: providerFactory(config(), environment), clock })
+  }
+
+  return {
+    overrides,
+    routes:
+      ({ supply, attemptLimits, ...later }) =>
+      (audit) =>
+        controlRoutes({
+          ...later,
+          audit,
+          explain: (request) =>
+            explainRequest(request, { catalogue, router, attemptLimits, settings: later.settings, clock }),
+          supply,
+          router,
+          overrides,
+          source,
+          settingsOf: createSettingsOf(source, config),
+          testProvider: (id, key) => testProvider(supply, id, key),
+          clock,
+        }),
+    start: overrides.start,
+    close: overrides.close,
+  }
+}
+
+/** The file of a configuration; without one, the default file in the data directory's place. */
+function sourceOf({ file, data_dir }: Config, environment: Environment): ConfigSource {
+  const cwd = file === undefined ? data_dir : dirname(file)
+  const flags = file === undefined ? {} : { config: file }
+  return createConfigSource({
+    environment,
+    cwd,
+    flags,
+    vendors: knownVendors(environment),
+    check: (config) => assertProviders(config, environment),
+  })
 }

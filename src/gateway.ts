@@ -105,7 +105,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const guardedFetch = createGuardedFetch({ clock })
   const media = createMedia({ guardedFetch })
   const router = createRouter({ clock, log })
-  const control = createControl({ store, router, catalogue, clock, log })
+  const control = createControl({ store, router, catalogue, config: () => live, environment, clock, log })
   const onRecovered = parts.is_idle ? undefined : router.recovered
   const process_id = `gw_${randomAlphanumerics(16)}`
   const telemetry = parts.is_idle ? undefined : await createTelemetry({ ...parts, process_id, clock })
@@ -195,7 +195,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const prune = { pruneLedger: accounting.pruneLedger, pruneRequests: observation.pruneRequests }
   const cleaner = createCleaner({ ...prune, tasks: store.tasks, outputs, cache, clock, log })
   const ready = createReadiness({ store, files, clock, log })
-  const administration = createAdministration({ store, projects, tokens, config: () => live, settings, clock, log })
+  const controls = control.routes({ supply, attemptLimits, settings })
+  const administration = createAdministration({ ...shared, projects, tokens, settings, controls, clock, log })
   const first_login = first_token && !parts.is_idle ? await administration.firstLogin() : undefined
   const load = createLoad({ settings, onDelay: metering?.loopDelayed, log })
   const app = createApp({

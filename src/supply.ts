@@ -44,7 +44,7 @@ export type Found = {
   is_failing?: true
 }
 
-type Supplied = {
+export type Supplied = {
   /** With the first key. */
   provider: Provider
   config: ProviderConfig
@@ -75,8 +75,10 @@ export type Supply = {
   /** Discovers local runtimes and the models of providers, in the background. */
   discover(): Promise<Found[]>
   providers(): Found[]
-  /** A provider by its id, and its configuration. */
-  find(id: string): { provider: Provider; config: ProviderConfig } | undefined
+  /** A provider by its id. */
+  find(id: string): Supplied | undefined
+  /** Every model as it is configured, whether or not it is disabled at run time. */
+  models(): readonly CatalogueModel[]
   /** A provider with the key of this name; without one, with the first of its keys that may call the model. */
   withKey(id: string, model: string, key: string | null): FoundProvider | undefined
   /** The configuration of a provider. With the name of a key, `key` is that one; undefined where it is not configured. */
@@ -252,6 +254,7 @@ export function createSupply(given: SupplyParts): Supply {
     },
     providers,
     find: (id) => supplied.get(id),
+    models: () => rows,
     withKey(id, model, key) {
       const found = supplied.get(id)
       return found && withKey(found, model, key)

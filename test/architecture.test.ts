@@ -83,6 +83,7 @@ test('a file imports from a lower layer or from its own module', () => {
 
 /** What the composition root imports from `http/` beside `routes/`, where every route is: the app, and its types. */
 const KNOWS_HTTP = [
+  'control.ts',
   'administration.ts',
   'gateway.ts',
   'listen.ts',

@@ -40,7 +40,7 @@ describe('gatehouse config', () => {
       ['providers.acme.key', '${ACME_KEY}', `${file}:2`],
     ])
     const { settings } = JSON.parse((await config('show', '--json')).out)
-    expect(settings).toContainEqual({ path: 'sandbox', value: true, origin: { from: 'default' } })
+    expect(settings).toContainEqual({ path: 'sandbox', value: true, source: { from: 'default' } })
     expect(JSON.stringify(settings)).not.toContain(KEY)
   })
 

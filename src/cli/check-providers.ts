@@ -1,18 +1,15 @@
 /** The providers of a configuration, created without a gateway. */
 import type { Config } from '../config/config.ts'
 import type { Environment } from '../config/environment.ts'
-import type { ProviderConfig } from '../config/schema.ts'
+import { ConfigError } from '../config/problem.ts'
 import { systemClock } from '../kit/clock.ts'
 import { createGuardedFetch } from '../kit/guarded-fetch.ts'
 import { createLog } from '../kit/log.ts'
+import type { CreateProvider } from '../providers/ask-provider.ts'
 import { createMedia } from '../providers/media.ts'
-import type { Provider } from '../providers/provider.ts'
 import { createProvider } from '../providers/registry.ts'
 import { createTransport } from '../providers/upstream/transport.ts'
 import { keyWarnings, servingProviders, unusedWarnings } from '../providers/warnings.ts'
-
-/** Creates a provider as a gateway does. Throws an Error that names the setting and the valid values. */
-export type CreateProvider = (id: string, config: ProviderConfig) => Provider
 
 export function providerFactory({ timeouts }: Config, environment: Environment): CreateProvider {
   const clock = systemClock
@@ -38,4 +35,12 @@ export function checkProviders(config: Config, environment: Environment, create:
     }
   }
   return { problems, warnings }
+}
+
+/** Throws ConfigError with what a gateway could not start with. */
+export function assertProviders(config: Config, environment: Environment): void {
+  const { problems } = checkProviders(config, environment, providerFactory(config, environment))
+  if (problems.length === 0) return
+  const { file = '' } = config
+  throw new ConfigError(problems.map((message) => ({ file, line: undefined, column: undefined, path: '', message })))
 }

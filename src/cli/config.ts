@@ -1,12 +1,11 @@
 /** `gatehouse config`: the configuration in use with its origins, and changes of the file that are checked before they are written. */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { Config } from '../config/config.ts'
 import type { Setting, SettingChange } from '../config/effective.ts'
 import { ConfigError, problemText } from '../config/problem.ts'
 import { type ConfigSource, createConfigSource, type Proposal } from '../config/source.ts'
 import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
-import { checkProviders, providerFactory } from './check-providers.ts'
+import { assertProviders } from './check-providers.ts'
 import { table } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
@@ -79,19 +78,11 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   return action.run({ given, source, terminal })
 }
 
-/** Throws ConfigError with what a gateway could not start with. */
-function assertProviders(config: Config, environment: Terminal['environment']): void {
-  const { problems } = checkProviders(config, environment, providerFactory(config, environment))
-  if (problems.length === 0) return
-  const { file = '' } = config
-  throw new ConfigError(problems.map((message) => ({ file, line: undefined, column: undefined, path: '', message })))
-}
-
 function show({ given, source, terminal }: Work): number {
-  const settings = source.show().filter(({ origin }) => !given.has('changed') || origin.from !== 'default')
+  const settings = source.show().filter(({ source: { from } }) => !given.has('changed') || from !== 'default')
   if (given.has('json')) terminal.out(json({ settings }))
   else {
-    const rows = settings.map(({ path, value, origin }) => [path, valueText(value), originText(origin)])
+    const rows = settings.map(({ path, value, source }) => [path, valueText(value), originText(source)])
     const [first = '', ...rest] = table([['SETTING', 'VALUE', 'FROM'], ...rows]).split('\n')
     terminal.out([bold(terminal, first), ...rest].join('\n'))
   }
@@ -100,7 +91,7 @@ function show({ given, source, terminal }: Work): number {
 
 const valueText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
-function originText(origin: Setting['origin']): string {
+function originText(origin: Setting['source']): string {
   if (origin.from === 'file') return `${origin.file}:${origin.line}`
   return origin.from === 'default' || origin.from === 'earlier file' ? origin.from : origin.name
 }

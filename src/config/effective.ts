@@ -18,7 +18,7 @@ export type Setting = {
   path: string
   /** Masked where it may be a secret. */
   value: unknown
-  origin: Origin
+  source: Origin
 }
 
 /** A setting with its value, to be compared; never to be shown. */
@@ -46,7 +46,7 @@ export function effectiveSettings(parts: LoadParts, running?: Config): Setting[]
     return {
       path: placeName(leaf.path),
       value: shownValue(leaf.path, leaf.value, isPresent ? loaded.yaml?.sourceAt(leaf.path) : undefined),
-      origin: isPresent ? originOf(leaf, loaded, parts) : { from: 'earlier file' },
+      source: isPresent ? originOf(leaf, loaded, parts) : { from: 'earlier file' },
     }
   })
 }

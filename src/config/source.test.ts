@@ -39,12 +39,12 @@ describe('the configuration in use', () => {
     expect(setting('server.port')).toEqual({
       path: 'server.port',
       value: 9000,
-      origin: { from: 'file', file, line: 2 },
+      source: { from: 'file', file, line: 2 },
     })
-    expect(setting('server.host')).toMatchObject({ value: '0.0.0.0', origin: { from: 'environment', name: 'GATEHOUSE_HOST' } }) // biome-ignore format: one line
-    expect(setting('log_level')?.origin).toEqual({ from: 'environment', name: 'GATEHOUSE_LOG' })
-    expect(setting('timeouts.connect_seconds')).toMatchObject({ value: 10, origin: { from: 'default' } })
-    expect(setting('models.acme/large.targets[0].model')?.origin).toMatchObject({ from: 'file', line: 9 })
+    expect(setting('server.host')).toMatchObject({ value: '0.0.0.0', source: { from: 'environment', name: 'GATEHOUSE_HOST' } }) // biome-ignore format: one line
+    expect(setting('log_level')?.source).toEqual({ from: 'environment', name: 'GATEHOUSE_LOG' })
+    expect(setting('timeouts.connect_seconds')).toMatchObject({ value: 10, source: { from: 'default' } })
+    expect(setting('models.acme/large.targets[0].model')?.source).toMatchObject({ from: 'file', line: 9 })
   })
 
   test('names a flag', () => {
@@ -52,14 +52,14 @@ describe('the configuration in use', () => {
     const source = createConfigSource({ environment: { ACME_KEY: KEY }, cwd, flags: { port: '1' } })
     expect(source.show().find(({ path }) => path === 'server.port')).toMatchObject({
       value: 1,
-      origin: { from: 'command line', name: '--port' },
+      source: { from: 'command line', name: '--port' },
     })
   })
 
   test('never shows a secret, and names the variable of one', () => {
     const { source, setting } = setUp(TEXT)
     expect(JSON.stringify(source.show())).not.toContain(KEY)
-    expect(setting('providers.acme.key')).toMatchObject({ value: '${ACME_KEY}', origin: { from: 'file', line: 6 } })
+    expect(setting('providers.acme.key')).toMatchObject({ value: '${ACME_KEY}', source: { from: 'file', line: 6 } })
     expect(setting('providers.other.key')?.value).toBe('***')
   })
 
@@ -70,9 +70,9 @@ describe('the configuration in use', () => {
     const shown = source.show(running)
     expect(shown.find(({ path }) => path === 'server.port')).toMatchObject({
       value: 9000,
-      origin: { from: 'earlier file' },
+      source: { from: 'earlier file' },
     })
-    expect(shown.find(({ path }) => path === 'providers.acme.base_url')?.origin).toMatchObject({ from: 'file' })
+    expect(shown.find(({ path }) => path === 'providers.acme.base_url')?.source).toMatchObject({ from: 'file' })
   })
 })
 

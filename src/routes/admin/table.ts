@@ -12,7 +12,7 @@ type AdminRouteParts = ProjectRouteParts &
   TokenRouteParts &
   AccountRouteParts &
   SessionRouteParts &
-  AuditRouteParts & { adminKeys: AdminKeyStore; secretOf(context: Context): string }
+  AuditRouteParts & { controls: Route[]; adminKeys: AdminKeyStore; secretOf(context: Context): string }
 
 export function adminRoutes(parts: AdminRouteParts): Route[] {
   const routes: Route[] = [
@@ -21,6 +21,7 @@ export function adminRoutes(parts: AdminRouteParts): Route[] {
     ...accountRoutes(parts),
     ...sessionRoutes(parts),
     ...auditRoutes(parts),
+    ...parts.controls,
   ]
   return routes.map((route) => asAdminRoute(route, parts))
 }

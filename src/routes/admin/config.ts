@@ -1,0 +1,191 @@
+/** The admin API's configuration: shown with origins, and a proposed file validated, compared and applied. */
+import Type from 'typebox'
+import type { Audit } from '../../audit/audit.ts'
+import type { Config } from '../../config/config.ts'
+import { ConfigError, placeName, problemText } from '../../config/problem.ts'
+import type { ConfigSource } from '../../config/source.ts'
+import type { Context, Route } from '../../http/context.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { BODY_ERRORS, type BodyParts, bodyReader, originOf } from './edit.ts'
+import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { SettingChangeSchema, SettingSchema, type SettingsOf } from './settings-schema.ts'
+
+export type ConfigRouteParts = BodyParts & {
+  source: ConfigSource
+  settingsOf: SettingsOf
+  audit: Pick<Audit, 'record'>
+}
+
+const Text = Type.Object(
+  { text: Type.String({ maxLength: 5_000_000, description: 'The whole text of the file, YAML.' }) },
+  { additionalProperties: false, title: 'ProposedConfiguration' },
+)
+
+const Problem = Type.Object({
+  line: Type.Union([Type.Integer(), Type.Null()]),
+  column: Type.Union([Type.Integer(), Type.Null()]),
+  path: Type.String(),
+  message: Type.String(),
+})
+
+const Validation = Type.Object(
+  { valid: Type.Boolean(), problems: Type.Array(Problem) },
+  { title: 'ConfigurationValidation' },
+)
+
+const ProposalFields = {
+  changes: Type.Array(SettingChangeSchema),
+  needs_restart: Type.Array(Type.String(), { description: 'Changed settings that take effect at the next start.' }),
+  emptied: Type.Array(Type.String(), {
+    description: 'Sections that would be empty: a running gateway applies such a file only on SIGHUP.',
+  }),
+}
+const ProposalSchema = Type.Object(ProposalFields, { title: 'ConfigurationDifference' })
+const Applied = Type.Object(
+  {
+    ...ProposalFields,
+    file: Type.String(),
+    written: Type.Boolean({ description: 'False: it had this text already.' }),
+    backup: Type.Union([Type.String(), Type.Null()], { description: 'The file with the text before.' }),
+  },
+  { title: 'AppliedConfiguration' },
+)
+
+const ROOT = '/admin/v1/config'
+
+/** The settings in use; where the file cannot be read now, those that are in force without their lines. */
+export const createSettingsOf =
+  (source: ConfigSource, running: () => Config): SettingsOf =>
+  (path) => {
+    const prefix = placeName(path)
+    const isBelow = (setting: string) =>
+      prefix === '' || setting === prefix || setting.startsWith(`${prefix}.`) || setting.startsWith(`${prefix}[`)
+    return source.show(running()).filter((setting) => isBelow(setting.path))
+  }
+
+export function configRoutes({ source, settingsOf, audit, ...parts }: ConfigRouteParts): Route[] {
+  const read = bodyReader(Text, parts)
+
+  function list(context: Context): Response {
+    const query = context.query()
+    const { limit, after } = readPage(query)
+    const [prefix, origin] = [query.get('path') ?? '', query.get('from')]
+    const from = Number(after?.[0] ?? 0)
+    const settings = settingsOf([]).filter(
+      (setting) => setting.path.startsWith(prefix) && (origin === null || setting.source.from === origin),
+    )
+    const next = from + limit
+    return listAnswer(settings.slice(from, next), next < settings.length ? [next] : undefined)
+  }
+
+  async function validate(context: Context): Promise<Response> {
+    const { text } = await read(context)
+    try {
+      source.diff(text)
+      return Response.json({ valid: true, problems: [] })
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      const problems = error.problems.map(({ line = null, column = null, path, message }) => ({
+        line,
+        column,
+        path,
+        message,
+      }))
+      return Response.json({ valid: false, problems })
+    }
+  }
+
+  /** Throws invalid_value with the first problems of the text. */
+  async function proposed<Result>(context: Context, make: (text: string) => Result | Promise<Result>): Promise<Result> {
+    const { text } = await read(context)
+    try {
+      return await make(text)
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      const shown = error.problems.slice(0, MOST_PROBLEMS).map((problem) => problemText({ ...problem, file: 'text' }))
+      throw new GatewayError('invalid_value', `The configuration is not valid: ${shown.join('; ')}`, { param: 'text' })
+    }
+  }
+
+  async function apply(text: string, context: Context) {
+    try {
+      const applied = { file: source.path, ...(await source.apply(text)) }
+      const what = { action: 'configuration.apply', object_type: 'configuration', object_id: source.path }
+      if (applied.written) await audit.record({ ...originOf(context), ...what, after: { changes: applied.changes } })
+      return applied
+    } catch (error) {
+      if (error instanceof ConfigError || error instanceof GatewayError) throw error
+      throw new GatewayError('permission_denied', (error as Error).message, { cause: error })
+    }
+  }
+
+  const tag = 'Admin'
+  return [
+    {
+      method: 'GET',
+      path: ROOT,
+      admin: { right: 'read' },
+      operation: {
+        summary: 'The configuration in use',
+        description: 'Each setting with its value and where it comes from. What may be a secret is shown as `***`.',
+        tag,
+        query: {
+          ...LIST_PARAMETERS,
+          path: { description: 'Only settings that start so, such as `models.`.', schema: Type.String() },
+          from: { description: 'Only settings from there, such as `file` or `default`.', schema: Type.String() },
+        },
+        response: listSchema(SettingSchema, 'SettingList'),
+        errors: ['invalid_value'],
+      },
+      handle: list,
+    },
+    {
+      method: 'POST',
+      path: `${ROOT}/validate`,
+      admin: { right: 'read' },
+      operation: {
+        summary: 'Validate a configuration',
+        description: 'Every problem with its line and column; nothing is changed.',
+        tag,
+        request: Text,
+        response: Validation,
+        errors: BODY_ERRORS,
+        example: { text: 'server: { port: 8787 }\n' },
+      },
+      handle: validate,
+    },
+    {
+      method: 'POST',
+      path: `${ROOT}/diff`,
+      admin: { right: 'read' },
+      operation: {
+        summary: 'Compare a configuration with the present file',
+        description: 'What differs, by setting. Values that may be secrets are masked on both sides.',
+        tag,
+        request: Text,
+        response: ProposalSchema,
+        errors: BODY_ERRORS,
+        example: { text: 'sandbox: false\n' },
+      },
+      handle: async (context) => Response.json(await proposed(context, source.diff)),
+    },
+    {
+      method: 'POST',
+      path: `${ROOT}/apply`,
+      admin: { right: 'own' },
+      operation: {
+        summary: 'Replace the configuration file',
+        description:
+          'Validated first, written in one step where the file is the gateway’s to write, with a backup beside it; the gateway then reloads it by itself. The same text again changes nothing.',
+        tag,
+        request: Text,
+        response: Applied,
+        errors: [...BODY_ERRORS, 'permission_denied'],
+        example: { text: 'sandbox: true\n' },
+      },
+      handle: async (context) => Response.json(await proposed(context, (text) => apply(text, context))),
+    },
+  ]
+}
+
+const MOST_PROBLEMS = 10

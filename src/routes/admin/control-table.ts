@@ -1,0 +1,21 @@
+/** The routes of the admin API with which operators control a running gateway. */
+import type { Route } from '../../http/context.ts'
+import { type ConfigRouteParts, configRoutes } from './config.ts'
+import { adminExplainRoutes, type ExplainRouteParts } from './explain.ts'
+import { adminModelRoutes, type ModelRouteParts } from './models.ts'
+import { type OverrideRouteParts, overrideRoutes } from './overrides.ts'
+import { adminProviderRoutes, type ProviderRouteParts } from './providers.ts'
+
+export type ControlRouteParts = ModelRouteParts &
+  ProviderRouteParts &
+  OverrideRouteParts &
+  ExplainRouteParts &
+  ConfigRouteParts
+
+export const controlRoutes = (parts: ControlRouteParts): Route[] => [
+  ...adminModelRoutes(parts),
+  ...adminProviderRoutes(parts),
+  ...overrideRoutes(parts),
+  ...adminExplainRoutes(parts),
+  ...configRoutes(parts),
+]

@@ -1,0 +1,89 @@
+/** The admin API's explanation of how a request would be routed now, with what this process remembers. */
+import Type from 'typebox'
+import type { Route } from '../../http/context.ts'
+import { ENDPOINT_FAMILIES } from '../../spec/endpoint-family.ts'
+import type { Explained, ExplainRequest } from '../explain-request.ts'
+import { BODY_ERRORS, type BodyParts, bodyReader } from './edit.ts'
+
+export type ExplainRouteParts = BodyParts & {
+  /** Throws GatewayError as the request would. */
+  explain(request: ExplainRequest): Explained
+}
+
+const ExplainOrder = Type.Object(
+  {
+    model: Type.String({ minLength: 1, description: 'As a client would name it.' }),
+    family: Type.Optional(
+      Type.Enum([...ENDPOINT_FAMILIES], { description: 'The kind of request. Default: the first of the model.' }),
+    ),
+    stream: Type.Optional(Type.Boolean({ description: 'Default false.' })),
+    body: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: 'The request as a client would send it: its size, tools and images count for conditions.',
+      }),
+    ),
+    tags: Type.Optional(Type.Array(Type.String(), { maxItems: 16, description: 'As in the header x-gatehouse-tags.' })),
+  },
+  { additionalProperties: false, title: 'RoutingExplanationOrder' },
+)
+
+const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+
+const Explanation = Type.Object(
+  {
+    requested: Type.String(),
+    model: Type.String({ description: 'The model that serves it.' }),
+    family: Type.String(),
+    status: Type.String(),
+    fallbacks: Type.Record(Type.String(), Type.Array(Type.String())),
+    strategy: Type.String(),
+    sticky: nullable(Type.String()),
+    hedge: Type.Boolean(),
+    tries: Type.Integer(),
+    deadline_seconds: nullable(Type.Number()),
+    order: Type.String({ description: '`fixed`, or `shared`: the next request may see another order.' }),
+    targets: Type.Array(
+      Type.Object({
+        target: Type.String(),
+        key: Type.Optional(Type.String()),
+        priority: Type.Integer(),
+        weight: Type.Number(),
+        order: nullable(Type.Integer({ description: 'Its position among the tries; null: it would not be tried.' })),
+        available: Type.Boolean(),
+        reason: Type.Optional(Type.String({ description: 'Why it is not available.' })),
+        available_in_seconds: Type.Optional(Type.Integer()),
+        first_byte_seconds: Type.Number(),
+        latency_ms: Type.Optional(Type.Integer()),
+        open_calls: Type.Integer(),
+        expected_cost: Type.Optional(nullable(Type.Number())),
+        is_full: Type.Optional(Type.Boolean()),
+      }),
+    ),
+  },
+  { title: 'RoutingExplanation' },
+)
+
+export function adminExplainRoutes({ explain, ...parts }: ExplainRouteParts): Route[] {
+  const read = bodyReader(ExplainOrder, parts)
+  return [
+    {
+      method: 'POST',
+      path: '/admin/v1/routing/explain',
+      admin: { right: 'read' },
+      operation: {
+        summary: 'Explain how a request would be routed',
+        description:
+          'Nothing is sent and nothing is counted. Fails as the request would, where it could not be routed at all.',
+        tag: 'Admin',
+        request: ExplainOrder,
+        response: Explanation,
+        errors: [...BODY_ERRORS, 'model_not_found', 'ambiguous_model', 'model_retired', 'unsupported_endpoint'],
+        example: { model: 'sandbox/general' },
+      },
+      async handle(context) {
+        const { model, family, stream = false, body, tags } = await read(context)
+        return Response.json(explain({ model, family, is_stream: stream, body, ...(tags && { tags }) }))
+      },
+    },
+  ]
+}

@@ -1,0 +1,288 @@
+/** What operators control over the admin API: models, providers, overrides, test calls, explanation and configuration. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type AdminGateway, refusal, startAdminGateway } from './kit/admin.ts'
+import { failure, startVendor, type Vendor } from './kit/vendor.ts'
+
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+function vendor(): Vendor {
+  const started = startVendor()
+  closing.push(() => started.stop())
+  return started
+}
+
+function directory(): string {
+  const path = mkdtempSync(join(tmpdir(), 'gatehouse-control-'))
+  closing.push(() => rmSync(path, { recursive: true }))
+  return path
+}
+
+type Settings = Parameters<typeof startAdminGateway>[0]
+
+async function start(
+  settings: Settings = {},
+  parts: Parameters<typeof startAdminGateway>[1] = {},
+): Promise<AdminGateway> {
+  const gateway = await startAdminGateway(settings, parts)
+  closing.push(() => gateway[Symbol.asyncDispose]())
+  return gateway
+}
+
+const KEYS = [{ key: 'first-key-0001', name: 'main' }, { key: 'second-key-0002', name: 'spare', weight: 3 }] // biome-ignore format: one line
+const QUESTION = { model: 'team/fast', messages: [{ role: 'user', content: 'hi' }] }
+
+/** Two providers for one model, the first with two keys. */
+function twoProviders(): { one: Vendor; other: Vendor; settings: Settings } {
+  const [one, other] = [vendor(), vendor()]
+  return {
+    one,
+    other,
+    settings: {
+      providers: { one: { base_url: one.url, keys: KEYS }, other: { base_url: other.url, key: 'third-key-0003' } },
+      models: {
+        'team/fast': {
+          targets: [
+            { provider: 'one', model: 'fast' },
+            { provider: 'other', model: 'fast' },
+          ],
+        },
+      },
+    },
+  }
+}
+
+const set = (gateway: AdminGateway, path: string, json: unknown) =>
+  gateway.admin(`/overrides/${path}`, { method: 'PATCH', json })
+
+describe('runtime overrides over the admin API', () => {
+  test('drain a provider from the next call on, until they are removed', async () => {
+    const { one, other, settings } = twoProviders()
+    const gateway = await start(settings)
+    await gateway.chat(QUESTION)
+    expect(await (await set(gateway, 'provider/one', { state: 'drained' })).json()).toMatchObject({
+      kind: 'provider',
+      name: 'one',
+      state: 'drained',
+      weight: null,
+      set_by: 'environment',
+    })
+    await gateway.chat(QUESTION)
+    expect([one.requests.length, other.requests.length]).toEqual([1, 1])
+    const { data } = await gateway.read<{ data: unknown[] }>('/overrides')
+    expect(data).toHaveLength(1)
+    expect((await gateway.admin('/overrides/provider/one', { method: 'DELETE' })).status).toBe(200)
+    await gateway.chat(QUESTION)
+    expect([one.requests.length, other.requests.length]).toEqual([2, 1])
+    expect(await refusal(await gateway.admin('/overrides/provider/one', { method: 'DELETE' }))).toEqual([
+      404,
+      'object_not_found',
+    ])
+  })
+
+  test('disable a model, whose fallbacks serve it then', async () => {
+    const { settings, other } = twoProviders()
+    const gateway = await start({
+      ...settings,
+      models: {
+        'team/fast': { targets: [{ provider: 'one', model: 'fast' }], fallbacks: ['team/other'] },
+        'team/other': { targets: [{ provider: 'other', model: 'fast' }] },
+      },
+    })
+    expect((await set(gateway, 'model/team/fast', { state: 'disabled' })).status).toBe(200)
+    const response = await gateway.chat(QUESTION)
+    expect([response.status, other.requests.length]).toEqual([200, 1])
+    expect(await gateway.read('/models/team/fast')).toMatchObject({ is_disabled: true })
+    await set(gateway, 'model/team/other', { state: 'disabled' })
+    expect(await refusal(await gateway.chat(QUESTION))).toEqual([503, 'no_available_channel'])
+  })
+
+  test('name one key, and one target with one key', async () => {
+    const { one, settings } = twoProviders()
+    const gateway = await start(settings)
+    await set(gateway, 'key/one%23spare', { state: 'drained' })
+    for (let calls = 0; calls < 3; calls++) await gateway.chat(QUESTION)
+    expect(new Set(one.requests.map(({ headers }) => headers.authorization))).toEqual(
+      new Set(['Bearer first-key-0001']),
+    )
+    expect((await set(gateway, 'target/one/fast%23main', { weight: 2 })).status).toBe(200)
+    const model = await gateway.read<{ targets: { id: string; weight: number; weight_from: string }[] }>('/models/team/fast') // biome-ignore format: one line
+    expect(model.targets.map(({ id, weight, weight_from }) => [id, weight, weight_from])).toEqual([
+      ['one/fast#main', 2, 'override'],
+      ['one/fast#spare', 0, 'override'],
+      ['other/fast', 1, 'configuration'],
+    ])
+  })
+
+  test('refuse what is not there, and what cannot be set', async () => {
+    const { settings } = twoProviders()
+    const gateway = await start(settings)
+    for (const path of ['provider/none', 'key/one%23none', 'target/one/slow', 'model/team/none', 'planet/x']) {
+      expect(await refusal(await set(gateway, path, { state: 'drained' }))).toEqual([404, 'object_not_found'])
+    }
+    expect(await refusal(await set(gateway, 'model/team/fast', { state: 'drained' }))).toEqual([400, 'invalid_value'])
+    expect(await refusal(await set(gateway, 'model/team/fast', { weight: 1 }))).toEqual([400, 'invalid_value'])
+    expect((await set(gateway, 'provider/one', { weight: -1 })).status).toBe(400)
+    expect((await set(gateway, 'provider/one', { weigth: 1 })).status).toBe(400)
+  })
+
+  test('honour If-Match', async () => {
+    const { settings } = twoProviders()
+    const gateway = await start(settings)
+    const etag = (await set(gateway, 'provider/one', { weight: 2 })).headers.get('etag') ?? ''
+    await set(gateway, 'provider/one', { weight: 3 })
+    const headers = { 'if-match': etag }
+    const late = await gateway.admin('/overrides/provider/one', { method: 'PATCH', json: { weight: 4 }, headers })
+    expect(await refusal(late)).toEqual([412, 'precondition_failed'])
+  })
+
+  test('survive a restart, and take effect in another process within a second', async () => {
+    const { settings, one, other } = twoProviders()
+    const store_url = `sqlite:${join(directory(), 'gatehouse.db')}`
+    const first = await start(settings, { store_url })
+    await set(first, 'provider/one', { state: 'drained' })
+    const bootstrap = { ...settings, bootstrap_token: 'a-token-for-both-gateways' }
+    const second = await start(bootstrap, { store_url })
+    await second.chat(QUESTION, { headers: { authorization: `Bearer ${first.token}` } })
+    expect([one.requests.length, other.requests.length]).toEqual([0, 1])
+    await set(first, 'provider/one', { state: null })
+    second.clock.advance(999)
+    for (let turns = 0; turns < 50; turns++) await Bun.sleep(0)
+    await second.chat(QUESTION, { headers: { authorization: `Bearer ${first.token}` } })
+    expect([one.requests.length, other.requests.length]).toEqual([1, 1])
+  })
+})
+
+describe('models and providers of the admin API', () => {
+  test('show targets with their health, and the reset of a breaker', async () => {
+    const { one, settings } = twoProviders()
+    const gateway = await start(settings)
+    for (let calls = 0; calls < 2; calls++) one.answer(failure(401, { message: 'Bad key first-key-0001' }))
+    await gateway.chat(QUESTION)
+    const shown = async () => {
+      const { targets } = await gateway.read<{ targets: { health: Record<string, unknown> }[] }>('/models/team/fast')
+      return targets.map(({ health }) => health.state)
+    }
+    expect(await shown()).toEqual(['key refused', 'key refused', 'available'])
+    const model = await gateway.read('/models/team/fast')
+    expect(JSON.stringify(model)).not.toContain('first-key-0001')
+    expect(model).toMatchObject({
+      targets: [{ health: { last_error: { code: 'upstream_auth', upstream_status: 401 }, open_calls: 0 } }, {}, {}],
+    })
+    const reset = (json: unknown) => gateway.read('/providers/one/reset', { json })
+    expect(await reset({ target: 'one/fast#main' })).toEqual({ reset: 1 })
+    expect(await shown()).toEqual(['available', 'key refused', 'available'])
+    expect(await reset({})).toEqual({ reset: 2 })
+    expect(await shown()).toEqual(['available', 'available', 'available'])
+    const wrong = await gateway.admin('/providers/one/reset', { json: { target: 'other/fast' } })
+    expect(await refusal(wrong)).toEqual([404, 'object_not_found'])
+  })
+
+  test('are listed in pages, without secrets', async () => {
+    const { settings } = twoProviders()
+    const gateway = await start({ ...settings, sandbox: false })
+    const { data, next_cursor } = await gateway.read<{ data: { id: string }[]; next_cursor: string }>('/providers?limit=1') // biome-ignore format: one line
+    expect(data.map(({ id }) => id)).toEqual(['one'])
+    const rest = await gateway.read<{ data: { id: string }[]; next_cursor: null }>(`/providers?cursor=${next_cursor}`)
+    expect([rest.data.map(({ id }) => id), rest.next_cursor]).toEqual([['other'], null])
+    expect(data[0]).toMatchObject({
+      kind: 'chatcompat',
+      found_by: 'file',
+      models: 1,
+      state: null,
+      keys: [
+        { name: 'main', weight: 1, models: null, state: null },
+        { name: 'spare', weight: 3 },
+      ],
+    })
+    const models = await gateway.read<{ data: { id: string }[] }>('/models?provider=other')
+    expect(models.data.map(({ id }) => id)).toEqual(['team/fast'])
+    for (const path of ['/providers', '/providers/one', '/models', '/models/team/fast', '/config']) {
+      expect(JSON.stringify(await gateway.read(path))).not.toMatch(/key-000/)
+    }
+    expect(await refusal(await gateway.admin('/providers/none'))).toEqual([404, 'object_not_found'])
+    expect(await refusal(await gateway.admin('/models/none'))).toEqual([404, 'object_not_found'])
+  })
+
+  test('test a provider with each of its keys', async () => {
+    const { one, settings } = twoProviders()
+    const gateway = await start(settings)
+    const ask = (json: unknown) => gateway.read('/providers/one/test', { json })
+    expect(await ask({})).toMatchObject({ provider: 'one', result: 'ok', models: 1, upstream_status: 200 })
+    expect(await ask({ key: 'spare' })).toMatchObject({ result: 'ok' })
+    expect(one.requests.map(({ headers }) => headers.authorization)).toEqual([
+      'Bearer first-key-0001',
+      'Bearer second-key-0002',
+    ])
+    one.answer(failure(401, { message: 'Bad key' }))
+    expect(await ask({})).toMatchObject({ result: 'failed', upstream_status: 401 })
+    expect(await refusal(await gateway.admin('/providers/one/test', { json: { key: 'none' } }))).toEqual([
+      404,
+      'object_not_found',
+    ])
+  })
+
+  test('explain how a request would be routed', async () => {
+    const { settings } = twoProviders()
+    const gateway = await start(settings)
+    await set(gateway, 'provider/one', { state: 'drained' })
+    const explained = await gateway.read<{ targets: { target: string; order: number | null; reason?: string }[] }>(
+      '/routing/explain',
+      { json: { model: 'team/fast' } },
+    )
+    expect(explained.targets.map(({ target, order, reason }) => [target, order, reason])).toEqual([
+      ['one/fast', null, 'drained'],
+      ['one/fast', null, 'drained'],
+      ['other/fast', 1, undefined],
+    ])
+    expect(await refusal(await gateway.admin('/routing/explain', { json: { model: 'none' } }))).toEqual([
+      404,
+      'model_not_found',
+    ])
+  })
+})
+
+describe('the configuration of the admin API', () => {
+  const TEXT = 'sandbox: true\nserver:\n  port: 9000\n'
+
+  async function withFile() {
+    const file = join(directory(), 'gatehouse.yaml')
+    writeFileSync(file, TEXT)
+    const gateway = await start({ file, server: { port: 9000 } })
+    return { gateway, file }
+  }
+
+  test('is shown with origins, and filtered', async () => {
+    const { gateway, file } = await withFile()
+    const { data } = await gateway.read<{ data: unknown[] }>('/config?path=server.&from=file')
+    expect(data).toEqual([{ path: 'server.port', value: 9000, source: { from: 'file', file, line: 3 } }])
+    const page = await gateway.read<{ data: unknown[]; next_cursor: string }>('/config?limit=5')
+    expect(page.data).toHaveLength(5)
+    const next = await gateway.read<{ data: unknown[] }>(`/config?limit=5&cursor=${page.next_cursor}`)
+    expect(next.data[0]).not.toEqual(page.data[4])
+  })
+
+  test('is validated, compared and applied', async () => {
+    const { gateway, file } = await withFile()
+    const next = TEXT.replace('9000', '9001')
+    const post = (path: string, text: string) => gateway.admin(`/config/${path}`, { json: { text } })
+    expect(await (await post('validate', next)).json()).toEqual({ valid: true, problems: [] })
+    expect(await (await post('validate', 'server: { port: many }')).json()).toMatchObject({
+      valid: false,
+      problems: [{ line: 1, path: 'server.port' }],
+    })
+    const changes = [{ path: 'server.port', kind: 'changed', before: 9000, after: 9001 }]
+    expect(await (await post('diff', next)).json()).toEqual({ changes, needs_restart: ['server.port'], emptied: [] })
+    const wrong = await post('apply', 'server: { port: many }')
+    expect(await refusal(wrong)).toEqual([400, 'invalid_value'])
+    expect(readFileSync(file, 'utf8')).toBe(TEXT)
+    expect(await (await post('apply', next)).json()).toMatchObject({ written: true, file, backup: `${file}.bak`, changes }) // biome-ignore format: one line
+    expect(readFileSync(file, 'utf8')).toBe(next)
+    expect(await (await post('apply', next)).json()).toMatchObject({ written: false, changes: [] })
+  })
+})
