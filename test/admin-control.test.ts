@@ -77,6 +77,11 @@ describe('runtime overrides over the admin API', () => {
     const { data } = await gateway.read<{ data: unknown[] }>('/overrides')
     expect(data).toHaveLength(1)
     expect((await gateway.admin('/overrides/provider/one', { method: 'DELETE' })).status).toBe(200)
+    const audit = await gateway.read<{ data: { action: string; object_id: string; actor: string }[] }>('/audit')
+    expect(audit.data.slice(0, 2).map(({ action, object_id, actor }) => [action, object_id, actor])).toEqual([
+      ['override.remove', 'one', 'environment'],
+      ['override.set', 'one', 'environment'],
+    ])
     await gateway.chat(QUESTION)
     expect([one.requests.length, other.requests.length]).toEqual([2, 1])
     expect(await refusal(await gateway.admin('/overrides/provider/one', { method: 'DELETE' }))).toEqual([
