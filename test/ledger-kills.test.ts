@@ -228,6 +228,14 @@ describe.each(Object.entries(STORES))('four gateways %s that are killed under lo
           orders: orders.length,
           admitted,
           metered: mostInWindow(callsOf('metered'), ({ generated }) => generated),
+          metered_whole: mostInWindow(
+            callsOf('metered').filter(({ kind }) => kind !== 'aborted' && kind !== 'cut'),
+            ({ generated }) => generated,
+          ),
+          metered_complete: mostInWindow(
+            callsOf('metered').filter(({ is_complete }) => is_complete),
+            ({ generated }) => generated,
+          ),
           per_minute: [mostInWindow(callsOf('limited')), mostInWindow(callsOf('limited', 'limited_too'))],
           charged: [chargedTo('paid'), chargedTo('paid', 'paid_too')],
           generated: [generatedFor('paid'), generatedFor('paid', 'paid_too')],
