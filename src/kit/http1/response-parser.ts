@@ -94,7 +94,7 @@ export function createResponseParser({ method }: { method: string }, events: Par
   function head(bytes: Buffer): Buffer | undefined {
     const found = take(bytes, '\r\n\r\n', MAX_HEAD_BYTES)
     if (!found) return undefined
-    const parsed = parseHead(found.taken.latin1Slice(0, found.taken.length))
+    const parsed = parseHead(found.taken.toString('latin1'))
     const { status } = parsed
     if (status < 200) {
       if (status === 101) throw fault('HPE_INVALID_UPGRADE', 'switched protocols unasked')
@@ -126,7 +126,7 @@ export function createResponseParser({ method }: { method: string }, events: Par
   function chunkLine(bytes: Buffer): Buffer | undefined {
     const found = take(bytes, '\r\n', MAX_CHUNK_LINE_BYTES)
     if (!found) return undefined
-    const line = found.taken.latin1Slice(0, found.taken.length)
+    const line = found.taken.toString('latin1')
     const semicolon = line.indexOf(';')
     const size = (semicolon === -1 ? line : line.slice(0, semicolon)).replace(/[\t ]+$/, '')
     if (!CHUNK_SIZE.test(size) || BAD_VALUE.test(line)) throw fault('HPE_INVALID_CHUNK_SIZE', 'sent an invalid chunk')
@@ -159,7 +159,7 @@ export function createResponseParser({ method }: { method: string }, events: Par
     else {
       trailer_bytes += length
       if (trailer_bytes > MAX_HEAD_BYTES) throw fault('HPE_HEADER_OVERFLOW', 'sent too many trailers')
-      parseField(found.taken.latin1Slice(0, length))
+      parseField(found.taken.toString('latin1'))
     }
     return found.rest
   }
