@@ -111,9 +111,9 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const telemetry = parts.is_idle ? undefined : await createTelemetry({ ...parts, process_id, clock })
   const tracing = telemetry?.tracing
   const sources = { environment, manual, catalogue, media, seen: store.models, headersFor: tracing?.headersFor }
-  const supply = createSupply({ ...sources, clock, log, onRecovered })
   // One object for the life of the gateway: a reload changes its members, and each request reads them.
   const settings = { ...config.server }
+  const supply = createSupply({ ...sources, client: () => settings.http_client, clock, log, onRecovered })
 
   const first_token = await tokens.issueFirst(
     config.bootstrap_token === undefined ? {} : { secret: config.bootstrap_token },

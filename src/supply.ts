@@ -1,5 +1,5 @@
 /** Where models come from: the configuration, the sandbox, and discovery; merged into the catalogue. */
-import type { Config } from './config/config.ts'
+import type { Config, HttpClient } from './config/config.ts'
 import type { ModelConfig, ProviderConfig, TargetConfig } from './config/schema.ts'
 import { checkSuccessors } from './config/successors.ts'
 import { type Clock, unixSeconds } from './kit/clock.ts'
@@ -63,6 +63,8 @@ type SupplyParts = {
   catalogue: Catalogue
   media: Media
   seen: ModelStore
+  /** Which client calls providers now. */
+  client(): HttpClient
   /** Further headers of each request to a provider. */
   headersFor?: HeadersFor | undefined
   /** A provider that its probes had found unhealthy works again. Undefined: no provider is probed. */
@@ -91,7 +93,7 @@ const LIST_MODELS_MILLISECONDS = 10_000
 
 export function createSupply(given: SupplyParts): Supply {
   const { environment, clock, log, manual, catalogue, media, seen, onRecovered } = given
-  const transport = createTransport({ clock, log, environment, headersFor: given.headersFor })
+  const transport = createTransport({ clock, log, environment, client: given.client, headersFor: given.headersFor })
   const reportUnpriced = createUnpricedReport(log)
   const stopped = new AbortController()
   let config: Config | undefined

@@ -8,7 +8,7 @@ import { systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
 import { acceptanceOf } from '../src/providers/orders/acceptance.ts'
 import { createTransport } from '../src/providers/upstream/transport.ts'
-import type { UpstreamRequest } from '../src/providers/upstream/transport-response.ts'
+import type { UpstreamRequest } from '../src/providers/upstream/upstream-request.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import { manualClock } from './kit/clock.ts'
 import { type Answer, failure, hang, hangUp, raw, reset, startVendor, type Vendor, whole } from './kit/vendor.ts'
@@ -264,20 +264,26 @@ describe('an order that cannot be sent was certainly not accepted', () => {
     )
   })
 
-  test('but not because TLS fails: the runtime reports the same for an established connection', async () => {
-    const plain = socketServer({ bytes: () => 'end' })
-    const error = await refusal(sender()(`https://127.0.0.1:${plain.port}/v1`))
-    // A server that closes during the handshake looks like one that closes after a request: in doubt.
-    expect(error.detail.accepted).toBeUndefined()
-    const speaking = Bun.listen({
-      hostname: '127.0.0.1',
-      port: 0,
-      socket: { data: (socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n') },
-    })
-    stops.push(() => speaking.stop(true))
-    const other = await refusal(sender()(`https://127.0.0.1:${speaking.port}/v1`))
-    expect([other.code, other.detail.accepted]).toEqual(['upstream_unreachable', undefined])
-  })
+  test.each([
+    ['fetch', undefined],
+    ['sockets', 'no'],
+  ] as const)(
+    'because TLS fails, which only the own client tells from a connection that broke: %s',
+    async (client, accepted) => {
+      const plain = socketServer({ bytes: () => 'end' })
+      const error = await refusal(sender({ client: () => client })(`https://127.0.0.1:${plain.port}/v1`))
+      // To fetch, a server that closes during the handshake looks like one that closes after a request: in doubt.
+      expect(error.detail.accepted).toBe(accepted)
+      const speaking = Bun.listen({
+        hostname: '127.0.0.1',
+        port: 0,
+        socket: { data: (socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n') },
+      })
+      stops.push(() => speaking.stop(true))
+      const other = await refusal(sender({ client: () => client })(`https://127.0.0.1:${speaking.port}/v1`))
+      expect([other.code, other.detail.accepted]).toEqual(['upstream_unreachable', accepted])
+    },
+  )
 
   test('nor because TLS broke after the complete request was read', async () => {
     const vendor = await brokenTls()

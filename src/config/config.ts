@@ -45,10 +45,14 @@ export type ServerSettings = {
   max_token_bytes_in_flight: number | undefined
   /** Delay of the event loop above which new requests are refused; 0: never. */
   max_delay_ms: number
+  /** How providers are called. */
+  http_client: HttpClient
 }
 
 /** Without a port it has no listener of its own. */
 type AdminSettings = Required<Omit<AdminConfig, 'host' | 'port'>> & Pick<AdminConfig, 'host' | 'port'>
+
+export type HttpClient = 'sockets' | 'fetch'
 
 export type RetiredPolicy = 'refuse' | 'serve' | 'redirect'
 
@@ -116,6 +120,7 @@ export const DEFAULT_SERVER: ServerSettings = {
   max_bytes_in_flight: undefined,
   max_token_bytes_in_flight: undefined,
   max_delay_ms: 250,
+  http_client: 'sockets',
 }
 
 /** Upstream timeouts: official clients wait 10 minutes in total, so no single silence may exceed half of that. */

@@ -82,6 +82,13 @@ export const ServerConfig = Type.Object(
           'tokens first; 0 refuses none. Default 250.',
       }),
     ),
+    http_client: optional(
+      Type.Enum(['sockets', 'fetch'], {
+        description:
+          "How providers are called. `sockets`: by the gateway's own HTTP/1.1 client, except through a proxy. `fetch`: by the " +
+          'client of the runtime, for a provider that speaks HTTP/2 only. Default sockets.',
+      }),
+    ),
     end_revoked_calls: optional(
       Type.Boolean({
         description:

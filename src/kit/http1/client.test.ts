@@ -4,7 +4,8 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { manualClock } from '../../../test/kit/clock.ts'
 import { systemClock } from '../clock.ts'
-import { createHttp1Client, type Http1Call, type Http1Request } from './client.ts'
+import type { Http1Call, Http1Request } from './call.ts'
+import { createHttp1Client } from './client.ts'
 import { openConnection } from './connection.ts'
 
 const closing: (() => unknown)[] = []
@@ -124,10 +125,25 @@ describe('the client', () => {
       if (number === 1 && text.split('POST').length === 3) socket.destroy()
       else socket.write(ok('a'))
     })
-    const { post } = clientOf()
+    const clock = manualClock()
+    const { post } = clientOf(clock)
     expect(await textOf(post(url))).toBe('a')
+    clock.advance(1_000)
     expect(await textOf(post(url))).toBe('a')
     expect(sockets.length).toBe(2)
+  })
+
+  it('does not repeat a request on a connection that was idle for less than a second', async () => {
+    const { url, sockets } = await serve(({ socket, text }) => {
+      if (text.split('POST').length === 3) socket.destroy()
+      else socket.write(ok('a'))
+    })
+    const clock = manualClock()
+    const { post } = clientOf(clock)
+    expect(await textOf(post(url))).toBe('a')
+    clock.advance(999)
+    expect(await codeOf(textOf(post(url)))).toBe('ECONNRESET')
+    expect(sockets.length).toBe(1)
   })
 
   it('never repeats a request on a new connection, nor after a byte of the response', async () => {
@@ -138,8 +154,10 @@ describe('the client', () => {
       else if (number === 1) socket.end('HTTP/1.1 2')
       else socket.destroy()
     })
-    const { post } = clientOf()
+    const clock = manualClock()
+    const { post } = clientOf(clock)
     expect(await textOf(post(url))).toBe('a')
+    clock.advance(2_000)
     expect(await codeOf(textOf(post(url)))).toBe('HPE_INVALID_EOF_STATE')
     expect(await codeOf(textOf(post(url)))).toBe('ECONNRESET')
     expect(requests).toBe(3)

@@ -1,41 +1,8 @@
 /** An HTTP/1.1 client over sockets: connections are kept for further requests, and it is known whether a byte was sent. */
 import type { Clock } from '../clock.ts'
-import type { ByteReader } from '../inflate.ts'
-import { asHttp1Error, type Connection, type Destination, openConnection } from './connection.ts'
-import { requestHead } from './request-head.ts'
-import { Http1Error, type ResponseHead } from './response-parser.ts'
-
-export type Http1Request = {
-  url: URL
-  method: string
-  headers: Record<string, string>
-  /** Removed from the request, which may live longer. */
-  body?: string | Uint8Array | undefined
-  /** Requests of one pool share connections. */
-  pool: string
-  /** How long a connection may take to be established, its encryption included. */
-  connect_ms: number
-  /** It is sent on a connection of its own, and never again. */
-  is_single?: boolean
-  /** Awaited once the connection is established, before a byte of the request is written. If it rejects, nothing was sent. */
-  beforeSend?: (() => Promise<void>) | undefined
-}
-
-export type Http1Response = {
-  status: number
-  headers: Headers
-  /** Undefined: there is none. */
-  body: ByteReader | undefined
-}
-
-export type Http1Call = {
-  /** Rejects with Http1Error, with what `beforeSend` rejects with, or with the reason of `abort`. */
-  response: Promise<Http1Response>
-  /** Closes the connection, wherever the call stands; the response or its body rejects with the reason. */
-  abort(reason: unknown): void
-  /** Whether a byte of the request may have left. */
-  isSent(): boolean
-}
+import { type Http1Call, type Http1Request, type Pooled, startCall } from './call.ts'
+import type { Connection } from './connection.ts'
+import type { ResponseHead } from './response-parser.ts'
 
 type Http1Client = {
   send(request: Http1Request): Http1Call
@@ -46,7 +13,8 @@ type Http1Client = {
 
 type ClientParts = { clock: Clock; ca?: string }
 
-type Idle = { connection: Connection; until: number }
+/** By the steady clock. */
+type Idle = { connection: Connection; since: number; until: number }
 
 /** Of one pool, and of all. */
 const MOST_IDLE = 256
@@ -56,34 +24,34 @@ const IDLE_MS = 4_000
 const LONGEST_IDLE_MS = 30_000
 /** Less than what a server promises: it may close while a request is on its way. */
 const IDLE_MARGIN_MS = 1_000
-/** A reader that is this far behind stops the server; it goes on when half of it is read. */
-const MOST_UNREAD_BYTES = 256 * 1024
-
 export function createHttp1Client({ clock, ca }: ClientParts): Http1Client {
   const pools = new Map<string, Idle[]>()
   let idle = 0
   let isClosed = false
   let cancelSweep: (() => void) | undefined
 
-  function take(pool: string): Connection | undefined {
+  function take(pool: string): Pooled | undefined {
     const list = pools.get(pool)
     const now = clock.steady()
     for (let last = list?.pop(); last; last = list?.pop()) {
       idle--
       last.connection.onIdleClosed = undefined
-      if (last.connection.isOpen() && last.until > now) return last.connection
+      if (last.connection.isOpen() && last.until > now)
+        return { connection: last.connection, idle_ms: now - last.since }
       last.connection.destroy()
     }
     return undefined
   }
 
-  function keep(pool: string, connection: Connection, ms: number): void {
+  function keep(pool: string, connection: Connection, head: ResponseHead): void {
+    const ms = idleMs(head)
     const list = pools.get(pool) ?? []
     if (isClosed || !connection.isOpen() || ms <= 0 || list.length >= MOST_IDLE || idle >= MOST_IDLE_IN_ALL) {
       connection.destroy()
       return
     }
-    const entry = { connection, until: clock.steady() + ms }
+    const since = clock.steady()
+    const entry = { connection, since, until: since + ms }
     pools.set(pool, list)
     list.push(entry)
     idle++
@@ -111,8 +79,9 @@ export function createHttp1Client({ clock, ca }: ClientParts): Http1Client {
     cancelSweep = idle > 0 ? clock.after(IDLE_MARGIN_MS, sweep) : undefined
   }
 
+  const parts = { clock, ca, take, keep }
   return {
-    send: (request) => new Call(request, { clock, ca, take, keep }),
+    send: (request) => startCall(request, parts),
     idle: () => idle,
     close() {
       isClosed = true
@@ -124,218 +93,9 @@ export function createHttp1Client({ clock, ca }: ClientParts): Http1Client {
   }
 }
 
-type CallParts = {
-  clock: Clock
-  ca: string | undefined
-  take(pool: string): Connection | undefined
-  keep(pool: string, connection: Connection, ms: number): void
-}
-
-/** One request from its connection to the end of its body; the reader of that body. */
-class Call implements Http1Call, ByteReader {
-  readonly response: Promise<Http1Response>
-  readonly #request: Http1Request
-  /** Needed until the response begins: it may be long. */
-  #body: Http1Request['body']
-  readonly #parts: CallParts
-  readonly #respond: (response: Http1Response) => void
-  readonly #reject: (reason: unknown) => void
-  #connection: Connection | undefined
-  #cancelConnect: ((error: Http1Error) => void) | undefined
-  #isReused = false
-  #isSent = false
-  #isAborted = false
-  #head: ResponseHead | undefined
-  readonly #chunks: Uint8Array[] = []
-  #unread = 0
-  #isPaused = false
-  #isEnded = false
-  #failure: { error: unknown } | undefined
-  #waiting: PromiseWithResolvers<ReadResult> | undefined
-
-  constructor(request: Http1Request, parts: CallParts) {
-    this.#request = request
-    this.#body = request.body
-    delete request.body
-    this.#parts = parts
-    const { promise, resolve, reject } = Promise.withResolvers<Http1Response>()
-    this.response = promise
-    this.#respond = resolve
-    this.#reject = reject
-    promise.catch(() => {})
-    const pooled = request.is_single ? undefined : parts.take(request.pool)
-    if (pooled && !request.beforeSend) this.#start(pooled, true)
-    else this.#open(pooled).catch((error: unknown) => this.#fail(error))
-  }
-
-  async #open(pooled: Connection | undefined): Promise<void> {
-    const { beforeSend } = this.#request
-    const connection = pooled ?? (await this.#connect())
-    this.#connection = connection
-    if (this.#isAborted) return connection.destroy()
-    if (beforeSend) {
-      await beforeSend()
-      if (this.#isAborted) return connection.destroy()
-      if (!connection.isOpen())
-        throw new Http1Error('ECONNABORTED', 'The connection was closed before anything was sent.')
-    }
-    this.#start(connection, pooled !== undefined)
-  }
-
-  async #connect(): Promise<Connection> {
-    const { clock, ca } = this.#parts
-    const { url, connect_ms } = this.#request
-    const { connected, cancel } = openConnection(destinationOf(url, ca))
-    this.#cancelConnect = cancel
-    const stop = clock.after(connect_ms, () =>
-      cancel(new Http1Error('ETIMEDOUT', 'The connection was not established in time.')),
-    )
-    try {
-      return await connected
-    } finally {
-      stop()
-      this.#cancelConnect = undefined
-    }
-  }
-
-  #start(connection: Connection, isReused: boolean): void {
-    this.#connection = connection
-    this.#isReused = isReused
-    try {
-      const body = this.#body
-      const head = requestHead({ ...this.#request, body })
-      const { method } = this.#request
-      this.#isSent = true
-      connection.send(bytesOf(head, body), method, {
-        head: (found) => this.#headArrived(found),
-        body: (bytes) => this.#bodyArrived(bytes),
-        ended: () => this.#ended(),
-        failed: (error) => this.#failed(error),
-      })
-    } catch (error) {
-      connection.destroy()
-      this.#fail(error)
-    }
-  }
-
-  #headArrived(head: ResponseHead): void {
-    this.#head = head
-    this.#body = undefined
-    this.#respond({ status: head.status, headers: headersOf(head), body: this })
-  }
-
-  #bodyArrived(bytes: Uint8Array): void {
-    if (this.#waiting) {
-      this.#waiting.resolve({ done: false, value: bytes })
-      this.#waiting = undefined
-      return
-    }
-    this.#chunks.push(bytes)
-    this.#unread += bytes.length
-    if (this.#unread < MOST_UNREAD_BYTES || this.#isPaused) return
-    this.#isPaused = true
-    this.#connection?.pause()
-  }
-
-  #ended(): void {
-    this.#isEnded = true
-    const connection = this.#connection
-    this.#connection = undefined
-    if (connection) {
-      if (this.#isPaused) connection.resume()
-      const isReusable = this.#head?.is_reusable === true && !this.#request.is_single
-      if (isReusable) this.#parts.keep(this.#request.pool, connection, idleMs(this.#head))
-      else connection.destroy()
-    }
-    this.#waiting?.resolve(DONE)
-    this.#waiting = undefined
-  }
-
-  /** The connection has failed. One that was idle may have been closed before the request arrived: it is sent once more. */
-  #failed(error: Http1Error): void {
-    const wasStale = this.#isReused && this.#head === undefined && CLOSED.has(error.code) && !this.#isAborted
-    this.#connection = undefined
-    if (wasStale) this.#open(undefined).catch((thrown: unknown) => this.#fail(thrown))
-    else this.#fail(error)
-  }
-
-  #fail(error: unknown): void {
-    if (this.#failure || this.#isEnded) return
-    this.#failure = { error }
-    this.#connection = undefined
-    this.#reject(error)
-    this.#waiting?.reject(error)
-    this.#waiting = undefined
-  }
-
-  abort(reason: unknown): void {
-    if (this.#isAborted || this.#isEnded) return
-    this.#isAborted = true
-    const connection = this.#connection
-    this.#fail(reason)
-    this.#chunks.length = 0
-    this.#cancelConnect?.(asHttp1Error(reason))
-    connection?.destroy()
-  }
-
-  isSent(): boolean {
-    return this.#isSent
-  }
-
-  read(): Promise<ReadResult> {
-    const bytes = this.#chunks.shift()
-    if (bytes) {
-      this.#unread -= bytes.length
-      if (this.#isPaused && this.#unread <= MOST_UNREAD_BYTES / 2) {
-        this.#isPaused = false
-        this.#connection?.resume()
-      }
-      return Promise.resolve({ done: false, value: bytes })
-    }
-    if (this.#isEnded) return Promise.resolve(DONE)
-    if (this.#failure) return Promise.reject(this.#failure.error)
-    this.#waiting = Promise.withResolvers<ReadResult>()
-    return this.#waiting.promise
-  }
-
-  cancel(): Promise<void> {
-    this.abort(new Http1Error('ECONNABORTED', 'The response was no longer needed.'))
-    return Promise.resolve()
-  }
-}
-
-type ReadResult = Awaited<ReturnType<ByteReader['read']>>
-const DONE: ReadResult = { done: true, value: undefined }
-
-/** Codes of a connection that its server has closed. */
-const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])
-
-const destinationOf = ({ protocol, hostname, port }: URL, ca: string | undefined): Destination => ({
-  host: hostname.replace(/^\[|\]$/g, ''),
-  port: Number(port) || (protocol === 'https:' ? 443 : 80),
-  server_name: protocol === 'https:' ? hostname.replace(/^\[|\]$/g, '') : undefined,
-  ca,
-})
-
-/** A short body is written together with the head: one packet. */
-const SHORT_BYTES = 16 * 1024
-
-function bytesOf(head: string, body: Http1Request['body']): Uint8Array[] {
-  if (body === undefined) return [Buffer.from(head, 'latin1')]
-  const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  const first = Buffer.from(`${head}content-length: ${bytes.length}\r\n\r\n`, 'latin1')
-  return bytes.length <= SHORT_BYTES ? [Buffer.concat([first, bytes])] : [first, bytes]
-}
-
-function headersOf({ headers }: ResponseHead): Headers {
-  const found = new Headers()
-  for (const [name, value] of headers) found.append(name, value)
-  return found
-}
-
 /** By the server's `keep-alive: timeout=5`, which is in seconds. */
-function idleMs(head: ResponseHead | undefined): number {
-  const value = head?.headers.find(([name]) => name === 'keep-alive')?.[1] ?? ''
+function idleMs({ headers }: ResponseHead): number {
+  const value = headers.find(([name]) => name === 'keep-alive')?.[1] ?? ''
   const seconds = /(?:^|[,\s])timeout=(\d{1,6})/i.exec(value)?.[1]
   if (seconds === undefined) return IDLE_MS
   return Math.min(Number(seconds) * 1000 - IDLE_MARGIN_MS, LONGEST_IDLE_MS)

@@ -13,7 +13,7 @@ export type Destination = {
 }
 
 /** Told of one exchange, in order: its head, its bytes, and one of `ended` and `failed`. */
-export type ExchangeEvents = {
+type ExchangeEvents = {
   head(head: ResponseHead): void
   body(bytes: Uint8Array): void
   ended(): void

@@ -3,7 +3,7 @@
 /** `bytes` of the body follow through `body`; `is_reusable`: whether the connection may carry another request after it. */
 export type ResponseHead = { status: number; headers: [name: string, value: string][]; is_reusable: boolean }
 
-export type ParserEvents = {
+type ParserEvents = {
   head(head: ResponseHead): void
   body(bytes: Uint8Array): void
   /** The response is complete. */

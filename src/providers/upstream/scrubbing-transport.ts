@@ -2,7 +2,8 @@
 import { isCredentialName, secretsInHeader, secretsInQuery } from './secret-forms.ts'
 import { createSecretScrubber, type DeltaWatch, type SecretScrubber } from './secret-scrubber.ts'
 import type { Transport } from './transport.ts'
-import type { UpstreamRequest, UpstreamResponse } from './transport-response.ts'
+import type { UpstreamResponse } from './transport-response.ts'
+import type { UpstreamRequest } from './upstream-request.ts'
 
 /** Tokens are renewed every 30 to 60 minutes; responses to requests with the last few may still arrive. */
 const MOST_LEARNED = 16

@@ -1,4 +1,5 @@
 /** Errors for failed connections; what a runtime throws never leaves this file, since it may hold the URL. */
+import type { Timeouts } from '../../config/schema.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { acceptanceAfterFailure } from '../orders/acceptance.ts'
 
@@ -55,3 +56,18 @@ export function failedToRead(
     `The upstream "${provider}" closed the connection in the middle of its response (${errorCodeOf(thrown)}).`,
   )
 }
+
+export const notAccepted = ({ provider, timeouts }: { provider: string; timeouts: Timeouts }) =>
+  new GatewayError(
+    'upstream_unreachable',
+    `The upstream "${provider}" did not accept a connection within ${timeouts.connect_seconds} s.`,
+  )
+
+export const notRecorded = (thrown: unknown) =>
+  neverSent(
+    thrown instanceof GatewayError
+      ? thrown
+      : new GatewayError('internal_error', 'The order was not sent, since it could not be recorded.', {
+          cause: thrown,
+        }),
+  )

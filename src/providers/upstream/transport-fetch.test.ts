@@ -3,7 +3,8 @@ import { DEFAULT_TIMEOUTS } from '../../config/config.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Transport } from './transport.ts'
 import { createTransportFetch } from './transport-fetch.ts'
-import type { UpstreamRequest, UpstreamResponse } from './transport-response.ts'
+import type { UpstreamResponse } from './transport-response.ts'
+import type { UpstreamRequest } from './upstream-request.ts'
 
 const answerOf = (status: number, text: string, headers: Record<string, string> = {}): UpstreamResponse => ({
   status,

@@ -3,7 +3,8 @@ import type { Timeouts } from '../../config/schema.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Transport } from './transport.ts'
 import { tooLarge } from './transport-failure.ts'
-import type { UpstreamRequest, UpstreamResponse } from './transport-response.ts'
+import type { UpstreamResponse } from './transport-response.ts'
+import type { UpstreamRequest } from './upstream-request.ts'
 
 /** What one call of a package did on the wire; this counts more than what the package reports. */
 export type Wire = {

@@ -1,34 +1,10 @@
-/** One request to an upstream from its start to the end of its body: everything that may end it early, and how it is read. */
-import type { Timeouts } from '../../config/schema.ts'
+/** The response of an upstream, read within the limits of its request. */
 import type { Clock } from '../../kit/clock.ts'
 import { type ByteReader, InflateError, inflate, isCoding } from '../../kit/inflate.ts'
 import { GatewayError } from '../../spec/error.ts'
+import type { RawResponse } from './sender.ts'
 import { clientClosed, failedToRead, timedOut, tooLarge } from './transport-failure.ts'
-
-export type UpstreamRequest = {
-  /** The operator's name of the provider, for messages and the log; neither ever contains the URL. */
-  provider: string
-  url: string
-  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  headers: Record<string, string>
-  body?: string | Uint8Array<ArrayBuffer>
-  /** Aborted when the client has disconnected: the connection is closed at once, whatever the state of the response. */
-  signal: AbortSignal
-  timeouts: Required<Timeouts>
-  /** Whether the response is read as it arrives (idle timeout) or as a whole (total timeout). */
-  stream: boolean
-  /**
-   * It may cost money, so it is written to the wire at most once. Its error has `detail.accepted: 'no'` when nothing of
-   * it was sent, and no such detail otherwise. For an HTTP response, `acceptanceOf` decides.
-   */
-  order?: true
-  /** For an order: awaited once its host is reachable, right before it is written. If it rejects, nothing was sent. */
-  beforeSend?: (() => Promise<void>) | undefined
-  /** The response holds credentials for this provider: only the gateway reads it, and they are not scrubbed. */
-  grants_credentials?: true
-  /** A probe for a listener: its failure is not logged, and no proxy is used. */
-  isProbe?: true
-}
+import type { RequestLifetime, UpstreamRequest } from './upstream-request.ts'
 
 export type UpstreamResponse = {
   status: number
@@ -56,58 +32,13 @@ const EXCERPT_MILLISECONDS = 5_000
 const MAX_REST_BYTES = 16 * 1024
 const REST_MILLISECONDS = 1_000
 
-/** One request from its start to the end of its body: everything that may end it early. */
-export class RequestLifetime {
-  readonly #control = new AbortController()
-  readonly #timers: (() => void)[] = []
-  readonly #clock: Clock
-  readonly #request: UpstreamRequest
-  readonly #disconnect = () => this.end(clientClosed(this.#request.signal))
-  /** Why the gateway ended the request, if it did. */
-  reason: GatewayError | undefined
-
-  constructor(clock: Clock, request: UpstreamRequest) {
-    this.#clock = clock
-    this.#request = request
-    if (request.signal.aborted) this.#disconnect()
-    else request.signal.addEventListener('abort', this.#disconnect)
-  }
-
-  get signal(): AbortSignal {
-    return this.#control.signal
-  }
-
-  /** Closes the connection. */
-  end(error: GatewayError): void {
-    if (this.reason) return
-    this.reason = error
-    this.close()
-    this.#control.abort(error)
-  }
-
-  /** Ends the request after so many seconds; call the result to cancel that. */
-  limit(seconds: number, what: string): () => void {
-    const expire = () => this.end(timedOut(this.#request.provider, `${what} ${seconds} s`))
-    const cancel = this.#clock.after(seconds * 1000, expire)
-    this.#timers.push(cancel)
-    return cancel
-  }
-
-  /** No more timers, no more listening to the client. */
-  close(): void {
-    for (const cancel of this.#timers) cancel()
-    this.#timers.length = 0
-    this.#request.signal.removeEventListener('abort', this.#disconnect)
-  }
-}
-
 /** The encoding with which the upstream compressed the body although the request forbade it; undefined: none. */
 function codingOf(headers: Headers): string | undefined {
   const coding = headers.get('content-encoding')?.trim().toLowerCase()
   return coding === '' || coding === 'identity' ? undefined : coding
 }
 
-type ResponseParts = { clock: Clock; request: UpstreamRequest; response: Response; life: RequestLifetime }
+type ResponseParts = { clock: Clock; request: UpstreamRequest; response: RawResponse; life: RequestLifetime }
 
 /** A response whose body is read within the limits of its request. */
 export class LimitedResponse implements UpstreamResponse {
@@ -136,7 +67,8 @@ export class LimitedResponse implements UpstreamResponse {
       return bytes
     }
     if (this.#ended) return undefined
-    if (!response.body) {
+    const { body } = response
+    if (!body) {
       this.#finish()
       return undefined
     }
@@ -145,7 +77,7 @@ export class LimitedResponse implements UpstreamResponse {
       if (!this.#cancelIdle) this.#watchIdle(request.timeouts.idle_seconds * 1000)
     }
     try {
-      this.#reader ??= this.#readerOf(response.body)
+      this.#reader ??= this.#readerOf(body())
       const { done, value } = await this.#reader.read()
       this.#waitingSince = undefined
       // The end of a body may be reported before the abort that caused it.
@@ -166,7 +98,8 @@ export class LimitedResponse implements UpstreamResponse {
   async text(limit = MAX_RESPONSE_BYTES): Promise<string> {
     const length = Number(this.headers.get('content-length') ?? Number.NaN)
     if (length > limit) throw this.#tooLarge(limit)
-    if (Number.isFinite(length) && this.#coding === undefined && !this.#reader) return this.#textAtOnce()
+    const whole = this.#parts.response.text
+    if (whole && Number.isFinite(length) && this.#coding === undefined && !this.#reader) return this.#textAtOnce(whole)
     const pieces: Uint8Array[] = []
     let size = 0
     for (let bytes = await this.read(); bytes; bytes = await this.read()) {
@@ -212,14 +145,14 @@ export class LimitedResponse implements UpstreamResponse {
     this.#finish()
     // The abort has errored the body already: the rejection of this call is irrelevant and must not go unhandled.
     if (this.#reader) this.#reader.cancel().catch(() => {})
-    else response.body?.cancel().catch(() => {})
+    else response.discard()
   }
 
   /** The text of a body whose length is known. */
-  async #textAtOnce(): Promise<string> {
-    const { response, life } = this.#parts
+  async #textAtOnce(read: () => Promise<string>): Promise<string> {
+    const { life } = this.#parts
     try {
-      const text = await response.text()
+      const text = await read()
       if (life.reason) throw life.reason
       this.#finish()
       return text
@@ -229,8 +162,7 @@ export class LimitedResponse implements UpstreamResponse {
   }
 
   /** The body after decompression: all limits count these bytes. */
-  #readerOf(body: ReadableStream<Uint8Array>): ByteReader {
-    const plain = body.getReader()
+  #readerOf(plain: ByteReader): ByteReader {
     const coding = this.#coding
     if (coding === undefined) return plain
     if (isCoding(coding)) return inflate(plain, coding)
