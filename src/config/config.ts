@@ -120,7 +120,7 @@ export const DEFAULT_SERVER: ServerSettings = {
   max_bytes_in_flight: undefined,
   max_token_bytes_in_flight: undefined,
   max_delay_ms: 250,
-  http_client: 'sockets',
+  http_client: 'fetch',
 }
 
 /** Upstream timeouts: official clients wait 10 minutes in total, so no single silence may exceed half of that. */

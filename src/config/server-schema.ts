@@ -85,8 +85,9 @@ export const ServerConfig = Type.Object(
     http_client: optional(
       Type.Enum(['sockets', 'fetch'], {
         description:
-          "How providers are called. `sockets`: by the gateway's own HTTP/1.1 client, except through a proxy. `fetch`: by the " +
-          'client of the runtime, for a provider that speaks HTTP/2 only. Default sockets.',
+          "How providers are called. `fetch`: by the client of the runtime. `sockets`: by the gateway's own HTTP/1.1 client, " +
+          'which knows whether a byte of an order was sent; not for providers that speak HTTP/2 only. Proxies are always ' +
+          'called by `fetch`. Default fetch.',
       }),
     ),
     end_revoked_calls: optional(

@@ -65,7 +65,7 @@ class Call implements Http1Call, ByteReader {
   readonly #reject: (reason: unknown) => void
   #connection: Connection | undefined
   #cancelConnect: ((error: Http1Error) => void) | undefined
-  #wasIdle = false
+  #mayRepeat = false
   #isSent = false
   #isAborted = false
   #head: ResponseHead | undefined
@@ -89,9 +89,18 @@ class Call implements Http1Call, ByteReader {
     const pooled = request.is_single ? undefined : parts.take(request.pool)
     if (!pooled) this.#open().catch((error: unknown) => this.#fail(error))
     else {
-      this.#wasIdle = pooled.idle_ms >= STALE_MS
+      this.#mayRepeat = pooled.idle_ms >= STALE_MS
+      if (pooled.idle_ms < 1) this.#repeatInThisTurn()
       this.#start(pooled.connection)
     }
+  }
+
+  /** The server may have closed the connection together with its last response, which is noticed in the same turn. */
+  #repeatInThisTurn(): void {
+    this.#mayRepeat = true
+    setImmediate(() => {
+      this.#mayRepeat = false
+    })
   }
 
   async #open(): Promise<void> {
@@ -105,7 +114,7 @@ class Call implements Http1Call, ByteReader {
       if (!connection.isOpen())
         throw new Http1Error('ECONNABORTED', 'The connection was closed before anything was sent.')
     }
-    this.#wasIdle = false
+    this.#mayRepeat = false
     this.#start(connection)
   }
 
@@ -179,7 +188,7 @@ class Call implements Http1Call, ByteReader {
 
   /** The connection has failed. One that was idle may have been closed before the request arrived: it is sent once more. */
   #failed(error: Http1Error): void {
-    const wasStale = this.#wasIdle && this.#head === undefined && CLOSED.has(error.code) && !this.#isAborted
+    const wasStale = this.#mayRepeat && this.#head === undefined && CLOSED.has(error.code) && !this.#isAborted
     this.#connection = undefined
     if (wasStale) this.#open().catch((thrown: unknown) => this.#fail(thrown))
     else this.#fail(error)
@@ -233,7 +242,7 @@ class Call implements Http1Call, ByteReader {
 type ReadResult = Awaited<ReturnType<ByteReader['read']>>
 const DONE: ReadResult = { done: true, value: undefined }
 
-/** No server closes a connection that was idle for less: where one does, it may have read the request. */
+/** A server that closes a connection after less time has not done so for its idleness: it may have read the request. */
 const STALE_MS = 1_000
 /** Codes of a connection that its server has closed. */
 const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])

@@ -28,7 +28,6 @@ export function createHttp1Client({ clock, ca }: ClientParts): Http1Client {
   const pools = new Map<string, Idle[]>()
   let idle = 0
   let isClosed = false
-  let cancelSweep: (() => void) | undefined
 
   function take(pool: string): Pooled | undefined {
     const list = pools.get(pool)
@@ -36,6 +35,7 @@ export function createHttp1Client({ clock, ca }: ClientParts): Http1Client {
     for (let last = list?.pop(); last; last = list?.pop()) {
       idle--
       last.connection.onIdleClosed = undefined
+      last.connection.closeAfter(0)
       if (last.connection.isOpen() && last.until > now)
         return { connection: last.connection, idle_ms: now - last.since }
       last.connection.destroy()
@@ -60,23 +60,9 @@ export function createHttp1Client({ clock, ca }: ClientParts): Http1Client {
       if (at === -1) return
       list.splice(at, 1)
       idle--
-    }
-    cancelSweep ??= clock.after(IDLE_MARGIN_MS, sweep)
-  }
-
-  /** Closes what has been idle for too long; runs only while something is. */
-  function sweep(): void {
-    const now = clock.steady()
-    for (const [pool, list] of pools) {
-      const kept = list.filter((entry) => entry.until > now)
-      if (kept.length < list.length) {
-        for (const { connection, until } of list) if (until <= now) connection.destroy()
-        idle -= list.length - kept.length
-        list.splice(0, list.length, ...kept)
-      }
       if (list.length === 0) pools.delete(pool)
     }
-    cancelSweep = idle > 0 ? clock.after(IDLE_MARGIN_MS, sweep) : undefined
+    connection.closeAfter(Math.ceil(ms / 1000))
   }
 
   const parts = { clock, ca, take, keep }
@@ -85,7 +71,6 @@ export function createHttp1Client({ clock, ca }: ClientParts): Http1Client {
     idle: () => idle,
     close() {
       isClosed = true
-      cancelSweep?.()
       for (const list of pools.values()) for (const { connection } of list) connection.destroy()
       pools.clear()
       idle = 0

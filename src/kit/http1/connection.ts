@@ -23,14 +23,14 @@ type ExchangeEvents = {
 export type Connection = {
   /** Sends a request. The connection must be idle. `bytes` are written in order, as fast as the server reads them. */
   send(bytes: readonly (string | Uint8Array)[], method: string, events: ExchangeEvents): void
-  /** Whether the server has sent a byte of its response. */
-  hasResponse(): boolean
   /** Stops and resumes reading: for a reader that is slower than the server. */
   pause(): void
   resume(): void
   /** Closes it at once. The exchange under way is told of `error`, where there is one. */
   destroy(error?: Http1Error): void
   isOpen(): boolean
+  /** Closes it once it was silent for so many seconds, counted roughly; 0: never. */
+  closeAfter(seconds: number): void
   /** Called once when an idle connection is closed by its server, or sends what nobody asked for. */
   onIdleClosed: (() => void) | undefined
 }
@@ -165,7 +165,7 @@ class ConnectionState implements Connection {
       return
     }
     try {
-      if (error) throw error
+      if (error && !parser.has_started) throw error
       parser.close()
       this.#socket?.terminate()
     } catch (thrown) {
@@ -176,10 +176,6 @@ class ConnectionState implements Connection {
   #idleClosed(): void {
     this.onIdleClosed?.()
     this.onIdleClosed = undefined
-  }
-
-  hasResponse(): boolean {
-    return this.#parser?.has_started ?? true
   }
 
   pause(): void {
@@ -200,6 +196,16 @@ class ConnectionState implements Connection {
     if (error && events) events.failed(error)
   }
 
+  closeAfter(seconds: number): void {
+    this.#socket?.timeout(seconds)
+  }
+
+  /** It was silent for too long. */
+  expired(): void {
+    this.destroy()
+    this.#idleClosed()
+  }
+
   isOpen(): boolean {
     return !this.#isClosed
   }
@@ -210,6 +216,7 @@ const COMMON = {
   drain: (socket: BunSocket) => socket.data.drained(),
   end: (socket: BunSocket) => socket.data.closed(),
   close: (socket: BunSocket) => socket.data.closed(),
+  timeout: (socket: BunSocket) => socket.data.expired(),
   error: (socket: BunSocket, error: Error) => socket.data.closed(asHttp1Error(error)),
 }
 

@@ -17,10 +17,9 @@ export type HeadersFor = (provider: string) => Record<string, string> | undefine
 type TransportParts = {
   clock: Clock
   log: Log
-  /** Instead of the gateway's own client. */
   fetch?: Fetch
   dial?: Dial
-  /** Which client sends; read for each request. Absent: by sockets, unless there is a `fetch`. */
+  /** Which client sends; read for each request. Absent: fetch. */
   client?: () => HttpClient
   headersFor?: HeadersFor | undefined
   /** The process environment, read only for proxy variables. */
@@ -29,7 +28,7 @@ type TransportParts = {
 
 export function createTransport(parts: TransportParts): Transport {
   const { clock, log, headersFor, environment = {} } = parts
-  const client = parts.client ?? (() => (parts.fetch || parts.dial ? 'fetch' : 'sockets'))
+  const client = parts.client ?? (() => 'fetch')
   const isBehindProxy = (url: URL) => isProxied(url, environment)
   const byFetch = createFetchSender({ clock, fetch: parts.fetch, dial: parts.dial, isProxied: isBehindProxy })
   const bySockets = createSocketSender({ clock })
