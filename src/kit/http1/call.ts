@@ -89,18 +89,19 @@ class Call implements Http1Call, ByteReader {
     const pooled = request.is_single ? undefined : parts.take(request.pool)
     if (!pooled) this.#open().catch((error: unknown) => this.#fail(error))
     else {
-      this.#mayRepeat = pooled.idle_ms >= STALE_MS
-      if (pooled.idle_ms < 1) this.#repeatInThisTurn()
+      if (pooled.idle_ms >= STALE_MS) this.#mayRepeat = true
+      else this.#repeatUntilRead()
       this.#start(pooled.connection)
     }
   }
 
-  /** The server may have closed the connection together with its last response, which is noticed in the same turn. */
-  #repeatInThisTurn(): void {
+  /** The server may have closed the connection before the request was written, which is noticed when sockets are read next. */
+  #repeatUntilRead(): void {
     this.#mayRepeat = true
-    setImmediate(() => {
+    const forget = () => {
       this.#mayRepeat = false
-    })
+    }
+    setImmediate(() => setImmediate(forget)) // the sockets are read between both
   }
 
   async #open(): Promise<void> {

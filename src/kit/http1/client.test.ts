@@ -197,13 +197,19 @@ describe('the client', () => {
   })
 
   it('knows that nothing was sent where the server leaves before it may write', async () => {
-    const server = createServer((socket) => void socket.on('error', () => {}).destroy())
+    const left = Promise.withResolvers<void>()
+    const server = createServer((socket) => {
+      socket.on('error', () => {}).on('close', () => left.resolve())
+      socket.destroy()
+    })
     const port = await listening(server)
     closing.push(() => void server.close())
     const { promise, resolve } = Promise.withResolvers<void>()
     const url = new URL(`http://127.0.0.1:${port}/`)
     const call = clientOf().post(url, { beforeSend: () => promise, is_single: true })
-    setTimeout(resolve, 20)
+    await left.promise
+    for (let turns = 0; turns < 20; turns++) await turn()
+    resolve()
     expect(['ECONNABORTED', 'ECONNRESET']).toContain(await codeOf(textOf(call)))
     expect(call.isSent()).toBe(false)
   })
