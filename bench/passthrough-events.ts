@@ -25,7 +25,8 @@ import { emptyPassthroughState } from '../src/protocols/responses/client/passthr
 import { createEventReader as createResponsesReader } from '../src/protocols/responses/upstream/events.ts'
 import type { Faults } from '../src/protocols/upstream.ts'
 import { createScrubbingTransport } from '../src/providers/upstream/scrubbing-transport.ts'
-import type { UpstreamRequest, UpstreamResponse } from '../src/providers/upstream/transport-response.ts'
+import type { UpstreamResponse } from '../src/providers/upstream/transport-response.ts'
+import type { UpstreamRequest } from '../src/providers/upstream/upstream-request.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import { median, show } from './figures.ts'
 
