@@ -34,6 +34,7 @@ import { createCleaner } from './outputs/cleaner.ts'
 import { outputDirectory } from './outputs/file-store.ts'
 import { createPipeline, type Pipeline } from './pipeline/pipeline.ts'
 import { createMedia } from './providers/media.ts'
+import { createTransport } from './providers/upstream/transport.ts'
 import { createReadiness } from './readiness.ts'
 import { createRerank } from './rerank/rerank.ts'
 import { callHeaders } from './routes/call-headers.ts'
@@ -110,10 +111,12 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const process_id = `gw_${randomAlphanumerics(16)}`
   const telemetry = parts.is_idle ? undefined : await createTelemetry({ ...parts, process_id, clock })
   const tracing = telemetry?.tracing
-  const sources = { environment, manual, catalogue, media, seen: store.models, headersFor: tracing?.headersFor }
   // One object for the life of the gateway: a reload changes its members, and each request reads them.
   const settings = { ...config.server }
-  const supply = createSupply({ ...sources, client: () => settings.http_client, clock, log, onRecovered })
+  const client = () => settings.http_client
+  const transport = createTransport({ clock, log, environment, client, headersFor: tracing?.headersFor })
+  const sources = { environment, manual, catalogue, media, seen: store.models, transport }
+  const supply = createSupply({ ...sources, clock, log, onRecovered })
 
   const first_token = await tokens.issueFirst(
     config.bootstrap_token === undefined ? {} : { secret: config.bootstrap_token },

@@ -1,5 +1,5 @@
 /** Where models come from: the configuration, the sandbox, and discovery; merged into the catalogue. */
-import type { Config, HttpClient } from './config/config.ts'
+import type { Config } from './config/config.ts'
 import type { ModelConfig, ProviderConfig, TargetConfig } from './config/schema.ts'
 import { checkSuccessors } from './config/successors.ts'
 import { type Clock, unixSeconds } from './kit/clock.ts'
@@ -24,7 +24,7 @@ import { presetModels } from './providers/preset-models.ts'
 import type { DiscoveredModel, Provider, Target } from './providers/provider.ts'
 import { createProvider } from './providers/registry.ts'
 import { SANDBOX_MODELS } from './providers/sandbox.ts'
-import { createTransport, type HeadersFor } from './providers/upstream/transport.ts'
+import type { Transport } from './providers/upstream/transport.ts'
 import {
   emptyListWarning,
   keyWarnings,
@@ -63,10 +63,8 @@ type SupplyParts = {
   catalogue: Catalogue
   media: Media
   seen: ModelStore
-  /** Which client calls providers now. */
-  client(): HttpClient
-  /** Further headers of each request to a provider. */
-  headersFor?: HeadersFor | undefined
+  /** Calls providers. */
+  transport: Transport
   /** A provider that its probes had found unhealthy works again. Undefined: no provider is probed. */
   onRecovered: ((health: ProviderHealth) => void) | undefined
 }
@@ -92,8 +90,7 @@ export type Supply = {
 const LIST_MODELS_MILLISECONDS = 10_000
 
 export function createSupply(given: SupplyParts): Supply {
-  const { environment, clock, log, manual, catalogue, media, seen, onRecovered } = given
-  const transport = createTransport({ clock, log, environment, client: given.client, headersFor: given.headersFor })
+  const { environment, clock, log, manual, catalogue, media, seen, transport, onRecovered } = given
   const reportUnpriced = createUnpricedReport(log)
   const stopped = new AbortController()
   let config: Config | undefined
