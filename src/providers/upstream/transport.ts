@@ -12,7 +12,7 @@ import { RequestLifetime, type UpstreamRequest } from './upstream-request.ts'
 export type Transport = { send(request: UpstreamRequest): Promise<UpstreamResponse> }
 
 /** Further headers of a request to this provider; undefined: none. */
-export type HeadersFor = (provider: string) => Record<string, string> | undefined
+type HeadersFor = (provider: string) => Record<string, string> | undefined
 
 type TransportParts = {
   clock: Clock
