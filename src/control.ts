@@ -21,7 +21,7 @@ import type { Store } from './store/store.ts'
 import type { Supply } from './supply.ts'
 
 type ControlParts = {
-  store: Pick<Store, 'overrides'>
+  store: Pick<Store, 'overrides' | 'budgets'>
   router: Router
   catalogue: Catalogue
   /** The configuration now. */
@@ -36,7 +36,16 @@ type ControlParts = {
 /** What exists only later than the control itself. */
 type LaterParts = Omit<
   ControlRouteParts,
-  'router' | 'overrides' | 'clock' | 'source' | 'settingsOf' | 'testProvider' | 'supply' | 'explain' | 'audit'
+  | 'router'
+  | 'overrides'
+  | 'clock'
+  | 'source'
+  | 'settingsOf'
+  | 'testProvider'
+  | 'supply'
+  | 'explain'
+  | 'audit'
+  | 'budgets'
 > & { supply: Supply; attemptLimits: Pick<Gate, 'limitOfAttempt'> }
 
 type Control = {
@@ -76,6 +85,7 @@ export function createControl(parts: ControlParts): Control {
         controlRoutes({
           ...later,
           audit,
+          budgets: store.budgets,
           explain: (request) =>
             explainRequest(request, { catalogue, router, attemptLimits, settings: later.settings, clock }),
           supply,

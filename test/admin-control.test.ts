@@ -252,6 +252,20 @@ describe('models and providers of the admin API', () => {
   })
 })
 
+test('budgets are listed once a call has counted towards them, in pages', async () => {
+  const { settings } = twoProviders()
+  const prices = { input: 1, output: 1 }
+  const targets = [{ provider: 'one', model: 'fast' }]
+  const budgets = [{ amount: 5, window: 'month' as const }, { amount: 9, window: 'total' as const }] // biome-ignore format: one line
+  const gateway = await start({ ...settings, budgets, models: { 'team/fast': { targets, prices } } })
+  expect(await gateway.read('/budgets')).toEqual({ data: [], next_cursor: null })
+  expect((await gateway.chat(QUESTION)).status).toBe(200)
+  const first = await gateway.read<{ data: object[]; next_cursor: string }>('/budgets?limit=1')
+  const second = await gateway.read<{ data: object[]; next_cursor: null }>(`/budgets?cursor=${first.next_cursor}`)
+  expect([first.data, second.data]).toMatchObject([[{ scope: 'installation' }], [{ scope: 'installation', window_end: null }]]) // biome-ignore format: one line
+  expect(second.next_cursor).toBeNull()
+})
+
 describe('the configuration of the admin API', () => {
   const TEXT = 'sandbox: true\nserver:\n  port: 9000\n'
 

@@ -40,6 +40,7 @@ const ACCESS: Record<string, Access> = {
   'PATCH /admin/v1/overrides/{kind}/{name}': 'operate installation',
   'DELETE /admin/v1/overrides/{kind}/{name}': 'operate installation',
   'POST /admin/v1/routing/explain': 'read installation',
+  'GET /admin/v1/budgets': 'read installation',
   'GET /admin/v1/config': 'read installation',
   'POST /admin/v1/config/validate': 'read installation',
   'POST /admin/v1/config/diff': 'read installation',

@@ -1,5 +1,6 @@
 /** The routes of the admin API with which operators control a running gateway. */
 import type { Route } from '../../http/context.ts'
+import { adminBudgetRoutes, type BudgetRouteParts } from './budgets.ts'
 import { type ConfigRouteParts, configRoutes } from './config.ts'
 import { adminExplainRoutes, type ExplainRouteParts } from './explain.ts'
 import { adminModelRoutes, type ModelRouteParts } from './models.ts'
@@ -10,7 +11,8 @@ export type ControlRouteParts = ModelRouteParts &
   ProviderRouteParts &
   OverrideRouteParts &
   ExplainRouteParts &
-  ConfigRouteParts
+  ConfigRouteParts &
+  BudgetRouteParts
 
 export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...adminModelRoutes(parts),
@@ -18,4 +20,5 @@ export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...overrideRoutes(parts),
   ...adminExplainRoutes(parts),
   ...configRoutes(parts),
+  ...adminBudgetRoutes(parts),
 ]
