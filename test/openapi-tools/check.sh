@@ -8,7 +8,8 @@ work=$(mktemp -d)
 trap 'if [ -n "${gateway:-}" ]; then kill "$gateway" 2>/dev/null || true; wait "$gateway" 2>/dev/null || true; fi; rm -rf "$work"' EXIT
 
 export GATEHOUSE_BOOTSTRAP_TOKEN=gh-openapi-check-0123456789abcdef
-printf 'sandbox: true\n' > "$work/gatehouse.yaml"
+export GATEHOUSE_ADMIN_TOKEN=gh-openapi-owner-0123456789abcdef
+printf 'sandbox: true\nadmin: { requests_per_minute: 1000000 }\n' > "$work/gatehouse.yaml"
 GATEHOUSE_DISCOVER=off GATEHOUSE_LOG=error "$root/bin/gatehouse" serve --config "$work/gatehouse.yaml" \
   --port 0 --data-dir "$work/data" --json > "$work/start" 2> "$work/log" &
 gateway=$!

@@ -2,7 +2,7 @@
 import type { Static, TSchema } from 'typebox'
 import Type from 'typebox'
 import type { ServerSettings } from '../../config/config.ts'
-import { bodyLimits, readJson } from '../../http/body.ts'
+import { type BodyLimits, bodyLimits, readBytes, readJson } from '../../http/body.ts'
 import type { Context } from '../../http/context.ts'
 import { checker } from '../../kit/checker.ts'
 import type { Clock } from '../../kit/clock.ts'
@@ -16,11 +16,26 @@ import type { Parameter } from '../../spec/operation.ts'
 
 export type BodyParts = { settings: ServerSettings; clock: Clock }
 
+/** Bodies that were read before the route was called, to be read again. */
+const readBefore = new WeakMap<Context, Request>()
+
+/** The bytes of a body, which the route can still read. A clone of the request would hold the body twice. */
+export async function readAhead(context: Context, limits: BodyLimits): Promise<Uint8Array> {
+  const { request } = context
+  if (request.body === null) return new Uint8Array()
+  const body = await readBytes(request, limits)
+  readBefore.set(context, new Request('http://localhost/', { method: 'POST', headers: request.headers, body }))
+  return body
+}
+
 /** Reads and checks a body. Throws the errors of BODY_ERRORS, naming the field. */
 export function bodyReader<const T extends TSchema>(schema: T, parts: BodyParts) {
   const check = checker(schema)
   return async (context: Context): Promise<Static<T>> => {
-    const body = withoutNulls(schema, await readJson(context.request, bodyLimits(context, 'text', parts)))
+    const body = withoutNulls(
+      schema,
+      await readJson(readBefore.get(context) ?? context.request, bodyLimits(context, 'text', parts)),
+    )
     if (check.Check(body)) return body
     throw refusalOf(diagnose(schema, body))
   }

@@ -1,7 +1,7 @@
 /** Idempotency keys of the admin API: a POST that is sent twice is carried out once, and answered twice. */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import Type from 'typebox'
-import { bodyLimits, readBytes } from '../../http/body.ts'
+import { bodyLimits } from '../../http/body.ts'
 import type { Context } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import { sha256 } from '../../kit/secret.ts'
@@ -9,7 +9,7 @@ import { GatewayError } from '../../spec/error.ts'
 import type { Parameter } from '../../spec/operation.ts'
 import type { AdminKeyStore } from '../../store/admin-store.ts'
 import { parseIdempotencyKey } from '../tasks/request-parameters.ts'
-import type { BodyParts } from './edit.ts'
+import { type BodyParts, readAhead } from './edit.ts'
 
 const KEEP_SECONDS = 86_400
 /** Of each administrator. */
@@ -28,8 +28,7 @@ export function idempotently(handle: Handle, parts: Parts): Handle {
     if (key === undefined) return handle(context)
     const { keys, clock, secretOf } = parts
     const secret = secretOf(context)
-    const copy = context.request.clone()
-    const bytes = copy.body === null ? new Uint8Array() : await readBytes(copy, bodyLimits(context, 'text', parts))
+    const bytes = await readAhead(context, bodyLimits(context, 'text', parts))
     const body_hash = sha256(`${context.request.url} ${Buffer.from(bytes).toString('latin1')}`)
     const [scope, now] = [sha256(`idempotency ${secret}`), unixSeconds(clock)]
     const row = { scope, key, body_hash, now, expires_at: now + KEEP_SECONDS, limit: MAX_KEYS }
