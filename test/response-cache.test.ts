@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ModelCache } from '../src/config/cache-schema.ts'
 import type { CallOptions, TestGateway } from './kit/gateway.ts'
-import { startGateway } from './kit/gateway.ts'
+import { configOf, startGateway } from './kit/gateway.ts'
 import { chunk, completion, failure, startVendor, stream, type Vendor, whole } from './kit/vendor.ts'
 
 const closing: (() => unknown)[] = []
@@ -75,7 +75,7 @@ describe('the response cache', () => {
     const answered = await second.json()
     expect([cacheOf(first), cacheOf(second)]).toEqual(['miss', 'hit'])
     expect([first.headers.get('age'), second.headers.get('age')]).toEqual([null, '61'])
-    expect(second.headers.get('x-gatehouse-target')).toBeNull()
+    expect(second.headers.get('x-gatehouse-target')).toBe('acme/fast')
     expect(answered.id).not.toBe(asked.id)
     expect(answered.id).toStartWith('chatcmpl-')
     expect({ ...answered, id: '' }).toEqual({ ...asked, id: '' })
@@ -169,12 +169,42 @@ describe('the response cache', () => {
     const { gateway } = await start({ cache: {} })
     const headersOf = async () => {
       const { headers } = await gateway.chat(QUESTION)
-      return [headers.get('x-gatehouse-attempts'), headers.has('x-gatehouse-target')]
+      return [headers.get('x-gatehouse-attempts'), headers.get('x-gatehouse-target')]
     }
     expect([await headersOf(), await headersOf()]).toEqual([
-      ['1', true],
-      ['0', false],
+      ['1', 'acme/fast'],
+      ['0', 'acme/fast'],
     ])
+  })
+
+  it('of a stream names the target that it came from', async () => {
+    const { gateway } = await start({ cache: {} })
+    const headersOf = async () => {
+      const response = await gateway.chat({ ...QUESTION, stream: true })
+      await response.text()
+      return [response.headers.get('x-gatehouse-cache'), response.headers.get('x-gatehouse-target')]
+    }
+    expect([await headersOf(), await headersOf()]).toEqual([
+      ['miss', 'acme/fast'],
+      ['hit', 'acme/fast'],
+    ])
+  })
+
+  it('answers nothing from another base URL or with other fields, under the same names', async () => {
+    const { acme, gateway } = await start({ cache: {} })
+    const other = startVendor()
+    closing.push(() => other.stop())
+    const models = { 'house/fast': { targets: [{ provider: 'acme', model: 'fast' }], cache: {} } }
+    const reload = (acme: object) => gateway.instance.reload(configOf({ providers: { acme: acme as never }, models }))
+    const same = { base_url: acme.url, key: 'k' }
+    expect(await outcomes(gateway, QUESTION, undefined, undefined)).toEqual(['miss', 'hit'])
+    await reload({ ...same, base_url: other.url })
+    expect(await outcomes(gateway, QUESTION, undefined)).toEqual(['miss'])
+    expect(other.requests).toHaveLength(1)
+    await reload({ ...same, headers: { 'x-version': '2' } })
+    expect(await outcomes(gateway, QUESTION, undefined)).toEqual(['miss'])
+    await reload({ ...same, key: 'rotated' })
+    expect(await outcomes(gateway, QUESTION, undefined)).toEqual(['hit'])
   })
 
   it('with scope project gives a hit to the tokens of one project, and to no other', async () => {

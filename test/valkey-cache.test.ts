@@ -46,6 +46,29 @@ describe.skipIf(!hasValkey)('a response cache in Valkey', () => {
     return server
   }
 
+  it('with entries that something else has written asks the provider', async () => {
+    const { url } = await start()
+    const acme = vendor()
+    const gateway = await gatewayOn(url, acme)
+    const streamed = { ...QUESTION, stream: true }
+    const both = async () => [await outcome(gateway), await outcome(gateway, streamed)]
+    expect(await both()).toEqual(['miss', 'miss'])
+    await gateway.instance.close({ deadline_ms: 0 })
+    const later = await gatewayOn(url, acme)
+    const client = new Bun.RedisClient(url)
+    closing.push(() => client.close())
+    const keys = await client.keys('*')
+    expect(keys).toHaveLength(2)
+    const now = later.clock.now()
+    for (const answer of ['', 'x', 'null', '7', '[]', '{}', '{"text":5,"parts":5}', '{"text":["a"],"parts":[5]}']) {
+      for (const key of keys) await client.set(key, `${now} ${now + 60_000}\n${answer}`)
+      const before = acme.requests.length
+      expect(await outcome(later)).not.toBe('hit')
+      expect(await outcome(later, streamed)).not.toBe('hit')
+      expect(acme.requests.length).toBe(before + 2)
+    }
+  })
+
   it('is shared by gateways, above the bounds of the other storages, and expires on the server', async () => {
     const { url } = await start()
     const acme = vendor()

@@ -132,6 +132,8 @@ export type CallRecord = {
   cache?: 'hit' | 'miss' | 'bypass'
   /** The age of the response, where it came from the cache. */
   cache_age_seconds?: number
+  /** The target that the cached response came from. */
+  cache_target?: string
   /** How similar the request is that the response was given to; absent for an equal one. */
   cache_similarity?: number
   /** What limits and budgets hold for it until it is settled. */

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Hit, Lookup, Miss, ResponseCache, SemanticLookup } from '../cache/response-cache.ts'
 import type { ModelCache } from '../config/cache-schema.ts'
-import { targetName } from '../providers/provider.ts'
+import { type Target, targetName } from '../providers/provider.ts'
 import { boundsOf } from '../routing/bounds.ts'
 import type { Caller } from '../spec/token.ts'
 import type { Call, CallRecord } from './call.ts'
@@ -17,7 +17,7 @@ import type {
 } from './family.ts'
 
 /** Part of every key: increased when the form of the entries changes. */
-const KEY_VERSION = 1
+const KEY_VERSION = 2
 /** The vector of a text by an embedding model, on behalf of the call; undefined where there is none. Never rejects. */
 export type EmbedText = (
   text: string,
@@ -72,7 +72,7 @@ type Key = Pick<Keyed<unknown>, 'model' | 'record'> & { request: unknown }
 function keyOf({ model, record, request }: Key, scope: NonNullable<ModelCache['scope']>): string {
   const { family, is_stream, call } = record
   // The targets, so that a change of the configuration is not answered by the model before; the caller may choose among them.
-  const served: unknown[] = [model.id, model.targets.map(targetName), call.options?.tags]
+  const served: unknown[] = [model.id, model.targets.map(servedBy), call.options?.tags]
   if (call.options?.provider) served.push(call.options.provider)
   if (model.targets.some(({ when }) => when?.projects)) served.push({ project: call.caller.project_id })
   const parts = [KEY_VERSION, sharersOf(scope, call.caller), family, is_stream, ...served]
@@ -80,6 +80,9 @@ function keyOf({ model, record, request }: Key, scope: NonNullable<ModelCache['s
     .update(JSON.stringify([...parts, request]))
     .digest('hex')
 }
+
+/** Another base URL or upstream model may answer otherwise, under the same name. */
+const servedBy = (target: Target): unknown[] => [targetName(target), target.provider.destination]
 
 /** Who shares a cached response with this caller. */
 const sharersOf = (scope: NonNullable<ModelCache['scope']>, { token_id, project_id }: Caller): string[] =>
@@ -102,16 +105,21 @@ export async function lookUpAnswer<Work, Result, M extends AnyMeter>(
   const { model, record } = prepared
   const found = await cache.find(lookup)
   if ('answer' in found) {
-    noteHit(record, found)
-    const { usage, text } = JSON.parse(found.answer) as { usage: UsageOf<M>; text: string }
-    return { answer: codec.decode(text, prepared.work), usage }
+    const cached = readable(() => {
+      const { usage, text, target } = JSON.parse(found.answer) as { usage: UsageOf<M>; text: string; target?: string }
+      if (typeof text !== 'string') throw new TypeError('no text')
+      return { answer: codec.decode(text, prepared.work), usage, target }
+    })
+    if (!cached) return executeUncached(record, execute)
+    noteHit(record, found, cached.target)
+    return { answer: cached.answer, usage: cached.usage }
   }
   dropOnAbort(found, lookup)
   try {
     const { answer: given, usage } = await execute()
     const { text, answer } = codec.encode(given, usage)
     // A fallback has answered for the model: a later request may get the answer of the model itself.
-    if (prepared.model === model) found.put(JSON.stringify({ usage, text }))
+    if (prepared.model === model) found.put(JSON.stringify({ usage, text, target: nameOf(record) }))
     else found.drop('failed')
     return { answer, usage }
   } catch (thrown) {
@@ -128,15 +136,24 @@ export async function lookUpStream<Work, M extends AnyMeter>(
   const { model, record } = prepared
   const found = await cache.find(lookup)
   if ('answer' in found) {
-    noteHit(record, found)
-    const parts = replay(JSON.parse(found.answer), prepared.work)
+    const cached = readable(() => {
+      const { parts, target } = JSON.parse(found.answer) as { parts: string[]; target?: string }
+      if (!parts.every((part) => typeof part === 'string')) throw new TypeError('no text')
+      return { parts: replay(parts, prepared.work), target }
+    })
+    if (!cached) return executeUncached(record, prepared.execute)
+    noteHit(record, found, cached.target)
+    const { parts } = cached
     return { parts: inOrder(parts), includesUsage: false, end: () => '' }
   }
   dropOnAbort(found, lookup)
   try {
     const stream = await prepared.execute()
     const fail = stream.fail ?? ((error) => encodeError(error, prepared.work))
-    if (prepared.model === model) return recorded({ ...stream, fail }, found, lookup.max_entry_bytes)
+    if (prepared.model === model) {
+      const put = (parts: string[]) => found.put(JSON.stringify({ parts, target: nameOf(record) }))
+      return recorded({ ...stream, fail }, { ...found, put }, lookup.max_entry_bytes)
+    }
     found.drop('failed')
     return stream
   } catch (thrown) {
@@ -145,8 +162,25 @@ export async function lookUpStream<Work, M extends AnyMeter>(
   }
 }
 
-function noteHit(record: CallRecord, { age_seconds, similarity }: Hit): void {
+const nameOf = ({ target }: CallRecord): string | undefined => target && targetName(target)
+
+/** Undefined where an entry is none of ours: it was written by something else, or changed. */
+function readable<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
+}
+
+function executeUncached<T>(record: CallRecord, execute: () => Promise<T>): Promise<T> {
+  record.cache = 'bypass'
+  return execute()
+}
+
+function noteHit(record: CallRecord, { age_seconds, similarity }: Hit, target: string | undefined): void {
   record.cache = 'hit'
+  if (target !== undefined) record.cache_target = target
   record.cache_age_seconds = age_seconds
   if (similarity !== undefined) record.cache_similarity = similarity
 }
@@ -163,8 +197,10 @@ async function* inOrder(parts: string[]): AsyncGenerator<string> {
 
 type Recordable<Usage> = ResponseStream<Usage> & Required<Pick<ResponseStream<Usage>, 'fail'>>
 
+type RecordedMiss = Pick<Miss, 'drop'> & { put(parts: string[]): void }
+
 /** The same stream; caches it once its end was encoded. */
-function recorded<Usage>(stream: Recordable<Usage>, miss: Miss, max_bytes: number): ResponseStream<Usage> {
+function recorded<Usage>(stream: Recordable<Usage>, miss: RecordedMiss, max_bytes: number): ResponseStream<Usage> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   let parts: string[] | undefined = []
   let bytes = 0
@@ -195,7 +231,7 @@ function recorded<Usage>(stream: Recordable<Usage>, miss: Miss, max_bytes: numbe
     end(usage) {
       const last = stream.end(usage)
       if (last !== '') take(last)
-      if (parts) miss.put(JSON.stringify(parts))
+      if (parts) miss.put(parts)
       return last
     },
     fail(error) {

@@ -263,6 +263,8 @@ export type Provider = {
   /** The operator's name for it: the key in the configuration. */
   id: string
   kind: string
+  /** Changes with the API that it calls, and with what is sent there besides a request; not with its keys. */
+  destination?: string
   chat?: ChatProvider
   video?: VideoProvider
   threeD?: ThreeDProvider

@@ -1,6 +1,8 @@
 /** The adapter of each kind, one line each. */
 import { createRequire } from 'node:module'
 import type { ProviderKind } from '../config/provider-kinds.ts'
+import { canonicalJson } from '../kit/json.ts'
+import { sha256 } from '../kit/secret.ts'
 import type { AiSdkKind } from './ai-sdk/vendors.ts'
 import { createChatcompat } from './chatcompat/chatcompat.ts'
 import { createCompatImages } from './chatcompat/images.ts'
@@ -76,8 +78,10 @@ export function createProvider(given: ProviderParts): Provider {
   const { applies_to = 'limited_tokens', allow = [] } = parts.config.passthrough ?? {}
   const otherPassthroughs = whole.chat ? passthroughsOf(kind, preset, parts) : []
   const { calls } = parts.config
+  const { preset: named, base_url, headers, fields, options } = config
   const ruled = {
     ...whole,
+    destination: sha256(canonicalJson({ kind, named, base_url, headers, fields, options })).slice(0, 16),
     ...(calls ? { callLimits: calls } : {}),
     ...(config.fields?.allow ? { forwarded_fields: config.fields.allow } : {}),
     ...(preset?.takes_routing_fields || isRoutingHost(config.base_url) ? { takes_routing_fields: true as const } : {}),

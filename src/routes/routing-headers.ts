@@ -13,7 +13,7 @@ const COST_HEADER = 'x-gatehouse-cost'
 const costText = (amount: number | null): string => (amount === null ? 'unknown' : nanoText(amount))
 
 /**
- * The target that answered, or failed last, and how many upstream calls were made: none for a response from the cache; the model, where a fallback served the
+ * The target that answered, also where its response comes from the cache, or failed last, and how many upstream calls were made: none for a response from the cache; the model, where a fallback served the
  * call, what the response cache did, what the call is charged, and the routing decision for whoever may have it. Empty for
  * a request that has none of these.
  */
@@ -30,9 +30,8 @@ export function routingHeaders(
   if (record.cache_similarity !== undefined) {
     headers.push([SIMILARITY_HEADER, (Math.floor(record.cache_similarity * 100) / 100).toFixed(2)])
   }
-  if (show_target && record.target !== undefined) {
-    headers.push(['x-gatehouse-target', headerValue(targetName(record.target))])
-  }
+  const target = record.target ? targetName(record.target) : record.cache_target
+  if (show_target && target !== undefined) headers.push(['x-gatehouse-target', headerValue(target)])
   if (show_target && (record.target !== undefined || record.cache === 'hit')) {
     headers.push(['x-gatehouse-attempts', String(record.attempts.length)])
   }
