@@ -88,6 +88,21 @@ async function orders(gateway: TestGateway, vendors: Vendor[], times: number): P
 const acmeTarget = { provider: 'acme', model: 'clip-1' }
 const filmTarget = { provider: 'film', model: 'clip-1' }
 
+describe('an order with x-gatehouse-timeout', () => {
+  it('has this time until its deadline, where it is before the one of the configuration', async () => {
+    const acme = videoVendor()
+    const gateway = await gatewayOf({ acme: providerOf(acme) }, modelsOf([acmeTarget]))
+    const started = gateway.clock.now()
+    const id = await order(gateway, { 'x-gatehouse-timeout': '20.5' })
+    await until(gateway, async () => (await taskOf(gateway, id)).status === 'FAILURE')
+    const seconds = (gateway.clock.now() - started) / 1000
+    expect(seconds).toBeGreaterThanOrEqual(20)
+    expect(seconds).toBeLessThan(40)
+    expect((await taskOf(gateway, id)).fail_code).toBe('timeout')
+    expect(ordersOf(acme)).toHaveLength(1)
+  })
+})
+
 describe('orders at a provider with several keys', () => {
   it('share the keys, and each is polled and canceled with the key that it was sent with', async () => {
     const acme = videoVendor()

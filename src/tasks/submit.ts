@@ -75,7 +75,9 @@ const acceptOrder = (
     const { inputs, request } = splitMedia(limited, kind.media)
     const { family, base_url, idempotency } = order
     const task = newTask(parts, { family, call, base_url, model: model.id, request })
-    const row: NewTask = { task: { ...task, call_options: storedOptions(call.options) } }
+    const { timeout_ms = Number.POSITIVE_INFINITY } = call.options ?? {}
+    const deadline_at = Math.min(task.deadline_at, task.submit_time + Math.ceil(timeout_ms / 1000))
+    const row: NewTask = { task: { ...task, deadline_at, call_options: storedOptions(call.options) } }
     if (inputs) row.inputs = inputs
     if (callback) row.callback = callback
     if (idempotency) row.idempotency = idempotency
