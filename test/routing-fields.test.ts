@@ -242,6 +242,18 @@ describe('`provider`', () => {
     expect(one.requests).toHaveLength(0)
   })
 
+  it.each([
+    ['1e309', 'provider.max_price'],
+    ['{"prompt":1e309}', 'provider.max_price.prompt'],
+    ['{"completion":-1e309}', 'provider.max_price.completion'],
+  ])('may not have the max_price %s, which is no finite number', async (max_price, param) => {
+    const { gateway } = await setUp()
+    const json = `{"model":"v/m","messages":[{"role":"user","content":"hi"}],"provider":{"max_price":${max_price}}}`
+    const response = await gateway.call('/v1/chat/completions', { json })
+    expect(response.status).toBe(400)
+    expect(((await response.json()) as { error: object }).error).toMatchObject({ param })
+  })
+
   it('may list twenty providers', async () => {
     const { served } = await setUp()
     expect(await served({ provider: { only: Array(20).fill('two') } })).toBe('two/m')

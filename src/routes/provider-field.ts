@@ -75,6 +75,8 @@ function pricesOf(given: JsonRecord): JsonRecord {
   for (const [name, value] of Object.entries(given)) {
     if (value === null) continue
     if (!PRICES.includes(name)) throw notSupported(`provider.max_price.${name}`)
+    // JSON has such a number (1e309), and a schema no rule for it.
+    if (value === Number.POSITIVE_INFINITY) throw tooLarge(`provider.max_price.${name}`)
     prices[name] = typeof value === 'string' && /^\d{1,9}(\.\d{1,12})?$/.test(value) ? Number(value) : value
   }
   return prices
@@ -87,6 +89,9 @@ function assertKnown(name: string, list: (typeof LISTS)[number], isKnown: ((id: 
   const message = `"${param}" must be a list of providers of this gateway, and ${JSON.stringify(name)} is none that this token may use.`
   throw new GatewayError('invalid_value', message, { param })
 }
+
+const tooLarge = (param: string) =>
+  new GatewayError('invalid_value', `"${param}" must be a number that is not infinite, such as 2.5.`, { param })
 
 const notSupported = (param: string, why = 'leave it out') =>
   new GatewayError('unsupported_parameter', `"${param.slice(0, 100)}" is not supported: ${why}.`, {
