@@ -84,6 +84,21 @@ const changes = (gateway: TestGateway) =>
     .match(/"event":"provider (?:un)?healthy"/g)
     ?.map((one) => one.slice(18, -1)) ?? []
 
+describe('a probe of a provider that redirects it', () => {
+  it.each([301, 302, 307, 308])(
+    'is not sent elsewhere (%d), nor is the key, and the provider counts as down',
+    async (status) => {
+      const [one, other, inside] = [local(), local(), local()]
+      one.probes(whole('', { status, headers: { location: `${inside.vendor.url}/latest/meta-data/` } }))
+      const gateway = await gatewayOf(one.vendor, other.vendor)
+      for (let i = 0; i < 5; i++) await probed(gateway, one.vendor)
+      expect(inside.vendor.requests).toHaveLength(0)
+      expect(await targetOf(gateway)).toStartWith('cloud/')
+      expect(gateway.logged()).not.toContain('meta-data')
+    },
+  )
+})
+
 describe('a provider with health', () => {
   it('is avoided while its probes fail, without a call that waits for it, and used when they succeed', async () => {
     const [first, second] = [local(), local()]

@@ -216,6 +216,21 @@ describe('the caller', () => {
     expect(await outcome(started, ask('angle 1'), options)).toEqual([...expected])
   })
 
+  it('of another project gets nothing of what a project has cached, whatever it has sent before', async () => {
+    const started = await start({ cache: { scope: 'project' } })
+    const { projects } = started.gateway.instance
+    const [one, other] = await Promise.all(['one', 'other'].map((name) => projects.create({ name })))
+    const of = async (project: { project_id: string } | undefined) =>
+      (await issue(started, { project_id: project?.project_id })).options
+    const [attacker, colleague, victim] = [await of(one), await of(one), await of(other)]
+    expect(await outcome(started, ask('angle 0'), attacker)).toEqual(['miss'])
+    expect(await outcome(started, ask('angle 1'), colleague)).toEqual(['hit', '0.99'])
+    expect(await outcome(started, ask('angle 1'), victim)).toEqual(['miss'])
+    // A token without a project shares with no project, not even by a name of its own.
+    const named = (await issue(started, { name: one?.project_id })).options
+    expect(await outcome(started, ask('angle 1'), named)).toEqual(['miss'])
+  })
+
   it('is charged for the embedding', async () => {
     const started = await start()
     const { id, options } = await issue(started, {})

@@ -1,5 +1,4 @@
 /** The contract of a provider. A provider has a member for each family that it serves, and lacks the others. */
-
 import type { CallLimits, TargetRules } from '../config/routing-schema.ts'
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../protocols/canonical.ts'
 import type { Faults } from '../protocols/upstream.ts'
@@ -263,8 +262,7 @@ export type Provider = {
   /** The operator's name for it: the key in the configuration. */
   id: string
   kind: string
-  /** Changes with the API that it calls, and with what is sent there besides a request; not with its keys. */
-  destination?: string
+  destination?: string // changes with the API that it calls and the settings of its requests, not with its keys
   chat?: ChatProvider
   video?: VideoProvider
   threeD?: ThreeDProvider
