@@ -14,6 +14,7 @@ import { assertSameOrigin, sessionCookie } from './http/session-cookie.ts'
 import type { Clock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
 import { isSameText, sha256 } from './kit/secret.ts'
+import type { RequestReader } from './observe/request-reader.ts'
 import { adminRoutes } from './routes/admin/table.ts'
 import { requestBaseUrl } from './routes/tasks/request-parameters.ts'
 import type { AdminCaller } from './spec/admin.ts'
@@ -24,6 +25,7 @@ import type { Store } from './store/store.ts'
 type AdministrationParts = {
   store: Pick<Store, 'admin' | 'audit' | 'projects' | 'tokens'>
   projects: Projects
+  requests: RequestReader
   tokens: Tokens
   /** The configuration now. */
   config(): Config
@@ -109,6 +111,7 @@ export function createAdministration(parts: AdministrationParts): Administration
     ? adminRoutes({
         controls: controls(audit),
         projects,
+        requests: parts.requests,
         tokens,
         accounts,
         sessions,

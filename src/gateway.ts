@@ -199,7 +199,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const cleaner = createCleaner({ ...prune, tasks: store.tasks, outputs, cache, clock, log })
   const ready = createReadiness({ store, files, clock, log })
   const controls = control.routes({ supply, attemptLimits, settings })
-  const administration = createAdministration({ ...shared, projects, tokens, settings, controls, clock, log })
+  const accounts = { ...shared, projects, tokens, requests: observation.requests }
+  const administration = createAdministration({ ...accounts, settings, controls, clock, log })
   const first_login = first_token && !parts.is_idle ? await administration.firstLogin() : undefined
   const load = createLoad({ settings, onDelay: metering?.loopDelayed, log })
   const app = createApp({
@@ -217,6 +218,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       moderations: createModerations({ tokenizer }),
       ...generation.routeParts,
       admin: [...administration.routes, ...(metering?.routes ?? [])],
+      requests: observation.requests,
       manual,
       ready,
       version,

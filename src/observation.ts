@@ -6,8 +6,12 @@ import type { Log } from './kit/log.ts'
 import type { Metering } from './metering.ts'
 import { createAccessLog } from './observe/access-log.ts'
 import { createRequestLog } from './observe/request-log.ts'
+import { createRequestReader, type RequestReader } from './observe/request-reader.ts'
+import { createRequestSinks } from './observe/request-sinks.ts'
+import { viewRow } from './observe/request-view.ts'
 import { joinRequests } from './observe/requests.ts'
 import type { CallSubscriber } from './pipeline/events.ts'
+import type { RequestRow } from './store/request-row.ts'
 import type { Store } from './store/store.ts'
 import type { Telemetry } from './tracing.ts'
 
@@ -18,6 +22,7 @@ type Observation = {
   requestFinished(request: FinishedRequest): void
   /** Deletes one batch of old rows of the request log; false: nothing is left. */
   pruneRequests(): Promise<boolean>
+  requests: RequestReader
   /** After the last call was settled. */
   close(options: { deadline_ms: number }): Promise<void>
 }
@@ -35,7 +40,19 @@ type ObservationParts = {
 }
 
 export function createObservation({ store, config, telemetry, metering, clock, log }: ObservationParts): Observation {
-  const requestLog = createRequestLog({ store: store.requestLog, settings: () => config().request_log, clock, log })
+  const sinks = createRequestSinks({ config: config(), clock, log })
+  const logs = telemetry?.logs
+  const push = (row: RequestRow) => {
+    sinks.push(row)
+    logs?.add([viewRow(row)])
+  }
+  const requestLog = createRequestLog({
+    store: store.requestLog,
+    ...((logs || config().request_log.sinks.length > 0) && { sinks: { push } }),
+    settings: () => config().request_log,
+    clock,
+    log,
+  })
   const observers = [createAccessLog({ log }), requestLog.observe]
   if (metering) observers.push(metering.observe)
   if (telemetry?.tracing) observers.push(telemetry.tracing.observe)
@@ -44,6 +61,9 @@ export function createObservation({ store, config, telemetry, metering, clock, l
     calls: [requests.calls],
     requestFinished: requests.requestFinished,
     pruneRequests: requestLog.prune,
-    close: requestLog.close,
+    requests: createRequestReader({ store: store.requestLog, flush: requestLog.flush, clock }),
+    async close(options) {
+      await Promise.all([requestLog.close(options), sinks.close(options)])
+    },
   }
 }

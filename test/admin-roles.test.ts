@@ -14,6 +14,8 @@ const ACCESS: Record<string, Access> = {
   'GET /admin/v1/projects/{project_id}': 'read own',
   'PATCH /admin/v1/projects/{project_id}': 'manage own',
   'DELETE /admin/v1/projects/{project_id}': 'manage installation',
+  'GET /admin/v1/requests': 'read own',
+  'GET /admin/v1/requests/{request_row}': 'read own',
   'GET /admin/v1/tokens': 'read own',
   'POST /admin/v1/tokens': 'manage own',
   'GET /admin/v1/tokens/{token_id}': 'read own',

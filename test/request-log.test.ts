@@ -1,12 +1,14 @@
 /** The request log: what is recorded of each request, and searched by the command line. */
 import { afterEach, describe, expect, it } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run } from '../src/cli/requests.ts'
+import { DEFAULT_REQUEST_LOG } from '../src/config/config.ts'
 import { type RequestView, viewRequests } from '../src/observe/request-view.ts'
 import { openStore } from '../src/store/open-store.ts'
 import type { RequestFilter } from '../src/store/request-row.ts'
+import { startAdminGateway } from './kit/admin.ts'
 import { startGateway } from './kit/gateway.ts'
 
 const closing: (() => unknown)[] = []
@@ -113,7 +115,7 @@ describe('the request log', () => {
   })
 
   it('records nothing where it is off', async () => {
-    const { gateway, recorded } = await start({ request_log: { enabled: false, keep_days: 7 } })
+    const { gateway, recorded } = await start({ request_log: { ...DEFAULT_REQUEST_LOG, enabled: false } })
     await (await gateway.chat(chat)).text()
     expect(await recorded()).toEqual([])
   })
@@ -125,6 +127,82 @@ describe('the request log', () => {
       400,
       expect.stringContaining('x-gatehouse-session'),
     ])
+  })
+})
+
+describe('the sinks of the request log', () => {
+  it('gets a line for each call in its file, also where the store gets none', async () => {
+    const sinks = [{ file: { path: 'log/requests.ndjson' } }, { http: { url: 'http://127.0.0.1:9/none' } }]
+    const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-sinks-'))
+    closing.push(() => rmSync(data_dir, { recursive: true, force: true }))
+    const { gateway, recorded } = await start({ data_dir, request_log: { enabled: false, keep_days: 7, sinks } })
+    await (await gateway.chat(chat, { headers: { 'x-request-id': 'one' } })).text()
+    expect(await recorded()).toEqual([])
+    const [line = '', rest] = readFileSync(join(data_dir, 'log', 'requests.ndjson'), 'utf8').split('\n')
+    expect([JSON.parse(line).request_id, JSON.parse(line).status, rest]).toEqual(['one', 200, ''])
+  })
+})
+
+describe('POST /v1/feedback', () => {
+  const rate = (gateway: Awaited<ReturnType<typeof start>>['gateway'], json: object, token?: string) =>
+    gateway.call('/v1/feedback', { json, ...(token && { headers: { authorization: `Bearer ${token}` } }) })
+
+  it('is joined to the newest request of the id, and replaced by later feedback', async () => {
+    const { gateway, recorded } = await start()
+    await (await gateway.chat(chat, { headers: { 'x-request-id': 'rated' } })).text()
+    const answer = await rate(gateway, { request_id: 'rated', score: 1, text: 'Good.' })
+    expect([answer.status, await answer.json()]).toEqual([
+      200,
+      { object: 'feedback', request_id: 'rated', score: 1, text: 'Good.', created_at: expect.any(Number) },
+    ])
+    await rate(gateway, { request_id: 'rated', score: -1 })
+    expect((await recorded())[0]?.feedback).toMatchObject({ score: -1, text: null })
+  })
+
+  it('is refused for a request of another token, and taken from a token of the same project', async () => {
+    const { gateway } = await start()
+    const project = await gateway.instance.projects.create({ name: 'team' })
+    const tokens = gateway.instance.tokens
+    const one = await tokens.issue({ name: 'one', project_id: project.project_id })
+    const two = await tokens.issue({ name: 'two', project_id: project.project_id })
+    const headers = { authorization: `Bearer ${one.secret}`, 'x-request-id': 'owned' }
+    await (await gateway.chat(chat, { headers })).text()
+    const given = { request_id: 'owned', score: 1 }
+    expect((await rate(gateway, given)).status).toBe(404)
+    expect((await rate(gateway, { ...given, request_id: 'none' }, two.secret)).status).toBe(404)
+    expect((await rate(gateway, given, two.secret)).status).toBe(200)
+  })
+
+  it.each([
+    [{ request_id: 'x' }, 'missing_required_parameter'],
+    [{ request_id: 'x', score: 101 }, 'invalid_value'],
+    [{ request_id: 'x', text: 'a'.repeat(4_097) }, 'invalid_value'],
+    [{ score: 1 }, 'missing_required_parameter'],
+  ])('rejects %j', async (json, code) => {
+    const { gateway } = await start()
+    const response = await rate(gateway, json)
+    expect([response.status, (await response.json()).error.code]).toEqual([400, code])
+  })
+})
+
+describe('GET /admin/v1/requests', () => {
+  it('shows a call at once, in pages, and by its id', async () => {
+    await using gateway = await startAdminGateway()
+    for (let count = 0; count < 3; count++)
+      await (await gateway.chat(chat, { headers: { 'x-request-id': 'mine' } })).text()
+    type Page = { data: RequestView[]; next_cursor: string | null }
+    const first = await gateway.read<Page>('/requests?limit=2&request_id=mine&status=2xx')
+    expect(first.data.map(({ request_id, status }) => [request_id, status])).toEqual([
+      ['mine', 200],
+      ['mine', 200],
+    ])
+    expect(first.data[0]).toMatchObject({ cost: expect.anything(), attempts: [{ target: 'sandbox/general' }] })
+    const last = await gateway.read<Page>(`/requests?limit=2&request_id=mine&status=2xx&cursor=${first.next_cursor}`)
+    expect([last.data.length, last.next_cursor]).toEqual([1, null])
+    expect(await gateway.read<RequestView>(`/requests/${last.data[0]?.id}`)).toEqual(last.data[0] as RequestView)
+    expect((await gateway.admin('/requests/999999')).status).toBe(404)
+    expect((await gateway.admin('/requests?status=abc')).status).toBe(400)
+    expect((await gateway.admin('/requests?from=yesterday')).status).toBe(400)
   })
 })
 

@@ -181,7 +181,7 @@ export const DEFAULT_ADMIN: AdminSettings = {
   idle_minutes: 60,
   requests_per_minute: 1200,
 }
-export const DEFAULT_REQUEST_LOG: Required<RequestLogConfig> = { enabled: true, keep_days: 7 }
+export const DEFAULT_REQUEST_LOG: Required<RequestLogConfig> = { enabled: true, keep_days: 7, sinks: [] }
 
 export const DEFAULT_LEDGER: Required<LedgerConfig> = {
   currency: 'USD',

@@ -45,6 +45,7 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
   checkBudgets(config, report)
   checkAlerts(config, report)
   checkTelemetry(parts, report)
+  checkRequestSinks(config, report)
   for (const [id, provider] of present(config.providers)) checkProvider({ id, provider, parts, report })
   for (const [id, model] of present(config.models)) checkModel({ id, model, parts, report })
   const builtIn = config.sandbox === false ? {} : parts.vendors?.sandbox
@@ -143,6 +144,13 @@ function checkTelemetry(parts: SemanticCheckParts, report: Report): void {
   for (const [index, id] of (otlp?.propagate_to ?? []).entries()) {
     const problem = id === '*' || id === undefined ? undefined : providerProblem(id, parts)
     if (problem) report(['telemetry', 'otlp', 'propagate_to', index], `found "${id}", which ${problem}`)
+  }
+}
+
+function checkRequestSinks({ request_log }: FileConfig, report: Report): void {
+  for (const [index, sink] of (request_log?.sinks ?? []).entries()) {
+    if (!sink || (sink.file === undefined) !== (sink.http === undefined)) continue
+    report(['request_log', 'sinks', index], 'must have either `file` or `http`')
   }
 }
 

@@ -4,6 +4,7 @@ import type { Log } from '../kit/log.ts'
 import type { RequestLogStore, RequestRow } from '../store/request-row.ts'
 import { type Batches, type BatchHealth, createBatches } from '../telemetry/batches.ts'
 import { requestRow } from './request-row.ts'
+import type { RequestSinks } from './request-sinks.ts'
 import type { EndedRequest, RequestObserver } from './requests.ts'
 
 /** What a process that is killed loses at most, while its store can be written. */
@@ -29,13 +30,15 @@ type RequestLog = {
 
 type RequestLogParts = {
   store: Pick<RequestLogStore, 'reserve' | 'append' | 'prune'>
+  /** Where rows go besides; absent: nowhere. */
+  sinks?: Pick<RequestSinks, 'push'> | undefined
   /** Read at each use. */
   settings(): { enabled: boolean; keep_days: number }
   clock: Clock
   log: Log
 }
 
-export function createRequestLog({ store, settings, clock, log }: RequestLogParts): RequestLog {
+export function createRequestLog({ store, sinks, settings, clock, log }: RequestLogParts): RequestLog {
   const refused = createRefusedLimit(clock)
   const nextIds = createIds(store)
   const rows: Batches<RequestRow> = createBatches({
@@ -43,6 +46,7 @@ export function createRequestLog({ store, settings, clock, log }: RequestLogPart
     async write(batch) {
       await nextIds(batch)
       await store.append(batch)
+      return 0
     },
     max_queued: MAX_QUEUED,
     max_batch: ROWS_PER_WRITE,
@@ -53,11 +57,14 @@ export function createRequestLog({ store, settings, clock, log }: RequestLogPart
   })
   return {
     observe(ended) {
-      if (!settings().enabled) return
+      const { enabled } = settings()
+      if (!enabled && !sinks) return
       const { record } = ended
       const hasServed = record !== undefined && (record.attempts.length > 0 || record.error === undefined)
       if (!hasServed && !refused.admits(ended)) return
-      rows.push(requestRow(ended, clock))
+      const row = requestRow(ended, clock)
+      if (enabled) rows.push(row)
+      sinks?.push(row)
     },
     health: () => ({ ...rows.health(), suppressed: refused.suppressed() }),
     prune: () => store.prune((unixSeconds(clock) - settings().keep_days * 86_400) * 1000),

@@ -28,23 +28,29 @@ export async function viewRequests(
     store.taskCharges(rows.flatMap(({ detail }) => detail.task_id ?? [])),
   ])
   const byRow = new Map(feedback.map(({ row_id, ...given }) => [row_id, given]))
-  return rows.map(({ row_id, detail, cost, ...row }) => {
-    const { provider_cost, attempts = [], ...rest } = detail
-    const charge = detail.task_id === undefined ? undefined : charges.get(detail.task_id)
-    return {
-      object: 'request',
-      id: String(row_id),
-      ...row,
-      created_at: Math.floor(row.at_ms / 1000),
-      ...rest,
-      input_tokens: detail.units?.input_tokens ?? 0,
-      output_tokens: detail.units?.output_tokens ?? 0,
-      cost: money(charge ? charge.amount : cost),
-      provider_cost: money(charge ? charge.cost : provider_cost),
-      attempts,
-      feedback: byRow.get(row_id) ?? null,
-    }
+  return rows.map((row) => {
+    const view = { ...viewRow(row), feedback: byRow.get(row.row_id) ?? null }
+    const charge = row.detail.task_id === undefined ? undefined : charges.get(row.detail.task_id)
+    return charge ? { ...view, cost: money(charge.amount), provider_cost: money(charge.cost) } : view
   })
+}
+
+/** What the row itself says. */
+export function viewRow({ row_id, detail, cost, ...row }: RequestRow): RequestView {
+  const { provider_cost, attempts = [], ...rest } = detail
+  return {
+    object: 'request',
+    id: String(row_id),
+    ...row,
+    created_at: Math.floor(row.at_ms / 1000),
+    ...rest,
+    input_tokens: detail.units?.input_tokens ?? 0,
+    output_tokens: detail.units?.output_tokens ?? 0,
+    cost: money(cost),
+    provider_cost: money(provider_cost),
+    attempts,
+    feedback: null,
+  }
 }
 
 const money = (nano: number | null | undefined): number | null =>

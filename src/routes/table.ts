@@ -23,6 +23,7 @@ import type { RerankFamily } from '../rerank/rerank.ts'
 import { type ChatRouteParts, chatRoute } from './chat.ts'
 import { contentgenRoutes } from './contentgen.ts'
 import { conversationRoutes } from './conversations.ts'
+import { type FeedbackRouteParts, feedbackRoutes } from './feedback.ts'
 import { imageRoutes, type StoreImages } from './images.ts'
 import { jsonRoute } from './json-route.ts'
 import { type LimitsRouteParts, limitsRoutes } from './limits.ts'
@@ -41,7 +42,8 @@ import { type UsageRouteParts, usageRoutes } from './usage.ts'
 type TableParts = ChatRouteParts &
   TaskApiParts &
   UsageRouteParts &
-  LimitsRouteParts & {
+  LimitsRouteParts &
+  FeedbackRouteParts & {
     catalogue: Catalogue
     tokenizer: Tokenizer
     storedResponses: StoredResponses
@@ -86,6 +88,7 @@ export function routeTable(parts: TableParts): Route[] {
     ...taskRoutes(parts),
     ...usageRoutes(parts),
     ...limitsRoutes(parts),
+    ...feedbackRoutes(parts),
     ...parts.admin,
     ...manualRoutes({ load: parts.manual, version }),
     ...unknownMethodRoutes(calls),

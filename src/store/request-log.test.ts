@@ -122,7 +122,7 @@ for (const engine of ENGINES) {
     test('ends a search after a bounded number of rows, and continues where it ended', async () => {
       const store = await engine.open()
       // No index has the two conditions, and only the oldest row meets both.
-      const rows = Array.from({ length: 17_000 }, (_, at) =>
+      const rows = Array.from({ length: 9_000 }, (_, at) =>
         requestRow({ row_id: at + 1, at_ms: at, total_ms: at === 0 ? 9_000 : 1 }),
       )
       await store.requestLog.append(rows)

@@ -8,7 +8,7 @@ import type { Database, Tables } from './tables.ts'
 
 /** Rows examined by one statement: it blocks the event loop on SQLite. */
 const ROWS_PER_STEP = 4_000
-const MAX_STEPS = 4
+const MAX_STEPS = 2
 /** Where fewer rows than these meet a condition, they are sorted. */
 const MAX_SORTED = 8_000
 /** Of several conditions, each is counted up to here. */

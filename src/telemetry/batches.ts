@@ -25,8 +25,11 @@ export type Batches<Item> = {
 type BatchParts<Item> = {
   /** For messages: `the request log`. */
   name: string
-  /** Rejects where the items are to be written again. `signal`: aborted when nobody waits for it any more. */
-  write(items: readonly Item[], signal: AbortSignal): Promise<void>
+  /**
+   * The number of items that were refused for good. Rejects where the items are to be written again. `signal`: aborted
+   * when nobody waits for it any more.
+   */
+  write(items: readonly Item[], signal: AbortSignal): Promise<number>
   /** Items in memory; further ones are dropped. */
   max_queued: number
   /** Items of one write. */
@@ -58,7 +61,10 @@ export function createBatches<Item>(parts: BatchParts<Item>): Batches<Item> {
     const now = clock.steady()
     if (now - reported_at < REPORT_MILLISECONDS) return
     reported_at = now
-    log.error(`${name}: items dropped, since they could not be written in time`, { dropped, queued: queue.length })
+    log.error(`${name}: items dropped, since they were refused or could not be written in time`, {
+      dropped,
+      queued: queue.length,
+    })
   }
 
   function schedule(ms: number): void {
@@ -87,9 +93,10 @@ export function createBatches<Item>(parts: BatchParts<Item>): Batches<Item> {
     const batch = queue.length > max_batch ? queue.slice(0, max_batch) : queue.slice()
     if (batch.length === 0) return true
     try {
-      await withinTime(batch)
+      const refused = await withinTime(batch)
       queue = queue.slice(batch.length)
-      written += batch.length
+      written += batch.length - refused
+      if (refused > 0) drop(refused)
       if (failures > 0) log.info(`${name}: written after failures`, { failures })
       failures = 0
       return true
@@ -100,7 +107,7 @@ export function createBatches<Item>(parts: BatchParts<Item>): Batches<Item> {
   }
 
   /** A writer that ignores its signal does not hold up the others. */
-  function withinTime(batch: readonly Item[]): Promise<void> {
+  function withinTime(batch: readonly Item[]): Promise<number> {
     const control = new AbortController()
     return new Promise((resolve, reject) => {
       const stop = clock.after(timeout_ms, () => {

@@ -5,6 +5,7 @@ import { type AccountRouteParts, accountRoutes } from './accounts.ts'
 import { type AuditRouteParts, auditRoutes } from './audit.ts'
 import { IDEMPOTENCY_HEADER, idempotently } from './idempotency.ts'
 import { type ProjectRouteParts, projectRoutes } from './projects.ts'
+import { type RequestRouteParts, requestRoutes } from './requests.ts'
 import { type SessionRouteParts, sessionRoutes } from './sessions.ts'
 import { type TokenRouteParts, tokenRoutes } from './tokens.ts'
 
@@ -12,7 +13,8 @@ type AdminRouteParts = ProjectRouteParts &
   TokenRouteParts &
   AccountRouteParts &
   SessionRouteParts &
-  AuditRouteParts & { controls: Route[]; adminKeys: AdminKeyStore; secretOf(context: Context): string }
+  AuditRouteParts &
+  RequestRouteParts & { controls: Route[]; adminKeys: AdminKeyStore; secretOf(context: Context): string }
 
 export function adminRoutes(parts: AdminRouteParts): Route[] {
   const routes: Route[] = [
@@ -21,6 +23,7 @@ export function adminRoutes(parts: AdminRouteParts): Route[] {
     ...accountRoutes(parts),
     ...sessionRoutes(parts),
     ...auditRoutes(parts),
+    ...requestRoutes(parts),
     ...parts.controls,
   ]
   return routes.map((route) => asAdminRoute(route, parts))

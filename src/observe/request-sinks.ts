@@ -1,0 +1,81 @@
+/** Sends the rows of the request log elsewhere, each sink with a bounded queue of its own: a slow one holds up nobody. */
+import { resolve } from 'node:path'
+import type { Config } from '../config/config.ts'
+import type { RequestSink } from '../config/request-log-schema.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import type { RequestRow } from '../store/request-row.ts'
+import { type Batches, type BatchHealth, createBatches } from '../telemetry/batches.ts'
+import { createHttpBatch } from '../telemetry/http-batch.ts'
+import { createNdjsonFile } from '../telemetry/ndjson-file.ts'
+import { viewRow } from './request-view.ts'
+
+export type RequestSinks = {
+  push(row: RequestRow): void
+  health(): (BatchHealth & { sink: string })[]
+  flush(): Promise<void>
+  close(options: { deadline_ms: number }): Promise<void>
+}
+
+const MEGABYTE = 1_000_000
+const TIMEOUT_MILLISECONDS = 30_000
+
+type SinkParts = { config: Pick<Config, 'request_log' | 'data_dir'>; clock: Clock; log: Log }
+
+/** As configured at the start: a change of sinks needs a restart. */
+export function createRequestSinks({ config, clock, log }: SinkParts): RequestSinks {
+  const sinks = config.request_log.sinks.map((sink, index) => {
+    const name = `request_log.sinks[${index}]`
+    const { max_queued = 10_000, max_batch = 500, flush_seconds = 1 } = sink
+    const queue: Batches<RequestRow> = createBatches({
+      name,
+      write: writerOf(sink, config.data_dir, clock),
+      max_queued,
+      max_batch,
+      every_ms: flush_seconds * 1_000,
+      timeout_ms: TIMEOUT_MILLISECONDS,
+      clock,
+      log,
+    })
+    return { name, queue }
+  })
+  const each = (work: (queue: Batches<RequestRow>) => Promise<void>) =>
+    Promise.all(sinks.map(({ queue }) => work(queue))).then(() => undefined)
+  return {
+    push(row) {
+      for (const { queue } of sinks) queue.push(row)
+    },
+    health: () => sinks.map(({ name, queue }) => ({ sink: name, ...queue.health() })),
+    flush: () => each((queue) => queue.flush()),
+    close: (options) => each((queue) => queue.close(options)),
+  }
+}
+
+type Writer = (rows: readonly RequestRow[], signal: AbortSignal) => Promise<number>
+
+function writerOf({ file, http }: RequestSink, data_dir: string, clock: Clock): Writer {
+  if (file) {
+    const { path, max_megabytes = 100, max_files = 10, daily = true } = file
+    const settings = { path: resolve(data_dir, path), max_bytes: max_megabytes * MEGABYTE, max_files, daily }
+    const lines = createNdjsonFile(settings, clock.now)
+    return async (rows) => {
+      await lines.append(rows.map(jsonOf))
+      return 0
+    }
+  }
+  const { url = '', format = 'ndjson', headers = {} } = http ?? {}
+  const batch = createHttpBatch({ url, format, headers })
+  return (rows, signal) =>
+    batch.send(
+      rows.map((row) => ({ id: idOf(row), json: jsonOf(row) })),
+      signal,
+    )
+}
+
+/** The store has perhaps not given an id yet. */
+const idOf = ({ at_ms, request_id }: RequestRow): string => `${at_ms.toString(36)}-${request_id}`
+
+function jsonOf(row: RequestRow): string {
+  const { feedback: _, ...view } = viewRow(row)
+  return JSON.stringify({ ...view, id: idOf(row) })
+}

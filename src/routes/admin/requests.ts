@@ -1,0 +1,146 @@
+/** The admin API's request log. */
+import Type from 'typebox'
+import type { Context, Route } from '../../http/context.ts'
+import { REQUEST_CONDITIONS, readRequestFilter } from '../../observe/request-filter.ts'
+import type { RequestReader } from '../../observe/request-reader.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { RequestFilter } from '../../store/request-row.ts'
+import { noSuch } from './edit.ts'
+import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+
+export type RequestRouteParts = { requests: RequestReader }
+
+const text = (description: string) => Type.String({ description })
+const number = (description: string) => Type.Number({ description })
+const orNull = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
+const amount = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
+
+const RequestObject = Type.Object(
+  {
+    object: Type.Literal('request'),
+    id: text('Of the row: clients may repeat a request_id.'),
+    request_id: text("The caller's where it gave one."),
+    created_at: Type.Integer({ description: 'Its arrival, in unix seconds.' }),
+    at_ms: number('The same in milliseconds.'),
+    token_id: Type.String(),
+    project_id: Type.Union([Type.String(), Type.Null()]),
+    end_user: Type.Union([Type.String(), Type.Null()]),
+    session: orNull('From the header x-gatehouse-session.'),
+    trace_id: Type.Union([Type.String(), Type.Null()]),
+    tags: Type.Array(Type.String(), { description: 'From x-gatehouse-tags, and pairs of metadata as key:value.' }),
+    family: text('Empty where no call was made.'),
+    model: Type.String(),
+    provider: Type.String(),
+    target: text('provider/model.'),
+    status: Type.Integer({
+      description: 'Of the response; 0: it is not the call of one request, as in the background.',
+    }),
+    error: orNull('An error code.'),
+    total_ms: number('From its arrival to the last byte.'),
+    input_tokens: Type.Integer(),
+    output_tokens: Type.Integer(),
+    cost: amount(
+      'What the caller is charged, in the currency of the ledger; of a task, once it has ended. null: not known.',
+    ),
+    provider_cost: amount('What the provider charges; null: not known.'),
+    attempts: Type.Array(Type.Object({ target: Type.String() }, { additionalProperties: true }), {
+      description: 'Its upstream calls, in order.',
+    }),
+    feedback: Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
+  },
+  { additionalProperties: true, title: 'Request' },
+)
+
+export function requestRoutes({ requests }: RequestRouteParts): Route[] {
+  async function list(context: Context): Promise<Response> {
+    const query = context.query()
+    const { limit, after: start } = readPage(query)
+    const after = start && readPosition(start)
+    const filter = { ...conditionsOf(query), ...readTimes(query) }
+    const own = context.admin.project_id
+    if (own !== undefined) {
+      if (filter.project_id !== undefined && filter.project_id !== own) return listAnswer([], undefined)
+      filter.project_id = own
+    }
+    const { data, next } = await requests.page({ filter, after, limit })
+    return listAnswer(data, next && [next.at_ms, next.row_id])
+  }
+
+  async function show(context: Context): Promise<Response> {
+    const { request_row = '' } = context.params
+    const found = /^\d{1,15}$/.test(request_row) ? await requests.find(Number(request_row)) : undefined
+    const own = context.admin.project_id
+    if (!found || (own !== undefined && found.project_id !== own)) throw noSuch('request', request_row)
+    return Response.json(found)
+  }
+
+  const time = (description: string) => ({ description, schema: Type.Integer({ minimum: 0 }) })
+  const conditions = Object.entries(REQUEST_CONDITIONS).map(([name, description]) => [
+    name,
+    { description, schema: Type.String({ maxLength: 512 }) },
+  ])
+  const tag = 'Admin'
+  return [
+    {
+      method: 'GET',
+      path: '/admin/v1/requests',
+      admin: { right: 'read', project: 'own' },
+      operation: {
+        summary: 'Search the request log',
+        description:
+          'Calls, and refused requests of known tokens, newest first. All conditions must hold. A search examines a bounded number of rows: a page may be short, or empty, while next_cursor continues it. A project_admin sees those of its project.',
+        tag,
+        query: {
+          ...LIST_PARAMETERS,
+          ...Object.fromEntries(conditions),
+          from: time('Unix seconds; included.'),
+          to: time('Unix seconds; not included.'),
+        },
+        response: listSchema(RequestObject, 'RequestList'),
+        errors: ['invalid_value', 'storage_unavailable'],
+      },
+      handle: list,
+    },
+    {
+      method: 'GET',
+      path: '/admin/v1/requests/:request_row',
+      admin: { right: 'read', project: 'own' },
+      operation: {
+        summary: 'One request',
+        description: 'A row of the request log, by its `id`.',
+        tag,
+        params: { request_row: 'The `id` of a row.' },
+        response: RequestObject,
+        errors: ['object_not_found', 'storage_unavailable'],
+      },
+      handle: show,
+    },
+  ]
+}
+
+function conditionsOf(query: URLSearchParams): RequestFilter {
+  return readRequestFilter(
+    (name) => query.get(name)?.replaceAll('\0', '') ?? undefined,
+    (param, rule) => {
+      throw new GatewayError('invalid_value', `"${param}" ${rule}.`, { param })
+    },
+  )
+}
+
+function readTimes(query: URLSearchParams): RequestFilter {
+  const filter: RequestFilter = {}
+  for (const param of ['from', 'to'] as const) {
+    const given = query.get(param)
+    if (given === null) continue
+    if (!/^\d{1,11}$/.test(given))
+      throw new GatewayError('invalid_value', `"${param}" must be unix seconds.`, { param })
+    filter[`${param}_ms`] = Number(given) * 1000
+  }
+  return filter
+}
+
+function readPosition([at = '', id = '']: string[]) {
+  const [at_ms, row_id] = [Number(at), Number(id)]
+  if (Number.isSafeInteger(at_ms) && Number.isSafeInteger(row_id)) return { at_ms, row_id }
+  throw new GatewayError('invalid_value', '"cursor" must be the next_cursor of the page before.', { param: 'cursor' })
+}

@@ -1,0 +1,58 @@
+import { afterEach, describe, expect, it } from 'bun:test'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createNdjsonFile } from './ndjson-file.ts'
+
+const directories: string[] = []
+afterEach(() => {
+  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true, force: true })
+})
+
+function setUp(settings: { max_bytes?: number; max_files?: number; daily?: boolean } = {}) {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-ndjson-'))
+  directories.push(directory)
+  const path = join(directory, 'logs', 'requests.ndjson')
+  let now = Date.now()
+  const open = () => createNdjsonFile({ path, max_bytes: 30, max_files: 2, daily: false, ...settings }, () => now)
+  return {
+    path,
+    open,
+    advance: (ms: number) => {
+      now += ms
+    },
+    files: () => readdirSync(join(directory, 'logs')).sort(),
+  }
+}
+
+describe('the NDJSON file', () => {
+  it('appends lines, continues an earlier file, and is readable by its owner only', async () => {
+    const { open, path } = setUp()
+    await open().append(['{"a":1}', '{"a":2}'])
+    await open().append(['{"a":3}'])
+    expect(readFileSync(path, 'utf8')).toBe('{"a":1}\n{"a":2}\n{"a":3}\n')
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+  })
+
+  it('starts a new file before the bound, and keeps the number of complete ones', async () => {
+    const { open, path, files, advance } = setUp()
+    const file = open()
+    for (let count = 0; count < 5; count++) {
+      await file.append(['{"text":"0123456789"}'])
+      advance(1_000)
+    }
+    expect(files()).toHaveLength(3)
+    expect(readFileSync(path, 'utf8').length).toBeLessThanOrEqual(30)
+    await file.append(['{}'])
+    expect(files()).toHaveLength(3)
+  })
+
+  it('starts a new file on another day', async () => {
+    const { open, path, files, advance } = setUp({ daily: true, max_bytes: 1_000 })
+    const file = open()
+    await file.append(['{"a":1}'])
+    advance(86_400_000)
+    await file.append(['{"a":2}'])
+    expect([files().length, readFileSync(path, 'utf8')]).toEqual([2, '{"a":2}\n'])
+  })
+})

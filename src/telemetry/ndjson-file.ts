@@ -1,0 +1,74 @@
+/** Appends lines of JSON to a file, which is replaced by a new one when it is large, and every day where that is asked for. */
+import { appendFile, mkdir, readdir, rename, rm, stat, truncate } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+
+type NdjsonFileSettings = {
+  path: string
+  max_bytes: number
+  /** Complete files that are kept beside the one that is written. */
+  max_files: number
+  daily: boolean
+}
+
+type NdjsonFile = {
+  /** Rejects where not all lines could be written: then none of them is in the file. */
+  append(lines: readonly string[]): Promise<void>
+}
+
+const DAY_MILLISECONDS = 86_400_000
+
+/** `now`: unix milliseconds; a day begins at midnight, UTC. */
+export function createNdjsonFile(
+  { path, max_bytes, max_files, daily }: NdjsonFileSettings,
+  now: () => number,
+): NdjsonFile {
+  let bytes: number | undefined
+  let day = 0
+
+  /** Of a file that an earlier process has written, or of a new one. */
+  async function open(): Promise<number> {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    const found = await stat(path).catch(ifMissing)
+    day = dayOf(found?.mtimeMs ?? now())
+    return found?.size ?? 0
+  }
+
+  const dayOf = (ms: number) => Math.floor(ms / DAY_MILLISECONDS)
+
+  async function rotate(): Promise<void> {
+    const stamp = new Date(now()).toISOString().replaceAll(/[-:]/g, '')
+    await rename(path, `${path}.${stamp}`).catch(ifMissing)
+    const prefix = `${basename(path)}.`
+    const complete = (await readdir(dirname(path))).filter(
+      (name) => name.startsWith(prefix) && /^\d{8}T\d{6}\.\d{3}Z$/.test(name.slice(prefix.length)),
+    )
+    const surplus = complete.sort().slice(0, Math.max(0, complete.length - max_files))
+    for (const name of surplus) await rm(join(dirname(path), name), { force: true })
+  }
+
+  return {
+    async append(lines) {
+      const text = Buffer.from(lines.map((line) => `${line}\n`).join(''))
+      bytes ??= await open()
+      if (bytes > 0 && (bytes + text.length > max_bytes || (daily && dayOf(now()) !== day))) {
+        await rotate()
+        bytes = 0
+      }
+      if (bytes === 0) day = dayOf(now())
+      const before = bytes
+      try {
+        await appendFile(path, text, { mode: 0o600 })
+        bytes = before + text.length
+      } catch (cause) {
+        // A part of a line would be merged with the next one.
+        bytes = undefined
+        await truncate(path, before).catch(() => undefined)
+        throw cause
+      }
+    },
+  }
+}
+
+function ifMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}
