@@ -21,7 +21,7 @@ import type { Store } from './store/store.ts'
 import type { Supply } from './supply.ts'
 
 type ControlParts = {
-  store: Pick<Store, 'overrides' | 'budgets'>
+  store: Pick<Store, 'overrides' | 'budgets' | 'tasks' | 'ledger'>
   router: Router
   catalogue: Catalogue
   /** The configuration now. */
@@ -46,6 +46,8 @@ type LaterParts = Omit<
   | 'explain'
   | 'audit'
   | 'budgets'
+  | 'tasks'
+  | 'ledger'
 > & { supply: Supply; attemptLimits: Pick<Gate, 'limitOfAttempt'> }
 
 type Control = {
@@ -86,6 +88,8 @@ export function createControl(parts: ControlParts): Control {
           ...later,
           audit,
           budgets: store.budgets,
+          tasks: store.tasks,
+          ledger: { usage: store.ledger.usage, currency: () => config().ledger.currency },
           explain: (request) =>
             explainRequest(request, { catalogue, router, attemptLimits, settings: later.settings, clock }),
           supply,

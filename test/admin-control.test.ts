@@ -305,3 +305,69 @@ describe('the configuration of the admin API', () => {
     expect(await (await post('apply', next)).json()).toMatchObject({ written: false, changes: [] })
   })
 })
+
+describe('usage and tasks', () => {
+  test('usage is grouped as asked, as JSON and as CSV, and a project_admin sees its own', async () => {
+    const one = vendor()
+    const gateway = await start({
+      providers: { one: { base_url: one.url, key: 'first-key-0001' } },
+      models: { 'team/fast': { prices: { input: 1, output: 2 }, targets: [{ provider: 'one', model: 'fast' }] } },
+    })
+    const created = await (await gateway.admin('/projects', { json: { name: 'team' } })).json()
+    const issued = await (
+      await gateway.admin('/tokens', { json: { name: 'a', project_id: created.project_id } })
+    ).json()
+    for (const token of [gateway.token, issued.secret, issued.secret]) {
+      await gateway.call('/v1/chat/completions', { json: QUESTION, headers: { authorization: `Bearer ${token}` } })
+    }
+    gateway.clock.advance(1_000)
+    type Usage = { data: Record<string, unknown>[] }
+    const until = async (path: string, as?: string): Promise<Usage> => {
+      for (;;) {
+        const found = await gateway.read<Usage>(path, as === undefined ? {} : { as })
+        if (found.data.length > 0) return found
+        gateway.clock.advance(50)
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+    }
+    const { data } = await until('/usage?by=project,model')
+    expect(data.map(({ project_id, model, requests }) => [project_id, model, requests])).toEqual([
+      ['', 'team/fast', 1],
+      [created.project_id, 'team/fast', 2],
+    ])
+    const admin = await (
+      await gateway.admin('/admin-tokens', {
+        json: { name: 'p', role: 'project_admin', project_id: created.project_id },
+      })
+    ).json()
+    const own = await until('/usage?by=model', admin.secret)
+    expect(own.data).toMatchObject([{ model: 'team/fast', requests: 2, currency: 'USD', unknown_amounts: 0 }])
+    const csv = await (await gateway.admin('/usage?by=model&format=csv')).text()
+    expect(csv.split('\r\n')[0]).toStartWith('model,requests,errors,')
+    expect(csv).toContain('team/fast,')
+    expect(await refusal(await gateway.admin('/usage?by=colour'))).toEqual([400, 'invalid_value'])
+    expect(await refusal(await gateway.admin('/usage?from=2026-02-01&to=2026-01-01'))).toEqual([400, 'invalid_value'])
+  })
+
+  test('tasks are listed in pages, looked at without their request, and canceled once', async () => {
+    const gateway = await start({ sandbox: true })
+    const order = { model: 'sandbox/text-to-video', prompt: 'a secret prompt', aspect_ratio: '16:9', duration: 4 }
+    const ids: string[] = []
+    for (let at = 0; at < 3; at++) {
+      const response = await gateway.call('/v1/video/generations', { json: order })
+      ids.push((await response.json()).data.task_id)
+    }
+    type Page = { data: { task_id: string; status: string }[]; next_cursor: string | null }
+    const first = await gateway.read<Page>('/tasks?limit=2')
+    const second = await gateway.read<Page>(`/tasks?limit=2&cursor=${first.next_cursor}`)
+    expect([first.data.length, second.data.length, second.next_cursor]).toEqual([2, 1, null])
+    expect([...first.data, ...second.data].map(({ task_id }) => task_id).sort()).toEqual([...ids].sort())
+    const one = await gateway.read<object>(`/tasks/${ids[0]}`)
+    expect(JSON.stringify(one)).not.toContain('secret prompt')
+    expect((await gateway.admin(`/tasks/${ids[0]}/cancel`, { method: 'POST' })).status).toBe(200)
+    expect(await refusal(await gateway.admin('/tasks/task_none'))).toEqual([404, 'object_not_found'])
+    expect(await refusal(await gateway.admin('/tasks?status=DONE'))).toEqual([400, 'invalid_value'])
+    const audit = await gateway.read<{ data: { action: string }[] }>('/audit')
+    expect(audit.data.map(({ action }) => action)).toContain('task.cancel')
+  })
+})

@@ -109,6 +109,7 @@ export type Reopening = {
 export type TaskFilter = {
   /** Of one token, or of all. */
   token_id?: string
+  project_id?: string
   families?: EndpointFamily[]
   statuses?: TaskStatus[]
   /** The task_id after which the page starts. */

@@ -6,13 +6,17 @@ import { adminExplainRoutes, type ExplainRouteParts } from './explain.ts'
 import { adminModelRoutes, type ModelRouteParts } from './models.ts'
 import { type OverrideRouteParts, overrideRoutes } from './overrides.ts'
 import { adminProviderRoutes, type ProviderRouteParts } from './providers.ts'
+import { adminTaskRoutes, type TaskRouteParts } from './tasks.ts'
+import { adminUsageRoutes, type UsageRouteParts } from './usage.ts'
 
 export type ControlRouteParts = ModelRouteParts &
   ProviderRouteParts &
   OverrideRouteParts &
   ExplainRouteParts &
   ConfigRouteParts &
-  BudgetRouteParts
+  BudgetRouteParts &
+  TaskRouteParts &
+  UsageRouteParts
 
 export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...adminModelRoutes(parts),
@@ -21,4 +25,6 @@ export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...adminExplainRoutes(parts),
   ...configRoutes(parts),
   ...adminBudgetRoutes(parts),
+  ...adminTaskRoutes(parts),
+  ...adminUsageRoutes(parts),
 ]
