@@ -12,6 +12,13 @@ const { document, fits } = await readDocument(gateway)
 
 const created = await gateway.call('/v1/conversations', { json: {} })
 const { id: conversation }: { id: string } = await created.json()
+// The request that the example of POST /v1/feedback names.
+await gateway.chat(
+  { model: 'sandbox/general', messages: [{ role: 'user', content: 'Hello' }] },
+  {
+    headers: { 'x-request-id': 'req_0123456789abcdefghijABCD' },
+  },
+)
 
 const taking = Object.entries(document.paths).flatMap(([path, methods]) => {
   const body = methods.post?.requestBody?.content['application/json']

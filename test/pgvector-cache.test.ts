@@ -99,7 +99,7 @@ const ask = (content: string) => ({
 })
 
 /** The vector of a text is the angle that it names, in degrees. */
-async function gatewayOn(store_url: string): Promise<TestGateway> {
+function vendors(): Vendors {
   const [chat, vec] = [startVendor(), startVendor()]
   closing.push(chat.stop, vec.stop)
   vec.otherwise((wire) => {
@@ -107,6 +107,12 @@ async function gatewayOn(store_url: string): Promise<TestGateway> {
     const data = [{ index: 0, embedding: [Math.cos(angle), Math.sin(angle)] }]
     return whole({ data, usage: { prompt_tokens: 7 } })(wire)
   })
+  return { chat, vec }
+}
+
+type Vendors = Record<'chat' | 'vec', ReturnType<typeof startVendor>>
+
+async function gatewayOn(store_url: string, { chat, vec }: Vendors): Promise<TestGateway> {
   const gateway = await startGateway(
     {
       providers: { chat: { base_url: chat.url, key: 'k' }, vec: { base_url: vec.url, key: 'k' } },
@@ -136,7 +142,8 @@ async function outcome(gateway: TestGateway, content: string, token = gateway.to
 describe.skipIf(!hasPgvector)('a gateway on PostgreSQL with pgvector', () => {
   it('finds similar requests of another gateway', async () => {
     const server = await serverWithout('cached_vectors')
-    const [one, other] = [await gatewayOn(server.url), await gatewayOn(server.url)]
+    const called = vendors() // of both: an answer of another provider would not be reused
+    const [one, other] = [await gatewayOn(server.url, called), await gatewayOn(server.url, called)]
     expect(await outcome(one, 'angle 0')).toEqual(['miss', null])
     await one.instance.close({ deadline_ms: 0 })
     expect(await outcome(other, 'angle 10', one.token)).toEqual(['hit', '0.98'])
@@ -150,7 +157,7 @@ describe('a gateway on PostgreSQL without pgvector', () => {
     const postgres = await startPostgres()
     const url = await postgres.createDatabase()
     closing.push(() => postgres.dropDatabase(url))
-    const gateway = await gatewayOn(url)
+    const gateway = await gatewayOn(url, vendors())
     const [line = '{}'] = gateway.logged().match(/.*semantic cache without pgvector.*/) ?? []
     expect(JSON.parse(line).reason).toMatch(
       /^The database cannot store vectors: .*vector.*Install pgvector on the server/,
