@@ -48,8 +48,8 @@ const ACCESS: Record<string, Access> = {
   'GET /admin/v1/tasks/{task_id}': 'read own',
   'POST /admin/v1/tasks/{task_id}/cancel': 'operate installation',
   'GET /admin/v1/config': 'read installation',
-  'POST /admin/v1/config/validate': 'read installation',
-  'POST /admin/v1/config/diff': 'read installation',
+  'POST /admin/v1/config/validate': 'own installation',
+  'POST /admin/v1/config/diff': 'own installation',
   'POST /admin/v1/config/apply': 'own installation',
   'GET /admin/v1/audit/verify': 'read installation',
 }

@@ -966,6 +966,20 @@ describe('valkey', () => {
   })
 })
 
+describe('a message never shows what a variable holds', () => {
+  const secret = 'a-secret-of-the-environment'
+
+  test.each([
+    ['in a text with replacement patterns', 'server: { host: "$&${X}$1" }'],
+    ['where another value is its beginning', 'server: { host: "known/${X}" }\nlog_level: "${NONE:-known/}"'],
+    ['where another form contains it', 'server: { host: "${X}" }\nlog_level: "${NONE:-known}"'],
+  ])('%s', (_, yaml) => {
+    const found = wrong(yaml, { X: secret })
+    expect(found.length).toBeGreaterThan(0)
+    expect(found.join('\n')).not.toContain(secret)
+  })
+})
+
 describe('a semantic cache', () => {
   const withModel = (semantic: string) =>
     wrong(`providers: { a: { base_url: https://a.example } }

@@ -65,11 +65,13 @@ export function readYaml(text: string, environment: Record<string, string | unde
     },
     sourceAt: (path) => walk.sources.get(JSON.stringify(path)),
     withoutSecrets(text) {
-      let out = text
-      for (const [value, form] of walk.secrets) {
-        out = out.replaceAll(value, form).replaceAll(JSON.stringify(value).slice(1, -1), form)
-      }
-      return out
+      if (walk.secrets.size === 0) return text
+      const forms = new Map<string, string>()
+      for (const [value, form] of walk.secrets) forms.set(value, form).set(JSON.stringify(value).slice(1, -1), form)
+      // In one pass, the longest first: a shorter value may be the beginning of another, and a form may contain a value.
+      const values = [...forms.keys()].sort((a, b) => b.length - a.length)
+      const pattern = new RegExp(values.map((value) => RegExp.escape(value)).join('|'), 'g')
+      return text.replace(pattern, (value) => forms.get(value) ?? '')
     },
   }
 }

@@ -96,16 +96,21 @@ export class Live implements Context {
     return queryOf(this.request)
   }
 
+  /** Whose bytes these are; empty: nobody is known yet. */
+  get #holder(): string {
+    return this.caller.token_id || this.admin.actor
+  }
+
   hold(bytes: number): void {
     // The rest of a body whose request has ended, for example because it came too slowly, is not read any more.
     if (this.#isOver) throw new GatewayError('client_closed_request', 'The request is over.')
-    this.#parts.budget.take(this.caller.token_id, bytes)
+    this.#parts.budget.take(this.#holder, bytes)
     this.#held += bytes
   }
 
   sendLater(bytes: number): void {
     this.isSentLater = true
-    this.#parts.budget.add(this.caller.token_id, bytes)
+    this.#parts.budget.add(this.#holder, bytes)
     this.#held += bytes
   }
 
@@ -120,7 +125,7 @@ export class Live implements Context {
   readonly finish = (outcome: Outcome): void => {
     if (this.#isOver) return
     this.#isOver = true
-    if (this.#held > 0) this.#parts.budget.release(this.caller.token_id, this.#held)
+    if (this.#held > 0) this.#parts.budget.release(this.#holder, this.#held)
     this.request.signal.removeEventListener('abort', this.leave)
     this.#parts.ended(this, hasLeft(this) ? 'client_gone' : outcome)
   }

@@ -40,7 +40,14 @@ export const USAGE_DIMENSIONS = [
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
 
 /** `from` (inclusive) and `to` (exclusive) in unix seconds. */
-export type UsageQuery = { by: readonly UsageDimension[]; from: number; to: number; token_id?: string }
+export type UsageQuery = {
+  by: readonly UsageDimension[]
+  from: number
+  to: number
+  token_id?: string
+  project_id?: string
+  limit?: number
+}
 
 /** Amounts in nano-units; `unknown_amounts`, `unknown_costs`: requests without a known price, which they leave out. */
 export type UsageSum = {

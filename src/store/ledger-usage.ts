@@ -49,7 +49,9 @@ export async function usageSums(db: Database, query: UsageQuery): Promise<UsageR
     where start >= ${from} and start < ${to} and not (${CREDIT})
       ${by_end_user ? sql`` : sql`and period = ${period}`}
       ${query.token_id === undefined ? sql`` : sql`and token_id = ${query.token_id}`}
-    ${group}`.execute(db)
+      ${query.project_id === undefined ? sql`` : sql`and project_id = ${query.project_id}`}
+    ${group}
+    ${query.limit === undefined ? sql`` : sql`limit ${query.limit}`}`.execute(db)
   return { from, to, period, rows: rows.map(sumOf) }
 }
 

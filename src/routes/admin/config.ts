@@ -17,7 +17,7 @@ export type ConfigRouteParts = BodyParts & {
 }
 
 const Text = Type.Object(
-  { text: Type.String({ maxLength: 5_000_000, description: 'The whole text of the file, YAML.' }) },
+  { text: Type.String({ maxLength: 262_144, description: 'The whole text of the file, YAML.' }) },
   { additionalProperties: false, title: 'ProposedConfiguration' },
 )
 
@@ -142,7 +142,7 @@ export function configRoutes({ source, settingsOf, audit, ...parts }: ConfigRout
     {
       method: 'POST',
       path: `${ROOT}/validate`,
-      admin: { right: 'read' },
+      admin: { right: 'own' },
       operation: {
         summary: 'Validate a configuration',
         description: 'Every problem with its line and column; nothing is changed.',
@@ -157,7 +157,7 @@ export function configRoutes({ source, settingsOf, audit, ...parts }: ConfigRout
     {
       method: 'POST',
       path: `${ROOT}/diff`,
-      admin: { right: 'read' },
+      admin: { right: 'own' },
       operation: {
         summary: 'Compare a configuration with the present file',
         description: 'What differs, by setting. Values that may be secrets are masked on both sides.',

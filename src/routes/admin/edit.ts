@@ -29,13 +29,12 @@ export async function readAhead(context: Context, limits: BodyLimits): Promise<U
 }
 
 /** Reads and checks a body. Throws the errors of BODY_ERRORS, naming the field. */
-export function bodyReader<const T extends TSchema>(schema: T, parts: BodyParts) {
+export function bodyReader<const T extends TSchema>(schema: T, parts: BodyParts & { max_bytes?: number }) {
   const check = checker(schema)
   return async (context: Context): Promise<Static<T>> => {
-    const body = withoutNulls(
-      schema,
-      await readJson(readBefore.get(context) ?? context.request, bodyLimits(context, 'text', parts)),
-    )
+    const limits = bodyLimits(context, 'text', parts)
+    if (parts.max_bytes !== undefined) limits.max_bytes = Math.min(limits.max_bytes, parts.max_bytes)
+    const body = withoutNulls(schema, await readJson(readBefore.get(context) ?? context.request, limits))
     if (check.Check(body)) return body
     throw refusalOf(diagnose(schema, body))
   }

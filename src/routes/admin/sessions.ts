@@ -26,7 +26,8 @@ const Login = Type.Object(
 const Ended = Type.Object({ ended: Type.Integer({ description: 'How many sessions.' }) }, { title: 'SessionsEnded' })
 
 export function sessionRoutes({ sessions, refuseLogin, hostsOf, ...parts }: SessionRouteParts): Route[] {
-  const readLogin = bodyReader(Login, parts)
+  // Nobody is known yet: it may hold no more than it needs.
+  const readLogin = bodyReader(Login, { ...parts, max_bytes: 4_096 })
   const tag = 'Admin'
   const isSecure = ({ request }: Context) => requestBaseUrl(request, parts.settings).startsWith('https:')
 

@@ -31,7 +31,8 @@ export function adminRoutes(parts: AdminRouteParts): Route[] {
 
 function asAdminRoute(route: Route, parts: AdminRouteParts): Route {
   // A login has no secret yet by which its response could be encrypted.
-  const isPost = route.method === 'POST' && route.admin !== undefined
+  // What only reads can be repeated without a key, and its responses may be large.
+  const isPost = route.method === 'POST' && route.admin !== undefined && route.admin.right !== 'read'
   const handle = isPost
     ? idempotently(route.handle, { ...parts, keys: parts.adminKeys })
     : (context: Context) => route.handle(context)

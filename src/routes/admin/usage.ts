@@ -50,15 +50,20 @@ export function adminUsageRoutes({ ledger, clock }: UsageRouteParts): Route[] {
     const by = readBy(query)
     const own = context.admin.project_id ?? query.get('project_id') ?? undefined
     const token_id = query.get('token_id') ?? undefined
-    const groups: UsageDimension[] = own === undefined || by.includes('project') ? by : [...by, 'project']
-    const { rows } = await ledger.usage({ by: groups, from, to, ...(token_id !== undefined && { token_id }) })
-    const found = own === undefined ? rows : rows.filter(({ project_id }) => project_id === own)
-    if (found.length > MAX_ROWS) {
+    const { rows } = await ledger.usage({
+      by,
+      from,
+      to,
+      limit: MAX_ROWS + 1,
+      ...(token_id !== undefined && { token_id }),
+      ...(own !== undefined && { project_id: own }),
+    })
+    if (rows.length > MAX_ROWS) {
       const message = `More than ${MAX_ROWS} rows: group by less, or ask for a shorter time.`
       throw new GatewayError('invalid_value', message, { param: 'by' })
     }
     const currency = ledger.currency()
-    const data = found.map((row) => rowOf(row, by, currency)).sort(inOrder)
+    const data = rows.map((row) => rowOf(row, by, currency)).sort(inOrder)
     return query.get('format') === 'csv' ? csvOf(data, by) : listAnswer(data, undefined)
   }
 
@@ -86,6 +91,7 @@ export function adminUsageRoutes({ ledger, clock }: UsageRouteParts): Route[] {
           format: { description: '`csv`: as comma-separated values.', schema: Type.Enum(['json', 'csv']) },
         },
         response: listSchema(AdminUsage, 'AdminUsageList'),
+        media: ['text/csv'],
         errors: ['invalid_value', 'storage_unavailable'],
       },
       handle: usage,
