@@ -346,6 +346,7 @@ describe('usage and tasks', () => {
     expect(csv.split('\r\n')[0]).toStartWith('model,requests,errors,')
     expect(csv).toContain('team/fast,')
     expect(await refusal(await gateway.admin('/usage?by=colour'))).toEqual([400, 'invalid_value'])
+    expect(await refusal(await gateway.admin('/usage?format=xml'))).toEqual([400, 'invalid_value'])
     expect(await refusal(await gateway.admin('/usage?from=2026-02-01&to=2026-01-01'))).toEqual([400, 'invalid_value'])
   })
 

@@ -48,6 +48,10 @@ export function adminUsageRoutes({ ledger, clock }: UsageRouteParts): Route[] {
     const from = readTime(query, 'from') ?? Math.max(0, tomorrow - DEFAULT_DAYS * DAY)
     if (from >= to) throw new GatewayError('invalid_value', '"from" must be before "to".', { param: 'from' })
     const by = readBy(query)
+    const format = query.get('format') ?? 'json'
+    if (format !== 'json' && format !== 'csv') {
+      throw new GatewayError('invalid_value', '"format" must be json or csv.', { param: 'format' })
+    }
     const own = context.admin.project_id ?? query.get('project_id') ?? undefined
     const token_id = query.get('token_id') ?? undefined
     const { rows } = await ledger.usage({
@@ -64,7 +68,7 @@ export function adminUsageRoutes({ ledger, clock }: UsageRouteParts): Route[] {
     }
     const currency = ledger.currency()
     const data = rows.map((row) => rowOf(row, by, currency)).sort(inOrder)
-    return query.get('format') === 'csv' ? csvOf(data, by) : listAnswer(data, undefined)
+    return format === 'csv' ? csvOf(data, by) : listAnswer(data, undefined)
   }
 
   const time = (description: string) => ({ description, schema: Type.String(), example: '2026-01-31' })
