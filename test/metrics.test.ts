@@ -33,6 +33,15 @@ describe('GET /metrics', () => {
     expect((await get(bearer('wrong-but-long-enough-for-one'), REMOTE)).status).toBe(401)
   })
 
+  it('is not for pages of other origins, although a browser on this machine may read it', async () => {
+    await using open = await startAdminGateway({ server: { cors_origins: ['*'] } })
+    const page = { origin: 'https://page.example' }
+    const allowed = async (path: string) =>
+      (await open.call(path, { headers: page })).headers.get('access-control-allow-origin')
+    expect(await allowed('/healthz')).not.toBeNull()
+    expect(await allowed('/metrics')).toBeNull()
+  })
+
   it('does not take a client for local that a proxy on this machine forwards for', async () => {
     for (const name of ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via']) {
       expect((await get({ [name]: '127.0.0.1' })).status).toBe(401)

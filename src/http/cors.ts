@@ -41,8 +41,10 @@ const EXPOSED = [
 
 /** Headers of every response to a browser of an allowed origin. */
 export function corsHeaders(request: Request, { cors_origins }: ServerSettings): [string, string][] {
-  // A page of another origin has no business with the admin API: its console is of the same origin.
-  if (cors_origins.length === 0 || isAdminPath(pathOf(request))) return []
+  if (cors_origins.length === 0) return []
+  const path = pathOf(request)
+  // A page of another origin has no business with them, although the browser may be on the gateway's machine.
+  if (isAdminPath(path) || path === '/metrics') return []
   const origin = request.headers.get('origin')
   if (origin === null) return []
   const any = cors_origins.includes('*')
