@@ -174,7 +174,8 @@ test('one file imports the sandbox: its rows of the catalogue at start, its work
   expect(lazy).toEqual(["require('../../packages/sandbox/src/sandbox.ts')"])
 })
 
-test('the rows of the sandbox, which every start reads, load none of its work', () => {
+/** The files of the sandbox that run in a process which starts with this one. */
+function loadedBy(first: string): string[] {
   const loaded = new Set<string>()
   const load = (name: string): void => {
     if (loaded.has(name)) return
@@ -182,10 +183,18 @@ test('the rows of the sandbox, which every start reads, load none of its work', 
     const text = sandbox.find((file) => file.name === name)?.text ?? ''
     for (const target of importsOf(name, text.replaceAll(/^import type .*$/gm, ''))) load(target)
   }
-  load(`${SANDBOX}models.ts`)
-  expect([...loaded].sort()).toEqual(
-    ['models.ts', 'render/model-plan.ts', 'render/plan.ts'].map((name) => SANDBOX + name),
-  )
+  load(SANDBOX + first)
+  return [...loaded].map((name) => name.replace(SANDBOX, '')).sort()
+}
+
+test('the rows of the sandbox, which every start reads, load none of its work', () => {
+  expect(loadedBy('models.ts')).toEqual(['models.ts', 'render/model-plan.ts', 'render/plan.ts'])
+})
+
+test('native code, whose faults end a process, draws in the process of the renderer only', () => {
+  const drawing = loadedBy('render/renderer.ts').filter((name) => name.startsWith('render/') && !/plan/.test(name))
+  expect(drawing).toContain('render/canvas.ts')
+  expect(loadedBy('sandbox.ts').filter((name) => drawing.includes(name))).toEqual([])
 })
 
 test('only the listed modules use the Bun API', () => {

@@ -29,7 +29,7 @@ async function square(colour: string): Promise<Uint8Array<ArrayBuffer>> {
   const context = canvas.getContext('2d')
   context.fillStyle = colour
   context.fillRect(0, 0, 64, 64)
-  return new Uint8Array(await canvas.encode('png'))
+  return new Uint8Array(canvas.encodeSync('png'))
 }
 
 /** The colour at a position, given as fractions of the width and height. */
@@ -116,7 +116,7 @@ describe('an edit', () => {
     expect(await colourAt(bytesOf(answer.data?.[0]?.b64_json), 0.02, 0.5)).toEqual([255, 0, 0, 255])
     const canvas = createCanvas(64, 64)
     canvas.getContext('2d').fillRect(0, 0, 32, 64)
-    const mask = await toFile(await canvas.encode('png'), 'mask.png', { type: 'image/png' })
+    const mask = await toFile(canvas.encodeSync('png'), 'mask.png', { type: 'image/png' })
     const masked = await client.images.edit({ model: MODEL, image, mask, prompt: 'A kite', size: '256x256' })
     const bytes = bytesOf(masked.data?.[0]?.b64_json)
     expect(await colourAt(bytes, 0.02, 0.5)).toEqual([255, 0, 0, 255])

@@ -10,13 +10,13 @@ import type {
 } from '../../../src/providers/provider.ts'
 import { GatewayError } from '../../../src/spec/error.ts'
 import type { ImageOrder, ImageUsage } from '../../../src/spec/image-request.ts'
-import { createImageEditor, type ImageEditor } from './edit-images.ts'
+import { createImageRenderer, type ImageRenderer } from './draw-images.ts'
 import { headerOf } from './image-header.ts'
-import { drawImage, type ImagePlan } from './render/draw-image.ts'
+import type { ImagePlan } from './render/draw-image.ts'
 import { applyDirectives, parseTextDirectives } from './text-directives.ts'
 import { countTokens } from './tokens.ts'
 
-type SandboxImagesParts = { clock: Clock; errors: SimulatedErrors; media: MediaReader; editor?: ImageEditor }
+type SandboxImagesParts = { clock: Clock; errors: SimulatedErrors; media: MediaReader; renderer?: ImageRenderer }
 
 /** The size that `auto` stands for. */
 const AUTO = '1024x1024'
@@ -33,7 +33,7 @@ export function createSandboxImages({
   clock,
   errors,
   media,
-  editor = createImageEditor(),
+  renderer = createImageRenderer(),
 }: SandboxImagesParts): ImageProvider & { close(): Promise<void> } {
   /** Applies the directives of the prompt; the images show the rest of it. */
   async function planImages(call: ImageCall, signal: AbortSignal): Promise<ImagePlan[]> {
@@ -77,17 +77,17 @@ export function createSandboxImages({
   }
 
   async function draw(plan: ImagePlan, signal: AbortSignal): Promise<Uint8Array> {
-    if (plan.sources.length === 0) return drawImage(plan)
     try {
-      return await editor.draw(plan, signal)
+      return await renderer.draw(plan, signal)
     } catch (cause) {
       signal.throwIfAborted()
+      if (plan.sources.length === 0) throw cause
       throw unreadable('"image" or "mask"', { param: 'image', cause })
     }
   }
 
   return {
-    close: editor.close,
+    close: renderer.close,
     operations: ['generate', 'edit', 'variation'],
     async generate(call, signal) {
       return drawAll(await planImages(call, signal), call.request, signal)

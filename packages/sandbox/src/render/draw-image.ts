@@ -1,4 +1,7 @@
-/** Draws and encodes one image in the calling process: skia draws fast, and encodes in a thread of its own. */
+/**
+ * Draws and encodes one image in the calling process, which is the renderer's. It encodes while the canvas is in use:
+ * an encoder in a thread of its own reads freed memory where the canvas is collected meanwhile.
+ */
 import type { Canvas, SKRSContext2D } from '@napi-rs/canvas'
 import { type CanvasTools, loadCanvas } from './canvas.ts'
 import { createGlyphCheck, legibleText } from './legible.ts'
@@ -46,8 +49,8 @@ export async function drawImage(plan: ImagePlan): Promise<Uint8Array> {
     context.drawImage(layer, 0, 0)
   }
   const finished = plan.share === undefined || plan.share >= 1 ? canvas : coarse(canvas, plan.share, create)
-  if (plan.format === 'png') return finished.encode('png')
-  return plan.format === 'jpeg' ? finished.encode('jpeg', plan.quality) : finished.encode('webp', plan.quality)
+  if (plan.format === 'png') return finished.encodeSync('png')
+  return plan.format === 'jpeg' ? finished.encodeSync('jpeg', plan.quality) : finished.encodeSync('webp', plan.quality)
 }
 
 /** Each source fills a column of the canvas, cropped to the ratio of the column. */

@@ -30,13 +30,13 @@ export async function renderModel({ plan, path, onFrame }: ModelJob): Promise<vo
   const texture = plan.texture ? drawTexture(tools, plan) : undefined
   const relief = plan.texture && plan.pbr ? drawRelief(tools, plan) : undefined
   const pictures: ModelPictures = {
-    ...(texture && { texture: await texture.encode('png') }),
-    ...(relief && { surface: await relief.surface.encode('png'), normal: await relief.normal.encode('png') }),
+    ...(texture && { texture: texture.encodeSync('png') }),
+    ...(relief && { surface: relief.surface.encodeSync('png'), normal: relief.normal.encodeSync('png') }),
   }
   await reportStep()
   await writeModel({ mesh, text: plan.text, pictures }, plan, dirname(path))
   await reportStep()
-  const view = await drawView(tools, mesh, { texture, quick: plan.quick }).encode('png')
+  const view = drawView(tools, mesh, { texture, quick: plan.quick }).encodeSync('png')
   await writeFile(join(dirname(path), filesOfModel(plan).preview.name), view)
   await reportStep()
 }

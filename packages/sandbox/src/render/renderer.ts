@@ -1,4 +1,4 @@
-/** The process that renders videos, 3D models and edits of images: reads one job a line, and writes one line for each frame. */
+/** The process that renders videos, 3D models and images: reads one job a line, and writes one line for each frame. */
 import { writeFile } from 'node:fs/promises'
 import { setPriority } from 'node:os'
 import { createInterface } from 'node:readline'

@@ -9,7 +9,7 @@ import type { EncodedImagePlan } from './draw-image.ts'
 import type { ModelPlan } from './model-plan.ts'
 import type { RenderPlan } from './plan.ts'
 
-/** A video, a 3D model, or an edit of images. */
+/** A video, a 3D model, or an image. */
 export type Plan = RenderPlan | ModelPlan | EncodedImagePlan
 
 /** A line of JSON to the process; the next one is sent only after the reply to this one. */

@@ -1,24 +1,24 @@
 /**
- * Draws over images of clients in a process of its own: the decoder is native code, which a broken file can crash
- * (@napi-rs/canvas 1.0.0: a segmentation fault where a PNG, JPEG or WebP ends early).
+ * Draws images in a process of its own: native code draws, and a fault in it would end the gateway. Two are known in
+ * @napi-rs/canvas 1.0.0: a PNG, JPEG or WebP that ends early, and a canvas that is collected while it is encoded.
  */
 import { readFile } from 'node:fs/promises'
 import type { ImagePlan } from './render/draw-image.ts'
 import { createRenderWorkers, type RenderWorkers } from './render/workers.ts'
 import { createTemporaryFiles } from './temporary-files.ts'
 
-export type ImageEditor = {
+export type ImageRenderer = {
   /** The bytes of the image. Rejects where a source or the mask cannot be decoded. */
   draw(plan: ImagePlan, signal: AbortSignal): Promise<Uint8Array>
   close(): Promise<void>
 }
 
-/** One process: an edit takes much memory. It is not that of the videos, behind which an edit would wait for a minute. */
-export function createImageEditor({
+/** One process: an edit takes much memory. It is not that of the videos, behind which an image would wait for a minute. */
+export function createImageRenderer({
   renderWorkers = createRenderWorkers({ size: 1 }),
 }: {
   renderWorkers?: RenderWorkers
-} = {}): ImageEditor {
+} = {}): ImageRenderer {
   const files = createTemporaryFiles()
   return {
     async draw({ sources, mask, ...plan }, signal) {
