@@ -7,7 +7,7 @@ export type Clock = {
   steady(): number
   /** For stored due times: follows a jump, once they were moved with it. Absent where nothing is to be done. */
   align?(): Promise<void> | undefined
-  /** Runs `work` once after `ms`; the result cancels it. A waiting timer does not keep the process alive. */
+  /** Runs `work` once after `ms`, as soon as possible where that is not positive; the result cancels it. A waiting timer does not keep the process alive. */
   after(ms: number, work: () => void): () => void
 }
 
@@ -18,7 +18,8 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   steady: () => ORIGIN + performance.now(),
   after(ms, work) {
-    const timer = setTimeout(work, ms)
+    // A time that is past is due now: the runtime would print a warning.
+    const timer = setTimeout(work, Math.max(0, ms))
     timer.unref()
     return () => clearTimeout(timer)
   },
