@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from 'bun:test'
 import OpenAI from 'openai'
 import type { ProviderConfig, TargetConfig } from '../src/config/schema.ts'
-import { type configOf, startGateway } from './kit/gateway.ts'
+import { configOf, startGateway } from './kit/gateway.ts'
 import { completion, failure, hang, startVendor, whole } from './kit/vendor.ts'
 
 const closing: (() => Promise<unknown>)[] = []
@@ -22,7 +22,7 @@ type Options = {
 async function setUp({ server = {}, targets = {}, routing = {}, fallbacks, providers = {} }: Options = {}) {
   const names = ['one', 'two', 'three']
   const vendors = [...names, 'four'].map((id) => ({ id, ...startVendor() }))
-  const gateway = await startGateway({
+  const settings = {
     server: { ...server },
     providers: Object.fromEntries(vendors.map(({ id, url }) => [id, { base_url: url, ...providers[id] }])),
     models: {
@@ -34,7 +34,8 @@ async function setUp({ server = {}, targets = {}, routing = {}, fallbacks, provi
       'v/other': { targets: [{ provider: 'four', model: 'other' }] },
       'v/alone': { targets: [{ provider: 'one', model: 'alone' }] },
     },
-  })
+  }
+  const gateway = { ...(await startGateway(settings)), settings }
   closing.push(() => gateway[Symbol.asyncDispose](), ...vendors.map(({ stop }) => stop))
   const client = new OpenAI({
     apiKey: gateway.token,
@@ -320,6 +321,41 @@ describe('server.caller_routing: false', () => {
     const body = { model: 'v/m', messages: [{ role: 'user', content: 'hi' }] }
     const headers = { 'x-gatehouse-tags': 'a', 'x-gatehouse-cache': 'on' }
     expect((await gateway.chat(body, { headers })).status).toBe(200)
+  })
+})
+
+describe('server.caller_routing with ids', () => {
+  async function statuses(ids: (known: { token_id: string; project_id: string }) => string[]) {
+    const { gateway } = await setUp()
+    const { tokens, projects, reload } = gateway.instance
+    const { project_id } = await projects.create({ name: 'p' })
+    const named = await tokens.issue({ name: 'named' })
+    const owned = await tokens.issue({ name: 'owned', project_id })
+    const server = { caller_routing: ids({ token_id: named.token.token_id, project_id }) }
+    await reload(configOf({ ...gateway.settings, server }))
+    const body = { model: 'v/m', messages: [{ role: 'user', content: 'hi' }] }
+    const asked: number[] = []
+    for (const secret of [named.secret, owned.secret, gateway.token]) {
+      const authorization = `Bearer ${secret}`
+      const byField = await gateway.chat({ ...body, models: ['v/other'] }, { headers: { authorization } })
+      const byHeader = await gateway.chat(body, { headers: { authorization, 'x-gatehouse-timeout': '5' } })
+      expect(byHeader.status).toBe(byField.status)
+      expect((await gateway.chat(body, { headers: { authorization } })).status).toBe(200)
+      asked.push(byField.status)
+    }
+    return asked
+  }
+
+  it('lets a token that is named choose, and no other', async () => {
+    expect(await statuses(({ token_id }) => [token_id])).toEqual([200, 400, 400])
+  })
+
+  it('lets the tokens of a project that is named choose, and no others', async () => {
+    expect(await statuses(({ project_id }) => [project_id])).toEqual([400, 200, 400])
+  })
+
+  it('lets none choose where it is empty', async () => {
+    expect(await statuses(() => [])).toEqual([400, 400, 400])
   })
 })
 

@@ -33,8 +33,8 @@ export type ServerSettings = {
   /** Whether the open calls of a token end within a second of its revocation or expiry. */
   end_revoked_calls: boolean
   show_target: boolean
-  /** Whether a request may ask for a routing of its own. */
-  caller_routing: boolean
+  /** Whether a request may ask for a routing of its own; a list: ids of the tokens and projects whose requests may. */
+  caller_routing: boolean | string[]
   /** Whether responses say what the caller is charged. */
   show_cost: boolean
   /** Ids of the tokens that may ask for the routing decision; `*` is all. */

@@ -17,6 +17,7 @@ export const SHOWN_TEXT = [
   'log_level',
   'server.host',
   'server.explain_tokens.*',
+  'server.caller_routing.*',
   'admin.host',
   'tokens.models.*',
   'ledger.currency',

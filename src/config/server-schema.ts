@@ -103,9 +103,9 @@ export const ServerConfig = Type.Object(
       }),
     ),
     caller_routing: optional(
-      Type.Boolean({
+      Type.Union([Type.Boolean(), Type.Array(Type.String({ pattern: '^(tok|proj)_[A-Za-z0-9]+$' }))], {
         description:
-          'Whether a request may ask for a routing of its own: the fields `models` and `provider`, and the headers `x-gatehouse-timeout` and `x-gatehouse-no-fallback`. false: they get 400. Default true.',
+          'Whether a request may ask for a routing of its own: the fields `models` and `provider`, and the headers `x-gatehouse-timeout` and `x-gatehouse-no-fallback`. false: they get 400. A list of ids: only these tokens, and the tokens of these projects, may. Default true.',
       }),
     ),
     show_target: optional(

@@ -2,6 +2,7 @@
 import type { ServerSettings } from '../config/config.ts'
 import type { CacheDirective, Call, CallOptions } from '../pipeline/call.ts'
 import { GatewayError } from '../spec/error.ts'
+import type { Caller } from '../spec/token.ts'
 import { readSessionHeader, readUserHeader, SESSION_HEADER, USER_HEADER } from './end-user.ts'
 
 const TIMEOUT_HEADER = 'x-gatehouse-timeout'
@@ -24,8 +25,8 @@ type Request = { header(name: string): string | null }
  * and `unsupported_parameter` for one that the operator does not permit.
  */
 export function readCallOptions(
-  call: Pick<Call, 'request_id' | 'options' | 'end_user' | 'session'> & Request,
-  { caller_routing }: Pick<ServerSettings, 'caller_routing'>,
+  call: Pick<Call, 'request_id' | 'options' | 'end_user' | 'session' | 'caller'> & Request,
+  settings: Pick<ServerSettings, 'caller_routing'>,
 ): void {
   readUserHeader(call, call.header(USER_HEADER))
   readSessionHeader(call, call.header(SESSION_HEADER))
@@ -34,7 +35,7 @@ export function readCallOptions(
   const tags = call.header(TAGS_HEADER)
   const cache = call.header(CACHE_HEADER)
   if (timeout === null && noFallback === null && tags === null && cache === null) return
-  if (!caller_routing) {
+  if (!mayChooseRouting(call.caller, settings)) {
     if (timeout !== null) throw notPermitted(`The header ${TIMEOUT_HEADER}`)
     if (noFallback !== null) throw notPermitted(`The header ${NO_FALLBACK_HEADER}`)
   }
@@ -44,6 +45,15 @@ export function readCallOptions(
   if (tags !== null) options.tags = tagsOf(tags)
   if (cache !== null) options.cache = directiveOf(cache)
   call.options = options
+}
+
+/** Whether the operator lets the requests of the caller choose their routing. */
+export function mayChooseRouting(
+  { token_id, project_id }: Pick<Caller, 'token_id' | 'project_id'>,
+  { caller_routing: allowed }: Pick<ServerSettings, 'caller_routing'>,
+): boolean {
+  if (typeof allowed === 'boolean') return allowed
+  return allowed.includes(token_id) || (project_id !== undefined && allowed.includes(project_id))
 }
 
 function timeoutOf(text: string): number {
@@ -83,6 +93,6 @@ const invalid = (header: string, rule: string) => new GatewayError('invalid_valu
 export const notPermitted = (what: string, param?: string) =>
   new GatewayError(
     'unsupported_parameter',
-    `${what} is not supported: the operator of this gateway does not let requests choose their routing.`,
+    `${what} is not supported: the operator of this gateway does not let this request choose its routing.`,
     param === undefined ? {} : { param },
   )

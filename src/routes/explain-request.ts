@@ -54,6 +54,8 @@ type Parts = {
 /** Throws GatewayError as the request would. */
 export function explainRequest(request: ExplainRequest, parts: Parts): Explained {
   const { catalogue, router, attemptLimits, clock } = parts
+  // Where only some callers may choose: as one of them.
+  const settings = { ...parts.settings, caller_routing: parts.settings.caller_routing !== false }
   const name = request.model
   const family = request.family ?? catalogue.find(name, OPERATOR).supported_endpoint_types[0]
   if (!family) {
@@ -64,7 +66,7 @@ export function explainRequest(request: ExplainRequest, parts: Parts): Explained
   const call: ExplainedCall = { caller: OPERATOR, authorized: { name, family, chosen } }
   if (request.tags) call.options = { tags: request.tags }
   const given = family === 'contentgen-compat' ? request.body : request.body && { model: name, ...request.body }
-  const body = HAS_ROUTING_FIELDS.includes(family) ? takeRoutingFields(given, call, parts) : given
+  const body = HAS_ROUTING_FIELDS.includes(family) ? takeRoutingFields(given, call, { catalogue, settings }) : given
   const fallbacks = fallbacksFor(model, call.options)
   let facts: RequestFacts | undefined
   const conditional = {

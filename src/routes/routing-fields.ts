@@ -11,7 +11,7 @@ import type { Provider } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import { ROUTING_FIELDS } from '../spec/routing-fields.ts'
-import { notPermitted } from './call-options.ts'
+import { mayChooseRouting, notPermitted } from './call-options.ts'
 import { namesIn, parsePreferences } from './provider-field.ts'
 
 type RoutingFieldParts = {
@@ -44,7 +44,7 @@ export function takeRoutingFields(body: unknown, call: Calling, { catalogue, set
   const { chosen, family } = authorized
   const mayForward = (field: string) => chosen.model.targets.every(({ provider }) => takes(field, provider, family))
   const rest: JsonRecord = { ...body, model: requestedModel(body) }
-  if (!settings.caller_routing) {
+  if (!mayChooseRouting(call.caller, settings)) {
     const param = ['models', 'provider'].find((field) => hasField(body, field) && !mayForward(field))
     if (param === undefined) return rest
     throw notPermitted(`"${param}"`, param)
