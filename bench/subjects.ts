@@ -185,9 +185,9 @@ function gatehouse({ dir, vendorPort, gatehouse: { binary, isOurs } }: SubjectPa
     file,
     `providers:
   vendor: { kind: chatcompat, ${at} }
-  translated: { kind: chatcompat, ${at}, quirks: { relay: false } }
+  translated: { kind: chatcompat, ${at}, quirks: { passthrough: false } }
   messages: { kind: messages-compat, ${at} }
-  messages-translated: { kind: messages-compat, ${at}, quirks: { relay: false } }
+  messages-translated: { kind: messages-compat, ${at}, quirks: { passthrough: false } }
 models:
 ${models.join('\n')}
 `,
