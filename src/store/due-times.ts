@@ -17,7 +17,7 @@ export type DueTimes = {
 }
 
 export function dueTimes(engine: Engine): DueTimes {
-  const { db, write, now } = engine
+  const { db, writeAlone, now } = engine
   return {
     ...(now && { now }),
     async moves() {
@@ -25,7 +25,8 @@ export function dueTimes(engine: Engine): DueTimes {
       return row?.revision ?? 0
     },
     move: (by_ms, moves) =>
-      write(async (rows) => {
+      // A time that was read before this call is moved, and one that is read after it is not moved again.
+      writeAlone(async (rows) => {
         const row = { noun: NOUN, revision: 0 }
         await rows
           .insertInto('revisions')

@@ -9,6 +9,8 @@ export type Engine = {
   db: Database
   /** Runs `work` in a transaction, possibly a shared one. Resolves once the transaction is on the disk. */
   write<T>(work: (write: Write) => Promise<T>): Promise<T>
+  /** The same, after all writes of this process that were called before it, and before those that are called after it. */
+  writeAlone<T>(work: (write: Write) => Promise<T>): Promise<T>
   /** Whether several writers run at once: a claim then skips the rows that another claim has locked. */
   many_writers: boolean
   /** Whether an error says that the database cannot be reached or written now; false for a fault of a statement. */

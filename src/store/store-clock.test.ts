@@ -80,6 +80,24 @@ for (const engine of ENGINES) {
       expect(logged()).toContain(`"the clock was set","seconds":${step / 1000},"moved_due_times":true`)
     })
 
+    test.each([2 * HOUR, -2 * HOUR])('what is written while they are moved by %d ms is moved once', async (step) => {
+      const store = await engine.open()
+      await addRows(store)
+      const clock = manualClock(START)
+      const { own } = await open(clock, { store })
+      const save = (due_ms: number) => store.tasks.save({ task_id: 'task_running', fence: 0 }, { due_ms })
+      const saveRun = (due_ms: number) => store.responseRuns.renew({ response_id: 'resp_a', fence: 0 }, due_ms)
+      await Promise.all(Array.from({ length: 6 }, () => save(START))) // connects as often as is needed
+      clock.jump(step)
+      const aligning = own.align?.()
+      const before = saveRun(own.now() + 30_000) // by the old time, and before the move
+      while (own.now() === START) await Promise.resolve()
+      const after = save(own.now() + 30_000) // by the new time
+      await Promise.all([aligning, before, after])
+      const { running, run } = await dueTimesOf(store)
+      expect([running[0], run]).toEqual([30_000 + step, 30_000 + step])
+    })
+
     test('the lock of a conversation ends after the same time', async () => {
       const { conversations, dueTimes } = await engine.open()
       const key = { conversation_id: 'conv_a', token_id: 't', now: START / 1000 }

@@ -2,9 +2,10 @@
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import { Client, type ClientConfig, type CustomTypesConfig, types } from 'pg'
 import type { Engine } from '../engine.ts'
+import { createExclusiveWrites } from '../exclusive-write.ts'
 import { migrate } from '../migrate.ts'
 import { StoreError } from '../store.ts'
-import type { Tables } from '../tables.ts'
+import type { Tables, Write } from '../tables.ts'
 import { createChangeFeed } from './postgres-change-feed.ts'
 import { createTimedPool, poolOf } from './postgres-pool.ts'
 
@@ -38,11 +39,13 @@ export async function openPostgres(url: string): Promise<Engine> {
     idle_in_transaction_session_timeout: IDLE_TRANSACTION_MILLISECONDS,
   })
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+  const { write, writeAlone } = createExclusiveWrites<Write>((work) => db.transaction().execute(work))
   const notifications = createChangeFeed({ db, connect: () => new Client(address.config) })
   return {
     name: 'postgres',
     db,
-    write: (work) => db.transaction().execute(work),
+    write,
+    writeAlone,
     many_writers: true,
     isUnavailable,
     async now() {

@@ -66,6 +66,7 @@ export async function openSqlite(path: string): Promise<Engine> {
     name: 'sqlite',
     db,
     write: commit.write,
+    writeAlone: commit.write, // writes run in the order of their calls
     many_writers: false,
     isUnavailable,
     ...createNotifications(),
