@@ -2,7 +2,7 @@
 
 type Run<Transaction> = <T>(work: (write: Transaction) => Promise<T>) => Promise<T>
 
-export type ExclusiveWrites<Transaction> = {
+type ExclusiveWrites<Transaction> = {
   /** Runs together with others. */
   write: Run<Transaction>
   /** Runs after all writes that were called before it, and before all that are called after it. */
