@@ -1,11 +1,11 @@
-/** What is measured: the vendor itself, nginx, Gatehouse and Portkey, each started the way its maker says. */
+/** What is measured: the vendor itself, nginx, a bare Bun proxy, Gatehouse and Portkey, each started the way its maker says. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Tools } from './find-tools.ts'
 import type { Target } from './http-client.ts'
 import { GATEWAY_CORE, type Group, LOAD_CORE, startGroup } from './processes.ts'
 
-export const SUBJECTS = ['direct', 'nginx', 'gatehouse', 'portkey'] as const
+export const SUBJECTS = ['direct', 'nginx', 'bun', 'gatehouse', 'portkey'] as const
 export type SubjectName = (typeof SUBJECTS)[number]
 /** The vendor's kinds of answer: a whole one, a stream at once, a stream event by event, a slow stream. */
 export type Answer = 'whole' | 'stream' | 'single' | 'slow'
@@ -38,7 +38,7 @@ export type SubjectParts = {
 const REPOSITORY = resolve(import.meta.dir, '..')
 /** Not secrets: they open nothing but what the benchmark itself starts. */
 const TOKEN = `sk-${'benchmark0'.repeat(5).slice(0, 48)}`
-const VENDOR_KEY = 'bench-vendor-key'
+export const VENDOR_KEY = 'bench-vendor-key'
 
 /** Starts the benchmark's vendor and waits for the port that it was given. */
 export async function startVendor(dir: string): Promise<{ group: Group; port: number }> {
@@ -53,7 +53,7 @@ export async function startVendor(dir: string): Promise<{ group: Group; port: nu
 }
 
 export function createSubjects(parts: SubjectParts): Subject[] {
-  const subjects = [direct(parts), gatehouse(parts)]
+  const subjects = [direct(parts), bun(parts), gatehouse(parts)]
   if (parts.tools.nginx) subjects.push(nginx(parts, parts.tools.nginx))
   if (parts.tools.portkey && parts.tools.node) subjects.push(portkey(parts, [parts.tools.node, parts.tools.portkey]))
   return subjects.toSorted((a, b) => SUBJECTS.indexOf(a.name) - SUBJECTS.indexOf(b.name))
@@ -101,7 +101,7 @@ export function logTail(group: Group): string {
   return `Its last output: ${readFileSync(group.log, 'utf8').slice(-1500).trim() || '(none)'}`
 }
 
-function bodyFor(model: string, streamed: boolean): string {
+export function bodyFor(model: string, streamed: boolean): string {
   return JSON.stringify({
     model,
     messages: [
@@ -123,7 +123,7 @@ function targets(port: number, prefix: string, headers: Record<string, string> =
 }
 
 /** A port that is free now. */
-function freePort(): number {
+export function freePort(): number {
   const probe = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => {} } })
   const { port } = probe
   probe.stop(true)
@@ -164,6 +164,25 @@ http {
     name: 'nginx',
     target: targets(port, '', { authorization: `Bearer ${VENDOR_KEY}` }),
     start,
+    alsoStarts: [],
+  }
+}
+
+type BareProxyOrder = { port: number; vendorPort: number; client: 'fetch' | 'sockets'; log: string }
+
+export function bareProxy({ port, vendorPort, client, log }: BareProxyOrder): Group {
+  const command = [process.execPath, join(import.meta.dir, 'bare-proxy.ts')]
+  const env = { PORT: String(port), VENDOR_PORT: String(vendorPort), VENDOR_KEY, CLIENT: client }
+  return startGroup({ command, core: GATEWAY_CORE, log, env })
+}
+
+/** What a gateway on the same runtime can at most approach: it parses, sends, parses and returns. */
+function bun({ dir, vendorPort }: SubjectParts): Subject {
+  const port = freePort()
+  return {
+    name: 'bun',
+    target: targets(port, '', { authorization: `Bearer ${VENDOR_KEY}` }),
+    start: () => bareProxy({ port, vendorPort, client: 'fetch', log: join(dir, 'bun.log') }),
     alsoStarts: [],
   }
 }

@@ -5,7 +5,7 @@ import { judge, renderTable } from './table.ts'
 
 const row: Row = {
   name: 'requests/s',
-  figures: { direct: 60_000, nginx: 50_000, gatehouse: 10_000, portkey: 1000 },
+  figures: { direct: 60_000, nginx: 50_000, bun: 20_000, gatehouse: 10_000, portkey: 1000 },
   goals: [
     { of: 'nginx', atLeast: 0.25 },
     { of: 'portkey', atLeast: 8 },
@@ -20,6 +20,7 @@ describe('the table', () => {
       'requests/s',
       '60,000',
       '50,000',
+      '20,000',
       '10,000',
       '1,000',
       '0.2 ×',

@@ -6,6 +6,7 @@ import { SUBJECTS, type SubjectName } from './subjects.ts'
 const HEADINGS: Record<SubjectName, string> = {
   direct: 'direct to the vendor',
   nginx: 'nginx',
+  bun: 'bare Bun proxy',
   gatehouse: 'Gatehouse',
   portkey: 'Portkey',
 }

@@ -6,7 +6,7 @@ import { runOnLoadCore } from './processes.ts'
 /** Of everyday size for one instance; enough to keep one core busy without measuring the queue alone. */
 export const CONNECTIONS = 32
 
-export type WrkResult = { perSecond: number; p50: number; p99: number; failed: number }
+export type WrkResult = { requests: number; perSecond: number; p50: number; p99: number; failed: number }
 
 /** Latencies are in milliseconds. The answers that failed are not among the requests a second. */
 export async function runWrk(wrk: string, target: Target, seconds: number): Promise<WrkResult> {
@@ -19,6 +19,7 @@ export async function runWrk(wrk: string, target: Target, seconds: number): Prom
   const { requests, microseconds, p50, p99, errors, refused } = JSON.parse(line) as Record<string, number>
   const good = (requests ?? 0) - (refused ?? 0)
   return {
+    requests: good,
     perSecond: (good * 1_000_000) / (microseconds ?? 1),
     p50: (p50 ?? Number.NaN) / 1000,
     p99: (p99 ?? Number.NaN) / 1000,

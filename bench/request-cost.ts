@@ -1,0 +1,174 @@
+/**
+ * `npm run bench:cost`: processor time of a whole answer, of the gateway with everything on and of a bare Bun proxy, with
+ * both HTTP clients, in turns within one run. Processor time says more than requests a second where other work shares the cores.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { median } from './figures.ts'
+import type { Target } from './http-client.ts'
+import {
+  cpuSeconds,
+  endEverything,
+  endGroup,
+  GATEWAY_CORE,
+  type Group,
+  LOAD_CORE,
+  startGroup,
+  whyNot,
+} from './processes.ts'
+import { bareProxy, bodyFor, freePort, logTail, startVendor, VENDOR_KEY } from './subjects.ts'
+import { runWrk } from './wrk.ts'
+
+const HELP = `usage: npm run bench:cost -- [--rounds N] [--seconds N] [--gatehouse NAME=FILE ...] [--only TEXT] [--answer whole|stream] [--profile]
+
+  --gatehouse NAME=FILE  also another executable, for example of another version; may be repeated
+  --only TEXT            only subjects whose name contains this
+  --profile              start the gateways with a CPU profile; the directory is printed and kept
+`
+
+const TOKEN = `sk-${'benchmark0'.repeat(5).slice(0, 48)}`
+const WARM_REQUESTS = 30_000
+const CLIENTS = ['fetch', 'sockets'] as const
+
+type Measured = { name: string; target: Target; start(): Group; costs: number[]; rates: number[] }
+
+/** Everything that costs something is on: limits, a budget and prices besides what is on by default. */
+function gateway(name: string, { dir, vendorPort, binary, client, profile }: GatewayOrder): Measured {
+  const home = join(dir, name.replaceAll(/\W+/g, '-'))
+  mkdirSync(home)
+  const port = freePort()
+  const model = (answer: string) =>
+    `  bench/${answer}:
+    targets: [{ provider: vendor, model: ${answer} }]
+    limits: { max_tokens: { maximum: 32768, default: 4096 } }
+    prices: { currency: USD, input: 2.5, output: 10, as_of: "2026-11-01" }
+    rate_limits: { requests_per_minute: 1000000000, tokens_per_minute: 1000000000000 }`
+  writeFileSync(
+    join(home, 'gatehouse.yaml'),
+    `server: { http_client: ${client} }
+sandbox: false
+providers:
+  vendor: { kind: chatcompat, base_url: "http://127.0.0.1:${vendorPort}/v1", key: "\${BENCH_VENDOR_KEY}" }
+rate_limits: { requests_per_second: 1000000 }
+budgets: [{ amount: 9000000, window: month }]
+request_log: { keep_days: 1 }
+metrics: { enabled: true }
+models:
+${['whole', 'stream'].map(model).join('\n')}
+`,
+  )
+  const env = {
+    GATEHOUSE_CONFIG: join(home, 'gatehouse.yaml'),
+    GATEHOUSE_DATA_DIR: join(home, 'data'),
+    GATEHOUSE_PORT: String(port),
+    GATEHOUSE_BOOTSTRAP_TOKEN: TOKEN,
+    BENCH_VENDOR_KEY: VENDOR_KEY,
+    ...(profile && { BUN_OPTIONS: `--cpu-prof --cpu-prof-md --cpu-prof-dir=${home}` }),
+  }
+  const log = join(home, 'gateway.log')
+  return {
+    name,
+    target: targetAt(port, 'bench/', TOKEN),
+    start: () => startGroup({ command: [binary, 'serve'], core: GATEWAY_CORE, log, env, cwd: home }),
+    costs: [],
+    rates: [],
+  }
+}
+
+type GatewayOrder = { dir: string; vendorPort: number; binary: string; client: string; profile: boolean }
+
+const answer = (): 'whole' | 'stream' => (options.answer === 'stream' ? 'stream' : 'whole')
+
+function targetAt(port: number, prefix: string, token: string): Target {
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
+  const body = bodyFor(prefix + answer(), answer() === 'stream')
+  return { url: `http://127.0.0.1:${port}/v1/chat/completions`, headers, body }
+}
+
+/** Until it answers with 200. */
+async function ready({ name, target }: Measured, group: Group): Promise<void> {
+  let last = ''
+  for (let tries = 0; tries < 300; tries++) {
+    try {
+      const { url, headers, body } = target
+      const response = await fetch(url, { method: 'POST', headers, body })
+      last = `${response.status}: ${(await response.text()).slice(0, 300)}`
+      if (response.status === 200) return
+    } catch {}
+    await Bun.sleep(50)
+  }
+  throw new Error(`${name} did not answer with 200 (${last}). ${logTail(group)}`)
+}
+
+async function measure(subjects: Measured[], rounds: number, seconds: number): Promise<void> {
+  const running = subjects.map((subject) => ({ subject, group: subject.start() }))
+  for (const { subject, group } of running) {
+    await ready(subject, group)
+    // Just-in-time compilers are at their best only after so many.
+    for (let sent = 0; sent < WARM_REQUESTS; ) sent += (await runWrk('wrk', subject.target, 2)).requests
+  }
+  for (let round = 1; round <= rounds; round++) {
+    process.stderr.write(`round ${round} of ${rounds}\n`)
+    for (const { subject, group } of running) {
+      const before = cpuSeconds(group)
+      const { requests, perSecond, failed } = await runWrk('wrk', subject.target, seconds)
+      if (failed > 0) throw new Error(`${subject.name}: ${failed} requests failed. ${logTail(group)}`)
+      subject.costs.push(((cpuSeconds(group) - before) * 1e6) / requests)
+      subject.rates.push(perSecond)
+    }
+  }
+  for (const { group } of running) await endGroup(group)
+}
+
+const { values: options } = parseArgs({
+  args: process.argv.slice(2),
+  options: {
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '3' },
+    gatehouse: { type: 'string', multiple: true, default: [] },
+    only: { type: 'string', default: '' },
+    answer: { type: 'string', default: 'whole' },
+    profile: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+})
+const obstacle = whyNot() ?? (Bun.which('wrk') ? undefined : 'it needs wrk (Debian: apt-get install wrk)')
+if (options.help || obstacle !== undefined) {
+  process.stderr.write(options.help ? HELP : `It cannot run here: ${obstacle}.\n`)
+  process.exit(options.help ? 0 : 1)
+}
+Bun.spawnSync(['taskset', '-a', '-c', '-p', String(LOAD_CORE), String(process.pid)])
+const dir = mkdtempSync(join(tmpdir(), 'gatehouse-cost-'))
+process.on('exit', () => {
+  endEverything()
+  if (!options.profile) rmSync(dir, { recursive: true, force: true })
+})
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(130))
+const { port: vendorPort } = await startVendor(dir)
+const binaries = [`Gatehouse=${join(import.meta.dir, '../bin/gatehouse')}`, ...options.gatehouse]
+const subjects = [
+  ...CLIENTS.map((client) => {
+    const port = freePort()
+    const start = () => bareProxy({ port, vendorPort, client, log: join(dir, `bare-${client}.log`) })
+    return { name: `bare Bun proxy, ${client}`, target: targetAt(port, '', VENDOR_KEY), start, costs: [], rates: [] }
+  }),
+  ...binaries.flatMap((given) => {
+    const [name = '', file = ''] = given.split('=')
+    const order = { dir, vendorPort, binary: resolve(file), profile: options.profile }
+    return CLIENTS.map((client) => gateway(`${name}, ${client}`, { ...order, client }))
+  }),
+].filter(({ name }) => name.includes(options.only))
+await measure(subjects, Number(options.rounds), Number(options.seconds))
+const floor = median(subjects[0]?.costs ?? [])
+for (const { name, costs, rates } of subjects) {
+  const cost = median(costs)
+  const shown = [median(costs), Math.min(...costs), Math.max(...costs)].map((one) => one.toFixed(1).padStart(6))
+  process.stdout.write(
+    `${name.padEnd(28)} us of CPU a request: median ${shown[0]}, least ${shown[1]}, most ${shown[2]}; ` +
+      `${(cost / floor).toFixed(2)} x the first; ${Math.round(median(rates))} requests/s\n`,
+  )
+}
+if (options.profile) process.stdout.write(`Profiles: ${dir}\n`)
+process.exit(0)
