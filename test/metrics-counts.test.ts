@@ -177,4 +177,4 @@ it('equals the counts of the provider and of the ledger after 10,000 calls of al
   expect(Math.round(scrape.sum('gatehouse_token_charged_amount_total') * 1e9)).toBe(Number(row?.amount ?? -1))
   expect(Number(row?.amount)).toBeGreaterThan(0)
   expect(scrape.sum('gatehouse_unpriced_entries_total')).toBe(0)
-}, 120_000)
+}, 600_000)

@@ -57,6 +57,8 @@ async function run(plan: CrashPlan): Promise<void> {
       store_url: plan.store_url,
       bootstrap_token: plan.token,
       sandbox: false,
+      // A busy machine must not refuse any request: the suites count on every answer.
+      server: { max_delay_ms: 0 },
       // A thirtieth of it in wall-clock time: load alone must not cause a task's deadline or a provider's timeout.
       tasks: { ...DEFAULT_TASKS, deadline_minutes: 1_440, ...copying },
       // A short timeout of the response is a short lease of an order.
