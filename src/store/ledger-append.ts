@@ -1,12 +1,35 @@
 /** Adds entries to the ledger, once each, with all sums that depend on them. */
-import { chargeBudgets } from './budget-charges.ts'
+import { CompiledQuery } from 'kysely'
+import { chargeBudgets, hasRowLocks } from './budget-charges.ts'
 import { type LedgerEntry, reversalOf } from './ledger-entry.ts'
 import type { AppendOptions } from './ledger-store.ts'
 import { addToSums } from './ledger-sums.ts'
 import type { LedgerEntriesTable, Write } from './tables.ts'
 
-/** A row has 21 values. */
-const ROWS_PER_STATEMENT = 200
+/** A row has 20 values; the text of each statement is built once. */
+const ROWS_PER_STATEMENT = 50
+const COLUMNS = [
+  'entry_id',
+  'kind',
+  'at_ms',
+  'call_id',
+  'token_id',
+  'project_id',
+  'end_user',
+  'family',
+  'model',
+  'provider',
+  'upstream_model',
+  'requests',
+  'errors',
+  'estimated',
+  'amount',
+  'cost',
+  'price',
+  'units',
+  'input_tokens',
+  'output_tokens',
+] as const satisfies readonly (keyof LedgerEntriesTable)[]
 
 /** For a transaction that records entries together with other writes. Returns the entries that were new. */
 export async function appendEntries(
@@ -29,12 +52,10 @@ async function insertNew(write: Write, entries: readonly LedgerEntry[]): Promise
   const unique = [...byId.values()].sort((a, b) => (a.entry_id < b.entry_id ? -1 : 1))
   const fresh: LedgerEntry[] = []
   for (let at = 0; at < unique.length; at += ROWS_PER_STATEMENT) {
-    const added = await write
-      .insertInto('ledger_entries')
-      .values(unique.slice(at, at + ROWS_PER_STATEMENT).map(rowOfEntry))
-      .onConflict((conflict) => conflict.column('entry_id').doNothing())
-      .returning('entry_id')
-      .execute()
+    const some = unique.slice(at, at + ROWS_PER_STATEMENT)
+    const { rows: added } = await write.executeQuery<Pick<LedgerEntriesTable, 'entry_id'>>(
+      CompiledQuery.raw(insertOf(some.length, hasRowLocks(write)), valuesOf(some)),
+    )
     for (const { entry_id } of added) {
       const entry = byId.get(entry_id)
       if (entry) fresh.push(entry)
@@ -63,12 +84,35 @@ export async function reverseTask(write: Write, task_id: string): Promise<boolea
   return rows.length > 0
 }
 
-const rowOfEntry = ({ units, ...entry }: LedgerEntry): LedgerEntriesTable => ({
-  ...entry,
-  units: JSON.stringify(units),
-  input_tokens: units.input_tokens,
-  output_tokens: units.output_tokens,
-})
+/** In the order of the columns. */
+function valuesOf(entries: readonly LedgerEntry[]): unknown[] {
+  const values: unknown[] = []
+  for (const entry of entries) {
+    const { units } = entry
+    for (const column of OF_ENTRY) values.push(entry[column])
+    values.push(JSON.stringify(units), units.input_tokens, units.output_tokens)
+  }
+  return values
+}
+
+type OfUnits = 'units' | 'input_tokens' | 'output_tokens'
+type OfEntry = Exclude<(typeof COLUMNS)[number], OfUnits>
+const OF_ENTRY = COLUMNS.slice(0, -3) as OfEntry[]
+
+const statements = new Map<string, string>()
+
+/** `isNumbered`: parameters as PostgreSQL writes them. */
+function insertOf(rows: number, isNumbered: boolean): string {
+  const key = `${rows} ${isNumbered}`
+  let text = statements.get(key)
+  if (text === undefined) {
+    const value = (row: number, column: number) => (isNumbered ? `$${row * COLUMNS.length + column + 1}` : '?')
+    const values = Array.from({ length: rows }, (_, row) => `(${COLUMNS.map((_, at) => value(row, at)).join(', ')})`)
+    text = `insert into ledger_entries (${COLUMNS.join(', ')}) values ${values.join(', ')} on conflict (entry_id) do nothing returning entry_id`
+    statements.set(key, text)
+  }
+  return text
+}
 
 export const entryOfRow = ({ input_tokens: _, output_tokens: __, units, ...row }: LedgerEntriesTable): LedgerEntry => ({
   ...row,

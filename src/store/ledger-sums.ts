@@ -3,10 +3,11 @@ import { type SqlBool, sql } from 'kysely'
 import { NANO } from '../spec/money.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
 import { END_USERS_PER_DAY, OTHER_END_USERS, SUM_PERIODS } from './ledger-store.ts'
-import type { LedgerCounts, LedgerEndUsersTable, LedgerSumsTable, Write } from './tables.ts'
+import type { LedgerCounts, LedgerEndUsersTable, LedgerSumsTable, OfCall, Write } from './tables.ts'
 
 /** Values in one statement are bounded on every engine (SQLite 32,766, PostgreSQL 65,535); a row has 18. */
 const ROWS_PER_STATEMENT = 200
+const MINUTE_SECONDS = 60
 const DAY_SECONDS = 86_400
 /**
  * Nano-units. Twice that would not fit into 64 bits, where PostgreSQL fails, and SQLite goes on with a floating-point
@@ -32,19 +33,16 @@ export async function addToSums(write: Write, entries: readonly LedgerEntry[]): 
   const sums = createSums<LedgerSumsTable>()
   const days = createSums<LedgerEndUsersTable>()
   const others = await surplusEndUsers(write, entries)
-  for (const entry of entries) {
-    const seconds = Math.floor(entry.at_ms / 1000)
-    const { token_id, family, model, provider, upstream_model } = entry
-    const of_call = { token_id, project_id: entry.project_id ?? '', family, model, provider, upstream_model }
+  for (const group of groupsOf(entries)) {
+    const { minute, end_user: named, of_call, counts } = group
     const key = JSON.stringify(of_call)
     for (const period of SUM_PERIODS) {
-      const start = startOf(seconds, period)
-      sums.add(`${period} ${start} ${key}`, { period, start, ...of_call, ...countsOf(entry) })
+      const start = startOf(minute, period)
+      sums.add(`${period} ${start} ${key}`, { period, start, ...of_call, ...counts })
     }
-    const start = startOf(seconds, DAY_SECONDS)
-    const named = entry.end_user ?? ''
-    const end_user = others.has(nameOf(start, token_id, named)) ? OTHER_END_USERS : named
-    days.add(`${start} ${JSON.stringify(end_user)} ${key}`, { start, end_user, ...of_call, ...countsOf(entry) })
+    const start = startOf(minute, DAY_SECONDS)
+    const end_user = others.has(nameOf(start, of_call.token_id, named)) ? OTHER_END_USERS : named
+    days.add(`${start} ${JSON.stringify(end_user)} ${key}`, { start, end_user, ...of_call, ...counts })
   }
   for (const rows of sums.statements()) {
     const added = await write
@@ -100,6 +98,35 @@ export async function addToSums(write: Write, entries: readonly LedgerEntry[]): 
   }
 }
 
+/** Entries that all sums count alike; a period begins with a minute. */
+type Group = { minute: number; end_user: string; of_call: OfCall; counts: LedgerCounts }
+
+/** Most entries of a batch are of few groups: each is counted once here, and each group once in every sum. */
+function groupsOf(entries: readonly LedgerEntry[]): Group[] {
+  const groups = new Map<string, Group>()
+  /** Those that would not be exact any more. */
+  const full: Group[] = []
+  for (const entry of entries) {
+    const { token_id, project_id, family, model, provider, upstream_model, end_user } = entry
+    const minute = startOf(Math.floor(entry.at_ms / 1000), MINUTE_SECONDS)
+    // None of them can hold NUL: PostgreSQL could not store it.
+    const key = [minute, token_id, project_id, family, provider, model, upstream_model, end_user ?? ''].join('\0')
+    const counts = countsOf(entry)
+    const group = groups.get(key)
+    if (group && isExact(group.counts, counts)) {
+      for (const count of COUNTS) group.counts[count] += counts[count]
+      continue
+    }
+    if (group) full.push(group)
+    const of_call = { token_id, project_id: project_id ?? '', family, model, provider, upstream_model }
+    groups.set(key, { minute, end_user: end_user ?? '', of_call, counts })
+  }
+  return [...groups.values(), ...full]
+}
+
+const isExact = (sum: LedgerCounts, added: LedgerCounts): boolean =>
+  Number.isSafeInteger(sum.amount + added.amount) && Number.isSafeInteger(sum.cost + added.cost)
+
 const startOf = (seconds: number, period: number): number => Math.floor(seconds / period) * period
 
 const nameOf = (start: number, token_id: string, end_user: string): string =>
@@ -137,9 +164,7 @@ function createSums<Row extends LedgerCounts>() {
   return {
     add(key: string, row: Row): void {
       const sum = sums.get(key)
-      const isExact =
-        sum && (['amount', 'cost'] as const).every((count) => Number.isSafeInteger(sum[count] + row[count]))
-      if (sum && isExact) {
+      if (sum && isExact(sum, row)) {
         for (const count of COUNTS) sum[count] += row[count]
         return
       }

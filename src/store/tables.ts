@@ -182,7 +182,7 @@ export type LedgerCounts = {
   unknown_costs: number
 }
 
-type OfCall = Pick<LedgerEntry, 'token_id' | 'family' | 'model' | 'provider' | 'upstream_model'> & {
+export type OfCall = Pick<LedgerEntry, 'token_id' | 'family' | 'model' | 'provider' | 'upstream_model'> & {
   /** Empty: none. */
   project_id: string
 }
