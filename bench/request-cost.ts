@@ -21,10 +21,10 @@ import {
 import { bareProxy, bodyFor, freePort, logTail, startVendor, VENDOR_KEY } from './subjects.ts'
 import { runWrk } from './wrk.ts'
 
-const HELP = `usage: npm run bench:cost -- [--rounds N] [--seconds N] [--gatehouse NAME=FILE ...] [--only TEXT] [--answer whole|stream] [--profile]
+const HELP = `usage: npm run bench:cost -- [--rounds N] [--seconds N] [--gatehouse NAME=FILE ...] [--only PATTERN] [--answer whole|stream] [--profile]
 
   --gatehouse NAME=FILE  also another executable, for example of another version; may be repeated
-  --only TEXT            only subjects whose name contains this
+  --only PATTERN         only subjects whose name matches
   --profile              start the gateways with a CPU profile; the directory is printed and kept
 `
 
@@ -159,7 +159,7 @@ const subjects = [
     const order = { dir, vendorPort, binary: resolve(file), profile: options.profile }
     return CLIENTS.map((client) => gateway(`${name}, ${client}`, { ...order, client }))
   }),
-].filter(({ name }) => name.includes(options.only))
+].filter(({ name }) => new RegExp(options.only).test(name))
 await measure(subjects, Number(options.rounds), Number(options.seconds))
 const floor = median(subjects[0]?.costs ?? [])
 for (const { name, costs, rates } of subjects) {
