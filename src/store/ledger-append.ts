@@ -1,12 +1,12 @@
 /** Adds entries to the ledger, once each, with all sums that depend on them. */
-import { CompiledQuery } from 'kysely'
-import { chargeBudgets, hasRowLocks } from './budget-charges.ts'
+import { chargeBudgets } from './budget-charges.ts'
+import { createInsert } from './insert-statement.ts'
 import { type LedgerEntry, reversalOf } from './ledger-entry.ts'
 import type { AppendOptions } from './ledger-store.ts'
 import { addToSums } from './ledger-sums.ts'
 import type { LedgerEntriesTable, Write } from './tables.ts'
 
-/** A row has 20 values; the text of each statement is built once. */
+/** A row has 20 values. */
 const ROWS_PER_STATEMENT = 50
 const COLUMNS = [
   'entry_id',
@@ -30,6 +30,11 @@ const COLUMNS = [
   'input_tokens',
   'output_tokens',
 ] as const satisfies readonly (keyof LedgerEntriesTable)[]
+const insertRows = createInsert({
+  table: 'ledger_entries',
+  columns: COLUMNS,
+  after: 'on conflict (entry_id) do nothing returning entry_id',
+})
 
 /** For a transaction that records entries together with other writes. Returns the entries that were new. */
 export async function appendEntries(
@@ -53,9 +58,7 @@ async function insertNew(write: Write, entries: readonly LedgerEntry[]): Promise
   const fresh: LedgerEntry[] = []
   for (let at = 0; at < unique.length; at += ROWS_PER_STATEMENT) {
     const some = unique.slice(at, at + ROWS_PER_STATEMENT)
-    const { rows: added } = await write.executeQuery<Pick<LedgerEntriesTable, 'entry_id'>>(
-      CompiledQuery.raw(insertOf(some.length, hasRowLocks(write)), valuesOf(some)),
-    )
+    const { rows: added } = await insertRows<Pick<LedgerEntriesTable, 'entry_id'>>(write, valuesOf(some))
     for (const { entry_id } of added) {
       const entry = byId.get(entry_id)
       if (entry) fresh.push(entry)
@@ -98,21 +101,6 @@ function valuesOf(entries: readonly LedgerEntry[]): unknown[] {
 type OfUnits = 'units' | 'input_tokens' | 'output_tokens'
 type OfEntry = Exclude<(typeof COLUMNS)[number], OfUnits>
 const OF_ENTRY = COLUMNS.slice(0, -3) as OfEntry[]
-
-const statements = new Map<string, string>()
-
-/** `isNumbered`: parameters as PostgreSQL writes them. */
-function insertOf(rows: number, isNumbered: boolean): string {
-  const key = `${rows} ${isNumbered}`
-  let text = statements.get(key)
-  if (text === undefined) {
-    const value = (row: number, column: number) => (isNumbered ? `$${row * COLUMNS.length + column + 1}` : '?')
-    const values = Array.from({ length: rows }, (_, row) => `(${COLUMNS.map((_, at) => value(row, at)).join(', ')})`)
-    text = `insert into ledger_entries (${COLUMNS.join(', ')}) values ${values.join(', ')} on conflict (entry_id) do nothing returning entry_id`
-    statements.set(key, text)
-  }
-  return text
-}
 
 export const entryOfRow = ({ input_tokens: _, output_tokens: __, units, ...row }: LedgerEntriesTable): LedgerEntry => ({
   ...row,

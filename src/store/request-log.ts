@@ -1,12 +1,13 @@
 /** The request log in the database. */
-import { CompiledQuery, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { Engine } from './engine.ts'
+import { createInsert } from './insert-statement.ts'
 import type { RequestLogStore, RequestRow } from './request-row.ts'
 import { findRows, searchRequests } from './request-search.ts'
 import type { Write } from './tables.ts'
 
 const ROWS_PER_BATCH = 500
-/** A row has 18 values; the text of each statement is built once. */
+/** A row has 18 values. */
 const ROWS_PER_STATEMENT = 50
 const TAGS_PER_STATEMENT = 200
 const COLUMNS = [
@@ -30,13 +31,12 @@ const COLUMNS = [
   'detail',
 ] as const
 
-export function requestLogStore({ db, write, name }: Engine): RequestLogStore {
-  const statement = createStatements(name === 'postgres')
+const insertRows = createInsert({ table: 'request_log', columns: COLUMNS, after: 'on conflict (row_id) do nothing' })
 
+export function requestLogStore({ db, write }: Engine): RequestLogStore {
   async function insert(rows: Write, added: readonly RequestRow[]): Promise<void> {
     for (let at = 0; at < added.length; at += ROWS_PER_STATEMENT) {
-      const some = added.slice(at, at + ROWS_PER_STATEMENT)
-      await rows.executeQuery(CompiledQuery.raw(statement(some.length), some.flatMap(valuesOf)))
+      await insertRows(rows, valuesOf(added.slice(at, at + ROWS_PER_STATEMENT)))
     }
     const tags = added.flatMap(({ tags, at_ms, row_id }) => tags.map((tag) => ({ tag, at_ms, row_id })))
     for (let at = 0; at < tags.length; at += TAGS_PER_STATEMENT) {
@@ -126,24 +126,15 @@ async function pruneBatch(rows: Write, before_ms: number): Promise<boolean> {
   return ids.length === ROWS_PER_BATCH
 }
 
-function valuesOf(row: RequestRow): unknown[] {
-  return COLUMNS.map((column) => {
-    if (column === 'detail') return JSON.stringify(row.detail)
-    if (column === 'tags') return row.tags.length === 0 ? null : JSON.stringify(row.tags)
-    return row[column]
-  })
+/** Of all rows, each in the order of the columns. */
+function valuesOf(rows: readonly RequestRow[]): unknown[] {
+  const values: unknown[] = []
+  for (const row of rows) {
+    const { tags, detail } = row
+    for (const column of OF_ROW) values.push(row[column])
+    values.push(tags.length === 0 ? null : JSON.stringify(tags), JSON.stringify(detail))
+  }
+  return values
 }
 
-function createStatements(isPostgres: boolean): (rows: number) => string {
-  const texts = new Map<number, string>()
-  return (rows) => {
-    let text = texts.get(rows)
-    if (text === undefined) {
-      const value = (row: number, column: number) => (isPostgres ? `$${row * COLUMNS.length + column + 1}` : '?')
-      const values = Array.from({ length: rows }, (_, row) => `(${COLUMNS.map((_, at) => value(row, at)).join(', ')})`)
-      text = `insert into request_log (${COLUMNS.join(', ')}) values ${values.join(', ')} on conflict (row_id) do nothing`
-      texts.set(rows, text)
-    }
-    return text
-  }
-}
+const OF_ROW = COLUMNS.slice(0, -2) as Exclude<(typeof COLUMNS)[number], 'tags' | 'detail'>[]
