@@ -5,12 +5,15 @@
 import { systemClock } from '../src/kit/clock.ts'
 import { createHttp1Client } from '../src/kit/http1/client.ts'
 
-const { PORT, VENDOR_PORT, VENDOR_KEY = '', CLIENT = 'fetch' } = process.env
-const url = new URL(`http://127.0.0.1:${VENDOR_PORT}/v1/chat/completions`)
+const { PORT, VENDOR_PORT, CASES_PORT = VENDOR_PORT, VENDOR_KEY = '', CLIENT = 'fetch' } = process.env
+const urlOf = (port: string | undefined) => new URL(`http://127.0.0.1:${port}/v1/chat/completions`)
+const vendor = urlOf(VENDOR_PORT)
+/** The vendor of the cases of streams. */
+const cases = urlOf(CASES_PORT)
 const client = createHttp1Client({ clock: systemClock })
 const headers = { 'content-type': 'application/json', authorization: `Bearer ${VENDOR_KEY}` }
 
-async function bySockets(body: string, isStream: boolean): Promise<Response> {
+async function bySockets(url: URL, body: string, isStream: boolean): Promise<Response> {
   const sent = { ...headers, 'user-agent': 'bare', accept: '*/*' }
   const call = client.send({ url, method: 'POST', headers: sent, body, pool: 'vendor', connect_ms: 10_000 })
   const { status, body: reader } = await call.response
@@ -33,7 +36,7 @@ async function bySockets(body: string, isStream: boolean): Promise<Response> {
   return Response.json(JSON.parse(Buffer.concat(pieces).toString()), { status })
 }
 
-async function byFetch(body: string, isStream: boolean): Promise<Response> {
+async function byFetch(url: URL, body: string, isStream: boolean): Promise<Response> {
   const response = await fetch(url, { method: 'POST', headers, body })
   const { status } = response
   if (isStream) return new Response(response.body, { status, headers: { 'content-type': 'text/event-stream' } })
@@ -45,7 +48,7 @@ Bun.serve({
   hostname: '127.0.0.1',
   port: Number(PORT),
   async fetch(request) {
-    const body = (await request.json()) as { stream?: boolean }
-    return send(JSON.stringify(body), body.stream === true)
+    const body = (await request.json()) as { stream?: boolean; model?: string }
+    return send(body.model === 'conformance' ? cases : vendor, JSON.stringify(body), body.stream === true)
   },
 })

@@ -59,8 +59,11 @@ export function createSubjects(parts: SubjectParts): Subject[] {
   return subjects.toSorted((a, b) => SUBJECTS.indexOf(a.name) - SUBJECTS.indexOf(b.name))
 }
 
+/** What can be asked, whatever it is. */
+type Asked = { name: string; target: (answer: Answer) => Target }
+
 /** Waits until a chat request is answered with 200, and returns how long that took from now, in milliseconds. */
-export async function untilAccepted(subject: Subject, group: Group, seconds = 30): Promise<number> {
+export async function untilAccepted(subject: Asked, group: Group, seconds = 30): Promise<number> {
   const { url, headers, body } = subject.target('whole')
   const from = performance.now()
   let last = 'no answer'
@@ -80,7 +83,7 @@ export async function untilAccepted(subject: Subject, group: Group, seconds = 30
 }
 
 /** Checks that a subject gives whole, true answers, so that nobody is measured at giving wrong ones. */
-export async function checkAnswers(subject: Subject): Promise<void> {
+export async function checkAnswers(subject: Asked): Promise<void> {
   const ask = async (answer: Answer) => {
     const { url, headers, body } = subject.target(answer)
     const response = await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(10_000) })

@@ -368,6 +368,7 @@ export const CASES: Case[] = [
         started.resolve(exchange)
       })
       await stream.until(() => textOf(stream) === 'begun', SOON_SECONDS)
+      if (!(await soon(started.promise))) return 'the request did not reach the vendor'
       const exchange = await started.promise
       stream.socket.destroy()
       return (await soon(exchange.closed)) ? undefined : 'the vendor went on generating'
@@ -379,6 +380,7 @@ export const CASES: Case[] = [
     async run({ play }) {
       const started = Promise.withResolvers<Exchange>()
       const stream = play((exchange) => started.resolve(exchange))
+      if (!(await soon(started.promise))) return 'the request did not reach the vendor'
       const exchange = await started.promise
       stream.socket.destroy()
       return (await soon(exchange.closed)) ? undefined : 'the vendor went on generating'

@@ -40,6 +40,7 @@ export async function startVendor(port = 0): Promise<Vendor> {
   const server = createServer((socket) => {
     sockets.add(socket)
     socket.setNoDelay(true)
+    socket.setMaxListeners(0)
     socket.on('close', () => sockets.delete(socket))
     socket.on('error', () => {})
     let received: Buffer = Buffer.alloc(0)

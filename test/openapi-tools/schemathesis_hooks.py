@@ -49,7 +49,7 @@ def ids():
     conversation = send("POST", "/v1/conversations", {"items": [message]})["id"]
     [item] = send("GET", f"/v1/conversations/{conversation}/items")["data"]
     response = send("POST", "/v1/responses", {"model": "sandbox/general", "input": "Hi", "background": True})
-    project = send("POST", "/admin/v1/projects", {"name": "openapi"})["project_id"]
+    project = send("POST", "/admin/v1/projects", {"name": f"openapi-{os.getpid()}"})["project_id"]
     token = send("POST", "/admin/v1/tokens", {"name": "openapi", "project_id": project})["token_id"]
     admin = send("POST", "/admin/v1/admin-tokens", {"name": "openapi", "role": "viewer"})["admin_token_id"]
     return {
