@@ -7,6 +7,10 @@ export type Clock = {
   steady(): number
   /** For stored due times: follows a jump, once they were moved with it. Absent where nothing is to be done. */
   align?(): Promise<void> | undefined
+  /** How often stored due times were moved, as far as this clock follows it. */
+  moves?(): number
+  /** The same as `align`, where the store says that they were moved more often. */
+  realign?(): Promise<void>
   /** Runs `work` once after `ms`, as soon as possible where that is not positive; the result cancels it. A waiting timer does not keep the process alive. */
   after(ms: number, work: () => void): () => void
 }

@@ -1,7 +1,8 @@
 /** Leases parts of budgets from the store: ahead of demand, in batches, one request to the store at a time. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import type { BudgetLease, BudgetStore, LeaseOutcome } from '../store/budget-store.ts'
+import type { BudgetHold, BudgetLease, BudgetStore, LeaseOutcome } from '../store/budget-store.ts'
+import { writeAtTime } from '../store/store-clock.ts'
 import { type BudgetAccount, type BudgetAccounts, freeOf } from './budget-accounts.ts'
 
 /** Whether less than was needed is left in the store. */
@@ -74,9 +75,9 @@ export function createLeasing({ store, process_id, accounts, onAnswer, clock, lo
       return { budget: account.name, limit: account.limit, need: Math.max(0, least), want: sliceOf(account) }
     })
     try {
-      const now_ms = clock.now()
-      const times = { now_ms, expires_ms: now_ms + LEASE_MILLISECONDS }
-      const outcomes = await store.lease(process_id, leases, times)
+      const outcomes = await writeAtTime(clock, ({ now_ms, moves }) =>
+        store.lease(process_id, leases, { now_ms, expires_ms: now_ms + LEASE_MILLISECONDS, moves }),
+      )
       for (const [index, [account, { done }]] of batch.entries()) {
         const [lease, outcome] = [leases[index], outcomes[index]]
         if (!lease || !outcome) continue
@@ -104,7 +105,7 @@ export function createLeasing({ store, process_id, accounts, onAnswer, clock, lo
   async function renew(): Promise<void> {
     isRenewalDue = false
     const before = clock.steady()
-    const kept = []
+    const kept: BudgetHold[] = []
     const alive: BudgetAccount[] = []
     for (const account of accounts.all()) {
       account.idle++
@@ -121,9 +122,10 @@ export function createLeasing({ store, process_id, accounts, onAnswer, clock, lo
       kept.push({ account_key: name.account_key, start_ms: name.start_ms, amount: account.leased })
     }
     if (alive.length === 0) return
-    const now_ms = clock.now()
     try {
-      await store.renew(process_id, kept, { now_ms, expires_ms: now_ms + LEASE_MILLISECONDS })
+      await writeAtTime(clock, ({ now_ms, moves }) =>
+        store.renew(process_id, kept, { now_ms, expires_ms: now_ms + LEASE_MILLISECONDS, moves }),
+      )
       // Of a lease that may have ended meanwhile, only the next request to lease more tells whether it has.
       for (const account of alive) {
         if (before >= account.valid_until) continue

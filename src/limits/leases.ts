@@ -6,6 +6,7 @@ import { type Clock, pause } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { sha256 } from '../kit/secret.ts'
 import { LEASE_VALID_MS, type Lease, type LeaseWish, type RateLimitStore } from '../store/rate-limit-lease.ts'
+import { writeAtTime } from '../store/store-clock.ts'
 import type { Counter } from './scopes.ts'
 import { eachPart, expire, WINDOW_MS } from './window.ts'
 
@@ -122,8 +123,9 @@ export function createLeases(parts: LeasesParts): Leases {
     if (announced && announced !== here) wishes.push(presenceIn(announced, 0))
     if (here) wishes.push(presenceIn(here, 1))
     try {
-      await clock.align?.()
-      const found = await store.exchange(process_id, wishes, clock.now() - Math.ceil(clock.steady() - now), here)
+      const found = await writeAtTime(clock, ({ now_ms, moves }) =>
+        store.exchange(process_id, wishes, { now_ms: now_ms - Math.ceil(clock.steady() - now), moves }, here),
+      )
       processes = found.processes
       announced = here
       const leases = new Map(found.leases.map((lease) => [lease.counter, lease]))

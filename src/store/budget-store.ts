@@ -42,6 +42,9 @@ export type LeaseOutcome = BudgetState & {
   lapsed: boolean
 }
 
+/** `moves`: as in `StoreTime`; rejects with `DueTimesMoved` where they were moved since. */
+type LeaseTimes = { now_ms: number; expires_ms: number; moves?: number | undefined }
+
 export type BudgetHold = Pick<BudgetName, 'account_key' | 'start_ms'> & { amount: number }
 
 /** What a task holds of budgets, and by which process it was leased. */
@@ -82,17 +85,9 @@ export type BudgetListing = Omit<BudgetName, 'window'> & BudgetState & { notifie
 
 export type BudgetStore = {
   /** Leases amounts until `expires_ms`, and renews what was leased; in the order of the list. Creates missing budgets. */
-  lease(
-    process_id: string,
-    leases: readonly BudgetLease[],
-    times: { now_ms: number; expires_ms: number },
-  ): Promise<LeaseOutcome[]>
+  lease(process_id: string, leases: readonly BudgetLease[], times: LeaseTimes): Promise<LeaseOutcome[]>
   /** Renews all leases of the process, returns amounts that it does not need, and ends the leases of dead processes. */
-  renew(
-    process_id: string,
-    returned: readonly BudgetHold[],
-    times: { now_ms: number; expires_ms: number },
-  ): Promise<void>
+  renew(process_id: string, returned: readonly BudgetHold[], times: LeaseTimes): Promise<void>
   /** Ends all leases of the process. */
   release(process_id: string): Promise<void>
   /** Budgets whose window contains the time, by `account_key`. */

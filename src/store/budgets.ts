@@ -7,6 +7,7 @@ import { addAlerts } from './alerts.ts'
 import { hasRowLocks, idValues } from './budget-charges.ts'
 import type { BudgetHold, BudgetLease, BudgetName, BudgetStore, LeaseOutcome } from './budget-store.ts'
 import { chargedIn } from './budget-sums.ts'
+import { assertMoves } from './due-times.ts'
 import type { Engine } from './engine.ts'
 import type { Tables, Write } from './tables.ts'
 
@@ -24,8 +25,9 @@ const idOf = ({ account_key, start_ms }: AccountId): string => `${account_key} $
 
 export function budgetStore({ db, write }: Engine): BudgetStore {
   return {
-    lease: (process_id, leases, { now_ms, expires_ms }) =>
+    lease: (process_id, leases, { now_ms, expires_ms, moves }) =>
       write(async (rows) => {
+        await assertMoves(rows, moves)
         const dead = await deadLeases(rows, now_ms)
         const names = leases.map(({ budget }) => budget)
         await createMissing(rows, names)
@@ -40,8 +42,9 @@ export function budgetStore({ db, write }: Engine): BudgetStore {
         return outcomes
       }),
 
-    renew: (process_id, kept, { now_ms, expires_ms }) =>
+    renew: (process_id, kept, { now_ms, expires_ms, moves }) =>
       write(async (rows) => {
+        await assertMoves(rows, moves)
         const dead = await deadLeases(rows, now_ms)
         const accounts = await lockAccounts(rows, [...kept, ...dead])
         await endLeases(rows, dead, accounts)

@@ -1,10 +1,11 @@
 /** Moves the stored due times when the clock is set: they were computed from the time that no longer counts. */
 import { sql } from 'kysely'
+import { hasRowLocks } from './budget-charges.ts'
 import type { Engine } from './engine.ts'
 import type { Write } from './tables.ts'
 import { UNFINISHED } from './task-sql.ts'
 
-/** The row of `revisions` that counts the moves, so that of several processes only one moves. Added by the first move. */
+/** The row of `revisions` that counts the moves, so that of several processes only one moves. Added by the first clock. */
 const NOUN = 'clock'
 
 export type DueTimes = {
@@ -22,17 +23,13 @@ export function dueTimes(engine: Engine): DueTimes {
     ...(now && { now }),
     async moves() {
       const row = await db.selectFrom('revisions').select('revision').where('noun', '=', NOUN).executeTakeFirst()
+      if (!row) await engine.write(addRow)
       return row?.revision ?? 0
     },
     move: (by_ms, moves) =>
       // A time that was read before this call is moved, and one that is read after it is not moved again.
       writeAlone(async (rows) => {
-        const row = { noun: NOUN, revision: 0 }
-        await rows
-          .insertInto('revisions')
-          .values(row)
-          .onConflict((conflict) => conflict.column('noun').doNothing())
-          .execute()
+        await addRow(rows)
         const counted = await rows
           .updateTable('revisions')
           .set({ revision: moves + 1 })
@@ -45,6 +42,28 @@ export function dueTimes(engine: Engine): DueTimes {
         return true
       }),
   }
+}
+
+async function addRow(rows: Write): Promise<void> {
+  await rows
+    .insertInto('revisions')
+    .values({ noun: NOUN, revision: 0 })
+    .onConflict((conflict) => conflict.column('noun').doNothing())
+    .execute()
+}
+
+/** The due times were moved by another process: a time that was computed before counts no longer. */
+export class DueTimesMoved extends Error {}
+
+/**
+ * Throws `DueTimesMoved` unless they were moved so often; no move is committed before this transaction. To be called first in
+ * it, so that no two transactions wait for each other.
+ */
+export async function assertMoves(rows: Write, moves: number | undefined): Promise<void> {
+  if (moves === undefined) return
+  const { rows: found } = await sql<{ revision: number }>`
+    select revision from revisions where noun = ${NOUN} ${hasRowLocks(rows) ? sql`for share` : sql``}`.execute(rows)
+  if ((found[0]?.revision ?? 0) !== moves) throw new DueTimesMoved('The due times were moved meanwhile.')
 }
 
 /** Also leases, which end at a due time, and what the deadline and the look-up of an unfinished task are counted from. */

@@ -38,17 +38,20 @@ export type TaskLimit = {
 /** `others`: what all other processes hold. `apart`: the part of it that is not counted elsewhere. */
 export type Lease = { counter: string; held: number; others: number; apart: number }
 
+/** `moves`: how often the due times were moved when the time was read; a write is refused if they were moved since. */
+export type StoreTime = { now_ms: number; moves?: number | undefined }
+
 export type RateLimitStore = {
   /**
    * Renews the leases of a process, and grants what the others leave of each limit; one transaction. What a process held
    * whose lease was not renewed counts no longer, except for what it has used. `processes`: how many have leases now.
    * `elsewhere`: the counter that processes hold as long as all they use is counted elsewhere as well; `apart`: how many
-   * others do not hold it, or did not when they ended, and may still count.
+   * others do not hold it, or did not when they ended, and may still count. Rejects with `DueTimesMoved`.
    */
   exchange(
     process_id: string,
     wishes: readonly LeaseWish[],
-    now_ms: number,
+    time: StoreTime,
     elsewhere?: string,
   ): Promise<{ leases: Lease[]; processes: number; apart: number }>
 }

@@ -1,5 +1,6 @@
 /** Leases of rate limits in the database, shared by all gateways on it. */
 import { sql } from 'kysely'
+import { assertMoves } from './due-times.ts'
 import type { Engine } from './engine.ts'
 import {
   ELSEWHERE,
@@ -20,8 +21,9 @@ const NOUN = 'rate limits'
 
 export function rateLimitStore({ write }: Engine): RateLimitStore {
   return {
-    exchange: (process_id, wishes, now_ms, elsewhere) =>
+    exchange: (process_id, wishes, { now_ms, moves }, elsewhere) =>
       write(async (rows) => {
+        await assertMoves(rows, moves)
         const lock = { noun: NOUN, revision: 1 }
         await rows
           .insertInto('revisions')

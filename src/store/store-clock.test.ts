@@ -3,9 +3,9 @@ import { type ManualClock, manualClock } from '../../test/kit/clock.ts'
 import { ENGINES } from '../../test/kit/engines.ts'
 import { createLog } from '../kit/log.ts'
 import { blankTask } from '../tasks/lifecycle.ts'
-import type { DueTimes } from './due-times.ts'
+import { type DueTimes, DueTimesMoved } from './due-times.ts'
 import type { Store } from './store.ts'
-import { createStoreClock } from './store-clock.ts'
+import { createStoreClock, writeAtTime } from './store-clock.ts'
 
 const HOUR = 3_600_000
 const START = Date.UTC(2026, 0, 1)
@@ -96,6 +96,24 @@ for (const engine of ENGINES) {
       await Promise.all([aligning, before, after])
       const { running, run } = await dueTimesOf(store)
       expect([running[0], run]).toEqual([30_000 + step, 30_000 + step])
+    })
+
+    test('a lease whose time was read before another process moved them is not stored', async () => {
+      const store = await engine.open()
+      const clock = manualClock(START)
+      const { own } = await open(clock, { store })
+      const time = { now_ms: own.now(), expires_ms: own.now() + 15_000, moves: own.moves?.() }
+      expect(await store.dueTimes.move(HOUR, await store.dueTimes.moves())).toBe(true)
+      await expect(store.rateLimits.exchange('one', [], time)).rejects.toThrow(DueTimesMoved)
+      await expect(store.budgets.renew('one', [], time)).rejects.toThrow(DueTimesMoved)
+      await expect(store.budgets.lease('one', [], time)).rejects.toThrow(DueTimesMoved)
+      // This process knew the new time already when it started, so that its clock does not change.
+      const times: (number | undefined)[] = []
+      await writeAtTime(own, async ({ now_ms, moves }) => {
+        times.push(moves)
+        await store.rateLimits.exchange('one', [], { now_ms, moves })
+      })
+      expect([times, own.now()]).toEqual([[0, 1], START])
     })
 
     test('the lock of a conversation ends after the same time', async () => {

@@ -2,7 +2,7 @@
 import { uptime } from 'node:os'
 import { type Clock, systemClock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import type { DueTimes } from './due-times.ts'
+import { type DueTimes, DueTimesMoved } from './due-times.ts'
 import type { Store } from './store.ts'
 
 /** Smaller differences are followed without moving due times: the daemons that keep clocks right correct less at once. */
@@ -29,6 +29,7 @@ export async function createStoreClock({ clock, dueTimes, log, suspended_ms }: S
   let suspended = suspended_ms()
   let read_at = clock.steady()
   let aligning: Promise<void> | undefined
+  let is_moving = false
 
   /** Bounds of the difference between the time and the steady clock: between its two reads much may happen. */
   async function measure(): Promise<[least: number, most: number]> {
@@ -45,6 +46,7 @@ export async function createStoreClock({ clock, dueTimes, log, suspended_ms }: S
     const step = Math.round(change - slept)
     offset += change
     if (Math.abs(step) < STEP_MILLISECONDS) return
+    is_moving = true
     try {
       const moved = await dueTimes.move(step, moves)
       moves = moved ? moves + 1 : await dueTimes.moves()
@@ -53,6 +55,8 @@ export async function createStoreClock({ clock, dueTimes, log, suspended_ms }: S
       offset -= change // the next alignment tries again
       suspended = before
       throw error
+    } finally {
+      is_moving = false
     }
   }
 
@@ -62,8 +66,22 @@ export async function createStoreClock({ clock, dueTimes, log, suspended_ms }: S
     await follow(bounds)
   }
 
+  async function adopt(): Promise<void> {
+    await aligning
+    await readAndFollow()
+    moves = await dueTimes.moves()
+  }
+
   return {
     now: () => Math.round(clock.steady() + offset),
+    // While they are moved, the time is that of after.
+    moves: () => (is_moving ? moves + 1 : moves),
+    realign() {
+      aligning = adopt().finally(() => {
+        aligning = undefined
+      })
+      return aligning
+    },
     steady: clock.steady,
     after: clock.after,
     align() {
@@ -74,6 +92,24 @@ export async function createStoreClock({ clock, dueTimes, log, suspended_ms }: S
       })
       return aligning
     },
+  }
+}
+
+const ATTEMPTS = 3
+
+/** Runs a write that stores a time, and again where the due times were moved since that time was read. */
+export async function writeAtTime<T>(
+  clock: Clock,
+  write: (time: { now_ms: number; moves: number | undefined }) => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    await clock.align?.()
+    try {
+      return await write({ now_ms: clock.now(), moves: clock.moves?.() })
+    } catch (error) {
+      if (!(error instanceof DueTimesMoved) || attempt === ATTEMPTS) throw error
+      await clock.realign?.()
+    }
   }
 }
 
