@@ -39,7 +39,7 @@ export type TaskLimit = {
 export type Lease = { counter: string; held: number; others: number; apart: number }
 
 /** `moves`: how often the due times were moved when the time was read; a write is refused if they were moved since. */
-export type StoreTime = { now_ms: number; moves?: number | undefined }
+type StoreTime = { now_ms: number; moves?: number | undefined }
 
 export type RateLimitStore = {
   /**
