@@ -98,10 +98,11 @@ class Call implements Http1Call, ByteReader {
   /** The server may have closed the connection before the request was written, which is noticed when sockets are read next. */
   #repeatUntilRead(): void {
     this.#mayRepeat = true
-    const forget = () => {
-      this.#mayRepeat = false
-    }
-    setImmediate(() => setImmediate(forget)) // the sockets are read between both
+    afterNextRead(this.#forget)
+  }
+
+  readonly #forget = () => {
+    this.#mayRepeat = false
   }
 
   async #open(): Promise<void> {
@@ -240,6 +241,29 @@ class Call implements Http1Call, ByteReader {
   }
 }
 
+/** What is called after the next read of the sockets, and after the one that follows. */
+let next: (() => void)[] = []
+let later: (() => void)[] = []
+let isScheduled = false
+
+/** One timer of the event loop for all calls: each makes the loop turn once more without waiting. */
+function afterNextRead(work: () => void): void {
+  later.push(work)
+  if (isScheduled) return
+  isScheduled = true
+  setImmediate(turn)
+}
+
+/** The sockets are read between two turns. */
+function turn(): void {
+  const due = next
+  next = later
+  later = []
+  isScheduled = next.length > 0
+  if (isScheduled) setImmediate(turn)
+  for (const work of due) work()
+}
+
 type ReadResult = Awaited<ReturnType<ByteReader['read']>>
 const DONE: ReadResult = { done: true, value: undefined }
 
@@ -260,9 +284,14 @@ const SHORT_BYTES = 16 * 1024
 
 function bytesOf(head: string, body: Http1Request['body']): Uint8Array[] {
   if (body === undefined) return [Buffer.from(head, 'latin1')]
-  const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  const first = Buffer.from(`${head}content-length: ${bytes.length}\r\n\r\n`, 'latin1')
-  return bytes.length <= SHORT_BYTES ? [Buffer.concat([first, bytes])] : [first, bytes]
+  const size = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+  const whole = `${head}content-length: ${size}\r\n\r\n`
+  if (size > SHORT_BYTES) return [Buffer.from(whole, 'latin1'), typeof body === 'string' ? Buffer.from(body) : body]
+  const bytes = Buffer.allocUnsafe(whole.length + size)
+  bytes.write(whole, 0, 'latin1')
+  if (typeof body === 'string') bytes.write(body, whole.length)
+  else bytes.set(body, whole.length)
+  return [bytes]
 }
 
 function headersOf({ headers }: ResponseHead): Headers {

@@ -24,6 +24,10 @@ const OWN = new Set([
   'trailer',
 ])
 
+/** Name -> the last value that was found to be right: most headers have the same one in each request. */
+const checked = new Map<string, string>()
+const MAX_CHECKED = 128
+
 /**
  * With a body, it lacks `content-length` and the empty line at its end. Throws Http1Error for a name or value that no header
  * may have, and for headers that only the client writes.
@@ -32,6 +36,10 @@ export function requestHead({ url, method, headers, body, is_single }: RequestHe
   let head = `${method} ${url.pathname}${url.search} HTTP/1.1\r\nhost: ${url.host}\r\n`
   for (const name in headers) {
     const value = headers[name] ?? ''
+    if (checked.get(name) === value) {
+      head += `${name}: ${value}\r\n`
+      continue
+    }
     if (!NAME.test(name) || !VALUE.test(value))
       throw new Http1Error(
         'ERR_INVALID_CHAR',
@@ -39,6 +47,8 @@ export function requestHead({ url, method, headers, body, is_single }: RequestHe
       )
     if (OWN.has(name.toLowerCase()))
       throw new Http1Error('ERR_INVALID_ARG_VALUE', `The header "${name}" is written by the client itself.`)
+    if (checked.size >= MAX_CHECKED) checked.clear()
+    checked.set(name, value)
     head += `${name}: ${value}\r\n`
   }
   if (is_single) head += 'connection: close\r\n'

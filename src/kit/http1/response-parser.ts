@@ -1,7 +1,7 @@
 /** Parses HTTP/1.1 responses (RFC 9112) strictly: what could be read in two ways is an error. */
 
 /** `bytes` of the body follow through `body`; `is_reusable`: whether the connection may carry another request after it. */
-export type ResponseHead = { status: number; headers: [name: string, value: string][]; is_reusable: boolean }
+export type ResponseHead = { status: number; headers: (readonly [name: string, value: string])[]; is_reusable: boolean }
 
 type ParserEvents = {
   head(head: ResponseHead): void
@@ -215,14 +215,15 @@ export function createResponseParser({ method }: { method: string }, events: Par
   }
 }
 
-type ParsedHead = { status: number; headers: [string, string][]; isOld: boolean; keepsAlive: boolean }
+type Field = readonly [name: string, value: string]
+type ParsedHead = { status: number; headers: Field[]; isOld: boolean; keepsAlive: boolean }
 
 function parseHead(text: string): ParsedHead {
   const lines = text.split('\r\n')
   const [, minor, status] = STATUS_LINE.exec(lines[0] ?? '') ?? []
   if (status === undefined) throw fault('HPE_INVALID_STATUS', 'sent an invalid status line')
   if (lines.length - 1 > MAX_HEADERS) throw fault('HPE_HEADER_OVERFLOW', `sent more than ${MAX_HEADERS} headers`)
-  const headers: [string, string][] = []
+  const headers: Field[] = []
   let connection = ''
   for (let at = 1; at < lines.length; at++) {
     const field = parseField(lines[at] ?? '')
@@ -235,8 +236,23 @@ function parseHead(text: string): ParsedHead {
   return { status: Number(status), headers, isOld, keepsAlive: keepsAlive && !options.includes('close') }
 }
 
+/** Short lines that were parsed before: most responses of a server have the same ones. */
+const known = new Map<string, Field>()
+const MAX_KNOWN = 512
+const MAX_KNOWN_CHARACTERS = 100
+
 /** The name in lower case, and the value without white space around it. */
-function parseField(line: string): [string, string] {
+function parseField(line: string): Field {
+  const before = known.get(line)
+  if (before) return before
+  const field = parseNewField(line)
+  if (line.length > MAX_KNOWN_CHARACTERS) return field
+  if (known.size >= MAX_KNOWN) known.clear()
+  known.set(line, field)
+  return field
+}
+
+function parseNewField(line: string): Field {
   const colon = line.indexOf(':')
   // A line that begins with white space continues the one before it (obs-fold): its name does not match.
   const name = line.slice(0, Math.max(0, colon))
