@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'bun:test'
+import { RESPONSES } from '../../../test/kit/http1-responses.ts'
 import {
   createResponseParser,
   Http1Error,
@@ -135,6 +136,17 @@ describe('a response', () => {
     for (let at = 0; at <= text.length; at++) expect(parse([text.slice(0, at), text.slice(at)], options)).toEqual(whole)
     expect(parse([...text], options)).toEqual(whole)
   })
+
+  it.each(RESPONSES.map((one) => [one.name, one] as const))(
+    '%s is read, cut at any byte',
+    (_, { text, status, body }) => {
+      const whole = parse(text, { method: 'POST' })
+      expect(whole).toMatchObject({ status, body, ended: true })
+      for (let at = 0; at <= text.length; at++) {
+        expect(parse([text.slice(0, at), text.slice(at)], { method: 'POST' })).toEqual(whole)
+      }
+    },
+  )
 
   it.each<[string, string, string]>([
     ['another protocol', 'HTTP/2 200 OK\r\n\r\n', 'HPE_INVALID_STATUS'],
