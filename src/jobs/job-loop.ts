@@ -12,6 +12,11 @@ export type JobContext = {
   abort(reason: GatewayError): void
   /** Replaces the time that is left: `signal` is aborted this many milliseconds from now. */
   extend(ms: number): void
+  /**
+   * The time by which the stored times of the job are to be read: that of its claim, and what has passed since. Another one
+   * than the clock's where that was set meanwhile. Unix milliseconds.
+   */
+  now(): number
   /** Whether the loop has aborted its jobs because the gateway stops. */
   stopping(): boolean
 }
@@ -72,7 +77,9 @@ const GATHER_MILLISECONDS = 20
 /** How long aborted jobs have for their last write. */
 const LAST_WRITE_MILLISECONDS = 2_000
 
-type Running<Job> = { job: Job; queue: string; control: AbortController; done: Promise<void> }
+/** `offset_ms`: between the steady clock and the time of the claim. */
+type ClaimedAt = { queue: string; offset_ms: number }
+type Running<Job> = { job: Job; offset_ms: number; control: AbortController; done: Promise<void> }
 
 export function createJobLoop<Job>(kind: JobKind<Job>, { clock, log }: { clock: Clock; log: Log }): JobLoop<Job> {
   const running = new Set<Running<Job>>()
@@ -124,9 +131,10 @@ export function createJobLoop<Job>(kind: JobKind<Job>, { clock, log }: { clock: 
       const limit = kind.concurrency(queue) - (running_in.get(queue) ?? 0)
       if (limit < 1) break
       const now_ms = clock.now()
+      const before = now_ms - clock.steady()
       const jobs = await kind.claim({ queue, now_ms, until_ms: now_ms + kind.lease_ms, limit })
       claimed += jobs.length
-      await startFair(jobs, queue)
+      await startFair(jobs, { queue, offset_ms: await offsetSince(before) })
       if (jobs.length < limit) {
         saturated.delete(queue)
         break
@@ -135,11 +143,24 @@ export function createJobLoop<Job>(kind: JobKind<Job>, { clock, log }: { clock: 
     return claimed
   }
 
-  async function startFair(jobs: Job[], queue: string): Promise<void> {
+  /**
+   * Where the clock is set during a claim, it is not known whether the times of the jobs were read before they were moved or
+   * after: by the earlier time no job is late that is not.
+   */
+  async function offsetSince(before: number): Promise<number> {
+    try {
+      await clock.align?.()
+    } catch {
+      // the next poll tries again, and reports it
+    }
+    return Math.min(before, clock.now() - clock.steady())
+  }
+
+  async function startFair(jobs: Job[], claim: ClaimedAt): Promise<void> {
     const postponed: { job: Job; due_ms: number }[] = []
     for (const job of jobs) {
       const due_ms = kind.fairness?.reserve(job)
-      if (due_ms === undefined) start(job, queue)
+      if (due_ms === undefined) start(job, claim)
       else {
         postponed.push({ job, due_ms })
         wakeAt(due_ms)
@@ -148,9 +169,9 @@ export function createJobLoop<Job>(kind: JobKind<Job>, { clock, log }: { clock: 
     if (postponed.length > 0) await kind.fairness?.postpone(postponed)
   }
 
-  function start(job: Job, queue: string): void {
+  function start(job: Job, { queue, offset_ms }: ClaimedAt): void {
     running_in.set(queue, (running_in.get(queue) ?? 0) + 1)
-    const entry: Running<Job> = { job, queue, control: new AbortController(), done: Promise.resolve() }
+    const entry: Running<Job> = { job, offset_ms, control: new AbortController(), done: Promise.resolve() }
     running.add(entry)
     entry.done = run(entry).then((due_ms) => {
       running.delete(entry)
@@ -163,13 +184,14 @@ export function createJobLoop<Job>(kind: JobKind<Job>, { clock, log }: { clock: 
   }
 
   /** Never rejects: the failure of one job must not affect the others. */
-  async function run({ job, control }: Running<Job>): Promise<number | undefined> {
+  async function run({ job, offset_ms, control }: Running<Job>): Promise<number | undefined> {
     const limit = timeLimit(control)
     const endHeartbeat = keepLease(job, control)
     const context: JobContext = {
       signal: control.signal,
       abort: (reason) => control.abort(reason),
       extend: limit.extend,
+      now: () => Math.round(clock.steady() + offset_ms),
       stopping: () => state === 'aborting',
     }
     try {

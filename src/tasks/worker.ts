@@ -61,9 +61,9 @@ export function createWorker(parts: Omit<StepParts, keyof StepMemory>): Worker {
     { clock, log },
   )
 
-  async function step(task: Task, { signal, extend, stopping }: JobContext): Promise<number | undefined> {
+  async function step(task: Task, { signal, extend, now, stopping }: JobContext): Promise<number | undefined> {
     const copy_until_ms = clock.steady() + COPY_MILLISECONDS
-    const claimed: ClaimedTask = { ...shared, task, signal, extend, stopping, copy_until_ms, saved: {} }
+    const claimed: ClaimedTask = { ...shared, task, signal, extend, now, stopping, copy_until_ms, saved: {} }
     try {
       const { traces } = parts
       if (traces)
@@ -98,10 +98,10 @@ export function createWorker(parts: Omit<StepParts, keyof StepMemory>): Worker {
 
 /** One step: at most one call to the provider, then one durable write that decides what comes next. */
 async function runStep(claimed: ClaimedTask): Promise<void> {
-  const { task, clock } = claimed
+  const { task } = claimed
   if (isEnded(task)) return watchLate(claimed)
   if (task.cancel_asked_at !== null && (await cancel(claimed))) return
-  if (clock.now() >= task.deadline_at * 1000) return giveUp(claimed)
+  if (claimed.now() >= task.deadline_at * 1000) return giveUp(claimed)
   if (task.status === 'NOT_START') return prepare(claimed)
   if (task.sent_at === null) return send(claimed)
   if (task.operation === null) return resolveDoubt(claimed)

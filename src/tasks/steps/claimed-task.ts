@@ -99,6 +99,8 @@ export type ClaimedTask = StepParts & {
   signal: AbortSignal
   /** Gives the step more time: `signal` is aborted this many milliseconds from now. */
   extend(ms: number): void
+  /** The time by which `task` is to be read, where the clock was set since the claim. Unix milliseconds. */
+  now(): number
   /** When this step stops copying files, by the steady clock. */
   copy_until_ms: number
   /** Whether the step was aborted because the gateway stops. */

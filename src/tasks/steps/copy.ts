@@ -46,9 +46,9 @@ async function copyBytes(claimed: ClaimedTask, file: Bytes, files: Files): Promi
 
 /** The bytes came with the response to the order, and the process that held them ended before it stored them. */
 async function recoverLostBytes(claimed: ClaimedTask): Promise<void> {
-  const { task, log, clock } = claimed
+  const { task, log } = claimed
   log.error('a paid file was lost before it was stored', { task_id: task.task_id, provider: task.provider })
-  if (clock.now() >= task.deadline_at * 1000) return fail(claimed, 'timeout', COPY_DEADLINE_PASSED)
+  if (claimed.now() >= task.deadline_at * 1000) return fail(claimed, 'timeout', COPY_DEADLINE_PASSED)
   if (taskProvider(claimed)?.resubmit !== 'safe') return fail(claimed, 'output_expired', BYTES_LOST)
   // The same order with the same key counts once: it returns its result again.
   await resolveDoubt(claimed)
@@ -105,7 +105,7 @@ async function saveCopied(claimed: ClaimedTask, progress: Copied, { made, rest }
   const due_ms = claimed.clock.now()
   if (!progress.done) {
     claimed.crashHook('copy: in the middle')
-    if (due_ms >= (claimed.task.deadline_at + LAST_COPY_SECONDS) * 1000)
+    if (claimed.now() >= (claimed.task.deadline_at + LAST_COPY_SECONDS) * 1000)
       return endCopying(claimed, { made, error: tooSlow() })
     await saveChange(claimed, 'copy', { made, failures: 0, due_ms })
     return
@@ -169,7 +169,7 @@ async function retryCopy(
   const fields = { task_id: task.task_id, provider: task.provider, code: error.code, failures }
   log.warn('file not copied yet', { ...fields, upstream_status: error.detail.upstream_status })
   const now_ms = clock.now()
-  const is_expired = now_ms >= task.deadline_at * 1000
+  const is_expired = claimed.now() >= task.deadline_at * 1000
   const is_final = error.code === 'output_refused' || (revoked !== undefined && failures >= REVOKED_ATTEMPTS)
   if (is_expired || is_final) return endCopying(claimed, { made, error })
   const due_ms = nextCopyAttemptAt(task, failures, { now_ms, retry_after: error.detail.retry_after })

@@ -23,7 +23,7 @@ export async function giveUp(claimed: ClaimedTask): Promise<void> {
   if (task.operation === null) return giveUpDoubt(claimed)
   if (isProceeding(task.operation)) return fail(claimed, 'submit_outcome_unknown', OUTCOME_UNKNOWN)
   if (task.made) return copy(claimed, task.made) // a last attempt: if it fails, the task fails
-  const provider = isWorthPolling(task, claimed.clock.now()) ? taskProvider(claimed) : undefined
+  const provider = isWorthPolling(task, claimed.now()) ? taskProvider(claimed) : undefined
   const result = provider && (await pollProvider(claimed, provider))
   if (result && 'progress' in result && isEnd(result.progress)) return applyProgress(claimed, result.progress)
   await fail(claimed, 'timeout', NOT_DONE, nextSlowPollAt(task, claimed.clock.now()))
