@@ -2,6 +2,7 @@
 import type { Projects } from './accounts/projects.ts'
 import type { Tokens } from './accounts/tokens.ts'
 import { ADMIN_PREFIX, createAdminAccounts } from './admin/accounts.ts'
+import { createOidcLogin } from './admin/oidc.ts'
 import { createPace } from './admin/pace.ts'
 import { assertInstallation, assertRight } from './admin/rights.ts'
 import { type AdminSessions, createAdminSessions } from './admin/sessions.ts'
@@ -116,6 +117,8 @@ export function createAdministration(parts: AdministrationParts): Administration
         accounts,
         sessions,
         audit,
+        oidc: createOidcLogin({ settings: () => config().admin.oidc, projects: store.projects, clock, log }),
+        refuseSecret: accounts.refuse,
         refuseLogin: (context) => accounts.refuse(context, 'The link is not valid: it was used, or has expired.'),
         hostsOf,
         adminKeys: store.admin.keys,

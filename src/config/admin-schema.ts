@@ -1,8 +1,53 @@
 /** The section `admin` of `gatehouse.yaml`: the admin API. */
 import Type, { type TSchema } from 'typebox'
+import { ADMIN_ROLES } from '../spec/admin.ts'
 
 const closed = { additionalProperties: false } as const
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
+
+const OidcRole = Type.Object(
+  {
+    role: Type.Enum([...ADMIN_ROLES], { description: 'What the administrator may do.' }),
+    project: optional(Type.String({ minLength: 1, description: 'The id of the project of a project_admin.' })),
+  },
+  { ...closed, description: 'The role of an account whose claim has this value.' },
+)
+
+const OidcConfig = Type.Object(
+  {
+    issuer: Type.String({
+      pattern: '^https?://',
+      description:
+        'The address of the OpenID provider, such as https://login.example.com; /.well-known/openid-configuration is read below it. http only on this machine.',
+    }),
+    client_id: Type.String({ minLength: 1, description: 'How the gateway is registered with the provider.' }),
+    client_secret: Type.String({ minLength: 1, description: 'Its secret: ${NAME} takes it from the environment.' }),
+    scopes: optional(
+      Type.Array(Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' }), {
+        maxItems: 50,
+        description: 'Asked of the provider besides `openid`. Default: profile and email.',
+      }),
+    ),
+    role_claim: Type.String({
+      minLength: 1,
+      description:
+        'The claim with the groups or roles of the account, such as `groups`, or a path such as `realm_access.roles`.',
+    }),
+    roles: Type.Record(Type.String({ minLength: 1 }), OidcRole, {
+      description:
+        'The role of each value of the claim. Of several, the highest counts: owner, operator, viewer, project_admin.',
+    }),
+    redirect_uri: optional(
+      Type.String({
+        pattern: '^https?://.+/admin/v1/login/oidc/callback$',
+        description:
+          'Where the provider sends the browser back to. Default: /admin/v1/login/oidc/callback at the address by which the gateway is reached.',
+      }),
+    ),
+  },
+  { ...closed, description: 'Login of administrators with an OpenID provider.' },
+)
+export type OidcConfig = Type.Static<typeof OidcConfig>
 
 export const AdminConfig = Type.Object(
   {
@@ -38,6 +83,7 @@ export const AdminConfig = Type.Object(
         description: 'How many requests each administrator may send to each gateway process. Default 1200.',
       }),
     ),
+    oidc: optional(OidcConfig),
   },
   { ...closed, description: 'The admin API at /admin/v1.' },
 )

@@ -111,7 +111,8 @@ function toViolation({ path, kind, expected, found }: Problem, yaml: YamlText): 
 const isSecret = ([section, part, name]: Path): boolean =>
   (section === 'providers' && (name === 'key' || name === 'headers' || name === 'options')) ||
   (section === 'outputs' && part === 's3') ||
-  (section === 'valkey' && part === 'url')
+  (section === 'valkey' && part === 'url') ||
+  (section === 'admin' && part === 'oidc' && name === 'client_secret')
 
 function unknownKey(name: string, allowed: string[]): string {
   const suggestion = nearest(name, allowed)

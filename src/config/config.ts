@@ -50,7 +50,7 @@ export type ServerSettings = {
 }
 
 /** Without a port it has no listener of its own. */
-type AdminSettings = Required<Omit<AdminConfig, 'host' | 'port'>> & Pick<AdminConfig, 'host' | 'port'>
+type AdminSettings = Required<Omit<AdminConfig, 'host' | 'port' | 'oidc'>> & Pick<AdminConfig, 'host' | 'port' | 'oidc'>
 
 export type HttpClient = 'sockets' | 'fetch'
 

@@ -19,6 +19,10 @@ export const SHOWN_TEXT = [
   'server.explain_tokens.*',
   'server.caller_routing.*',
   'admin.host',
+  'admin.oidc.client_id',
+  'admin.oidc.scopes.*',
+  'admin.oidc.role_claim',
+  'admin.oidc.roles.*.project',
   'tokens.models.*',
   'ledger.currency',
   'outputs.directory',
@@ -61,6 +65,8 @@ export const SHOWN_ORIGINS = [
   'tasks.callback_origins.*',
   'valkey.url',
   'alerts.webhook.url',
+  'admin.oidc.issuer',
+  'admin.oidc.redirect_uri',
 ] as const
 
 /** `source`: the text in the file, where a variable was filled in. */

@@ -1,5 +1,6 @@
 /** Checks that a schema cannot express: whether the parts of a configuration file are consistent. */
 
+import { oidcProblems } from './admin-checks.ts'
 import { checkAliases } from './alias-checks.ts'
 import { budgetProblems } from './budget-checks.ts'
 import { HOST_DESCRIPTION, isHost } from './environment.ts'
@@ -58,6 +59,7 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
     report(path, message, part)
   }
   const ownProblems = [
+    ...oidcProblems(config),
     ...checkTargetKeys(config),
     ...checkConditions(config),
     ...checkFallbacks({ models, mayExist }),

@@ -5,11 +5,19 @@ const COOKIE = 'gatehouse_session'
 /** A page of another origin cannot set it without a preflight, which /admin never grants. */
 const CSRF_HEADER = 'x-gatehouse-csrf'
 
+/** What a login with an OpenID provider must find again when the browser comes back. */
+const LOGIN_COOKIE = 'gatehouse_login'
+
 /** The secret in the cookie; undefined: there is none. */
-export function sessionCookie({ headers }: Request): string | undefined {
+export const sessionCookie = (request: Request): string | undefined => cookieOf(request, COOKIE)
+
+/** The state of a login that was begun; undefined: there is none. */
+export const loginCookie = (request: Request): string | undefined => cookieOf(request, LOGIN_COOKIE)
+
+function cookieOf({ headers }: Request, name: string): string | undefined {
   for (const pair of headers.get('cookie')?.split(';') ?? []) {
     const at = pair.indexOf('=')
-    if (pair.slice(0, at).trim() === COOKIE) return pair.slice(at + 1).trim() || undefined
+    if (pair.slice(0, at).trim() === name) return pair.slice(at + 1).trim() || undefined
   }
   return undefined
 }
@@ -26,6 +34,12 @@ export function setCookie({
 }): string {
   const secure = isSecure ? '; Secure' : ''
   return `${COOKIE}=${secret}; Path=/admin; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`
+}
+
+/** Sent with the return from the provider's site, which `Strict` would forbid, and only there. `state` empty: deletes it. */
+export function setLoginCookie(state: string, { seconds, isSecure }: { seconds: number; isSecure: boolean }): string {
+  const secure = isSecure ? '; Secure' : ''
+  return `${LOGIN_COOKIE}=${state}; Path=/admin/v1/login/oidc; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`
 }
 
 /**

@@ -57,6 +57,14 @@ export function isPrivateHost({ hostname }: URL): boolean {
   return readAddress(host) ? !isPublicAddress(host) : /(^|\.)localhost\.?$/.test(host)
 }
 
+/** Whether a URL's host is this machine: 127.0.0.0/8, ::1, or a name of the own machine (RFC 6761). */
+export function isLoopbackHost({ hostname }: URL): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '')
+  return (
+    host === '::1' || (readAddress(host)?.length === 4 && host.startsWith('127.')) || /(^|\.)localhost\.?$/.test(host)
+  )
+}
+
 /**
  * The bytes of an address, 4 or 16, in its usual notation: `a.b.c.d` in decimal, or IPv6, which may end with such an IPv4
  * address. Undefined for anything else: a name, another notation, an address with a zone (`fe80::1%eth0`).

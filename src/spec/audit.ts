@@ -3,7 +3,7 @@ import Type from 'typebox'
 
 /** Who makes a change: for the audit log. */
 export type AuditOrigin = {
-  /** `environment`, `admin:adm_...`, `login:ses_...`, `cli:<user of the operating system>`, or `gateway`. */
+  /** `environment`, `admin:adm_...`, `login:ses_...`, `oidc:<subject>`, `cli:<user of the operating system>`, or `gateway`. */
   actor: string
   /** The client's address. */
   address?: string

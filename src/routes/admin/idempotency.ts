@@ -1,9 +1,9 @@
 /** Idempotency keys of the admin API: a POST that is sent twice is carried out once, and answered twice. */
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import Type from 'typebox'
 import { bodyLimits } from '../../http/body.ts'
 import type { Context } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
+import { type BoxKey, seal, unseal } from '../../kit/sealed-box.ts'
 import { sha256 } from '../../kit/secret.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Parameter } from '../../spec/operation.ts'
@@ -37,7 +37,7 @@ export function idempotently(handle: Handle, parts: Parts): Handle {
     try {
       const response = await handle(context)
       const text = await response.clone().text()
-      await keys.answer({ scope, key, status: response.status, answer: seal(text, secret, key) })
+      await keys.answer({ scope, key, status: response.status, answer: seal(text, boxOf(secret, key)) })
       return response
     } catch (error) {
       // A refused request has changed nothing: it may be sent again with this key, corrected or not.
@@ -65,30 +65,13 @@ function replay(
       { retry_after: 1 },
     )
   }
-  return new Response(open(present.answer, secret, key), {
+  return new Response(unseal(present.answer, boxOf(secret, key)), {
     status: present.status,
     headers: { 'content-type': 'application/json', 'idempotent-replayed': 'true' },
   })
 }
 
-const NONCE_BYTES = 12
-const TAG_BYTES = 16
-const cipherKey = (secret: string, key: string) =>
-  Buffer.from(hkdfSync('sha256', secret, key, 'gatehouse idempotency', 32))
-
-function seal(text: string, secret: string, key: string): string {
-  const nonce = randomBytes(NONCE_BYTES)
-  const cipher = createCipheriv('aes-256-gcm', cipherKey(secret, key), nonce)
-  return Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]).toString('base64')
-}
-
-function open(sealed: string, secret: string, key: string): string {
-  const bytes = Buffer.from(sealed, 'base64')
-  const decipher = createDecipheriv('aes-256-gcm', cipherKey(secret, key), bytes.subarray(0, NONCE_BYTES))
-  decipher.setAuthTag(bytes.subarray(bytes.length - TAG_BYTES))
-  const text = decipher.update(bytes.subarray(NONCE_BYTES, bytes.length - TAG_BYTES))
-  return Buffer.concat([text, decipher.final()]).toString('utf8')
-}
+const boxOf = (secret: string, key: string): BoxKey => ({ secret, salt: key, purpose: 'gatehouse idempotency' })
 
 export const IDEMPOTENCY_HEADER: Record<string, Parameter> = {
   'Idempotency-Key': {

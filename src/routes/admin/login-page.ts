@@ -24,19 +24,31 @@ button.addEventListener('click', async () => {
 `
 const STYLE = 'body{font:1rem/1.5 system-ui,sans-serif;max-width:30rem;margin:4rem auto;padding:0 1rem}'
 
-export const LOGIN_PAGE = `<!doctype html>
+const pageOf = (body: string) => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>Gatehouse: log in</title>
 <style>${STYLE}</style>
 <h1>Gatehouse</h1>
-<p>Log in as administrator of this gateway.</p>
-<button>Log in</button>
-<script>${SCRIPT}</script>
+${body}
 </html>
 `
 
+export const LOGIN_PAGE = pageOf(`<p>Log in as administrator of this gateway.</p>
+<button>Log in</button>
+<script>${SCRIPT}</script>`)
+
+/** Shown after a login with an OpenID provider. */
+export const LOGGED_IN_PAGE = pageOf('<p>You are logged in.</p>')
+
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-export const LOGIN_PAGE_POLICY = `default-src 'none'; script-src ${hashOf(SCRIPT)}; style-src ${hashOf(STYLE)}; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`
+const LOGIN_PAGE_POLICY = `default-src 'none'; script-src ${hashOf(SCRIPT)}; style-src ${hashOf(STYLE)}; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`
+
+export const LOGIN_PAGE_HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': LOGIN_PAGE_POLICY,
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+}

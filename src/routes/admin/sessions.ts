@@ -8,7 +8,7 @@ import { GatewayError } from '../../spec/error.ts'
 import { requestBaseUrl } from '../tasks/request-parameters.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader, noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
-import { LOGIN_PAGE, LOGIN_PAGE_POLICY } from './login-page.ts'
+import { LOGIN_PAGE, LOGIN_PAGE_HEADERS } from './login-page.ts'
 
 export type SessionRouteParts = BodyParts & {
   sessions: AdminSessions
@@ -73,15 +73,7 @@ export function sessionRoutes({ sessions, refuseLogin, hostsOf, ...parts }: Sess
       public: true,
       hidden: true,
       operation: { summary: 'Log in by a link', tag },
-      handle: () =>
-        new Response(LOGIN_PAGE, {
-          headers: {
-            'content-type': 'text/html; charset=utf-8',
-            'content-security-policy': LOGIN_PAGE_POLICY,
-            'referrer-policy': 'no-referrer',
-            'x-content-type-options': 'nosniff',
-          },
-        }),
+      handle: () => new Response(LOGIN_PAGE, { headers: LOGIN_PAGE_HEADERS }),
     },
     {
       method: 'POST',

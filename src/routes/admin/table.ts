@@ -4,6 +4,7 @@ import type { AdminKeyStore } from '../../store/admin-store.ts'
 import { type AccountRouteParts, accountRoutes } from './accounts.ts'
 import { type AuditRouteParts, auditRoutes } from './audit.ts'
 import { IDEMPOTENCY_HEADER, idempotently } from './idempotency.ts'
+import { type OidcRouteParts, oidcRoutes } from './oidc.ts'
 import { type ProjectRouteParts, projectRoutes } from './projects.ts'
 import { type RequestRouteParts, requestRoutes } from './requests.ts'
 import { type SessionRouteParts, sessionRoutes } from './sessions.ts'
@@ -13,6 +14,7 @@ type AdminRouteParts = ProjectRouteParts &
   TokenRouteParts &
   AccountRouteParts &
   SessionRouteParts &
+  OidcRouteParts &
   AuditRouteParts &
   RequestRouteParts & { controls: Route[]; adminKeys: AdminKeyStore; secretOf(context: Context): string }
 
@@ -22,6 +24,7 @@ export function adminRoutes(parts: AdminRouteParts): Route[] {
     ...tokenRoutes(parts),
     ...accountRoutes(parts),
     ...sessionRoutes(parts),
+    ...oidcRoutes(parts),
     ...auditRoutes(parts),
     ...requestRoutes(parts),
     ...parts.controls,

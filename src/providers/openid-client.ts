@@ -1,0 +1,104 @@
+/** The library of OpenID Connect, loaded with the first login, behind the guard of outbound addresses. */
+import type * as OpenId from 'openid-client'
+import type { OidcConfig } from '../config/admin-schema.ts'
+import type { Clock } from '../kit/clock.ts'
+import { AddressRefused, createGuardedFetch, type GuardedFetch } from '../kit/guarded-fetch.ts'
+import type { Log } from '../kit/log.ts'
+import { GatewayError } from '../spec/error.ts'
+
+export type OidcClient = { library: typeof OpenId; provider: OpenId.Configuration }
+
+type ClientParts = { clock: Clock; log: Log; fetch?: GuardedFetch }
+
+/** Documents of providers have a few kilobytes. */
+const MAX_BYTES = 1024 * 1024
+const TIMEOUT_SECONDS = 10
+/** What a provider says of itself changes rarely; its keys are read again by the library where one is not known. */
+const KEEP_MILLISECONDS = 3_600_000
+/** After a failure the provider is not asked again for so long: a login is public, and must not become a flood of requests. */
+const FAILURE_MILLISECONDS = 2_000
+/** Requests at a time, by each process. */
+const MAX_OPEN = 16
+
+type Known = { key: string; until: number; client: Promise<OidcClient> }
+
+export function createOidcClients({
+  clock,
+  log,
+  fetch = createGuardedFetch({ clock, answer_ms: 10_000 }),
+}: ClientParts) {
+  let known: Known | undefined
+  let open = 0
+
+  /** The provider's own origin may be private; what its document names elsewhere may not. */
+  async function send(issuer: URL, url: string, options: OpenId.CustomFetchOptions): Promise<Response> {
+    if (open >= MAX_OPEN) {
+      throw new GatewayError('server_is_overloaded', 'Too many logins at a time; try again.', { retry_after: 1 })
+    }
+    open++
+    try {
+      const body = options.body === undefined || options.body === null ? undefined : String(options.body)
+      const answer = await fetch({
+        url,
+        method: options.method === 'POST' ? 'POST' : 'GET',
+        headers: Object.fromEntries(new Headers(options.headers)),
+        ...(body !== undefined && { body }),
+        signal: options.signal ?? AbortSignal.timeout(TIMEOUT_SECONDS * 1000),
+        redirects: 0,
+        private_origins: [issuer.origin],
+      })
+      return new Response(await readBounded(answer.body), { status: answer.status, headers: answer.headers })
+    } catch (error) {
+      if (error instanceof GatewayError) throw error
+      log.warn('the OpenID provider did not respond', {
+        host: URL.parse(url)?.host ?? '',
+        cause: error instanceof Error ? error.message : 'unknown',
+      })
+      const message =
+        error instanceof AddressRefused
+          ? `The OpenID provider names an address that is not public: ${error.message}`
+          : 'The OpenID provider did not respond. Other ways to log in still work.'
+      throw new GatewayError('upstream_unreachable', message, { retry_after: 5, cause: error })
+    } finally {
+      open--
+    }
+  }
+
+  async function discover({ issuer, client_id, client_secret }: OidcConfig): Promise<OidcClient> {
+    const library = await import('openid-client')
+    const address = new URL(issuer)
+    const insecure = address.protocol === 'http:' ? [library.allowInsecureRequests] : []
+    const provider = await library.discovery(address, client_id, client_secret, undefined, {
+      // A token that came over TLS is trusted by the library without its signature; here it is checked always.
+      execute: [library.enableNonRepudiationChecks, ...insecure],
+      [library.customFetch]: (url, options) => send(address, url, options),
+      timeout: TIMEOUT_SECONDS,
+    })
+    return { library, provider }
+  }
+
+  /** Of these settings: one for all logins, until its time is over or the settings change. */
+  return async function clientOf(settings: OidcConfig): Promise<OidcClient> {
+    const key = JSON.stringify([settings.issuer, settings.client_id, settings.client_secret])
+    if (known?.key === key && known.until > clock.steady()) return known.client
+    const asked: Known = { key, until: clock.steady() + KEEP_MILLISECONDS, client: discover(settings) }
+    known = asked
+    try {
+      return await asked.client
+    } catch (error) {
+      asked.until = clock.steady() + FAILURE_MILLISECONDS
+      throw error
+    }
+  }
+}
+
+async function readBounded(body: ReadableStream<Uint8Array>): Promise<ArrayBuffer> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body) {
+    size += chunk.byteLength
+    if (size > MAX_BYTES) throw new Error('The response is too large.')
+    chunks.push(chunk)
+  }
+  return new Blob(chunks as BlobPart[]).arrayBuffer()
+}
