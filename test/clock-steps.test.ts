@@ -93,6 +93,23 @@ for (const engine of ENGINES.filter(({ url }) => url)) {
       expect(await secondsUntil(gateway, 610, async () => delivered() === 2)).toBeLessThan(610)
     }, 30_000)
 
+    test('ends no task at its deadline that is submitted before this process has noticed', async () => {
+      const store = await engine.open()
+      const { gateway, callback_url } = await start(engine.url?.() ?? '')
+      gateway.clock.jump(step)
+      // Another process has.
+      expect(await store.dueTimes.move(step, await store.dueTimes.moves())).toBe(true)
+      const json = { model: FILM, prompt: 'A kite', callback_url }
+      const { task_id } = (await jsonOf(gateway.call('/v1/video/generations', { json }))).data
+      const ended = async () => {
+        const { status } = (await jsonOf(gateway.call(`/v1/video/generations/${task_id}`))).data
+        return status === 'SUCCESS' || status === 'FAILURE'
+      }
+      expect(await secondsUntil(gateway, 300, ended)).toBeLessThan(300)
+      const { data } = await jsonOf(gateway.call(`/v1/video/generations/${task_id}`))
+      expect(data.status).toBe('SUCCESS')
+    }, 30_000)
+
     test('delays no response in the background', async () => {
       await engine.open()
       const { gateway } = await start(engine.url?.() ?? '')

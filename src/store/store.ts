@@ -42,6 +42,8 @@ export type NewTask = {
   budgets?: TaskBudget[]
   /** How many unfinished tasks there may be. */
   limits?: readonly TaskLimit[]
+  /** How often the due times were moved when its own were computed. Rejects with `DueTimesMoved` if they were moved since. */
+  moves?: number | undefined
 }
 
 /** `conflict`: the key was used for another body. */

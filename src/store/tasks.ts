@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type { JsonObject, Task } from '../spec/task.ts'
 import { addAlerts } from './alerts.ts'
 import { holdForTask } from './budget-charges.ts'
+import { assertMoves } from './due-times.ts'
 import type { Engine } from './engine.ts'
 import { appendEntries } from './ledger-append.ts'
 import type { Added, NewTask, TaskChange, TaskStore } from './store.ts'
@@ -119,8 +120,9 @@ export function taskStore(engine: Engine): TaskStore {
 
 async function add(
   write: Write,
-  { task, inputs, callback, idempotency, budgets = [], limits }: NewTask,
+  { task, inputs, callback, idempotency, budgets = [], limits, moves }: NewTask,
 ): Promise<Added> {
+  await assertMoves(write, moves)
   if (idempotency) {
     const earlier = await reserveKey(write, task, idempotency)
     if (earlier) return earlier

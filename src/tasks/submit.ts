@@ -16,6 +16,7 @@ import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject, Task } from '../spec/task.ts'
 
 import type { NewTask, TaskStore } from '../store/store.ts'
+import { writeAtTime } from '../store/store-clock.ts'
 import { callbackOf } from './callback.ts'
 import type { CrashHook } from './crash-points.ts'
 import { blankTask } from './lifecycle.ts'
@@ -77,7 +78,8 @@ const acceptOrder = (
     const task = newTask(parts, { family, call, base_url, model: model.id, request })
     const { timeout_ms = Number.POSITIVE_INFINITY } = call.options ?? {}
     const deadline_at = Math.min(task.deadline_at, task.submit_time + Math.ceil(timeout_ms / 1000))
-    const row: NewTask = { task: { ...task, deadline_at, call_options: storedOptions(call.options) } }
+    const moves = parts.clock.moves?.()
+    const row: NewTask = { task: { ...task, deadline_at, call_options: storedOptions(call.options) }, moves }
     if (inputs) row.inputs = inputs
     if (callback) row.callback = callback
     if (idempotency) row.idempotency = idempotency
@@ -104,7 +106,11 @@ const acceptOrder = (
     const limits = call.limits?.tasks() ?? []
     // Of its admission: with this time it is charged in the windows of the budgets that hold it.
     const submit_time = Math.floor((call.record?.admitted_ms ?? row.task.submit_time * 1000) / 1000)
-    const added = await addWithin(parts, { ...row, task: { ...row.task, submit_time }, budgets, limits })
+    const added = await writeAtTime(parts.clock, ({ now_ms, moves }) => {
+      const moved_ms = moves === row.moves ? 0 : now_ms - (row.task.due_ms ?? now_ms)
+      const task = { ...row.task, ...movedBy(row.task, moved_ms), submit_time }
+      return addWithin(parts, { ...row, task, budgets, limits, moves })
+    })
     if (added.outcome === 'added') for (const { moved } of holds) moved?.()
     parts.crashHook('submit: after the row')
     if (added.outcome === 'conflict') {
@@ -116,6 +122,12 @@ const acceptOrder = (
     call.task_id = added.task.task_id
     return { task: added.task, replayed: added.outcome === 'replayed' }
   },
+})
+
+/** The clock was set since the task was prepared. */
+const movedBy = ({ deadline_at, due_ms }: Task, ms: number) => ({
+  deadline_at: deadline_at + Math.round(ms / 1000),
+  due_ms: due_ms === null ? null : due_ms + ms,
 })
 
 const ONE_KEY = { rows: 1, bytes: 0 }
