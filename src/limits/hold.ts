@@ -1,6 +1,5 @@
 /** What a call counts against its limits until it is settled. */
 import type { Clock } from '../kit/clock.ts'
-import { RATE_UNITS, type RateUnit } from '../spec/rate-limit.ts'
 import type { Units } from '../spec/units.ts'
 import type { TaskLimit } from '../store/rate-limit-lease.ts'
 import { CALLS, type Counter, type Limited } from './scopes.ts'
@@ -264,15 +263,17 @@ export class LimitHold implements LimitReport {
 
   statuses(): LimitStatus[] {
     const now = this.#parts.clock.steady()
-    const strictest = new Map<RateUnit, LimitStatus>()
+    /** By the place of their units. */
+    const strictest: (LimitStatus | undefined)[] = []
     for (const { counters, limits } of this.#lists) {
-      for (const [at, counter] of counters.entries()) {
+      for (let at = 0; at < counters.length; at++) {
+        const counter = counters[at] as Counter
         if (counter.is_concurrent) continue
         const status = statusOf(counter, limits[at] ?? 0, now)
-        const before = strictest.get(status.unit)
-        if (!before || status.remaining < before.remaining) strictest.set(status.unit, status)
+        const before = strictest[counter.unit]
+        if (!before || status.remaining < before.remaining) strictest[counter.unit] = status
       }
     }
-    return RATE_UNITS.flatMap((unit) => strictest.get(unit) ?? [])
+    return strictest.filter((status) => status !== undefined)
   }
 }

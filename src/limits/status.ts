@@ -106,7 +106,7 @@ const NEVER = { retry: false, accepted: 'no' } as const
 export function durationText(ms: number): string {
   const whole = Math.max(0, Math.ceil(ms))
   if (whole < 1_000) return whole === 0 ? '0s' : `${whole}ms`
-  const seconds = `${Number(((whole % 60_000) / 1000).toFixed(3))}s`
+  const seconds = `${(whole % 60_000) / 1000}s`
   const minutes = Math.floor(whole / 60_000) % 60
   const hours = Math.floor(whole / 3_600_000)
   if (hours > 0) return `${hours}h${minutes}m${seconds}`

@@ -31,7 +31,7 @@ export function publishTo(subscribers: readonly CallSubscriber[], log: Log): Cal
         try {
           listener(...values)
         } catch (error) {
-          log.error('a subscriber of call events failed', { event: name }, error)
+          log.error('a subscriber of call events failed', { call_event: name }, error)
         }
       }
     }

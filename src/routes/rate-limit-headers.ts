@@ -7,20 +7,20 @@ import type { Call } from '../pipeline/call.ts'
 export function addRateLimitHeaders(headers: [string, string][], { limits, record }: Call, clock: Clock): void {
   if (limits === undefined) return
   const statuses = limits.statuses()
-  headers.push(...(record?.family === 'messages-compat' ? anthropicHeaders(statuses, clock) : openaiHeaders(statuses)))
+  if (record?.family === 'messages-compat') headers.push(...anthropicHeaders(statuses, clock))
+  else addOpenaiHeaders(headers, statuses)
 }
 
 /** https://platform.openai.com/docs/guides/rate-limits, "Rate limits in headers": durations such as `1s` and `6m0s`. */
-function openaiHeaders(statuses: readonly LimitStatus[]): [string, string][] {
-  return statuses.flatMap(({ unit, limit, remaining, reset_ms }): [string, string][] =>
-    unit === 'requests' || unit === 'tokens'
-      ? [
-          [`x-ratelimit-limit-${unit}`, String(limit)],
-          [`x-ratelimit-remaining-${unit}`, String(remaining)],
-          [`x-ratelimit-reset-${unit}`, durationText(reset_ms)],
-        ]
-      : [],
-  )
+function addOpenaiHeaders(headers: [string, string][], statuses: readonly LimitStatus[]): void {
+  for (const { unit, limit, remaining, reset_ms } of statuses) {
+    if (unit !== 'requests' && unit !== 'tokens') continue
+    headers.push(
+      [`x-ratelimit-limit-${unit}`, String(limit)],
+      [`x-ratelimit-remaining-${unit}`, String(remaining)],
+      [`x-ratelimit-reset-${unit}`, durationText(reset_ms)],
+    )
+  }
 }
 
 const ANTHROPIC_NAMES: Partial<Record<LimitStatus['unit'], string>> = {

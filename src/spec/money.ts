@@ -12,8 +12,13 @@ export const fromNano = (nano: number): number => nano / NANO
 
 /** A decimal number without an exponent and without trailing zeros, such as `0.00123`. */
 export function nanoText(nano: number | bigint): string {
+  if (typeof nano === 'number' && nano >= 0 && Number.isSafeInteger(nano)) return decimalText(String(nano))
   const value = BigInt(nano)
-  const digits = (value < 0n ? -value : value).toString().padStart(10, '0')
+  return value < 0n ? `-${decimalText(String(-value))}` : decimalText(String(value))
+}
+
+function decimalText(nano: string): string {
+  const digits = nano.padStart(10, '0')
   const fraction = digits.slice(-9).replace(/0+$/, '')
-  return `${value < 0n ? '-' : ''}${digits.slice(0, -9)}${fraction === '' ? '' : `.${fraction}`}`
+  return fraction === '' ? digits.slice(0, -9) : `${digits.slice(0, -9)}.${fraction}`
 }
