@@ -1,6 +1,6 @@
 /** What admits calls and counts them: rate limits, budgets, the ledger, and the alerts that tell of them. */
 import { join } from 'node:path'
-import { type Alerts, createAlerts } from './alerts/alerts.ts'
+import { type Alerts, createAlerts, type RaisedAlert } from './alerts/alerts.ts'
 import type { Config } from './config/config.ts'
 import { type Clock, unixSeconds } from './kit/clock.ts'
 import type { GuardedFetch } from './kit/guarded-fetch.ts'
@@ -35,6 +35,8 @@ type AccountingParts = {
   onUsed(token_id: string): void
   /** Told of each refusal by a limit or a budget. */
   onRefused?: ((scope: string, limit: string) => void) | undefined
+  /** Told of each alert that is raised, and each time that it is. */
+  onRaised(alert: RaisedAlert): void
   clock: Clock
   log: Log
 }
@@ -58,8 +60,15 @@ type Accounting = {
 }
 
 export function createAccounting(parts: AccountingParts): Accounting {
-  const { store, valkey, process_id, config, guardedFetch, onUsed, onRefused, clock, log } = parts
-  const alerts = createAlerts({ store: store.alerts, settings: () => config().alerts, guardedFetch, clock, log })
+  const { store, valkey, process_id, config, guardedFetch, onUsed, onRefused, onRaised, clock, log } = parts
+  const alerts = createAlerts({
+    store: store.alerts,
+    settings: () => config().alerts,
+    guardedFetch,
+    onRaised,
+    clock,
+    log,
+  })
   const currency = () => config().ledger.currency
   const report = (account: BudgetAccount, threshold: number) => ({ threshold, ...budgetReport(account, currency()) })
   const budgets = createBudgets({

@@ -15,6 +15,7 @@ import { assertSameOrigin, sessionCookie } from './http/session-cookie.ts'
 import type { Clock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
 import { isSameText, sha256 } from './kit/secret.ts'
+import type { LiveEvents } from './observe/live-events.ts'
 import type { RequestReader } from './observe/request-reader.ts'
 import { adminRoutes } from './routes/admin/table.ts'
 import { requestBaseUrl } from './routes/tasks/request-parameters.ts'
@@ -27,6 +28,7 @@ type AdministrationParts = {
   store: Pick<Store, 'admin' | 'audit' | 'projects' | 'tokens'>
   projects: Projects
   requests: RequestReader
+  live: LiveEvents
   tokens: Tokens
   /** The configuration now. */
   config(): Config
@@ -113,6 +115,8 @@ export function createAdministration(parts: AdministrationParts): Administration
         controls: controls(audit),
         projects,
         requests: parts.requests,
+        live: parts.live,
+        admit,
         tokens,
         accounts,
         sessions,

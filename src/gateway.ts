@@ -130,7 +130,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const conversations = createConversations({ ...storing, store: store.conversations, clock: storeClock, log })
   const valkey = parts.is_idle || !config.valkey ? undefined : openValkey(config.valkey, { clock, log })
   const shared = { store, valkey, process_id, config: () => live, guardedFetch, onUsed: tokens.used }
-  const accounting = createAccounting({ ...shared, onRefused: metering?.refused, clock: storeClock, log })
+  const onRaised = observation.live.alerted
+  const accounting = createAccounting({ ...shared, onRaised, onRefused: metering?.refused, clock: storeClock, log })
   const { ledger, alerts, attemptLimits } = accounting
   const cache = createResponseCache({
     store: store.cachedAnswers,
@@ -199,7 +200,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const cleaner = createCleaner({ ...prune, tasks: store.tasks, outputs, cache, clock, log })
   const ready = createReadiness({ store, files, clock, log })
   const controls = control.routes({ supply, attemptLimits, settings })
-  const accounts = { ...shared, projects, tokens, requests: observation.requests }
+  const { requests, live: events } = observation
+  const accounts = { ...shared, projects, tokens, requests, live: events }
   const administration = createAdministration({ ...accounts, settings, controls, clock, log })
   const first_login = first_token && !parts.is_idle ? await administration.firstLogin() : undefined
   const load = createLoad({ settings, onDelay: metering?.loopDelayed, log })
@@ -218,7 +220,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       moderations: createModerations({ tokenizer }),
       ...generation.routeParts,
       admin: [...administration.routes, ...(metering?.routes ?? [])],
-      requests: observation.requests,
+      requests,
       manual,
       ready,
       version,
@@ -255,6 +257,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
 
   async function drain(options: { deadline_ms: number }): Promise<void> {
     tasks.endWaits()
+    observation.live.close()
     await app.close(options)
     await settle()
     await ledger.flush()

@@ -5,6 +5,7 @@ import type { Clock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
 import type { Metering } from './metering.ts'
 import { createAccessLog } from './observe/access-log.ts'
+import { createLiveEvents, type LiveEvents } from './observe/live-events.ts'
 import { createRequestLog } from './observe/request-log.ts'
 import { createRequestReader, type RequestReader } from './observe/request-reader.ts'
 import { createRequestSinks } from './observe/request-sinks.ts'
@@ -23,12 +24,13 @@ type Observation = {
   /** Deletes one batch of old rows of the request log; false: nothing is left. */
   pruneRequests(): Promise<boolean>
   requests: RequestReader
+  live: LiveEvents
   /** After the last call was settled. */
   close(options: { deadline_ms: number }): Promise<void>
 }
 
 type ObservationParts = {
-  store: Pick<Store, 'requestLog'>
+  store: Pick<Store, 'requestLog' | 'audit'>
   /** The configuration now. */
   config(): Config
   /** Absent: nothing is exported by OTLP. */
@@ -53,13 +55,15 @@ export function createObservation({ store, config, telemetry, metering, clock, l
     clock,
     log,
   })
-  const observers = [createAccessLog({ log }), requestLog.observe]
+  const live = createLiveEvents({ audit: store.audit, clock, log })
+  const observers = [createAccessLog({ log }), requestLog.observe, live.observe]
   if (metering) observers.push(metering.observe)
   if (telemetry?.tracing) observers.push(telemetry.tracing.observe)
   const requests = joinRequests(observers, log)
   return {
     calls: [requests.calls],
     requestFinished: requests.requestFinished,
+    live,
     pruneRequests: requestLog.prune,
     requests: createRequestReader({ store: store.requestLog, flush: requestLog.flush, clock }),
     async close(options) {

@@ -14,6 +14,7 @@ const ACCESS: Record<string, Access> = {
   'GET /admin/v1/projects/{project_id}': 'read own',
   'PATCH /admin/v1/projects/{project_id}': 'manage own',
   'DELETE /admin/v1/projects/{project_id}': 'manage installation',
+  'GET /admin/v1/events': 'read own',
   'GET /admin/v1/requests': 'read own',
   'GET /admin/v1/requests/{request_row}': 'read own',
   'GET /admin/v1/tokens': 'read own',
@@ -97,6 +98,11 @@ async function call(name: string, role: string, project_id: string | undefined):
   const changes = method === 'POST' || method === 'PATCH' || method === 'PUT'
   const options = { method, as: secrets[role] ?? '', headers: { 'if-match': '"none"' }, ...(changes && { json: {} }) }
   const response = await gateway.admin(url, options)
+  // A stream that does not end.
+  if (response.headers.get('content-type')?.startsWith('text/event-stream')) {
+    await response.body?.cancel()
+    return [response.status, undefined]
+  }
   const body = await response.json()
   return [response.status, body.error?.code]
 }

@@ -32,6 +32,8 @@ type AlertsParts = {
   /** Read for each alert and each delivery. */
   settings(): AlertsConfig
   guardedFetch: GuardedFetch
+  /** Told of each event that is raised, also where no channel takes it, and each time that it is. */
+  onRaised?(alert: RaisedAlert): void
   clock: Clock
   log: Log
 }
@@ -43,7 +45,7 @@ const POLL_MILLISECONDS = 5_000
 /** What this process remembers to have raised. */
 const MOST_KEYS = 10_000
 
-export function createAlerts({ store, settings, guardedFetch, clock, log }: AlertsParts): Alerts {
+export function createAlerts({ store, settings, guardedFetch, onRaised, clock, log }: AlertsParts): Alerts {
   const send = createDelivery({ settings, guardedFetch, clock })
   /** Until when no alert of a key is raised again, in unix milliseconds: the store is asked once in that time. */
   const raised = new Map<string, number>()
@@ -137,6 +139,7 @@ export function createAlerts({ store, settings, guardedFetch, clock, log }: Aler
   return {
     make,
     raise({ key, again_seconds, ...event }) {
+      onRaised?.({ key, again_seconds, ...event })
       const now_ms = clock.now()
       if ((raised.get(key) ?? 0) > now_ms) return
       const alerts = make(event)

@@ -3,6 +3,7 @@ import type { Context, Route } from '../../http/context.ts'
 import type { AdminKeyStore } from '../../store/admin-store.ts'
 import { type AccountRouteParts, accountRoutes } from './accounts.ts'
 import { type AuditRouteParts, auditRoutes } from './audit.ts'
+import { type EventRouteParts, eventRoutes } from './events.ts'
 import { IDEMPOTENCY_HEADER, idempotently } from './idempotency.ts'
 import { type OidcRouteParts, oidcRoutes } from './oidc.ts'
 import { type ProjectRouteParts, projectRoutes } from './projects.ts'
@@ -16,7 +17,8 @@ type AdminRouteParts = ProjectRouteParts &
   SessionRouteParts &
   OidcRouteParts &
   AuditRouteParts &
-  RequestRouteParts & { controls: Route[]; adminKeys: AdminKeyStore; secretOf(context: Context): string }
+  RequestRouteParts &
+  EventRouteParts & { controls: Route[]; adminKeys: AdminKeyStore; secretOf(context: Context): string }
 
 export function adminRoutes(parts: AdminRouteParts): Route[] {
   const routes: Route[] = [
@@ -27,6 +29,7 @@ export function adminRoutes(parts: AdminRouteParts): Route[] {
     ...oidcRoutes(parts),
     ...auditRoutes(parts),
     ...requestRoutes(parts),
+    ...eventRoutes(parts),
     ...parts.controls,
   ]
   return routes.map((route) => asAdminRoute(route, parts))
