@@ -2,6 +2,7 @@
 import type { Projects } from './accounts/projects.ts'
 import type { Tokens } from './accounts/tokens.ts'
 import { ADMIN_PREFIX, createAdminAccounts } from './admin/accounts.ts'
+import { createFailedLogins } from './admin/failed-logins.ts'
 import { createOidcLogin } from './admin/oidc.ts'
 import { createPace } from './admin/pace.ts'
 import { assertInstallation, assertRight } from './admin/rights.ts'
@@ -68,21 +69,32 @@ const MAX_CHANGES = 200
 const ADMIN_TOKEN =
   'This is an admin token, which is accepted only below /admin: send an API token (gatehouse token create makes one).'
 
+/** PostgreSQL refuses NUL in a text. No id has one, and no filter can match one. */
+function assertNoNul(context: Context): void {
+  const isInPath = Object.values(context.params).some((value) => value.includes('\0'))
+  if (isInPath) throw new GatewayError('object_not_found', 'There is no such object.')
+  for (const [param, value] of context.query()) {
+    const message = `"${param.replaceAll('\0', '').slice(0, 100)}" contains a NUL character, which is not allowed.`
+    if (`${param}${value}`.includes('\0')) throw new GatewayError('invalid_value', message, { param })
+  }
+}
+
 export function createAdministration(parts: AdministrationParts): Administration {
   const { store, config, settings, projects, tokens, controls, clock, log } = parts
   const { admin_token } = config()
+  const audit = createAudit({ store: store.audit, clock })
   const accounts = createAdminAccounts({
     store: store.admin.tokens,
     projects: store.projects,
     isApiToken: async (secret) =>
       secret.startsWith('sk-') || (await store.tokens.findByHash(sha256(secret))) !== undefined,
     admin_token,
+    onFailure: createFailedLogins({ audit, clock, log }),
     clock,
     log,
   })
   const countRequest = createPace({ requests_per_minute: () => config().admin.requests_per_minute, clock })
   const sessions = createAdminSessions({ store: store.admin.sessions, settings: () => config().admin, clock, log })
-  const audit = createAudit({ store: store.audit, clock })
   const secretOf = ({ request }: Context): string => presentedHeader(request) ?? sessionCookie(request) ?? ''
   const hostsOf = ({ request }: Context): string[] =>
     [request.headers.get('host') ?? '', new URL(requestBaseUrl(request, settings)).host].filter(Boolean)
@@ -98,6 +110,7 @@ export function createAdministration(parts: AdministrationParts): Administration
 
   async function admit(context: Context, { right, project }: AdminAccess): Promise<void> {
     const caller = await identify(context)
+    assertNoNul(context)
     context.admin = caller
     countRequest(caller.actor)
     assertRight(caller, right)

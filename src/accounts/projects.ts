@@ -30,8 +30,8 @@ export type Projects = {
     change: ProjectChange | ((present: Project) => ProjectChange),
     by?: AuditOrigin,
   ): Promise<Project>
-  /** Its tokens are refused from now on. What it has used keeps its name; the name can be used again. */
-  delete(which: string, by?: AuditOrigin): Promise<Project>
+  /** Its tokens are refused from now on. What it has used keeps its name; the name can be used again. `check`: throws to stop it. */
+  delete(which: string, by?: AuditOrigin, check?: (present: Project) => void): Promise<Project>
 }
 
 type ProjectsParts = {
@@ -121,7 +121,15 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
         action: 'project.update',
         by,
       }),
-    delete: (which, by) => change(which, { fields: () => ({ deleted_at: now() }), action: 'project.delete', by }),
+    delete: (which, by, check = () => {}) =>
+      change(which, {
+        fields(present) {
+          check(shown(present))
+          return { deleted_at: now() }
+        },
+        action: 'project.delete',
+        by,
+      }),
   }
 }
 

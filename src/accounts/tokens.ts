@@ -25,6 +25,9 @@ type Issued = { token: Token; secret: string }
 /** What can be changed without a new secret. */
 type TokenChange = Partial<AccountSettings> & { project_id?: string | null }
 
+/** `check`: as for `revoke`. */
+type RotateOptions = { overlap_seconds?: number; by?: AuditOrigin; check?: (present: Token) => void }
+
 export type Tokens = {
   /**
    * The caller with this secret. Synchronous for a cached token. A bad secret is refused with invalid_api_key, with a
@@ -44,10 +47,13 @@ export type Tokens = {
    * invalid_value, naming the field.
    */
   update(which: string, change: TokenChange | ((present: Token) => TokenChange), by?: AuditOrigin): Promise<Token>
-  /** Revokes a token, effective immediately. `which`: its id, its name, or the start of its id or visible prefix. */
-  revoke(which: string, by?: AuditOrigin): Promise<Token>
+  /**
+   * Revokes a token, effective immediately. `which`: its id, its name, or the start of its id or visible prefix.
+   * `check` is given its present settings, and no other change comes between; what it throws stops the revocation.
+   */
+  revoke(which: string, by?: AuditOrigin, check?: (present: Token) => void): Promise<Token>
   /** Replaces the secret of a token; the old one is valid for the overlap, and the one before it no longer. Default 0. */
-  rotate(which: string, options?: { overlap_seconds?: number; by?: AuditOrigin }): Promise<Issued>
+  rotate(which: string, options?: RotateOptions): Promise<Issued>
   /** The token with this id. */
   find(token_id: string): Promise<Token | undefined>
   /** Oldest first. */
@@ -233,17 +239,23 @@ export function createTokens(parts: TokensParts): Tokens {
       return shown(await change(which, { fields, action: 'token.update', by }))
     },
 
-    async revoke(which, by) {
-      return shown(await change(which, { fields: { disabled: true }, action: 'token.revoke', by }))
+    async revoke(which, by, check = () => {}) {
+      const fields = (present: StoredToken) => {
+        check(shown(present))
+        return { disabled: true }
+      }
+      return shown(await change(which, { fields, action: 'token.revoke', by }))
     },
 
-    async rotate(which, { overlap_seconds = 0, by } = {}) {
+    async rotate(which, { overlap_seconds = 0, by, check = () => {} } = {}) {
       if (!Number.isInteger(overlap_seconds) || overlap_seconds < 0 || overlap_seconds > MAX_OVERLAP_SECONDS) {
         const rule = `must be a whole number of seconds from 0 to ${MAX_OVERLAP_SECONDS}; found ${overlap_seconds}`
         throw new GatewayError('invalid_value', `overlap_seconds: ${rule}.`, { param: 'overlap_seconds' })
       }
       const secret = newSecret()
-      const fields = ({ token_id, disabled, expires_at, hash }: StoredToken) => {
+      const fields = (present: StoredToken) => {
+        const { token_id, disabled, expires_at, hash } = present
+        check(shown(present))
         if (disabled) throw revoked({ token_id })
         if (expires_at !== null && expires_at <= now()) throw revoked({ token_id }, 'expired')
         const previous = overlap_seconds > 0 ? { hash, expires_at: now() + overlap_seconds } : undefined

@@ -13,7 +13,7 @@ import type { AdminTokenStore, StoredAdminToken } from '../store/admin-store.ts'
 import type { StorePage } from '../store/page.ts'
 
 /** The origin of a request. */
-type From = { readonly address: string; signal: AbortSignal }
+type From = { readonly address: string; signal: AbortSignal; readonly request_id?: string }
 
 type AdminTokenOrder = {
   name: string
@@ -44,6 +44,8 @@ type AccountParts = {
   isApiToken(secret: string): Promise<boolean>
   /** The owner token of the environment; undefined: there is none. */
   admin_token: string | undefined
+  /** Told of each wrong secret. */
+  onFailure?(from: From): Promise<void>
   clock: Clock
   log: Log
 }
@@ -59,7 +61,7 @@ const API_TOKEN =
   'This is an API token, which the admin API does not accept: send an admin token (gha-...), or the value of GATEHOUSE_ADMIN_TOKEN.'
 
 export function createAdminAccounts(parts: AccountParts): AdminAccounts {
-  const { store, projects, isApiToken, admin_token, clock, log } = parts
+  const { store, projects, isApiToken, admin_token, onFailure = async () => {}, clock, log } = parts
   const slowDown = createSlowDown({ clock, log })
   const now = () => unixSeconds(clock)
   const own_hash = admin_token === undefined ? undefined : sha256(admin_token)
@@ -75,7 +77,9 @@ export function createAdminAccounts(parts: AccountParts): AdminAccounts {
   })
 
   async function refuse(from: From, message = REFUSAL): Promise<never> {
+    const recorded = onFailure(from)
     await slowDown.failed(from.address, from.signal)
+    await recorded
     throw new GatewayError('invalid_api_key', message)
   }
 

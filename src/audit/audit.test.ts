@@ -34,3 +34,42 @@ test('a change is recorded at the time of the clock, without its secrets, and th
     await store.close()
   }
 })
+
+test('a change outside of the store leaves a row before it and one after it, and a crash in between the first', async () => {
+  const store = await openStore({ url: 'sqlite::memory:' })
+  try {
+    const audit = createAudit({ store: store.audit, clock: manualClock() })
+    const actions = async () => (await audit.page({ limit: 9 })).rows.map(({ action, after }) => [action, after])
+    let during: unknown
+    const result = await audit.around(EVENT, async () => {
+      during = await actions() // what a process that is killed here leaves
+      return { result: 7, after: { written: true } }
+    })
+    expect(result).toBe(7)
+    expect(during).toMatchObject([['config.apply.begin', { level: 'debug' }]])
+    expect((await actions())[0]).toMatchObject(['config.apply', { written: true }])
+    const failing = audit.around(EVENT, () => Promise.reject(new Error('disk full')))
+    expect(await failing.catch(String)).toContain('disk full')
+    expect((await actions())[0]).toMatchObject(['config.apply', { failed: true }])
+  } finally {
+    await store.close()
+  }
+})
+
+test('nothing is changed where the row before it cannot be stored', async () => {
+  const store = await openStore({ url: 'sqlite::memory:' })
+  const audit = createAudit({ store: store.audit, clock: manualClock() })
+  await store.close()
+  let isDone = false
+  const work = () => {
+    isDone = true
+    return { result: 1, after: {} }
+  }
+  expect(
+    await audit.around(EVENT, work).then(
+      () => 'stored',
+      () => 'refused',
+    ),
+  ).toBe('refused')
+  expect(isDone).toBe(false)
+})

@@ -35,7 +35,7 @@ export function checkFile({ file, yaml, ...rest }: CheckParts): { config: FileCo
       message: yaml.withoutSecrets(violation.message),
     }),
   )
-  const placed = [...schema, ...semantic].map(({ path, part, message }) => ({
+  const placed = [...schema, ...semantic.slice(0, MAX_PROBLEMS)].map(({ path, part, message }) => ({
     ...yaml.placeOf(path, part),
     path,
     message,

@@ -8,18 +8,21 @@ const CSRF_HEADER = 'x-gatehouse-csrf'
 /** What a login with an OpenID provider must find again when the browser comes back. */
 const LOGIN_COOKIE = 'gatehouse_login'
 
-/** The secret in the cookie; undefined: there is none. */
+/** The secret in the cookie; undefined: there is none. Throws invalid_api_key for two. */
 export const sessionCookie = (request: Request): string | undefined => cookieOf(request, COOKIE)
 
-/** The state of a login that was begun; undefined: there is none. */
+/** The state of a login that was begun; undefined: there is none. Throws invalid_api_key for two. */
 export const loginCookie = (request: Request): string | undefined => cookieOf(request, LOGIN_COOKIE)
 
+/** Another host of the domain can set a second cookie, and a browser does not say which is ours. */
 function cookieOf({ headers }: Request, name: string): string | undefined {
-  for (const pair of headers.get('cookie')?.split(';') ?? []) {
-    const at = pair.indexOf('=')
-    if (pair.slice(0, at).trim() === name) return pair.slice(at + 1).trim() || undefined
+  const pairs = headers.get('cookie')?.split(';') ?? []
+  const [first, second] = pairs.filter((pair) => pair.slice(0, pair.indexOf('=')).trim() === name)
+  if (second !== undefined) {
+    const message = `The request has two cookies "${name}": delete the cookies of this site, and log in again.`
+    throw new GatewayError('invalid_api_key', message)
   }
-  return undefined
+  return first?.slice(first.indexOf('=') + 1).trim() || undefined
 }
 
 /** No script can read it, and no other site's page sends it. `secret` empty: deletes it. */

@@ -1,7 +1,7 @@
 /** The overrides in force: read from the store, seen by every process within a second, and applied off the path of calls. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import type { Override, OverrideChange, OverrideStore } from '../store/override-store.ts'
+import type { Override, OverrideChange, OverrideGuard, OverrideStates, OverrideStore } from '../store/override-store.ts'
 import { createOverrides, NO_OVERRIDES, type Overrides } from './overrides.ts'
 
 export type LiveOverrides = {
@@ -9,12 +9,13 @@ export type LiveOverrides = {
   current(): Overrides
   /** The same as rows. */
   list(): readonly Override[]
-  /** Takes effect in this process before it resolves. Returns what the override was and is; undefined: there is none. */
+  /** Takes effect in this process before it resolves. Returns what the override was and is; undefined: there is none. `with_it`: as for the store. */
   set(
     of: Pick<Override, 'kind' | 'name'>,
     change: OverrideChange,
     set_by: string,
-  ): Promise<{ before: Override | undefined; after: Override | undefined }>
+    with_it?: OverrideGuard,
+  ): Promise<OverrideStates>
   /** Reads them, and starts polling. An unreachable store is logged, and asked again. */
   start(): Promise<void>
   close(): Promise<void>
@@ -71,8 +72,8 @@ export function createLiveOverrides({ store, apply, clock, log }: Parts): LiveOv
   return {
     current: () => overrides,
     list: () => rows,
-    async set(of, change, set_by) {
-      const changed = await store.set(of, change, { set_by, set_at: unixSeconds(clock) })
+    async set(of, change, set_by, with_it) {
+      const changed = await store.set(of, change, { set_by, set_at: unixSeconds(clock) }, with_it)
       await next(read)
       log.info('routing override', { ...of, set_by, ...settingsOf(changed.after) })
       return changed

@@ -25,8 +25,11 @@ export function adminSessionStore({ db, write }: Engine): AdminSessionStore {
       })
     },
 
-    login: ({ hash, now }, session, audit) =>
-      write(async (rows) => {
+    async login({ hash, now }, session, audit) {
+      // Read first: a guess opens no transaction.
+      const isKnown = await db.selectFrom('admin_links').select('hash').where('hash', '=', hash).executeTakeFirst()
+      if (!isKnown) return false
+      return write(async (rows) => {
         // The deletion takes the row's lock: another login with this link waits, and then finds no row.
         const link = await rows
           .deleteFrom('admin_links')
@@ -38,7 +41,8 @@ export function adminSessionStore({ db, write }: Engine): AdminSessionStore {
         await insert(rows, session)
         await appendAudit(rows, { ...audit, before: { link_of: link.actor } })
         return true
-      }),
+      })
+    },
 
     async add(session, audit) {
       await write(async (rows) => {

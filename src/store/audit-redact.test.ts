@@ -38,6 +38,29 @@ const SECRET_NAMES = [
 ]
 
 describe('an object in the audit log', () => {
+  test.each([
+    ['a.', 'a scheme that never ends'],
+    ['a://', 'addresses without a query'],
+    ['a://b@', 'addresses with names'],
+    ['a://?#', 'queries and fragments'],
+    ['eyJ-', 'the beginning of a web token'],
+    ['eyJa.', 'the parts of a web token'],
+    ['-----BEGIN A-----', 'the beginning of a key'],
+    ['Bearer ', 'no token after its name'],
+  ])('is searched in linear time: %s (%s)', (part) => {
+    const time = (length: number) => {
+      const text = part.repeat(Math.ceil(length / part.length)).slice(0, length)
+      const times = Array.from({ length: 5 }, () => {
+        const began = performance.now()
+        redacted({ text })
+        return performance.now() - began
+      })
+      return Math.min(...times)
+    }
+    // Eight times the text: linear is 8, quadratic is 64. Times below some milliseconds are noise.
+    expect(time(32_768)).toBeLessThan(24 * time(4_096) + 20)
+  })
+
   test('holds no secret, wherever in it there was one', () => {
     for (let seed = 1; seed <= 300; seed++) {
       const below = random(seed)

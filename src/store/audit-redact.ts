@@ -12,12 +12,10 @@ const SECRET_TEXT = [
   /\bAIza[A-Za-z0-9_-]{20,}/g,
   /\bAKIA[A-Z0-9]{12,}/g,
   /\bxox[a-z]-[A-Za-z0-9-]+/g,
-  /\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g,
   /-----BEGIN [A-Z ]+-----[\s\S]*?(-----END [A-Z ]+-----|$)/g,
 ]
-/** `https://user:password@host`, and the query of an address, which may carry a key. */
-const USER_INFO = /(\b[a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/gi
-const QUERY = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s?#]*)\?[^\s#]*/gi
+/** `https://user:password@host`. The scheme is bounded, so that no text takes quadratic time. */
+const USER_INFO = /(\b[a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@]+@/gi
 
 const REDACTED = '[redacted]'
 const MAX_DEPTH = 12
@@ -44,9 +42,25 @@ export function redacted(value: unknown, depth = 0): unknown {
 const isSecret = (name: string, member: unknown): boolean =>
   SECRET_NAME.test(name) && member !== null && member !== undefined && typeof member !== 'boolean'
 
+/** The query of an address, which may carry a key. */
+function withoutQuery(word: string): string {
+  const at = word.indexOf('?', word.indexOf('://') + 3)
+  return at < 0 || !word.includes('://') ? word : `${word.slice(0, at)}?${REDACTED}`
+}
+
+/** A JSON Web Token: three parts, of which the first begins with `{"`. All that follows in its word is removed with it. */
+function withoutWebToken(word: string): string {
+  const at = word.search(/\beyJ/)
+  return at >= 0 && word.slice(at).split('.', 3).length === 3 ? `${word.slice(0, at)}${REDACTED}` : word
+}
+
 /** Cut after the secrets were removed: a cut could leave a part of one that no pattern finds. */
 function redactedText(text: string): string {
-  let clean = text.slice(0, MAX_CHARACTERS).replace(USER_INFO, `$1${REDACTED}@`).replace(QUERY, `$1?${REDACTED}`)
+  let clean = text
+    .slice(0, MAX_CHARACTERS)
+    .replace(USER_INFO, `$1${REDACTED}@`)
+    .replace(/\S+/g, withoutQuery)
+    .replace(/[A-Za-z0-9_.-]+/g, withoutWebToken)
   for (const pattern of SECRET_TEXT) clean = clean.replace(pattern, REDACTED)
   return clean.length <= MAX_TEXT ? clean : `${clean.slice(0, MAX_TEXT)}...`
 }

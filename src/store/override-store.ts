@@ -1,4 +1,5 @@
 /** What operators change at run time of what the configuration says of routing. */
+import type { AuditDraft } from '../spec/audit.ts'
 
 /** What an override is for; `key`: one key of a provider, for all its models. */
 type OverrideKind = 'model' | 'provider' | 'key' | 'target'
@@ -24,17 +25,26 @@ export type Override = {
 
 export type OverrideChange = Partial<Pick<Override, 'weight' | 'state'>>
 
+export type OverrideStates = { before: Override | undefined; after: Override | undefined }
+
+export type OverrideGuard = {
+  check?(before: Override | undefined): void
+  audit?(states: OverrideStates): AuditDraft
+}
+
 export type OverrideStore = {
   list(): Promise<Override[]>
   /**
    * Changes the given fields in one step; with nothing left that is not as configured, the override is removed.
-   * Returns what it was and what it is.
+   * Returns what it was and what it is. `check` is given what it was, and no other change comes between; what it throws
+   * stops the change. `audit`: the row that is appended with it.
    */
   set(
     of: Pick<Override, 'kind' | 'name'>,
     change: OverrideChange,
     by: Pick<Override, 'set_by' | 'set_at'>,
-  ): Promise<{ before: Override | undefined; after: Override | undefined }>
+    with_it?: OverrideGuard,
+  ): Promise<OverrideStates>
   /** A number that increases with every change, by any process. */
   revision(): Promise<number>
 }

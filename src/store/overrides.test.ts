@@ -50,6 +50,20 @@ for (const engine of ENGINES) {
       ])
     })
 
+    test('changes nothing where the check or the row of the audit log fails', async () => {
+      const { overrides, audit } = await engine.open()
+      const fail = () => {
+        throw new Error('stopped')
+      }
+      for (const guard of [{ check: fail }, { audit: fail }]) {
+        expect(await overrides.set(TARGET, { state: 'drained' }, BY, guard).catch(String)).toContain('stopped')
+      }
+      expect([await overrides.list(), (await audit.page({ limit: 9 })).rows]).toEqual([[], []])
+      const draft = { actor: 'a', at_ms: 1, action: 'override.set', object_type: 'target', object_id: TARGET.name }
+      await overrides.set(TARGET, { state: 'drained' }, BY, { audit: (states) => ({ ...draft, ...states }) })
+      expect((await audit.page({ limit: 9 })).rows).toMatchObject([{ action: 'override.set', after: { state: 'drained' } }]) // biome-ignore format: one line
+    })
+
     test('keeps overrides for the next process', async () => {
       if (!engine.openAgain) return
       const { overrides } = await engine.open()

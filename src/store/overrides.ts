@@ -1,5 +1,6 @@
 /** What operators have changed at run time of what the configuration says of routing, in the database. */
 import type { Selectable } from 'kysely'
+import { appendAudit } from './audit-append.ts'
 import type { Engine } from './engine.ts'
 import type { Override, OverrideStore } from './override-store.ts'
 import type { Tables, Write } from './tables.ts'
@@ -12,7 +13,7 @@ export function overrideStore({ db, write }: Engine): OverrideStore {
     list: async () =>
       (await db.selectFrom('routing_overrides').selectAll().orderBy('kind').orderBy('name').execute()).map(fromRow),
 
-    set: ({ kind, name }, change, by) =>
+    set: ({ kind, name }, change, by, { check, audit } = {}) =>
       write(async (rows) => {
         // Written first: two changes of one override wait for each other here.
         await countChange(rows)
@@ -23,13 +24,15 @@ export function overrideStore({ db, write }: Engine): OverrideStore {
           .where('name', '=', name)
           .executeTakeFirst()
         const before = found && fromRow(found)
+        check?.(before)
         const { weight = before?.weight ?? null, state = before?.state ?? null } = change
         if (before) {
           await rows.deleteFrom('routing_overrides').where('kind', '=', kind).where('name', '=', name).execute()
         }
-        if (weight === null && state === null) return { before, after: undefined }
-        const after: Override = { kind, name, weight, state, ...by }
-        await rows.insertInto('routing_overrides').values(after).execute()
+        const isSet = weight !== null || state !== null
+        const after: Override | undefined = isSet ? { kind, name, weight, state, ...by } : undefined
+        if (after) await rows.insertInto('routing_overrides').values(after).execute()
+        if (audit) await appendAudit(rows, audit({ before, after }))
         return { before, after }
       }),
 

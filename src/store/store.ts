@@ -1,4 +1,5 @@
 /** What the gateway stores: one small interface for each kind of record, the same on every engine. */
+import type { AuditDraft } from '../spec/audit.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { JsonObject, Task, TaskOutput, TaskStatus } from '../spec/task.ts'
 import type { UsageRow } from '../spec/token.ts'
@@ -127,6 +128,7 @@ export type SentTask = Pick<
   'task_id' | 'status' | 'fail_code' | 'request' | 'sent_at' | 'operation' | 'provider_key'
 >
 
+type Times = { now: number; now_ms: number }
 export type TaskStore = {
   /** Durable when it resolves. Throws rate_limit_exceeded at one of its limits. Atomic: two calls with the same token and idempotency key create one task. */
   add(task: NewTask): Promise<Added>
@@ -151,8 +153,8 @@ export type TaskStore = {
   sentSince(filter: { provider: string; since: number }): Promise<SentTask[]>
   /** Makes waiting tasks due now. Claimed tasks and tasks that are never due do not change. */
   advancePolling(task_ids: string[], now_ms: number): Promise<void>
-  /** Stores the cancel request and makes the task due; undefined if the task does not exist or has ended. */
-  requestCancel(task_id: string, now: { now: number; now_ms: number }): Promise<Task | undefined>
+  /** Stores the cancel request and makes the task due; undefined if the task does not exist or has ended. `audit`: appended with it. */
+  requestCancel(task_id: string, now: Times, audit?: (changed: Task) => AuditDraft): Promise<Task | undefined>
   /** For the operator: makes a waiting or failed task due again with another deadline; false if there is no such task. */
   resume(task_id: string, change: { due_ms: number; deadline_at: number }): Promise<boolean>
   /**

@@ -618,6 +618,20 @@ for (const engine of ENGINES) {
         expect((await store.tasks.requestCancel('task_parked', { now: 40, now_ms: 40_500 }))?.due_ms).toBe(40_500)
       })
 
+      test('stores a cancel request together with its row of the audit log, or neither', async () => {
+        const store = await engine.open()
+        await addAll(store, task('a'))
+        const now = { now: 40, now_ms: 40_500 }
+        const fail = () => {
+          throw new Error('stopped')
+        }
+        expect(await store.tasks.requestCancel('task_a', now, fail).catch(String)).toContain('stopped')
+        expect((await store.tasks.find('task_a'))?.cancel_asked_at).toBeNull()
+        const draft = { actor: 'a', at_ms: 1, action: 'task.cancel', object_type: 'task', object_id: 'task_a' }
+        await store.tasks.requestCancel('task_a', now, ({ status }) => ({ ...draft, after: { status } }))
+        expect((await store.audit.page({ limit: 9 })).rows).toMatchObject([{ action: 'task.cancel' }])
+      })
+
       test('stores a cancel request for a claimed task, which keeps its worker', async () => {
         const store = await engine.open()
         const taken = await inHand(store, { task: task('a') })

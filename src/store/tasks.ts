@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import type { JsonObject, Task } from '../spec/task.ts'
 import { addAlerts } from './alerts.ts'
+import { appendAudit } from './audit-append.ts'
 import { holdForTask } from './budget-charges.ts'
 import { assertMoves } from './due-times.ts'
 import type { Engine } from './engine.ts'
@@ -59,11 +60,14 @@ export function taskStore(engine: Engine): TaskStore {
     sentSince: (filter) => sentTasks(db, filter),
     advancePolling: (task_ids, now_ms) => advanceTaskPolling(engine, task_ids, now_ms),
 
-    async requestCancel(task_id, now) {
-      const row = await engine.write((write) => requestCancel(write, task_id, now))
-      if (!row) return undefined
-      engine.notify({ task_id, status: row.status })
-      return taskOfRow(row)
+    async requestCancel(task_id, now, audit) {
+      const task = await engine.write(async (write) => {
+        const row = await requestCancel(write, task_id, now)
+        if (row && audit) await appendAudit(write, audit(taskOfRow(row)))
+        return row && taskOfRow(row)
+      })
+      if (task) engine.notify({ task_id, status: task.status })
+      return task
     },
 
     async resume(task_id, { due_ms, deadline_at }) {

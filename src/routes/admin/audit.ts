@@ -34,6 +34,22 @@ export function auditRoutes({ audit }: AuditRouteParts): Route[] {
     return listAnswer(rows, next)
   }
 
+  /** It reads every row: several at once would be a load, and would find the same. */
+  let isVerifying = false
+  async function verify(): Promise<Response> {
+    if (isVerifying) {
+      throw new GatewayError('rate_limit_exceeded', 'A check of the audit log is running: wait for its end.', {
+        retry_after: 10,
+      })
+    }
+    isVerifying = true
+    try {
+      return Response.json({ broken: null, ...(await audit.verify()) })
+    } finally {
+      isVerifying = false
+    }
+  }
+
   const text = (description: string) => ({ description, schema: Type.String() })
   const time = (description: string) => ({ description, schema: Type.Integer({ minimum: 0 }) })
   const tag = 'Admin'
@@ -66,11 +82,13 @@ export function auditRoutes({ audit }: AuditRouteParts): Route[] {
       admin: { right: 'read' },
       operation: {
         summary: 'Check the audit log',
-        description: 'Recomputes the hash of every row, and finds rows that were changed, removed or inserted.',
+        description:
+          'Recomputes the hash of every row, and finds rows that were changed, removed or inserted. One at a time in each process.',
         tag,
         response: AuditCheck,
+        errors: ['rate_limit_exceeded', 'storage_unavailable'],
       },
-      handle: async () => Response.json({ broken: null, ...(await audit.verify()) }),
+      handle: verify,
     },
   ]
 }

@@ -13,7 +13,7 @@ import { SettingChangeSchema, SettingSchema, type SettingsOf } from './settings-
 export type ConfigRouteParts = BodyParts & {
   source: ConfigSource
   settingsOf: SettingsOf
-  audit: Pick<Audit, 'record'>
+  audit: Pick<Audit, 'around'>
 }
 
 const Text = Type.Object(
@@ -109,10 +109,12 @@ export function configRoutes({ source, settingsOf, audit, ...parts }: ConfigRout
 
   async function apply(text: string, context: Context) {
     try {
-      const applied = { file: source.path, ...(await source.apply(text)) }
+      const { changes } = source.diff(text)
       const what = { action: 'configuration.apply', object_type: 'configuration', object_id: source.path }
-      if (applied.written) await audit.record({ ...originOf(context), ...what, after: { changes: applied.changes } })
-      return applied
+      return await audit.around({ ...originOf(context), ...what, after: { changes } }, async () => {
+        const applied = { file: source.path, ...(await source.apply(text)) }
+        return { result: applied, after: { written: applied.written, changes: applied.changes } }
+      })
     } catch (error) {
       if (error instanceof ConfigError || error instanceof GatewayError) throw error
       throw new GatewayError('permission_denied', (error as Error).message, { cause: error })

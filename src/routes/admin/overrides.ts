@@ -1,6 +1,5 @@
 /** The admin API's runtime overrides: weight, drain and disable of providers, keys, targets and models. */
 import Type from 'typebox'
-import type { Audit } from '../../audit/audit.ts'
 import type { Context, Route } from '../../http/context.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
 import { targetName } from '../../providers/provider.ts'
@@ -25,7 +24,6 @@ import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 export type OverrideRouteParts = BodyParts & {
   overrides: LiveOverrides
   supply: Pick<Supply, 'models' | 'find'>
-  audit: Pick<Audit, 'record'>
 }
 
 const KINDS = ['model', 'provider', 'key', 'target'] as const
@@ -66,7 +64,7 @@ const params = {
 type OverrideChange = Type.Static<typeof OverrideChange>
 type Named = Pick<Override, 'kind' | 'name'>
 
-export function overrideRoutes({ overrides, supply, audit, ...parts }: OverrideRouteParts): Route[] {
+export function overrideRoutes({ overrides, supply, ...parts }: OverrideRouteParts): Route[] {
   const readChange = bodyReader(OverrideChange, parts)
 
   function namedIn({ params: { kind = '', name = '' } }: Context): Named {
@@ -84,16 +82,19 @@ export function overrideRoutes({ overrides, supply, audit, ...parts }: OverrideR
     throw noSuch(`override of the ${named.kind}`, named.name)
   }
 
-  async function apply(context: Context, named: Named, change: OverrideChange) {
-    const changed = await overrides.set(named, change, context.admin.actor)
-    await audit.record({
-      ...originOf(context),
-      action: changed.after ? 'override.set' : 'override.remove',
-      object_type: named.kind,
-      object_id: named.name,
-      ...changed,
+  /** With its row of the audit log, in one transaction. */
+  function apply(context: Context, named: Named, change: OverrideChange) {
+    return overrides.set(named, change, context.admin.actor, {
+      check: (before) => assertMatch(context, before ?? unset(named)),
+      audit: (states) => ({
+        ...originOf(context),
+        at_ms: parts.clock.now(),
+        action: states.after ? 'override.set' : 'override.remove',
+        object_type: named.kind,
+        object_id: named.name,
+        ...states,
+      }),
     })
-    return changed
   }
 
   async function change(context: Context): Promise<Response> {
@@ -106,8 +107,6 @@ export function overrideRoutes({ overrides, supply, audit, ...parts }: OverrideR
         param: typeof requested.weight === 'number' ? 'weight' : 'state',
       })
     }
-    const present = presentOf(named)
-    assertMatch(context, present ?? unset(named))
     const { after } = await apply(context, named, requested)
     return objectAnswer(context, after ?? unset(named))
   }
@@ -115,7 +114,6 @@ export function overrideRoutes({ overrides, supply, audit, ...parts }: OverrideR
   async function remove(context: Context): Promise<Response> {
     const named = namedIn(context)
     const present = found(named)
-    assertMatch(context, present)
     await apply(context, named, { weight: null, state: null })
     return objectAnswer(context, present)
   }

@@ -64,8 +64,8 @@ export function projectRoutes({ projects, ...parts }: ProjectRouteParts): Route[
 
   async function remove(context: Context): Promise<Response> {
     const project = await found(context)
-    assertMatch(context, project)
-    return objectAnswer(context, await projects.delete(project.project_id, originOf(context)))
+    const check = (present: Project) => assertMatch(context, present)
+    return objectAnswer(context, await projects.delete(project.project_id, originOf(context), check))
   }
 
   const tag = 'Admin'

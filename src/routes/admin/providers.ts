@@ -17,7 +17,7 @@ export type ProviderRouteParts = BodyParts & {
   router: Pick<Router, 'reset'>
   overrides: LiveOverrides
   settingsOf: SettingsOf
-  audit: Pick<Audit, 'record'>
+  audit: Pick<Audit, 'around'>
   /** Asks a provider with one of its keys for its list of models. */
   testProvider(id: string, key: string | undefined): Promise<ProviderReport>
 }
@@ -142,10 +142,13 @@ export function adminProviderRoutes(parts: ProviderRouteParts): Route[] {
     const ids = new Set(own.map(stateId))
     if (target !== undefined && !ids.has(target)) throw noSuch(`target of ${id}`, target)
     const requested = target === undefined ? [...ids] : [target]
-    const count = requested.reduce((sum, one) => sum + router.reset(one), 0)
-    const after = { target: target ?? null, reset: count }
-    await audit.record({ ...originOf(context), action: 'breaker.reset', object_type: 'provider', object_id: id, after })
-    return Response.json({ reset: count })
+    const after = { target: target ?? null }
+    const event = { ...originOf(context), action: 'breaker.reset', object_type: 'provider', object_id: id, after }
+    const reset = await audit.around(event, () => {
+      const count = requested.reduce((sum, one) => sum + router.reset(one), 0)
+      return { result: count, after: { ...after, reset: count } }
+    })
+    return Response.json({ reset })
   }
 
   const tag = 'Admin'

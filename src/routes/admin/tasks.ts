@@ -1,6 +1,5 @@
 /** The admin API's tasks: list them, look at one, and cancel it. */
 import Type from 'typebox'
-import type { Audit } from '../../audit/audit.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -11,7 +10,6 @@ import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 
 export type TaskRouteParts = {
   tasks: Pick<TaskStore, 'list' | 'find' | 'requestCancel'>
-  audit: Pick<Audit, 'record'>
   clock: Clock
 }
 
@@ -45,7 +43,7 @@ type AdminTask = Type.Static<typeof AdminTask>
 
 const params = { task_id: 'The id of a task.' }
 
-export function adminTaskRoutes({ tasks, audit, clock }: TaskRouteParts): Route[] {
+export function adminTaskRoutes({ tasks, clock }: TaskRouteParts): Route[] {
   const find = async (context: Context) => tasks.find(context.params.task_id ?? '')
   const projectOf = async (context: Context) => (await find(context))?.project_id ?? null
 
@@ -70,16 +68,18 @@ export function adminTaskRoutes({ tasks, audit, clock }: TaskRouteParts): Route[
     const { task_id = '' } = context.params
     const before = await find(context)
     if (!before) throw noSuch('task', task_id)
-    const task = await tasks.requestCancel(task_id, { now: unixSeconds(clock), now_ms: clock.now() })
-    if (!task) throw new GatewayError('invalid_value', `The task ${task_id} has ended: there is nothing to cancel.`)
-    await audit.record({
+    const now = { now: unixSeconds(clock), now_ms: clock.now() }
+    const task = await tasks.requestCancel(task_id, now, (changed) => ({
       ...originOf(context),
+      at_ms: clock.now(),
       action: 'task.cancel',
       object_type: 'task',
       object_id: task_id,
+      project_id: changed.project_id,
       before: { status: before.status },
-      after: { status: task.status, is_cancel_requested: true },
-    })
+      after: { status: changed.status, is_cancel_requested: true },
+    }))
+    if (!task) throw new GatewayError('invalid_value', `The task ${task_id} has ended: there is nothing to cancel.`)
     return Response.json(shown(task))
   }
 

@@ -89,11 +89,11 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
     const change = await readChange(context)
     const { token_id } = await found(context)
     await assertProject(context, change.project_id)
+    const check = checkOf(context)
     const changed = await tokens.update(
       token_id,
       (present) => {
-        assertStillOwn(context, present)
-        assertMatch(context, present, VOLATILE)
+        check(present)
         return change
       },
       originOf(context),
@@ -104,15 +104,15 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
   async function rotate(context: Context): Promise<Response> {
     const { overlap_seconds = 0 } = context.request.body === null ? {} : await readRotation(context)
     const token = await found(context)
-    assertMatch(context, token, VOLATILE)
-    const issued = await tokens.rotate(token.token_id, { overlap_seconds, by: originOf(context) })
+    const check = checkOf(context)
+    const issued = await tokens.rotate(token.token_id, { overlap_seconds, by: originOf(context), check })
     return objectAnswer(context, { ...issued.token, secret: issued.secret }, [...VOLATILE, 'secret'])
   }
 
   async function revoke(context: Context): Promise<Response> {
     const token = await found(context)
-    assertMatch(context, token, VOLATILE)
-    return objectAnswer(context, await tokens.revoke(token.token_id, originOf(context)), VOLATILE)
+    const revoked = await tokens.revoke(token.token_id, originOf(context), checkOf(context))
+    return objectAnswer(context, revoked, VOLATILE)
   }
 
   return [
@@ -221,6 +221,12 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
       handle: revoke,
     },
   ]
+}
+
+/** Within the transaction of a change. */
+const checkOf = (context: Context) => (present: Token) => {
+  assertStillOwn(context, present)
+  assertMatch(context, present, VOLATILE)
 }
 
 /** It may have been moved to another project since the right to change it was checked. */
