@@ -91,4 +91,45 @@ describe.skipIf(!hasValkey)('rate limits in Valkey', () => {
     ])
     expect(one.logged()).not.toContain(server.password)
   }, 240_000) // many turns: on a busy machine they take half a minute
+
+  it('are neither lost nor closed when the server is killed under calls, and are counted there again when it is back', async () => {
+    const { server, start, chat } = await setUp()
+    const gateway = await start()
+    expect([(await chat(gateway)).status, (await chat(gateway)).status]).toEqual([200, 200])
+    const statuses: number[] = []
+    const send = () => void chat(gateway).then(({ status }) => statuses.push(status))
+    for (let count = 0; count < 4; count++) send()
+    const killed = server.stop() // SIGKILL
+    for (let count = 0; count < 4; count++) send()
+    while (statuses.length < 8) {
+      gateway.clock.advance(10)
+      await turns(5)
+    }
+    await killed
+    // Two of six were used before: neither more than the limit, nor nothing.
+    expect(statuses.filter((status) => status === 200)).toHaveLength(4)
+    expect(statuses.filter((status) => status === 429)).toHaveLength(4)
+    const again = await startValkey(server.port)
+    closing.push(again.stop)
+    const isBack = () => eventsOf(gateway).at(-1) === 'rate limits are counted in valkey again'
+    // Slowly, since connecting takes real time; well within the window of a minute.
+    for (let count = 0; count < 4_000 && !isBack(); count++) {
+      gateway.clock.advance(10)
+      await turns(20)
+    }
+    expect(isBack()).toBe(true)
+    expect((await chat(gateway)).status).toBe(429) // the window was written again
+    gateway.clock.advance(61_000)
+    await turns(50)
+    const later = chat(gateway)
+    let isOver = false
+    void later.then(() => {
+      isOver = true
+    })
+    while (!isOver) {
+      await turns(20)
+      gateway.clock.advance(10)
+    }
+    expect((await later).status).toBe(200)
+  }, 240_000)
 })
