@@ -236,7 +236,10 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     onFinished: observation.requestFinished,
     onArrival: tracing?.openTrace,
     admitLoad: load.admit,
-    onAdmitted: (context) => readCallOptions(context, settings),
+    onAdmitted(context) {
+      readCallOptions(context, settings)
+      observation.admitted(context)
+    },
     headersOf: (context) => callHeaders(context, { settings, clock }),
   })
   metering?.watch({ ...accounting, store, router, tasks, app, telemetry, config: () => live })

@@ -4,8 +4,9 @@ import type { Route } from './http/context.ts'
 import type { Clock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
 import { createCallMetrics } from './observe/call-metrics.ts'
+import type { ContentsLog } from './observe/contents-log.ts'
 import type { RequestObserver } from './observe/requests.ts'
-import { collectState, type ObservedState } from './observe/state-metrics.ts'
+import { collectContents, collectState, type ObservedState } from './observe/state-metrics.ts'
 import { createWorkMetrics, type WorkMetrics } from './observe/work-metrics.ts'
 import { metricsRoute } from './routes/metrics.ts'
 import type { Store } from './store/store.ts'
@@ -18,6 +19,8 @@ export type Metering = WorkMetrics & {
   routes: Route[]
   /** For the metrics of further parts. */
   metrics: Metrics
+  /** The state of the recorded contents, which is read for each scrape. */
+  watchContents(health: ContentsLog['health']): void
   /** What is read for each scrape; to be called once. */
   watch(parts: Pick<ObservedState, 'router' | 'limits' | 'ledger' | 'tasks'> & WatchedParts): void
 }
@@ -66,6 +69,7 @@ export function createMetering({ config, version, is_idle, clock, log }: Meterin
     observe: calls.observe,
     routes: [metricsRoute({ settings: config.metrics, scrape: scrapeOnce })],
     metrics,
+    watchContents: (health) => collectContents(metrics, health),
     watch({ config, store: { engine }, app: requests, telemetry, ...state }) {
       live = config
       const exports = () => telemetry?.counts() ?? {}

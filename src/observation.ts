@@ -1,12 +1,13 @@
 /** What is told of requests and calls: the access log, the request log. Observers never delay a call. */
 import type { Config } from './config/config.ts'
-import type { FinishedRequest } from './http/context.ts'
+import type { Context, FinishedRequest } from './http/context.ts'
 import type { Clock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
 import type { Metering } from './metering.ts'
 import { createAccessLog } from './observe/access-log.ts'
+import { contentsKeys, createContentsLog, readContents } from './observe/contents-log.ts'
 import { createLiveEvents, type LiveEvents } from './observe/live-events.ts'
-import { createRequestLog } from './observe/request-log.ts'
+import { createIds, createRequestLog } from './observe/request-log.ts'
 import { createRequestReader, type RequestReader } from './observe/request-reader.ts'
 import { createRequestSinks } from './observe/request-sinks.ts'
 import { viewRow } from './observe/request-view.ts'
@@ -19,9 +20,11 @@ import type { Telemetry } from './tracing.ts'
 type Observation = {
   /** Subscribers of the pipeline. */
   calls: readonly CallSubscriber[]
+  /** To be called once the caller of a request is known. Throws GatewayError. */
+  admitted(context: Context): void
   /** To be called at the end of each request. */
   requestFinished(request: FinishedRequest): void
-  /** Deletes one batch of old rows of the request log; false: nothing is left. */
+  /** Deletes one batch of old rows of the request log, and of contents; false: nothing is left. */
   pruneRequests(): Promise<boolean>
   requests: RequestReader
   live: LiveEvents
@@ -30,7 +33,7 @@ type Observation = {
 }
 
 type ObservationParts = {
-  store: Pick<Store, 'requestLog' | 'audit'>
+  store: Pick<Store, 'requestLog' | 'requestContents' | 'audit'>
   /** The configuration now. */
   config(): Config
   /** Absent: nothing is exported by OTLP. */
@@ -48,8 +51,13 @@ export function createObservation({ store, config, telemetry, metering, clock, l
     sinks.push(row)
     logs?.add([viewRow(row)])
   }
+  const assignIds = createIds(store.requestLog)
+  const contents = createContentsLog({ store: store.requestContents, assignIds, config, clock, log })
+  metering?.watchContents(contents.health)
   const requestLog = createRequestLog({
     store: store.requestLog,
+    contents,
+    assignIds,
     ...((logs || config().request_log.sinks.length > 0) && { sinks: { push } }),
     settings: () => config().request_log,
     clock,
@@ -57,6 +65,7 @@ export function createObservation({ store, config, telemetry, metering, clock, l
   })
   const live = createLiveEvents({ audit: store.audit, clock, log })
   const observers = [createAccessLog({ log }), requestLog.observe, live.observe]
+  const keys = contentsKeys(config())
   if (metering) observers.push(metering.observe)
   if (telemetry?.tracing) observers.push(telemetry.tracing.observe)
   const requests = joinRequests(observers, log)
@@ -64,10 +73,22 @@ export function createObservation({ store, config, telemetry, metering, clock, l
     calls: [requests.calls],
     requestFinished: requests.requestFinished,
     live,
-    pruneRequests: requestLog.prune,
-    requests: createRequestReader({ store: store.requestLog, flush: requestLog.flush, clock }),
+    admitted: contents.admit,
+    async pruneRequests() {
+      const left = [await requestLog.prune(), await contents.prune()]
+      return left.includes(true)
+    },
+    requests: createRequestReader({
+      store: store.requestLog,
+      flush: requestLog.flush,
+      async contents(row) {
+        await contents.flush()
+        return readContents(row, { store: store.requestContents, keys })
+      },
+      clock,
+    }),
     async close(options) {
-      await Promise.all([requestLog.close(options), sinks.close(options)])
+      await Promise.all([requestLog.close(options), contents.close(options), sinks.close(options)])
     },
   }
 }

@@ -4,7 +4,7 @@ import { OWNER, startAdminGateway } from './kit/admin.ts'
 import { readDocument } from './kit/document.ts'
 
 /** The right that a route needs, and where: `own`: also a project_admin, for what is of its project. */
-type Access = `${'read' | 'operate' | 'manage' | 'own'} ${'own' | 'installation'}`
+type Access = `${'read' | 'operate' | 'manage' | 'own' | 'contents'} ${'own' | 'installation'}`
 
 /** A route that is missing here fails the first test. */
 const ACCESS: Record<string, Access> = {
@@ -17,6 +17,7 @@ const ACCESS: Record<string, Access> = {
   'GET /admin/v1/events': 'read own',
   'GET /admin/v1/requests': 'read own',
   'GET /admin/v1/requests/{request_row}': 'read own',
+  'GET /admin/v1/requests/{request_row}/contents': 'contents own',
   'GET /admin/v1/tokens': 'read own',
   'POST /admin/v1/tokens': 'manage own',
   'GET /admin/v1/tokens/{token_id}': 'read own',
@@ -56,10 +57,10 @@ const ACCESS: Record<string, Access> = {
 }
 
 const RIGHTS: Record<string, string[]> = {
-  owner: ['read', 'operate', 'manage', 'own'],
+  owner: ['read', 'operate', 'manage', 'own', 'contents'],
   operator: ['read', 'operate', 'manage'],
   viewer: ['read'],
-  project_admin: ['read', 'manage'],
+  project_admin: ['read', 'manage', 'contents'],
 }
 
 const gateway = await startAdminGateway({

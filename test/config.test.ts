@@ -753,6 +753,7 @@ describe('the manual', () => {
       const environment = new Proxy<Record<string, string>>({}, { get: () => 'x' })
       // A page shows a part of a file: providers that it does not repeat are not held against it.
       const told = wrong(yaml, {
+        GATEHOUSE_CONTENTS_KEY: Buffer.from('0123456789abcdef0123456789abcdef').toString('base64'),
         ...Object.fromEntries([...yaml.matchAll(/\$\{(\w+)/g)].map((m) => [m[1], environment.x ?? ''])),
       })
       const own = told.filter(

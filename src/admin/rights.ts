@@ -3,11 +3,11 @@ import type { AdminCaller, AdminRole, Right } from '../spec/admin.ts'
 import { GatewayError } from '../spec/error.ts'
 
 const RIGHTS_OF: Readonly<Record<AdminRole, readonly Right[]>> = {
-  owner: ['read', 'operate', 'manage', 'own'],
+  owner: ['read', 'operate', 'manage', 'own', 'contents'],
   operator: ['read', 'operate', 'manage'],
   viewer: ['read'],
   /** Within its project: a route that does not say how it is limited to a project refuses this role. */
-  project_admin: ['read', 'manage'],
+  project_admin: ['read', 'manage', 'contents'],
 }
 
 export const rightsOf = (role: AdminRole): readonly Right[] => RIGHTS_OF[role]

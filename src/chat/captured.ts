@@ -13,12 +13,12 @@ type ToolCallPart = { index?: number; id?: string; function?: { name?: string; a
 export function captured(meter: ChatMeter, capture: Capture): ChatMeter {
   const noted: CapturedResponse = { finish_reasons: [], tool_calls: [], texts: [], characters: 0 }
 
-  function addText(text: string | null | undefined, is_raw: boolean): void {
+  function addText(text: string | null | undefined, is_raw: boolean, choice: number): void {
     const left = capture.max_characters - noted.characters
     if (!text || left <= 0) return
     // Cut at its end, raw text could end within an escape: the piece that is too long is kept whole, up to twice the bound.
     const kept = is_raw ? (text.length <= 2 * capture.max_characters ? text : '') : text.slice(0, left)
-    noted.texts.push({ text: kept, is_raw })
+    noted.texts.push({ text: kept, is_raw, choice })
     noted.characters += text.length
   }
 
@@ -52,7 +52,7 @@ export function captured(meter: ChatMeter, capture: Capture): ChatMeter {
       capture.response = noted
       for (const { choices } of batch)
         for (const { index, delta, finish_reason } of choices) {
-          addText(delta.content, false)
+          addText(delta.content, false, index)
           addCalls(index, delta.tool_calls)
           end(index, finish_reason)
         }
@@ -60,13 +60,13 @@ export function captured(meter: ChatMeter, capture: Capture): ChatMeter {
     countRaw(text) {
       meter.countRaw(text)
       capture.response = noted
-      addText(text, true)
+      addText(text, true, 0)
     },
     countWhole(answer: ChatCompletion) {
       meter.countWhole(answer)
       capture.response = noted
       for (const { index, message, finish_reason } of answer.choices) {
-        addText(message.content, false)
+        addText(message.content, false, index)
         addCalls(index, message.tool_calls)
         end(index, finish_reason)
       }

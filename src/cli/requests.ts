@@ -6,12 +6,14 @@ import { openStore } from '../store/open-store.ts'
 import type { RequestFilter } from '../store/request-row.ts'
 import type { Store } from '../store/store.ts'
 import { type Arguments, type FlagTable, readArguments, UsageError } from './arguments.ts'
+import { showRequest } from './requests-show.ts'
 import { storeToRead } from './store-location.ts'
 import { table } from './table.ts'
 import { json, type Terminal } from './terminal.ts'
 import { readTimeRange } from './time-range.ts'
 
 const HELP = `Usage: gatehouse requests [options]
+       gatehouse requests show <id> [--contents] [options]
 
 Shows calls from the request log, the newest first. Works on the store, whether or not a gateway is running; a running
 one adds calls within a second after they end. All conditions must hold.
@@ -44,6 +46,12 @@ Examples:
   gatehouse requests --error any --from 1d
   gatehouse requests --token laptop --min-cost 0.05 --json
   gatehouse requests --request-id req_0123456789abcdefghijABCD --json
+  gatehouse requests show 1234 --contents
+
+Commands:
+  show <id>          print one request as JSON, by the id of its row
+      --contents         with its recorded prompt and response, decrypted with GATEHOUSE_CONTENTS_KEY; the audit log
+                         records who has read them
 `
 
 const DEFAULT_LIMIT = 50
@@ -55,6 +63,7 @@ const COMMAND = 'requests'
 const flagOf = (name: string) => name.replace('_', '-')
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
+  if (args[0] === 'show') return showRequest(args.slice(1), terminal, HELP)
   const conditions = Object.keys(REQUEST_CONDITIONS).map((name) => [flagOf(name), 'text'] as const)
   const flags: FlagTable = {
     ...Object.fromEntries(conditions),

@@ -69,6 +69,9 @@ export type Config = {
   bootstrap_token: string | undefined
   /** The owner token of the environment; undefined: none. */
   admin_token: string | undefined
+  /** Encrypts what the request log records of contents, and the key before it; undefined: none. */
+  contents_key?: string | undefined
+  contents_key_old?: string | undefined
   server: ServerSettings
   sandbox: boolean
   discover: boolean
@@ -86,7 +89,7 @@ export type Config = {
   valkey: Required<ValkeyConfig> | undefined
   ledger: Required<LedgerConfig>
   budgets: readonly Budget[]
-  request_log: Required<RequestLogConfig>
+  request_log: RequestLogSettings
   alerts: AlertsConfig
   metrics: MetricsSettings
   telemetry: TelemetryConfig
@@ -94,6 +97,8 @@ export type Config = {
   providers: Record<string, ProviderConfig>
   models: Record<string, ModelConfig>
 }
+
+export type RequestLogSettings = Required<Omit<RequestLogConfig, 'contents'>> & Pick<RequestLogConfig, 'contents'>
 
 type MetricsSettings = Required<Omit<MetricsConfig, 'host' | 'port'>> & Pick<MetricsConfig, 'host' | 'port'>
 
@@ -181,7 +186,7 @@ export const DEFAULT_ADMIN: AdminSettings = {
   idle_minutes: 60,
   requests_per_minute: 1200,
 }
-export const DEFAULT_REQUEST_LOG: Required<RequestLogConfig> = { enabled: true, keep_days: 7, sinks: [] }
+export const DEFAULT_REQUEST_LOG: RequestLogSettings = { enabled: true, keep_days: 7, sinks: [] }
 
 export const DEFAULT_LEDGER: Required<LedgerConfig> = {
   currency: 'USD',

@@ -31,6 +31,8 @@ const OUTSIDE: Record<string, { variable: string; flag?: keyof Flags }> = {
   log_level: { variable: 'GATEHOUSE_LOG' },
   bootstrap_token: { variable: 'GATEHOUSE_BOOTSTRAP_TOKEN' },
   admin_token: { variable: 'GATEHOUSE_ADMIN_TOKEN' },
+  contents_key: { variable: 'GATEHOUSE_CONTENTS_KEY' },
+  contents_key_old: { variable: 'GATEHOUSE_CONTENTS_KEY_OLD' },
   discover: { variable: 'GATEHOUSE_DISCOVER' },
   'server.host': { variable: 'GATEHOUSE_HOST', flag: 'host' },
   'server.port': { variable: 'GATEHOUSE_PORT', flag: 'port' },

@@ -1,6 +1,7 @@
 /** Reads the `GATEHOUSE_*` variables and the equivalent flags; a flag wins over its variable. */
 import { resolve } from 'node:path'
 import { LOG_LEVELS, type LogLevel } from '../kit/log.ts'
+import { SEALING_KEY_FORMAT, sealingKey } from '../kit/sealed-text.ts'
 import { COMMAND_LINE, ConfigError, type ConfigProblem, ENVIRONMENT } from './problem.ts'
 
 export type Environment = Record<string, string | undefined>
@@ -19,6 +20,8 @@ export type EnvironmentSettings = {
   database_url: string | undefined
   bootstrap_token: string | undefined
   admin_token: string | undefined
+  contents_key: string | undefined
+  contents_key_old: string | undefined
   log_level: LogLevel
   discover: boolean | undefined
 }
@@ -43,6 +46,15 @@ export const ENVIRONMENT_VARIABLES = {
   GATEHOUSE_ADMIN_TOKEN: {
     default: 'none',
     meaning: 'An admin token with the role owner: 20 to 512 visible ASCII characters without spaces.',
+  },
+  GATEHOUSE_CONTENTS_KEY: {
+    default: 'none',
+    meaning:
+      'Encrypts the contents that the request log records: 32 random bytes in base64, as `openssl rand -base64 32` makes them.',
+  },
+  GATEHOUSE_CONTENTS_KEY_OLD: {
+    default: 'none',
+    meaning: 'The contents key before the last rotation: contents that it encrypted stay readable.',
   },
   GATEHOUSE_LOG: { default: 'info', meaning: 'Log level: `debug`, `info`, `warn`, `error` or `silent`.' },
   GATEHOUSE_DISCOVER: {
@@ -113,6 +125,12 @@ export function inspectEnvironment({ environment, flags = {}, cwd }: Environment
   if (owner && admin_token !== undefined && admin_token === bootstrap_token) {
     report(owner, 'is the value of GATEHOUSE_BOOTSTRAP_TOKEN too; an API token is no admin token')
   }
+  const sealing = (found: Given) =>
+    sealingKey(found.text)
+      ? found.text
+      : report(found, `found ${found.text.length} characters, must be ${SEALING_KEY_FORMAT}`)
+  const contents_key = pick(given('GATEHOUSE_CONTENTS_KEY'), sealing)
+  const contents_key_old = pick(given('GATEHOUSE_CONTENTS_KEY_OLD'), sealing)
   const database = pick(given('GATEHOUSE_DATABASE_URL'), (found) =>
     // The value may contain a password, so the message does not repeat it.
     /^postgres(ql)?:\/\/./.test(found.text)
@@ -132,6 +150,8 @@ export function inspectEnvironment({ environment, flags = {}, cwd }: Environment
       database_url: database,
       bootstrap_token,
       admin_token,
+      contents_key,
+      contents_key_old,
       log_level: log_level ?? 'info',
       discover,
     },

@@ -20,8 +20,9 @@ import {
   DEFAULT_VALKEY,
   storeUrl,
 } from './config.ts'
+import { contentsKeyProblem } from './contents-checks.ts'
 import { type Environment, type EnvironmentSettings, type Flags, inspectEnvironment } from './environment.ts'
-import { ConfigError, type ConfigProblem } from './problem.ts'
+import { ConfigError, type ConfigProblem, ENVIRONMENT } from './problem.ts'
 import type { YamlText } from './read-yaml.ts'
 import type { FileConfig } from './schema.ts'
 import type { KnownProviders } from './semantic-checks.ts'
@@ -77,6 +78,11 @@ export function loadWithSources(parts: LoadParts): Loaded {
     now,
   })
   if (problems.length + inFile.length > 0) throw new ConfigError([...problems, ...inFile])
+  const message = contentsKeyProblem(file.request_log?.contents, settings.contents_key)
+  if (message !== undefined) {
+    const nowhere = { line: undefined, column: undefined }
+    throw new ConfigError([{ file: ENVIRONMENT, ...nowhere, path: 'GATEHOUSE_CONTENTS_KEY', message }])
+  }
   return { config: settled({ settings, path, file, cwd }), settings, yaml }
 }
 
@@ -92,7 +98,7 @@ export function fileDataDir(path: string, environment: Environment): string | un
 type Settled = { settings: EnvironmentSettings; path: string | undefined; file: FileConfig; cwd: string }
 
 function settled({ settings, path, file, cwd }: Settled): Config {
-  const { host, port, log_level, bootstrap_token, admin_token } = settings
+  const { host, port, log_level, bootstrap_token, admin_token, contents_key, contents_key_old } = settings
   const in_file = path === undefined || file.data_dir === undefined ? undefined : resolve(dirname(path), file.data_dir)
   const data_dir = settings.data_dir ?? in_file ?? resolve(cwd, 'data')
   return deepFreeze({
@@ -102,6 +108,8 @@ function settled({ settings, path, file, cwd }: Settled): Config {
     log_level,
     bootstrap_token,
     admin_token,
+    contents_key,
+    contents_key_old,
     server: {
       ...DEFAULT_SERVER,
       ...file.server,

@@ -51,6 +51,8 @@ describe('masking', () => {
       ['outputs', 's3', 'secret_access_key'],
       ['bootstrap_token'],
       ['admin_token'],
+      ['contents_key'],
+      ['contents_key_old'],
       ['some', 'new', 'setting'],
     ]) {
       expect([path, shownValue(path, SECRET)]).toEqual([path, MASKED])

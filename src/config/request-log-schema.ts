@@ -59,6 +59,77 @@ const RequestSink = Type.Object(
 )
 export type RequestSink = Type.Static<typeof RequestSink>
 
+const RedactionPattern = Type.Object(
+  {
+    name: Type.String({
+      pattern: '^[a-z][a-z0-9_-]{0,31}$',
+      description: 'Stands in the text instead of what was found: [redacted:name].',
+    }),
+    pattern: Type.String({
+      minLength: 1,
+      maxLength: 500,
+      description: 'A regular expression in the syntax of RE2, which takes linear time on any text.',
+    }),
+  },
+  closed,
+)
+export type RedactionPattern = Type.Static<typeof RedactionPattern>
+
+const accounts = (description: string) =>
+  optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: 10_000, description }))
+
+const ContentsConfig = Type.Object(
+  {
+    on_for: accounts(
+      'Ids of the tokens and projects whose prompts and responses are recorded; "*" is every call. Default: none.',
+    ),
+    by_header_for: accounts(
+      'Ids of the tokens and projects that decide by the header x-gatehouse-log-contents, on or off; "*" is all. Others are refused with it. Default: none.',
+    ),
+    max_kilobytes: optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_024,
+        description:
+          'Characters, in thousands, of the prompt and of the response of one call; more is cut. Default 64.',
+      }),
+    ),
+    max_queued_megabytes: optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_024,
+        description:
+          'Text that waits in memory to be written, in millions of characters; further contents are dropped and counted. Default 16.',
+      }),
+    ),
+    keep_days: optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: 3_660,
+        description: 'Days to keep contents, at most as long as rows are kept. Default 7.',
+      }),
+    ),
+    redact: optional(
+      Type.Array(Type.Enum(['cards', 'email', 'phones', 'secrets']), {
+        description: 'What is replaced before contents are stored. Default: all of these.',
+      }),
+    ),
+    patterns: optional(
+      Type.Array(RedactionPattern, { maxItems: 50, description: 'What is replaced besides. Default: nothing.' }),
+    ),
+  },
+  {
+    ...closed,
+    description:
+      'Prompts and responses of chat calls, encrypted with the key of GATEHOUSE_CONTENTS_KEY. Absent: none are recorded.',
+  },
+)
+export type ContentsConfig = Type.Static<typeof ContentsConfig>
+
+/** Whether contents of any call may be recorded. */
+export const mayRecordContents = ({ on_for = [], by_header_for = [] }: ContentsConfig): boolean =>
+  on_for.length + by_header_for.length > 0
+
 export const RequestLogConfig = Type.Object(
   {
     enabled: optional(
@@ -74,6 +145,7 @@ export const RequestLogConfig = Type.Object(
           'Where rows go besides the store, also where `enabled` is false. A change needs a restart. Default: nowhere.',
       }),
     ),
+    contents: optional(ContentsConfig),
   },
   closed,
 )

@@ -3,6 +3,7 @@
 import { oidcProblems } from './admin-checks.ts'
 import { checkAliases } from './alias-checks.ts'
 import { budgetProblems } from './budget-checks.ts'
+import { checkContents } from './contents-checks.ts'
 import { HOST_DESCRIPTION, isHost } from './environment.ts'
 import { RANGED_FIELDS, type Range } from './limits-schema.ts'
 import { nearest } from './nearest.ts'
@@ -47,6 +48,7 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
   checkAlerts(config, report)
   checkTelemetry(parts, report)
   checkRequestSinks(config, report)
+  checkContents(config.request_log, report)
   for (const [id, provider] of present(config.providers)) checkProvider({ id, provider, parts, report })
   for (const [id, model] of present(config.models)) checkModel({ id, model, parts, report })
   const builtIn = config.sandbox === false ? {} : parts.vendors?.sandbox

@@ -7,7 +7,9 @@ import type { Span, SpanAttributes } from '../telemetry/span.ts'
 type Events = NonNullable<Span['events']>
 
 /** One event for each choice, and one for each call of a tool. */
-export function capturedEvents({ response, max_characters }: Capture, at_ms: number): Events {
+export function capturedEvents(capture: Capture, at_ms: number): Events {
+  const { response } = capture
+  const max_characters = spanCharacters(capture)
   if (!response) return []
   const choices = response.finish_reasons.flatMap((finish_reason, index) =>
     finish_reason ? [{ name: 'gen_ai.choice', at_ms, attributes: { index, finish_reason } }] : [],
@@ -19,13 +21,15 @@ export function capturedEvents({ response, max_characters }: Capture, at_ms: num
       index: choice,
       'gen_ai.tool.name': name,
       'gen_ai.tool.call.id': id || undefined,
-      'gen_ai.tool.call.arguments': max_characters > 0 ? text : undefined,
+      'gen_ai.tool.call.arguments': max_characters > 0 ? text.slice(0, max_characters) : undefined,
     },
   }))
   return [...choices, ...calls]
 }
 
-export function capturedAttributes({ request, response, max_characters }: Capture): SpanAttributes {
+export function capturedAttributes(capture: Capture): SpanAttributes {
+  const { request, response } = capture
+  const max_characters = spanCharacters(capture)
   const reasons = response?.finish_reasons.filter(Boolean) ?? []
   const attributes: SpanAttributes = {}
   if (reasons.length > 0) attributes['gen_ai.response.finish_reasons'] = reasons
@@ -36,6 +40,8 @@ export function capturedAttributes({ request, response, max_characters }: Captur
 }
 
 type Part = { type: string; content?: string; id?: string; name?: string; arguments?: string; result?: string }
+
+const spanCharacters = ({ span_characters, max_characters }: Capture): number => span_characters ?? max_characters
 
 /** The latest messages, in the order of the request; what does not fit is left out, and says so. */
 function inputMessages({ messages }: ChatRequest, max_characters: number): string {

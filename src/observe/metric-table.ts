@@ -227,6 +227,16 @@ export const STATE_METRICS = {
     'What was exported to a collector: exported, failed, or dropped because the queue was full.',
   ),
   export_queue: gauge('gatehouse_telemetry_queue_items', ['signal'], 'What waits to be exported.'),
+  contents_queue: gauge(
+    'gatehouse_request_contents_queue_characters',
+    [],
+    'Contents in memory that wait to be written.',
+  ),
+  contents: counter(
+    'gatehouse_request_contents_total',
+    ['result'],
+    'Recorded contents of requests: written, or dropped because too many waited.',
+  ),
   overflows: counter(
     'gatehouse_metrics_label_overflows_total',
     ['label'],

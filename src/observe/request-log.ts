@@ -1,6 +1,7 @@
 /** The request log: a row for each call that has ended, and for each request of a known token that was refused before. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
+import type { Capture } from '../protocols/capture.ts'
 import type { RequestLogStore, RequestRow } from '../store/request-row.ts'
 import { type Batches, type BatchHealth, createBatches } from '../telemetry/batches.ts'
 import { requestRow } from './request-row.ts'
@@ -32,19 +33,23 @@ type RequestLogParts = {
   store: Pick<RequestLogStore, 'reserve' | 'append' | 'prune'>
   /** Where rows go besides; absent: nowhere. */
   sinks?: Pick<RequestSinks, 'push'> | undefined
+  /** Records the contents of calls that are marked for it; absent: of none. */
+  contents?: { add(capture: Capture, row: RequestRow): void } | undefined
+  assignIds?: AssignIds
   /** Read at each use. */
   settings(): { enabled: boolean; keep_days: number }
   clock: Clock
   log: Log
 }
 
-export function createRequestLog({ store, sinks, settings, clock, log }: RequestLogParts): RequestLog {
+export function createRequestLog(parts: RequestLogParts): RequestLog {
+  const { store, sinks, contents, settings, clock, log } = parts
   const refused = createRefusedLimit(clock)
-  const nextIds = createIds(store)
+  const assignIds = parts.assignIds ?? createIds(store)
   const rows: Batches<RequestRow> = createBatches({
     name: 'the request log',
     async write(batch) {
-      await nextIds(batch)
+      await assignIds(batch)
       await store.append(batch)
       return 0
     },
@@ -64,6 +69,8 @@ export function createRequestLog({ store, sinks, settings, clock, log }: Request
       if (!hasServed && !refused.admits(ended)) return
       const row = requestRow(ended, clock)
       if (enabled) rows.push(row)
+      const capture = record?.call.capture
+      if (enabled && capture?.is_recorded) contents?.add(capture, row)
       sinks?.push(row)
     },
     health: () => ({ ...rows.health(), suppressed: refused.suppressed() }),
@@ -73,11 +80,13 @@ export function createRequestLog({ store, sinks, settings, clock, log }: Request
   }
 }
 
+export type AssignIds = (rows: readonly RequestRow[]) => Promise<void>
+
 /** Gives ids to rows that have none, from ranges that no other process gets. A row keeps its id when it is written again. */
-function createIds(store: Pick<RequestLogStore, 'reserve'>): (rows: readonly RequestRow[]) => Promise<void> {
+export function createIds(store: Pick<RequestLogStore, 'reserve'>): AssignIds {
   const RESERVED = 2_000
   let [next, end] = [0, 0]
-  return async (rows) => {
+  async function assign(rows: readonly RequestRow[]): Promise<void> {
     for (const row of rows) {
       if (row.row_id !== 0) continue
       if (next === end) {
@@ -86,6 +95,13 @@ function createIds(store: Pick<RequestLogStore, 'reserve'>): (rows: readonly Req
       }
       row.row_id = next++
     }
+  }
+  /** One after the other: rows and their contents are written at the same time. */
+  let last: Promise<unknown> = Promise.resolve()
+  return (rows) => {
+    const assigned = last.then(() => assign(rows))
+    last = assigned.catch(() => undefined)
+    return assigned
   }
 }
 

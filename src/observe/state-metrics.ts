@@ -66,6 +66,20 @@ export function collectState(metrics: Metrics, state: ObservedState, read_errors
   collectProcess(one, state.clock)
 }
 
+export function collectContents(
+  metrics: Metrics,
+  health: () => { written: number; dropped: number; characters: number },
+): void {
+  metrics.collect(TABLE.contents_queue, () => [{ value: health().characters }])
+  metrics.collect(TABLE.contents, () => {
+    const { written, dropped } = health()
+    return [
+      { labels: ['written'], value: written },
+      { labels: ['dropped'], value: dropped },
+    ]
+  })
+}
+
 function collectTargets(metrics: Metrics, { router, clock }: ObservedState): void {
   metrics.collect(TABLE.target_state, function* (): Iterable<Sample> {
     const now = clock.steady()

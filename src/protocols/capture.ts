@@ -5,6 +5,10 @@ import type { ChatRequest } from './canonical.ts'
 export type Capture = {
   /** How much text of the request, and of the response, is kept: 0 for none. */
   readonly max_characters: number
+  /** How much of that spans may contain; absent: all of it. */
+  readonly span_characters?: number
+  /** Whether the request log records the contents. */
+  readonly is_recorded?: true
   /** Only where text is kept. */
   request?: ChatRequest
   /** Of the target that served the call. */
@@ -17,9 +21,9 @@ export type CapturedResponse = {
   tool_calls: CapturedToolCall[]
   /**
    * Pieces of the text of all choices: as it is, or, where it passed without being parsed, as it is between the quotes of
-   * JSON, in latin1.
+   * JSON, in latin1. `choice`: the index of its choice, 0 where that is not known.
    */
-  texts: { text: string; is_raw: boolean }[]
+  texts: { text: string; is_raw: boolean; choice: number }[]
   /** Of the texts and arguments. */
   characters: number
 }

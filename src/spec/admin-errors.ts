@@ -11,6 +11,11 @@ export const ADMIN_ERRORS = {
     type: 'invalid_request_error',
     when: 'There is no such object, or it belongs to a project that the administrator may not see.',
   },
+  contents_unreadable: {
+    status: 409,
+    type: 'invalid_request_error',
+    when: 'The contents of the request are encrypted with a key that the gateway does not have, or were changed in the store.',
+  },
   idempotency_key_in_use: {
     status: 409,
     type: 'invalid_request_error',

@@ -1,19 +1,10 @@
 /** Removes secrets from what the audit log is given, and bounds it. */
 import { isRecord } from '../kit/json.ts'
+import { SECRET_TEXT } from '../kit/secret-text.ts'
 
 /** Names of members whose values are never stored, in any spelling. `prefix` is what is shown of a secret. */
 const SECRET_NAME =
   /secret|passw|pwd|credential|hash|signature|authorization|cookie|api[-_]?key|access[-_]?key|private[-_]?key|auth[-_]?token|access[-_]?token|refresh[-_]?token|bearer|^keys?$|^headers$/i
-/** Texts that are secrets wherever they occur. */
-const SECRET_TEXT = [
-  /\b(sk|gha|ghs|ghl|rk|pk)[-_][A-Za-z0-9_-]{12,}/g,
-  /\bwhsec_[A-Za-z0-9+/=]+/g,
-  /\bBearer\s+\S+/gi,
-  /\bAIza[A-Za-z0-9_-]{20,}/g,
-  /\bAKIA[A-Z0-9]{12,}/g,
-  /\bxox[a-z]-[A-Za-z0-9-]+/g,
-  /-----BEGIN [A-Z ]+-----[\s\S]*?(-----END [A-Z ]+-----|$)/g,
-]
 /** `https://user:password@host`. The scheme is bounded, so that no text takes quadratic time. */
 const USER_INFO = /(\b[a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@]+@/gi
 

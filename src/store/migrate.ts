@@ -23,6 +23,7 @@ import { administration } from './migrations/0019-administration.ts'
 import { taskTraces } from './migrations/0020-task-traces.ts'
 import { audit } from './migrations/0021-audit.ts'
 import { requestLog } from './migrations/0022-request-log.ts'
+import { requestContents } from './migrations/0023-request-contents.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -51,6 +52,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0020-task-traces': taskTraces,
   '0021-audit': audit,
   '0022-request-log': requestLog,
+  '0023-request-contents': requestContents,
 }
 
 /**

@@ -18,6 +18,7 @@ import { ledgerStore } from './ledger.ts'
 import { overrideStore } from './overrides.ts'
 import { projectStore } from './projects.ts'
 import { rateLimitStore } from './rate-limit-leases.ts'
+import { requestContentsStore } from './request-contents.ts'
 import { requestLogStore } from './request-log.ts'
 import { responseRunStore } from './response-runs.ts'
 import { responseStore } from './responses.ts'
@@ -80,6 +81,7 @@ function storeOf(engine: Engine, onCall: OnCall | undefined): Store {
     cachedAnswers: report('cachedAnswers', cachedAnswerStore(engine)),
     rateLimits: report('rateLimits', rateLimitStore(engine)),
     overrides: report('overrides', overrideStore(engine)),
+    requestContents: report('requestContents', requestContentsStore(engine)),
     requestLog: report('requestLog', requestLogStore(engine)),
     dueTimes: report('dueTimes', dueTimes(engine)),
     ...report('database', { ping: () => engine.write(async (write) => void (await lockRevision(write))) }),

@@ -10,6 +10,7 @@ import type { StoredAmounts } from './amount-store.ts'
 import type { AuditStore } from './audit-store.ts'
 import type { BudgetStore, TaskBudget } from './budget-store.ts'
 import type { CachedAnswerStore, CachedVectors } from './cached-answer.ts'
+import type { RequestContentsStore } from './contents-row.ts'
 import type { Appending, ConversationStore } from './conversation-store.ts'
 import type { DueTimes } from './due-times.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
@@ -304,6 +305,7 @@ export type Store = {
   rateLimits: RateLimitStore
   overrides: OverrideStore
   requestLog: RequestLogStore
+  requestContents: RequestContentsStore
   dueTimes: DueTimes
   /** Writes something; rejects when that is not possible. For /readyz. */
   ping(): Promise<void>

@@ -7,6 +7,7 @@ import type { FailCode, TaskStatus } from '../spec/task.ts'
 import type { StoredAdminToken, StoredAnswer, StoredSession } from './admin-store.ts'
 import type { DueAlert } from './alert-store.ts'
 import type { CachedAnswer } from './cached-answer.ts'
+import type { ContentsRow } from './contents-row.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
 import type { Override } from './override-store.ts'
 import type { LeaseRow } from './rate-limit-lease.ts'
@@ -273,6 +274,7 @@ export type Tables = {
   request_log: RequestLogTable
   request_tags: { tag: string; at_ms: number; row_id: number }
   request_feedback: Feedback
+  request_contents: ContentsRow
 }
 
 export type Database = Kysely<Tables>

@@ -1,14 +1,16 @@
 /** The admin API's request log. */
 import Type from 'typebox'
+import type { Audit } from '../../audit/audit.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { REQUEST_CONDITIONS, readRequestFilter } from '../../observe/request-filter.ts'
 import type { RequestReader } from '../../observe/request-reader.ts'
+import type { RequestView } from '../../observe/request-view.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { RequestFilter } from '../../store/request-row.ts'
-import { noSuch } from './edit.ts'
+import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 
-export type RequestRouteParts = { requests: RequestReader }
+export type RequestRouteParts = { requests: RequestReader; audit: Audit }
 
 const text = (description: string) => Type.String({ description })
 const number = (description: string) => Type.Number({ description })
@@ -51,7 +53,41 @@ const RequestObject = Type.Object(
   { additionalProperties: true, title: 'Request' },
 )
 
-export function requestRoutes({ requests }: RequestRouteParts): Route[] {
+const Part = Type.Object(
+  {
+    type: text('text, tool_call, tool_result, or the kind of a part that is not recorded, such as image_url.'),
+    id: Type.Optional(Type.String()),
+    name: Type.Optional(Type.String({ description: 'Of the tool.' })),
+    text: Type.Optional(Type.String({ description: 'The text, or the arguments of the tool.' })),
+  },
+  { title: 'ContentsPart' },
+)
+
+const ContentsObject = Type.Object(
+  {
+    object: Type.Literal('request.contents'),
+    id: text('Of the row.'),
+    request_id: Type.String(),
+    key_id: text('Of the key that they are encrypted with.'),
+    input: Type.Array(Type.Object({ role: Type.String(), parts: Type.Array(Part) }), {
+      description: 'The messages; the oldest are left out where not all fit.',
+    }),
+    output: Type.Union(
+      [
+        Type.Array(
+          Type.Object({ index: Type.Integer(), finish_reason: orNull('Of the choice.'), parts: Type.Array(Part) }),
+        ),
+        Type.Null(),
+      ],
+      { description: 'By choice; null: `note` says why there is none.' },
+    ),
+    is_cut: Type.Boolean({ description: 'Whether something was left out for its size.' }),
+    note: orNull('Why there is no output.'),
+  },
+  { title: 'RequestContents' },
+)
+
+export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
   async function list(context: Context): Promise<Response> {
     const query = context.query()
     const { limit, after: start } = readPage(query)
@@ -66,12 +102,25 @@ export function requestRoutes({ requests }: RequestRouteParts): Route[] {
     return listAnswer(data, next && [next.at_ms, next.row_id])
   }
 
-  async function show(context: Context): Promise<Response> {
+  async function rowOf(context: Context): Promise<RequestView> {
     const { request_row = '' } = context.params
     const found = /^\d{1,15}$/.test(request_row) ? await requests.find(Number(request_row)) : undefined
     const own = context.admin.project_id
     if (!found || (own !== undefined && found.project_id !== own)) throw noSuch('request', request_row)
-    return Response.json(found)
+    return found
+  }
+
+  const show = async (context: Context) => Response.json(await rowOf(context))
+
+  async function contents(context: Context): Promise<Response> {
+    const row = await rowOf(context)
+    const { id, request_id, project_id } = row
+    const found = await requests.contents(row)
+    if (!found) throw noSuch('contents of the request', id)
+    // Recorded before anybody has read them.
+    const event = { action: 'request.read_contents', object_type: 'request', object_id: id, project_id }
+    await audit.record({ ...originOf(context), ...event })
+    return Response.json({ object: 'request.contents', id, request_id, ...found })
   }
 
   const time = (description: string) => ({ description, schema: Type.Integer({ minimum: 0 }) })
@@ -114,6 +163,21 @@ export function requestRoutes({ requests }: RequestRouteParts): Route[] {
         errors: ['object_not_found', 'storage_unavailable'],
       },
       handle: show,
+    },
+    {
+      method: 'GET',
+      path: '/admin/v1/requests/:request_row/contents',
+      admin: { right: 'contents', project: 'own' },
+      operation: {
+        summary: 'The contents of a request',
+        description:
+          'The prompt and the response of a call, as far as they are recorded: redacted, and cut where they were too long. Only for an owner, and for the project_admin of its project. Each read is a row of the audit log.',
+        tag,
+        params: { request_row: 'The `id` of a row.' },
+        response: ContentsObject,
+        errors: ['object_not_found', 'contents_unreadable', 'storage_unavailable'],
+      },
+      handle: contents,
     },
   ]
 }

@@ -1,0 +1,149 @@
+/** The contents of a call as they are recorded: taken from its capture when it ends, redacted later. */
+import type { ChatRequest, Message } from '../protocols/canonical.ts'
+import type { Capture, CapturedResponse } from '../protocols/capture.ts'
+
+/** `type`: `text`, `tool_call`, `tool_result`, or the kind of a part that is named and not copied, such as `image_url`. */
+type ContentsPart = { type: string; id?: string; name?: string; text?: string }
+
+export type Contents = {
+  /** In the order of the request; the oldest are left out where not all fit. */
+  input: { role: string; parts: ContentsPart[] }[]
+  /** By choice. Null: there was no response, or not one that can be recorded; `note` says which. */
+  output: { index: number; finish_reason: string | null; parts: ContentsPart[] }[] | null
+  /** Whether something was left out for its size. */
+  is_cut: boolean
+  note: string | null
+}
+
+/**
+ * Text beyond the bound that is read and not stored, so that what is to be redacted is not cut in two before it is
+ * found. A longer secret is cut where the bound ends, and its beginning is stored.
+ */
+export const MARGIN_CHARACTERS = 2_048
+
+/** `characters`: of all texts, which are in memory until they are written. */
+export function contentsOf(capture: Capture): { contents: Contents; characters: number } {
+  const input = createBudget(capture.max_characters)
+  const output = createBudget(capture.max_characters)
+  const messages = capture.request ? inputOf(capture.request, input) : []
+  const { choices, note } = outputOf(capture, output)
+  const contents = { input: messages, output: choices, is_cut: input.isCut() || output.isCut(), note }
+  return { contents, characters: input.used() + output.used() }
+}
+
+/** `max_characters`: of the input, and of the output. */
+export function redactContents(contents: Contents, redact: (text: string) => string, max_characters: number): Contents {
+  const [input, output] = [createBudget(max_characters), createBudget(max_characters)]
+  const clean = <Of extends { parts: ContentsPart[] }>(one: Of, budget: Budget): Of => ({
+    ...one,
+    parts: one.parts.map(({ text, name, ...part }) => ({
+      ...part,
+      ...(name !== undefined && { name: redact(name) }),
+      ...(text !== undefined && { text: budget.take(redact(text)) }),
+    })),
+  })
+  const messages = contents.input.toReversed().map((message) => clean(message, input))
+  const choices = contents.output?.map((choice) => clean(choice, output)) ?? null
+  const is_cut = contents.is_cut || input.isCut() || output.isCut()
+  return { ...contents, input: messages.reverse(), output: choices, is_cut }
+}
+
+type Budget = { take(text: string): string; isCut(): boolean; isEmpty(): boolean; used(): number; cut(): void }
+
+function createBudget(max_characters: number): Budget {
+  let left = max_characters
+  let isCut = false
+  return {
+    take(text) {
+      if (text.length <= left) {
+        left -= text.length
+        return text
+      }
+      isCut = true
+      // A copy: a slice would keep all of the text in memory.
+      const kept = Buffer.from(text.slice(0, left).toWellFormed()).toString()
+      left = 0
+      return kept
+    },
+    cut() {
+      isCut = true
+    },
+    isCut: () => isCut,
+    isEmpty: () => left === 0,
+    used: () => max_characters - left,
+  }
+}
+
+/** The newest messages first: of a long conversation they are the ones that the call is about. */
+function inputOf({ messages }: ChatRequest, budget: Budget): Contents['input'] {
+  const kept: Contents['input'] = []
+  for (const message of messages.toReversed()) {
+    if (budget.isEmpty()) {
+      budget.cut()
+      break
+    }
+    kept.push({ role: message.role, parts: partsOf(message, budget) })
+  }
+  return kept.reverse()
+}
+
+function partsOf({ role, content, tool_calls, tool_call_id }: Message, budget: Budget): ContentsPart[] {
+  const given = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : (content ?? [])
+  const parts = given.map((part): ContentsPart => {
+    if (part.type !== 'text') return { type: part.type }
+    const text = budget.take(part.text)
+    return role === 'tool' ? { type: 'tool_result', id: tool_call_id ?? '', text } : { type: 'text', text }
+  })
+  for (const { id, function: called } of tool_calls ?? []) {
+    parts.push({ type: 'tool_call', id, name: called.name, text: budget.take(called.arguments) })
+  }
+  return parts
+}
+
+const NO_RESPONSE = 'There was no response of a provider: the call failed, or the response came from the cache.'
+const SEVERAL_CHOICES = 'The response is not recorded: its choices arrived mixed in one stream.'
+
+type Output = { choices: Contents['output']; note: string | null }
+
+function outputOf({ request, response, max_characters }: Capture, budget: Budget): Output {
+  if (!response) return { choices: null, note: NO_RESPONSE }
+  const isRaw = response.texts.some((piece) => piece.is_raw)
+  if (isRaw && (request?.n ?? 1) > 1) return { choices: null, note: SEVERAL_CHOICES }
+  const { texts, tool_calls, finish_reasons, characters } = response
+  if (characters > max_characters) budget.cut()
+  const indexes = new Set([...texts, ...tool_calls].map(({ choice }) => choice))
+  for (const index of finish_reasons.keys()) indexes.add(index)
+  const choices = [...indexes]
+    .sort((one, other) => one - other)
+    .map((index) => ({
+      index,
+      finish_reason: finish_reasons[index] ?? null,
+      parts: choiceParts(response, index, budget),
+    }))
+  return { choices, note: null }
+}
+
+/** The pieces of a stream are joined, so that what is split over them is found. */
+function choiceParts({ texts, tool_calls }: CapturedResponse, index: number, budget: Budget): ContentsPart[] {
+  const text = joined(texts.filter(({ choice }) => choice === index))
+  const parts: ContentsPart[] = text === '' ? [] : [{ type: 'text', text: budget.take(text) }]
+  for (const call of tool_calls) {
+    if (call.choice !== index) continue
+    parts.push({ type: 'tool_call', id: call.id, name: call.name, text: budget.take(call.arguments) })
+  }
+  return parts
+}
+
+function joined(pieces: CapturedResponse['texts']): string {
+  if (!pieces.some(({ is_raw }) => is_raw)) return pieces.map(({ text }) => text).join('')
+  return pieces.map(({ text, is_raw }) => (is_raw ? unescaped(text) : text)).join('')
+}
+
+/** Text as it is between the quotes of JSON, one character for each byte. */
+function unescaped(raw: string): string {
+  try {
+    return JSON.parse(`"${Buffer.from(raw, 'latin1').toString('utf8')}"`)
+  } catch {
+    return ''
+  }
+}

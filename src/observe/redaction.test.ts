@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'bun:test'
+import { createRedaction } from './redaction.ts'
+
+const redact = await createRedaction(['cards', 'email', 'phones', 'secrets'], [])
+
+describe('redaction', () => {
+  test.each([
+    ['4111111111111111', '[redacted:card]'],
+    ['card 4111 1111 1111 1111, thanks', 'card [redacted:card], thanks'],
+    ['5500-0000-0000-0004', '[redacted:card]'],
+    ['3782 822463 10005', '[redacted:card]'],
+    ['1 4111 1111 1111 1111 12', '1 [redacted:card] 12'],
+    ['4111111111111111 5500000000000004', '[redacted:card] [redacted:card]'],
+    ['write to Ann.Lee+x@mail.example.org.', 'write to [redacted:email].'],
+    ['jürgen@müller.de', '[redacted:email]'],
+    ['+49 (171) 123-4567', '[redacted:phone]'],
+    ['call 0049 171 1234567 now', 'call [redacted:phone] now'],
+    ['(415) 555-2671', '[redacted:phone]'],
+    ['0171 1234567', '[redacted:phone]'],
+    ['use sk-abcdefghijkl please', 'use [redacted:secret] please'],
+    ['Bearer abc', '[redacted:secret]'],
+    ['eyJhbGciOi.eyJzdWIi.c2ln', '[redacted:secret]'],
+    ['-----BEGIN PRIVATE KEY-----\nabc', '[redacted:secret]'],
+  ])('replaces %s', (given, expected) => {
+    expect(redact(given)).toBe(expected)
+  })
+
+  test.each([
+    ['4111111111111112'], // its check digit is wrong
+    ['411111111111'], // 12 digits
+    ['41111111111111111111'], // 20 digits
+    ['1111222233334444'],
+    ['3.14159265358979'],
+    ['In 2024 there were 1,234,567 of 7.5 million.'],
+    ['a @ b, x@y, @name'],
+    ['sk-short'],
+    ['192.168.100.200'],
+    ['2026-01-31T18:00:00Z'],
+  ])('leaves %s', (given) => {
+    expect(redact(given)).toBe(given)
+  })
+
+  test('applies own patterns, and only what is chosen', async () => {
+    const own = await createRedaction(['email'], [{ name: 'case', pattern: '(?i)case-\\d{4}' }])
+    expect(own('Case-1234, a@b.org, 4111111111111111')).toBe('[redacted:case], [redacted:email], 4111111111111111')
+  })
+
+  test('takes linear time on hostile text', async () => {
+    const own = await createRedaction(['cards', 'email', 'phones', 'secrets'], [{ name: 'x', pattern: '(a+)+$' }])
+    const size = 65_536
+    const hostile = [
+      'eyJ-',
+      'a',
+      'a@a-',
+      '1 ',
+      '4',
+      '+1-',
+      '-----BEGIN A',
+      'Bearer ',
+      'sk-',
+      'a.',
+      `${'a'.repeat(64)}@${'b'.repeat(250)}!`,
+    ]
+    const since = performance.now()
+    for (const piece of hostile) own(piece.repeat(size / piece.length))
+    // Quadratic time on one of them would take minutes.
+    expect(performance.now() - since).toBeLessThan(20_000)
+  })
+})
