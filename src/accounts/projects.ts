@@ -6,6 +6,7 @@ import { GatewayError } from '../spec/error.ts'
 import type { Project } from '../spec/token.ts'
 import type { ProjectStore, StoredProject } from '../store/account-store.ts'
 import type { StorePage } from '../store/page.ts'
+import { noProjectFits } from './choose.ts'
 import { NOTHING_SET } from './issue.ts'
 import { type AccountSettings, readName, readSettings } from './settings.ts'
 
@@ -51,13 +52,7 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
     throw new GatewayError('invalid_value', await noneFits(reference), { param: 'project' })
   }
 
-  async function noneFits(reference: string): Promise<string> {
-    const all = await store.list()
-    const listed = all.slice(0, MAX_LISTED).map(({ project_id, name }) => `${name} (${project_id})`)
-    const more = all.length > MAX_LISTED ? ` and ${all.length - MAX_LISTED} more` : ''
-    const has = all.length === 0 ? 'there are none' : `there are ${listed.join(', ')}${more}`
-    return `No project has ${JSON.stringify(reference)} as its id or name; ${has}.`
-  }
+  const noneFits = async (reference: string) => noProjectFits(await store.list(), reference)
 
   const draft = (
     by: AuditOrigin,
@@ -132,8 +127,6 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
       }),
   }
 }
-
-const MAX_LISTED = 10
 
 function shown({ deleted_at: _, ...project }: StoredProject): Project {
   return project

@@ -9,9 +9,11 @@ import type { AuditOrigin } from '../spec/audit.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
 import { commandLineActor } from './actor.ts'
+import { type AdminApi, connectedApi } from './admin-api.ts'
 import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
 import { terminalFormat } from './log-format.ts'
 import { patternWarnings } from './pattern-warnings.ts'
+import { type AccountProjects, type AccountTokens, remoteProjects, remoteTokens } from './remote-accounts.ts'
 import { locateStore, OTHER_DIRECTORIES, storeToRead } from './store-location.ts'
 import type { Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
@@ -27,6 +29,15 @@ export type Work = {
   by: AuditOrigin
 }
 
+/** What works on a running gateway too. */
+export type AccountWork = Omit<Work, 'store' | 'tokens' | 'projects'> & {
+  /** Undefined: the command works on a running gateway. */
+  store: Store | undefined
+  tokens: AccountTokens
+  projects: AccountProjects
+}
+export type AccountAction = Omit<Action, 'run'> & { run(work: AccountWork): Promise<number> }
+
 export type Action = {
   flags: FlagTable
   positionals: string[]
@@ -37,7 +48,26 @@ export type Action = {
   run(work: Work): Promise<number>
 }
 
-type Command = { command: string; help: string; actions: Record<string, Action> }
+type Command<A = Action> = { command: string; help: string; actions: Record<string, A> }
+/** Runs the command on a running gateway; undefined: it is to work on the store. */
+type Remotely = (name: string, given: Arguments) => Promise<number> | undefined
+
+/** On a running gateway where one is named, else on the store. */
+export function runAccountAction(command: Command<AccountAction>, args: string[], terminal: Terminal): Promise<number> {
+  const workOn = (api: AdminApi, given: Arguments): AccountWork => ({
+    given,
+    terminal,
+    config: undefined,
+    store: undefined,
+    tokens: remoteTokens(api),
+    projects: remoteProjects(api),
+    by: commandLineActor(),
+  })
+  return runAction(command, args, terminal, (name, given) => {
+    const api = connectedApi(given, terminal)
+    return api && command.actions[name]?.run(workOn(api, given))
+  })
+}
 
 export const STORE_OPTIONS_HELP = `\
   --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then data_dir of the configuration file,
@@ -49,6 +79,7 @@ export async function runAction(
   { command, help, actions }: Command,
   args: string[],
   terminal: Terminal,
+  remotely?: Remotely,
 ): Promise<number> {
   const [name, ...rest] = args
   if (name === '--help' || name === '-h') {
@@ -60,13 +91,14 @@ export async function runAction(
   const action = Object.hasOwn(actions, name) ? actions[name] : undefined
   if (!action) throw new UsageError(command, unknownCommand(name, known))
   const { flags, positionals } = action
-  const all = { ...flags, config: 'text', 'data-dir': 'text' } as const
+  const api = remotely && ({ url: 'text', insecure: 'switch' } as const)
+  const all = { ...flags, ...api, config: 'text', 'data-dir': 'text' } as const
   const given = readArguments({ command: `${command} ${name}`, args: rest, flags: all, positionals })
   if (given.has('help')) {
     terminal.out(help)
     return 0
   }
-  return withAccounts(action, given, terminal)
+  return remotely?.(name, given) ?? withAccounts(action, given, terminal)
 }
 
 /** The configuration is read only where it is needed: a token can be revoked while the file is invalid. */
@@ -103,9 +135,9 @@ function storeToWrite(given: Arguments, terminal: Terminal): string {
 }
 
 /** Of patterns that match no model; also printed, unless the output is for a program. */
-export async function warnOfPatterns(models: string[] | undefined, work: Work): Promise<string[]> {
+export async function warnOfPatterns(models: string[] | undefined, work: AccountWork): Promise<string[]> {
   const { config, terminal, store, given } = work
-  if (!config || !models) return []
+  if (!config || !models || !store) return []
   const seen = await store.models.ids()
   const warnings = patternWarnings(models, { config, environment: terminal.environment, seen })
   if (!given.has('json') && !given.has('quiet')) for (const text of warnings) terminal.err(`warning: ${text}\n`)

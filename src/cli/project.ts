@@ -3,14 +3,22 @@ import { systemClock, unixSeconds } from '../kit/clock.ts'
 import type { Project } from '../spec/token.ts'
 import { ACCOUNT_FLAGS, ACCOUNT_FLAGS_HELP, changedSettings, readAccountFlags } from './account-flags.ts'
 import { accountStatus, accountText } from './account-text.ts'
-import { type Action, runAction, STORE_OPTIONS_HELP, type Work, warnOfPatterns } from './accounts.ts'
+import {
+  type AccountAction,
+  type AccountWork,
+  runAccountAction,
+  STORE_OPTIONS_HELP,
+  warnOfPatterns,
+} from './accounts.ts'
+import { API_OPTIONS_HELP } from './admin-api.ts'
 import { table, timeText } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
 
 const HELP = `Usage: gatehouse project <create | update | list | show | disable | enable | delete> [options]
 
 A project owns tokens: what it may not do, none of its tokens may, and its limits and budgets count for all of them
-together. Works on the store, whether or not a gateway is running; a running one applies changes within a second.
+together. Works on the running gateway that --url or GATEHOUSE_URL names, else on the store, whose changes a running
+gateway applies within a second.
 
 Commands:
   create <name>          create a project
@@ -25,6 +33,7 @@ ${ACCOUNT_FLAGS_HELP}
 
 Options:
   --quiet                 print only the id
+${API_OPTIONS_HELP}
 ${STORE_OPTIONS_HELP}
 
 Examples:
@@ -36,7 +45,7 @@ Examples:
 const WHICH = 'a project: its id or its name, as gatehouse project list shows them'
 const QUIET = { quiet: 'switch' } as const
 
-const ACTIONS: Record<string, Action> = {
+const ACTIONS: Record<string, AccountAction> = {
   create: { flags: { ...ACCOUNT_FLAGS, ...QUIET }, positionals: ['a name, as in mobile'], creates: true, run: create },
   update: { flags: { name: 'text', ...ACCOUNT_FLAGS, ...QUIET }, positionals: [WHICH], run: update },
   list: { flags: {}, positionals: [], run: list },
@@ -47,18 +56,18 @@ const ACTIONS: Record<string, Action> = {
 }
 
 export const run = (args: string[], terminal: Terminal): Promise<number> =>
-  runAction({ command: 'project', help: HELP, actions: ACTIONS }, args, terminal)
+  runAccountAction({ command: 'project', help: HELP, actions: ACTIONS }, args, terminal)
 
-const referenceOf = ({ given }: Work): string => given.positionals[0] ?? ''
+const referenceOf = ({ given }: AccountWork): string => given.positionals[0] ?? ''
 
-async function create(work: Work): Promise<number> {
+async function create(work: AccountWork): Promise<number> {
   const change = readAccountFlags(work.given, 'project create')
   const warnings = await warnOfPatterns(change.models, work)
   const project = await work.projects.create({ name: referenceOf(work), ...changedSettings(change) }, work.by)
   return report(work, { project, done: 'created', warnings })
 }
 
-async function update(work: Work): Promise<number> {
+async function update(work: AccountWork): Promise<number> {
   const change = readAccountFlags(work.given, 'project update')
   const warnings = await warnOfPatterns(change.models, work)
   const name = work.given.text('name')
@@ -67,12 +76,12 @@ async function update(work: Work): Promise<number> {
   return report(work, { project, done: 'updated', warnings })
 }
 
-async function setDisabled(work: Work, disabled: boolean): Promise<number> {
+async function setDisabled(work: AccountWork, disabled: boolean): Promise<number> {
   const project = await work.projects.update(referenceOf(work), { disabled }, work.by)
   return report(work, { project, done: disabled ? 'disabled; its tokens are refused' : 'enabled' })
 }
 
-async function remove(work: Work): Promise<number> {
+async function remove(work: AccountWork): Promise<number> {
   const project = await work.projects.delete(referenceOf(work), work.by)
   const refused = (await work.tokens.list({ project_id: project.project_id })).filter(({ disabled }) => !disabled)
   return report(work, { project, done: `deleted; ${tokenCount(refused.length)} refused` })
@@ -83,7 +92,7 @@ const tokenCount = (count: number): string =>
 
 type Reported = { project: Project; done: string; warnings?: readonly string[] }
 
-function report({ given, terminal }: Work, { project, done, warnings = [] }: Reported): number {
+function report({ given, terminal }: AccountWork, { project, done, warnings = [] }: Reported): number {
   const { project_id, name } = project
   if (given.has('json')) terminal.out(json({ project, ...(warnings.length > 0 ? { warnings } : {}) }))
   else if (given.has('quiet')) terminal.out(`${project_id}\n`)
@@ -91,7 +100,7 @@ function report({ given, terminal }: Work, { project, done, warnings = [] }: Rep
   return 0
 }
 
-async function list({ given, projects, tokens, terminal }: Work): Promise<number> {
+async function list({ given, projects, tokens, terminal }: AccountWork): Promise<number> {
   const now = unixSeconds(systemClock)
   const counts = new Map<string | null, number>()
   for (const { project_id, disabled } of await tokens.list())
@@ -123,7 +132,7 @@ async function list({ given, projects, tokens, terminal }: Work): Promise<number
 
 const statusOf = (project: Project, now: number): string => accountStatus(project, { now, off: 'disabled' })
 
-async function show(work: Work): Promise<number> {
+async function show(work: AccountWork): Promise<number> {
   const { given, projects, tokens, terminal } = work
   const project = await projects.choose(referenceOf(work))
   const owned = await tokens.list({ project_id: project.project_id })

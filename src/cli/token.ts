@@ -6,7 +6,14 @@ import type { Token } from '../spec/token.ts'
 import { webhookMasterSecret, webhookSecret } from '../tasks/webhook-delivery.ts'
 import { ACCOUNT_FLAGS, ACCOUNT_FLAGS_HELP, changedSettings, readAccountFlags } from './account-flags.ts'
 import { accountStatus, accountText, rightsSentence } from './account-text.ts'
-import { type Action, runAction, STORE_OPTIONS_HELP, type Work, warnOfPatterns } from './accounts.ts'
+import {
+  type AccountAction,
+  type AccountWork,
+  runAccountAction,
+  STORE_OPTIONS_HELP,
+  warnOfPatterns,
+} from './accounts.ts'
+import { API_OPTIONS_HELP } from './admin-api.ts'
 import { type Arguments, UsageError } from './arguments.ts'
 import { readDuration } from './expiry.ts'
 import { table, timeText } from './table.ts'
@@ -14,7 +21,8 @@ import { bold, json, type Terminal } from './terminal.ts'
 
 const HELP = `Usage: gatehouse token <create | update | list | show | revoke | rotate | webhook-secret> [options]
 
-Works on the store, whether or not a gateway is running; a running one applies changes within a second.
+Works on the running gateway that --url or GATEHOUSE_URL names, else on the store, whose changes a running gateway
+applies within a second.
 
 Commands:
   create --name <name>   create a token; its secret is printed once, alone on standard output; what is not given comes
@@ -33,6 +41,7 @@ ${ACCOUNT_FLAGS_HELP}
 
 Options:
   --quiet                 print only the secret, or nothing
+${API_OPTIONS_HELP}
 ${STORE_OPTIONS_HELP}
 
 Examples:
@@ -48,7 +57,7 @@ const WHICH = 'a token: its id or its name, as gatehouse token list shows them'
 const QUIET = { quiet: 'switch' } as const
 const OWN_FLAGS = { name: 'text', project: 'text', ...ACCOUNT_FLAGS, ...QUIET } as const
 
-const ACTIONS: Record<string, Action> = {
+const ACTIONS: Record<string, AccountAction> = {
   create: { flags: OWN_FLAGS, positionals: [], creates: true, has_defaults: true, run: create },
   update: { flags: OWN_FLAGS, positionals: [WHICH], run: update },
   list: { flags: { project: 'text' }, positionals: [], run: list },
@@ -59,9 +68,9 @@ const ACTIONS: Record<string, Action> = {
 }
 
 export const run = (args: string[], terminal: Terminal): Promise<number> =>
-  runAction({ command: 'token', help: HELP, actions: ACTIONS }, args, terminal)
+  runAccountAction({ command: 'token', help: HELP, actions: ACTIONS }, args, terminal)
 
-async function create(work: Work): Promise<number> {
+async function create(work: AccountWork): Promise<number> {
   const { given, tokens, terminal } = work
   const name = given.text('name')?.trim()
   if (!name) throw new UsageError('token create', 'needs a name, as in --name laptop')
@@ -74,13 +83,13 @@ async function create(work: Work): Promise<number> {
 }
 
 /** null: none; undefined: not named. */
-async function projectOf({ given, projects }: Work): Promise<string | null | undefined> {
+async function projectOf({ given, projects }: AccountWork): Promise<string | null | undefined> {
   const which = given.text('project')
   if (which === undefined) return undefined
   return which === 'none' ? null : (await projects.choose(which)).project_id
 }
 
-async function update(work: Work): Promise<number> {
+async function update(work: AccountWork): Promise<number> {
   const { given, tokens, terminal } = work
   const change = readAccountFlags(given, 'token update')
   const [project_id, name] = [await projectOf(work), given.text('name')]
@@ -96,7 +105,7 @@ async function update(work: Work): Promise<number> {
   return 0
 }
 
-async function showOne({ given, tokens, terminal }: Work): Promise<number> {
+async function showOne({ given, tokens, terminal }: AccountWork): Promise<number> {
   const token = await tokens.choose(given.positionals[0] ?? '')
   const status = statusOf(token, unixSeconds(systemClock))
   if (given.has('json')) terminal.out(json({ token: { ...token, status } }))
@@ -112,7 +121,7 @@ const textOf = (token: Token): string =>
     ['last used', token.last_used_at === null ? '' : `${timeText(token.last_used_at)} UTC`],
   ])
 
-async function rotate({ given, tokens, terminal, by }: Work): Promise<number> {
+async function rotate({ given, tokens, terminal, by }: AccountWork): Promise<number> {
   const [which = ''] = given.positionals
   const text = given.text('overlap')
   const overlap_seconds = text === undefined ? 0 : readDuration(text)
@@ -128,7 +137,7 @@ async function rotate({ given, tokens, terminal, by }: Work): Promise<number> {
   return show({ ...rotated, given, terminal, done: `rotated; the old secret is ${old}` })
 }
 
-async function revoke({ given, tokens, terminal, by }: Work): Promise<number> {
+async function revoke({ given, tokens, terminal, by }: AccountWork): Promise<number> {
   const [which = ''] = given.positionals
   const token = await tokens.revoke(which, by)
   if (given.has('json')) terminal.out(json({ token }))
@@ -137,7 +146,11 @@ async function revoke({ given, tokens, terminal, by }: Work): Promise<number> {
 }
 
 /** The same for every process on this store, and not derivable from the token's secret. */
-async function printWebhookSecret({ given, store, terminal }: Work): Promise<number> {
+async function printWebhookSecret({ given, store, terminal }: AccountWork): Promise<number> {
+  if (!store)
+    throw new Error(
+      'The secret of webhooks is read from the store: run this where the store is, without --url and GATEHOUSE_URL.',
+    )
   const { token_id, name } = chooseToken(await store.tokens.list(), given.positionals[0] ?? '')
   const secret = webhookSecret(await webhookMasterSecret(store.secrets), token_id)
   if (given.has('json')) {
@@ -149,7 +162,7 @@ async function printWebhookSecret({ given, store, terminal }: Work): Promise<num
   return 0
 }
 
-async function list({ given, tokens, projects, terminal }: Work): Promise<number> {
+async function list({ given, tokens, projects, terminal }: AccountWork): Promise<number> {
   const which = given.text('project')
   const filter = which === undefined ? {} : { project_id: (await projects.choose(which)).project_id }
   const all = await tokens.list(filter)

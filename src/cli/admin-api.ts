@@ -1,0 +1,111 @@
+/** The admin API of a running gateway, as commands use it. */
+import { isLoopbackHost } from '../kit/address.ts'
+import { isRecord } from '../kit/json.ts'
+import type { Arguments } from './arguments.ts'
+import type { Terminal } from './terminal.ts'
+
+type Sent = { method?: string; body?: unknown; if_match?: string }
+export type ApiAnswer = { body: Record<string, unknown>; etag: string | undefined }
+
+export type AdminApi = {
+  /** `path`: what follows /admin/v1. Throws Error that says what was wrong, and what would be right. */
+  call(path: string, sent?: Sent): Promise<ApiAnswer>
+  /** Every row of a list. */
+  all(path: string): Promise<unknown[]>
+}
+
+/** The object was changed since it was read. */
+export class ChangedMeanwhile extends Error {
+  constructor() {
+    super('The object is being changed by others; try again.')
+    this.name = 'ChangedMeanwhile'
+  }
+}
+
+export const API_OPTIONS_HELP = `\
+  --url <address>         work on the running gateway at this address, with the admin token of GATEHOUSE_ADMIN_TOKEN
+                          (default: GATEHOUSE_URL where that token is set too; else work on the store)
+  --insecure              send the admin token over plain http to another machine`
+
+const TIMEOUT_MILLISECONDS = 30_000
+const PAGE = 200
+
+/** Undefined: the command works on the store, which is named by a flag, or no gateway is. */
+export function connectedApi(given: Arguments, { environment }: Terminal): AdminApi | undefined {
+  const flag = given.text('url')
+  const store_flag = ['data-dir', 'config'].find((name) => given.text(name) !== undefined)
+  if (flag !== undefined && store_flag !== undefined) {
+    throw new Error(`--url names a running gateway and --${store_flag} a store: give one of them.`)
+  }
+  const address = flag ?? (environment.GATEHOUSE_URL || undefined)
+  const token = environment.GATEHOUSE_ADMIN_TOKEN || undefined
+  if (address === undefined || store_flag !== undefined) return undefined
+  if (token === undefined) {
+    if (flag === undefined) return undefined
+    throw new Error('--url needs an admin token in the variable GATEHOUSE_ADMIN_TOKEN.')
+  }
+  return createAdminApi({ address: checkedAddress(address, given.has('insecure')), token })
+}
+
+function checkedAddress(text: string, may_be_plain: boolean): URL {
+  const url = URL.parse(text)
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) {
+    throw new Error('The address of the gateway must be such as https://gateway.example.com (--url or GATEHOUSE_URL).')
+  }
+  if (url.protocol === 'http:' && !isLoopbackHost(url) && !may_be_plain) {
+    throw new Error(
+      `The admin token would be sent to ${url.host} without encryption: use https, or --insecure in a network that you trust.`,
+    )
+  }
+  return url
+}
+
+function createAdminApi({ address, token }: { address: URL; token: string }): AdminApi {
+  const root = `${address.href.replace(/\/+$/, '')}/admin/v1`
+
+  async function call(path: string, { method = 'GET', body, if_match }: Sent = {}): Promise<ApiAnswer> {
+    const headers: Record<string, string> = { authorization: `Bearer ${token}` }
+    if (body !== undefined) headers['content-type'] = 'application/json'
+    if (if_match !== undefined) headers['if-match'] = if_match
+    const response = await fetch(`${root}${path}`, {
+      method,
+      headers,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      // A redirect would take the token elsewhere.
+      redirect: 'manual',
+      signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS),
+    }).catch((cause: unknown) => {
+      const message = `No gateway answers at ${address.host}. Check --url or GATEHOUSE_URL; without them the command works on the store.`
+      throw new Error(message, { cause })
+    })
+    const read: unknown = await response.json().catch(() => undefined)
+    if (response.status === 412) throw new ChangedMeanwhile()
+    if (!response.ok || !isRecord(read)) throw new Error(troubleOf(response.status, read, address.host))
+    return { body: read, etag: response.headers.get('etag') ?? undefined }
+  }
+
+  return {
+    call,
+    async all(path) {
+      const rows: unknown[] = []
+      for (let cursor = ''; ; ) {
+        const page = `limit=${PAGE}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`
+        const { body } = await call(`${path}${path.includes('?') ? '&' : '?'}${page}`)
+        rows.push(...(Array.isArray(body.data) ? body.data : []))
+        if (typeof body.next_cursor !== 'string') return rows
+        cursor = body.next_cursor
+      }
+    },
+  }
+}
+
+/** What the gateway says is for its clients: it holds no secret. */
+function troubleOf(status: number, body: unknown, host: string): string {
+  const error = isRecord(body) && isRecord(body.error) ? body.error : {}
+  const said = typeof error.message === 'string' ? error.message : undefined
+  if (said === undefined)
+    return `${host} answers with status ${status}, not as the admin API of a gateway: check the address.`
+  if (status === 401) return `The gateway at ${host} refuses the admin token in GATEHOUSE_ADMIN_TOKEN: ${said}`
+  if (status === 403) return `The admin token in GATEHOUSE_ADMIN_TOKEN may not do this: ${said}`
+  return said
+}
