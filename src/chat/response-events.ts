@@ -2,7 +2,7 @@
 import { type Clock, pause } from '../kit/clock.ts'
 import { errorEvent } from '../protocols/responses/client/error.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { ResponseRunStore, StoredEvents } from '../store/store.ts'
+import type { ResponseRunStore, StoredEvents } from '../store/response-store.ts'
 
 /** The numbers of the events in a text. A data line is one line, so the output of a model cannot look like one. */
 const NUMBER = /^data: \{"type":"[\w.]+","sequence_number":(\d+)/gm

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import { NO_QUOTA } from '../../test/kit/quota.ts'
-import type { ResponseStore } from '../store/store.ts'
+import type { ResponseStore } from '../store/response-store.ts'
 import type { StoredResponse } from '../store/stored-response.ts'
 import { createStoredResponses } from './stored-responses.ts'
 

@@ -17,7 +17,7 @@ import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject } from '../spec/task.ts'
 import type { Caller } from '../spec/token.ts'
 import type { StoredAmount } from '../store/amount-store.ts'
-import type { ResponseStore } from '../store/store.ts'
+import type { ResponseStore } from '../store/response-store.ts'
 import type { StoredResponse } from '../store/stored-response.ts'
 
 type PreviousResponse = {

@@ -5,7 +5,7 @@ import type { Arguments } from './arguments.ts'
 import type { Terminal } from './terminal.ts'
 
 type Sent = { method?: string; body?: unknown; if_match?: string }
-export type ApiAnswer = { body: Record<string, unknown>; etag: string | undefined }
+type ApiAnswer = { body: Record<string, unknown>; etag: string | undefined }
 
 export type AdminApi = {
   /** `path`: what follows /admin/v1. Throws Error that says what was wrong, and what would be right. */
@@ -102,10 +102,10 @@ function createAdminApi({ address, token }: { address: URL; token: string }): Ad
 /** What the gateway says is for its clients: it holds no secret. */
 function troubleOf(status: number, body: unknown, host: string): string {
   const error = isRecord(body) && isRecord(body.error) ? body.error : {}
-  const said = typeof error.message === 'string' ? error.message : undefined
-  if (said === undefined)
+  const reason = typeof error.message === 'string' ? error.message : undefined
+  if (reason === undefined)
     return `${host} answers with status ${status}, not as the admin API of a gateway: check the address.`
-  if (status === 401) return `The gateway at ${host} refuses the admin token in GATEHOUSE_ADMIN_TOKEN: ${said}`
-  if (status === 403) return `The admin token in GATEHOUSE_ADMIN_TOKEN may not do this: ${said}`
-  return said
+  if (status === 401) return `The gateway at ${host} refuses the admin token in GATEHOUSE_ADMIN_TOKEN: ${reason}`
+  if (status === 403) return `The admin token in GATEHOUSE_ADMIN_TOKEN may not do this: ${reason}`
+  return reason
 }

@@ -98,7 +98,7 @@ export type Config = {
   models: Record<string, ModelConfig>
 }
 
-export type RequestLogSettings = Required<Omit<RequestLogConfig, 'contents'>> & Pick<RequestLogConfig, 'contents'>
+type RequestLogSettings = Required<Omit<RequestLogConfig, 'contents'>> & Pick<RequestLogConfig, 'contents'>
 
 type MetricsSettings = Required<Omit<MetricsConfig, 'host' | 'port'>> & Pick<MetricsConfig, 'host' | 'port'>
 

@@ -4,7 +4,7 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 /** `id`: the first 16 hexadecimal digits of the SHA-256 of its bytes. It identifies a key and does not reveal it. */
 export type SealingKey = { id: string; bytes: Buffer }
 
-export type SealedText = {
+type SealedText = {
   key_id: string
   /** In base64: 12 bytes of nonce, the ciphertext, 16 bytes of tag. */
   sealed: string

@@ -97,7 +97,7 @@ export function createContentsLog({ store, assignIds, config, clock, log }: Cont
   return {
     admit(context) {
       const { contents } = config().request_log
-      if (contents === undefined || !mayRecordContents(contents) || !isWanted(context, contents)) return
+      if (contents === undefined || !mayRecordContents(contents) || !isOn(context, contents)) return
       const max_characters = maxCharacters(contents) + MARGIN_CHARACTERS
       const spans = context.capture?.max_characters ?? 0
       context.capture = {
@@ -137,7 +137,7 @@ const maxCharacters = ({ max_kilobytes = 64 }: ContentsConfig): number => max_ki
 const boundTo = ({ row_id, request_id }: { row_id: number; request_id: string }): string =>
   `gatehouse contents ${row_id} ${request_id}`
 
-function isWanted(context: Arrived, { on_for = [], by_header_for = [] }: ContentsConfig): boolean {
+function isOn(context: Arrived, { on_for = [], by_header_for = [] }: ContentsConfig): boolean {
   const { caller } = context
   const given = context.header(CONTENTS_HEADER)
   if (given === null) return includes(on_for, caller)

@@ -9,7 +9,7 @@ import { type RequestView, viewRequests } from './request-view.ts'
 type GivenFeedback = { request_id: string; score: number | null; text: string | null }
 
 /** `key_id`: of the key that they are encrypted with. */
-export type RecordedContents = Contents & { key_id: string }
+type RecordedContents = Contents & { key_id: string }
 
 export type RequestReader = {
   /** Newest first; a page may be short, or empty, and not the last. */

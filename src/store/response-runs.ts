@@ -1,8 +1,8 @@
 /** Background responses in the database: their claims and their stored events. */
 import { appendItems } from './conversations.ts'
 import type { Engine } from './engine.ts'
+import type { ResponseRun, ResponseRunStore, StoredEvents } from './response-store.ts'
 import { addResponse, storedOf } from './responses.ts'
-import type { ResponseRun, ResponseRunStore, StoredEvents } from './store.ts'
 import type { Write } from './tables.ts'
 import { skipLocked } from './task-sql.ts'
 

@@ -1,7 +1,7 @@
 /** Stored responses in the database: each with its own input and a link to the previous response. */
 import { sql } from 'kysely'
 import type { Engine } from './engine.ts'
-import type { ResponseStore } from './store.ts'
+import type { ResponseStore } from './response-store.ts'
 import type { StoredResponse } from './stored-response.ts'
 import type { ResponsesTable, Write } from './tables.ts'
 
