@@ -15,6 +15,7 @@ const COMMANDS: Commands = {
     load: () => import('./cli/project.ts'),
   },
   admin: { summary: 'log in, and create, list and revoke admin tokens', load: () => import('./cli/admin.ts') },
+  data: { summary: 'export or erase what is recorded of an end user', load: () => import('./cli/data.ts') },
   audit: { summary: 'show who changed what, and check the log', load: () => import('./cli/audit.ts') },
   task: { summary: 'list, show, cancel and resume tasks', load: () => import('./cli/task.ts') },
   requests: { summary: 'search the request log', load: () => import('./cli/requests.ts') },

@@ -151,6 +151,9 @@ describe('help and invalid arguments', () => {
     ['admin', 'create'],
     ['admin', 'list'],
     ['admin', 'revoke'],
+    ['data'],
+    ['data', 'export'],
+    ['data', 'erase'],
     ['audit', 'list'],
     ['audit', 'verify'],
     ['ledger'],
@@ -185,11 +188,11 @@ describe('help and invalid arguments', () => {
   test.each([
     [
       ['chek'],
-      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, project, admin, audit, task, requests, usage, budget, ledger, models, prices, route, check, config, completion, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, project, admin, data, audit, task, requests, usage, budget, ledger, models, prices, route, check, config, completion, version)\nSee: gatehouse --help\n',
     ],
     [
       ['help', 'zzz'],
-      'gatehouse: unknown command "zzz" (commands: serve, token, project, admin, audit, task, requests, usage, budget, ledger, models, prices, route, check, config, completion, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "zzz" (commands: serve, token, project, admin, data, audit, task, requests, usage, budget, ledger, models, prices, route, check, config, completion, version)\nSee: gatehouse --help\n',
     ],
     [
       ['check', '--shema'],

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'bun:test'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { run as runData } from '../src/cli/data.ts'
 import { run } from '../src/cli/requests.ts'
 import { type Config, DEFAULT_REQUEST_LOG } from '../src/config/config.ts'
 import { loadConfig } from '../src/config/load.ts'
@@ -185,6 +186,35 @@ describe('contents of requests', () => {
     expect(JSON.parse(printed.out)).toMatchObject({ contents: { input: [{ parts: [{ text: 'Hello there' }] }] } })
     const audit = new Database(join(directory, 'gatehouse.db')).query('select action from audit').all()
     expect(audit).toContainEqual({ action: 'request.read_contents' })
+  })
+
+  it('of an end user are exported, and erased with the requests only by --yes', async () => {
+    const { gateway, stop, directory } = await start({ on_for: ['*'] })
+    await send(gateway, chat('Hello from Ann', { user: 'ann' }))
+    await send(gateway, chat('Hello from Bob', { user: 'bob' }))
+    await gateway.read('/requests')
+    await stop()
+    const environment = { GATEHOUSE_DATA_DIR: directory, GATEHOUSE_CONTENTS_KEY: KEY }
+    const data = async (...args: string[]) => {
+      const { terminal, printed } = collectingTerminal({ cwd: directory, environment })
+      expect(await runData([...args, '--json'], terminal)).toBe(0)
+      return printed.out
+    }
+    const exported = (await data('export', '--user', 'ann')).trim().split('\n')
+    expect(exported.map((line) => JSON.parse(line))).toMatchObject([
+      { end_user: 'ann', contents: { input: [{ parts: [{ text: 'Hello from Ann' }] }] } },
+    ])
+    expect(JSON.parse(await data('erase', '--user', 'ann'))).toEqual({ erased: false, requests: 1 })
+    expect(JSON.parse(await data('erase', '--user', 'ann', '--yes'))).toEqual({
+      erased: true,
+      requests: 1,
+      contents: 1,
+    })
+    expect(await data('export', '--user', 'ann')).toBe('')
+    expect(await data('export', '--user', 'bob')).toContain('Hello from Bob')
+    const audit = new Database(join(directory, 'gatehouse.db')).query('select * from audit').all()
+    expect(JSON.stringify(audit)).toContain('end_user.erase')
+    expect(JSON.stringify(audit)).not.toContain('"ann"')
   })
 
   it('need a key in the environment', () => {

@@ -65,6 +65,7 @@ export function requestLogStore({ db, write }: Engine): RequestLogStore {
     search: (query) => searchRequests(db, query),
     find: (row_ids) => findRows(db, row_ids),
     prune: (before_ms) => write((rows) => pruneBatch(rows, before_ms)),
+    erase: (user) => write((rows) => eraseBatch(rows, user)),
 
     addFeedback: (feedback) =>
       write(async (rows) => {
@@ -105,15 +106,37 @@ export function requestLogStore({ db, write }: Engine): RequestLogStore {
 
 const added = (a: number | null, b: number | null) => (a === null || b === null ? null : a + b)
 
-/** The rows, then what belongs to them: their tags are named by the rows themselves. */
+type DeletedRow = { row_id: number; at_ms: number; tags: string | null }
+
 async function pruneBatch(rows: Write, before_ms: number): Promise<boolean> {
-  const deleted = await sql<{ row_id: number; at_ms: number; tags: string | null }>`
+  const deleted = await sql<DeletedRow>`
     delete from request_log where row_id in
       (select row_id from request_log where at_ms < ${before_ms} order by at_ms limit ${ROWS_PER_BATCH})
     returning row_id, at_ms, tags`.execute(rows)
-  const ids = deleted.rows.map(({ row_id }) => row_id)
-  if (ids.length === 0) return false
-  for (const { row_id, at_ms, tags } of deleted.rows) {
+  await deleteRelated(rows, deleted.rows)
+  return deleted.rows.length === ROWS_PER_BATCH
+}
+
+/** Contents may be kept longer than their rows, or arrive before them. */
+async function eraseBatch(
+  rows: Write,
+  { end_user, project_id }: { end_user: string; project_id?: string | undefined },
+) {
+  const condition = project_id === undefined ? sql`` : sql`and project_id = ${project_id}`
+  const some = (table: string) =>
+    sql`(select row_id from ${sql.table(table)} where end_user = ${end_user} ${condition} limit ${ROWS_PER_BATCH})`
+  const deleted = await sql<DeletedRow>`
+    delete from request_log where row_id in ${some('request_log')} returning row_id, at_ms, tags`.execute(rows)
+  await deleteRelated(rows, deleted.rows)
+  const contents = await sql`
+    delete from request_contents where row_id in ${some('request_contents')} returning row_id`.execute(rows)
+  return { requests: deleted.rows.length, contents: contents.rows.length }
+}
+
+/** Feedback, and tags, which are named by the rows themselves. */
+async function deleteRelated(rows: Write, deleted: readonly DeletedRow[]): Promise<void> {
+  if (deleted.length === 0) return
+  for (const { row_id, at_ms, tags } of deleted) {
     if (tags === null) continue
     await rows
       .deleteFrom('request_tags')
@@ -122,11 +145,10 @@ async function pruneBatch(rows: Write, before_ms: number): Promise<boolean> {
       .where('row_id', '=', row_id)
       .execute()
   }
+  const ids = deleted.map(({ row_id }) => row_id)
   await rows.deleteFrom('request_feedback').where('row_id', 'in', ids).execute()
-  return ids.length === ROWS_PER_BATCH
 }
 
-/** Of all rows, each in the order of the columns. */
 function valuesOf(rows: readonly RequestRow[]): unknown[] {
   const values: unknown[] = []
   for (const row of rows) {
