@@ -18,19 +18,23 @@ import type { Log } from './kit/log.ts'
 import { isSameText, sha256 } from './kit/secret.ts'
 import type { LiveEvents } from './observe/live-events.ts'
 import type { RequestReader } from './observe/request-reader.ts'
+import type { ReadinessRouteParts } from './routes/admin/readiness.ts'
 import { adminRoutes } from './routes/admin/table.ts'
+import type { LimitsRouteParts } from './routes/limits.ts'
 import { requestBaseUrl } from './routes/tasks/request-parameters.ts'
 import type { AdminCaller } from './spec/admin.ts'
 import { BY_GATEWAY } from './spec/audit.ts'
 import { GatewayError } from './spec/error.ts'
 import type { Store } from './store/store.ts'
 
-type AdministrationParts = {
+type AdministrationParts = ReadinessRouteParts & {
   store: Pick<Store, 'admin' | 'audit' | 'projects' | 'tokens'>
   projects: Projects
   requests: RequestReader
   live: LiveEvents
   tokens: Tokens
+  /** What a token may still use. */
+  reports: LimitsRouteParts
   /** The configuration now. */
   config(): Config
   settings: ServerSettings
@@ -129,6 +133,10 @@ export function createAdministration(parts: AdministrationParts): Administration
         projects,
         requests: parts.requests,
         live: parts.live,
+        limits: parts.reports.limits,
+        ready: parts.ready,
+        health: parts.health,
+        version: parts.version,
         admit,
         tokens,
         accounts,

@@ -201,7 +201,9 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const ready = createReadiness({ store, files, clock, log })
   const controls = control.routes({ supply, attemptLimits, settings })
   const { requests, live: events } = observation
-  const accounts = { ...shared, projects, tokens, requests, live: events }
+  const health = { ledger: ledger.health, tasks: tasks.health, open_requests: () => app.open() }
+  const { reports } = accounting
+  const accounts = { ...shared, projects, tokens, requests, reports, live: events, ready, health, version }
   const administration = createAdministration({ ...accounts, settings, controls, clock, log })
   const first_login = first_token && !parts.is_idle ? await administration.firstLogin() : undefined
   const load = createLoad({ settings, onDelay: metering?.loopDelayed, log })

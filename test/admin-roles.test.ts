@@ -21,6 +21,8 @@ const ACCESS: Record<string, Access> = {
   'GET /admin/v1/tokens': 'read own',
   'POST /admin/v1/tokens': 'manage own',
   'GET /admin/v1/tokens/{token_id}': 'read own',
+  'GET /admin/v1/tokens/{token_id}/limits': 'read own',
+  'GET /admin/v1/readiness': 'read installation',
   'PATCH /admin/v1/tokens/{token_id}': 'manage own',
   'POST /admin/v1/tokens/{token_id}/rotate': 'manage own',
   'DELETE /admin/v1/tokens/{token_id}': 'manage own',

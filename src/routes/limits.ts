@@ -38,7 +38,7 @@ const STATES = {
   rate_limits: Type.Array(RateLimitState),
   budgets: Type.Array(BudgetStanding, { description: 'Amounts are in `currency`.' }),
 }
-const TokenLimits = Type.Object(
+export const TokenLimits = Type.Object(
   {
     object: Type.Literal('limits'),
     token_id: Type.String(),
@@ -60,25 +60,25 @@ export type LimitsRouteParts = {
   }
 }
 
-export function limitsRoutes({ limits: { rateLimits, budgets, currency } }: LimitsRouteParts): Route[] {
-  async function limits({ caller }: Context): Promise<Response> {
-    const [rates, amounts] = await Promise.all([rateLimits(caller), budgets(caller)])
-    return Response.json({
-      object: 'limits',
-      token_id: caller.token_id,
-      currency: currency(),
-      rate_limits: rates.token.map(shown),
-      budgets: amounts.token,
-      project: caller.project
-        ? {
-            project_id: caller.project.project_id,
-            rate_limits: rates.project.map(shown),
-            budgets: amounts.project,
-          }
-        : null,
-    } satisfies TokenLimits)
+export async function limitsOf(caller: Caller, { limits }: LimitsRouteParts): Promise<TokenLimits> {
+  const [rates, amounts] = await Promise.all([limits.rateLimits(caller), limits.budgets(caller)])
+  return {
+    object: 'limits',
+    token_id: caller.token_id,
+    currency: limits.currency(),
+    rate_limits: rates.token.map(shown),
+    budgets: amounts.token,
+    project: caller.project
+      ? {
+          project_id: caller.project.project_id,
+          rate_limits: rates.project.map(shown),
+          budgets: amounts.project,
+        }
+      : null,
   }
+}
 
+export function limitsRoutes(parts: LimitsRouteParts): Route[] {
   return [
     {
       method: 'GET',
@@ -91,7 +91,7 @@ export function limitsRoutes({ limits: { rateLimits, budgets, currency } }: Limi
         response: TokenLimits,
         errors: ['storage_unavailable'],
       },
-      handle: limits,
+      handle: async ({ caller }: Context) => Response.json(await limitsOf(caller, parts)),
     },
   ]
 }

@@ -7,6 +7,7 @@ import { type EventRouteParts, eventRoutes } from './events.ts'
 import { IDEMPOTENCY_HEADER, idempotently } from './idempotency.ts'
 import { type OidcRouteParts, oidcRoutes } from './oidc.ts'
 import { type ProjectRouteParts, projectRoutes } from './projects.ts'
+import { type ReadinessRouteParts, readinessRoutes } from './readiness.ts'
 import { type RequestRouteParts, requestRoutes } from './requests.ts'
 import { type SessionRouteParts, sessionRoutes } from './sessions.ts'
 import { type TokenRouteParts, tokenRoutes } from './tokens.ts'
@@ -18,7 +19,8 @@ type AdminRouteParts = ProjectRouteParts &
   OidcRouteParts &
   AuditRouteParts &
   RequestRouteParts &
-  EventRouteParts & { controls: Route[]; adminKeys: AdminKeyStore; secretOf(context: Context): string }
+  EventRouteParts &
+  ReadinessRouteParts & { controls: Route[]; adminKeys: AdminKeyStore; secretOf(context: Context): string }
 
 export function adminRoutes(parts: AdminRouteParts): Route[] {
   const routes: Route[] = [
@@ -30,6 +32,7 @@ export function adminRoutes(parts: AdminRouteParts): Route[] {
     ...auditRoutes(parts),
     ...requestRoutes(parts),
     ...eventRoutes(parts),
+    ...readinessRoutes(parts),
     ...parts.controls,
   ]
   return routes.map((route) => asAdminRoute(route, parts))

@@ -5,6 +5,7 @@ import type { Tokens } from '../../accounts/tokens.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { Token, TokenChange, TokenOrder } from '../../spec/token.ts'
+import { type LimitsRouteParts, limitsOf, TokenLimits } from '../limits.ts'
 import {
   assertMatch,
   BODY_ERRORS,
@@ -18,7 +19,7 @@ import {
 } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 
-export type TokenRouteParts = BodyParts & { tokens: Tokens; projects: Projects }
+export type TokenRouteParts = BodyParts & LimitsRouteParts & { tokens: Tokens; projects: Projects }
 
 const ROOT = '/admin/v1/tokens'
 const ONE = `${ROOT}/:token_id`
@@ -64,6 +65,14 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
     if (own !== undefined && project_id !== own) return listAnswer([], undefined)
     const { rows, next } = await tokens.page({ ...page, ...(project_id !== undefined && { project_id }) })
     return listAnswer(rows, next)
+  }
+
+  /** What counts for its calls: nothing does for one that is revoked or disabled. */
+  async function limits(context: Context): Promise<Response> {
+    const { token_id } = await found(context)
+    const caller = await tokens.callerOf(token_id)
+    if (caller) return Response.json(await limitsOf(caller, parts))
+    throw new GatewayError('object_not_found', `The token ${token_id} is not active, so nothing is counted for it.`)
   }
 
   /** A project_admin creates and moves tokens only within its own project, and learns of no other. */
@@ -165,6 +174,20 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
         errors: ['object_not_found'],
       },
       handle: async (context) => objectAnswer(context, await found(context), VOLATILE),
+    },
+    {
+      method: 'GET',
+      path: `${ONE}/limits`,
+      admin: { right: 'read', project: projectOf },
+      operation: {
+        summary: 'What is left of the limits and budgets of a token',
+        description: 'And of its project: what `GET /v1/limits` answers to the token itself.',
+        tag,
+        params,
+        response: TokenLimits,
+        errors: ['object_not_found', 'storage_unavailable'],
+      },
+      handle: limits,
     },
     {
       method: 'PATCH',
