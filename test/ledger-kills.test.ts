@@ -145,7 +145,8 @@ function faultOf(one: Compared): string | undefined {
   if (is_interrupted && call.process.killed_ms === undefined) return `${name}interrupted, its process was not killed`
   // The last bytes of a stream are sent before its end, which waits until it is recorded.
   const isAtEnd = call.kind === 'stream' && ageOf(one) <= STREAM_LOSS_MS
-  if (call.is_complete && entries.length > 0 && !isMeasured(one) && !isAtEnd) return `${name}complete, but estimated`
+  if (call.is_complete && entries.length > 0 && !isMeasured(one) && !isAtEnd)
+    return `${name}complete, but estimated, ${ageOf(one)} ms before a kill: ${JSON.stringify(entries)}`
   return undefined
 }
 
