@@ -93,7 +93,13 @@ function freeze(pid_file: string): () => void {
   const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(server)])
   const pids = [server, ...String(stdout).trim().split(/\s+/).map(Number)]
   const signal = (name: 'SIGSTOP' | 'SIGCONT') => {
-    for (const pid of pids) process.kill(pid, name)
+    for (const pid of pids) {
+      try {
+        process.kill(pid, name)
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error // it has ended meanwhile
+      }
+    }
   }
   signal('SIGSTOP')
   return () => signal('SIGCONT')
