@@ -2,22 +2,14 @@
  * `npm run bench:cost`: processor time of a whole answer, of the gateway with everything on and of a bare Bun proxy, with
  * both HTTP clients, in turns within one run. Processor time says more than requests a second where other work shares the cores.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { everythingOn, TOKEN } from './everything-on.ts'
 import { median } from './figures.ts'
 import type { Target } from './http-client.ts'
-import {
-  cpuSeconds,
-  endEverything,
-  endGroup,
-  GATEWAY_CORE,
-  type Group,
-  LOAD_CORE,
-  startGroup,
-  whyNot,
-} from './processes.ts'
+import { cpuSeconds, endEverything, endGroup, type Group, LOAD_CORE, whyNot } from './processes.ts'
 import { bareProxy, bodyFor, freePort, logTail, startVendor, VENDOR_KEY } from './subjects.ts'
 import { runWrk } from './wrk.ts'
 
@@ -28,53 +20,16 @@ const HELP = `usage: npm run bench:cost -- [--rounds N] [--seconds N] [--gatehou
   --profile              start the gateways with a CPU profile; the directory is printed and kept
 `
 
-const TOKEN = `sk-${'benchmark0'.repeat(5).slice(0, 48)}`
 const WARM_REQUESTS = 30_000
 const CLIENTS = ['fetch', 'sockets'] as const
 
 type Measured = { name: string; target: Target; start(): Group; costs: number[]; rates: number[] }
 
-/** Everything that costs something is on: limits, a budget and prices besides what is on by default. */
 function gateway(name: string, { dir, vendorPort, binary, client, profile }: GatewayOrder): Measured {
   const home = join(dir, name.replaceAll(/\W+/g, '-'))
-  mkdirSync(home)
-  const port = freePort()
-  const model = (answer: string) =>
-    `  bench/${answer}:
-    targets: [{ provider: vendor, model: ${answer} }]
-    limits: { max_tokens: { maximum: 32768, default: 4096 } }
-    prices: { currency: USD, input: 2.5, output: 10, as_of: "2026-11-01" }
-    rate_limits: { requests_per_minute: 1000000000, tokens_per_minute: 1000000000000 }`
-  writeFileSync(
-    join(home, 'gatehouse.yaml'),
-    `server: { http_client: ${client} }
-sandbox: false
-providers:
-  vendor: { kind: chatcompat, base_url: "http://127.0.0.1:${vendorPort}/v1", key: "\${BENCH_VENDOR_KEY}" }
-rate_limits: { requests_per_second: 1000000 }
-budgets: [{ amount: 9000000, window: month }]
-request_log: { keep_days: 1 }
-metrics: { enabled: true }
-models:
-${['whole', 'stream'].map(model).join('\n')}
-`,
-  )
-  const env = {
-    GATEHOUSE_CONFIG: join(home, 'gatehouse.yaml'),
-    GATEHOUSE_DATA_DIR: join(home, 'data'),
-    GATEHOUSE_PORT: String(port),
-    GATEHOUSE_BOOTSTRAP_TOKEN: TOKEN,
-    BENCH_VENDOR_KEY: VENDOR_KEY,
-    ...(profile && { BUN_OPTIONS: `--cpu-prof --cpu-prof-md --cpu-prof-dir=${home}` }),
-  }
-  const log = join(home, 'gateway.log')
-  return {
-    name,
-    target: targetAt(port, 'bench/', TOKEN),
-    start: () => startGroup({ command: [binary, 'serve'], core: GATEWAY_CORE, log, env, cwd: home }),
-    costs: [],
-    rates: [],
-  }
+  const env = profile ? { BUN_OPTIONS: `--cpu-prof --cpu-prof-md --cpu-prof-dir=${home}` } : {}
+  const { port, start } = everythingOn({ home, vendorPort, binary, server: `{ http_client: ${client} }`, env })
+  return { name, target: targetAt(port, 'bench/', TOKEN), start, costs: [], rates: [] }
 }
 
 type GatewayOrder = { dir: string; vendorPort: number; binary: string; client: string; profile: boolean }

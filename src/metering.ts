@@ -6,7 +6,7 @@ import type { Log } from './kit/log.ts'
 import { createCallMetrics } from './observe/call-metrics.ts'
 import type { ContentsLog } from './observe/contents-log.ts'
 import type { RequestObserver } from './observe/requests.ts'
-import { collectContents, collectState, type ObservedState } from './observe/state-metrics.ts'
+import { collectContents, collectRequestLog, collectState, type ObservedState } from './observe/state-metrics.ts'
 import { createWorkMetrics, type WorkMetrics } from './observe/work-metrics.ts'
 import { metricsRoute } from './routes/metrics.ts'
 import type { Store } from './store/store.ts'
@@ -19,6 +19,8 @@ export type Metering = WorkMetrics & {
   routes: Route[]
   /** For the metrics of further parts. */
   metrics: Metrics
+  /** The state of the request log and its sinks, which is read for each scrape. */
+  watchRequestLog(health: Parameters<typeof collectRequestLog>[1]): void
   /** The state of the recorded contents, which is read for each scrape. */
   watchContents(health: ContentsLog['health']): void
   /** What is read for each scrape; to be called once. */
@@ -69,6 +71,7 @@ export function createMetering({ config, version, is_idle, clock, log }: Meterin
     observe: calls.observe,
     routes: [metricsRoute({ settings: config.metrics, scrape: scrapeOnce })],
     metrics,
+    watchRequestLog: (health) => collectRequestLog(metrics, health),
     watchContents: (health) => collectContents(metrics, health),
     watch({ config, store: { engine }, app: requests, telemetry, ...state }) {
       live = config

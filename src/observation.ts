@@ -63,6 +63,10 @@ export function createObservation({ store, config, telemetry, metering, clock, l
     clock,
     log,
   })
+  metering?.watchRequestLog(() => {
+    const { suppressed, ...rows } = requestLog.health()
+    return { sinks: [{ sink: 'store', ...rows }, ...sinks.health()], suppressed }
+  })
   const live = createLiveEvents({ audit: store.audit, clock, log })
   const observers = [createAccessLog({ log }), requestLog.observe, live.observe]
   const keys = contentsKeys(config())

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { sealingKey } from '../src/kit/sealed-text.ts'
 import { readContents } from '../src/observe/contents-log.ts'
 import { openStore } from '../src/store/open-store.ts'
-import type { ContentsPlan } from './kit/contents-process.ts'
+import type { RecordingPlan } from './kit/recording-process.ts'
 
 const KEY = Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')
 const MARK = 'quicksilver'
@@ -18,8 +18,8 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-async function start(plan: ContentsPlan) {
-  const script = join(import.meta.dir, 'kit/contents-process.ts')
+async function start(plan: RecordingPlan) {
+  const script = join(import.meta.dir, 'kit/recording-process.ts')
   const child = Bun.spawn([process.execPath, script, JSON.stringify(plan)], { stdout: 'pipe', stderr: 'inherit' })
   const kill = async () => {
     child.kill('SIGKILL')
@@ -44,10 +44,11 @@ it('loses contents in memory at most: those that are stored are whole, and none 
   closing.push(() => rmSync(directory, { recursive: true, force: true }))
   const store_url = `sqlite:${join(directory, 'gatehouse.db')}`
   const keys = [sealingKey(KEY)].flatMap((key) => key ?? [])
+  const plan = { data_dir: directory, token: TOKEN, key: KEY, request_log: { contents: { on_for: ['*'] } } }
   let seen = new Set<string>()
   let sent = 0
   for (let round = 0; round < 3; round++) {
-    const { url, kill } = await start({ store_url, data_dir: directory, token: TOKEN, key: KEY })
+    const { url, kill } = await start({ ...plan, store_url })
     // Until contents of this round are stored; then other numbers of calls in each, so that the kill comes at other moments.
     for (let more = 7 + 13 * round; more > 0; ) {
       if (storedContents(directory) > seen.size) more--

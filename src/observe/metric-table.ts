@@ -227,6 +227,17 @@ export const STATE_METRICS = {
     'What was exported to a collector: exported, failed, or dropped because the queue was full.',
   ),
   export_queue: gauge('gatehouse_telemetry_queue_items', ['signal'], 'What waits to be exported.'),
+  rows_queue: gauge('gatehouse_request_log_queue_rows', ['sink'], 'Rows of the request log that wait to be written.'),
+  rows: counter(
+    'gatehouse_request_log_rows_total',
+    ['sink', 'result'],
+    'Rows of the request log: written, or dropped because too many waited or the sink refused them.',
+  ),
+  rows_suppressed: counter(
+    'gatehouse_request_log_suppressed_rows_total',
+    [],
+    'Refused requests that got no row: their token had more than 600 in a minute.',
+  ),
   contents_queue: gauge(
     'gatehouse_request_contents_queue_characters',
     [],

@@ -66,6 +66,23 @@ export function collectState(metrics: Metrics, state: ObservedState, read_errors
   collectProcess(one, state.clock)
 }
 
+type SinkHealth = { sink: string; queued: number; written: number; dropped: number }
+
+/** `store`: the request log in the database. The others are named by their place in the configuration. */
+export function collectRequestLog(
+  metrics: Metrics,
+  health: () => { sinks: readonly SinkHealth[]; suppressed: number },
+): void {
+  metrics.collect(TABLE.rows_queue, () => health().sinks.map(({ sink, queued }) => ({ labels: [sink], value: queued })))
+  metrics.collect(TABLE.rows, () =>
+    health().sinks.flatMap(({ sink, written, dropped }) => [
+      { labels: [sink, 'written'], value: written },
+      { labels: [sink, 'dropped'], value: dropped },
+    ]),
+  )
+  metrics.collect(TABLE.rows_suppressed, () => [{ value: health().suppressed }])
+}
+
 export function collectContents(
   metrics: Metrics,
   health: () => { written: number; dropped: number; characters: number },

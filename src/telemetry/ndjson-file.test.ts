@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'bun:test'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createNdjsonFile } from './ndjson-file.ts'
@@ -32,6 +32,16 @@ describe('the NDJSON file', () => {
     await open().append(['{"a":3}'])
     expect(readFileSync(path, 'utf8')).toBe('{"a":1}\n{"a":2}\n{"a":3}\n')
     expect(statSync(path).mode & 0o777).toBe(0o600)
+  })
+
+  it('begins a new line where a process was killed within one', async () => {
+    const { open, path } = setUp()
+    await open().append(['{"a":1}'])
+    appendFileSync(path, '{"a":')
+    const file = open()
+    await file.append(['{"a":3}'])
+    await file.append(['{"a":4}'])
+    expect(readFileSync(path, 'utf8')).toBe('{"a":1}\n{"a":\n{"a":3}\n{"a":4}\n')
   })
 
   it('starts a new file before the bound, and keeps the number of complete ones', async () => {

@@ -1,5 +1,5 @@
 /** Appends lines of JSON to a file, which is replaced by a new one when it is large, and every day where that is asked for. */
-import { appendFile, mkdir, readdir, rename, rm, stat, truncate } from 'node:fs/promises'
+import { appendFile, mkdir, open, readdir, rename, rm, stat, truncate } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 
 type NdjsonFileSettings = {
@@ -15,6 +15,7 @@ type NdjsonFile = {
   append(lines: readonly string[]): Promise<void>
 }
 
+const LINE_FEED = 10
 const DAY_MILLISECONDS = 86_400_000
 
 /** `now`: unix milliseconds; a day begins at midnight, UTC. */
@@ -26,11 +27,15 @@ export function createNdjsonFile(
   let day = 0
 
   /** Of a file that an earlier process has written, or of a new one. */
-  async function open(): Promise<number> {
+  async function begin(): Promise<number> {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
     const found = await stat(path).catch(ifMissing)
     day = dayOf(found?.mtimeMs ?? now())
-    return found?.size ?? 0
+    if (!found?.size) return 0
+    // A process that was killed may have left a part of a line, which must not be merged with the next one.
+    if (await isAtLineStart(path, found.size)) return found.size
+    await appendFile(path, '\n')
+    return found.size + 1
   }
 
   const dayOf = (ms: number) => Math.floor(ms / DAY_MILLISECONDS)
@@ -49,7 +54,7 @@ export function createNdjsonFile(
   return {
     async append(lines) {
       const text = Buffer.from(lines.map((line) => `${line}\n`).join(''))
-      bytes ??= await open()
+      bytes ??= await begin()
       if (bytes > 0 && (bytes + text.length > max_bytes || (daily && dayOf(now()) !== day))) {
         await rotate()
         bytes = 0
@@ -66,6 +71,16 @@ export function createNdjsonFile(
         throw cause
       }
     },
+  }
+}
+
+async function isAtLineStart(path: string, size: number): Promise<boolean> {
+  const file = await open(path, 'r')
+  try {
+    const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1)
+    return buffer[0] === LINE_FEED
+  } finally {
+    await file.close()
   }
 }
 
