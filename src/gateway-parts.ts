@@ -3,6 +3,7 @@ import type { Config } from './config/config.ts'
 import type { ManualFile } from './config/manual.ts'
 import type { Clock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
+import type { Siblings } from './metering.ts'
 import type { CrashHook } from './tasks/crash-points.ts'
 
 export type GatewayParts = {
@@ -16,6 +17,8 @@ export type GatewayParts = {
   /** The pages of the manual: served to browsers, and the source of the sandbox's answers. */
   manual?: () => Promise<ManualFile[]>
   version: string
+  /** The other processes of this gateway; absent: there are none. */
+  siblings?: Siblings | undefined
   /** Starts no background work: for commands that only read. */
   is_idle?: true
   /** Crash-injection hook, used by tests only. */

@@ -13,6 +13,8 @@ type ListenParts = {
   }
   server: Pick<ServerSettings, 'host' | 'port'> & Partial<Pick<ServerSettings, 'max_body_bytes'>>
   log: Log
+  /** Other processes of this user may listen on the port as well: each gets a part of the connections. */
+  isShared?: boolean
   /** Seconds that a connection may stay open between requests. */
   idle_seconds?: number
   /** Replaced by tests. */
@@ -23,6 +25,8 @@ export type Listener = {
   /** `http://<host>:<port>`, without a slash at the end. */
   url: string
   port: number
+  /** From now on each connection is closed after its next response, so that another process that shares the port gets its client. */
+  retire(): void
   /** Accepts no more connections, lets open requests finish until the deadline, aborts the rest. */
   stop(options: { deadline_ms: number }): Promise<void>
 }
@@ -51,15 +55,23 @@ const LOOK_MILLISECONDS = 100
 const SYSTEM_DESCRIPTORS = { open: openDescriptors, limit: descriptorLimit() }
 
 export async function listen(parts: ListenParts): Promise<Listener> {
-  const { gateway, server, log, idle_seconds = IDLE_SECONDS, descriptors = SYSTEM_DESCRIPTORS } = parts
+  const {
+    gateway,
+    server,
+    log,
+    isShared = false,
+    idle_seconds = IDLE_SECONDS,
+    descriptors = SYSTEM_DESCRIPTORS,
+  } = parts
   let isCrowded = false
+  let isRetiring = false
   const bun = Bun.serve<SocketHandler>({
     hostname: server.host,
     port: server.port,
     // Otherwise errors would be shown to clients with our source, and printed outside the log.
     development: false,
-    // Outside of development the default lets a second process share the port and receive half of the requests.
-    reusePort: false,
+    // Outside of development the default would let any second gateway share the port and receive half of the requests.
+    reusePort: isShared,
     idleTimeout: idle_seconds,
     // The gateway limits bodies itself, so that a body that is too large gets an error in its own form.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
@@ -72,6 +84,7 @@ export async function listen(parts: ListenParts): Promise<Listener> {
           return self.requestIP(request)?.address ?? ''
         },
         isCrowded,
+        isRetiring,
         ended: () => self.timeout(request, idle_seconds),
       })
     },
@@ -130,6 +143,9 @@ export async function listen(parts: ListenParts): Promise<Listener> {
   return {
     url: `http://${host}:${bun.port}`,
     port: bun.port ?? server.port,
+    retire() {
+      isRetiring = true
+    },
     async stop({ deadline_ms }) {
       const deadline = performance.now() + deadline_ms
       bun.stop()

@@ -12,6 +12,7 @@ import { metricsRoute } from './routes/metrics.ts'
 import type { Store } from './store/store.ts'
 import { expose, type MetricsFormat } from './telemetry/exposition.ts'
 import { createMetrics, type Metrics } from './telemetry/metrics.ts'
+import { type FamilyValues, readValues, withOthers } from './telemetry/process-metrics.ts'
 import type { Telemetry } from './tracing.ts'
 
 export type Metering = WorkMetrics & {
@@ -34,10 +35,33 @@ type WatchedParts = {
   config(): Config
 }
 
-type MeteringParts = { config: Config; version: string; is_idle?: true; clock: Clock; log: Log }
+/** The other processes of this gateway. */
+export type Siblings = {
+  /** What they have counted. Never rejects. */
+  counted(): Promise<readonly (readonly FamilyValues[])[]>
+  /** Answers them, and is read a last time at the end of the process. */
+  share(own: () => Promise<FamilyValues[]>): void
+}
+
+type MeteringParts = {
+  config: Config
+  version: string
+  is_idle?: true
+  /** Absent: this is the only process. */
+  siblings?: Siblings | undefined
+  clock: Clock
+  log: Log
+}
 
 /** Undefined where nothing is counted. */
-export function createMetering({ config, version, is_idle, clock, log }: MeteringParts): Metering | undefined {
+export function createMetering({
+  config,
+  version,
+  is_idle,
+  siblings,
+  clock,
+  log,
+}: MeteringParts): Metering | undefined {
   if (is_idle || !config.metrics.enabled) return undefined
   const metrics = createMetrics()
   let live = () => config
@@ -48,7 +72,9 @@ export function createMetering({ config, version, is_idle, clock, log }: Meterin
   const running = new Map<MetricsFormat, ReturnType<typeof scrape>>()
 
   async function scrape(format: MetricsFormat): Promise<{ content_type: string; body: string }> {
-    const { failed, ...text } = await expose(metrics.families(), { format, clock })
+    const own = metrics.families()
+    const families = siblings ? withOthers(own, await siblings.counted()) : own
+    const { failed, ...text } = await expose(families, { format, clock })
     if (failed.length > 0) {
       if (read_errors === 0)
         log.error('metrics could not be read', { metrics: failed.map(({ name }) => name).join(', ') }, failed[0]?.cause)
@@ -66,6 +92,7 @@ export function createMetering({ config, version, is_idle, clock, log }: Meterin
     return scraping
   }
 
+  siblings?.share(() => readValues(metrics.families(), clock))
   return {
     ...createWorkMetrics(metrics, calls.entry),
     observe: calls.observe,

@@ -1,26 +1,29 @@
 /** `gatehouse serve`: starts the gateway, prints its address, and stops it gracefully. */
+import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
 import type { Flags } from '../config/environment.ts'
 import { DEFAULT_FILE, loadConfig } from '../config/load.ts'
 import { loadManual } from '../config/manual.ts'
 import { watchConfig } from '../config/watch.ts'
-import { createGateway, type Gateway } from '../gateway.ts'
+import type { Gateway } from '../gateway.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
 import { createLog, type Log } from '../kit/log.ts'
-import { type Listener, listen } from '../listen.ts'
 import { type Arguments, readArguments } from './arguments.ts'
 import { bannerJson, bannerText, firstRequestText, isFirstRequestKnown, type Started } from './banner.ts'
+import { freePortOf, openListeners, type Server } from './listeners.ts'
 import { terminalFormat } from './log-format.ts'
 import type { Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
 import { VERSION } from './version.ts'
+import { configOfWorker, type Worker, workerOf } from './worker.ts'
 
 const HELP = `Usage: gatehouse serve [options]
 
 Starts the gateway. Everything is optional: without a configuration file it discovers providers.
 Ctrl-C lets open requests finish within a deadline and exits with 0; a second Ctrl-C aborts them. A changed
-configuration file is reloaded once it is no longer being written; SIGHUP reloads it at once.
+configuration file is reloaded once it is no longer being written; SIGHUP reloads it at once. With server.workers,
+SIGUSR2 replaces one worker after the other.
 
 Options:
   --host <address>        address to listen on (default: GATEHOUSE_HOST, then the file, then 127.0.0.1)
@@ -51,130 +54,96 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
 
 async function serve({ given, terminal, clock }: { given: Arguments; terminal: Terminal; clock: Clock }) {
   const { environment, cwd, interactive, err } = terminal
+  const worker = workerOf(environment, clock)
   const flags = flagsOf(given)
-  const load = (readFile?: () => string | undefined): Config =>
-    loadConfig({ environment, cwd, flags, vendors: knownVendors(environment), ...(readFile && { readFile }) })
+  const load = (readFile?: () => string | undefined): Config => {
+    const whole = loadConfig({
+      environment,
+      cwd,
+      flags,
+      vendors: knownVendors(environment),
+      ...(readFile && { readFile }),
+    })
+    return worker ? configOfWorker(whole, worker) : whole
+  }
   const config = load()
-  const log = createLog({ clock, level: config.log_level, pretty: interactive && terminalFormat(terminal), write: err })
+  const log = createLog({
+    clock,
+    level: config.log_level,
+    pretty: interactive && terminalFormat(terminal),
+    write: err,
+    worker: worker?.number,
+  })
+  keepRunning(log)
   const stopped = stopSignal()
-  const { server, admin_url, gateway } = await open(config, log, () =>
-    createGateway({ config, environment, log, clock, manual: loadManual, version: VERSION }),
+  const count = worker ? 1 : workersOf(config)
+  if (count > 1) {
+    assertShareable(config)
+    const args = await argumentsOfWorkers(given, config)
+    const { runWorkers } = await import('./workers.ts')
+    return runWorkers({ count, args, config, terminal, clock, log, stopped })
+  }
+  const { server, admin_url, gateway } = await openListeners(
+    config,
+    { log, isShared: worker !== undefined },
+    async () => {
+      const { createGateway } = await import('../gateway.ts')
+      const siblings = worker?.siblings
+      return createGateway({ config, environment, log, clock, manual: loadManual, version: VERSION, siblings })
+    },
   )
   const path = config.file ?? resolve(cwd, DEFAULT_FILE)
   const watched = watchConfig({ path, current: config, load, apply: gateway.reload, log, clock })
   process.on('SIGHUP', () => void watched.reload())
-  keepRunning(log)
-  announce({ gateway, config, url: server.url, admin_url, given, terminal, log })
+  announce({ gateway, config, url: server.url, admin_url, given, terminal: terminalOf(worker, terminal), log })
+  worker?.onRetire(server.retire)
+  worker?.ready()
+  if (worker) log.info('worker ready', { pid: process.pid })
 
-  const signal = await stopped.first
+  const signal = await (worker ? Promise.race([stopped.first, worker.orphaned]) : stopped.first)
   watched.close()
   const deadline_ms = config.server.shutdown_seconds * 1000
   log.info('stopping', { signal, deadline_seconds: config.server.shutdown_seconds })
   const closed = server.stop({ deadline_ms }).then(() => gateway.close({ deadline_ms }))
   const cut = stopped.second.then(() => Promise.race([cutShort(server, gateway), after(clock, CUT_MILLISECONDS)]))
   await Promise.race([closed, cut])
+  await worker?.close()
   log.info('stopped', {})
   log.flush()
   return 0
 }
 
-type Front = Parameters<typeof listen>[0]['gateway']
+const workersOf = ({ server: { workers } }: Config): number => (workers === 'auto' ? availableParallelism() : workers)
 
-/**
- * Binds the port before anything else: a start that fails because the port is in use must not create the first token.
- * Requests that arrive while the gateway is being created wait for it.
- */
-async function open(config: Config, log: Log, build: () => Promise<Gateway>) {
-  const built = Promise.withResolvers<Gateway>()
-  let gateway: Gateway | undefined
-  const front: Front = {
-    fetch: (request, peer) =>
-      gateway?.fetch(request, peer) ?? built.promise.then((whole) => whole.fetch(request, peer)),
-    drain: async (options) => gateway?.drain(options),
+/** Workers share the store, and nothing else. */
+function assertShareable({ store_url, limits }: Config): void {
+  if (store_url.includes(':memory:')) {
+    throw new Error('server.workers needs a database that several processes can open: it cannot be in memory.')
   }
-  const main = await listen({ gateway: front, server: config.server, log }).catch((error: unknown) => {
-    throw explainListenError(error, config)
-  })
-  const { metrics } = config
-  const own =
-    metrics.enabled && metrics.port !== undefined
-      ? { host: metrics.host ?? config.server.host, port: metrics.port }
-      : undefined
-  let server: Pick<Listener, 'url' | 'stop'> = main
-  try {
-    if (own) server = withMetrics(main, await listenForMetrics(own, front, log))
-    const admin = await listenForAdmin(config, { front, log })
-    if (admin) server = both(server, admin)
-    gateway = await build()
-    built.resolve(gateway)
-    return { server, admin_url: admin?.url ?? server.url, gateway }
-  } catch (error) {
-    await server.stop({ deadline_ms: 0 })
-    throw error
+  if (limits.store === 'memory') {
+    throw new Error('limits.store is memory, which each worker would count in for itself: use database or valkey.')
   }
 }
 
-/** The listener that serves nothing but the metrics. */
-async function listenForMetrics(server: { host: string; port: number }, { fetch }: Front, log: Log): Promise<Listener> {
-  const front: Front = {
-    fetch: (request, { address, isCrowded = false, ended = () => {} }) =>
-      fetch(request, { address, isCrowded, ended, isMetrics: true }),
-    drain: async () => {},
-  }
-  try {
-    const listener = await listen({ gateway: front, server, log })
-    log.info('metrics are served', { url: `${listener.url}/metrics` })
-    return listener
-  } catch (error) {
-    const { message = '' } = error as { message?: string }
-    throw new Error(
-      `cannot listen on ${server.host}:${server.port} for metrics: ${message}; check metrics.host and metrics.port.`,
-    )
-  }
+/** As they were given, with a port that is known: it is free, and the same for all. */
+async function argumentsOfWorkers(given: Arguments, config: Config): Promise<string[]> {
+  const { port } = await freePortOf(config)
+  const flags: [string, string | undefined][] = ['config', 'host', 'data-dir'].map((name) => [name, given.text(name)])
+  flags.push(['port', config.server.port === 0 ? String(port) : given.text('port')])
+  const args = flags.flatMap(([name, text]) => (text === undefined ? [] : [`--${name}`, text]))
+  return given.has('json') ? [...args, '--json'] : args
 }
 
-/** The metrics are served until the last request has ended. */
-const withMetrics = ({ url, stop }: Listener, metrics: Listener): Pick<Listener, 'url' | 'stop'> => ({
-  url,
-  async stop(options) {
-    await stop(options)
-    await metrics.stop({ deadline_ms: 0 })
-  },
-})
-
-/** The admin API's own listener, where one is configured. */
-async function listenForAdmin(
-  config: Config,
-  { front, log }: { front: Front; log: Log },
-): Promise<Listener | undefined> {
-  const { enabled, port, host = config.server.host } = config.admin
-  if (!enabled || port === undefined) return undefined
-  const fetch: Front['fetch'] = (request, peer) =>
-    front.fetch(request, {
-      get address() {
-        return peer.address
-      },
-      isAdmin: true,
-      ...(peer.ended && { ended: () => peer.ended?.() }),
-    })
-  const server = { ...config.server, host, port }
-  // The main listener drains the gateway.
-  return listen({ gateway: { fetch, drain: async () => {} }, server, log }).catch((error: unknown) => {
-    throw explainListenError(error, { ...config, server })
-  })
+/** What all have to say, the first one says. */
+function terminalOf(worker: Worker | undefined, terminal: Terminal): Terminal {
+  if (!worker) return terminal
+  return { ...terminal, out: worker.number === 1 ? worker.output : () => {} }
 }
-
-const both = ({ url, stop }: Pick<Listener, 'url' | 'stop'>, other: Listener): Pick<Listener, 'url' | 'stop'> => ({
-  url,
-  async stop(options) {
-    await Promise.all([stop(options), other.stop(options)])
-  },
-})
 
 /** After a second signal, buffered usage is still written if that is fast. */
 const CUT_MILLISECONDS = 2000
 
-async function cutShort(server: Pick<Listener, 'stop'>, gateway: Gateway): Promise<void> {
+async function cutShort(server: Pick<Server, 'stop'>, gateway: Gateway): Promise<void> {
   await server.stop({ deadline_ms: 0 })
   await gateway.close({ deadline_ms: 0 })
 }
@@ -214,19 +183,6 @@ function stopSignal(): { first: Promise<string>; second: Promise<void> } {
 function keepRunning(log: Log): void {
   process.on('unhandledRejection', (cause) => log.error('unhandled rejection', {}, cause))
   process.on('uncaughtException', (cause) => log.error('uncaught exception', {}, cause))
-}
-
-function explainListenError(error: unknown, { server: { host, port } }: Config): unknown {
-  const { code, message = '' } = error as { code?: string; message?: string }
-  const where = `${host}:${port}`
-  if (code === 'EADDRINUSE') {
-    return new Error(`${where} is in use by another process; choose another port with --port or GATEHOUSE_PORT.`)
-  }
-  if (code === 'EACCES') return new Error(`listening on ${where} is not permitted; ports below 1024 need privileges.`)
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return new Error(`${host} is not an address of this machine; check --host, GATEHOUSE_HOST or server.host.`)
-  }
-  return message.includes('Failed to listen') ? new Error(`cannot listen on ${where}: ${message}`) : error
 }
 
 type Announced = {

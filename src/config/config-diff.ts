@@ -5,6 +5,7 @@ import type { Config } from './config.ts'
 const NEEDS_RESTART = [
   'server.host',
   'server.port',
+  'server.workers',
   'data_dir',
   'store_url',
   'log_level',

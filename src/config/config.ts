@@ -17,6 +17,8 @@ import type { ValkeyConfig } from './valkey-schema.ts'
 export type ServerSettings = {
   host: string
   port: number
+  /** Processes that share the port. */
+  workers: number | 'auto'
   /** Undefined: derived from where the server listens. */
   base_url: string | undefined
   /** Undefined: files have the same address as everything else. */
@@ -107,6 +109,7 @@ export const DEFAULT_METRICS: MetricsSettings = { enabled: true, require_token: 
 export const DEFAULT_SERVER: ServerSettings = {
   host: '127.0.0.1',
   port: 8787,
+  workers: 1,
   base_url: undefined,
   files_base_url: undefined,
   max_body_bytes: 32 * 1024 * 1024,
@@ -127,6 +130,14 @@ export const DEFAULT_SERVER: ServerSettings = {
   max_delay_ms: 250,
   http_client: 'fetch',
 }
+
+/** A body of a megabyte takes two in memory, parsed and encoded for its provider, and three while it is converted. */
+const PART_OF_MEMORY = 1 / 4
+const LEAST_BYTES = 256 * 1024 * 1024
+
+/** What bodies may take, of the memory of this machine or container. */
+export const defaultBytesInFlight = (): number =>
+  Math.max(LEAST_BYTES, Math.floor(process.constrainedMemory() * PART_OF_MEMORY))
 
 /** Upstream timeouts: official clients wait 10 minutes in total, so no single silence may exceed half of that. */
 export const DEFAULT_TIMEOUTS: Required<Timeouts> = {

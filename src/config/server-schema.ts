@@ -6,6 +6,9 @@ const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 const seconds = (description: string, maximum = 86_400) =>
   optional(Type.Number({ exclusiveMinimum: 0, maximum, description }))
 
+/** Each has its own memory, connections to the store and background work. */
+const MAX_WORKERS = 128
+
 export const ServerConfig = Type.Object(
   {
     host: optional(Type.String({ description: 'Address to listen on. Default 127.0.0.1.' })),
@@ -14,6 +17,12 @@ export const ServerConfig = Type.Object(
         minimum: 0,
         maximum: 65_535,
         description: 'Port to listen on; 0 takes a free one. Default 8787.',
+      }),
+    ),
+    workers: optional(
+      Type.Union([Type.Literal('auto'), Type.Integer({ minimum: 1, maximum: MAX_WORKERS })], {
+        description:
+          'Processes that share the port and the store, for machines with several cores; `auto`: as many as there are cores. Default 1.',
       }),
     ),
     base_url: optional(

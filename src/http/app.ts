@@ -243,7 +243,7 @@ export function createApp({
     headers.set('x-request-id', context.request_id)
     headers.set('request-id', context.request_id)
     if (context.warning !== undefined) headers.set(WARNING_HEADER, context.warning)
-    if (closing || peer.isCrowded || (response.status >= 400 && isLeftUnread(request, response)))
+    if (closing || peer.isCrowded || peer.isRetiring || (response.status >= 400 && isLeftUnread(request, response)))
       headers.set('connection', 'close')
     for (const [name, value] of headersOf(context)) headers.set(name, value)
     for (const [name, value] of corsHeaders(request, settings)) headers.set(name, value)

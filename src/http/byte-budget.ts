@@ -1,4 +1,5 @@
 /** Bounds the memory that open requests hold: bodies that arrive or wait for a provider, and answers not yet read. */
+import { defaultBytesInFlight } from '../config/config.ts'
 import { GatewayError } from '../spec/error.ts'
 
 type ByteLimits = {
@@ -21,9 +22,6 @@ export type ByteBudget = {
   held(): number
 }
 
-/** A body of a megabyte takes two in memory, parsed and encoded for its provider, and three while it is converted. */
-const PART_OF_MEMORY = 1 / 4
-const LEAST_BYTES = 256 * 1024 * 1024
 const RETRY_SECONDS = 1
 
 export function createByteBudget(limits: ByteLimits): ByteBudget {
@@ -32,7 +30,7 @@ export function createByteBudget(limits: ByteLimits): ByteBudget {
   let derived: number | undefined
 
   const most = (): number => {
-    derived ??= Math.max(LEAST_BYTES, Math.floor(process.constrainedMemory() * PART_OF_MEMORY))
+    derived ??= defaultBytesInFlight()
     return limits.max_bytes_in_flight ?? derived
   }
 

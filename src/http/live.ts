@@ -20,6 +20,8 @@ export type Peer = {
   readonly isMetrics?: true
   /** Few file descriptors are left: its connection is closed after the response, and only health is reported. */
   readonly isCrowded?: boolean
+  /** The process is being replaced: its connection is closed after the response, so that the client opens another one. */
+  readonly isRetiring?: boolean
   /** Called when the request is over: its connection may be kept alive or closed. */
   ended?(): void
   /** Makes the connection a WebSocket; false where the request's headers do not allow it. Absent: it cannot. */

@@ -16,7 +16,7 @@ export type Log = {
   flush(): void
 }
 
-type LogLine = { now: number; level: LogLevel; event: string; fields: LogFields }
+type LogLine = { now: number; level: LogLevel; event: string; worker?: number | undefined; fields: LogFields }
 /** One line with its line end. */
 export type LineFormat = (line: LogLine) => string
 
@@ -26,6 +26,8 @@ type LogParts = {
   /** How a person reads it, on a terminal; false: JSON with every field. */
   pretty: LineFormat | false
   write: (text: string) => void
+  /** The number of the process, in every line; absent: it is the only one. */
+  worker?: number | undefined
 }
 
 /** Lines are buffered for at most this long, so that a busy gateway writes some twenty times a second, not thousands. */
@@ -33,7 +35,7 @@ const HOLD_MILLISECONDS = 50
 /** The buffer's limit in characters, which bounds memory. */
 const HOLD_CHARACTERS = 64 * 1024
 
-export function createLog({ clock, level, pretty, write }: LogParts): Log {
+export function createLog({ clock, level, pretty, write, worker }: LogParts): Log {
   const floor = LOG_LEVELS.indexOf(level)
   let held = ''
   let timed = false
@@ -47,7 +49,7 @@ export function createLog({ clock, level, pretty, write }: LogParts): Log {
   const line = (rank: LogLevel, event: string, given: LogFields = {}, cause?: unknown) => {
     if (LOG_LEVELS.indexOf(rank) < floor) return
     const fields = cause === undefined ? given : { ...given, cause: describeCause(cause) }
-    held += encode({ now: clock.now(), level: rank, event, fields })
+    held += encode({ now: clock.now(), level: rank, event, worker, fields })
     if (held.length > HOLD_CHARACTERS || rank === 'error') return flush()
     if (timed) return
     timed = true
@@ -66,8 +68,9 @@ export function createLog({ clock, level, pretty, write }: LogParts): Log {
 }
 
 /** Composed, since a copy of the fields and its encoding would take twice as long. */
-function jsonLine({ now, level, event, fields }: LogLine): string {
-  const head = `{"time":"${isoTime(now)}","level":"${level}","event":${JSON.stringify(event)}`
+function jsonLine({ now, level, event, worker, fields }: LogLine): string {
+  const process = worker === undefined ? '' : `,"worker":${worker}`
+  const head = `{"time":"${isoTime(now)}","level":"${level}","event":${JSON.stringify(event)}${process}`
   const rest = JSON.stringify(fields)
   return rest === '{}' ? `${head}}\n` : `${head},${rest.slice(1)}\n`
 }

@@ -1,7 +1,7 @@
 /**
  * Every metric of the gateway: the reference page and the dashboards are checked against this table. `gen_ai_*` are those
  * of OpenTelemetry's semantic conventions for generative AI, as Prometheus names them; the rest is ours. Counters and
- * histograms are of one process: their sums over several processes are right. What is read from the database says so.
+ * histograms are of one gateway, all its workers together: their sums over several gateways are right. What is read from the database says so.
  */
 import type { MetricDefinition } from '../telemetry/metrics.ts'
 
@@ -25,6 +25,9 @@ const define = <const Row extends MetricDefinition>(row: Row): Row => row
 const counter = (name: string, labels: readonly string[], help: string) =>
   define({ name, type: 'counter', labels, help })
 const gauge = (name: string, labels: readonly string[], help: string) => define({ name, type: 'gauge', labels, help })
+/** Of which each of several processes has a part. */
+const divided = (name: string, labels: readonly string[], help: string) =>
+  define({ ...gauge(name, labels, help), is_divided: true })
 const histogram = (name: string, labels: readonly string[], buckets: readonly number[], help: string) =>
   define({ name, type: 'histogram', labels, buckets, help })
 
@@ -190,8 +193,8 @@ export const STATE_METRICS = {
     [...TARGET, 'key', 'state'],
     'Of each target and key that was called: 1 for the state that it is in, 0 for the others.',
   ),
-  target_open: gauge('gatehouse_target_open_calls', [...TARGET, 'key'], 'Calls that are open at a target.'),
-  limit_waiting: gauge('gatehouse_limit_waiting_calls', [], 'Calls that wait for a rate limit.'),
+  target_open: divided('gatehouse_target_open_calls', [...TARGET, 'key'], 'Calls that are open at a target.'),
+  limit_waiting: divided('gatehouse_limit_waiting_calls', [], 'Calls that wait for a rate limit.'),
   budget_limit: gauge(
     'gatehouse_budget_limit',
     ['scope', 'owner', 'window', 'currency'],
@@ -202,9 +205,9 @@ export const STATE_METRICS = {
     ['scope', 'owner', 'window', 'currency'],
     `What is used of them, as this process has last read it. ${SHARED}`,
   ),
-  ledger_queued: gauge('gatehouse_ledger_queued_entries', [], 'Entries that wait in memory for their commit.'),
+  ledger_queued: divided('gatehouse_ledger_queued_entries', [], 'Entries that wait in memory for their commit.'),
   ledger_lag: gauge('gatehouse_ledger_lag_seconds', [], 'Age of the oldest of them.'),
-  ledger_spool: gauge('gatehouse_ledger_spool_bytes', [], 'Entries on the local disk, since the database was away.'),
+  ledger_spool: divided('gatehouse_ledger_spool_bytes', [], 'Entries on the local disk, since the database was away.'),
   ledger_away: gauge('gatehouse_ledger_store_away', [], '1 while entries go to the local disk.'),
   ledger_lost: counter('gatehouse_ledger_lost_entries_total', [], 'Entries that were lost.'),
   tasks_unfinished: gauge('gatehouse_tasks_unfinished', [], `Tasks that have not ended. ${SHARED}`),
@@ -218,16 +221,16 @@ export const STATE_METRICS = {
     [],
     `By how much the most overdue step of a task is late. ${SHARED}`,
   ),
-  open_requests: gauge('gatehouse_open_requests', [], 'Requests whose response is not sent yet.'),
-  open_sockets: gauge('gatehouse_open_websockets', [], 'WebSockets that are open.'),
-  bytes: gauge('gatehouse_bytes_in_flight', [], 'Bytes of request bodies and unread answers in memory.'),
+  open_requests: divided('gatehouse_open_requests', [], 'Requests whose response is not sent yet.'),
+  open_sockets: divided('gatehouse_open_websockets', [], 'WebSockets that are open.'),
+  bytes: divided('gatehouse_bytes_in_flight', [], 'Bytes of request bodies and unread answers in memory.'),
   exported: counter(
     'gatehouse_telemetry_items_total',
     ['signal', 'result'],
     'What was exported to a collector: exported, failed, or dropped because the queue was full.',
   ),
-  export_queue: gauge('gatehouse_telemetry_queue_items', ['signal'], 'What waits to be exported.'),
-  rows_queue: gauge('gatehouse_request_log_queue_rows', ['sink'], 'Rows of the request log that wait to be written.'),
+  export_queue: divided('gatehouse_telemetry_queue_items', ['signal'], 'What waits to be exported.'),
+  rows_queue: divided('gatehouse_request_log_queue_rows', ['sink'], 'Rows of the request log that wait to be written.'),
   rows: counter(
     'gatehouse_request_log_rows_total',
     ['sink', 'result'],
@@ -238,7 +241,7 @@ export const STATE_METRICS = {
     [],
     'Refused requests that got no row: their token had more than 600 in a minute.',
   ),
-  contents_queue: gauge(
+  contents_queue: divided(
     'gatehouse_request_contents_queue_characters',
     [],
     'Contents in memory that wait to be written.',
@@ -260,10 +263,10 @@ export const STATE_METRICS = {
   ),
   cpu: counter('process_cpu_seconds_total', [], 'Processor time of the process.'),
   started: gauge('process_start_time_seconds', [], 'When the process was started, in unix seconds.'),
-  resident: gauge('process_resident_memory_bytes', [], 'Resident memory of the process.'),
-  heap: gauge('gatehouse_heap_used_bytes', [], 'Memory that JavaScript objects use.'),
-  open_fds: gauge('process_open_fds', [], 'Open file descriptors, connections included.'),
-  max_fds: gauge('process_max_fds', [], 'How many file descriptors the process may open.'),
+  resident: divided('process_resident_memory_bytes', [], 'Resident memory of the process.'),
+  heap: divided('gatehouse_heap_used_bytes', [], 'Memory that JavaScript objects use.'),
+  open_fds: divided('process_open_fds', [], 'Open file descriptors, connections included.'),
+  max_fds: divided('process_max_fds', [], 'How many file descriptors the process may open.'),
 } as const
 
 export const METRIC_GROUPS = { calls: CALL_METRICS, work: WORK_METRICS, state: STATE_METRICS } as const

@@ -13,6 +13,8 @@ export type MetricDefinition = {
   labels: readonly string[]
   /** Upper bounds of the buckets of a histogram, ascending, without infinity. */
   buckets?: readonly number[]
+  /** A gauge of which every process has a part. Other gauges have the same value in each, or only the largest says something. */
+  is_divided?: true
   /** It is counted in whole parts of its unit, so that the sum is exact: so many of them are one. */
   divide_by?: number
 }
