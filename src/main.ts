@@ -93,6 +93,11 @@ function fail(error: unknown, terminal: Terminal): number {
 }
 
 const terminal = processTerminal()
-process.exitCode = await main(process.argv.slice(2), terminal).catch((error: unknown) => fail(error, terminal))
-// An open handle, such as a keep-alive connection, may delay the exit by at most this long.
-setTimeout(() => process.exit(), 1000).unref()
+// Not awaited at the top level, which the bundle that is made at installation cannot do.
+void main(process.argv.slice(2), terminal)
+  .catch((error: unknown) => fail(error, terminal))
+  .then((code) => {
+    process.exitCode = code
+    // An open handle, such as a keep-alive connection, may delay the exit by at most this long.
+    setTimeout(() => process.exit(), 1000).unref()
+  })

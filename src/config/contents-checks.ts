@@ -1,10 +1,6 @@
 /** Checks what the request log is to record of contents. */
-import { createRequire } from 'node:module'
 import type { Path } from './read-yaml.ts'
 import { type ContentsConfig, mayRecordContents, type RequestLogConfig } from './request-log-schema.ts'
-
-/** Loaded only where there are patterns. */
-const require = createRequire(import.meta.url)
 
 type Report = (path: Path, message: string) => void
 
@@ -26,6 +22,7 @@ export function checkContents(request_log: RequestLogConfig | undefined, report:
 
 /** Undefined where nothing is wrong. */
 function redactionProblem(pattern: string): string | undefined {
+  // Loaded only where there are patterns.
   const { RE2JS } = require('re2js') as typeof import('re2js')
   try {
     if (!RE2JS.compile(pattern).matcher('').find()) return undefined

@@ -1,6 +1,5 @@
 /** The only reader of the configuration: merges file, environment and flags into one frozen value, or reports every problem. */
 import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { dirname, resolve } from 'node:path'
 import { memberOf } from '../kit/json.ts'
 import { checkFile } from './check.ts'
@@ -26,9 +25,6 @@ import { ConfigError, type ConfigProblem, ENVIRONMENT } from './problem.ts'
 import type { YamlText } from './read-yaml.ts'
 import type { FileConfig } from './schema.ts'
 import type { KnownProviders } from './semantic-checks.ts'
-
-/** Loaded only when there is a file, so that a start without one does not load the parser. */
-const require = createRequire(import.meta.url)
 
 /** The default file. */
 export const DEFAULT_FILE = 'gatehouse.yaml'
@@ -68,6 +64,7 @@ export function loadWithSources(parts: LoadParts): Loaded {
     if (problems.length > 0) throw new ConfigError(problems)
     return { config: settled({ settings, path: undefined, file: {}, cwd }), settings, yaml: undefined }
   }
+  // Loaded only when there is a file, so that a start without one does not load the parser.
   const { readYaml } = require('./read-yaml.ts') as typeof import('./read-yaml.ts')
   const yaml = readYaml(text, environment)
   const { config: file, problems: inFile } = checkFile({

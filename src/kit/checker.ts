@@ -1,10 +1,6 @@
 /** Compiles a schema's check on first use, so that unused schemas cost nothing at start. */
-import { createRequire } from 'node:module'
 import type { Static, TSchema } from 'typebox'
 import type { Validator } from 'typebox/compile'
-
-/** Loading the compiler takes a tenth of the start time. */
-const require = createRequire(import.meta.url)
 
 type Checker<T extends TSchema> = { Check(value: unknown): value is Static<T> }
 
@@ -19,6 +15,7 @@ export function checker<const T extends TSchema>(schema: T): Checker<T> {
 }
 
 function compile(schema: TSchema): Validator {
+  // Loading the compiler takes a tenth of the start time.
   const { Compile } = require('typebox/compile') as typeof import('typebox/compile')
   return Compile(schema) as unknown as Validator
 }

@@ -1,5 +1,4 @@
 /** The adapter of each kind, one line each. */
-import { createRequire } from 'node:module'
 import type { ProviderKind } from '../config/provider-kinds.ts'
 import { canonicalJson } from '../kit/json.ts'
 import { sha256 } from '../kit/secret.ts'
@@ -22,9 +21,6 @@ import { type AdapterParts, settingsOf } from './settings.ts'
 import { createScrubbingTransport } from './upstream/scrubbing-transport.ts'
 import { secretsInConfig, secretsInEnvironment } from './upstream/secret-forms.ts'
 
-/** The code of most kinds is loaded with the first provider of the kind: a gateway uses only a few of them. */
-const require = createRequire(import.meta.url)
-
 type ProviderParts = AdapterParts & {
   environment: Record<string, string | undefined>
   /** The project's manual, which the sandbox quotes. */
@@ -33,6 +29,7 @@ type ProviderParts = AdapterParts & {
 
 type Create = (parts: ProviderParts) => Provider
 
+/** The code of most kinds is loaded with the first provider of the kind: a gateway uses only a few of them. */
 const OWN_KINDS: { [kind in Exclude<ProviderKind, AiSdkKind>]: Create } = {
   ark: (parts) => (require('./video/ark.ts') as typeof import('./video/ark.ts')).createArk(parts),
   chatcompat(parts) {

@@ -1,5 +1,4 @@
 /** The simulated provider (`packages/sandbox`) as every gateway has it: loaded with the first call of one of its members. */
-import { createRequire } from 'node:module'
 import type { SandboxParts } from '../../packages/sandbox/src/sandbox.ts'
 import type { Clock } from '../kit/clock.ts'
 import { errorFromResponse } from '../protocols/provider-error.ts'
@@ -8,8 +7,6 @@ import { acceptanceDetail } from './orders/acceptance.ts'
 import type { Provider, SimulatedErrors } from './provider.ts'
 
 export { SANDBOX_MODELS } from '../../packages/sandbox/src/models.ts'
-
-const require = createRequire(import.meta.url)
 
 export function createLazySandbox(parts: Omit<SandboxParts, 'errors'>): Provider {
   let loaded: Provider | undefined

@@ -1,0 +1,147 @@
+/** The bundle that is made at installation: it is made, used while it is fresh, and serves what reads files beside its sources. */
+import { afterAll, beforeAll, describe, expect, it } from 'bun:test'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import package_ from '../package.json' with { type: 'json' }
+import { sourceStack } from '../src/kit/source-stack.ts'
+
+const ROOT = join(import.meta.dir, '..')
+const TOKEN = 'sk-0123456789012345678901234567890123456789'
+/** What a first request does not need. */
+const LOADED_LATER =
+  /node_modules\/(@ai-sdk|@napi-rs|@opentelemetry|gpt-tokenizer|nodemailer|openid-client|pg|prom-client|re2js|yaml|zod)\/|typebox\/build\/(compile|schema)\/|src\/manual\/(manual|page|search)\.ts|src\/providers\/(ai-sdk|video|three-d)\/|packages\/sandbox\/src\/(sandbox|render\/(canvas|mux|renderer|workers))\.ts/
+
+let home: string
+beforeAll(() => {
+  home = mkdtempSync(join(tmpdir(), 'gatehouse-bundle-'))
+  for (const name of ['bin', 'docs', 'packages', 'scripts', 'src', 'package.json']) {
+    const filter = (path: string) => !path.includes('node_modules')
+    cpSync(join(ROOT, name), join(home, name), { recursive: true, filter })
+  }
+  symlinkSync(join(ROOT, 'node_modules'), join(home, 'node_modules'))
+  // The command that npm runs at the end of an installation.
+  const [command = '', ...args] = package_.scripts.postinstall.split(' ')
+  const { exitCode, stderr } = Bun.spawnSync([command, ...args], { cwd: home })
+  expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: '' })
+})
+afterAll(() => rmSync(home, { recursive: true, force: true }))
+
+/** What `bin/gatehouse` starts. */
+function started(): string | undefined {
+  const { stderr, stdout } = Bun.spawnSync(['sh', '-x', join(home, 'bin/gatehouse'), 'version'], { cwd: tmpdir() })
+  expect(stdout.toString()).toStartWith(`gatehouse ${package_.version} `)
+  return /^\+ exec .*\/\.\.\/(\S+) version$/m.exec(stderr.toString())?.[1]
+}
+
+describe('bin/gatehouse', () => {
+  it('starts the bundle that the installation made', () => {
+    expect(started()).toBe('dist/gatehouse.js')
+    expect(existsSync(join(home, 'dist/gatehouse.js.jsc'))).toBe(true)
+  })
+
+  it.each(['src/kit/log.ts', 'packages/sandbox/src/models.ts', 'src/routes'])(
+    'starts the sources when %s is newer than the bundle',
+    (path) => {
+      const later = new Date(Date.now() + 60_000)
+      utimesSync(join(home, path), later, later)
+      expect(started()).toBe('src/main.ts')
+      const earlier = new Date(0)
+      utimesSync(join(home, path), earlier, earlier)
+      expect(started()).toBe('dist/gatehouse.js')
+    },
+  )
+
+  it('starts the sources when the bundle is that of another package.json', () => {
+    const file = join(home, 'package.json')
+    const text = readFileSync(file, 'utf8')
+    writeFileSync(file, text.replace('"private": true', '"private":  true'))
+    expect(started()).toBe('src/main.ts')
+    writeFileSync(file, text)
+    expect(started()).toBe('dist/gatehouse.js')
+  })
+})
+
+describe('the bundle', () => {
+  it('answers chat, counts tokens, draws the pictures of the sandbox and serves the manual', async () => {
+    const child = Bun.spawn([join(home, 'bin/gatehouse'), 'serve', '--port', '0', '--json'], {
+      cwd: home,
+      env: { PATH: process.env.PATH ?? '', GATEHOUSE_BOOTSTRAP_TOKEN: TOKEN, GATEHOUSE_DISCOVER: 'off' },
+      stdout: 'pipe',
+      stderr: 'ignore',
+    })
+    try {
+      let line = ''
+      for await (const bytes of child.stdout) {
+        line += new TextDecoder().decode(bytes)
+        if (line.includes('\n')) break
+      }
+      const { url } = JSON.parse(line) as { url: string }
+      const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
+      const post = async (path: string, body: object) => {
+        const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) })
+        return { status: response.status, ...((await response.json()) as object) }
+      }
+      const messages = [{ role: 'user', content: 'What is Gatehouse?' }]
+      const chat = await post('/v1/chat/completions', { model: 'sandbox/general', messages })
+      expect(chat).toMatchObject({
+        status: 200,
+        choices: [{ message: { content: expect.stringContaining('quoted from the Gatehouse manual') } }],
+      })
+      const counted = await post('/v1/messages/count_tokens', { model: 'sandbox/general', messages })
+      expect(counted).toMatchObject({ status: 200, input_tokens: expect.any(Number) })
+      const image = { model: 'sandbox/image', prompt: 'a gate', response_format: 'b64_json' }
+      const pictures = await post('/v1/images/generations', image)
+      expect(pictures).toMatchObject({ status: 200, data: [{ b64_json: expect.stringMatching(/^[\w+/=]{1000,}$/) }] })
+      const manual = await fetch(`${url}/manual/getting-started`, { headers: { accept: 'text/html' } })
+      expect([manual.status, await manual.text()]).toEqual([200, expect.stringContaining('<h1')])
+      const script = await fetch(`${url}/docs/scalar.js`)
+      expect(script.status).toBe(200)
+      await script.arrayBuffer()
+    } finally {
+      child.kill('SIGKILL')
+      await child.exited
+    }
+  })
+
+  it('has stacks that name the places in the sources', () => {
+    const lines = readFileSync(join(home, 'dist/gatehouse.js'), 'utf8').split('\n')
+    const line = lines.findIndex((text) => text.includes('async function createGateway('))
+    const column = (lines[line] ?? '').indexOf('createGateway')
+    const source = readFileSync(join(home, 'src/gateway.ts'), 'utf8').split('\n')
+    const expected = source.findIndex((text) => text.includes('async function createGateway(')) + 1
+    const place = `${home}/dist/gatehouse.js:${line + 1}:${column + 1}`
+    expect(sourceStack(`Error: no\n    at createGateway (${place})`)).toBe(
+      `Error: no\n    at createGateway (${home}/src/gateway.ts:${expected}:23)`,
+    )
+  })
+
+  it('leaves a stack as it is where there is no map', () => {
+    const stack = 'Error: no\n    at run (/nowhere/dist/gatehouse.js:1:1)'
+    expect(sourceStack(stack)).toBe(stack)
+    expect(sourceStack(undefined)).toBeUndefined()
+  })
+})
+
+describe('a start', () => {
+  it('loads none of the modules that a first request does not need', async () => {
+    const { metafile } = await Bun.build({
+      entrypoints: ['src/main.ts', 'src/cli/serve.ts', 'src/gateway.ts'].map((name) => join(ROOT, name)),
+      target: 'bun',
+      metafile: true,
+      external: ['@napi-rs/canvas'],
+    })
+    const inputs = metafile?.inputs ?? {}
+    const loaded = new Set<string>()
+    const load = (path: string): void => {
+      if (loaded.has(path)) return
+      loaded.add(path)
+      for (const { path: next, kind } of inputs[path]?.imports ?? []) {
+        if (kind === 'import-statement' || (kind === 'require-call' && path.includes('node_modules'))) load(next)
+      }
+    }
+    for (const path of Object.keys(inputs)) if (/(^|\/)src\/(main|gateway|cli\/serve)\.ts$/.test(path)) load(path)
+    expect(loaded.size).toBeGreaterThan(500)
+    expect([...loaded].filter((path) => LOADED_LATER.test(path))).toEqual([])
+  })
+})
