@@ -32,8 +32,6 @@ const LOCKED_WAIT_MILLISECONDS = 100
 const RETRY_MILLISECONDS = 5
 /** Each attempt blocks every request for RUNNING_BUSY_MILLISECONDS, so the pauses grow. */
 const MAX_RETRY_MILLISECONDS = 200
-/** Address space, not memory: the operating system caches what fits. */
-const MAPPED_BYTES = 2 ** 30
 const CACHE_KIBIBYTES = 16_000
 /** The gateway has some twenty statements; lists of values add a few more. */
 const MAX_CACHED_STATEMENTS = 100
@@ -46,8 +44,8 @@ export async function openSqlite(path: string): Promise<Engine> {
     await useWriteAheadLog(file)
     file.run('PRAGMA synchronous = FULL') // what was confirmed is on the disk, even after a power failure
     file.run('PRAGMA foreign_keys = ON')
-    // The most frequent read, one row among a million, comes from the page cache without a copy.
-    file.run(`PRAGMA mmap_size = ${MAPPED_BYTES}`)
+    // Mapped pages would count as memory of this process: after some hours of calls, the whole file.
+    file.run('PRAGMA mmap_size = 0')
     file.run(`PRAGMA cache_size = -${CACHE_KIBIBYTES}`)
   } catch (cause) {
     file.close()
