@@ -1,14 +1,17 @@
 /** The tokenizer's worker thread: receives texts, returns counts. */
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { parentPort } from 'node:worker_threads'
-import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
+import { O200K_TOKEN_SPLIT_REGEX } from 'gpt-tokenizer/encodingParams/constants'
 import { inShortRuns } from './short-runs.ts'
+import { createTokenTable } from './token-table.ts'
 
 type Question = { ticket: number; texts: string[] }
 
-// Text that looks like a special token is encoded as plain text.
-const options = { disallowedSpecial: new Set<string>() }
+const file = fileURLToPath(import.meta.resolve('gpt-tokenizer/data/o200k_base.tiktoken'))
+const table = createTokenTable(readFileSync(file, 'latin1'), O200K_TOKEN_SPLIT_REGEX)
 
 parentPort?.on('message', ({ ticket, texts }: Question) => {
-  const counts = texts.map((text) => inShortRuns(text).reduce((sum, part) => sum + countTokens(part, options), 0))
+  const counts = texts.map((text) => inShortRuns(text).reduce((sum, part) => sum + table.count(part), 0))
   parentPort?.postMessage({ ticket, counts })
 })
