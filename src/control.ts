@@ -21,7 +21,7 @@ import type { Store } from './store/store.ts'
 import type { Supply } from './supply.ts'
 
 type ControlParts = {
-  store: Pick<Store, 'overrides' | 'budgets' | 'tasks' | 'ledger'>
+  store: Pick<Store, 'overrides' | 'budgets' | 'tasks' | 'ledger' | 'webhooks'>
   router: Router
   catalogue: Catalogue
   /** The configuration now. */
@@ -47,6 +47,7 @@ type LaterParts = Omit<
   | 'audit'
   | 'budgets'
   | 'tasks'
+  | 'webhooks'
   | 'ledger'
 > & { supply: Supply; attemptLimits: Pick<Gate, 'limitOfAttempt'> }
 
@@ -89,7 +90,8 @@ export function createControl(parts: ControlParts): Control {
           audit,
           budgets: store.budgets,
           tasks: store.tasks,
-          ledger: { usage: store.ledger.usage, currency: () => config().ledger.currency },
+          webhooks: store.webhooks,
+          ledger: { append: store.ledger.append, usage: store.ledger.usage, currency: () => config().ledger.currency },
           explain: (request) =>
             explainRequest(request, { catalogue, router, attemptLimits, settings: later.settings, clock }),
           supply,

@@ -199,7 +199,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const prune = { pruneLedger: accounting.pruneLedger, pruneRequests: observation.pruneRequests }
   const cleaner = createCleaner({ ...prune, tasks: store.tasks, outputs, cache, clock, log })
   const ready = createReadiness({ store, files, clock, log })
-  const controls = control.routes({ supply, attemptLimits, settings })
+  const owners = { token: tokens.find, project: projects.find }
+  const controls = control.routes({ supply, attemptLimits, settings, owners })
   const { requests, live: events } = observation
   const health = { ledger: ledger.health, tasks: tasks.health, open_requests: () => app.open() }
   const { reports } = accounting

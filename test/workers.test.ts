@@ -326,6 +326,15 @@ describe('several workers', () => {
     expect([code, text.trim().split('\n')]).toEqual([1, [expect.stringContaining('server.workers')]])
   })
 
+  it('are refused ports of the admin API and the metrics that are in use, or that each would choose for itself', async () => {
+    const other = Bun.serve({ port: 0, hostname: '127.0.0.1', reusePort: true, fetch: () => new Response() })
+    closing.push(() => other.stop(true))
+    const taken = await failure({ server: { workers: 2 }, admin: { port: other.port } })
+    expect([taken.code, taken.text]).toEqual([1, expect.stringContaining(`127.0.0.1:${other.port} is in use`)])
+    const chosen = await failure({ server: { workers: 2 }, metrics: { port: 0 } })
+    expect([chosen.code, chosen.text]).toEqual([1, expect.stringContaining('metrics.port must not be 0')])
+  })
+
   it('are refused limits that each would count for itself', async () => {
     const { code, text } = await failure({ server: { workers: 2 }, limits: { store: 'memory' } })
     expect([code, text]).toEqual([1, expect.stringContaining('limits.store')])

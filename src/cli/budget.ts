@@ -1,9 +1,8 @@
 /** `gatehouse budget`: how budgets stand, and credit for prepaid ones. */
 
 import { systemClock } from '../kit/clock.ts'
-import { randomAlphanumerics } from '../kit/secret.ts'
+import { creditOf, isCredit } from '../ledger/credit.ts'
 import { fromNano, MAX_AMOUNT, nanoText, toNano } from '../spec/money.ts'
-import { NO_UNITS } from '../spec/units.ts'
 import { type BudgetListing, NEVER } from '../store/budget-store.ts'
 import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
 import { UsageError } from './arguments.ts'
@@ -85,7 +84,7 @@ const rowOf = (budget: BudgetListing, names: (scope_key: string) => string): str
 async function credit({ given, store, tokens, projects, config, terminal, by }: Work): Promise<number> {
   const command = 'budget credit'
   const amount = Number(given.positionals[0])
-  if (!Number.isFinite(amount) || amount === 0 || Math.abs(amount) > MAX_AMOUNT || toNano(amount) === 0) {
+  if (!isCredit(amount)) {
     throw new UsageError(
       command,
       `needs an amount of at most ${MAX_AMOUNT} that is not 0; found ${given.positionals[0]}`,
@@ -98,38 +97,15 @@ async function credit({ given, store, tokens, projects, config, terminal, by }: 
   const token = of_token === undefined ? undefined : await tokens.choose(of_token)
   const project = of_project === undefined ? undefined : await projects.choose(of_project)
   const owner = token ?? project
-  const entry_id = `credit_${randomAlphanumerics(24)}`
-  await store.ledger.append([
-    {
-      entry_id,
-      kind: 'credit',
-      at_ms: systemClock.now(),
-      call_id: (given.text('note') ?? '').slice(0, 200),
-      token_id: token?.token_id ?? '',
-      project_id: project?.project_id ?? null,
-      end_user: null,
-      family: '',
-      model: '',
-      provider: '',
-      upstream_model: '',
-      units: NO_UNITS,
-      requests: 0,
-      errors: 0,
-      estimated: 0,
-      amount: -toNano(amount),
-      cost: 0,
-      price: null,
-    },
-  ])
-  await store.audit.append({
-    ...by,
+  const { entry, audit } = creditOf({
+    owner: token ?? { project_id: project?.project_id },
+    amount,
+    note: given.text('note'),
     at_ms: systemClock.now(),
-    action: 'budget.credit',
-    object_type: token ? 'token' : 'project',
-    object_id: token?.token_id ?? project?.project_id ?? '',
-    project_id: token?.project_id ?? project?.project_id ?? null,
-    after: { entry_id, amount, note: given.text('note') ?? null },
+    origin: by,
   })
+  const { entry_id } = entry
+  await store.ledger.append([entry], { audit })
   const isUsed = owner?.budgets.some(({ window }) => window === 'total')
   const warnings = isUsed
     ? []

@@ -114,15 +114,31 @@ const both = ({ url, retire, stop }: Server, other: Listener): Server => ({
   },
 })
 
-/** Workers would share the port with any other process of the same user. */
-export async function freePortOf({ server }: Config): Promise<{ port: number }> {
+/**
+ * Workers would share their ports with any other process of the same user: throws where one of them is in use. The result: the main port,
+ * where the system chooses one as well.
+ */
+export function freePortsOf({ server, metrics, admin }: Config): number {
+  const others = [
+    ...(metrics.enabled ? [{ name: 'metrics.port', port: metrics.port, host: metrics.host ?? server.host }] : []),
+    ...(admin.enabled ? [{ name: 'admin.port', port: admin.port, host: admin.host ?? server.host }] : []),
+  ]
+  for (const { name, port, host } of others) {
+    if (port === 0) throw new Error(`${name} must not be 0 with several workers, which would all choose another one.`)
+    if (port !== undefined) freePortOf({ host, port })
+  }
+  return freePortOf(server)
+}
+
+function freePortOf(address: Pick<Config['server'], 'host' | 'port'>): number {
+  const { host: hostname, port } = address
   try {
-    const probe = Bun.listen({ hostname: server.host, port: server.port, exclusive: true, socket: { data() {} } })
-    const { port } = probe
+    const probe = Bun.listen({ hostname, port, exclusive: true, socket: { data() {} } })
+    const { port: free } = probe
     probe.stop(true)
-    return { port }
+    return free
   } catch (error) {
-    throw explainListenError(error, server)
+    throw explainListenError(error, address)
   }
 }
 

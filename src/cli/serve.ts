@@ -11,7 +11,7 @@ import { type Clock, systemClock } from '../kit/clock.ts'
 import { createLog, type Log } from '../kit/log.ts'
 import { type Arguments, readArguments } from './arguments.ts'
 import { bannerJson, bannerText, firstRequestText, isFirstRequestKnown, type Started } from './banner.ts'
-import { freePortOf, openListeners, type Server } from './listeners.ts'
+import { freePortsOf, openListeners, type Server } from './listeners.ts'
 import { terminalFormat } from './log-format.ts'
 import type { Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
@@ -79,9 +79,9 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
   const count = worker ? 1 : workersOf(config)
   if (count > 1) {
     assertShareable(config)
-    const args = await argumentsOfWorkers(given, config)
+    const args = argumentsOfWorkers(given, config)
     const { runWorkers } = await import('./workers.ts')
-    return runWorkers({ count, args, config, terminal, clock, log, stopped })
+    return runWorkers({ count, args, load, config, terminal, clock, log, stopped })
   }
   const { server, admin_url, gateway } = await openListeners(
     config,
@@ -126,8 +126,8 @@ function assertShareable({ store_url, limits }: Config): void {
 }
 
 /** As they were given, with a port that is known: it is free, and the same for all. */
-async function argumentsOfWorkers(given: Arguments, config: Config): Promise<string[]> {
-  const { port } = await freePortOf(config)
+function argumentsOfWorkers(given: Arguments, config: Config): string[] {
+  const port = freePortsOf(config)
   const flags: [string, string | undefined][] = ['config', 'host', 'data-dir'].map((name) => [name, given.text(name)])
   flags.push(['port', config.server.port === 0 ? String(port) : given.text('port')])
   const args = flags.flatMap(([name, text]) => (text === undefined ? [] : [`--${name}`, text]))

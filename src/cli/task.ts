@@ -5,7 +5,7 @@ import { systemClock, unixSeconds } from '../kit/clock.ts'
 import { TASK_STATUSES, type Task, type TaskStatus } from '../spec/task.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store, TaskFilter } from '../store/store.ts'
-import { resumptionOf } from '../tasks/resume.ts'
+import { endOf, MAX_DEADLINE_SECONDS, resumeTask } from '../tasks/resume-task.ts'
 import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
 import { storeToRead } from './store-location.ts'
 import { taskTable, taskText, UNFINISHED } from './task-text.ts'
@@ -135,51 +135,30 @@ async function resume({ given, store, terminal }: Work): Promise<number> {
   const text = given.text('deadline')
   const requested = text === undefined ? undefined : now + readDuration(text)
   const task = await find(store, given.positionals[0])
-  const text_out = await resumeAs(store, task, { requested, now })
-  terminal.out(given.has('json') ? json({ task: await find(store, task.task_id) }) : text_out)
+  const { outcome, deadline_at } = await resumeTask(store.tasks, task, {
+    requested,
+    now,
+    now_ms: systemClock.now(),
+    deadline_name: '--deadline 2h',
+  })
+  if (given.has('json')) terminal.out(json({ task: await find(store, task.task_id) }))
+  else terminal.out(resumedText(task, outcome, deadline_at))
   return 0
 }
 
-/** Resumes the task; returns the message for the operator. */
-async function resumeAs(store: Store, task: Task, deadline: Deadline): Promise<string> {
-  const { task_id, provider, status, fail_code } = task
-  const due_ms = systemClock.now()
-  const resumption = resumptionOf(task, deadline.now)
-  if (resumption.action === 'none') throw new Error(`${endOf(task)}${resumption.reason}`)
-  if (resumption.action === 'reopen') {
-    const deadline_at = deadline.requested ?? deadline.now + MAX_DEADLINE_SECONDS
-    if (!(await store.tasks.reopen(task, { ...resumption.reopening, due_ms, deadline_at }))) {
-      throw new Error(`Task ${task_id} has just changed. Check it with gatehouse task show, and try again.`)
-    }
+function resumedText(
+  { task_id, provider, status, fail_code }: Task,
+  outcome: Awaited<ReturnType<typeof resumeTask>>['outcome'],
+  deadline_at: number,
+): string {
+  if (outcome === 'copied')
     return `Task ${task_id} is IN_PROGRESS again: its files are copied from ${provider} until ${timeOf(deadline_at)}.\n`
-  }
-  if (resumption.action === 'watch' && deadline.requested !== undefined) {
-    throw new Error(`${endOf(task)}: it takes no deadline. Omit --deadline.`)
-  }
-  const deadline_at = resumption.action === 'watch' ? deadline.now : nextDeadline(task, deadline)
-  if (!(await store.tasks.resume(task_id, { due_ms, deadline_at }))) throw unknown(task_id)
-  return resumption.action === 'watch'
-    ? `Task ${task_id} stays ${status} (${fail_code}); its state at ${provider} is polled again.${fail_code === 'timeout' ? ' Resume the task once more when the provider has finished it.' : ''}\n`
-    : `The next step of task ${task_id} is due now; its deadline is ${timeOf(deadline_at)}.\n`
+  if (outcome === 'due') return `The next step of task ${task_id} is due now; its deadline is ${timeOf(deadline_at)}.\n`
+  const again = fail_code === 'timeout' ? ' Resume the task once more when the provider has finished it.' : ''
+  return `Task ${task_id} stays ${status} (${fail_code}); its state at ${provider} is polled again.${again}\n`
 }
 
 const timeOf = (at: number): string => `${new Date(at * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC`
-
-type Deadline = { requested: number | undefined; now: number }
-
-function nextDeadline({ task_id, deadline_at }: Task, { requested, now }: Deadline): number {
-  const is_over = deadline_at <= now
-  if (requested === undefined && is_over) {
-    throw new Error(`The deadline of task ${task_id} has passed. Set a new one, as in --deadline 2h.`)
-  }
-  if (requested !== undefined && requested < deadline_at) {
-    throw new Error(`The deadline of task ${task_id} is already later: ${wait(deadline_at - now)} from now.`)
-  }
-  return requested ?? deadline_at
-}
-
-const endOf = ({ task_id, status, fail_code }: Task): string =>
-  `Task ${task_id} has ended with ${fail_code ? `${status} (${fail_code})` : status}`
 
 async function find(store: Store, task_id = ''): Promise<Task> {
   const task = await store.tasks.find(task_id)
@@ -214,8 +193,6 @@ function readLimit(text: string | undefined): number {
 }
 
 const UNIT_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400 }
-/** As in the configuration (`tasks.deadline_minutes`), and the default of `tasks.copy_deadline_minutes`. */
-const MAX_DEADLINE_SECONDS = 86_400
 
 function readDuration(text: string): number {
   const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
@@ -223,5 +200,3 @@ function readDuration(text: string): number {
   if (seconds >= 1 && seconds <= MAX_DEADLINE_SECONDS) return seconds
   throw new UsageError('task resume', `--deadline: found ${JSON.stringify(text)}, must be like 30m or 2h, at most 1d`)
 }
-
-const wait = (seconds: number): string => (seconds >= 120 ? `${Math.floor(seconds / 60)} min` : `${seconds} s`)

@@ -4,11 +4,11 @@ import type { Clock } from '../kit/clock.ts'
 import type { Siblings } from '../metering.ts'
 import type { FamilyValues } from '../telemetry/process-metrics.ts'
 
-/** What a worker sends. `id`: of the question that `values` answer. */
+/** What a worker sends. `values`: what it has counted itself; `id`: of the question that they answer. */
 export type FromWorker =
   | { is: 'output'; text: string }
   | { is: 'ready' }
-  | { is: 'counted?'; id: number }
+  | { is: 'counted?'; id: number; values: FamilyValues[] }
   | { is: 'values'; id: number; values: FamilyValues[] }
 
 /** What a worker gets. `retire`: it is being replaced. */
@@ -39,7 +39,7 @@ export const WORKER_VARIABLE = 'GATEHOUSE_WORKER'
 /** Of the last values of a worker, which answer no question. */
 export const LAST_VALUES = 0
 /** A scrape waits no longer for the other processes. */
-const ANSWER_MILLISECONDS = 1_000
+const ANSWER_MILLISECONDS = 3_000
 
 /** Undefined: this process is the only one. */
 export function workerOf(environment: Record<string, string | undefined>, clock: Clock): Worker | undefined {
@@ -60,7 +60,7 @@ export function workerOf(environment: Record<string, string | undefined>, clock:
     const { promise, resolve } = Promise.withResolvers<FamilyValues[][]>()
     waiting.set(id, resolve)
     const cancel = clock.after(ANSWER_MILLISECONDS, () => resolve([]))
-    send({ is: 'counted?', id })
+    send({ is: 'counted?', id, values: await own() })
     const values = await promise
     cancel()
     waiting.delete(id)

@@ -11,6 +11,8 @@ type WorkersParts = {
   count: number
   /** Of `gatehouse serve`, the same for each. */
   args: string[]
+  /** The configuration as it is now. Throws where it is not valid. */
+  load(): Config
   config: Config
   terminal: Terminal
   clock: Clock
@@ -43,11 +45,12 @@ const RETIRE_MILLISECONDS = 2_000
 const STOP_MILLISECONDS = 10_000
 /** What a worker that is killed has counted since is lost. */
 const READ_MILLISECONDS = 5_000
-const ANSWER_MILLISECONDS = 500
+/** A worker that does not answer in time is shown as it was: Prometheus waits for ten seconds. */
+const ANSWER_MILLISECONDS = 2_000
 
 /** Runs until all workers have stopped; the result is the exit code. */
 export async function runWorkers(parts: WorkersParts): Promise<number> {
-  const { count, args, config, terminal, clock, log, stopped } = parts
+  const { count, args, load, config, terminal, clock, log, stopped } = parts
   const workers = new Map<number, Running>()
   const all = new Set<Running>()
   const ended = new Map<string, FamilyValues>()
@@ -57,6 +60,7 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
   let isPrinting = false
   let held = ''
   let isRestarting = false
+  let { shutdown_seconds } = config.server
 
   function print(text: string): void {
     if (isPrinting) terminal.out(text)
@@ -76,7 +80,7 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
       ipc(message: FromWorker) {
         if (message.is === 'ready') resolve(true)
         else if (message.is === 'output') print(message.text)
-        else if (message.is === 'counted?') void answer(worker, message.id)
+        else if (message.is === 'counted?') void answer(worker, message)
         else if (message.id === LAST_VALUES) worker.values = message.values
         else asked.get(message.id)?.(message.values)
       },
@@ -116,9 +120,12 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
   }
 
   /** For a scrape: what all others have counted, those that have ended included. */
-  async function answer(scraped: Running, id: number): Promise<void> {
+  async function answer(scraped: Running, { id, values: own }: { id: number; values: FamilyValues[] }): Promise<void> {
+    scraped.values = own
     const others = [...all].filter((worker) => worker !== scraped)
-    const values = await Promise.all(others.map(valuesOf))
+    await Promise.all(others.map(valuesOf))
+    // What one has counted that has ended meanwhile is among the values of the ended already.
+    const values = others.filter((worker) => all.has(worker)).map((worker) => worker.values)
     sendTo(scraped, { is: 'counted', id, values: [...values, [...ended.values()]] })
   }
 
@@ -157,9 +164,7 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
   async function end(worker: Running): Promise<void> {
     worker.isEnding = true
     worker.child.kill('SIGTERM')
-    const cancel = clock.after(config.server.shutdown_seconds * 1000 + STOP_MILLISECONDS, () =>
-      worker.child.kill('SIGKILL'),
-    )
+    const cancel = clock.after(shutdown_seconds * 1000 + STOP_MILLISECONDS, () => worker.child.kill('SIGKILL'))
     await worker.exited
     cancel()
   }
@@ -168,15 +173,19 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
   async function restart(): Promise<void> {
     log.info('rolling restart', { workers: count })
     for (const [number, old] of workers) {
+      old.isEnding = true // if it ends by itself meanwhile, its successor is under way
       const fresh = start(number)
       if (!(await fresh.ready)) {
         log.error('rolling restart given up: a new worker did not start', { number, code: await fresh.exited })
+        old.isEnding = false
+        if (!all.has(old)) install(start(number))
         return
       }
       install(fresh)
       await retire(old)
       if (isStopping) return
     }
+    shutdown_seconds = load().server.shutdown_seconds
     log.info('rolling restart done', { workers: count })
   }
 

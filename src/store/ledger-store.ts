@@ -1,4 +1,5 @@
 /** The ledger as the gateway stores it: entries, the sums of them, and calls that are still open. */
+import type { AuditDraft } from '../spec/audit.ts'
 import type { BudgetChange } from './budget-store.ts'
 import type { LedgerEntry, OpenCall } from './ledger-entry.ts'
 import type { Write } from './tables.ts'
@@ -20,6 +21,8 @@ export type AppendOptions = {
   onBudgets?(changes: BudgetChange[]): void
   /** Further writes of the same transaction. */
   alsoInTransaction?: AlsoInTransaction
+  /** Appended with entries that are new. */
+  audit?: AuditDraft
   /** Open calls that are settled. */
   closes?: readonly string[]
 }

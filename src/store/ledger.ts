@@ -1,4 +1,5 @@
 /** The ledger in the database. */
+import { appendAudit } from './audit-append.ts'
 import type { Engine } from './engine.ts'
 import { appendEntries, entryOfRow } from './ledger-append.ts'
 import { pruneLedger } from './ledger-prune.ts'
@@ -14,6 +15,7 @@ export function ledgerStore(engine: Engine): LedgerStore {
       return write(async (rows) => {
         const fresh = await appendEntries(rows, entries, options)
         if (options.closes) await closeCalls(rows, options.closes)
+        if (options.audit && fresh.length > 0) await appendAudit(rows, options.audit)
         return fresh.length
       })
     },

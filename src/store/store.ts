@@ -157,13 +157,13 @@ export type TaskStore = {
   /** Stores the cancel request and makes the task due; undefined if the task does not exist or has ended. `audit`: appended with it. */
   requestCancel(task_id: string, now: Times, audit?: (changed: Task) => AuditDraft): Promise<Task | undefined>
   /** For the operator: makes a waiting or failed task due again with another deadline; false if there is no such task. */
-  resume(task_id: string, change: { due_ms: number; deadline_at: number }): Promise<boolean>
+  resume(task_id: string, change: { due_ms: number; deadline_at: number }, audit?: AuditDraft): Promise<boolean>
   /**
    * For the operator: sets a failed task back to IN_PROGRESS, due now and without its failure, and gives its webhook a
    * new id, since the next end is another event. False, and nothing is written, if the fence has changed, or the task has
    * not failed or was deleted.
    */
-  reopen(task: Pick<Task, 'task_id' | 'fence'>, change: Reopening): Promise<boolean>
+  reopen(task: Pick<Task, 'task_id' | 'fence'>, change: Reopening, audit?: AuditDraft): Promise<boolean>
   /** Hides an ended task, empties its request and makes its outputs due for removal; false if there is no such task. */
   remove(task_id: string, token_id: string, now: number): Promise<boolean>
   /** Each provider with unfinished tasks and its earliest `due_ms` (the end of a lease counts). */
@@ -195,6 +195,11 @@ export type WebhookStore = {
   ): Promise<void>
   /** Releases claimed webhooks until their new times; this does not count as an attempt. */
   postpone(webhooks: { callback_id: string; due_ms: number }[]): Promise<void>
+  /**
+   * For the operator: makes the webhook of an ended task due again, whether or not it was delivered, as if it had not been attempted. False: the
+   * task has none, or has not ended.
+   */
+  retry(task_id: string, now_ms: number, audit: AuditDraft): Promise<boolean>
   /** When the next webhook is due. */
   earliest(): Promise<number | null>
   /** For the operator. */

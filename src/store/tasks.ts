@@ -70,9 +70,9 @@ export function taskStore(engine: Engine): TaskStore {
       return task
     },
 
-    async resume(task_id, { due_ms, deadline_at }) {
-      const row = await engine.write((write) =>
-        write
+    async resume(task_id, { due_ms, deadline_at }, audit) {
+      const row = await engine.write(async (write) => {
+        const changed = await write
           .updateTable('tasks')
           // A claimed task keeps its worker, since two workers could order twice. The end of its lease makes it due.
           .set({ deadline_at, due_ms: sql<number>`case when leased_by = '' then ${due_ms} else due_ms end` })
@@ -80,14 +80,20 @@ export function taskStore(engine: Engine): TaskStore {
           .where('deleted_at', 'is', null)
           .where('status', '!=', 'SUCCESS') // there is nothing left to do
           .returning('status')
-          .executeTakeFirst(),
-      )
+          .executeTakeFirst()
+        if (changed && audit) await appendAudit(write, audit)
+        return changed
+      })
       if (row) engine.notify({ task_id, status: row.status })
       return row !== undefined
     },
 
-    async reopen(task, change) {
-      const row = await engine.write((write) => reopenTask(write, task, change))
+    async reopen(task, change, audit) {
+      const row = await engine.write(async (write) => {
+        const changed = await reopenTask(write, task, change)
+        if (changed && audit) await appendAudit(write, audit)
+        return changed
+      })
       if (row) engine.notify({ task_id: task.task_id, status: row.status })
       return row !== undefined
     },

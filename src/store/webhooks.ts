@@ -1,8 +1,9 @@
 /** Webhooks in the database: waiting for the end of their task, due, or with their outcome. */
+import { appendAudit } from './audit-append.ts'
 import type { Engine } from './engine.ts'
 import type { WebhookStore } from './store.ts'
 import type { Write } from './tables.ts'
-import { skipLocked } from './task-sql.ts'
+import { ENDED, skipLocked } from './task-sql.ts'
 
 export function webhookStore(engine: Engine): WebhookStore {
   const { db } = engine
@@ -58,6 +59,21 @@ export function webhookStore(engine: Engine): WebhookStore {
         }
       })
     },
+
+    retry: (task_id, now_ms, audit) =>
+      engine.write(async (write) => {
+        const row = await write
+          .updateTable('callbacks')
+          .set({ attempts: 0, due_ms: now_ms, delivered_at: null, last_status: null })
+          .where('task_id', '=', task_id)
+          .where('task_id', 'in', (tasks) =>
+            tasks.selectFrom('tasks').select('task_id').where('task_id', '=', task_id).where(ENDED),
+          )
+          .returning('callback_id')
+          .executeTakeFirst()
+        if (row) await appendAudit(write, audit)
+        return row !== undefined
+      }),
 
     ofTask: (task_id) =>
       db

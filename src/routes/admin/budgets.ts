@@ -1,12 +1,28 @@
 /** The admin API's budgets: how those of this day, week, month or of all time stand. */
 import Type from 'typebox'
-import type { Route } from '../../http/context.ts'
-import type { Clock } from '../../kit/clock.ts'
-import { fromNano } from '../../spec/money.ts'
+import type { Context, Route } from '../../http/context.ts'
+import { creditOf, isCredit } from '../../ledger/credit.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { fromNano, MAX_AMOUNT } from '../../spec/money.ts'
+import type { Budget } from '../../spec/rate-limit.ts'
 import { type BudgetStore, NEVER } from '../../store/budget-store.ts'
+import type { LedgerStore } from '../../store/ledger-store.ts'
+import { BODY_ERRORS, type BodyParts, bodyReader, noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 
-export type BudgetRouteParts = { budgets: Pick<BudgetStore, 'list'>; clock: Clock }
+export type BudgetRouteParts = BodyParts & {
+  budgets: Pick<BudgetStore, 'list'>
+  ledger: Pick<LedgerStore, 'append'>
+  owners: CreditOwners
+}
+
+type Owner = { name: string; project_id?: string | null; budgets: readonly Budget[] }
+
+/** Who may have credit. */
+type CreditOwners = {
+  token(token_id: string): Promise<Owner | undefined>
+  project(project_id: string): Promise<Owner | undefined>
+}
 
 const AdminBudget = Type.Object(
   {
@@ -23,38 +39,111 @@ const AdminBudget = Type.Object(
   { title: 'AdminBudget' },
 )
 
+const CreditRequest = Type.Object(
+  {
+    amount: Type.Number({
+      minimum: -MAX_AMOUNT,
+      maximum: MAX_AMOUNT,
+      description: 'In the currency of the ledger, not 0; a negative one takes credit back.',
+    }),
+    token_id: Type.Optional(Type.String({ description: 'Either this or `project_id`.' })),
+    project_id: Type.Optional(Type.String()),
+    note: Type.Optional(Type.String({ maxLength: 200, description: 'Such as the number of an invoice.' })),
+  },
+  { additionalProperties: false, title: 'CreditRequest' },
+)
+
+const Credit = Type.Object(
+  {
+    entry_id: Type.String({ description: 'Of the ledger.' }),
+    amount: Type.Number(),
+    token_id: Type.Union([Type.String(), Type.Null()]),
+    project_id: Type.Union([Type.String(), Type.Null()]),
+    warnings: Type.Array(Type.String(), {
+      description: 'Such as that the owner has no budget without a window, so that the credit has no effect.',
+    }),
+  },
+  { title: 'Credit' },
+)
+
 const MAX_LISTED = 10_000
 
-export const adminBudgetRoutes = ({ budgets, clock }: BudgetRouteParts): Route[] => [
-  {
-    method: 'GET',
-    path: '/admin/v1/budgets',
-    admin: { right: 'read' },
-    operation: {
-      summary: 'List budgets',
-      description: 'Those whose window contains this moment, at most 10,000. A budget is listed once a call has counted towards it.', // biome-ignore format: one sentence
-      tag: 'Admin',
-      query: LIST_PARAMETERS,
-      response: listSchema(AdminBudget, 'AdminBudgetList'),
-      errors: ['invalid_value', 'storage_unavailable'],
+export function adminBudgetRoutes({ budgets, ledger, owners, ...parts }: BudgetRouteParts): Route[] {
+  const { clock } = parts
+  const readCredit = bodyReader(CreditRequest, parts)
+
+  async function credit(context: Context): Promise<Response> {
+    const { amount, token_id, project_id, note } = await readCredit(context)
+    if (!isCredit(amount)) throw new GatewayError('invalid_value', '"amount" must not be 0.', { param: 'amount' })
+    if ((token_id === undefined) === (project_id === undefined)) {
+      throw new GatewayError('invalid_value', 'Exactly one of "token_id" and "project_id" is needed.')
+    }
+    const owner = token_id === undefined ? await owners.project(project_id ?? '') : await owners.token(token_id)
+    if (!owner) throw noSuch(token_id === undefined ? 'project' : 'token', token_id ?? project_id)
+    const { entry, audit } = creditOf({
+      owner: token_id === undefined ? { project_id } : { token_id, project_id: owner.project_id },
+      amount,
+      note,
+      at_ms: clock.now(),
+      origin: originOf(context),
+    })
+    await ledger.append([entry], { audit })
+    const isUsed = owner.budgets.some(({ window }) => window === 'total')
+    return Response.json({
+      entry_id: entry.entry_id,
+      amount,
+      token_id: token_id ?? null,
+      project_id: project_id ?? null,
+      warnings: isUsed ? [] : [`${owner.name} has no budget that never starts again, so its credit has no effect.`],
+    })
+  }
+
+  return [
+    {
+      method: 'GET',
+      path: '/admin/v1/budgets',
+      admin: { right: 'read' },
+      operation: {
+        summary: 'List budgets',
+        description: 'Those whose window contains this moment, at most 10,000. A budget is listed once a call has counted towards it.', // biome-ignore format: one sentence
+        tag: 'Admin',
+        query: LIST_PARAMETERS,
+        response: listSchema(AdminBudget, 'AdminBudgetList'),
+        errors: ['invalid_value', 'storage_unavailable'],
+      },
+      async handle(context) {
+        const { limit, after } = readPage(context.query())
+        const found = await budgets.list({ now_ms: clock.now(), limit: MAX_LISTED })
+        const rows = found.sort((a, b) => (a.account_key < b.account_key ? -1 : 1))
+        const rest = after === undefined ? rows : rows.filter(({ account_key }) => account_key > (after[0] ?? ''))
+        const page = rest.slice(0, limit)
+        const last = rest.length > limit ? page.at(-1) : undefined
+        const data = page.map(({ account_key, scope_key, settled, credit, held, start_ms, end_ms }) => ({
+          budget: account_key,
+          scope: scope_key,
+          used: fromNano(settled),
+          credit: fromNano(credit),
+          held: fromNano(held),
+          window_start: Math.floor(start_ms / 1000),
+          window_end: end_ms === NEVER ? null : Math.floor(end_ms / 1000),
+        }))
+        return listAnswer(data, last && [last.account_key])
+      },
     },
-    async handle(context) {
-      const { limit, after } = readPage(context.query())
-      const found = await budgets.list({ now_ms: clock.now(), limit: MAX_LISTED })
-      const rows = found.sort((a, b) => (a.account_key < b.account_key ? -1 : 1))
-      const rest = after === undefined ? rows : rows.filter(({ account_key }) => account_key > (after[0] ?? ''))
-      const page = rest.slice(0, limit)
-      const last = rest.length > limit ? page.at(-1) : undefined
-      const data = page.map(({ account_key, scope_key, settled, credit, held, start_ms, end_ms }) => ({
-        budget: account_key,
-        scope: scope_key,
-        used: fromNano(settled),
-        credit: fromNano(credit),
-        held: fromNano(held),
-        window_start: Math.floor(start_ms / 1000),
-        window_end: end_ms === NEVER ? null : Math.floor(end_ms / 1000),
-      }))
-      return listAnswer(data, last && [last.account_key])
+    {
+      method: 'POST',
+      path: '/admin/v1/budgets/credit',
+      admin: { right: 'manage' },
+      operation: {
+        summary: 'Give credit',
+        description:
+          'Adds to what a token or a project may use in its budget without a window, as an entry of the ledger. It counts in every gateway within seconds.',
+        tag: 'Admin',
+        request: CreditRequest,
+        response: Credit,
+        errors: ['object_not_found', 'storage_unavailable', ...BODY_ERRORS],
+      },
+      handle: credit,
     },
-  },
-]
+  ]
+}

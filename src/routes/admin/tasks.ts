@@ -1,16 +1,17 @@
 /** The admin API's tasks: list them, look at one, and cancel it. */
 import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
-import { type Clock, unixSeconds } from '../../kit/clock.ts'
+import { unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { TASK_STATUSES, type Task, type TaskStatus } from '../../spec/task.ts'
-import type { TaskStore } from '../../store/store.ts'
-import { noSuch, originOf } from './edit.ts'
+import type { TaskStore, WebhookStore } from '../../store/store.ts'
+import { MAX_DEADLINE_SECONDS, resumeTask } from '../../tasks/resume-task.ts'
+import { BODY_ERRORS, type BodyParts, bodyReader, noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 
-export type TaskRouteParts = {
-  tasks: Pick<TaskStore, 'list' | 'find' | 'requestCancel'>
-  clock: Clock
+export type TaskRouteParts = BodyParts & {
+  tasks: Pick<TaskStore, 'list' | 'find' | 'requestCancel' | 'resume' | 'reopen'>
+  webhooks: Pick<WebhookStore, 'retry' | 'ofTask'>
 }
 
 const text = (description: string) => Type.String({ description })
@@ -41,9 +42,33 @@ const AdminTask = Type.Object(
 )
 type AdminTask = Type.Static<typeof AdminTask>
 
+const ResumeRequest = Type.Object(
+  {
+    deadline_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: MAX_DEADLINE_SECONDS,
+        description: 'From now on. Needed where the deadline of the task has passed.',
+      }),
+    ),
+  },
+  { additionalProperties: false, title: 'AdminTaskResume' },
+)
+
+const AdminWebhook = Type.Object(
+  {
+    task_id: Type.String(),
+    webhook_id: text('The id of the event; the same in each delivery.'),
+    attempts: Type.Integer({ description: 'Since it was sent for the first time, or was made due again.' }),
+    delivered_at: Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds; null: not delivered.' }),
+  },
+  { title: 'AdminWebhook' },
+)
+
 const params = { task_id: 'The id of a task.' }
 
-export function adminTaskRoutes({ tasks, clock }: TaskRouteParts): Route[] {
+export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteParts): Route[] {
+  const readResume = bodyReader(ResumeRequest, { settings, clock })
   const find = async (context: Context) => tasks.find(context.params.task_id ?? '')
   const projectOf = async (context: Context) => (await find(context))?.project_id ?? null
 
@@ -81,6 +106,46 @@ export function adminTaskRoutes({ tasks, clock }: TaskRouteParts): Route[] {
     }))
     if (!task) throw new GatewayError('invalid_value', `The task ${task_id} has ended: there is nothing to cancel.`)
     return Response.json(shown(task))
+  }
+
+  const auditOf = (context: Context, { task_id, project_id, status, deadline_at }: Task, action: string) => ({
+    ...originOf(context),
+    at_ms: clock.now(),
+    action,
+    object_type: 'task',
+    object_id: task_id,
+    project_id,
+    before: { status, deadline_at },
+  })
+
+  async function resume(context: Context): Promise<Response> {
+    const { deadline_seconds } = await readResume(context)
+    const task = await find(context)
+    if (!task) throw noSuch('task', context.params.task_id)
+    const now = unixSeconds(clock)
+    await resumeTask(tasks, task, {
+      requested: deadline_seconds === undefined ? undefined : now + deadline_seconds,
+      now,
+      now_ms: clock.now(),
+      deadline_name: '"deadline_seconds": 7200',
+      audit: (after) => ({ ...auditOf(context, task, 'task.resume'), after }),
+    })
+    return Response.json(shown((await find(context)) ?? task))
+  }
+
+  async function retryDelivery(context: Context): Promise<Response> {
+    const task = await find(context)
+    if (!task) throw noSuch('task', context.params.task_id)
+    const { task_id } = task
+    if (!(await webhooks.retry(task_id, clock.now(), auditOf(context, task, 'task.retry_delivery')))) {
+      throw new GatewayError(
+        'invalid_value',
+        `The task ${task_id} has no webhook to deliver: it was submitted without one, or has not ended.`,
+      )
+    }
+    const webhook = await webhooks.ofTask(task_id)
+    const { callback_id = '', attempts = 0, delivered_at = null } = webhook ?? {}
+    return Response.json({ task_id, webhook_id: callback_id, attempts, delivered_at })
   }
 
   return [
@@ -134,6 +199,37 @@ export function adminTaskRoutes({ tasks, clock }: TaskRouteParts): Route[] {
         errors: ['invalid_value', 'object_not_found', 'storage_unavailable'],
       },
       handle: cancel,
+    },
+    {
+      method: 'POST',
+      path: '/admin/v1/tasks/:task_id/resume',
+      admin: { right: 'operate' },
+      operation: {
+        summary: 'Resume a task',
+        description:
+          'Its next step becomes due now. A task that failed after its provider had finished it copies its files again; one that timed out is polled for a late result. An order is never sent again.',
+        tag: 'Admin',
+        params,
+        request: ResumeRequest,
+        response: AdminTask,
+        errors: ['object_not_found', 'storage_unavailable', ...BODY_ERRORS],
+      },
+      handle: resume,
+    },
+    {
+      method: 'POST',
+      path: '/admin/v1/tasks/:task_id/retry-delivery',
+      admin: { right: 'operate' },
+      operation: {
+        summary: 'Deliver a webhook again',
+        description:
+          'The webhook of an ended task becomes due again, whether or not it was delivered, with the id that it had: receivers can tell that it is the same event.',
+        tag: 'Admin',
+        params,
+        response: AdminWebhook,
+        errors: ['invalid_value', 'object_not_found', 'storage_unavailable'],
+      },
+      handle: retryDelivery,
     },
   ]
 }
