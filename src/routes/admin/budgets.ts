@@ -140,6 +140,7 @@ export function adminBudgetRoutes({ budgets, ledger, owners, ...parts }: BudgetR
           'Adds to what a token or a project may use in its budget without a window, as an entry of the ledger. It counts in every gateway within seconds.',
         tag: 'Admin',
         request: CreditRequest,
+        example: { project_id: 'proj_0123456789abcdef', amount: 50, note: 'invoice 2026-0117' },
         response: Credit,
         errors: ['object_not_found', 'storage_unavailable', ...BODY_ERRORS],
       },

@@ -211,6 +211,7 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
         tag: 'Admin',
         params,
         request: ResumeRequest,
+        example: { deadline_seconds: 7_200 },
         response: AdminTask,
         errors: ['object_not_found', 'storage_unavailable', ...BODY_ERRORS],
       },
