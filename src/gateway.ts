@@ -1,5 +1,6 @@
 /** The composition root: creates every part once, connects them, and returns the gateway. */
 import { createAccounting } from './accounting.ts'
+import { applyDeclared, checkDeclared, startAccounts } from './accounts/declared.ts'
 import { createProjects, type Projects } from './accounts/projects.ts'
 import { createStorageQuotas } from './accounts/storage-quotas.ts'
 import { createTokens, type Tokens } from './accounts/tokens.ts'
@@ -107,7 +108,6 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const media = createMedia({ guardedFetch })
   const router = createRouter({ clock, log })
   const control = createControl({ store, router, catalogue, config: () => live, environment, clock, log })
-  const onRecovered = parts.is_idle ? undefined : router.recovered
   const process_id = `gw_${randomAlphanumerics(16)}`
   const telemetry = parts.is_idle ? undefined : await createTelemetry({ ...parts, process_id, clock })
   const tracing = telemetry?.tracing
@@ -116,11 +116,10 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const client = () => settings.http_client
   const transport = createTransport({ clock, log, environment, client, headersFor: tracing?.headersFor })
   const sources = { environment, manual, catalogue, media, seen: store.models, transport }
-  const supply = createSupply({ ...sources, clock, log, onRecovered })
+  const supply = createSupply({ ...sources, clock, log, onRecovered: parts.is_idle ? undefined : router.recovered })
 
-  const first_token = await tokens.issueFirst(
-    config.bootstrap_token === undefined ? {} : { secret: config.bootstrap_token },
-  )
+  const declare = (next: Config) => applyDeclared(next, { projects, tokens, log })
+  const first_token = await startAccounts(config, { tokens, declare: parts.is_idle ? async () => {} : declare })
   await supply.apply(config)
 
   const observation = createObservation({ store, config: () => live, telemetry, metering, clock, log })
@@ -199,8 +198,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const prune = { pruneLedger: accounting.pruneLedger, pruneRequests: observation.pruneRequests }
   const cleaner = createCleaner({ ...prune, tasks: store.tasks, outputs, cache, clock, log })
   const ready = createReadiness({ store, files, clock, log })
-  const owners = { token: tokens.find, project: projects.find }
-  const controls = control.routes({ supply, attemptLimits, settings, owners })
+  const controls = control.routes({ supply, attemptLimits, settings, tokens, projects })
   const { requests, live: events } = observation
   const health = { ledger: ledger.health, tasks: tasks.health, open_requests: () => app.open() }
   const { reports } = accounting
@@ -291,7 +289,9 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     webhooks,
     usage: store.usage.list,
     async reload(next) {
+      checkDeclared(next)
       await supply.apply(next)
+      await declare(next)
       await administration.reloaded(live, next)
       live = next
       Object.assign(settings, next.server)

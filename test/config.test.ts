@@ -60,6 +60,8 @@ describe('without a file', () => {
       discover: true,
       when_retired: 'refuse',
       tokens: { models: ['*'] },
+      projects: {},
+      api_tokens: {},
       timeouts: DEFAULT_TIMEOUTS,
       tasks: DEFAULT_TASKS,
       outputs: DEFAULT_OUTPUTS,
@@ -750,7 +752,7 @@ describe('the manual', () => {
     )
     expect(shown.length).toBeGreaterThan(5)
     for (const { name, yaml } of shown) {
-      const environment = new Proxy<Record<string, string>>({}, { get: () => 'x' })
+      const environment = new Proxy<Record<string, string>>({}, { get: () => 'x'.repeat(24) })
       // A page shows a part of a file: providers that it does not repeat are not held against it.
       const told = wrong(yaml, {
         GATEHOUSE_CONTENTS_KEY: Buffer.from('0123456789abcdef0123456789abcdef').toString('base64'),

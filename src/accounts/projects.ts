@@ -7,6 +7,7 @@ import type { Project } from '../spec/token.ts'
 import type { ProjectStore, StoredProject } from '../store/account-store.ts'
 import type { StorePage } from '../store/page.ts'
 import { noProjectFits } from './choose.ts'
+import { assertNotDeclared, differing } from './declare-token.ts'
 import { NOTHING_SET } from './issue.ts'
 import { type AccountSettings, readName, readSettings } from './settings.ts'
 
@@ -31,6 +32,13 @@ export type Projects = {
     change: ProjectChange | ((present: Project) => ProjectChange),
     by?: AuditOrigin,
   ): Promise<Project>
+  /** For the configuration file: the project of this name is like this, and nobody else changes it. */
+  declare(
+    project: AccountSettings & { disabled: boolean },
+    by: AuditOrigin,
+  ): Promise<{ project_id: string; isAdopted: boolean }>
+  /** It stays as it is, and can be changed again. */
+  undeclare(project_id: string, by: AuditOrigin): Promise<void>
   /** Its tokens are refused from now on. What it has used keeps its name; the name can be used again. `check`: throws to stop it. */
   delete(which: string, by?: AuditOrigin, check?: (present: Project) => void): Promise<Project>
 }
@@ -82,7 +90,30 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
     return shown(changed)
   }
 
+  async function add(project: StoredProject, by: AuditOrigin): Promise<boolean> {
+    const isAdded = await store.add(project, draft(by, 'project.create', project, { after: shown(project) }))
+    if (isAdded) onChange()
+    return isAdded
+  }
+
   return {
+    async declare({ disabled, ...settings }, by) {
+      const declared = { ...readSettings(settings, 0), disabled, declared: true }
+      const found = await store.findNamed(settings.name)
+      const project_id = found?.project_id ?? `proj_${randomAlphanumerics(16)}`
+      if (!found) {
+        const { name } = settings
+        const fresh = { project_id, ...NOTHING_SET, ...declared, name, created_at: now(), deleted_at: null }
+        if (await add(fresh, by)) return { project_id, isAdopted: false }
+      }
+      // Another process may have created it meanwhile.
+      const fields = (present: StoredProject) => differing(present, declared)
+      const changed = await change(settings.name, { fields, action: 'project.update', by })
+      return { project_id: changed.project_id, isAdopted: found !== undefined && !found.declared }
+    },
+    async undeclare(project_id, by) {
+      await change(project_id, { fields: { declared: false }, action: 'project.update', by })
+    },
     async create(order, by = BY_GATEWAY) {
       const project: StoredProject = {
         project_id: `proj_${randomAlphanumerics(16)}`,
@@ -92,9 +123,7 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
         created_at: now(),
         deleted_at: null,
       }
-      const audit = draft(by, 'project.create', project, { after: shown(project) })
-      if (!(await store.add(project, audit))) throw nameTaken()
-      onChange()
+      if (!(await add(project, by))) throw nameTaken()
       return shown(project)
     },
     list: async () => (await store.list()).map(shown),
@@ -110,6 +139,7 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
     update: (which, given, by) =>
       change(which, {
         fields: (present) => {
+          assertNotDeclared('project', present)
           const { disabled, ...settings } = typeof given === 'function' ? given(shown(present)) : given
           return { ...readSettings(settings, now()), ...(disabled !== undefined && { disabled }) }
         },
@@ -119,6 +149,7 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
     delete: (which, by, check = () => {}) =>
       change(which, {
         fields(present) {
+          assertNotDeclared('project', present)
           check(shown(present))
           return { deleted_at: now() }
         },

@@ -9,6 +9,7 @@ import type { Caller, Token } from '../spec/token.ts'
 import type { ProjectStore, StoredToken, TokenStore } from '../store/account-store.ts'
 import type { StorePage } from '../store/page.ts'
 import { chooseToken } from './choose.ts'
+import { assertNotDeclared, type DeclareToken, declareToken } from './declare-token.ts'
 import { assertAddress, assertProjectActive, type Grant, grantOf, projectTrouble } from './grant.ts'
 import { checkSecret, formatOf, isSecret, makeToken, newSecret, type TokenOrder } from './issue.ts'
 import { createKnownTokens } from './known.ts'
@@ -54,6 +55,9 @@ export type Tokens = {
   revoke(which: string, by?: AuditOrigin, check?: (present: Token) => void): Promise<Token>
   /** Replaces the secret of a token; the old one is valid for the overlap, and the one before it no longer. Default 0. */
   rotate(which: string, options?: RotateOptions): Promise<Issued>
+  declare: DeclareToken
+  /** Revokes a declared token. */
+  undeclare(token_id: string, by: AuditOrigin): Promise<void>
   /** The token with this id. */
   find(token_id: string): Promise<Token | undefined>
   /** Oldest first. */
@@ -65,7 +69,6 @@ export type Tokens = {
   isValid(caller: Caller): boolean | Promise<boolean>
   /** The caller that a token makes now, for work that its request has left; undefined: revoked, or its project is. */
   callerOf(token_id: string): Promise<Caller | undefined>
-  /** Records that a token was used now. */
   used(token_id: string): void
   /** To be called after a change of a project by this process: takes effect immediately. */
   projectChanged(): void
@@ -163,6 +166,11 @@ export function createTokens(parts: TokensParts): Tokens {
     return changed
   }
 
+  async function add(token: StoredToken, by: AuditOrigin): Promise<void> {
+    await store.add(token, draft(by, 'token.create', { after: shown(token) }))
+    known.doubt()
+  }
+
   async function assertProject(project_id: string | null | undefined): Promise<void> {
     if (project_id === undefined || project_id === null) return
     const project = await projects.find(project_id)
@@ -187,9 +195,13 @@ export function createTokens(parts: TokensParts): Tokens {
       if (order.secret !== undefined && (await store.findByHash(token.hash))) {
         throw new GatewayError('invalid_value', 'secret: another token has it already.', { param: 'secret' })
       }
-      await store.add(token, draft(by, 'token.create', { after: shown(token) }))
-      known.doubt()
+      await add(token, by)
       return { token: shown(token), secret }
+    },
+
+    declare: declareToken({ store, add, change, now }),
+    async undeclare(token_id, by) {
+      await change(token_id, { fields: { disabled: true, declared: false }, action: 'token.revoke', by })
     },
 
     async issueFirst({ secret } = {}) {
@@ -232,6 +244,7 @@ export function createTokens(parts: TokensParts): Tokens {
     async update(which, change_, by) {
       if (typeof change_ !== 'function') await assertProject(change_.project_id)
       const fields = (present: StoredToken) => {
+        assertNotDeclared('token', present)
         if (present.disabled) throw revoked(present)
         const { project_id, ...given } = typeof change_ === 'function' ? change_(shown(present)) : change_
         return { ...readSettings(given, now()), ...(project_id !== undefined && { project_id }) }
@@ -241,6 +254,7 @@ export function createTokens(parts: TokensParts): Tokens {
 
     async revoke(which, by, check = () => {}) {
       const fields = (present: StoredToken) => {
+        assertNotDeclared('token', present)
         check(shown(present))
         return { disabled: true }
       }
@@ -255,6 +269,7 @@ export function createTokens(parts: TokensParts): Tokens {
       const secret = newSecret()
       const fields = (present: StoredToken) => {
         const { token_id, disabled, expires_at, hash } = present
+        assertNotDeclared('token', present)
         check(shown(present))
         if (disabled) throw revoked({ token_id })
         if (expires_at !== null && expires_at <= now()) throw revoked({ token_id }, 'expired')

@@ -1,10 +1,12 @@
 /** The configuration in use: file and environment merged, defaults filled in, frozen. */
+
 import type { LogLevel } from '../kit/log.ts'
 import type { Budget, RateLimits } from '../spec/rate-limit.ts'
 import type { StorageQuotas, TokenDefaults } from './account-schema.ts'
 import type { AdminConfig } from './admin-schema.ts'
 import type { AlertsConfig } from './alerts-schema.ts'
 import type { CacheConfig } from './cache-schema.ts'
+import type { DeclaredProject, DeclaredToken } from './declared-schema.ts'
 import type { LedgerConfig } from './ledger-schema.ts'
 import type { MetricsConfig } from './metrics-schema.ts'
 import type { LimitsConfig } from './rate-limit-schema.ts'
@@ -79,6 +81,9 @@ export type Config = {
   discover: boolean
   when_retired: RetiredPolicy
   tokens: Required<Pick<TokenDefaults, 'models'>> & TokenDefaults
+  /** Projects and API tokens of the file, by name. */
+  projects: Record<string, DeclaredProject>
+  api_tokens: Record<string, DeclaredToken>
   timeouts: Required<Timeouts>
   tasks: Required<TasksConfig>
   outputs: OutputSettings

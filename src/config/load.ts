@@ -117,6 +117,8 @@ function settled({ settings, path, file, cwd }: Settled): Config {
     discover: isDiscovering(settings, path === undefined, file),
     when_retired: file.when_retired ?? 'refuse',
     tokens: { models: ['*'], ...file.tokens },
+    projects: file.projects ?? {},
+    api_tokens: file.api_tokens ?? {},
     timeouts: { ...DEFAULT_TIMEOUTS, ...file.timeouts },
     tasks: { ...DEFAULT_TASKS, ...file.tasks },
     outputs: { ...DEFAULT_OUTPUTS, ...file.outputs },

@@ -7,6 +7,7 @@ import { budgets, TokenDefaults } from './account-schema.ts'
 import { AdminConfig } from './admin-schema.ts'
 import { AlertsConfig } from './alerts-schema.ts'
 import { CacheConfig, ModelCache } from './cache-schema.ts'
+import { DeclaredProjects, DeclaredTokens } from './declared-schema.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
 import { ImageLimits } from './image-schema.ts'
 import { LedgerConfig } from './ledger-schema.ts'
@@ -258,6 +259,8 @@ export const FileConfig = Type.Object(
     limits: optional(LimitsConfig),
     valkey: optional(ValkeyConfig),
     ledger: optional(LedgerConfig),
+    projects: optional(DeclaredProjects),
+    api_tokens: optional(DeclaredTokens),
     budgets: budgets('Budgets of all calls together.'),
     request_log: optional(RequestLogConfig),
     alerts: optional(AlertsConfig),

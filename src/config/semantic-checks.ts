@@ -4,6 +4,7 @@ import { oidcProblems } from './admin-checks.ts'
 import { checkAliases } from './alias-checks.ts'
 import { budgetProblems } from './budget-checks.ts'
 import { checkContents } from './contents-checks.ts'
+import { declaredProblems } from './declared-checks.ts'
 import { HOST_DESCRIPTION, isHost } from './environment.ts'
 import { RANGED_FIELDS, type Range } from './limits-schema.ts'
 import { nearest } from './nearest.ts'
@@ -61,6 +62,7 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
     report(path, message, part)
   }
   const ownProblems = [
+    ...declaredProblems(config, patternProblem),
     ...oidcProblems(config),
     ...checkTargetKeys(config),
     ...checkConditions(config),

@@ -27,6 +27,9 @@ const SETTINGS = {
   }),
   expires_at: Type.Union([Type.Integer(), Type.Null()]),
   disabled: Type.Boolean(),
+  declared: Type.Optional(
+    Type.Boolean({ description: 'It is in the configuration file, and can be changed there only.' }),
+  ),
   created_at: Type.Integer(),
 }
 

@@ -19,6 +19,7 @@ export const toAccountColumns = (account: Account): AccountColumns => ({
   allowed_addresses: toJson(account.allowed_addresses),
   expires_at: account.expires_at,
   disabled: account.disabled ? 1 : 0,
+  declared: account.declared ? 1 : 0,
   created_at: account.created_at,
 })
 
@@ -33,6 +34,7 @@ export const fromAccountColumns = (row: AccountColumns): Account => ({
   allowed_addresses: row.allowed_addresses === null ? null : (JSON.parse(row.allowed_addresses) as string[]),
   expires_at: row.expires_at,
   disabled: row.disabled === 1,
+  ...(row.declared === 1 && { declared: true }),
   created_at: row.created_at,
 })
 

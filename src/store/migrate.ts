@@ -24,6 +24,7 @@ import { taskTraces } from './migrations/0020-task-traces.ts'
 import { audit } from './migrations/0021-audit.ts'
 import { requestLog } from './migrations/0022-request-log.ts'
 import { requestContents } from './migrations/0023-request-contents.ts'
+import { declaredAccounts } from './migrations/0024-declared-accounts.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -53,6 +54,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0021-audit': audit,
   '0022-request-log': requestLog,
   '0023-request-contents': requestContents,
+  '0024-declared-accounts': declaredAccounts,
 }
 
 /**

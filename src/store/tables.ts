@@ -29,6 +29,8 @@ export type AccountColumns = {
   expires_at: number | null
   /** 0 or 1. */
   disabled: number
+  /** 0 or 1: it is in the configuration file. */
+  declared: number
   created_at: number
 }
 

@@ -68,6 +68,8 @@ export function configOf(settings: Settings = {}): Config {
     metrics: DEFAULT_METRICS,
     admin: DEFAULT_ADMIN,
     request_log: DEFAULT_REQUEST_LOG,
+    projects: {},
+    api_tokens: {},
     providers: {},
     models: {},
     ...settings,

@@ -1,10 +1,11 @@
 /** The admin API's budgets: how those of this day, week, month or of all time stand. */
 import Type from 'typebox'
+import type { Projects } from '../../accounts/projects.ts'
+import type { Tokens } from '../../accounts/tokens.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { creditOf, isCredit } from '../../ledger/credit.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { fromNano, MAX_AMOUNT } from '../../spec/money.ts'
-import type { Budget } from '../../spec/rate-limit.ts'
 import { type BudgetStore, NEVER } from '../../store/budget-store.ts'
 import type { LedgerStore } from '../../store/ledger-store.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader, noSuch, originOf } from './edit.ts'
@@ -13,15 +14,8 @@ import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 export type BudgetRouteParts = BodyParts & {
   budgets: Pick<BudgetStore, 'list'>
   ledger: Pick<LedgerStore, 'append'>
-  owners: CreditOwners
-}
-
-type Owner = { name: string; project_id?: string | null; budgets: readonly Budget[] }
-
-/** Who may have credit. */
-type CreditOwners = {
-  token(token_id: string): Promise<Owner | undefined>
-  project(project_id: string): Promise<Owner | undefined>
+  tokens: Pick<Tokens, 'find'>
+  projects: Pick<Projects, 'find'>
 }
 
 const AdminBudget = Type.Object(
@@ -68,7 +62,7 @@ const Credit = Type.Object(
 
 const MAX_LISTED = 10_000
 
-export function adminBudgetRoutes({ budgets, ledger, owners, ...parts }: BudgetRouteParts): Route[] {
+export function adminBudgetRoutes({ budgets, ledger, tokens, projects, ...parts }: BudgetRouteParts): Route[] {
   const { clock } = parts
   const readCredit = bodyReader(CreditRequest, parts)
 
@@ -78,7 +72,7 @@ export function adminBudgetRoutes({ budgets, ledger, owners, ...parts }: BudgetR
     if ((token_id === undefined) === (project_id === undefined)) {
       throw new GatewayError('invalid_value', 'Exactly one of "token_id" and "project_id" is needed.')
     }
-    const owner = token_id === undefined ? await owners.project(project_id ?? '') : await owners.token(token_id)
+    const owner = token_id === undefined ? await projects.find(project_id ?? '') : await tokens.find(token_id)
     if (!owner) throw noSuch(token_id === undefined ? 'project' : 'token', token_id ?? project_id)
     const { entry, audit } = creditOf({
       owner: token_id === undefined ? { project_id } : { token_id, project_id: owner.project_id },

@@ -1,0 +1,45 @@
+import { expect, it } from 'bun:test'
+import { declaredProblems } from './declared-checks.ts'
+
+const secret = 'sk-0123456789abcdefghij'
+const problemsOf = (config: Parameters<typeof declaredProblems>[0]) =>
+  declaredProblems(config, (pattern) => (pattern === '' ? 'is empty' : undefined)).map(
+    ({ path, message }) => `${path.join('.')}: ${message}`,
+  )
+
+it('projects and tokens of the file are right where names, secrets, patterns and budgets are', () => {
+  expect(problemsOf({})).toEqual([])
+  expect(
+    problemsOf({
+      projects: { search: { models: ['a/*'], budgets: [{ amount: 1, window: 'month' }] } },
+      api_tokens: { ci: { secret, project: 'search' }, other: { secret: `${secret}x` } },
+    }),
+  ).toEqual([])
+})
+
+it('each mistake is named with its place', () => {
+  expect(
+    problemsOf({
+      projects: {
+        search: {
+          models: ['a', ''],
+          budgets: [
+            { amount: 1, window: 'month' },
+            { amount: 2, window: 'month' },
+          ],
+        },
+      },
+      api_tokens: {
+        ci: { secret, project: 'serach' },
+        twin: { secret },
+        spaced: { secret: 'sk-0123456789 abcdefghij' },
+      },
+    }),
+  ).toEqual([
+    'projects.search.models.1: is empty',
+    expect.stringContaining('projects.search.budgets.1'),
+    'api_tokens.ci.project: found "serach", which is not a key of projects; did you mean "search"?',
+    'api_tokens.twin.secret: is that of api_tokens.ci as well',
+    'api_tokens.spaced.secret: must have 20 to 512 visible ASCII characters and no spaces',
+  ])
+})
