@@ -42,7 +42,9 @@ test.each(pages)('every example of a configuration on %s is valid', (path) => {
   const problems = blocks(page(basename(path)), 'yaml')
     .filter((text) => !text.startsWith('#'))
     .flatMap((text) => {
-      const environment = Object.fromEntries([...text.matchAll(/\$\{(\w+)\}/g)].map(([, name]) => [name, 'k']))
+      const environment = Object.fromEntries(
+        [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name]) => [name, 'k'.repeat(20)]),
+      )
       const complete = /^providers:/m.test(text)
         ? text
         : `${text}\nproviders: ${JSON.stringify(Object.fromEntries(namedProviders(text)))}\n`
