@@ -76,7 +76,11 @@ async function isMigrated(db: Database, where: string): Promise<boolean> {
   // The names of the tables are read only where this fails: they take longer than all else of a start with a migrated database.
   const done = await read.execute().catch(async (cause) => {
     const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
-    if (tables.some((table) => table.name === 'kysely_migration')) throw cause
+    if (!tables.some((table) => table.name === 'kysely_migration')) return undefined
+    // It is another fault, or another process has just created the table.
+    return read.execute().catch(() => {
+      throw cause
+    })
   })
   if (!done) return false
   const unknown = done.map(({ name }) => name).find((name) => !Object.hasOwn(MIGRATIONS, name))
