@@ -121,6 +121,11 @@ describe('the bundle', () => {
     expect(sourceStack(stack)).toBe(stack)
     expect(sourceStack(undefined)).toBeUndefined()
   })
+
+  it('reads a stack with a long message in bounded time', () => {
+    const stack = `Error: ${'x/'.repeat(100_000)}\n    at run (/nowhere/dist/gatehouse.js:1:1)`
+    expect(sourceStack(stack)).toBe(stack)
+  })
 })
 
 describe('a start', () => {

@@ -88,7 +88,7 @@ function isoTime(now: number): string {
 /** An error's name, message and first stack lines; only for internal errors. */
 function describeCause(cause: unknown): string {
   if (!(cause instanceof Error)) return textOf(cause).slice(0, 500)
-  const stack = sourceStack(cause.stack)?.split('\n').slice(0, 6).join(' | ') ?? ''
+  const stack = sourceStack(cause.stack?.split('\n').slice(0, 6).join(' | ')) ?? ''
   return stack.includes(cause.message) ? stack : `${cause.name}: ${cause.message} ${stack}`
 }
 
