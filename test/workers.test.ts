@@ -131,7 +131,9 @@ async function start(vendor: Vendor, settings: { server?: object; tokens?: objec
   const pidOf = async (worker: number): Promise<number> => {
     const { stdout } = Bun.spawnSync(['ps', '-o', 'pid=', '--ppid', String(child.pid)])
     for (const pid of String(stdout).trim().split(/\s+/)) {
-      const environment = await Bun.file(`/proc/${pid}/environ`).text()
+      const environment = await Bun.file(`/proc/${pid}/environ`)
+        .text()
+        .catch(() => '') // it has ended
       if (environment.includes(`GATEHOUSE_WORKER=${worker}/`)) return Number(pid)
     }
     throw new Error(`there is no worker ${worker}`)
@@ -285,6 +287,18 @@ describe('a gateway with two workers', () => {
     released.resolve()
     for (const response of streams) expect(await response.text()).toContain('[DONE]')
     expect(await gateway.child.exited).toBe(0)
+  })
+
+  it('starts all of them again, with growing delays, where they end at the same time', async () => {
+    const gateway = await start(newVendor())
+    for (let times = 1; times <= 2; times++) {
+      const pids = [await gateway.pidOf(1), await gateway.pidOf(2)]
+      for (const pid of pids) process.kill(pid, 'SIGKILL')
+      await gateway.log.until(({ event }) => event === 'worker ready', 2 + 2 * times)
+    }
+    const delays = gateway.log.lines.filter(({ event }) => event === REPLACED).map(({ delay_ms }) => delay_ms)
+    expect(delays).toEqual([0, 0, 200, 200])
+    expect((await gateway.send()).status).toBe(200)
   })
 
   it('ends with the process that has started it, however that ends', async () => {

@@ -232,8 +232,11 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
     return undefined
   }
 
+  // No timer of the clock keeps the process alive, and while all workers have ended, nothing else does.
+  const alive = setInterval(() => {}, STABLE_MILLISECONDS)
   const failure = await Promise.race([startAll(), stopping])
   const code = failure ?? (await stopping)
+  clearInterval(alive)
   log.info('stopped', {})
   log.flush()
   return code
