@@ -16,6 +16,7 @@ import { assertSameOrigin, sessionCookie } from './http/session-cookie.ts'
 import type { Clock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
 import { isSameText, sha256 } from './kit/secret.ts'
+import type { Metering } from './metering.ts'
 import type { LiveEvents } from './observe/live-events.ts'
 import type { RequestReader } from './observe/request-reader.ts'
 import type { ReadinessRouteParts } from './routes/admin/readiness.ts'
@@ -28,7 +29,10 @@ import { GatewayError } from './spec/error.ts'
 import type { Store } from './store/store.ts'
 
 type AdministrationParts = ReadinessRouteParts & {
-  store: Pick<Store, 'admin' | 'audit' | 'projects' | 'tokens'>
+  store: Pick<Store, 'admin' | 'audit' | 'projects' | 'tokens' | 'engine'>
+  /** Of the process. */
+  environment: Readonly<Record<string, string | undefined>>
+  metering: Pick<Metering, 'scrape'> | undefined
   projects: Projects
   requests: RequestReader
   live: LiveEvents
@@ -137,6 +141,9 @@ export function createAdministration(parts: AdministrationParts): Administration
         ready: parts.ready,
         health: parts.health,
         version: parts.version,
+        engine: store.engine,
+        environment: parts.environment,
+        scrape: parts.metering?.scrape,
         admit,
         tokens,
         accounts,

@@ -49,6 +49,7 @@ type LaterParts = Omit<
   | 'tasks'
   | 'webhooks'
   | 'ledger'
+  | 'isModel'
 > & { supply: Supply; attemptLimits: Pick<Gate, 'limitOfAttempt'> }
 
 type Control = {
@@ -99,6 +100,7 @@ export function createControl(parts: ControlParts): Control {
           overrides,
           source,
           settingsOf: createSettingsOf(source, config),
+          isModel: (id) => supply.models().some((model) => model.id === id),
           testProvider: (id, key) => testProvider(supply, id, key),
           clock,
         }),

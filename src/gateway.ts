@@ -198,12 +198,12 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const prune = { pruneLedger: accounting.pruneLedger, pruneRequests: observation.pruneRequests }
   const cleaner = createCleaner({ ...prune, tasks: store.tasks, outputs, cache, clock, log })
   const ready = createReadiness({ store, files, clock, log })
-  const controls = control.routes({ supply, attemptLimits, settings, tokens, projects })
+  const controls = control.routes({ supply, attemptLimits, settings, tokens, projects, cache })
   const { requests, live: events } = observation
   const health = { ledger: ledger.health, tasks: tasks.health, open_requests: () => app.open() }
   const { reports } = accounting
-  const accounts = { ...shared, projects, tokens, requests, reports, live: events, ready, health, version }
-  const administration = createAdministration({ ...accounts, settings, controls, clock, log })
+  const accounts = { ...shared, projects, tokens, requests, reports, live: events, ready, health, version, metering }
+  const administration = createAdministration({ ...accounts, settings, controls, environment, clock, log })
   const first_login = first_token && !parts.is_idle ? await administration.firstLogin() : undefined
   const load = createLoad({ settings, onDelay: metering?.loopDelayed, log })
   const app = createApp({
@@ -247,7 +247,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   endRevokedCalls = createRevokedCalls({ open: app.requests, isValid: tokens.isValid, settings, log })
   await valkey?.opened
   // Known before the first request, so that the first read of the revision does not invalidate cached tokens.
-  await Promise.all([tokens.start(), control.start()])
+  await Promise.all([tokens.start(), control.start(), cache.start()])
   if (!parts.is_idle) {
     tasks.start()
     background.start()

@@ -21,12 +21,17 @@ const COMMANDS: Commands = {
   requests: { summary: 'search the request log', load: () => import('./cli/requests.ts') },
   usage: { summary: 'show what was used, and what it cost', load: () => import('./cli/usage.ts') },
   budget: { summary: 'show budgets, and add credit', load: () => import('./cli/budget.ts') },
+  cache: { summary: 'purge the response cache', load: () => import('./cli/cache.ts') },
   ledger: { summary: 'check that the ledger adds up', load: () => import('./cli/ledger.ts') },
   models: { summary: 'list the catalogue, or import prices and limits', load: () => import('./cli/models.ts') },
   prices: { summary: 'compare prices with public data', load: () => import('./cli/prices.ts') },
   route: { summary: 'explain how a request would be routed', load: () => import('./cli/route.ts') },
   check: { summary: 'check the configuration', load: () => import('./cli/check.ts') },
   config: { summary: 'show, compare and apply the configuration', load: () => import('./cli/config.ts') },
+  diagnostics: {
+    summary: 'write the state of a running gateway into one file',
+    load: () => import('./cli/diagnostics.ts'),
+  },
   completion: {
     summary: 'print a script that completes commands in a shell',
     load: async () => ({ run: (await import('./cli/completion.ts')).completionOf(COMMANDS) }),
@@ -40,7 +45,7 @@ A self-hosted gateway to hosted generative models.
 
 Commands:
 ${Object.entries(COMMANDS)
-  .map(([name, { summary }]) => `  ${name.padEnd(10)} ${summary}`)
+  .map(([name, { summary }]) => `  ${name.padEnd(11)} ${summary}`)
   .join('\n')}
 
 Each command has --help, and --json for output that a program can read.

@@ -18,6 +18,8 @@ import type { Telemetry } from './tracing.ts'
 export type Metering = WorkMetrics & {
   observe: RequestObserver
   routes: Route[]
+  /** What Prometheus reads. */
+  scrape(): Promise<string>
   /** For the metrics of further parts. */
   metrics: Metrics
   /** The state of the request log and its sinks, which is read for each scrape. */
@@ -97,6 +99,7 @@ export function createMetering({
     ...createWorkMetrics(metrics, calls.entry),
     observe: calls.observe,
     routes: [metricsRoute({ settings: config.metrics, scrape: scrapeOnce })],
+    scrape: async () => (await scrapeOnce('text')).body,
     metrics,
     watchRequestLog: (health) => collectRequestLog(metrics, health),
     watchContents: (health) => collectContents(metrics, health),

@@ -156,6 +156,7 @@ describe('credit', () => {
       amount: 5.5,
       token_id,
       project_id: null,
+      currency: 'USD',
       warnings: [],
     })
     expect(bodies[1]).toEqual(bodies[0])

@@ -48,6 +48,8 @@ const ACCESS: Record<string, Access> = {
   'POST /admin/v1/routing/explain': 'read installation',
   'GET /admin/v1/budgets': 'read installation',
   'POST /admin/v1/budgets/credit': 'manage installation',
+  'POST /admin/v1/cache/purge': 'operate installation',
+  'GET /admin/v1/diagnostics': 'operate installation',
   'GET /admin/v1/usage': 'read own',
   'GET /admin/v1/tasks': 'read own',
   'GET /admin/v1/tasks/{task_id}': 'read own',

@@ -327,10 +327,10 @@ describe('resume', () => {
 
 describe('invalid arguments', () => {
   test.each([
-    [['task'], 'task: needs a command: list, show, cancel, resume\nSee: gatehouse task --help\n'],
+    [['task'], 'task: needs a command: list, show, cancel, resume, retry-delivery\nSee: gatehouse task --help\n'],
     [
       ['task', 'shwo'],
-      'task: unknown command "shwo"; did you mean "show"? (commands: list, show, cancel, resume)\nSee: gatehouse task --help\n',
+      'task: unknown command "shwo"; did you mean "show"? (commands: list, show, cancel, resume, retry-delivery)\nSee: gatehouse task --help\n',
     ],
     [
       ['task', 'show'],

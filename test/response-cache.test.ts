@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ModelCache } from '../src/config/cache-schema.ts'
+import { OWNER } from './kit/admin.ts'
 import type { CallOptions, TestGateway } from './kit/gateway.ts'
 import { configOf, startGateway } from './kit/gateway.ts'
 import { chunk, completion, failure, startVendor, stream, type Vendor, whole } from './kit/vendor.ts'
@@ -56,6 +57,51 @@ const lines = (gateway: TestGateway) =>
     .split('\n')
     .filter((line) => line.includes('"event":"request"'))
     .map((line) => JSON.parse(line) as Record<string, unknown>)
+
+describe('a purge', () => {
+  const OTHER = { ...QUESTION, model: 'house/other' }
+  const as_owner = (json: object) => ({ json, headers: { authorization: `Bearer ${OWNER}` } })
+  const TOP = {
+    admin_token: OWNER,
+    cache: { storage: 'memory', max_entries: 100, max_bytes: 1_000_000, max_vector_bytes: 1 },
+  }
+
+  for (const storage of ['memory', 'database']) {
+    it(`of the ${storage} concerns one model or all, and is in the audit log`, async () => {
+      const { gateway } = await start({ cache: {}, top: { ...TOP, cache: { ...TOP.cache, storage } } })
+      const ask = async (body: object) => (await outcomes(gateway, body, undefined))[0]
+      const purge = async (json: object) => (await gateway.call('/admin/v1/cache/purge', as_owner(json))).json()
+      expect([await ask(QUESTION), await ask(OTHER)]).toEqual(['miss', 'miss'])
+      expect([await ask(QUESTION), await ask(OTHER)]).toEqual(['hit', 'hit'])
+      expect(await purge({ model: 'house/fast' })).toEqual({ model: 'house/fast', entries: 1 })
+      expect([await ask(QUESTION), await ask(OTHER)]).toEqual(['miss', 'hit'])
+      expect(await ask(QUESTION)).toBe('hit')
+      expect(await purge({})).toEqual({ model: null, entries: 2 })
+      expect([await ask(QUESTION), await ask(OTHER)]).toEqual(['miss', 'miss'])
+      expect((await purge({ model: 'house/none' })).error.code).toBe('object_not_found')
+      const { data } = await (await gateway.call('/admin/v1/audit', { ...as_owner({}), json: undefined })).json()
+      expect(data.map(({ action, object_id }: Record<string, string>) => [action, object_id]).slice(0, 2)).toEqual([
+        ['cache.purge', ''],
+        ['cache.purge', 'house/fast'],
+      ])
+    })
+  }
+
+  it('also concerns a response that is just being made', async () => {
+    const gate = Promise.withResolvers<void>()
+    const { gateway, acme } = await start({ cache: {}, top: TOP })
+    acme.answer(async (wire) => {
+      await gate.promise
+      return whole(completion('late'))(wire)
+    })
+    const open = gateway.chat(QUESTION)
+    await acme.request(1)
+    await gateway.call('/admin/v1/cache/purge', as_owner({}))
+    gate.resolve()
+    expect(cacheOf(await open)).toBe('miss')
+    expect(await outcomes(gateway, QUESTION, undefined, undefined)).toEqual(['miss', 'hit'])
+  })
+})
 
 describe('the response cache', () => {
   it('is off by default', async () => {

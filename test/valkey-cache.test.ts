@@ -1,5 +1,9 @@
 /** The response cache in Valkey, through whole gateways. */
 import { afterEach, describe, expect, it } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { OWNER } from './kit/admin.ts'
 import type { TestGateway } from './kit/gateway.ts'
 import { startGateway } from './kit/gateway.ts'
 import { fakeValkey, HELLO, hasValkey, startValkey, type ValkeyServer } from './kit/valkey.ts'
@@ -18,19 +22,24 @@ function vendor(): Vendor {
   return acme
 }
 
-async function gatewayOn(url: string, acme: Vendor, cache: object = {}): Promise<TestGateway> {
-  const gateway = await startGateway({
+async function gatewayOn(url: string, acme: Vendor, cache: object = {}, store_url?: string): Promise<TestGateway> {
+  const settings = {
+    admin_token: OWNER,
     providers: { acme: { base_url: acme.url, key: 'k' } },
     models: { 'house/fast': { targets: [{ provider: 'acme', model: 'fast' }], cache: { scope: 'all', ...cache } } },
     cache: { storage: 'valkey', max_entries: 1, max_bytes: 1, max_vector_bytes: 1 },
     valkey: { url, prefix: 'gatehouse', timeout_ms: 100 },
-  })
+  }
+  const gateway = await startGateway(
+    settings as Parameters<typeof startGateway>[0],
+    store_url === undefined ? {} : { store_url },
+  )
   closing.push(() => gateway[Symbol.asyncDispose]())
   return gateway
 }
 
-async function outcome(gateway: TestGateway, body: object = QUESTION): Promise<string | null> {
-  const response = await gateway.chat(body)
+async function outcome(gateway: TestGateway, body: object = QUESTION, token = gateway.token): Promise<string | null> {
+  const response = await gateway.chat(body, { headers: { authorization: `Bearer ${token}` } })
   expect(response.status).toBe(200)
   await response.text()
   return response.headers.get('x-gatehouse-cache')
@@ -82,7 +91,7 @@ describe.skipIf(!hasValkey)('a response cache in Valkey', () => {
     closing.push(() => client.close())
     const keys = await client.keys('*')
     expect(keys.map((key) => key.replace(/[0-9a-f]{64}$/, '<digest>'))).toEqual(
-      Array(2).fill('gatehouse:cache:<digest>'),
+      Array(2).fill('gatehouse:cache:house/fast|0.0|<digest>'),
     )
     for (const key of keys) {
       const left = await client.pttl(key)
@@ -99,6 +108,31 @@ describe.skipIf(!hasValkey)('a response cache in Valkey', () => {
     expect([await outcome(gateway), await outcome(gateway)]).toEqual(['miss', 'hit'])
     gateway.clock.advance(60_000)
     expect(await outcome(gateway)).toBe('miss')
+  })
+
+  it('is purged for every gateway on the server', async () => {
+    const { url } = await start()
+    const acme = vendor()
+    const directory = mkdtempSync(join(tmpdir(), 'gatehouse-purge-'))
+    closing.push(() => rmSync(directory, { recursive: true, force: true }))
+    const store_url = `sqlite:${directory}/gatehouse.db`
+    const one = await gatewayOn(url, acme, {}, store_url)
+    const other = await gatewayOn(url, acme, {}, store_url)
+    expect(await outcome(one)).toBe('miss')
+    const purge = { json: { model: 'house/fast' }, headers: { authorization: `Bearer ${OWNER}` } }
+    expect(await (await one.call('/admin/v1/cache/purge', purge)).json()).toEqual({
+      model: 'house/fast',
+      entries: null,
+    })
+    // The other one looks twice a second; a call of its own shows when it has.
+    const found = async () => {
+      other.clock.advance(500)
+      return outcome(other, QUESTION, one.token)
+    }
+    let last = await found()
+    for (let tries = 0; last !== 'miss' && tries < 100; tries++) last = await found()
+    expect(last).toBe('miss')
+    expect(await outcome(one)).toBe('hit')
   })
 
   it('reads an entry that it did not write as none, and replaces it', async () => {

@@ -6,6 +6,8 @@ type Bounds = { max_entries: number; max_bytes: number }
 type MemoryEntries = {
   find(key: string, now_ms: number): CachedAnswer | undefined
   put(key: string, entry: CachedAnswer, bounds: Bounds): void
+  /** Removes the entries whose key starts with this text; returns how many there were. */
+  removeStarting(prefix: string): number
 }
 
 export function createMemoryEntries(): MemoryEntries {
@@ -38,6 +40,11 @@ export function createMemoryEntries(): MemoryEntries {
         if (entries.size <= max_entries && bytes <= max_bytes) break
         remove(oldest)
       }
+    },
+    removeStarting(prefix) {
+      const found = [...entries.keys()].filter((key) => key.startsWith(prefix))
+      for (const key of found) remove(key)
+      return found.length
     },
   }
 }

@@ -10,6 +10,9 @@ const NO_STORE: CachedAnswerStore = {
   find: () => Promise.reject(new Error('the database is down')),
   put: () => Promise.reject(new Error('the database is down')),
   deleteExpired: async () => 0,
+  countPurge: () => Promise.reject(new Error('the database is down')),
+  purges: async () => new Map(),
+  deleteStarting: async () => 0,
 }
 
 function start({
@@ -34,6 +37,7 @@ function start({
   const signal = new AbortController().signal
   const find = (change: Partial<Lookup> = {}) =>
     cache.find({
+      model: 'm',
       key: 'k',
       ttl_seconds: 10,
       max_entry_bytes: 10,

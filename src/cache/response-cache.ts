@@ -2,10 +2,12 @@
 import type { CacheConfig } from '../config/cache-schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
+import type { AuditDraft } from '../spec/audit.ts'
 import type { CachedAnswer, CachedAnswerStore, CachedVectors } from '../store/cached-answer.ts'
 import type { Valkey } from '../store/valkey.ts'
 import { createFlights, type Flight } from './flights.ts'
 import { createMemoryEntries } from './memory-entries.ts'
+import { createPurges, prefixOf, purgeStore } from './purges.ts'
 import { createValkeyEntries } from './valkey-entries.ts'
 import { createVectors, normalized } from './vectors.ts'
 
@@ -21,6 +23,8 @@ export type Miss = {
 }
 
 export type Lookup = {
+  /** Its entries are purged together. */
+  model: string
   key: string
   ttl_seconds: number
   max_entry_bytes: number
@@ -47,6 +51,13 @@ export type ResponseCache = {
   find(lookup: Lookup): Promise<Hit | Miss>
   /** Deletes expired answers of the database. */
   deleteExpired(): Promise<void>
+  /**
+   * Removes the answers of one model or of all, also those that are just being made. Takes effect in this process before
+   * it resolves, and in every other within a second. `audit`: the row that is appended with it.
+   */
+  purge(model: string | undefined, audit?: AuditDraft): Promise<Purged>
+  /** Resolves when it is known what was purged. */
+  start(): Promise<void>
   /** Resolves once what was cached is in the database or in Valkey. */
   close(): Promise<void>
 }
@@ -56,6 +67,9 @@ type Placed = { partition: string; vector: Float32Array }
 
 /** What requests get that wait for an equal one. */
 type SharedAnswer = CachedAnswer & Pick<Hit, 'similarity'>
+
+/** `entries`: how many were deleted of the database, or of the memory of this process; undefined: of Valkey, not known. */
+type Purged = { entries: number | undefined }
 
 type CacheParts = {
   store: CachedAnswerStore
@@ -82,6 +96,17 @@ export function createResponseCache({ store, valkey, sharedVectors, settings, cl
   const inValkey = valkey && createValkeyEntries(valkey)
   const [reading, writing] = [failureLog(log, 'response cache not read'), failureLog(log, 'response cache not written')]
   const [comparing, adding] = [failureLog(log, 'similar responses not read'), failureLog(log, 'vector not written')]
+  const purges = createPurges({
+    store,
+    onPurge(model) {
+      purged += memory.removeStarting(prefixOf(model))
+      vectors.removeStarting(prefixOf(model))
+    },
+    clock,
+    log,
+  })
+  /** Entries of the memory that were purged. */
+  let purged = 0
   /** Answers that are being written, which are found before they are in the database or in Valkey. */
   const writes = new Map<string, { entry: CachedAnswer; done: Promise<void> }>()
 
@@ -136,6 +161,17 @@ export function createResponseCache({ store, valkey, sharedVectors, settings, cl
       if (done) writes.set(key, { entry, done })
     }
     if (placed && !vectorsInDatabase()) vectors.add({ ...placed, key, expires_ms: entry.expires_ms }, bounds)
+  }
+
+  /** With the model and its purges in the names of its entries. */
+  function named(lookup: Lookup): Lookup {
+    const prefix = `${prefixOf(lookup.model)}${purges.generationOf(lookup.model)}|`
+    const { key, semantic } = lookup
+    return {
+      ...lookup,
+      key: prefix + key,
+      semantic: semantic && { ...semantic, partition: prefix + semantic.partition, embed: () => semantic.embed() },
+    }
   }
 
   function missOf(lookup: Lookup): Miss {
@@ -196,7 +232,8 @@ export function createResponseCache({ store, valkey, sharedVectors, settings, cl
   }
 
   return {
-    async find(lookup) {
+    async find(requested) {
+      const lookup = named(requested)
       const { key, is_refresh } = lookup
       if (is_refresh) return missOf(lookup)
       for (;;) {
@@ -218,7 +255,16 @@ export function createResponseCache({ store, valkey, sharedVectors, settings, cl
         if ((await store.deleteExpired(clock.now(), DELETE_AT_ONCE)) < DELETE_AT_ONCE) return
       }
     },
+    async purge(model, audit) {
+      const [before, deleted] = [purged, await purgeStore(store, model, audit)]
+      await purges.read()
+      const { storage } = settings()
+      if (storage === 'valkey') return { entries: undefined }
+      return { entries: storage === 'memory' ? purged - before : deleted }
+    },
+    start: purges.start,
     async close() {
+      await purges.close()
       await Promise.all([...writes.values()].map(({ done }) => done))
     },
   }

@@ -9,7 +9,7 @@ import type { AuditOrigin } from '../spec/audit.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
 import { commandLineActor } from './actor.ts'
-import { type AdminApi, connectedApi } from './admin-api.ts'
+import { type AdminApi, API_FLAGS, connectedApi } from './admin-api.ts'
 import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
 import { terminalFormat } from './log-format.ts'
 import { patternWarnings } from './pattern-warnings.ts'
@@ -38,6 +38,9 @@ export type AccountWork = Omit<Work, 'store' | 'tokens' | 'projects'> & {
 }
 export type AccountAction = Omit<Action, 'run'> & { run(work: AccountWork): Promise<number> }
 
+/** What a command has on a running gateway. */
+export type RemoteWork = Pick<AccountWork, 'given' | 'terminal' | 'tokens' | 'projects'> & { api: AdminApi }
+
 export type Action = {
   flags: FlagTable
   positionals: string[]
@@ -46,27 +49,25 @@ export type Action = {
   /** It has defaults from the configuration. */
   has_defaults?: true
   run(work: Work): Promise<number>
+  /** The same on a running gateway; absent: it works on the store only. */
+  remotely?(work: RemoteWork): Promise<number>
 }
 
 type Command<A = Action> = { command: string; help: string; actions: Record<string, A> }
-/** Runs the command on a running gateway; undefined: it is to work on the store. */
-type Remotely = (name: string, given: Arguments) => Promise<number> | undefined
 
-/** On a running gateway where one is named, else on the store. */
-export function runAccountAction(command: Command<AccountAction>, args: string[], terminal: Terminal): Promise<number> {
-  const workOn = (api: AdminApi, given: Arguments): AccountWork => ({
-    given,
-    terminal,
-    config: undefined,
-    store: undefined,
-    tokens: remoteTokens(api),
-    projects: remoteProjects(api),
-    by: commandLineActor(),
+/** Of a command whose actions are the same on a running gateway and on the store. */
+export function runAccountAction(
+  { actions, ...command }: Command<AccountAction>,
+  args: string[],
+  terminal: Terminal,
+): Promise<number> {
+  const inBoth = ({ run, ...action }: AccountAction): Action => ({
+    ...action,
+    run,
+    remotely: ({ api: _, ...work }) => run({ ...work, config: undefined, store: undefined, by: commandLineActor() }),
   })
-  return runAction(command, args, terminal, (name, given) => {
-    const api = connectedApi(given, terminal)
-    return api && command.actions[name]?.run(workOn(api, given))
-  })
+  const both = Object.fromEntries(Object.entries(actions).map(([name, action]) => [name, inBoth(action)]))
+  return runAction({ ...command, actions: both }, args, terminal)
 }
 
 export const STORE_OPTIONS_HELP = `\
@@ -79,7 +80,6 @@ export async function runAction(
   { command, help, actions }: Command,
   args: string[],
   terminal: Terminal,
-  remotely?: Remotely,
 ): Promise<number> {
   const [name, ...rest] = args
   if (name === '--help' || name === '-h') {
@@ -91,14 +91,23 @@ export async function runAction(
   const action = Object.hasOwn(actions, name) ? actions[name] : undefined
   if (!action) throw new UsageError(command, unknownCommand(name, known))
   const { flags, positionals } = action
-  const api = remotely && ({ url: 'text', insecure: 'switch' } as const)
-  const all = { ...flags, ...api, config: 'text', 'data-dir': 'text' } as const
+  const hasRemote = Object.values(actions).some(({ remotely }) => remotely !== undefined)
+  const all = { ...flags, ...(hasRemote && API_FLAGS), config: 'text', 'data-dir': 'text' } as const
   const given = readArguments({ command: `${command} ${name}`, args: rest, flags: all, positionals })
   if (given.has('help')) {
     terminal.out(help)
     return 0
   }
-  return remotely?.(name, given) ?? withAccounts(action, given, terminal)
+  return runOnGateway(`${command} ${name}`, action, given, terminal) ?? withAccounts(action, given, terminal)
+}
+
+/** Undefined: the command works on the store. */
+function runOnGateway(command: string, { remotely }: Action, given: Arguments, terminal: Terminal) {
+  if (!remotely && given.text('url') !== undefined) {
+    throw new UsageError(command, 'works on the store, not on a running gateway: leave out --url')
+  }
+  const api = remotely && connectedApi(given, terminal)
+  return api && remotely({ api, given, terminal, tokens: remoteTokens(api), projects: remoteProjects(api) })
 }
 
 /** The configuration is read only where it is needed: a token can be revoked while the file is invalid. */

@@ -12,6 +12,8 @@ export type AdminApi = {
   call(path: string, sent?: Sent): Promise<ApiAnswer>
   /** Every row of a list. */
   all(path: string): Promise<unknown[]>
+  /** At most so many rows of a list, from a cursor on. `next`: where the rest starts; undefined: there is none. */
+  some(path: string, page: { limit: number; after?: string | undefined }): Promise<{ rows: unknown[]; next?: string }>
 }
 
 /** The object was changed since it was read. */
@@ -21,6 +23,18 @@ export class ChangedMeanwhile extends Error {
     this.name = 'ChangedMeanwhile'
   }
 }
+
+/** The gateway refuses the request. */
+export class GatewayRefusal extends Error {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.name = 'GatewayRefusal'
+    this.status = status
+  }
+}
+
+export const API_FLAGS = { url: 'text', insecure: 'switch' } as const
 
 export const API_OPTIONS_HELP = `\
   --url <address>         work on the running gateway at this address, with the admin token of GATEHOUSE_ADMIN_TOKEN
@@ -80,23 +94,32 @@ function createAdminApi({ address, token }: { address: URL; token: string }): Ad
     })
     const read: unknown = await response.json().catch(() => undefined)
     if (response.status === 412) throw new ChangedMeanwhile()
-    if (!response.ok || !isRecord(read)) throw new Error(troubleOf(response.status, read, address.host))
+    if (!response.ok || !isRecord(read)) {
+      throw new GatewayRefusal(response.status, troubleOf(response.status, read, address.host))
+    }
     return { body: read, etag: response.headers.get('etag') ?? undefined }
   }
 
-  return {
-    call,
-    async all(path) {
-      const rows: unknown[] = []
-      for (let cursor = ''; ; ) {
-        const page = `limit=${PAGE}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`
-        const { body } = await call(`${path}${path.includes('?') ? '&' : '?'}${page}`)
-        rows.push(...(Array.isArray(body.data) ? body.data : []))
-        if (typeof body.next_cursor !== 'string') return rows
-        cursor = body.next_cursor
-      }
-    },
+  async function some(path: string, { limit, after }: { limit: number; after?: string | undefined }) {
+    const rows: unknown[] = []
+    for (let cursor = after; ; ) {
+      const size = Math.min(PAGE, limit - rows.length)
+      const page = pathWith(path, { limit: String(size), cursor })
+      const { data, next_cursor } = (await call(page)).body
+      rows.push(...(Array.isArray(data) ? data : []))
+      if (typeof next_cursor !== 'string') return { rows }
+      if (rows.length >= limit) return { rows, next: next_cursor }
+      cursor = next_cursor
+    }
   }
+
+  return { call, some, all: async (path) => (await some(path, { limit: Number.POSITIVE_INFINITY })).rows }
+}
+
+/** A path with these values in its query, but for those that are undefined. */
+export function pathWith(path: string, query: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))
+  return given.length === 0 ? path : `${path}${path.includes('?') ? '&' : '?'}${new URLSearchParams(given)}`
 }
 
 /** What the gateway says is for its clients: it holds no secret. */

@@ -2,14 +2,15 @@
 import { createAudit } from '../audit/audit.ts'
 import { systemClock } from '../kit/clock.ts'
 import type { AuditRow } from '../spec/audit.ts'
-import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
-import { UsageError } from './arguments.ts'
+import { type Action, type RemoteWork, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
+import { API_OPTIONS_HELP, pathWith } from './admin-api.ts'
+import { type Arguments, UsageError } from './arguments.ts'
 import { table } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
 
 const HELP = `Usage: gatehouse audit <list | verify> [options]
 
-Works on the store, whether or not a gateway is running.
+Works on a running gateway (--url) or on its store.
 
 Commands:
   list               show who changed what, newest first
@@ -22,6 +23,7 @@ Commands:
                      elsewhere: as long as a later check finds it, the rows up to there are the same
 
 Options:
+${API_OPTIONS_HELP}
 ${STORE_OPTIONS_HELP}
 
 Examples:
@@ -37,15 +39,23 @@ const ACTIONS: Record<string, Action> = {
     flags: { actor: 'text', action: 'text', object: 'text', project: 'text', limit: 'text' },
     positionals: [],
     run: list,
+    remotely: listRemotely,
   },
-  verify: { flags: {}, positionals: [], run: verify },
+  verify: { flags: {}, positionals: [], run: verify, remotely: verifyRemotely },
 }
 
 export const run = (args: string[], terminal: Terminal): Promise<number> =>
   runAction({ command: 'audit', help: HELP, actions: ACTIONS }, args, terminal)
 
+const filterOf = (given: Arguments) => ({
+  actor: given.text('actor'),
+  action: given.text('action'),
+  object_id: given.text('object'),
+  project_id: given.text('project'),
+})
+
 async function list({ given, store, terminal }: Work): Promise<number> {
-  const [actor, action, object_id, project_id] = ['actor', 'action', 'object', 'project'].map(given.text)
+  const { actor, action, object_id, project_id } = filterOf(given)
   const { rows } = await createAudit({ store: store.audit, clock: systemClock }).page({
     limit: limitOf(given.text('limit')),
     ...(actor !== undefined && { actor }),
@@ -53,6 +63,18 @@ async function list({ given, store, terminal }: Work): Promise<number> {
     ...(object_id !== undefined && { object_id }),
     ...(project_id !== undefined && { project_id }),
   })
+  return showRows(rows, { given, terminal })
+}
+
+async function listRemotely({ given, api, terminal }: RemoteWork): Promise<number> {
+  const limit = limitOf(given.text('limit'))
+  const { rows } = await api.some(pathWith('/audit', filterOf(given)), { limit })
+  return showRows(rows as AuditRow[], { given, terminal })
+}
+
+type Shown = Pick<Work, 'given' | 'terminal'>
+
+function showRows(rows: AuditRow[], { given, terminal }: Shown): number {
   if (given.has('json')) terminal.out(json({ audit: rows }))
   else if (rows.length === 0) terminal.out('There are no such rows.\n')
   else {
@@ -79,7 +101,21 @@ function limitOf(text: string | undefined): number {
 }
 
 async function verify({ given, store, terminal }: Work): Promise<number> {
-  const { rows, last_hash, broken } = await store.audit.verify()
+  return showCheck(await store.audit.verify(), { given, terminal })
+}
+
+async function verifyRemotely({ given, api, terminal }: RemoteWork): Promise<number> {
+  const { rows, last_hash, broken } = (await api.call('/audit/verify')).body as AuditCheck
+  return showCheck({ rows, last_hash, broken: broken ?? undefined }, { given, terminal })
+}
+
+type AuditCheck = {
+  rows: number
+  last_hash: string
+  broken?: { sequence: number; trouble: string } | null | undefined
+}
+
+function showCheck({ rows, last_hash, broken }: AuditCheck, { given, terminal }: Shown): number {
   if (given.has('json')) terminal.out(json({ rows, last_hash, broken: broken ?? null }))
   else if (broken) {
     terminal.out(

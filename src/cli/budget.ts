@@ -1,18 +1,19 @@
 /** `gatehouse budget`: how budgets stand, and credit for prepaid ones. */
-
 import { systemClock } from '../kit/clock.ts'
 import { creditOf, isCredit } from '../ledger/credit.ts'
 import { fromNano, MAX_AMOUNT, nanoText, toNano } from '../spec/money.ts'
-import { type BudgetListing, NEVER } from '../store/budget-store.ts'
-import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
-import { UsageError } from './arguments.ts'
+import type { Project, Token } from '../spec/token.ts'
+import { NEVER } from '../store/budget-store.ts'
+import { type Action, type RemoteWork, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
+import { API_OPTIONS_HELP } from './admin-api.ts'
+import { type Arguments, UsageError } from './arguments.ts'
 import { scopeNames } from './scope-names.ts'
 import { table, timeText } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
 
 const HELP = `Usage: gatehouse budget <list | credit> [options]
 
-Works on the store, whether or not a gateway is running. Budgets are set with gatehouse token and project (--budget)
+Works on a running gateway (--url) or on its store. Budgets are set with gatehouse token and project (--budget)
 and in the configuration file; a budget is listed once a call has counted towards it.
 
 Commands:
@@ -25,6 +26,7 @@ Commands:
 
 Options:
   --quiet                 print only the id of the entry
+${API_OPTIONS_HELP}
 ${STORE_OPTIONS_HELP}
 
 Examples:
@@ -34,12 +36,13 @@ Examples:
 `
 
 const ACTIONS: Record<string, Action> = {
-  list: { flags: {}, positionals: [], run: list },
+  list: { flags: {}, positionals: [], run: list, remotely: listRemotely },
   credit: {
     flags: { token: 'text', project: 'text', note: 'text', quiet: 'switch' },
     positionals: ['an amount, as in 20'],
     has_defaults: true,
     run: credit,
+    remotely: creditRemotely,
   },
 }
 
@@ -48,23 +51,42 @@ export const run = (args: string[], terminal: Terminal): Promise<number> =>
 
 const MAX_LISTED = 10_000
 
+/** A budget as the admin API shows it. */
+type BudgetRow = {
+  budget: string
+  scope: string
+  used: number
+  credit: number
+  held: number
+  /** Unix seconds; null: it never ends. */
+  window_start: number
+  window_end: number | null
+}
+
 async function list({ given, store, tokens, projects, terminal }: Work): Promise<number> {
-  const now_ms = systemClock.now()
-  const [budgets, names] = await Promise.all([
-    store.budgets.list({ now_ms, limit: MAX_LISTED }),
-    Promise.all([tokens.list(), projects.list()]).then(([tokens, projects]) => scopeNames({ tokens, projects })),
-  ])
+  const found = await store.budgets.list({ now_ms: systemClock.now(), limit: MAX_LISTED })
+  const budgets = found.map(({ account_key, scope_key, start_ms, end_ms, settled, credit, held }) => ({
+    budget: account_key,
+    scope: scope_key,
+    used: fromNano(settled),
+    credit: fromNano(credit),
+    held: fromNano(held),
+    window_start: Math.floor(start_ms / 1000),
+    window_end: end_ms === NEVER ? null : Math.floor(end_ms / 1000),
+  }))
+  return show(budgets, { given, tokens, projects, terminal })
+}
+
+async function listRemotely({ api, ...work }: RemoteWork): Promise<number> {
+  return show((await api.all('/budgets')) as BudgetRow[], work)
+}
+
+async function show(budgets: BudgetRow[], work: Pick<RemoteWork, 'given' | 'tokens' | 'projects' | 'terminal'>) {
+  const { given, terminal } = work
+  const [tokens, projects] = await Promise.all([work.tokens.list(), work.projects.list()])
+  const names = scopeNames({ tokens, projects })
   if (given.has('json')) {
-    const rows = budgets.map(({ account_key, scope_key, start_ms, end_ms, settled, credit, held }) => ({
-      budget: account_key,
-      owner: names(scope_key),
-      used: fromNano(settled),
-      credit: fromNano(credit),
-      held: fromNano(held),
-      window_start: Math.floor(start_ms / 1000),
-      window_end: end_ms === NEVER ? null : Math.floor(end_ms / 1000),
-    }))
-    terminal.out(json({ budgets: rows }))
+    terminal.out(json({ budgets: budgets.map(({ scope, ...row }) => ({ ...row, owner: names(scope) })) }))
   } else if (budgets.length === 0) terminal.out('No call has counted towards a budget yet.\n')
   else {
     const head = ['OWNER', 'WINDOW', 'USED', 'CREDIT', 'HELD', 'STARTED', 'ENDS']
@@ -74,14 +96,15 @@ async function list({ given, store, tokens, projects, terminal }: Work): Promise
   return 0
 }
 
-const rowOf = (budget: BudgetListing, names: (scope_key: string) => string): string[] => {
-  const { account_key, scope_key, start_ms, end_ms, settled, credit, held } = budget
-  const window = account_key.slice(scope_key.length + 1).split('/')[0] ?? ''
-  const times = [timeText(start_ms / 1000), end_ms === NEVER ? '-' : timeText(end_ms / 1000)]
-  return [names(scope_key), window, nanoText(settled), nanoText(credit), nanoText(held), ...times]
+const rowOf = (row: BudgetRow, names: (scope_key: string) => string): string[] => {
+  const { budget, scope, used, credit, held, window_start, window_end } = row
+  const window = budget.slice(scope.length + 1).split('/')[0] ?? ''
+  const amounts = [used, credit, held].map((amount) => nanoText(toNano(amount)))
+  return [names(scope), window, ...amounts, timeText(window_start), window_end === null ? '-' : timeText(window_end)]
 }
 
-async function credit({ given, store, tokens, projects, config, terminal, by }: Work): Promise<number> {
+/** Throws UsageError. `which`: the id or the name of a token or a project. */
+function readCredit(given: Arguments): { amount: number; of: 'token' | 'project'; which: string } {
   const command = 'budget credit'
   const amount = Number(given.positionals[0])
   if (!isCredit(amount)) {
@@ -90,36 +113,57 @@ async function credit({ given, store, tokens, projects, config, terminal, by }: 
       `needs an amount of at most ${MAX_AMOUNT} that is not 0; found ${given.positionals[0]}`,
     )
   }
-  const [of_token, of_project] = [given.text('token'), given.text('project')]
-  if ((of_token === undefined) === (of_project === undefined)) {
-    throw new UsageError(command, 'needs either --token or --project')
-  }
-  const token = of_token === undefined ? undefined : await tokens.choose(of_token)
-  const project = of_project === undefined ? undefined : await projects.choose(of_project)
-  const owner = token ?? project
+  const [token, project] = [given.text('token'), given.text('project')]
+  if (token !== undefined && project === undefined) return { amount, of: 'token', which: token }
+  if (token === undefined && project !== undefined) return { amount, of: 'project', which: project }
+  throw new UsageError(command, 'needs either --token or --project')
+}
+
+async function credit({ given, store, tokens, projects, config, terminal, by }: Work): Promise<number> {
+  const { amount, of, which } = readCredit(given)
+  const owner = of === 'token' ? await tokens.choose(which) : await projects.choose(which)
+  const { project_id } = owner
   const { entry, audit } = creditOf({
-    owner: token ?? { project_id: project?.project_id },
+    owner: 'token_id' in owner ? owner : { project_id },
     amount,
     note: given.text('note'),
     at_ms: systemClock.now(),
     origin: by,
   })
-  const { entry_id } = entry
   await store.ledger.append([entry], { audit })
-  const isUsed = owner?.budgets.some(({ window }) => window === 'total')
+  return showCredit({ ...entry, amount, currency: config?.ledger.currency ?? 'USD', owner }, { given, terminal })
+}
+
+async function creditRemotely({ given, api, tokens, projects, terminal }: RemoteWork): Promise<number> {
+  const { amount, of, which } = readCredit(given)
+  const owner = of === 'token' ? await tokens.choose(which) : await projects.choose(which)
+  const { project_id } = owner
+  const id = 'token_id' in owner ? { token_id: owner.token_id } : { project_id }
+  const note = given.text('note')
+  const body = { amount, ...id, ...(note !== undefined && { note }) }
+  const { entry_id, currency } = (await api.call('/budgets/credit', { method: 'POST', body })).body
+  return showCredit({ entry_id: String(entry_id), currency: String(currency), amount, owner }, { given, terminal })
+}
+
+type Given = { entry_id: string; amount: number; currency: string; owner: Pick<Token | Project, 'name' | 'budgets'> }
+
+function showCredit(
+  { entry_id, amount, currency, owner }: Given,
+  { given, terminal }: Pick<Work, 'given' | 'terminal'>,
+) {
+  const isUsed = owner.budgets.some(({ window }) => window === 'total')
   const warnings = isUsed
     ? []
     : [
-        `${owner?.name} has no budget that never starts again, so its credit has no effect; set one with --budget 0/total`,
+        `${owner.name} has no budget that never starts again, so its credit has no effect; set one with --budget 0/total`,
       ]
-  const currency = config?.ledger.currency ?? 'USD'
   if (given.has('json')) terminal.out(json({ entry_id, amount, currency, ...(isUsed ? {} : { warnings }) }))
   else {
     for (const text of warnings) terminal.err(`warning: ${text}\n`)
     terminal.out(
       given.has('quiet')
         ? `${entry_id}\n`
-        : `${owner?.name} has ${nanoText(toNano(amount))} ${currency} more credit (${entry_id}).\n`,
+        : `${owner.name} has ${nanoText(toNano(amount))} ${currency} more credit (${entry_id}).\n`,
     )
   }
   return 0

@@ -2,8 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Setting, SettingChange } from '../config/effective.ts'
-import { ConfigError, problemText } from '../config/problem.ts'
-import { type ConfigSource, createConfigSource, type Proposal } from '../config/source.ts'
+import { ConfigError, type ConfigProblem, problemText } from '../config/problem.ts'
+import { createConfigSource, type Proposal } from '../config/source.ts'
+import { type AdminApi, API_FLAGS, API_OPTIONS_HELP, connectedApi } from './admin-api.ts'
 import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
 import { assertProviders } from './check-providers.ts'
 import { table } from './table.ts'
@@ -12,7 +13,8 @@ import { knownVendors } from './vendors.ts'
 
 const HELP = `Usage: gatehouse config <show | validate | diff | apply> [options]
 
-Works on the configuration file; a running gateway reloads it by itself. Values that may be secrets are shown as ***.
+Works on the configuration file, or on that of a running gateway (--url). A running gateway reloads it by itself.
+Values that may be secrets are shown as ***.
 
 Commands:
   show               print the configuration in use: the value of each setting, and where it comes from
@@ -25,6 +27,7 @@ Commands:
   <file> may be -, for standard input.
 
 Options:
+${API_OPTIONS_HELP}
   --config <file>    the present file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
   --json             print the result as one line of JSON
 
@@ -34,7 +37,14 @@ Examples:
   gatehouse config apply new.yaml --config /etc/gatehouse/gatehouse.yaml
 `
 
-type Work = { given: Arguments; source: ConfigSource; terminal: Terminal }
+/** A configuration file, of this machine or of a running gateway. Throws ConfigError with the problems of a text. */
+type Source = {
+  show(): Setting[] | Promise<Setting[]>
+  diff(text: string): Proposal | Promise<Proposal>
+  apply(text: string): Promise<Proposal & { file: string; written: boolean; backup: string | null }>
+}
+
+type Work = { given: Arguments; source: Source; terminal: Terminal }
 type Action = { flags: FlagTable; positionals: string[]; run(work: Work): number | Promise<number> }
 
 const FILE = ['a file, or - for standard input']
@@ -59,14 +69,18 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   const given = readArguments({
     command: `config ${name}`,
     args: rest,
-    flags: { ...flags, config: 'text' },
+    flags: { ...flags, ...API_FLAGS, config: 'text' },
     positionals,
   })
   if (given.has('help')) {
     terminal.out(HELP)
     return 0
   }
-  const { environment, cwd } = terminal
+  const api = connectedApi(given, terminal)
+  return action.run({ given, source: api ? remoteSource(api) : sourceOfFile(given, terminal), terminal })
+}
+
+function sourceOfFile(given: Arguments, { environment, cwd }: Terminal): Source {
   const file = given.text('config')
   const source = createConfigSource({
     environment,
@@ -75,11 +89,47 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
     vendors: knownVendors(environment),
     check: (config) => assertProviders(config, environment),
   })
-  return action.run({ given, source, terminal })
+  return {
+    show: () => source.show(),
+    diff: source.diff,
+    apply: async (text) => ({ file: source.path, ...(await source.apply(text)) }),
+  }
 }
 
-function show({ given, source, terminal }: Work): number {
-  const settings = source.show().filter(({ source: { from } }) => !given.has('changed') || from !== 'default')
+/** The gateway's answers have the types of its OpenAPI document. */
+function remoteSource(api: AdminApi): Source {
+  async function post<Result>(action: string, text: string): Promise<Result> {
+    return (await api.call(`/config/${action}`, { method: 'POST', body: { text } })).body as Result
+  }
+
+  async function assertValid(text: string): Promise<void> {
+    const { valid, problems } = await post<{ valid: boolean; problems: Omit<ConfigProblem, 'file'>[] }>(
+      'validate',
+      text,
+    )
+    if (!valid) {
+      const place = (at: number | null | undefined) => at ?? undefined
+      throw new ConfigError(
+        problems.map((one) => ({ ...one, file: 'text', line: place(one.line), column: place(one.column) })),
+      )
+    }
+  }
+
+  return {
+    show: async () => (await api.all('/config')) as Setting[],
+    async diff(text) {
+      await assertValid(text)
+      return post('diff', text)
+    },
+    async apply(text) {
+      await assertValid(text)
+      return post('apply', text)
+    },
+  }
+}
+
+async function show({ given, source, terminal }: Work): Promise<number> {
+  const settings = (await source.show()).filter(({ source: { from } }) => !given.has('changed') || from !== 'default')
   if (given.has('json')) terminal.out(json({ settings }))
   else {
     const rows = settings.map(({ path, value, source }) => [path, valueText(value), originText(source)])
@@ -147,12 +197,12 @@ async function apply(work: Work): Promise<number> {
   const { given, source, terminal } = work
   const applied = await proposed(work, source.apply)
   if (!applied) return 1
-  const { written, backup } = applied
-  if (given.has('json')) terminal.out(json({ file: source.path, ...applied }))
-  else if (!written) terminal.out(`${source.path} is as it was.\n`)
+  const { file, written, backup } = applied
+  if (given.has('json')) terminal.out(json(applied))
+  else if (!written) terminal.out(`${file} is as it was.\n`)
   else {
     const kept = backup === null ? '' : ` The text before is in ${backup}.`
-    terminal.out(`${proposalText(applied)}${source.path} is written.${kept}\n`)
+    terminal.out(`${proposalText(applied)}${file} is written.${kept}\n`)
   }
   return 0
 }

@@ -7,12 +7,13 @@ import { viewRequests } from '../observe/request-view.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
 import { commandLineActor } from './actor.ts'
+import { type AdminApi, API_FLAGS, connectedApi, GatewayRefusal } from './admin-api.ts'
 import { readArguments, UsageError } from './arguments.ts'
 import { storeToRead } from './store-location.ts'
 import { json, type Terminal } from './terminal.ts'
 
 const COMMAND = 'requests show'
-const FLAGS = { contents: 'switch', config: 'text', 'data-dir': 'text' } as const
+const FLAGS = { contents: 'switch', ...API_FLAGS, config: 'text', 'data-dir': 'text' } as const
 
 export async function showRequest(args: string[], terminal: Terminal, help: string): Promise<number> {
   const given = readArguments({ command: COMMAND, args, flags: FLAGS, positionals: ['the id of a row'] })
@@ -24,14 +25,36 @@ export async function showRequest(args: string[], terminal: Terminal, help: stri
   if (!/^\d{1,15}$/.test(id)) {
     throw new UsageError(COMMAND, `found ${JSON.stringify(id)}, must be the id of a row, as --json shows it`)
   }
-  const store = await openStore({ url: storeToRead(given, terminal) })
+  const api = connectedApi(given, terminal)
+  const with_contents = given.has('contents')
+  const shown = api
+    ? await requestOfGateway(api, id, with_contents)
+    : await requestOfStore(storeToRead(given, terminal), { id, with_contents, terminal })
+  terminal.out(given.has('json') ? json(shown) : `${JSON.stringify(shown, undefined, 2)}\n`)
+  return 0
+}
+
+/** The gateway records who reads contents. */
+async function requestOfGateway(api: AdminApi, id: string, with_contents: boolean) {
+  const { body: row } = await api.call(`/requests/${id}`)
+  if (!with_contents) return row
+  const found = await api.call(`/requests/${id}/contents`).catch((error: unknown) => {
+    if (error instanceof GatewayRefusal && error.status === 404) return undefined
+    throw error
+  })
+  if (!found) return { ...row, contents: null }
+  const { object: _, id: __, request_id: ___, ...contents } = found.body
+  return { ...row, contents }
+}
+
+type Requested = { id: string; with_contents: boolean; terminal: Terminal }
+
+async function requestOfStore(url: string, { id, with_contents, terminal }: Requested) {
+  const store = await openStore({ url })
   try {
     const [row] = await viewRequests(store.requestLog, await store.requestLog.find([Number(id)]))
-    if (!row) throw new Error(`There is no request ${id}.`)
-    const contents = given.has('contents') ? await contentsOf(row, store, terminal) : undefined
-    const shown = given.has('contents') ? { ...row, contents: contents ?? null } : row
-    terminal.out(given.has('json') ? json(shown) : `${JSON.stringify(shown, undefined, 2)}\n`)
-    return 0
+    if (!row) throw new Error(`There is no request ${JSON.stringify(id)}.`)
+    return with_contents ? { ...row, contents: (await contentsOf(row, store, terminal)) ?? null } : row
   } finally {
     await store.close()
   }

@@ -2,10 +2,13 @@
 import { chooseToken } from '../accounts/choose.ts'
 import { REQUEST_CONDITIONS, readRequestFilter } from '../observe/request-filter.ts'
 import { cursorOf, type RequestView, readCursor, viewRequests } from '../observe/request-view.ts'
+import type { Project, Token } from '../spec/token.ts'
 import { openStore } from '../store/open-store.ts'
-import type { RequestFilter } from '../store/request-row.ts'
+import type { RequestFilter, RequestPosition } from '../store/request-row.ts'
 import type { Store } from '../store/store.ts'
+import { type AdminApi, API_FLAGS, API_OPTIONS_HELP, connectedApi, pathWith } from './admin-api.ts'
 import { type Arguments, type FlagTable, readArguments, UsageError } from './arguments.ts'
+import { remoteProjects, remoteTokens } from './remote-accounts.ts'
 import { showRequest } from './requests-show.ts'
 import { storeToRead } from './store-location.ts'
 import { table } from './table.ts'
@@ -15,8 +18,8 @@ import { readTimeRange } from './time-range.ts'
 const HELP = `Usage: gatehouse requests [options]
        gatehouse requests show <id> [--contents] [options]
 
-Shows calls from the request log, the newest first. Works on the store, whether or not a gateway is running; a running
-one adds calls within a second after they end. All conditions must hold.
+Shows calls from the request log, the newest first: of a running gateway (--url), or of its store. A running gateway
+adds calls within a second after they end. All conditions must hold.
 
 Options:
   --from <when>           2026-01-31, 2026-01-31T18:00Z, or 7d for 7 days (default: everything that is kept)
@@ -37,6 +40,7 @@ Options:
   --min-ms <number>       only what took this many milliseconds or longer
   --limit <number>        at most this many, 1 to 1000 (default: 50)
   --after <cursor>        continue where the last page ended
+${API_OPTIONS_HELP}
   --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then data_dir of the configuration file,
                           then ./data); not used with GATEHOUSE_DATABASE_URL
   --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
@@ -71,6 +75,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
     to: 'text',
     limit: 'text',
     after: 'text',
+    ...API_FLAGS,
     config: 'text',
     'data-dir': 'text',
   }
@@ -87,23 +92,53 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
     },
   )
   const limit = readLimit(given.text('limit'))
-  const after = readAfter(given)
-  const store = await openStore({ url: storeToRead(given, terminal) })
+  const api = connectedApi(given, terminal)
+  const { data, next_cursor } = api
+    ? await searchGateway(api, given, { from, to, limit })
+    : await searchStore(storeToRead(given, terminal), filter, { from, to, limit, after: readAfter(given) })
+  if (given.has('json')) terminal.out(json({ data, next_cursor }))
+  else {
+    terminal.out(data.length === 0 ? 'No request matches.\n' : textOf(data))
+    if (next_cursor !== null) terminal.err(`There are more requests; the next page: --after ${next_cursor}\n`)
+  }
+  return 0
+}
+
+type Page = { from: number; to: number; limit: number }
+type Found = { data: RequestView[]; next_cursor: string | null }
+
+async function searchStore(
+  url: string,
+  filter: RequestFilter,
+  { from, to, after, limit }: Page & { after: RequestPosition | undefined },
+): Promise<Found> {
+  const store = await openStore({ url })
   try {
-    await nameAccounts(filter, store)
+    await nameAccounts(filter, { tokens: store.tokens.list, projects: store.projects.list })
     const range = { from_ms: from * 1000, to_ms: to * 1000 }
     const { rows, next } = await searchAll(store, { ...filter, ...range }, { after, limit })
-    const data = await viewRequests(store.requestLog, rows)
-    const next_cursor = next ? cursorOf(next) : null
-    if (given.has('json')) terminal.out(json({ data, next_cursor }))
-    else {
-      terminal.out(data.length === 0 ? 'No request matches.\n' : textOf(data))
-      if (next_cursor !== null) terminal.err(`There are more requests; the next page: --after ${next_cursor}\n`)
-    }
-    return 0
+    return { data: await viewRequests(store.requestLog, rows), next_cursor: next ? cursorOf(next) : null }
   } finally {
     await store.close()
   }
+}
+
+async function searchGateway(api: AdminApi, given: Arguments, { from, to, limit }: Page): Promise<Found> {
+  const given_names = { token_id: given.text('token'), project_id: given.text('project') }
+  const named: Pick<RequestFilter, 'token_id' | 'project_id'> = Object.fromEntries(
+    Object.entries(given_names).filter(([, name]) => name !== undefined),
+  )
+  await nameAccounts(named, { tokens: remoteTokens(api).list, projects: remoteProjects(api).list })
+  const conditions = Object.keys(REQUEST_CONDITIONS).map((name) => [name, given.text(flagOf(name))] as const)
+  const path = pathWith('/requests', {
+    ...Object.fromEntries(conditions),
+    token: named.token_id,
+    project: named.project_id,
+    from: String(from),
+    to: String(to),
+  })
+  const { rows, next = null } = await api.some(path, { limit, after: given.text('after') })
+  return { data: rows as RequestView[], next_cursor: next }
 }
 
 /** A search ends after a bounded number of rows; nobody waits for this process, so it goes on. */
@@ -122,13 +157,16 @@ async function searchAll(
 }
 
 /** A token or project that is not known may have been deleted, and still have rows: its id is searched as it is. */
-async function nameAccounts(filter: RequestFilter, store: Store): Promise<void> {
+async function nameAccounts(
+  filter: Pick<RequestFilter, 'token_id' | 'project_id'>,
+  list: { tokens(): Promise<Token[]>; projects(): Promise<Project[]> },
+): Promise<void> {
   if (filter.token_id !== undefined && !filter.token_id.startsWith('tok_')) {
-    filter.token_id = chooseToken(await store.tokens.list(), filter.token_id).token_id
+    filter.token_id = chooseToken(await list.tokens(), filter.token_id).token_id
   }
   const { project_id } = filter
   if (project_id === undefined || project_id.startsWith('proj_')) return
-  const named = (await store.projects.list()).find(({ name }) => name === project_id)
+  const named = (await list.projects()).find(({ name }) => name === project_id)
   if (!named) throw new UsageError(COMMAND, `there is no project ${JSON.stringify(project_id)}`)
   filter.project_id = named.project_id
 }

@@ -7,6 +7,7 @@ import { isRecord, type JsonRecord } from '../kit/json.ts'
 import type { Explained } from '../routes/explain-request.ts'
 import { requestedModel } from '../routes/routing-fields.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
+import { API_FLAGS, API_OPTIONS_HELP, connectedApi } from './admin-api.ts'
 import { readArguments, UsageError, unknownCommand } from './arguments.ts'
 import { withIdleGateway } from './idle-gateway.ts'
 import { table } from './table.ts'
@@ -16,13 +17,14 @@ import { knownVendors } from './vendors.ts'
 const HELP = `Usage: gatehouse route explain --model <model> [--family <family>] [--body <file>] [--tags <tags>] [--json]
 
 Shows which targets of a model a request would be sent to, in which order, and within which limits. Sends nothing.
-It reads the configuration alone: what a running gateway remembers of its targets, such as errors, is not part of it.
+Of a running gateway (--url) with what it remembers of its targets, such as errors; else from the configuration alone.
 
 Options:
   --model <model>         the id of a model, or an alias; default: \`model\` of the body
   --family <family>       the kind of request (default: the first family of the model)
   --body <file>           a JSON request: its \`model\`, \`models\`, \`provider\`, \`stream\`, tools, images and size count
   --tags <tags>           tags of the request, separated by commas, as in the header x-gatehouse-tags
+${API_OPTIONS_HELP}
   --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
   --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then ./data)
   --json                  print the result as one line of JSON
@@ -32,7 +34,15 @@ Examples:
   gatehouse route explain --model acme/large --body request.json --json
 `
 
-const FLAGS = { model: 'text', family: 'text', body: 'text', tags: 'text', config: 'text', 'data-dir': 'text' } as const
+const FLAGS = {
+  model: 'text',
+  family: 'text',
+  body: 'text',
+  tags: 'text',
+  ...API_FLAGS,
+  config: 'text',
+  'data-dir': 'text',
+} as const
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
   const [action, ...rest] = args
@@ -51,6 +61,13 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
     .map((tag) => tag.trim())
   if (typeof model !== 'string') throw new UsageError('route', 'needs a model, as in --model <model>')
   const family = familyOf(given.text('family'))
+  const api = connectedApi(given, terminal)
+  if (api) {
+    const order = { model, family, stream: body.stream === true, body, tags }
+    const explained = (await api.call('/routing/explain', { method: 'POST', body: order })).body as Explained
+    terminal.out(given.has('json') ? json(explained) : asText(explained, terminal))
+    return 0
+  }
   const [config_, data_dir] = [given.text('config'), given.text('data-dir')]
   const flags = {
     ...(config_ === undefined ? {} : { config: config_ }),
@@ -60,9 +77,13 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   const explained = await withIdleGateway(config, terminal, (gateway) =>
     gateway.explain({ model, family, is_stream: body.stream === true, body, tags }),
   )
-  terminal.out(given.has('json') ? json({ ...explained, memory: 'none' }) : asText(explained, terminal))
+  terminal.out(
+    given.has('json') ? json({ ...explained, memory: 'none' }) : `${asText(explained, terminal)}\n${NO_MEMORY}\n`,
+  )
   return 0
 }
+
+const NO_MEMORY = 'From the configuration alone: the memory of a running gateway is not part of it.'
 
 async function readBody(file: string | undefined, cwd: string): Promise<JsonRecord> {
   if (file === undefined) return {}
@@ -119,6 +140,5 @@ function asText(explained: Explained, terminal: Terminal): string {
     one.available ? 'yes' : `no: ${one.reason}`,
   ])
   const [first = '', ...others] = table([head, ...rows]).split('\n')
-  const note = 'From the configuration alone: the memory of a running gateway is not part of it.'
-  return `${table(facts)}\n${[bold(terminal, first), ...others].join('\n')}\n${note}\n`
+  return `${table(facts)}\n${[bold(terminal, first), ...others].join('\n')}`
 }

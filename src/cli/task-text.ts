@@ -1,19 +1,35 @@
 /** Text output of tasks: a table of many, all data of one. */
-import { TASK_STATUSES, type Task, type TaskStatus } from '../spec/task.ts'
+import { isEndedStatus, type Task } from '../spec/task.ts'
 import type { WebhookStore } from '../store/store.ts'
 import { table, timeText } from './table.ts'
 import { bold, type Terminal } from './terminal.ts'
 
-type CallbackState = Awaited<ReturnType<WebhookStore['ofTask']>>
+type CallbackState =
+  | Pick<NonNullable<Awaited<ReturnType<WebhookStore['ofTask']>>>, 'url' | 'attempts' | 'delivered_at' | 'last_status'>
+  | undefined
 
-const isEnded = ({ status }: Pick<Task, 'status'>): boolean => status === 'SUCCESS' || status === 'FAILURE'
+/** A task; over the admin API without its request and what its provider answered. */
+export type ShownTask = ListedTask &
+  Pick<Task, 'family' | 'provider_key' | 'fail_reason' | 'upstream_model' | 'tried' | 'sent_at' | 'start_time'> &
+  Pick<Task, 'deadline_at' | 'cancel_asked_at' | 'failures' | 'due_ms' | 'leased_by' | 'outputs' | 'late_outcome'> &
+  Pick<Task, 'outputs_expire_at'> &
+  Partial<Pick<Task, 'operation' | 'request' | 'base_url'>> & { made: { length: number } | null }
 
-export const UNFINISHED: readonly TaskStatus[] = TASK_STATUSES.filter((status) => !isEnded({ status }))
+/** What a table of tasks shows. */
+export type ListedTask = Pick<
+  Task,
+  'task_id' | 'status' | 'progress' | 'model' | 'provider' | 'token_id' | 'submit_time' | 'finish_time' | 'fail_code'
+>
+
+const isEnded = ({ status }: Pick<Task, 'status'>): boolean => isEndedStatus(status)
 
 /** How long webhooks are retried after the end of the task; documented in the manual. */
 const CALLBACK_SECONDS = 86_400
 
-export function taskTable(tasks: Task[], { names, terminal }: { names: Map<string, string>; terminal: Terminal }) {
+export function taskTable(
+  tasks: ListedTask[],
+  { names, terminal }: { names: Map<string, string>; terminal: Terminal },
+) {
   const head = ['TASK', 'STATUS', 'PROGRESS', 'MODEL', 'PROVIDER', 'TOKEN', 'ACCEPTED', 'ENDED', 'FAIL CODE']
   const body = tasks.map((task) => [
     task.task_id,
@@ -30,7 +46,7 @@ export function taskTable(tasks: Task[], { names, terminal }: { names: Map<strin
   return [bold(terminal, first), ...rest].join('\n')
 }
 
-type Shown = { task: Task; callback: CallbackState; token_name: string | undefined; now_ms: number }
+type Shown = { task: ShownTask; callback: CallbackState; token_name: string | undefined; now_ms: number }
 
 export function taskText(shown: Shown): string {
   const { task, callback, token_name, now_ms } = shown
@@ -49,7 +65,7 @@ export function taskText(shown: Shown): string {
     ['provider', task.provider ? `${task.provider}, as ${task.upstream_model}${key}` : 'not chosen yet'],
     ['refused by', tried.length > 0 ? tried.join(', ') : undefined],
     ['sent', task.sent_at === null ? 'not yet' : time(task.sent_at)],
-    ['order', task.operation === null ? undefined : JSON.stringify(task.operation)],
+    ['order', task.operation == null ? undefined : JSON.stringify(task.operation)],
     ['started', time(task.start_time)],
     ['ended', time(task.finish_time)],
     ['deadline', `${time(task.deadline_at)}${!isEnded(task) && task.deadline_at <= now ? ', passed' : ''}`],
@@ -62,12 +78,12 @@ export function taskText(shown: Shown): string {
     ['late end', late_outcome ? `${late_outcome.status}, ${time(late_outcome.at)}: ${late_outcome.detail}` : undefined],
     ['callback', callback && callbackText(callback, { task, now })],
     ['address', task.base_url],
-    ['request', JSON.stringify(task.request)],
+    ['request', task.request && JSON.stringify(task.request)],
   ]
   return table(rows.flatMap(([name, text]) => (text === undefined ? [] : [[name, text.replaceAll(/\s+/g, ' ')]])))
 }
 
-function nextStep({ due_ms, leased_by }: Task, now_ms: number): string {
+function nextStep({ due_ms, leased_by }: Pick<Task, 'due_ms' | 'leased_by'>, now_ms: number): string {
   if (due_ms === null) return 'none'
   const seconds = Math.ceil((due_ms - now_ms) / 1000)
   if (leased_by !== '')
@@ -78,7 +94,7 @@ function nextStep({ due_ms, leased_by }: Task, now_ms: number): string {
 const outputText = ({ key, url, content_type, bytes }: Task['outputs'][number]): string =>
   `${key ?? withoutQuery(url ?? '')} (${content_type}${bytes === undefined ? '' : `, ${bytes} bytes`})`
 
-function callbackText(callback: NonNullable<CallbackState>, { task, now }: { task: Task; now: number }): string {
+function callbackText(callback: NonNullable<CallbackState>, { task, now }: { task: ShownTask; now: number }): string {
   const { url, attempts, delivered_at, last_status } = callback
   const last = last_status === 0 ? 'no response' : `status ${last_status}`
   const tries = attempts === 1 ? '1 attempt' : `${attempts} attempts`

@@ -1,9 +1,11 @@
 /** `gatehouse usage`: what tokens, projects, models and end users used, were charged and cost. */
-import { nanoText } from '../spec/money.ts'
+import { nanoText, toNano } from '../spec/money.ts'
 import { USAGE_DIMENSIONS, type UsageDimension, type UsageResult, type UsageSum } from '../store/ledger-store.ts'
 import { openStore } from '../store/open-store.ts'
+import { type AdminApi, API_FLAGS, API_OPTIONS_HELP, connectedApi, pathWith } from './admin-api.ts'
 import { type Arguments, readArguments, UsageError } from './arguments.ts'
 import { csv } from './csv.ts'
+import { remoteProjects, remoteTokens } from './remote-accounts.ts'
 import { storeToRead } from './store-location.ts'
 import { table } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
@@ -11,7 +13,7 @@ import { readTimeRange } from './time-range.ts'
 
 const HELP = `Usage: gatehouse usage [options]
 
-Shows what was used, by day (UTC), whether or not a gateway is running.
+Shows what was used, by day (UTC): of a running gateway (--url), or of its store.
 
 Options:
   --by <names>   groups, separated by commas: ${USAGE_DIMENSIONS.slice(0, 6).join(', ')},
@@ -20,6 +22,7 @@ Options:
   --to <when>    the same; a date includes that day (default: today)
   --csv          print comma-separated values
   --json         print one line of JSON: {"usage": [...]}
+${API_OPTIONS_HELP}
   --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then data_dir of the configuration file,
                           then ./data); not used with GATEHOUSE_DATABASE_URL
   --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
@@ -33,7 +36,15 @@ Examples:
 `
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const flags = { by: 'text', from: 'text', to: 'text', csv: 'switch', config: 'text', 'data-dir': 'text' } as const
+  const flags = {
+    by: 'text',
+    from: 'text',
+    to: 'text',
+    csv: 'switch',
+    ...API_FLAGS,
+    config: 'text',
+    'data-dir': 'text',
+  } as const
   const given = readArguments({ command: 'usage', args, flags })
   if (given.has('help')) {
     terminal.out(HELP)
@@ -41,25 +52,57 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   }
   const by = readDimensions(given)
   const range = readTimeRange('usage', given, 30)
-  const store = await openStore({ url: storeToRead(given, terminal) })
-  try {
-    const [result, tokens, projects] = await Promise.all([
-      store.ledger.usage({ by, ...range }),
-      store.tokens.list(),
-      store.projects.list(),
-    ])
-    const names = new Map<string, string>([
-      ...tokens.map(({ token_id, name }) => [token_id, name] as const),
-      ...projects.map(({ project_id, name }) => [project_id, name] as const),
-    ])
-    print(given, { by, result, names, terminal })
-  } finally {
-    await store.close()
-  }
+  const api = connectedApi(given, terminal)
+  const { result, tokens, projects } = api
+    ? await usageOfGateway(api, { by, ...range })
+    : await usageOfStore(storeToRead(given, terminal), { by, ...range })
+  const names = new Map<string, string>([
+    ...tokens.map(({ token_id, name }) => [token_id, name] as const),
+    ...projects.map(({ project_id, name }) => [project_id, name] as const),
+  ])
+  print(given, { by, result, names, terminal })
   return 0
 }
 
-type Printing = { by: readonly UsageDimension[]; result: UsageResult; names: Map<string, string>; terminal: Terminal }
+type Query = { by: UsageDimension[]; from: number; to: number }
+
+async function usageOfStore(url: string, query: Query) {
+  const store = await openStore({ url })
+  try {
+    const [result, tokens, projects] = await Promise.all([
+      store.ledger.usage(query),
+      store.tokens.list(),
+      store.projects.list(),
+    ])
+    return { result, tokens, projects }
+  } finally {
+    await store.close()
+  }
+}
+
+async function usageOfGateway(api: AdminApi, { by, from, to }: Query) {
+  const [{ body }, tokens, projects] = await Promise.all([
+    api.call(pathWith('/usage', { by: by.join(','), from: String(from), to: String(to) })),
+    remoteTokens(api).list(),
+    remoteProjects(api).list(),
+  ])
+  const answer = body as Pick<UsageResult, 'from' | 'to'> & {
+    data: (Omit<UsageSum, 'amount' | 'cost'> & { amount: number; cost: number })[]
+  }
+  const rows = answer.data.map((row) => ({
+    ...row,
+    amount: BigInt(toNano(row.amount)),
+    cost: BigInt(toNano(row.cost)),
+  }))
+  return { result: { from: answer.from, to: answer.to, rows }, tokens, projects }
+}
+
+type Printing = {
+  by: readonly UsageDimension[]
+  result: Omit<UsageResult, 'period'>
+  names: Map<string, string>
+  terminal: Terminal
+}
 
 function print(given: Arguments, { by, result, names, terminal }: Printing): void {
   const rows = result.rows.map((row) => usageRow(by, row, names)).sort(inOrder(by))

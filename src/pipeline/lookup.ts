@@ -51,7 +51,7 @@ export function lookupFor<Work>(
   const key = keyOf({ model, record, request: found.request }, settings.scope)
   const is_refresh = directive === 'refresh'
   const semantic = embedText && !is_refresh ? semanticLookup({ found, model, record }, embedText) : undefined
-  return { key, ttl_seconds, max_entry_bytes, is_refresh, deadline, signal: call.signal, semantic }
+  return { model: model.id, key, ttl_seconds, max_entry_bytes, is_refresh, deadline, signal: call.signal, semantic }
 }
 
 type Semantic = Pick<Keyed<unknown>, 'model' | 'record'> & { found: CacheableRequest }

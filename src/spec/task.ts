@@ -7,6 +7,21 @@ export const TASK_STATUSES = ['NOT_START', 'SUBMITTED', 'QUEUED', 'IN_PROGRESS',
 export const TaskStatus = Type.Enum([...TASK_STATUSES])
 export type TaskStatus = (typeof TASK_STATUSES)[number]
 
+export const isEndedStatus = (status: TaskStatus): boolean => status === 'SUCCESS' || status === 'FAILURE'
+
+/** States separated by commas, in any case, or `unfinished` for all that have not ended. `unknown`: the first word that is none. */
+export function readTaskStatuses(text: string): { statuses: TaskStatus[]; unknown?: string } {
+  const statuses = new Set<TaskStatus>()
+  for (const word of text.split(',').map((part) => part.trim())) {
+    const named = TASK_STATUSES.filter((status) =>
+      word.toLowerCase() === 'unfinished' ? !isEndedStatus(status) : status === word.toUpperCase(),
+    )
+    if (named.length === 0) return { statuses: [...statuses], unknown: word }
+    for (const status of named) statuses.add(status)
+  }
+  return { statuses: [...statuses] }
+}
+
 type FailRow = { when: string; advice: string }
 
 /** Every `fail_code`: when a task ends with it, and what the client should do. */

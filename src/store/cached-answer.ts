@@ -1,4 +1,5 @@
 /** What the response cache stores in the database. */
+import type { AuditDraft } from '../spec/audit.ts'
 
 /** An answer of the response cache. `bytes`: its size, for the bounds. `answer`: JSON text. */
 export type CachedAnswer = { created_ms: number; expires_ms: number; bytes: number; answer: string }
@@ -10,6 +11,12 @@ export type CachedAnswerStore = {
   put(cache_key: string, entry: CachedAnswer, bounds: { max_entries: number; max_bytes: number }): Promise<void>
   /** Deletes at most `limit` expired answers; returns how many it deleted. */
   deleteExpired(now_ms: number, limit: number): Promise<number>
+  /** Counts a purge, of all models or of one, with its row of the audit log in one transaction. */
+  countPurge(model: string | undefined, audit?: AuditDraft): Promise<void>
+  /** How many purges there were, by any process: by model, and of all models under the empty name. */
+  purges(): Promise<Map<string, number>>
+  /** Deletes at most `limit` answers whose key starts with this text; returns how many it deleted. */
+  deleteStarting(prefix: string, limit: number): Promise<number>
 }
 
 /** The most similar vector, with the key of its answer. */

@@ -63,5 +63,27 @@ for (const engine of ENGINES) {
       expect(await cachedAnswers.deleteExpired(10_000, 2)).toBe(1)
       expect(await cachedAnswers.find('d', 10_000)).toBeDefined()
     })
+
+    it('counts purges of all models and of each, with their rows of the audit log', async () => {
+      const { cachedAnswers, audit } = await engine.open()
+      const row = { actor: 'cli:a', at_ms: 1, action: 'cache.purge', object_type: 'cache', object_id: '' }
+      expect(await cachedAnswers.purges()).toEqual(new Map())
+      await cachedAnswers.countPurge(undefined, row)
+      await cachedAnswers.countPurge('a', row)
+      await cachedAnswers.countPurge('a')
+      expect(Object.fromEntries(await cachedAnswers.purges())).toEqual({ '': 1, a: 2 })
+      expect((await audit.page({ limit: 9 })).rows.map(({ action }) => action)).toEqual(['cache.purge', 'cache.purge'])
+    })
+
+    it('deletes in batches the answers whose key starts with a text, which is no pattern', async () => {
+      const { cachedAnswers } = await engine.open()
+      for (const key of ['a_|1', 'a_|2', 'a_|3', 'ab|1', 'A_|1']) await cachedAnswers.put(key, entry(1), WIDE)
+      expect(await cachedAnswers.deleteStarting('a_|', 2)).toBe(2)
+      expect(await cachedAnswers.deleteStarting('a_|', 2)).toBe(1)
+      expect(await cachedAnswers.deleteStarting('%', 2)).toBe(0)
+      expect(await cachedAnswers.find('ab|1', 5)).toBeDefined()
+      expect(await cachedAnswers.find('A_|1', 5)).toBeDefined()
+      expect(await cachedAnswers.deleteStarting('', 9)).toBe(2)
+    })
   })
 }

@@ -1,8 +1,13 @@
 /** Answers of the response cache in the database, shared by all gateways on it. */
 import { sql } from 'kysely'
+import { appendAudit } from './audit-append.ts'
 import type { CachedAnswerStore } from './cached-answer.ts'
 import type { Engine } from './engine.ts'
 import type { Write } from './tables.ts'
+
+/** The row of `revisions` that counts the purges of all models; those of one model are in a row of its own. */
+const NOUN = 'response_cache'
+const OF_MODEL = `${NOUN}:`
 
 export function cachedAnswerStore({ db, write }: Engine): CachedAnswerStore {
   return {
@@ -34,6 +39,40 @@ export function cachedAnswerStore({ db, write }: Engine): CachedAnswerStore {
           .orderBy('expires_ms')
           .limit(limit)
         const [removed] = await rows.deleteFrom('cached_answers').where('cache_key', 'in', expired).execute()
+        return Number(removed?.numDeletedRows ?? 0n)
+      }),
+
+    countPurge: (model, audit) =>
+      write(async (rows) => {
+        await rows
+          .insertInto('revisions')
+          .values({ noun: model === undefined ? NOUN : OF_MODEL + model, revision: 1 })
+          .onConflict((conflict) =>
+            conflict.column('noun').doUpdateSet({ revision: sql<number>`revisions.revision + 1` }),
+          )
+          .execute()
+        if (audit) await appendAudit(rows, audit)
+      }),
+
+    async purges() {
+      const rows = await db
+        .selectFrom('revisions')
+        .select(['noun', 'revision'])
+        .where((of) =>
+          of.or([of('noun', '=', NOUN), of(sql`substr(noun, 1, ${sql.lit(OF_MODEL.length)})`, '=', OF_MODEL)]),
+        )
+        .execute()
+      return new Map(rows.map(({ noun, revision }) => [noun.slice(OF_MODEL.length), revision]))
+    },
+
+    deleteStarting: (prefix, limit) =>
+      write(async (rows) => {
+        const found = rows
+          .selectFrom('cached_answers')
+          .select('cache_key')
+          .where(sql`substr(cache_key, 1, ${sql.lit(prefix.length)})`, '=', prefix)
+          .limit(limit)
+        const [removed] = await rows.deleteFrom('cached_answers').where('cache_key', 'in', found).execute()
         return Number(removed?.numDeletedRows ?? 0n)
       }),
   }

@@ -13,7 +13,7 @@ import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 
 export type BudgetRouteParts = BodyParts & {
   budgets: Pick<BudgetStore, 'list'>
-  ledger: Pick<LedgerStore, 'append'>
+  ledger: Pick<LedgerStore, 'append'> & { currency(): string }
   tokens: Pick<Tokens, 'find'>
   projects: Pick<Projects, 'find'>
 }
@@ -51,6 +51,7 @@ const Credit = Type.Object(
   {
     entry_id: Type.String({ description: 'Of the ledger.' }),
     amount: Type.Number(),
+    currency: Type.String(),
     token_id: Type.Union([Type.String(), Type.Null()]),
     project_id: Type.Union([Type.String(), Type.Null()]),
     warnings: Type.Array(Type.String(), {
@@ -86,6 +87,7 @@ export function adminBudgetRoutes({ budgets, ledger, tokens, projects, ...parts 
     return Response.json({
       entry_id: entry.entry_id,
       amount,
+      currency: ledger.currency(),
       token_id: token_id ?? null,
       project_id: project_id ?? null,
       warnings: isUsed ? [] : [`${owner.name} has no budget that never starts again, so its credit has no effect.`],

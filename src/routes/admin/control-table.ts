@@ -1,6 +1,7 @@
 /** The routes of the admin API with which operators control a running gateway. */
 import type { Route } from '../../http/context.ts'
 import { adminBudgetRoutes, type BudgetRouteParts } from './budgets.ts'
+import { type CacheRouteParts, cacheRoutes } from './cache.ts'
 import { type ConfigRouteParts, configRoutes } from './config.ts'
 import { adminExplainRoutes, type ExplainRouteParts } from './explain.ts'
 import { adminModelRoutes, type ModelRouteParts } from './models.ts'
@@ -15,6 +16,7 @@ export type ControlRouteParts = ModelRouteParts &
   ExplainRouteParts &
   ConfigRouteParts &
   BudgetRouteParts &
+  CacheRouteParts &
   TaskRouteParts &
   UsageRouteParts
 
@@ -25,6 +27,7 @@ export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...adminExplainRoutes(parts),
   ...configRoutes(parts),
   ...adminBudgetRoutes(parts),
+  ...cacheRoutes(parts),
   ...adminTaskRoutes(parts),
   ...adminUsageRoutes(parts),
 ]

@@ -3,6 +3,7 @@ import type { Context, Route } from '../../http/context.ts'
 import type { AdminKeyStore } from '../../store/admin-store.ts'
 import { type AccountRouteParts, accountRoutes } from './accounts.ts'
 import { type AuditRouteParts, auditRoutes } from './audit.ts'
+import { type DiagnosticsParts, diagnosticsRoute } from './diagnostics.ts'
 import { type EventRouteParts, eventRoutes } from './events.ts'
 import { IDEMPOTENCY_HEADER, idempotently } from './idempotency.ts'
 import { type OidcRouteParts, oidcRoutes } from './oidc.ts'
@@ -20,7 +21,8 @@ type AdminRouteParts = ProjectRouteParts &
   AuditRouteParts &
   RequestRouteParts &
   EventRouteParts &
-  ReadinessRouteParts & { controls: Route[]; adminKeys: AdminKeyStore; secretOf(context: Context): string }
+  ReadinessRouteParts &
+  DiagnosticsParts & { controls: Route[]; adminKeys: AdminKeyStore; secretOf(context: Context): string }
 
 export function adminRoutes(parts: AdminRouteParts): Route[] {
   const routes: Route[] = [
@@ -35,7 +37,7 @@ export function adminRoutes(parts: AdminRouteParts): Route[] {
     ...readinessRoutes(parts),
     ...parts.controls,
   ]
-  return routes.map((route) => asAdminRoute(route, parts))
+  return [...routes, diagnosticsRoute(routes, parts)].map((route) => asAdminRoute(route, parts))
 }
 
 function asAdminRoute(route: Route, parts: AdminRouteParts): Route {

@@ -3,44 +3,17 @@ import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { TASK_STATUSES, type Task, type TaskStatus } from '../../spec/task.ts'
+import { readTaskStatuses, TASK_STATUSES, type Task, type TaskStatus } from '../../spec/task.ts'
 import type { TaskStore, WebhookStore } from '../../store/store.ts'
 import { MAX_DEADLINE_SECONDS, resumeTask } from '../../tasks/resume-task.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader, noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { AdminTask, AdminTaskDetail, taskDetail, taskRow } from './task-view.ts'
 
 export type TaskRouteParts = BodyParts & {
   tasks: Pick<TaskStore, 'list' | 'find' | 'requestCancel' | 'resume' | 'reopen'>
   webhooks: Pick<WebhookStore, 'retry' | 'ofTask'>
 }
-
-const text = (description: string) => Type.String({ description })
-const nullable = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
-
-const AdminTask = Type.Object(
-  {
-    task_id: Type.String(),
-    token_id: Type.String(),
-    project_id: nullable('Of the token at the submission.'),
-    end_user: nullable('Whom the client named.'),
-    family: Type.String(),
-    model: Type.String(),
-    status: Type.Enum(TASK_STATUSES),
-    progress: Type.Integer({ minimum: 0, maximum: 100 }),
-    submit_time: Type.Integer({ description: 'Unix seconds; so are the other times.' }),
-    start_time: Type.Integer(),
-    finish_time: Type.Integer({ description: '0: not finished.' }),
-    fail_code: text('Empty: it has not failed.'),
-    fail_reason: text('Empty: it has not failed.'),
-    provider: text('Empty until a target is chosen.'),
-    upstream_model: Type.String(),
-    provider_key: nullable('The name of the key; null: the provider has only one.'),
-    sent_at: Type.Union([Type.Integer(), Type.Null()], { description: 'When the order was about to be sent.' }),
-    deadline_at: Type.Integer(),
-  },
-  { title: 'AdminTask' },
-)
-type AdminTask = Type.Static<typeof AdminTask>
 
 const ResumeRequest = Type.Object(
   {
@@ -58,7 +31,7 @@ const ResumeRequest = Type.Object(
 const AdminWebhook = Type.Object(
   {
     task_id: Type.String(),
-    webhook_id: text('The id of the event; the same in each delivery.'),
+    webhook_id: Type.String({ description: 'The id of the event; the same in each delivery.' }),
     attempts: Type.Integer({ description: 'Since it was sent for the first time, or was made due again.' }),
     delivered_at: Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds; null: not delivered.' }),
   },
@@ -80,13 +53,13 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
     const rows = await tasks.list({
       limit: limit + 1,
       ...(after?.[0] !== undefined && { after: after[0] }),
-      ...(status !== null && { statuses: [readStatus(status)] }),
+      ...(status !== null && { statuses: readStatuses(status) }),
       ...(token_id !== null && { token_id }),
       ...(project_id !== undefined && { project_id }),
     })
     const page = rows.slice(0, limit)
     const last = rows.length > limit ? page.at(-1) : undefined
-    return listAnswer(page.map(shown), last && [last.task_id])
+    return listAnswer(page.map(taskRow), last && [last.task_id])
   }
 
   async function cancel(context: Context): Promise<Response> {
@@ -105,7 +78,7 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
       after: { status: changed.status, is_cancel_requested: true },
     }))
     if (!task) throw new GatewayError('invalid_value', `The task ${task_id} has ended: there is nothing to cancel.`)
-    return Response.json(shown(task))
+    return Response.json(taskRow(task))
   }
 
   const auditOf = (context: Context, { task_id, project_id, status, deadline_at }: Task, action: string) => ({
@@ -130,7 +103,7 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
       deadline_name: '"deadline_seconds": 7200',
       audit: (after) => ({ ...auditOf(context, task, 'task.resume'), after }),
     })
-    return Response.json(shown((await find(context)) ?? task))
+    return Response.json(taskRow((await find(context)) ?? task))
   }
 
   async function retryDelivery(context: Context): Promise<Response> {
@@ -159,7 +132,11 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
         tag: 'Admin',
         query: {
           ...LIST_PARAMETERS,
-          status: { description: 'Only tasks in this state.', schema: Type.Enum(TASK_STATUSES) },
+          status: {
+            description: `Only tasks in these states, separated by commas: ${TASK_STATUSES.join(', ')}, or unfinished for all that have not ended.`,
+            schema: Type.String(),
+            example: 'FAILURE',
+          },
           token_id: { description: 'Only tasks of this token.', schema: Type.String() },
           project_id: { description: 'Only tasks of this project.', schema: Type.String() },
         },
@@ -174,16 +151,16 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
       admin: { right: 'read', project: projectOf },
       operation: {
         summary: 'Look at a task',
-        description: 'Its state, its target and why it failed; not its request.',
+        description: 'Its state, its target, its steps, its files and its webhook; not its request.',
         tag: 'Admin',
         params,
-        response: AdminTask,
+        response: AdminTaskDetail,
         errors: ['object_not_found', 'storage_unavailable'],
       },
       async handle(context) {
         const task = await find(context)
         if (!task) throw noSuch('task', context.params.task_id)
-        return Response.json(shown(task))
+        return Response.json(taskDetail(task, await webhooks.ofTask(task.task_id)))
       },
     },
     {
@@ -235,30 +212,9 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
   ]
 }
 
-function readStatus(status: string): TaskStatus {
-  const known = TASK_STATUSES.find((one) => one === status)
-  if (known) return known
-  throw new GatewayError('invalid_value', `"status" must be one of ${TASK_STATUSES.join(', ')}.`, { param: 'status' })
+function readStatuses(text: string): TaskStatus[] {
+  const { statuses, unknown } = readTaskStatuses(text)
+  if (unknown === undefined) return statuses
+  const rule = `"status" may contain ${TASK_STATUSES.join(', ')} and unfinished, not ${JSON.stringify(unknown.slice(0, 40))}.`
+  throw new GatewayError('invalid_value', rule, { param: 'status' })
 }
-
-/** Not its request, which may hold contents. */
-const shown = (task: Task): AdminTask => ({
-  task_id: task.task_id,
-  token_id: task.token_id,
-  project_id: task.project_id,
-  end_user: task.end_user,
-  family: task.family,
-  model: task.model,
-  status: task.status,
-  progress: task.progress,
-  submit_time: task.submit_time,
-  start_time: task.start_time,
-  finish_time: task.finish_time,
-  fail_code: task.fail_code,
-  fail_reason: task.fail_reason,
-  provider: task.provider,
-  upstream_model: task.upstream_model,
-  provider_key: task.provider_key,
-  sent_at: task.sent_at,
-  deadline_at: task.deadline_at,
-})

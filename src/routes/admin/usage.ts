@@ -5,7 +5,7 @@ import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { nanoText } from '../../spec/money.ts'
 import { type LedgerStore, USAGE_DIMENSIONS, type UsageDimension, type UsageSum } from '../../store/ledger-store.ts'
-import { listAnswer, listSchema } from './list.ts'
+import { listSchema } from './list.ts'
 
 export type UsageRouteParts = { ledger: { usage: LedgerStore['usage']; currency(): string }; clock: Clock }
 
@@ -40,6 +40,16 @@ const AdminUsage = Type.Object(
   { title: 'AdminUsage' },
 )
 
+const { properties: list } = listSchema(AdminUsage, 'AdminUsageList')
+const AdminUsageList = Type.Object(
+  {
+    ...list,
+    from: Type.Integer({ description: 'Unix seconds: the time covered, in whole minutes, hours or days; included.' }),
+    to: Type.Integer({ description: 'The same; not included.' }),
+  },
+  { title: 'AdminUsageList' },
+)
+
 export function adminUsageRoutes({ ledger, clock }: UsageRouteParts): Route[] {
   async function usage(context: Context): Promise<Response> {
     const query = context.query()
@@ -54,7 +64,7 @@ export function adminUsageRoutes({ ledger, clock }: UsageRouteParts): Route[] {
     }
     const own = context.admin.project_id ?? query.get('project_id') ?? undefined
     const token_id = query.get('token_id') ?? undefined
-    const { rows } = await ledger.usage({
+    const { rows, ...covered } = await ledger.usage({
       by,
       from,
       to,
@@ -68,7 +78,9 @@ export function adminUsageRoutes({ ledger, clock }: UsageRouteParts): Route[] {
     }
     const currency = ledger.currency()
     const data = rows.map((row) => rowOf(row, by, currency)).sort(inOrder)
-    return format === 'csv' ? csvOf(data, by) : listAnswer(data, undefined)
+    return format === 'csv'
+      ? csvOf(data, by)
+      : Response.json({ data, next_cursor: null, from: covered.from, to: covered.to })
   }
 
   const time = (description: string) => ({ description, schema: Type.String(), example: '2026-01-31' })
@@ -94,7 +106,7 @@ export function adminUsageRoutes({ ledger, clock }: UsageRouteParts): Route[] {
           project_id: { description: 'Only this project.', schema: Type.String() },
           format: { description: '`csv`: as comma-separated values.', schema: Type.Enum(['json', 'csv']) },
         },
-        response: listSchema(AdminUsage, 'AdminUsageList'),
+        response: AdminUsageList,
         media: ['text/csv'],
         errors: ['invalid_value', 'storage_unavailable'],
       },

@@ -1,0 +1,130 @@
+/** How the admin API shows tasks: never their requests, which may hold contents, nor what their providers answered. */
+import Type from 'typebox'
+import { TASK_STATUSES, type Task } from '../../spec/task.ts'
+import type { WebhookStore } from '../../store/store.ts'
+
+const text = (description: string) => Type.String({ description })
+const nullable = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
+
+const TaskFields = {
+  task_id: Type.String(),
+  token_id: Type.String(),
+  project_id: nullable('Of the token at the submission.'),
+  end_user: nullable('Whom the client named.'),
+  family: Type.String(),
+  model: Type.String(),
+  status: Type.Enum(TASK_STATUSES),
+  progress: Type.Integer({ minimum: 0, maximum: 100 }),
+  submit_time: Type.Integer({ description: 'Unix seconds; so are the other times.' }),
+  start_time: Type.Integer(),
+  finish_time: Type.Integer({ description: '0: not finished.' }),
+  fail_code: text('Empty: it has not failed.'),
+  fail_reason: text('Empty: it has not failed.'),
+  provider: text('Empty until a target is chosen.'),
+  upstream_model: Type.String(),
+  provider_key: nullable('The name of the key; null: the provider has only one.'),
+  sent_at: Type.Union([Type.Integer(), Type.Null()], { description: 'When the order was about to be sent.' }),
+  deadline_at: Type.Integer(),
+}
+export const AdminTask = Type.Object(TaskFields, { title: 'AdminTask' })
+type AdminTask = Type.Static<typeof AdminTask>
+
+const time = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description })
+
+export const AdminTaskDetail = Type.Object(
+  {
+    ...TaskFields,
+    tried: Type.Array(Type.String(), { description: 'Targets that certainly did not accept it.' }),
+    failures: Type.Integer({ description: 'Failed steps since the last successful one.' }),
+    next_step_ms: time('When its next step is due, or its lease expires, in unix milliseconds; null: never.'),
+    worker: text('The process that holds the lease; empty: none.'),
+    cancel_requested_at: time('null: it was not.'),
+    late_outcome: Type.Union(
+      [
+        Type.Object({ status: Type.Enum(['SUCCESS', 'FAILURE']), at: Type.Integer(), detail: Type.String() }),
+        Type.Null(),
+      ],
+      { description: 'What its provider reported after the task had ended.' },
+    ),
+    files_to_copy: Type.Integer(),
+    outputs: Type.Array(
+      Type.Object({
+        file: text('The name of the stored file, or the address without its query.'),
+        content_type: Type.String(),
+        bytes: Type.Union([Type.Integer(), Type.Null()]),
+      }),
+    ),
+    outputs_expire_at: time('null: they are kept.'),
+    webhook: Type.Union(
+      [
+        Type.Object({
+          webhook_id: Type.String(),
+          url: text('Without its query.'),
+          attempts: Type.Integer(),
+          delivered_at: time('null: not delivered.'),
+          last_status: time('0: no response; null: not attempted.'),
+        }),
+        Type.Null(),
+      ],
+      { description: 'null: it was submitted without one.' },
+    ),
+  },
+  { title: 'AdminTaskDetail' },
+)
+export type AdminTaskDetail = Type.Static<typeof AdminTaskDetail>
+
+/** Not its request, which may hold contents. */
+export const taskRow = (task: Task): AdminTask => ({
+  task_id: task.task_id,
+  token_id: task.token_id,
+  project_id: task.project_id,
+  end_user: task.end_user,
+  family: task.family,
+  model: task.model,
+  status: task.status,
+  progress: task.progress,
+  submit_time: task.submit_time,
+  start_time: task.start_time,
+  finish_time: task.finish_time,
+  fail_code: task.fail_code,
+  fail_reason: task.fail_reason,
+  provider: task.provider,
+  upstream_model: task.upstream_model,
+  provider_key: task.provider_key,
+  sent_at: task.sent_at,
+  deadline_at: task.deadline_at,
+})
+
+export function taskDetail(task: Task, webhook: Awaited<ReturnType<WebhookStore['ofTask']>>): AdminTaskDetail {
+  return {
+    ...taskRow(task),
+    tried: task.tried,
+    failures: task.failures,
+    next_step_ms: task.due_ms,
+    worker: task.leased_by,
+    cancel_requested_at: task.cancel_asked_at,
+    late_outcome: task.late_outcome,
+    files_to_copy: task.made?.length ?? 0,
+    outputs: task.outputs.map(({ key, url = '', content_type, bytes = null }) => ({
+      file: key ?? withoutQuery(url),
+      content_type,
+      bytes,
+    })),
+    outputs_expire_at: task.outputs_expire_at,
+    webhook: webhook
+      ? {
+          webhook_id: webhook.callback_id,
+          url: withoutQuery(webhook.url),
+          attempts: webhook.attempts,
+          delivered_at: webhook.delivered_at,
+          last_status: webhook.last_status,
+        }
+      : null,
+  }
+}
+
+/** A query often contains a secret. */
+function withoutQuery(text: string): string {
+  const url = URL.parse(text)
+  return url ? `${url.origin}${url.pathname}${url.search === '' ? '' : '?...'}` : '(no address)'
+}
