@@ -102,8 +102,8 @@ export async function runAction(
 }
 
 /** Undefined: the command works on the store. */
-function runOnGateway(command: string, { remotely }: Action, given: Arguments, terminal: Terminal) {
-  if (!remotely && given.text('url') !== undefined) {
+function runOnGateway(command: string, { remotely, flags }: Action, given: Arguments, terminal: Terminal) {
+  if (!remotely && !('url' in flags) && given.text('url') !== undefined) {
     throw new UsageError(command, 'works on the store, not on a running gateway: leave out --url')
   }
   const api = remotely && connectedApi(given, terminal)
