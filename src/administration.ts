@@ -58,7 +58,9 @@ type Administration = {
   /** The secret of a link for the first login; undefined where the admin API is off. */
   firstLogin(): Promise<string | undefined>
   audit: Audit
-  /** Records that another configuration is in force. Never rejects: it is in force already. */
+  /** Declares the admin tokens of the file. */
+  start(): Promise<void>
+  /** The same for another configuration, which is recorded. */
   reloaded(before: Config, after: Config): Promise<void>
   sessions: AdminSessions
 }
@@ -159,7 +161,13 @@ export function createAdministration(parts: AdministrationParts): Administration
         clock,
       })
     : []
+  async function declare({ admin_tokens }: Config): Promise<void> {
+    const known = Object.keys(admin_tokens).length === 0 ? [] : await projects.list()
+    await accounts.declare(admin_tokens, (name) => known.find((project) => project.name === name)?.project_id)
+  }
+
   async function reloaded(before: Config, after: Config): Promise<void> {
+    await declare(after)
     const changes = settingChanges({ config: before }, { config: after }).slice(0, MAX_CHANGES)
     const event = {
       ...BY_GATEWAY,
@@ -178,6 +186,7 @@ export function createAdministration(parts: AdministrationParts): Administration
     firstLogin: async () => (config().admin.enabled ? sessions.createLink(BY_GATEWAY) : undefined),
     audit,
     sessions,
+    start: () => declare(config()),
     reloaded,
   }
 }

@@ -247,7 +247,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   endRevokedCalls = createRevokedCalls({ open: app.requests, isValid: tokens.isValid, settings, log })
   await valkey?.opened
   // Known before the first request, so that the first read of the revision does not invalidate cached tokens.
-  await Promise.all([tokens.start(), control.start(), cache.start()])
+  await Promise.all([tokens.start(), control.start(), cache.start(), !parts.is_idle && administration.start()])
   if (!parts.is_idle) {
     tasks.start()
     background.start()

@@ -62,6 +62,7 @@ describe('without a file', () => {
       tokens: { models: ['*'] },
       projects: {},
       api_tokens: {},
+      admin_tokens: {},
       timeouts: DEFAULT_TIMEOUTS,
       tasks: DEFAULT_TASKS,
       outputs: DEFAULT_OUTPUTS,
@@ -752,11 +753,10 @@ describe('the manual', () => {
     )
     expect(shown.length).toBeGreaterThan(5)
     for (const { name, yaml } of shown) {
-      const environment = new Proxy<Record<string, string>>({}, { get: () => 'x'.repeat(24) })
       // A page shows a part of a file: providers that it does not repeat are not held against it.
       const told = wrong(yaml, {
         GATEHOUSE_CONTENTS_KEY: Buffer.from('0123456789abcdef0123456789abcdef').toString('base64'),
-        ...Object.fromEntries([...yaml.matchAll(/\$\{(\w+)/g)].map((m) => [m[1], environment.x ?? ''])),
+        ...Object.fromEntries([...yaml.matchAll(/\$\{(\w+)/g)].map(([, name = '']) => [name, name.padEnd(24, 'x')])),
       })
       const own = told.filter(
         (line) => !line.includes('is not a provider') && !line.includes('must be the id of a model'),

@@ -179,3 +179,78 @@ describe('what the file declares', () => {
     ])
   })
 })
+
+describe('an admin token of the file', () => {
+  const LEAD = 'admin-lead-0123456789abcdef'
+  const VIEWER = 'admin-viewer-0123456789abcdef'
+  const WITH_ADMINS = {
+    projects: FILE.projects,
+    admin_tokens: {
+      lead: { role: 'project_admin', project: 'search', secret: LEAD },
+      dashboard: { role: 'viewer', secret: VIEWER },
+    },
+  } as const
+  type Listed = { data: { admin_token_id: string; name: string; role: string; disabled: boolean; declared: boolean }[] }
+  const listed = async ({ gateway }: Awaited<ReturnType<typeof start>>) =>
+    (await gateway.read<Listed>('/admin-tokens')).data
+  const events = async ({ gateway }: Awaited<ReturnType<typeof start>>) =>
+    (await gateway.read<Audit>('/audit')).data
+      .filter(({ object_type }) => object_type === 'admin_token')
+      .map(({ action, actor }) => `${action} by ${actor}`)
+
+  test('works with its role and in its project, and is written once', async () => {
+    const store_url = newStore()
+    const first = await start(WITH_ADMINS, store_url)
+    const me = async (as: string) => first.gateway.read<Record<string, unknown>>('/me', { as })
+    const [project] = await first.projects()
+    expect(await me(LEAD)).toMatchObject({ role: 'project_admin', project_id: project?.project_id })
+    expect(await me(VIEWER)).toMatchObject({ role: 'viewer', project_id: null })
+    const before = await listed(first)
+    expect(before.map(({ name, declared }) => [name, declared]).sort()).toEqual([
+      ['dashboard', true],
+      ['lead', true],
+    ])
+    expect(JSON.stringify(before)).not.toContain(LEAD)
+    await first.reload(WITH_ADMINS)
+    await first.stop()
+    const second = await start(WITH_ADMINS, store_url)
+    expect((await listed(second)).map(({ admin_token_id }) => admin_token_id)).toEqual(
+      before.map(({ admin_token_id }) => admin_token_id),
+    )
+    expect(await events(second)).toEqual(['admin_token.create by gateway', 'admin_token.create by gateway'])
+  })
+
+  test('changes with the file, is revoked when it leaves it, and is valid again when it is back', async () => {
+    const running = await start(WITH_ADMINS)
+    const status = async (as: string) => (await running.gateway.admin('/me', { as })).status
+    const { lead, dashboard } = WITH_ADMINS.admin_tokens
+    await running.reload({ ...WITH_ADMINS, admin_tokens: { lead, dashboard: { ...dashboard, role: 'operator' } } })
+    expect((await running.gateway.read('/me', { as: VIEWER })).role).toBe('operator')
+    await running.reload({ ...WITH_ADMINS, admin_tokens: { lead } })
+    expect([await status(VIEWER), await status(LEAD)]).toEqual([401, 200])
+    await running.reload(WITH_ADMINS)
+    expect([await status(VIEWER), (await listed(running)).length]).toEqual([200, 2])
+    expect((await events(running)).slice(0, 3)).toEqual([
+      'admin_token.update by gateway',
+      'admin_token.revoke by gateway',
+      'admin_token.update by gateway',
+    ])
+  })
+
+  test('is revoked by nobody else', async () => {
+    const running = await start(WITH_ADMINS)
+    for (const { admin_token_id, name } of await listed(running)) {
+      const response = await running.gateway.admin(`/admin-tokens/${admin_token_id}`, { method: 'DELETE' })
+      expect(response.status).toBe(403)
+      expect((await response.json()).error.message).toContain(`(admin_tokens.${name})`)
+    }
+  })
+
+  test('may be declared by two gateways at once', async () => {
+    const store_url = newStore()
+    const [one, other] = [await start({}, store_url), await start({}, store_url)]
+    await Promise.all([one.reload(WITH_ADMINS), other.reload(WITH_ADMINS)])
+    expect((await listed(one)).length).toBe(2)
+    expect(await listed(other)).toEqual(await listed(one))
+  })
+})

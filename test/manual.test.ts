@@ -43,7 +43,7 @@ test.each(pages)('every example of a configuration on %s is valid', (path) => {
     .filter((text) => !text.startsWith('#'))
     .flatMap((text) => {
       const environment = Object.fromEntries(
-        [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name]) => [name, 'k'.repeat(20)]),
+        [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => [name, name.padEnd(20, 'k')]),
       )
       const complete = /^providers:/m.test(text)
         ? text

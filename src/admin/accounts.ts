@@ -2,11 +2,12 @@
 import { isSecret } from '../accounts/issue.ts'
 import { readSettings } from '../accounts/settings.ts'
 import { createSlowDown } from '../accounts/slow-down.ts'
+import type { Config } from '../config/config.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { isSameText, randomAlphanumerics, sha256 } from '../kit/secret.ts'
 import type { AdminCaller, AdminRole, AdminToken } from '../spec/admin.ts'
-import type { AuditOrigin } from '../spec/audit.ts'
+import { type AuditOrigin, BY_GATEWAY } from '../spec/audit.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ProjectStore } from '../store/account-store.ts'
 import type { AdminTokenStore, StoredAdminToken } from '../store/admin-store.ts'
@@ -34,7 +35,10 @@ export type AdminAccounts = {
   page(options: { limit: number; after?: string[] }): Promise<StorePage<AdminToken>>
   /** Undefined if there is none. */
   find(admin_token_id: string): Promise<AdminToken | undefined>
+  /** Throws permission_denied for one of the configuration file. */
   revoke(admin_token_id: string, by: AuditOrigin): Promise<AdminToken | undefined>
+  /** Makes the tokens of the file equal to these. `projectId`: of a project of the file, by its name. */
+  declare(declared: Config['admin_tokens'], projectId: (name: string) => string | undefined): Promise<void>
 }
 
 type AccountParts = {
@@ -90,6 +94,42 @@ export function createAdminAccounts(parts: AccountParts): AdminAccounts {
     })
   }
 
+  /** Those of the file as they are now; declared ones that are not in it any more are revoked. */
+  async function declare(declared: Config['admin_tokens'], projectId: (name: string) => string | undefined) {
+    const kept = new Set<string>()
+    for (const [name, { secret, role, project, expires_at = null }] of Object.entries(declared)) {
+      const project_id = project === undefined ? null : (projectId(project) ?? null)
+      const settings = { name, role, project_id, expires_at, disabled: false, declared: true }
+      const token = await store.declare({ ...made(secret), ...settings }, (before, after) =>
+        draft(BY_GATEWAY, before ? 'admin_token.update' : 'admin_token.create', {
+          ...(before && { before: shown(before) }),
+          after: shown(after),
+        }),
+      )
+      kept.add(token.admin_token_id)
+    }
+    for (const { admin_token_id, name } of await store.declared()) {
+      if (kept.has(admin_token_id)) continue
+      await revoke(admin_token_id, BY_GATEWAY)
+      log.warn('an admin token was revoked: it is not in the file any more', { admin_token: name, admin_token_id })
+    }
+  }
+
+  async function revoke(admin_token_id: string, by: AuditOrigin): Promise<AdminToken | undefined> {
+    const token = await store.revoke(admin_token_id, (before, after) =>
+      draft(by, 'admin_token.revoke', { before: shown(before), after: shown(after) }),
+    )
+    return token && shown(token)
+  }
+
+  const made = (secret: string) => ({
+    admin_token_id: `adm_${randomAlphanumerics(16)}`,
+    prefix: secret.slice(0, VISIBLE_LENGTH),
+    hash: sha256(secret),
+    created_at: now(),
+    last_used_at: null,
+  })
+
   async function assertProject({ role, project_id }: AdminTokenOrder): Promise<void> {
     if (role !== 'project_admin') {
       if (project_id === undefined || project_id === null) return
@@ -127,18 +167,9 @@ export function createAdminAccounts(parts: AccountParts): AdminAccounts {
         now(),
       )
       const secret = `${ADMIN_PREFIX}${randomAlphanumerics(SECRET_LENGTH)}`
-      const token: StoredAdminToken = {
-        admin_token_id: `adm_${randomAlphanumerics(16)}`,
-        name,
-        role: order.role,
-        project_id: order.project_id ?? null,
-        prefix: secret.slice(0, VISIBLE_LENGTH),
-        hash: sha256(secret),
-        expires_at,
-        disabled: false,
-        created_at: now(),
-        last_used_at: null,
-      }
+      const { role, project_id = null } = order
+      const settings = { name, role, project_id, expires_at, disabled: false, declared: false }
+      const token: StoredAdminToken = { ...made(secret), ...settings }
       await store.add(token, draft(by, 'admin_token.create', { after: shown(token) }))
       return { token: shown(token), secret }
     },
@@ -154,13 +185,19 @@ export function createAdminAccounts(parts: AccountParts): AdminAccounts {
     },
 
     async revoke(admin_token_id, by) {
-      const token = await store.revoke(admin_token_id, (before, after) =>
-        draft(by, 'admin_token.revoke', { before: shown(before), after: shown(after) }),
-      )
-      return token && shown(token)
+      const present = await store.find(admin_token_id)
+      if (present?.declared && !present.disabled) throw declaredInFile(present.name)
+      return revoke(admin_token_id, by)
     },
+    declare,
   }
 }
+
+const declaredInFile = (name: string) =>
+  new GatewayError(
+    'permission_denied',
+    `The admin token ${JSON.stringify(name)} is declared in the configuration file (admin_tokens.${name}): change it there.`,
+  )
 
 function shown({ hash: _, ...token }: StoredAdminToken): AdminToken {
   return token

@@ -6,7 +6,7 @@ import type { StorageQuotas, TokenDefaults } from './account-schema.ts'
 import type { AdminConfig } from './admin-schema.ts'
 import type { AlertsConfig } from './alerts-schema.ts'
 import type { CacheConfig } from './cache-schema.ts'
-import type { DeclaredProject, DeclaredToken } from './declared-schema.ts'
+import type { DeclaredAdminToken, DeclaredProject, DeclaredToken } from './declared-schema.ts'
 import type { LedgerConfig } from './ledger-schema.ts'
 import type { MetricsConfig } from './metrics-schema.ts'
 import type { LimitsConfig } from './rate-limit-schema.ts'
@@ -84,6 +84,8 @@ export type Config = {
   /** Projects and API tokens of the file, by name. */
   projects: Record<string, DeclaredProject>
   api_tokens: Record<string, DeclaredToken>
+  /** By name. */
+  admin_tokens: Record<string, DeclaredAdminToken>
   timeouts: Required<Timeouts>
   tasks: Required<TasksConfig>
   outputs: OutputSettings

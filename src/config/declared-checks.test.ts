@@ -43,3 +43,33 @@ it('each mistake is named with its place', () => {
     'api_tokens.spaced.secret: must have 20 to 512 visible ASCII characters and no spaces',
   ])
 })
+
+it('admin tokens are bound to a project where, and only where, their role is project_admin', () => {
+  const projects = { search: {} }
+  const other = `${secret}-other`
+  expect(
+    problemsOf({
+      projects,
+      admin_tokens: {
+        lead: { role: 'project_admin', project: 'search', secret },
+        viewer: { role: 'viewer', secret: other },
+      },
+    }),
+  ).toEqual([])
+  expect(
+    problemsOf({
+      projects,
+      api_tokens: { ci: { secret } },
+      admin_tokens: {
+        lead: { role: 'project_admin', secret },
+        viewer: { role: 'viewer', project: 'serach', secret: 'short' },
+      },
+    }),
+  ).toEqual([
+    'admin_tokens.lead.secret: is that of api_tokens.ci as well',
+    'admin_tokens.viewer.secret: must have 20 to 512 visible ASCII characters and no spaces',
+    'admin_tokens.viewer.project: found "serach", which is not a key of projects; did you mean "search"?',
+    'admin_tokens.lead.project: is needed: a project_admin is bound to a project',
+    'admin_tokens.viewer.project: is of a project_admin only; viewer is of the whole installation',
+  ])
+})

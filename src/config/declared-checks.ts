@@ -1,4 +1,4 @@
-/** Checks of declared projects and tokens that a schema cannot express. */
+/** Checks of declared projects, tokens and admin tokens that a schema cannot express. */
 import { budgetProblems } from './budget-checks.ts'
 import { nearest } from './nearest.ts'
 import type { Path } from './read-yaml.ts'
@@ -10,7 +10,7 @@ const SECRET = /^[\x21-\x7e]{20,512}$/
 
 /** `patternProblem`: what is wrong with a pattern of model ids. Members that failed the schema are undefined, and skipped. */
 export function declaredProblems(
-  { projects = {}, api_tokens = {} }: FileConfig,
+  { projects = {}, api_tokens = {}, admin_tokens = {} }: FileConfig,
   patternProblem: (pattern: string) => string | undefined,
 ): Problem[] {
   const problems: Problem[] = []
@@ -36,24 +36,42 @@ export function declaredProblems(
     }
   }
   const bySecret = new Map<string, string>()
-  for (const [name, token] of Object.entries(api_tokens)) {
-    if (token === undefined) continue
-    const { secret, project } = token
-    if (secret !== undefined && !SECRET.test(secret)) {
-      const message = 'must have 20 to 512 visible ASCII characters and no spaces'
-      problems.push({ path: ['api_tokens', name, 'secret'], message })
-    }
-    const same = secret === undefined ? undefined : bySecret.get(secret)
-    if (same !== undefined) {
-      problems.push({ path: ['api_tokens', name, 'secret'], message: `is that of api_tokens.${same} as well` })
-    }
-    if (secret !== undefined) bySecret.set(secret, name)
-    if (project !== undefined && !Object.hasOwn(projects, project)) {
-      const near = nearest(project, Object.keys(projects))
-      const hint = near === undefined ? 'declare it there' : `did you mean ${JSON.stringify(near)}?`
-      const message = `found ${JSON.stringify(project)}, which is not a key of projects; ${hint}`
-      problems.push({ path: ['api_tokens', name, 'project'], message })
+  for (const [section, tokens] of [
+    ['api_tokens', api_tokens],
+    ['admin_tokens', admin_tokens],
+  ] as const) {
+    for (const [name, token] of Object.entries(tokens)) {
+      if (token === undefined) continue
+      const { secret, project } = token
+      if (secret !== undefined) {
+        const message = secretProblem(secret, bySecret)
+        if (message) problems.push({ path: [section, name, 'secret'], message })
+        bySecret.set(secret, `${section}.${name}`)
+      }
+      const message = project === undefined ? undefined : projectProblem(project, Object.keys(projects))
+      if (message) problems.push({ path: [section, name, 'project'], message })
     }
   }
+  for (const [name, token] of Object.entries(admin_tokens)) {
+    if (token?.role === undefined || (token.role === 'project_admin') === (token.project !== undefined)) continue
+    const message =
+      token.role === 'project_admin'
+        ? 'is needed: a project_admin is bound to a project'
+        : `is of a project_admin only; ${token.role} is of the whole installation`
+    problems.push({ path: ['admin_tokens', name, 'project'], message })
+  }
   return problems
+}
+
+function secretProblem(secret: string, known: ReadonlyMap<string, string>): string | undefined {
+  if (!SECRET.test(secret)) return 'must have 20 to 512 visible ASCII characters and no spaces'
+  const same = known.get(secret)
+  return same && `is that of ${same} as well`
+}
+
+function projectProblem(project: string, known: string[]): string | undefined {
+  if (known.includes(project)) return undefined
+  const near = nearest(project, known)
+  const hint = near === undefined ? 'declare it there' : `did you mean ${JSON.stringify(near)}?`
+  return `found ${JSON.stringify(project)}, which is not a key of projects; ${hint}`
 }

@@ -1,5 +1,6 @@
 /** Projects and API tokens in the configuration file. */
 import Type, { type TSchema } from 'typebox'
+import { ADMIN_ROLES } from '../spec/admin.ts'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
 import { budgets } from './account-schema.ts'
 import { rateLimits } from './rate-limit-schema.ts'
@@ -51,6 +52,23 @@ const DeclaredToken = Type.Object(
 )
 export type DeclaredToken = Type.Static<typeof DeclaredToken>
 
+const DeclaredAdminToken = Type.Object(
+  {
+    secret: Type.String({
+      minLength: 1,
+      description:
+        'What administrators send; ${NAME} takes it from the environment. 20 to 512 visible ASCII characters.',
+    }),
+    role: Type.Enum([...ADMIN_ROLES], { description: 'What it may do.' }),
+    project: optional(
+      Type.String({ description: 'A key of `projects`: that of a project_admin, and of no other role.' }),
+    ),
+    expires_at: optional(Type.Integer({ minimum: 1, description: 'Unix seconds. Default: never.' })),
+  },
+  closed,
+)
+export type DeclaredAdminToken = Type.Static<typeof DeclaredAdminToken>
+
 const NAME = '^\\S(.{0,98}\\S)?$'
 
 export const DeclaredProjects = Type.Record(Type.String({ pattern: NAME }), DeclaredProject, {
@@ -60,4 +78,8 @@ export const DeclaredProjects = Type.Record(Type.String({ pattern: NAME }), Decl
 export const DeclaredTokens = Type.Record(Type.String({ pattern: NAME }), DeclaredToken, {
   description:
     'API tokens by name. They are created at the start and at a reload, and can be changed here only. One that leaves the file is revoked.',
+})
+export const DeclaredAdminTokens = Type.Record(Type.String({ pattern: NAME }), DeclaredAdminToken, {
+  description:
+    'Admin tokens by name, as API tokens. Another secret is another token. One that leaves the file is revoked.',
 })

@@ -119,6 +119,7 @@ function settled({ settings, path, file, cwd }: Settled): Config {
     tokens: { models: ['*'], ...file.tokens },
     projects: file.projects ?? {},
     api_tokens: file.api_tokens ?? {},
+    admin_tokens: file.admin_tokens ?? {},
     timeouts: { ...DEFAULT_TIMEOUTS, ...file.timeouts },
     tasks: { ...DEFAULT_TASKS, ...file.tasks },
     outputs: { ...DEFAULT_OUTPUTS, ...file.outputs },

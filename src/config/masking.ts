@@ -28,6 +28,7 @@ export const SHOWN_TEXT = [
   'projects.*.models.*',
   'projects.*.allowed_addresses.*',
   'api_tokens.*.project',
+  'admin_tokens.*.project',
   'api_tokens.*.labels.*',
   'api_tokens.*.models.*',
   'api_tokens.*.allowed_addresses.*',

@@ -7,7 +7,7 @@ import { budgets, TokenDefaults } from './account-schema.ts'
 import { AdminConfig } from './admin-schema.ts'
 import { AlertsConfig } from './alerts-schema.ts'
 import { CacheConfig, ModelCache } from './cache-schema.ts'
-import { DeclaredProjects, DeclaredTokens } from './declared-schema.ts'
+import { DeclaredAdminTokens, DeclaredProjects, DeclaredTokens } from './declared-schema.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
 import { ImageLimits } from './image-schema.ts'
 import { LedgerConfig } from './ledger-schema.ts'
@@ -261,6 +261,7 @@ export const FileConfig = Type.Object(
     ledger: optional(LedgerConfig),
     projects: optional(DeclaredProjects),
     api_tokens: optional(DeclaredTokens),
+    admin_tokens: optional(DeclaredAdminTokens),
     budgets: budgets('Budgets of all calls together.'),
     request_log: optional(RequestLogConfig),
     alerts: optional(AlertsConfig),

@@ -33,6 +33,7 @@ export const AdminToken = Type.Object(
     prefix: Type.String({ description: 'The first characters of the secret, to recognise it by.' }),
     expires_at: Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds; null: never.' }),
     disabled: Type.Boolean({ description: 'Revoked.' }),
+    declared: Type.Boolean({ description: 'It stands in the configuration file, and can be changed there only.' }),
     created_at: Type.Integer({ description: 'Unix seconds.' }),
     last_used_at: Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds, to the minute.' }),
   },

@@ -18,6 +18,16 @@ export type AdminTokenStore = {
     admin_token_id: string,
     audit: (before: StoredAdminToken, after: StoredAdminToken) => AuditDraft,
   ): Promise<StoredAdminToken | undefined>
+  /**
+   * For the configuration file: the token with this hash is like this; it is added where there is none. Writes nothing, and
+   * records nothing, where nothing differs.
+   */
+  declare(
+    token: StoredAdminToken,
+    audit: (before: StoredAdminToken | undefined, after: StoredAdminToken) => AuditDraft,
+  ): Promise<StoredAdminToken>
+  /** Those of the configuration file that are not revoked. */
+  declared(): Promise<StoredAdminToken[]>
   /** Stores when it was last used (unix seconds); a time never decreases. */
   touch(admin_token_id: string, last_used_at: number): Promise<void>
 }

@@ -1,4 +1,5 @@
 /** Admin tokens in the database. */
+import { isDeepStrictEqual } from 'node:util'
 import type { Selectable } from 'kysely'
 import type { AdminTokenStore, StoredAdminToken } from './admin-store.ts'
 import { appendAudit } from './audit-append.ts'
@@ -16,7 +17,7 @@ export function adminTokenStore({ db, write }: Engine): AdminTokenStore {
 
   return {
     async add(token, audit) {
-      const row: Row = { ...token, disabled: token.disabled ? 1 : 0 }
+      const row = toRow(token)
       await write(async (rows) => {
         await rows.insertInto('admin_tokens').values(row).execute()
         await appendAudit(rows, audit)
@@ -58,6 +59,43 @@ export function adminTokenStore({ db, write }: Engine): AdminTokenStore {
         return revoked
       }),
 
+    declare: (token, audit) =>
+      write(async (rows) => {
+        const columns = toRow(token)
+        // Two processes with the same file may add it at once.
+        const added = await rows
+          .insertInto('admin_tokens')
+          .values(columns)
+          .onConflict((conflict) => conflict.column('hash').doNothing())
+          .returningAll()
+          .executeTakeFirst()
+        if (added) {
+          await appendAudit(rows, audit(undefined, token))
+          return token
+        }
+        const row = await rows
+          .selectFrom('admin_tokens')
+          .selectAll()
+          .where('hash', '=', token.hash)
+          .executeTakeFirstOrThrow()
+        const { name, role, project_id, expires_at, disabled, declared } = columns
+        const after: Row = { ...row, name, role, project_id, expires_at, disabled, declared }
+        if (isDeepStrictEqual({ ...after }, { ...row })) return fromRow(row)
+        await rows.updateTable('admin_tokens').set(after).where('admin_token_id', '=', row.admin_token_id).execute()
+        await appendAudit(rows, audit(fromRow(row), fromRow(after)))
+        return fromRow(after)
+      }),
+
+    async declared() {
+      const rows = await db
+        .selectFrom('admin_tokens')
+        .selectAll()
+        .where('declared', '=', 1)
+        .where('disabled', '=', 0)
+        .execute()
+      return rows.map(fromRow)
+    },
+
     async touch(admin_token_id, last_used_at) {
       await write((rows) =>
         rows
@@ -71,4 +109,14 @@ export function adminTokenStore({ db, write }: Engine): AdminTokenStore {
   }
 }
 
-const fromRow = (row: Row): StoredAdminToken => ({ ...row, disabled: row.disabled === 1 })
+const toRow = (token: StoredAdminToken): Row => ({
+  ...token,
+  disabled: token.disabled ? 1 : 0,
+  declared: token.declared ? 1 : 0,
+})
+
+const fromRow = (row: Row): StoredAdminToken => ({
+  ...row,
+  disabled: row.disabled === 1,
+  declared: row.declared === 1,
+})

@@ -25,6 +25,7 @@ import { audit } from './migrations/0021-audit.ts'
 import { requestLog } from './migrations/0022-request-log.ts'
 import { requestContents } from './migrations/0023-request-contents.ts'
 import { declaredAccounts } from './migrations/0024-declared-accounts.ts'
+import { declaredAdminTokens } from './migrations/0025-declared-admin-tokens.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -55,6 +56,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0022-request-log': requestLog,
   '0023-request-contents': requestContents,
   '0024-declared-accounts': declaredAccounts,
+  '0025-declared-admin-tokens': declaredAdminTokens,
 }
 
 /**

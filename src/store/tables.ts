@@ -230,7 +230,7 @@ type RequestLogTable = Omit<RequestRow, 'tags' | 'detail'> & { tags: string | nu
 /** What unfinished tasks hold. */
 type BudgetHoldsTable = { call_id: string; account_key: string; start_ms: number; amount: number }
 
-type AdminTokensTable = Omit<StoredAdminToken, 'disabled'> & { disabled: number }
+type AdminTokensTable = Omit<StoredAdminToken, 'disabled' | 'declared'> & { disabled: number; declared: number }
 
 /** `answer` is encrypted: a response may contain a secret. */
 type AdminKeysTable = StoredAnswer & { scope: string; key: string; expires_at: number }

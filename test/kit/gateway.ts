@@ -70,6 +70,7 @@ export function configOf(settings: Settings = {}): Config {
     request_log: DEFAULT_REQUEST_LOG,
     projects: {},
     api_tokens: {},
+    admin_tokens: {},
     providers: {},
     models: {},
     ...settings,
