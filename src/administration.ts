@@ -144,6 +144,10 @@ export function createAdministration(parts: AdministrationParts): Administration
         health: parts.health,
         version: parts.version,
         engine: store.engine,
+        contentsProblem: () =>
+          config().contents_key === undefined || !config().request_log.enabled
+            ? 'Contents are stored only encrypted, with a row of the request log: the gateway needs GATEHOUSE_CONTENTS_KEY and request_log.enabled.'
+            : undefined,
         environment: parts.environment,
         scrape: parts.metering?.scrape,
         admit,

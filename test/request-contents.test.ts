@@ -116,6 +116,95 @@ describe('contents of requests', () => {
     expect((await newest(gateway))[1]).toMatchObject({ output: [{ parts: [{ text: 'Call [redacted:phone]' }] }] })
   })
 
+  it('are recorded as their project says, before what the configuration says', async () => {
+    const { gateway } = await start({ on_for: ['*'] })
+    const calls = async (log_contents: string | null | undefined, header?: string) => {
+      const json = { name: crypto.randomUUID(), ...(log_contents !== undefined && { log_contents }) }
+      const { project_id } = await gateway.read<{ project_id: string }>('/projects', { json })
+      const { secret } = await gateway.read<{ secret: string }>('/tokens', { json: { name: 'app', project_id } })
+      const headers = { authorization: `Bearer ${secret}`, ...(header && { 'x-gatehouse-log-contents': header }) }
+      const { status } = await send(gateway, chat('Hello'), headers)
+      return status === 200 ? (await newest(gateway))[0] : status
+    }
+    expect([await calls(undefined), await calls(null), await calls('on'), await calls('off')]).toEqual([
+      200, 200, 200, 404,
+    ])
+    expect([await calls('header'), await calls('header', 'on'), await calls('header', 'off')]).toEqual([404, 200, 404])
+    expect([await calls('on', 'off'), await calls('off', 'on')]).toEqual([400, 400])
+  })
+
+  it('are recorded of a project without any setting in the file, and need the key', async () => {
+    const { gateway } = await start({})
+    const json = { name: 'shop', log_contents: 'on' }
+    const { project_id } = await gateway.read<{ project_id: string }>('/projects', { json })
+    const { secret } = await gateway.read<{ secret: string }>('/tokens', { json: { name: 'app', project_id } })
+    await send(gateway, chat('Hello'), { authorization: `Bearer ${secret}` })
+    expect((await newest(gateway))[0]).toBe(200)
+    const keyless = await start({}, { contents_key: undefined })
+    const refused = await keyless.gateway.admin('/projects', { json })
+    expect([refused.status, (await refused.json()).error.message]).toEqual([
+      400,
+      expect.stringContaining('the gateway needs GATEHOUSE_CONTENTS_KEY'),
+    ])
+    const declared = { shop: { log_contents: 'on' as const } }
+    const api_tokens = { app: { secret: 'sk-declared-0123456789abcdef', project: 'shop' } }
+    const other = await start({}, { contents_key: undefined, projects: declared, api_tokens })
+    await send(other.gateway, chat('Hello'), { authorization: `Bearer ${api_tokens.app.secret}` })
+    expect((await newest(other.gateway))[0]).toBe(404)
+    expect(other.gateway.logged()).toContain('they need GATEHOUSE_CONTENTS_KEY')
+  })
+
+  it('of other families are the texts of their input', async () => {
+    const { gateway } = await start({ on_for: ['*'] })
+    const cases: [string, object, string[]][] = [
+      ['/v1/embeddings', { model: 'sandbox/embedding', input: ['one', 'two'] }, ['one', 'two']],
+      ['/v1/rerank', { model: 'sandbox/rerank', query: 'who', documents: ['me', 'you'] }, ['who', 'me', 'you']],
+      [
+        '/v1/moderations',
+        { model: 'sandbox/moderation', input: PROMPT },
+        ['My card is [redacted:card], said the walrus'],
+      ],
+      ['/v1/images/generations', { model: 'sandbox/image', prompt: 'a boat' }, ['a boat']],
+      ['/v1/videos', { model: 'sandbox/text-to-video', prompt: 'a long boat' }, ['a long boat']],
+    ]
+    for (const [path, json, texts] of cases) {
+      const response = await gateway.call(path, { json })
+      expect([path, response.status]).toEqual([path, 200])
+      await response.text()
+      const [status, found] = await newest(gateway)
+      expect([path, status, found]).toMatchObject([
+        path,
+        200,
+        {
+          input: texts.map((text) => ({ role: 'user', parts: [{ type: 'text', text }] })),
+          output: null,
+          note: 'The response of this family is no text, and is not recorded.',
+        },
+      ])
+    }
+  })
+
+  it('of a background response are recorded where its request was to be', async () => {
+    const { gateway } = await start({ by_header_for: ['*'] })
+    const run = async (header: string) => {
+      const json = { model: 'sandbox/general', input: 'Hello there', background: true }
+      const made = await gateway.call('/v1/responses', { json, headers: { 'x-gatehouse-log-contents': header } })
+      const { id } = await made.json()
+      for (let status = ''; status !== 'completed'; ) {
+        gateway.clock.advance(200)
+        await Bun.sleep(0)
+        status = (await (await gateway.call(`/v1/responses/${id}`)).json()).status
+      }
+      const { data } = await gateway.read<{ data: { id: string }[] }>(`/requests?request_id=${id}`)
+      return gateway.admin(`/requests/${data[0]?.id}/contents`)
+    }
+    expect((await run('off')).status).toBe(404)
+    expect(await (await run('on')).json()).toMatchObject({
+      input: [{ role: 'user', parts: [{ type: 'text', text: 'Hello there' }] }],
+      output: [{ index: 0, finish_reason: 'stop' }],
+    })
+  })
+
   it('are cut at their bound, and redacted before', async () => {
     const { gateway } = await start({ on_for: ['*'], max_kilobytes: 1 })
     for (const [length, is_cut] of [

@@ -16,7 +16,12 @@ export function callerOf(token: Token, project?: Project): Caller {
     ...limitsOf(token),
     ...(project && {
       project_id: project.project_id,
-      project: { project_id: project.project_id, name: project.name, ...limitsOf(project) },
+      project: {
+        project_id: project.project_id,
+        name: project.name,
+        ...limitsOf(project),
+        ...(project.log_contents && { log_contents: project.log_contents }),
+      },
     }),
     is_limited: patterns.length > 0 || families.length > 0,
     mayUseModel:

@@ -52,8 +52,11 @@ export function checkDeclared({ projects, api_tokens }: Declarations): void {
 export async function applyDeclared(declared: Declarations, { projects, tokens, log }: DeclaredParts): Promise<void> {
   checkDeclared(declared)
   const ids = new Map<string, string>()
-  for (const [name, { disabled = false, ...given }] of Object.entries(declared.projects)) {
-    const { project_id, isAdopted } = await projects.declare({ name, disabled, ...settingsOf(given) }, BY_GATEWAY)
+  for (const [name, { disabled = false, log_contents = null, ...given }] of Object.entries(declared.projects)) {
+    const { project_id, isAdopted } = await projects.declare(
+      { name, disabled, log_contents, ...settingsOf(given) },
+      BY_GATEWAY,
+    )
     ids.set(name, project_id)
     if (isAdopted) log.info('a project is declared in the file from now on', { project: name, project_id })
   }

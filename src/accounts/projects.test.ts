@@ -86,6 +86,7 @@ describe('a project', () => {
       allowed_addresses: null,
       expires_at: null,
       disabled: false,
+      log_contents: null,
       created_at: 1_767_225_600,
     })
     const budgets = [{ amount: 50, window: 'month' as const }]

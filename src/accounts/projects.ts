@@ -3,7 +3,7 @@ import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import { type AuditOrigin, BY_GATEWAY } from '../spec/audit.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { Project } from '../spec/token.ts'
+import type { LogContents, Project } from '../spec/token.ts'
 import type { ProjectStore, StoredProject } from '../store/account-store.ts'
 import type { StorePage } from '../store/page.ts'
 import { noProjectFits } from './choose.ts'
@@ -11,11 +11,12 @@ import { assertNotDeclared, differing } from './declare-token.ts'
 import { NOTHING_SET } from './issue.ts'
 import { type AccountSettings, readName, readSettings } from './settings.ts'
 
-type ProjectChange = Partial<AccountSettings> & { disabled?: boolean }
+type ProjectSettings = AccountSettings & { log_contents: LogContents | null }
+type ProjectChange = Partial<ProjectSettings> & { disabled?: boolean }
 
 export type Projects = {
   /** Throws invalid_value, naming the field. */
-  create(order: Partial<AccountSettings> & { name: string }, by?: AuditOrigin): Promise<Project>
+  create(order: Partial<ProjectSettings> & { name: string }, by?: AuditOrigin): Promise<Project>
   /** Oldest first, without deleted ones. */
   list(): Promise<Project[]>
   /** The project with this id; undefined where there is none, or where it was deleted. */
@@ -34,7 +35,7 @@ export type Projects = {
   ): Promise<Project>
   /** For the configuration file: the project of this name is like this, and nobody else changes it. */
   declare(
-    project: AccountSettings & { disabled: boolean },
+    project: ProjectSettings & { disabled: boolean },
     by: AuditOrigin,
   ): Promise<{ project_id: string; isAdopted: boolean }>
   /** It stays as it is, and can be changed again. */
@@ -97,8 +98,8 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
   }
 
   return {
-    async declare({ disabled, ...settings }, by) {
-      const declared = { ...readSettings(settings, 0), disabled, declared: true }
+    async declare({ disabled, log_contents, ...settings }, by) {
+      const declared = { ...readSettings(settings, 0), disabled, log_contents, declared: true }
       const found = await store.findNamed(settings.name)
       const project_id = found?.project_id ?? `proj_${randomAlphanumerics(16)}`
       if (!found) {
@@ -114,11 +115,12 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
     async undeclare(project_id, by) {
       await change(project_id, { fields: { declared: false }, action: 'project.update', by })
     },
-    async create(order, by = BY_GATEWAY) {
+    async create({ log_contents = null, ...order }, by = BY_GATEWAY) {
       const project: StoredProject = {
         project_id: `proj_${randomAlphanumerics(16)}`,
         ...NOTHING_SET,
         ...readSettings(order, now()),
+        log_contents,
         name: readName(order.name),
         created_at: now(),
         deleted_at: null,
@@ -140,8 +142,12 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
       change(which, {
         fields: (present) => {
           assertNotDeclared('project', present)
-          const { disabled, ...settings } = typeof given === 'function' ? given(shown(present)) : given
-          return { ...readSettings(settings, now()), ...(disabled !== undefined && { disabled }) }
+          const { disabled, log_contents, ...settings } = typeof given === 'function' ? given(shown(present)) : given
+          return {
+            ...readSettings(settings, now()),
+            ...(disabled !== undefined && { disabled }),
+            ...(log_contents !== undefined && { log_contents }),
+          }
         },
         action: 'project.update',
         by,

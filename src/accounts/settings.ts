@@ -9,7 +9,7 @@ import { BUDGET_WINDOWS, type Budget, MAX_RATE_LIMIT, RATE_LIMIT_KEYS, type Rate
 import type { EndUserLimits, Project } from '../spec/token.ts'
 
 /** What can be set for a token and for a project. */
-export type AccountSettings = Omit<Project, 'project_id' | 'created_at' | 'disabled' | 'declared'>
+export type AccountSettings = Omit<Project, 'project_id' | 'created_at' | 'disabled' | 'declared' | 'log_contents'>
 
 /** The end of the year 9999: a greater time is in milliseconds, or a mistake. */
 const LATEST = 253_402_300_799

@@ -82,10 +82,11 @@ export async function generateResponse(
     assertNotInterrupted(run)
     const caller = await parts.callerOf(token_id)
     if (!caller) throw new GatewayError('invalid_api_key', REVOKED)
-    const { options } = readStoredRequest(run.request)
+    const { options, capture } = readStoredRequest(run.request)
     const call: Call = { request_id: response_id, caller, signal, arrived: clock.steady(), is_detached: true }
     if (run.end_user !== undefined) call.end_user = run.end_user
     if (options) call.options = options
+    if (capture) call.capture = capture
     await generator.generate({ call, add, onStart: saveStarted })
   } catch (thrown) {
     if (signal.reason === LEASE_LOST || signal.reason === STOPPED) throw thrown

@@ -1,6 +1,6 @@
 /** `gatehouse project`: creates, changes, lists and deletes projects, whether or not a gateway is running. */
 import { systemClock, unixSeconds } from '../kit/clock.ts'
-import type { Project } from '../spec/token.ts'
+import { LOG_CONTENTS, type LogContents, type Project } from '../spec/token.ts'
 import { ACCOUNT_FLAGS, ACCOUNT_FLAGS_HELP, changedSettings, readAccountFlags } from './account-flags.ts'
 import { accountStatus, accountText } from './account-text.ts'
 import {
@@ -11,6 +11,7 @@ import {
   warnOfPatterns,
 } from './accounts.ts'
 import { API_OPTIONS_HELP } from './admin-api.ts'
+import { UsageError } from './arguments.ts'
 import { table, timeText } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
 
@@ -25,6 +26,8 @@ Commands:
   update <project>       change what is named; <project> is its id or its name
       --name <name>          another name (update only)
 ${ACCOUNT_FLAGS_HELP}
+      --log-contents <how>   record prompts and responses of its tokens: on, off, header (each request says), or default
+                             (as the configuration says); needs GATEHOUSE_CONTENTS_KEY at the gateway
   list                   show the projects
   show <project>         show what is set for a project, and its tokens
   disable <project>      refuse its tokens
@@ -45,9 +48,11 @@ Examples:
 const WHICH = 'a project: its id or its name, as gatehouse project list shows them'
 const QUIET = { quiet: 'switch' } as const
 
+const OWN_FLAGS = { ...ACCOUNT_FLAGS, 'log-contents': 'text', ...QUIET } as const
+
 const ACTIONS: Record<string, AccountAction> = {
-  create: { flags: { ...ACCOUNT_FLAGS, ...QUIET }, positionals: ['a name, as in mobile'], creates: true, run: create },
-  update: { flags: { name: 'text', ...ACCOUNT_FLAGS, ...QUIET }, positionals: [WHICH], run: update },
+  create: { flags: OWN_FLAGS, positionals: ['a name, as in mobile'], creates: true, run: create },
+  update: { flags: { name: 'text', ...OWN_FLAGS }, positionals: [WHICH], run: update },
   list: { flags: {}, positionals: [], run: list },
   show: { flags: {}, positionals: [WHICH], run: show },
   disable: { flags: QUIET, positionals: [WHICH], run: (work) => setDisabled(work, true) },
@@ -63,7 +68,10 @@ const referenceOf = ({ given }: AccountWork): string => given.positionals[0] ?? 
 async function create(work: AccountWork): Promise<number> {
   const change = readAccountFlags(work.given, 'project create')
   const warnings = await warnOfPatterns(change.models, work)
-  const project = await work.projects.create({ name: referenceOf(work), ...changedSettings(change) }, work.by)
+  const project = await work.projects.create(
+    { name: referenceOf(work), ...changedSettings(change), ...logContentsOf(work, 'project create') },
+    work.by,
+  )
   return report(work, { project, done: 'created', warnings })
 }
 
@@ -71,9 +79,20 @@ async function update(work: AccountWork): Promise<number> {
   const change = readAccountFlags(work.given, 'project update')
   const warnings = await warnOfPatterns(change.models, work)
   const name = work.given.text('name')
-  const changed = (present: Project) => ({ ...changedSettings(change, present), ...(name !== undefined && { name }) })
+  const own = { ...(name !== undefined && { name }), ...logContentsOf(work, 'project update') }
+  const changed = (present: Project) => ({ ...changedSettings(change, present), ...own })
   const project = await work.projects.update(referenceOf(work), changed, work.by)
   return report(work, { project, done: 'updated', warnings })
+}
+
+function logContentsOf({ given }: AccountWork, command: string): { log_contents?: LogContents | null } {
+  const text = given.text('log-contents')
+  if (text === undefined) return {}
+  if (text === 'default') return { log_contents: null }
+  const log_contents = LOG_CONTENTS.find((one) => one === text)
+  if (log_contents) return { log_contents }
+  const found = JSON.stringify(text)
+  throw new UsageError(command, `--log-contents: found ${found}, must be ${LOG_CONTENTS.join(', ')} or default`)
 }
 
 async function setDisabled(work: AccountWork, disabled: boolean): Promise<number> {
@@ -143,7 +162,12 @@ async function show(work: AccountWork): Promise<number> {
     return 0
   }
   terminal.out(`${bold(terminal, `${project.name} (${project.project_id})`)}\n`)
-  terminal.out(accountText(project, [['status', status]]))
+  terminal.out(
+    accountText(project, [
+      ['status', status],
+      ['contents', project.log_contents ?? ''],
+    ]),
+  )
   const rows = owned.map((token) => [`  ${token.token_id}`, token.name, accountStatus(token, { now, off: 'revoked' })])
   terminal.out(rows.length === 0 ? 'It has no tokens.\n' : `Tokens:\n${table(rows)}`)
   return 0

@@ -2,6 +2,7 @@
 import Type, { type TSchema } from 'typebox'
 import { ADMIN_ROLES } from '../spec/admin.ts'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
+import { LOG_CONTENTS } from '../spec/token.ts'
 import { budgets } from './account-schema.ts'
 import { rateLimits } from './rate-limit-schema.ts'
 
@@ -34,6 +35,12 @@ const DeclaredProject = Type.Object(
   {
     ...SETTINGS,
     disabled: optional(Type.Boolean({ description: 'Its tokens are refused while it is true. Default false.' })),
+    log_contents: optional(
+      Type.Enum([...LOG_CONTENTS], {
+        description:
+          'Whether prompts and responses of its tokens are recorded: on, off, or as each request says by header. Default: as request_log.contents says.',
+      }),
+    ),
   },
   closed,
 )

@@ -32,6 +32,7 @@ export const createEmbeddings = ({ tokenizer }: { tokenizer: Tokenizer }): Embed
   },
   meter: ({ order }) => createTextMeter({ inputs: order.inputs, tokenizer }),
   estimate: ({ order }) => estimateTexts(order.inputs),
+  texts: ({ order }) => order.inputs.filter((input) => typeof input === 'string'),
   policy: 'until_answered',
   execute: ({ model, order, targets }, { call, attempt }) =>
     attempt(targets, async (target, { signal, meter }) => {

@@ -111,6 +111,7 @@ export function createImages({ fetchImage, clock }: ImagesParts): Images {
     },
     meter: ({ order }: ImageWork) => createImageMeter(order),
     estimate: ({ order, partial_images }: ImageWork) => estimateImages(order, partial_images),
+    texts: ({ order }: ImageWork) => [order.prompt, order.negative_prompt ?? ''].filter((text) => text !== ''),
     policy: 'until_accepted' as const,
   }
 

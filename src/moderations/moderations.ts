@@ -27,6 +27,7 @@ export const createModerations = ({ tokenizer }: { tokenizer: Tokenizer }): Mode
   },
   meter: ({ inputs }) => createTextMeter({ inputs: inputs.flatMap(textsOf), tokenizer }),
   estimate: ({ inputs }) => estimateTexts(inputs.flatMap(textsOf)),
+  texts: ({ inputs }) => inputs.flatMap(textsOf),
   policy: 'until_answered',
   execute: ({ inputs, targets }, { call, attempt }) =>
     attempt(targets, async (target, { signal, meter }) => {

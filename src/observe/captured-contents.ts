@@ -25,7 +25,9 @@ export const MARGIN_CHARACTERS = 2_048
 export function contentsOf(capture: Capture): { contents: Contents; characters: number } {
   const input = createBudget(capture.max_characters)
   const output = createBudget(capture.max_characters)
-  const messages = capture.request ? inputOf(capture.request, input) : []
+  const texts = capture.input?.map((content) => ({ role: 'user' as const, content }))
+  const request = capture.request ?? (texts && { messages: texts })
+  const messages = request ? inputOf(request, input) : []
   const { choices, note } = outputOf(capture, output)
   const contents = { input: messages, output: choices, is_cut: input.isCut() || output.isCut(), note }
   return { contents, characters: input.used() + output.used() }
@@ -75,7 +77,7 @@ function createBudget(max_characters: number): Budget {
 }
 
 /** The newest messages first: of a long conversation they are the ones that the call is about. */
-function inputOf({ messages }: ChatRequest, budget: Budget): Contents['input'] {
+function inputOf({ messages }: Pick<ChatRequest, 'messages'>, budget: Budget): Contents['input'] {
   const kept: Contents['input'] = []
   for (const message of messages.toReversed()) {
     if (budget.isEmpty()) {
@@ -101,12 +103,14 @@ function partsOf({ role, content, tool_calls, tool_call_id }: Message, budget: B
 }
 
 const NO_RESPONSE = 'There was no response of a provider: the call failed, or the response came from the cache.'
+const NO_TEXT = 'The response of this family is no text, and is not recorded.'
 const SEVERAL_CHOICES = 'The response is not recorded: its choices arrived mixed in one stream.'
 
 type Output = { choices: Contents['output']; note: string | null }
 
-function outputOf({ request, response, max_characters }: Capture, budget: Budget): Output {
-  if (!response) return { choices: null, note: NO_RESPONSE }
+function outputOf(capture: Capture, budget: Budget): Output {
+  const { request, response, max_characters } = capture
+  if (!response) return { choices: null, note: capture.input ? NO_TEXT : NO_RESPONSE }
   const isRaw = response.texts.some((piece) => piece.is_raw)
   if (isRaw && (request?.n ?? 1) > 1) return { choices: null, note: SEVERAL_CHOICES }
   const { texts, tool_calls, finish_reasons, characters } = response

@@ -6,7 +6,7 @@ import type { Log } from '../kit/log.ts'
 import { openSealed, type SealingKey, sealingKey, sealText } from '../kit/sealed-text.ts'
 import type { Capture } from '../protocols/capture.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { Caller } from '../spec/token.ts'
+import type { Caller, LogContents } from '../spec/token.ts'
 import type { ContentsRow, RequestContentsStore } from '../store/contents-row.ts'
 import type { RequestRow } from '../store/request-row.ts'
 import { type BatchHealth, createBatches } from '../telemetry/batches.ts'
@@ -24,7 +24,7 @@ const BUILT_IN = ['cards', 'email', 'phones', 'secrets'] as const
 
 /** The part of a request that is needed, once its caller is known. */
 type Arrived = {
-  caller: Pick<Caller, 'token_id' | 'project_id'>
+  caller: Pick<Caller, 'token_id' | 'project_id' | 'project'>
   capture?: Capture | undefined
   header(name: string): string | null
 }
@@ -54,6 +54,7 @@ type Queued = { row: RequestRow; contents: Contents | undefined; sealed?: Conten
 
 export function createContentsLog({ store, assignIds, config, clock, log }: ContentsLogParts): ContentsLog {
   let [characters, dropped] = [0, 0]
+  let isWarned = false
   let redaction: { settings: ContentsConfig; redact: Promise<Redact> } | undefined
   const queue = createBatches<Queued>({
     name: 'contents of the request log',
@@ -96,8 +97,17 @@ export function createContentsLog({ store, assignIds, config, clock, log }: Cont
 
   return {
     admit(context) {
-      const { contents } = config().request_log
-      if (contents === undefined || !mayRecordContents(contents) || !isOn(context, contents)) return
+      const { request_log, contents_key } = config()
+      const contents = request_log.contents ?? {}
+      const own = context.caller.project?.log_contents
+      if (own === undefined && !mayRecordContents(contents)) return
+      if (!isOn(context, contents, own)) return
+      if (contents_key === undefined || !request_log.enabled) {
+        if (!isWarned)
+          log.error('contents of a project are not recorded: they need GATEHOUSE_CONTENTS_KEY and request_log.enabled')
+        isWarned = true
+        return
+      }
       const max_characters = maxCharacters(contents) + MARGIN_CHARACTERS
       const spans = context.capture?.max_characters ?? 0
       context.capture = {
@@ -137,14 +147,15 @@ const maxCharacters = ({ max_kilobytes = 64 }: ContentsConfig): number => max_ki
 const boundTo = ({ row_id, request_id }: { row_id: number; request_id: string }): string =>
   `gatehouse contents ${row_id} ${request_id}`
 
-function isOn(context: Arrived, { on_for = [], by_header_for = [] }: ContentsConfig): boolean {
+/** `own`: what is set for the project of the caller, which counts before the lists. */
+function isOn(context: Arrived, { on_for = [], by_header_for = [] }: ContentsConfig, own?: LogContents): boolean {
   const { caller } = context
   const given = context.header(CONTENTS_HEADER)
-  if (given === null) return includes(on_for, caller)
+  if (given === null) return own ? own === 'on' : includes(on_for, caller)
   if (given !== 'on' && given !== 'off') {
     throw new GatewayError('invalid_value', `The header ${CONTENTS_HEADER} must be on or off.`)
   }
-  if (includes(by_header_for, caller)) return given === 'on'
+  if (own ? own === 'header' : includes(by_header_for, caller)) return given === 'on'
   throw new GatewayError(
     'unsupported_parameter',
     `The header ${CONTENTS_HEADER} is not supported: the operator of this gateway does not let this token decide whether contents are recorded.`,

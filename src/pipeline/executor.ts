@@ -238,6 +238,7 @@ export function createExecutor(parts: ExecutorParts) {
     const { family, input, record, model, requested } = preparing
     record.model = model.id
     const work = family.fit(model, input, record.call)
+    if (record.call.capture?.is_recorded && family.texts) record.call.capture.input = family.texts(work)
     const metering = { current: family.meter(work) }
     const prepared: PreparedCall<Work, Answer, M> = {
       requested,

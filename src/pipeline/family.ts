@@ -27,9 +27,9 @@ export type Family<Input, Work, Answer, M extends AnyMeter> = {
   estimate?(work: Work, model: CatalogueModel): Estimate
   /** False: limits and budgets do not apply to its calls. Absent: true. */
   is_admitted?: false
-  /** After which failures the next target is tried. */
   /** Whether the client wants to know what the call is charged, as `cost` of its usage. Absent: never. */
   asksForCost?(work: Work): boolean
+  /** After which failures the next target is tried. */
   policy: AttemptPolicy
   /** False: how its calls end says nothing about how their targets work. Absent: true. */
   is_observed?: false
@@ -37,6 +37,8 @@ export type Family<Input, Work, Answer, M extends AnyMeter> = {
   is_hedged?: false
   /** Executes the call, at one target after another through `attempt`. */
   execute(work: Work, execution: Execution<M>): Promise<Answer>
+  /** The texts of its input, for the request log where contents are recorded. Absent: the family notes them itself. */
+  texts?(work: Work): string[]
   /** The least number of tokens that its input can have, cheaply; undefined: not known. */
   leastTokens?(work: Work): number | undefined
   /** What routing may need to know of the request. Absent: nothing is known. */

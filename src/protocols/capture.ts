@@ -11,6 +11,8 @@ export type Capture = {
   readonly is_recorded?: true
   /** Only where text is kept. */
   request?: ChatRequest
+  /** Of a family other than chat: the texts of its input. Its output is no text, and is not kept. */
+  input?: string[]
   /** Of the target that served the call. */
   response?: CapturedResponse
 }

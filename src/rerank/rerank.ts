@@ -44,6 +44,7 @@ export const createRerank = ({ tokenizer }: { tokenizer: Tokenizer }): RerankFam
   meter: ({ request, documents }) =>
     createTextMeter({ inputs: [request.query, ...documents], tokenizer, searches: searchesFor(documents) }),
   estimate: ({ request, documents }) => estimateRerank(request.query, documents),
+  texts: ({ request, documents }) => [request.query, ...documents],
   policy: 'until_answered',
   async execute(work, { call, attempt }) {
     const answer = await attempt(work.targets, async (target, { signal, meter }) => {

@@ -69,19 +69,31 @@ const SETTABLE = {
 }
 const CHANGE = { ...SETTABLE, name: Type.Optional(SETTABLE.name) }
 
+export const LOG_CONTENTS = ['on', 'off', 'header'] as const
+export type LogContents = (typeof LOG_CONTENTS)[number]
+const LogContents = Type.Union([Type.Enum([...LOG_CONTENTS]), Type.Null()], {
+  description:
+    'Whether prompts and responses of its tokens are recorded: `on`, `off`, or as each request says with the header x-gatehouse-log-contents. null: as the configuration says.',
+})
+const PROJECT_FIELDS = { log_contents: Type.Optional(LogContents) }
+
 const PROJECT_ID = Type.Optional(Type.Union([Type.String(), Type.Null()], { description: 'The project that owns it.' }))
 export const TokenOrder = Type.Object({ ...SETTABLE, project_id: PROJECT_ID }, { ...closed, title: 'TokenOrder' })
 export const TokenChange = Type.Object({ ...CHANGE, project_id: PROJECT_ID }, { ...closed, title: 'TokenChange' })
-export const ProjectOrder = Type.Object(SETTABLE, { ...closed, title: 'ProjectOrder' })
+export const ProjectOrder = Type.Object({ ...SETTABLE, ...PROJECT_FIELDS }, { ...closed, title: 'ProjectOrder' })
 export const ProjectChange = Type.Object(
-  { ...CHANGE, disabled: Type.Optional(Type.Boolean({ description: 'Its tokens are refused while it is true.' })) },
+  {
+    ...CHANGE,
+    ...PROJECT_FIELDS,
+    disabled: Type.Optional(Type.Boolean({ description: 'Its tokens are refused while it is true.' })),
+  },
   { ...closed, title: 'ProjectChange' },
 )
 export type ProjectChange = Type.Static<typeof ProjectChange>
 
 /** A team or an application. It owns tokens, and what it may not do, none of them may. */
 export const Project = Type.Object(
-  { project_id: Type.String({ description: '`proj_` and 16 alphanumerics.' }), ...SETTINGS },
+  { project_id: Type.String({ description: '`proj_` and 16 alphanumerics.' }), ...SETTINGS, log_contents: LogContents },
   { title: 'Project' },
 )
 export type Project = Type.Static<typeof Project>
@@ -109,7 +121,7 @@ export type Caller = AccountLimits & {
   mayUseFamily(family: EndpointFamily): boolean
 }
 
-type CallerProject = AccountLimits & { project_id: string; name: string }
+type CallerProject = AccountLimits & { project_id: string; name: string; log_contents?: LogContents }
 
 /** The usage of one caller with one model in one hour. */
 export type UsageRow = {

@@ -4,7 +4,7 @@ import type { Budget, RateLimits } from '../spec/rate-limit.ts'
 import type { EndUserLimits, Project } from '../spec/token.ts'
 import type { AccountColumns, Write } from './tables.ts'
 
-type Account = Omit<Project, 'project_id'>
+type Account = Omit<Project, 'project_id' | 'log_contents'>
 
 const toJson = (value: unknown): string | null => (value === null ? null : JSON.stringify(value))
 

@@ -26,6 +26,7 @@ import { requestLog } from './migrations/0022-request-log.ts'
 import { requestContents } from './migrations/0023-request-contents.ts'
 import { declaredAccounts } from './migrations/0024-declared-accounts.ts'
 import { declaredAdminTokens } from './migrations/0025-declared-admin-tokens.ts'
+import { logContents } from './migrations/0026-log-contents.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -57,6 +58,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0023-request-contents': requestContents,
   '0024-declared-accounts': declaredAccounts,
   '0025-declared-admin-tokens': declaredAdminTokens,
+  '0026-log-contents': logContents,
 }
 
 /**

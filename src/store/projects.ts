@@ -14,9 +14,9 @@ export function projectStore(db: Database): ProjectStore {
       db.transaction().execute(async (write) => {
         await lockRevision(write)
         if (await isNameTaken(write, project.name)) return false
-        const { project_id, deleted_at } = project
+        const { project_id, deleted_at, log_contents } = project
         const added_revision = await bumpRevision(write)
-        const row = { project_id, deleted_at, added_revision, ...toAccountColumns(project) }
+        const row = { project_id, deleted_at, log_contents, added_revision, ...toAccountColumns(project) }
         await write.insertInto('projects').values(row).execute()
         if (audit) await appendAudit(write, audit)
         return true
@@ -96,5 +96,6 @@ async function isNameTaken(write: Write, name: string): Promise<boolean> {
 const fromRow = (row: Row): StoredProject => ({
   project_id: row.project_id,
   ...fromAccountColumns(row),
+  log_contents: row.log_contents,
   deleted_at: row.deleted_at,
 })

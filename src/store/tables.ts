@@ -4,6 +4,7 @@ import type { Kysely, Transaction } from 'kysely'
 import type { AuditRow } from '../spec/audit.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { FailCode, TaskStatus } from '../spec/task.ts'
+import type { LogContents } from '../spec/token.ts'
 import type { StoredAdminToken, StoredAnswer, StoredSession } from './admin-store.ts'
 import type { DueAlert } from './alert-store.ts'
 import type { CachedAnswer } from './cached-answer.ts'
@@ -48,6 +49,7 @@ type TokensTable = AccountColumns & {
 }
 
 type ProjectsTable = AccountColumns & {
+  log_contents: LogContents | null
   project_id: string
   deleted_at: number | null
   added_revision: number

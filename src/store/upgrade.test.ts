@@ -54,6 +54,7 @@ const UNDO: Record<string, string> = {
   '0022-request-log':
     "drop table request_log; drop table request_tags; drop table request_feedback; delete from revisions where noun = 'request_log';",
   '0023-request-contents': 'drop table request_contents;',
+  '0026-log-contents': 'alter table projects drop column log_contents;',
   '0025-declared-admin-tokens': 'alter table admin_tokens drop column declared;',
   '0024-declared-accounts': 'alter table projects drop column declared; alter table tokens drop column declared;',
   '0018-routing-overrides': "drop table routing_overrides; delete from revisions where noun = 'routing_overrides';",

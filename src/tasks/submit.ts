@@ -87,6 +87,10 @@ const acceptOrder = (
   },
   meter: () => undefined,
   estimate: ({ row }, model) => estimateTask(row.task, model),
+  texts: ({ row: { task } }) =>
+    [task.request.prompt, task.request.negative_prompt].flatMap((text) =>
+      typeof text === 'string' && text !== '' ? [text] : [],
+    ),
   policy: 'until_accepted',
   async execute({ row, model }, { call }) {
     const { family, call_options } = row.task

@@ -33,5 +33,6 @@ export const storedProject = (change: Partial<StoredProject> = {}): StoredProjec
   ...NOTHING_SET,
   created_at: 1_700_000_000,
   deleted_at: null,
+  log_contents: null,
   ...change,
 })

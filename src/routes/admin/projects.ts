@@ -16,7 +16,11 @@ import {
 } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 
-export type ProjectRouteParts = BodyParts & { projects: Projects }
+export type ProjectRouteParts = BodyParts & {
+  projects: Projects
+  /** Why contents cannot be recorded; undefined: they can. */
+  contentsProblem(): string | undefined
+}
 
 const ROOT = '/admin/v1/projects'
 const ONE = `${ROOT}/:project_id`
@@ -26,7 +30,7 @@ const inPath = ({ params: { project_id = '' } }: Context) => project_id
 /** What a project_admin may change of its project. The rest is what it was given: limits, budgets, models, addresses. */
 const OWN_FIELDS: readonly (keyof ProjectChange)[] = ['name', 'labels']
 
-export function projectRoutes({ projects, ...parts }: ProjectRouteParts): Route[] {
+export function projectRoutes({ projects, contentsProblem, ...parts }: ProjectRouteParts): Route[] {
   const readOrder = bodyReader(ProjectOrder, parts)
   const readChange = bodyReader(ProjectChange, parts)
 
@@ -47,8 +51,20 @@ export function projectRoutes({ projects, ...parts }: ProjectRouteParts): Route[
     return listAnswer(rows, next)
   }
 
+  function assertContents({ log_contents }: ProjectChange): void {
+    const problem = log_contents === 'on' || log_contents === 'header' ? contentsProblem() : undefined
+    if (problem) throw new GatewayError('invalid_value', problem, { param: 'log_contents' })
+  }
+
+  async function create(context: Context): Promise<Response> {
+    const order = await readOrder(context)
+    assertContents(order)
+    return objectAnswer(context, await projects.create(order, originOf(context)))
+  }
+
   async function update(context: Context): Promise<Response> {
     const change = await readChange(context)
+    assertContents(change)
     if (context.admin.role === 'project_admin') assertOwnFields(change)
     const { project_id } = await found(context)
     const changed = await projects.update(
@@ -98,8 +114,7 @@ export function projectRoutes({ projects, ...parts }: ProjectRouteParts): Route[
         errors: BODY_ERRORS,
         example: { name: 'search', models: ['openai/*'], budgets: [{ amount: 100, window: 'month' }] },
       },
-      handle: async (context) =>
-        objectAnswer(context, await projects.create(await readOrder(context), originOf(context))),
+      handle: create,
     },
     {
       method: 'GET',
