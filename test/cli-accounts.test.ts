@@ -55,6 +55,7 @@ describe('project', () => {
       ...NOT_SET,
       rate_limits: { requests_per_minute: 600 },
       budgets: [{ amount: 50, window: 'month' }],
+      log_contents: null,
       created_at: expect.any(Number),
     })
     const plain = await gatehouse('project create web')
@@ -62,6 +63,17 @@ describe('project', () => {
     expect((await gatehouse('project create third --quiet')).out).toMatch(/^proj_\w{16}\n$/)
     expect((await gatehouse('project create web')).error).toBe('name: another project has this name.')
     expect((await gatehouse('project create')).error).toBe('needs a name, as in mobile')
+  })
+
+  test('--log-contents says whether prompts are recorded, and is refused with another word', async () => {
+    const own = async (args: string) => (await answer(`project ${args}`)).project.log_contents
+    expect(await own('create shop --log-contents header')).toBe('header')
+    expect(await own('update shop --log-contents on')).toBe('on')
+    expect(await own('update shop --label a=b')).toBe('on')
+    expect((await gatehouse('project show shop')).out).toContain('contents')
+    expect(await own('update shop --log-contents default')).toBe(null)
+    const { error } = await gatehouse('project update shop --log-contents maybe')
+    expect(error).toBe('--log-contents: found "maybe", must be on, off, header or default')
   })
 
   test('update changes what is named, and keeps the rest', async () => {

@@ -81,7 +81,7 @@ beforeAll(async () => {
   await addTask(4, 'output_copy_failed' as FailCode)
   await gateway.read('/tokens', { json: { name: 'made' } })
   clock.advance(10_000)
-  await until(async () => (await store.ledger.usage({ by: ['token'], from: 0, to: 9e9 })).rows.length > 0)
+  await until(async () => (await store.ledger.usage({ by: ['model'], from: 0, to: 9e9 })).rows[0]?.requests === 3)
   await until(async () => (await store.requestLog.search({ filter: {}, limit: 10 })).rows.length === 4)
 })
 afterAll(async () => {
