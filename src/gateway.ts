@@ -156,7 +156,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     catalogue,
     ...accounting.stages,
     router,
-    subscribers: [...observation.calls, watch.calls, storedResponses.calls, conversations.calls],
+    subscribers: [...observation.calls, storedResponses.calls, conversations.calls],
     cache,
     traceAttempt: tracing?.traceAttempt,
     embedText: createEmbedText({ catalogue, family: embeddings, pipeline: () => pipeline, clock, log }),

@@ -271,3 +271,25 @@ describe('orders of a model with several targets', () => {
 /** One transparent pixel. */
 const PIXEL =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=='
+
+it('an order to a provider with a certificate that nobody trusts raises an alert', async () => {
+  const files = `${import.meta.dir}/fixtures/tls/files.example.com`
+  const tls = { key: await Bun.file(`${files}.key`).text(), cert: await Bun.file(`${files}.crt`).text() }
+  const server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls, fetch: () => new Response('never') })
+  closing.push(() => server.stop(true))
+  const url = `https://127.0.0.1:${server.port}`
+  const operator = startVendor()
+  closing.push(() => operator.stop())
+  const gateway = await startGateway({
+    providers: { v: { kind: 'chatcompat-video', base_url: url, key: 'k', options: { api: 'videos', list: 'no' } } },
+    models: modelsOf([{ provider: 'v', model: 'clip-1' }]),
+    alerts: { webhook: { url: `${operator.url}/alerts` } },
+  })
+  closing.push(() => gateway[Symbol.asyncDispose]())
+  await order(gateway)
+  await until(gateway, () => operator.requests.length > 0)
+  expect(operator.requests[0]?.json()).toMatchObject({
+    type: 'provider.certificate_invalid',
+    data: { provider: 'v', target: 'v/clip-1', code: 'DEPTH_ZERO_SELF_SIGNED_CERT' },
+  })
+})

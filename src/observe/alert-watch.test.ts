@@ -4,8 +4,6 @@ import type { RaisedAlert } from '../alerts/alerts.ts'
 import type { AlertsConfig } from '../config/alerts-schema.ts'
 import { createLog } from '../kit/log.ts'
 import type { LedgerHealth } from '../ledger/ledger.ts'
-import type { CallRecord } from '../pipeline/call.ts'
-import type { Attempt } from '../routing/attempt.ts'
 import { createTargetState, type TargetState } from '../routing/target-state.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Model } from '../spec/model.ts'
@@ -62,14 +60,6 @@ const stateOf = (id: string, clock: { steady(): number }, more: Partial<TargetSt
   ...(more.refused_until === undefined ? more : { ...more, refused_until: clock.steady() + more.refused_until }),
 })
 
-const failed = (
-  error: unknown,
-): Parameters<NonNullable<ReturnType<typeof createAlertWatch>['calls']['attemptFailed']>> => [
-  {} as CallRecord,
-  { target: { provider: { id: 'v' }, model: 'm' } } as Attempt,
-  error,
-]
-
 describe('the watch', () => {
   it('raises nothing while all is well', async () => {
     const { check, world, clock } = setUp()
@@ -116,20 +106,27 @@ describe('the watch', () => {
     expect(new Set(keys)).toEqual(new Set(['provider.key_refused v second']))
   })
 
-  it('raises a certificate that is not accepted, and no other connection error', () => {
-    const { watch, raised } = setUp()
+  it('raises a certificate that is not accepted until the target answers, and no other connection error', async () => {
+    const { check, world, clock } = setUp()
+    const failing = (error: GatewayError, last_ok_at = Number.NEGATIVE_INFINITY) => [
+      stateOf('v/m', clock, { last_error: { at: clock.steady(), error }, last_ok_at }),
+    ]
     const unreachable = (code: string) => new GatewayError('upstream_unreachable', `No connection to v (${code}).`)
-    for (const code of ['ECONNREFUSED', 'ENOTFOUND', 'EPROTO'])
-      watch.calls.attemptFailed?.(...failed(unreachable(code)))
-    watch.calls.attemptFailed?.(...failed(new GatewayError('bad_upstream_response', '(CERT_HAS_EXPIRED)')))
-    expect(raised).toEqual([])
-    for (const code of ['CERT_HAS_EXPIRED', 'SELF_SIGNED_CERT_IN_CHAIN', 'ERR_TLS_CERT_ALTNAME_INVALID']) {
-      watch.calls.attemptFailed?.(...failed(unreachable(code)))
-      expect(raised.pop()).toMatchObject({
-        type: 'provider.certificate_invalid',
-        data: { provider: 'v', target: 'v/m', code },
-      })
+    for (const error of [
+      ...['ECONNREFUSED', 'ENOTFOUND', 'EPROTO'].map(unreachable),
+      new GatewayError('bad_upstream_response', '(CERT_HAS_EXPIRED)'),
+    ]) {
+      world.states = failing(error)
+      expect(await check()).toEqual([])
     }
+    for (const code of ['CERT_HAS_EXPIRED', 'SELF_SIGNED_CERT_IN_CHAIN', 'ERR_TLS_CERT_ALTNAME_INVALID']) {
+      world.states = failing(unreachable(code))
+      expect(await check()).toMatchObject([
+        { type: 'provider.certificate_invalid', data: { provider: 'v', target: 'v/m', code } },
+      ])
+    }
+    world.states = failing(unreachable('CERT_HAS_EXPIRED'), clock.steady() + 1)
+    expect(await check()).toEqual([])
   })
 
   it('raises a ledger that is delayed for a minute, and entries that were lost', async () => {

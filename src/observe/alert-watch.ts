@@ -5,8 +5,6 @@ import type { AlertsConfig } from '../config/alerts-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { LedgerHealth } from '../ledger/ledger.ts'
-import type { CallSubscriber } from '../pipeline/events.ts'
-import { targetName } from '../providers/provider.ts'
 import type { Router } from '../routing/router.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Model } from '../spec/model.ts'
@@ -30,7 +28,6 @@ type AlertWatchParts = {
 }
 
 type AlertWatch = {
-  calls: CallSubscriber
   start(): void
   stop(): Promise<void>
   /** Resolves when no check is under way: for tests that own the clock. */
@@ -71,10 +68,21 @@ export function createAlertWatch(parts: AlertWatchParts): AlertWatch {
   function checkTargets(): void {
     const now = clock.steady()
     const least = (settings().breaker_open_minutes ?? 5) * 60
-    for (const { id, ejections, refused_until } of router.states()) {
+    for (const { id, ejections, refused_until, last_error, last_ok_at } of router.states()) {
       const [target = id, key] = id.split('#', 2)
+      const [provider = target] = target.split('/', 1)
+      // Of calls and of orders.
+      const code = last_error && last_error.at > last_ok_at ? certificateTrouble(last_error.error) : undefined
+      if (code !== undefined) {
+        alerts.raise({
+          type: 'provider.certificate_invalid',
+          key: `provider.certificate_invalid ${provider}`,
+          again_seconds: DAY,
+          message: `The certificate of the provider ${provider} is not accepted.`,
+          data: { provider, target, code },
+        })
+      }
       if (refused_until > now) {
-        const [provider = target] = target.split('/', 1)
         const name = key === undefined ? '' : ` (${key})`
         alerts.raise({
           type: 'provider.key_refused',
@@ -190,21 +198,6 @@ export function createAlertWatch(parts: AlertWatchParts): AlertWatch {
   }
 
   return {
-    calls: {
-      attemptFailed(_, { target }, error) {
-        if (!(error instanceof GatewayError) || error.code !== 'upstream_unreachable') return
-        const [code] = CERTIFICATE.exec(error.message) ?? []
-        if (code === undefined) return
-        const { id: provider } = target.provider
-        alerts.raise({
-          type: 'provider.certificate_invalid',
-          key: `provider.certificate_invalid ${provider}`,
-          again_seconds: DAY,
-          message: `The certificate of the provider ${provider} is not accepted.`,
-          data: { provider, target: targetName(target), code: code.slice(1, -1) },
-        })
-      },
-    },
     start: checkLater,
     async stop() {
       isStopped = true
@@ -213,6 +206,10 @@ export function createAlertWatch(parts: AlertWatchParts): AlertWatch {
     },
     idle: async () => void (await checking),
   }
+}
+
+function certificateTrouble({ code, message }: GatewayError): string | undefined {
+  return code === 'upstream_unreachable' ? CERTIFICATE.exec(message)?.[0].slice(1, -1) : undefined
 }
 
 async function freeShareOf(directory: string): Promise<number | undefined> {
