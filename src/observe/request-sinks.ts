@@ -59,17 +59,26 @@ function writerOf({ file, http }: RequestSink, data_dir: string, clock: Clock): 
     const settings = { path: resolve(data_dir, path), max_bytes: max_megabytes * MEGABYTE, max_files, daily }
     const lines = createNdjsonFile(settings, clock.now)
     return async (rows) => {
-      await lines.append(rows.map(jsonOf))
+      await lines.append(await inTurns(rows, jsonOf))
       return 0
     }
   }
   const { url = '', format = 'ndjson', headers = {} } = http ?? {}
   const batch = createHttpBatch({ url, format, headers })
-  return (rows, signal) =>
-    batch.send(
-      rows.map((row) => ({ id: idOf(row), json: jsonOf(row) })),
-      signal,
-    )
+  return async (rows, signal) =>
+    batch.send(await inTurns(rows, (row) => ({ id: idOf(row), json: jsonOf(row) })), signal)
+}
+
+/** A row takes some ten microseconds: calls go on between two turns. */
+const ROWS_PER_TURN = 25
+
+async function inTurns<Encoded>(rows: readonly RequestRow[], encode: (row: RequestRow) => Encoded): Promise<Encoded[]> {
+  const encoded: Encoded[] = []
+  for (let at = 0; at < rows.length; at += ROWS_PER_TURN) {
+    if (at > 0) await new Promise(setImmediate)
+    for (const row of rows.slice(at, at + ROWS_PER_TURN)) encoded.push(encode(row))
+  }
+  return encoded
 }
 
 /** The store has perhaps not given an id yet. */

@@ -32,6 +32,8 @@ type QueueParts<T> = {
 }
 
 const MAX_BYTES = 16 * 1024 * 1024
+/** A request each: to encode an item takes some 20 microseconds, and calls go on between two requests. */
+const ITEMS_PER_TURN = 64
 /** A receiver that is away is reported this often. */
 const REPORT_MILLISECONDS = 60_000
 
@@ -60,6 +62,15 @@ export function createExportQueue<T>({ name, limits, send, clock, log }: QueuePa
     const items = queue.splice(0, max_batch)
     // Batches are small against the whole: which item held which bytes is not kept.
     bytes = queue.length === 0 ? 0 : Math.round((bytes * queue.length) / (queue.length + items.length))
+    const parts: Promise<void>[] = []
+    for (let at = 0; at < items.length; at += ITEMS_PER_TURN) {
+      if (at > 0) await new Promise(setImmediate)
+      parts.push(sendPart(items.slice(at, at + ITEMS_PER_TURN)))
+    }
+    await Promise.all(parts)
+  }
+
+  async function sendPart(items: T[]): Promise<void> {
     try {
       await sendInTime(items)
       exported += items.length
