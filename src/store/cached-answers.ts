@@ -9,6 +9,9 @@ import type { Write } from './tables.ts'
 const NOUN = 'response_cache'
 const OF_MODEL = `${NOUN}:`
 
+/** A cache may lose what was written last. */
+const UNSYNCED = { is_synced: false } as const
+
 export function cachedAnswerStore({ db, write }: Engine): CachedAnswerStore {
   return {
     find: (cache_key, now_ms) =>
@@ -28,7 +31,7 @@ export function cachedAnswerStore({ db, write }: Engine): CachedAnswerStore {
           .execute()
         const { entries, bytes } = await sizeOf(rows)
         if (entries > max_entries || bytes > max_bytes) await removeOldest(rows, { max_entries, max_bytes })
-      }),
+      }, UNSYNCED),
 
     deleteExpired: (now_ms, limit) =>
       write(async (rows) => {

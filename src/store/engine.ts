@@ -4,11 +4,14 @@ import type { Database, Write } from './tables.ts'
 
 export type TaskNotification = { task_id: string; status: TaskStatus }
 
+/** `is_synced: false`: what a power failure may take, and a killed process may not, such as rows of a log. Default: true. */
+export type WriteOptions = { is_synced?: boolean }
+
 export type Engine = {
   name: string
   db: Database
   /** Runs `work` in a transaction, possibly a shared one. Resolves once the transaction is on the disk. */
-  write<T>(work: (write: Write) => Promise<T>): Promise<T>
+  write<T>(work: (write: Write) => Promise<T>, options?: WriteOptions): Promise<T>
   /** The same, after all writes of this process that were called before it, and before those that are called after it. */
   writeAlone<T>(work: (write: Write) => Promise<T>): Promise<T>
   /** Whether several writers run at once: a claim then skips the rows that another claim has locked. */

@@ -53,13 +53,13 @@ export async function openStore({ url, onCall }: { url: string; onCall?: OnCall 
 
 function storeOf(engine: Engine, onCall: OnCall | undefined): Store {
   const { db } = engine
-  const tokens = tokenStore(db)
+  const tokens = tokenStore(engine)
   let closed: Promise<void> | undefined
   const report = errorReporter(engine, onCall)
   return {
     engine: engine.name,
     tokens: report('tokens', tokens),
-    projects: report('projects', projectStore(db)),
+    projects: report('projects', projectStore(engine)),
     audit: report('audit', auditStore(engine)),
     admin: {
       tokens: report('adminTokens', adminTokenStore(engine)),
@@ -68,7 +68,7 @@ function storeOf(engine: Engine, onCall: OnCall | undefined): Store {
     },
     ledger: report('ledger', ledgerStore(engine)),
     usage: report('usage', usageStore(db)),
-    models: report('models', modelStore(db)),
+    models: report('models', modelStore(engine)),
     tasks: report('tasks', taskStore(engine)),
     webhooks: report('webhooks', webhookStore(engine)),
     secrets: report('secrets', secretStore(engine)),

@@ -3,15 +3,16 @@ import type { Selectable } from 'kysely'
 import { bumpRevision, changedColumns, fromAccountColumns, lockRevision, toAccountColumns } from './account-columns.ts'
 import type { ProjectStore, StoredProject } from './account-store.ts'
 import { appendAudit } from './audit-append.ts'
+import type { Engine } from './engine.ts'
 import { pageOf, placeNumber } from './page.ts'
-import type { Database, Tables, Write } from './tables.ts'
+import type { Tables, Write } from './tables.ts'
 
 type Row = Selectable<Tables['projects']>
 
-export function projectStore(db: Database): ProjectStore {
+export function projectStore({ db, write: inTransaction }: Engine): ProjectStore {
   return {
     add: (project, audit) =>
-      db.transaction().execute(async (write) => {
+      inTransaction(async (write) => {
         await lockRevision(write)
         if (await isNameTaken(write, project.name)) return false
         const { project_id, deleted_at, log_contents } = project
@@ -61,7 +62,7 @@ export function projectStore(db: Database): ProjectStore {
     },
 
     update: (project_id, change, audit) =>
-      db.transaction().execute(async (write) => {
+      inTransaction(async (write) => {
         await lockRevision(write)
         const row = await write
           .selectFrom('projects')

@@ -5,6 +5,8 @@ import type { Engine } from './engine.ts'
 
 const ROWS_PER_BATCH = 200
 const ROWS_PER_STATEMENT = 20
+/** As rows of the request log. */
+const UNSYNCED = { is_synced: false } as const
 
 export function requestContentsStore({ db, write }: Engine): RequestContentsStore {
   return {
@@ -17,7 +19,7 @@ export function requestContentsStore({ db, write }: Engine): RequestContentsStor
             .onConflict((conflict) => conflict.column('row_id').doNothing())
             .execute()
         }
-      }),
+      }, UNSYNCED),
 
     find: (row_id) => db.selectFrom('request_contents').selectAll().where('row_id', '=', row_id).executeTakeFirst(),
 

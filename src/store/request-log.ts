@@ -61,7 +61,7 @@ export function requestLogStore({ db, write }: Engine): RequestLogStore {
       return revision - count + 1
     },
 
-    append: (added) => write((rows) => insert(rows, added)),
+    append: (added) => write((rows) => insert(rows, added), { is_synced: false }),
     search: (query) => searchRequests(db, query),
     find: (row_ids) => findRows(db, row_ids),
     prune: (before_ms) => write((rows) => pruneBatch(rows, before_ms)),

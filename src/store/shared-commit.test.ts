@@ -1,9 +1,10 @@
 /** One commit for many writes: none is lost by another's failure, and none resolves before it is stored. */
 import { Database } from 'bun:sqlite'
-import { afterEach, expect, spyOn, test } from 'bun:test'
+import { afterEach, describe, expect, spyOn, test } from 'bun:test'
 import { sql } from 'kysely'
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
+import { createSharedCommit } from './shared-commit.ts'
 import type { Write } from './tables.ts'
 
 const engines: Engine[] = []
@@ -89,4 +90,68 @@ test('a store that is being closed finishes its pending writes', async () => {
   engines.length = 0
   await Promise.all(writes)
   expect(written).toBe(5)
+})
+
+describe('the way to the disk', () => {
+  /** Syncs that end when the test says so. */
+  function slowDisk(engine: Engine) {
+    const syncs: PromiseWithResolvers<void>[] = []
+    const { write, settled } = createSharedCommit(engine.db, () => {
+      const sync = Promise.withResolvers<void>()
+      syncs.push(sync)
+      return sync.promise
+    })
+    const turns = async () => {
+      for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+    }
+    return { write, settled, syncs, turns }
+  }
+
+  test('is awaited by a write that is to be durable, and not by one that is not', async () => {
+    const engine = await open()
+    const { write, syncs, turns } = slowDisk(engine)
+    const ended: string[] = []
+    const note = (name: string) => () => void ended.push(name)
+    void write((rows) => add(rows, 'durable')).then(note('durable'))
+    void write((rows) => add(rows, 'row of a log'), { is_synced: false }).then(note('row of a log'))
+    await turns()
+    expect([ended, await names(engine)]).toEqual([['row of a log'], ['durable', 'row of a log']])
+    syncs[0]?.resolve()
+    await turns()
+    expect([ended, syncs.length]).toEqual([['row of a log', 'durable'], 1])
+    await write((rows) => add(rows, 'another row'), { is_synced: false })
+    expect(syncs).toHaveLength(1)
+  })
+
+  test('is shared by the writes that arrive meanwhile, which it keeps together', async () => {
+    const engine = await open()
+    const { write, settled, syncs, turns } = slowDisk(engine)
+    const first = write((rows) => add(rows, 'a'))
+    await turns()
+    const later = ['b', 'c', 'd'].map((name) => write((rows) => add(rows, name)))
+    await turns()
+    expect([syncs.length, await names(engine)]).toEqual([1, ['a']])
+    syncs[0]?.resolve()
+    await first
+    await turns()
+    expect([syncs.length, await names(engine)]).toEqual([2, ['a', 'b', 'c', 'd']])
+    syncs[1]?.resolve()
+    await Promise.all([...later, settled()])
+  })
+
+  test('that fails is an error of every write that was to be durable, and of no later one', async () => {
+    const engine = await open()
+    const { write, syncs, turns } = slowDisk(engine)
+    const results = Promise.allSettled([
+      write((rows) => add(rows, 'a')),
+      write((rows) => add(rows, 'b'), { is_synced: false }),
+    ])
+    await turns()
+    syncs[0]?.reject(new Error('the disk is broken'))
+    expect((await results).map(({ status }) => status)).toEqual(['rejected', 'fulfilled'])
+    const next = write((rows) => add(rows, 'c'))
+    await turns()
+    syncs[1]?.resolve()
+    expect(await next).toEqual({ name: 'c' })
+  })
 })

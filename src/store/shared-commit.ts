@@ -1,21 +1,27 @@
-/** One commit for all writes of one turn of the event loop, since each commit waits for the disk. */
+/** One commit for all writes of one turn of the event loop, and of the time in which the one before goes to the disk. */
 import { sql } from 'kysely'
+import type { WriteOptions } from './engine.ts'
 import type { Database, Write } from './tables.ts'
 
 /** One write takes some 0.1 ms. Meanwhile other processes wait for the lock, and this one's reads for the connection. */
 const MAX_PER_COMMIT = 256
 
-type Job = { work: (write: Write) => Promise<unknown>; done: (value: never) => void; failed: (reason: unknown) => void }
+type Job = {
+  work: (write: Write) => Promise<unknown>
+  is_synced: boolean
+  done: (value: never) => void
+  failed: (reason: unknown) => void
+}
 
 type SharedCommit = {
-  /** Resolves or rejects as `work` does, and not before the commit. */
-  write<T>(work: (write: Write) => Promise<T>): Promise<T>
+  /** Resolves or rejects as `work` does, and not before the commit is on the disk. */
+  write<T>(work: (write: Write) => Promise<T>, options?: WriteOptions): Promise<T>
   /** Resolves once no write is waiting. */
   settled(): Promise<void>
 }
 
-/** For an engine with one connection. */
-export function createSharedCommit(db: Database): SharedCommit {
+/** For an engine with one connection. `sync`: resolves once what was committed is on the disk. */
+export function createSharedCommit(db: Database, sync: () => Promise<void> = async () => {}): SharedCommit {
   const waiting: Job[] = []
   let running: Promise<void> | undefined
 
@@ -23,15 +29,15 @@ export function createSharedCommit(db: Database): SharedCommit {
     while (waiting.length > 0) {
       await nextTurn() // so that the requests that arrived with this one share the commit
       const jobs = waiting.splice(0, MAX_PER_COMMIT)
-      await commit(db, jobs)
+      await commit(db, jobs, sync)
     }
     running = undefined
   }
 
   return {
-    write<T>(work: (write: Write) => Promise<T>): Promise<T> {
+    write<T>(work: (write: Write) => Promise<T>, { is_synced = true }: WriteOptions = {}): Promise<T> {
       return new Promise<T>((done, failed) => {
-        waiting.push({ work, done, failed })
+        waiting.push({ work, is_synced, done, failed })
         running ??= run()
       })
     },
@@ -41,15 +47,18 @@ export function createSharedCommit(db: Database): SharedCommit {
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** All jobs in one transaction. A failure of its begin or its commit fails all of them. Never rejects. */
-async function commit(db: Database, jobs: Job[]): Promise<void> {
+/** All jobs in one transaction. A failure of its begin, its commit or its way to the disk fails all of them. Never rejects. */
+async function commit(db: Database, jobs: Job[], sync: () => Promise<void>): Promise<void> {
   try {
     const settlers = await db.transaction().execute(async (write) => {
       const all: (() => void)[] = []
       for (const job of jobs) all.push(jobs.length === 1 ? await plain(write, job) : await guarded(write, job))
       return all
     })
-    for (const settle of settlers) settle()
+    for (const [at, settle] of settlers.entries()) if (!jobs[at]?.is_synced) settle()
+    if (!jobs.some(({ is_synced }) => is_synced)) return
+    await sync()
+    for (const [at, settle] of settlers.entries()) if (jobs[at]?.is_synced) settle()
   } catch (reason) {
     for (const job of jobs) job.failed(reason)
   }

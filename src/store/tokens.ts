@@ -3,22 +3,23 @@ import type { Selectable } from 'kysely'
 import { bumpRevision, changedColumns, fromAccountColumns, lockRevision, toAccountColumns } from './account-columns.ts'
 import type { StoredToken, TokenStore } from './account-store.ts'
 import { appendAudit } from './audit-append.ts'
+import type { Engine } from './engine.ts'
 import { pageOf, placeNumber } from './page.ts'
 import type { Database, Tables, Write } from './tables.ts'
 
 type Row = Selectable<Tables['tokens']>
 
-export function tokenStore(db: Database): TokenStore {
+export function tokenStore({ db, write: inTransaction }: Engine): TokenStore {
   return {
     add: (token, audit) =>
-      db.transaction().execute(async (write) => {
+      inTransaction(async (write) => {
         await insert(write, token)
         if (audit) await appendAudit(write, audit)
       }),
 
     async addFirst(token, audit) {
       if (await anyToken(db)) return false
-      return db.transaction().execute(async (write) => {
+      return inTransaction(async (write) => {
         // The row of revisions is written first: on every engine two callers wait for each other there, and the second
         // sees the token that the first has added.
         const revision = await bumpRevision(write)
@@ -67,7 +68,7 @@ export function tokenStore(db: Database): TokenStore {
     },
 
     update: (token_id, change, audit) =>
-      db.transaction().execute(async (write) => {
+      inTransaction(async (write) => {
         await lockRevision(write)
         const row = await write.selectFrom('tokens').selectAll().where('token_id', '=', token_id).executeTakeFirst()
         if (!row) return undefined
@@ -83,7 +84,7 @@ export function tokenStore(db: Database): TokenStore {
 
     async touch(used) {
       if (used.length === 0) return
-      await db.transaction().execute(async (write) => {
+      const touchAll = async (write: Write) => {
         for (const { token_id, last_used_at } of used) {
           await write
             .updateTable('tokens')
@@ -92,7 +93,8 @@ export function tokenStore(db: Database): TokenStore {
             .where((row) => row.or([row('last_used_at', 'is', null), row('last_used_at', '<', last_used_at)]))
             .execute()
         }
-      })
+      }
+      await inTransaction(touchAll, { is_synced: false })
     },
 
     async revision() {

@@ -6,14 +6,14 @@ import type { Database } from './tables.ts'
 /** Values in one statement are bounded on every engine (SQLite 32,766). */
 const IDS_PER_STATEMENT = 500
 
-export function modelStore(db: Database): ModelStore {
+export function modelStore({ db, write: inTransaction }: Engine): ModelStore {
   return {
     async firstSeen(ids, now) {
       const unique_ids = [...new Set(ids)]
       const times = await firstSeenOf(db, unique_ids)
       const missing = unique_ids.filter((id) => !times.has(id))
       if (missing.length === 0) return times // the usual start: nothing is written
-      await db.transaction().execute(async (write) => {
+      await inTransaction(async (write) => {
         for (const some of chunks(missing)) {
           const rows = some.map((id) => ({ id, first_seen: now }))
           // Another process may have been first: its time is kept, and the second read below finds it.

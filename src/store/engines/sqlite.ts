@@ -18,6 +18,7 @@ import { migrate } from '../migrate.ts'
 import { createSharedCommit } from '../shared-commit.ts'
 import { StoreError } from '../store.ts'
 import type { Tables } from '../tables.ts'
+import { createDiskSync } from './disk-sync.ts'
 
 const MEMORY = ':memory:'
 
@@ -42,7 +43,7 @@ export async function openSqlite(path: string): Promise<Engine> {
   try {
     file.run(`PRAGMA busy_timeout = ${OPENING_BUSY_MILLISECONDS}`)
     await useWriteAheadLog(file)
-    file.run('PRAGMA synchronous = FULL') // what was confirmed is on the disk, even after a power failure
+    file.run('PRAGMA synchronous = FULL')
     file.run('PRAGMA foreign_keys = ON')
     // Mapped pages would count as memory of this process: after some hours of calls, the whole file.
     file.run('PRAGMA mmap_size = 0')
@@ -55,11 +56,14 @@ export async function openSqlite(path: string): Promise<Engine> {
   try {
     await migrate(db, path === MEMORY ? 'in memory' : path)
     file.run(`PRAGMA busy_timeout = ${RUNNING_BUSY_MILLISECONDS}`)
+    // From now on commits go to the disk beside the event loop, which SQLite would block for milliseconds.
+    file.run('PRAGMA synchronous = NORMAL')
   } catch (cause) {
     await db.destroy()
     throw cause
   }
-  const commit = createSharedCommit(db)
+  const disk = path === MEMORY ? undefined : createDiskSync(`${path}-wal`)
+  const commit = createSharedCommit(db, disk?.sync)
   return {
     name: 'sqlite',
     db,
@@ -71,6 +75,7 @@ export async function openSqlite(path: string): Promise<Engine> {
     async close() {
       await commit.settled()
       await db.destroy()
+      await disk?.close()
     },
   }
 }
