@@ -10,6 +10,11 @@ export type WriteOptions = { is_synced?: boolean }
 export type Engine = {
   name: string
   db: Database
+  /**
+   * Runs reads that end after a bounded number of rows: each follows the order of an index, whatever the database knows
+   * about the sizes of its tables.
+   */
+  readInOrder<T>(work: (db: Database) => Promise<T>): Promise<T>
   /** Runs `work` in a transaction, possibly a shared one. Resolves once the transaction is on the disk. */
   write<T>(work: (write: Write) => Promise<T>, options?: WriteOptions): Promise<T>
   /** The same, after all writes of this process that were called before it, and before those that are called after it. */

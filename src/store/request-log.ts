@@ -33,7 +33,7 @@ const COLUMNS = [
 
 const insertRows = createInsert({ table: 'request_log', columns: COLUMNS, after: 'on conflict (row_id) do nothing' })
 
-export function requestLogStore({ db, write }: Engine): RequestLogStore {
+export function requestLogStore({ db, readInOrder, write }: Engine): RequestLogStore {
   async function insert(rows: Write, added: readonly RequestRow[]): Promise<void> {
     for (let at = 0; at < added.length; at += ROWS_PER_STATEMENT) {
       await insertRows(rows, valuesOf(added.slice(at, at + ROWS_PER_STATEMENT)))
@@ -62,7 +62,7 @@ export function requestLogStore({ db, write }: Engine): RequestLogStore {
     },
 
     append: (added) => write((rows) => insert(rows, added), { is_synced: false }),
-    search: (query) => searchRequests(db, query),
+    search: (query) => readInOrder((reads) => searchRequests(reads, query)),
     find: (row_ids) => findRows(db, row_ids),
     prune: (before_ms) => write((rows) => pruneBatch(rows, before_ms)),
     erase: (user) => write((rows) => eraseBatch(rows, user)),
