@@ -27,6 +27,7 @@ import { requestContents } from './migrations/0023-request-contents.ts'
 import { declaredAccounts } from './migrations/0024-declared-accounts.ts'
 import { declaredAdminTokens } from './migrations/0025-declared-admin-tokens.ts'
 import { logContents } from './migrations/0026-log-contents.ts'
+import { requestClasses } from './migrations/0027-request-classes.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -59,6 +60,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0024-declared-accounts': declaredAccounts,
   '0025-declared-admin-tokens': declaredAdminTokens,
   '0026-log-contents': logContents,
+  '0027-request-classes': requestClasses,
 }
 
 /**

@@ -157,20 +157,6 @@ for (const engine of ENGINES) {
       }
     })
 
-    test('ends a search after a bounded number of rows, and continues where it ended', async () => {
-      const store = await engine.open()
-      // No index has the two conditions, and only the oldest row meets both.
-      const rows = Array.from({ length: 9_000 }, (_, at) =>
-        requestRow({ row_id: at + 1, at_ms: at, total_ms: at === 0 ? 9_000 : 1 }),
-      )
-      await store.requestLog.append(rows)
-      const filter = { status: 200, min_ms: 5_000 }
-      const first = await store.requestLog.search({ filter, limit: 5 })
-      expect([first.rows, first.next]).toEqual([[], { at_ms: 1_000, row_id: 1_001 }])
-      const second = await store.requestLog.search({ filter, after: first.next, limit: 5 })
-      expect([idsOf(second.rows), second.next]).toEqual([[1], undefined])
-    })
-
     test('deletes what is older with its tags and feedback, in batches', async () => {
       const store = await engine.open()
       await store.requestLog.append(

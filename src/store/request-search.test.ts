@@ -1,10 +1,16 @@
-/** What each search of the request log reads of a large table, as PostgreSQL executes it. */
-import { afterEach, describe, spyOn, test } from 'bun:test'
+/** How much a search of the request log reads of a large table, and where it ends. */
+import { Database } from 'bun:sqlite'
+import { afterAll, afterEach, beforeAll, describe, expect, spyOn, test } from 'bun:test'
 import { Client } from 'pg'
 import { ENGINES } from '../../test/kit/engines.ts'
+import { startPostgres } from '../../test/kit/postgres.ts'
 import { requestRow } from '../../test/kit/request-rows.ts'
-import type { RequestFilter } from './request-row.ts'
-import type { Store } from './store.ts'
+import type { Engine } from './engine.ts'
+import { openPostgres } from './engines/postgres.ts'
+import { openSqlite } from './engines/sqlite.ts'
+import { requestLogStore } from './request-log.ts'
+import type { RequestFilter, RequestLogStore, RequestPosition, RequestRow } from './request-row.ts'
+import { searchRequests } from './request-search.ts'
 
 const ROWS = 20_000
 /** What one statement may read: a step of the search, with the tag of each of its rows. */
@@ -36,8 +42,8 @@ const FILTERS = CONDITIONS.flatMap((one, at) => [
   ...CONDITIONS.slice(at + 1).map((other) => ({ ...one, ...other })),
 ])
 
-async function fill({ requestLog }: Store): Promise<void> {
-  const rows = Array.from({ length: ROWS }, (_, at) =>
+const rows = (): RequestRow[] =>
+  Array.from({ length: ROWS }, (_, at) =>
     requestRow({
       row_id: at + 1,
       at_ms: at,
@@ -53,7 +59,9 @@ async function fill({ requestLog }: Store): Promise<void> {
       tags: at % 2 ? ['usual'] : [],
     }),
   )
-  for (let at = 0; at < ROWS; at += 1_000) await requestLog.append(rows.slice(at, at + 1_000))
+
+async function fill(log: RequestLogStore, added: readonly RequestRow[]): Promise<void> {
+  for (let at = 0; at < added.length; at += 1_000) await log.append(added.slice(at, at + 1_000))
 }
 
 type PlanNode = { [name: string]: unknown; 'Node Type': string; Plans?: PlanNode[] }
@@ -68,7 +76,7 @@ function rowsRead(node: PlanNode): number {
 }
 
 /** The most that one statement of `work` reads, as PostgreSQL executes it on the same connection. */
-async function mostRead(work: () => Promise<unknown>): Promise<{ rows: number; plan: string }> {
+async function mostRead(work: () => Promise<unknown>): Promise<{ statements: number; rows: number; plan: string }> {
   const query = Client.prototype.query as (this: Client, ...given: unknown[]) => unknown
   const plans: Promise<PlanNode>[] = []
   const spy = spyOn(Client.prototype, 'query').mockImplementation(function (this: Client, ...given: unknown[]) {
@@ -87,7 +95,8 @@ async function mostRead(work: () => Promise<unknown>): Promise<{ rows: number; p
     spy.mockRestore()
   }
   const read = (await Promise.all(plans)).map((plan) => ({ rows: rowsRead(plan), plan: JSON.stringify(plan) }))
-  return read.reduce((most, one) => (one.rows > most.rows ? one : most), { rows: 0, plan: '' })
+  const most = read.reduce((most, one) => (one.rows > most.rows ? one : most), { rows: 0, plan: '' })
+  return { statements: plans.length, ...most }
 }
 
 describe('a search of the request log', () => {
@@ -97,14 +106,116 @@ describe('a search of the request log', () => {
 
   test('reads a bounded number of rows by each pair of conditions, with and without statistics of the tables', async () => {
     const store = await postgres.open()
-    await fill(store)
-    for (const statements of ['', 'analyze request_log, request_tags']) {
-      if (statements) await postgres.run?.(statements)
+    await fill(store.requestLog, rows())
+    for (const before of ['', 'analyze request_log, request_tags']) {
+      if (before) await postgres.run?.(before)
       for (const filter of FILTERS) {
-        const { rows, plan } = await mostRead(() => store.requestLog.search({ filter, limit: 50 }))
-        if (rows === 0) throw new Error('no statement was seen')
+        const { statements, rows, plan } = await mostRead(() => store.requestLog.search({ filter, limit: 50 }))
+        if (statements === 0) throw new Error('no statement was seen')
         if (rows > MOST_READ) throw new Error(`${JSON.stringify(filter)} reads ${rows} rows: ${plan}`)
       }
     }
   })
 })
+
+describe('SQLite', () => {
+  test('reads the rows of each pair of conditions from an index in the order of time, and sorts only a bounded number', async () => {
+    const engine = await openSqlite(':memory:')
+    const log = requestLogStore(engine)
+    await fill(log, rows())
+    const prepare = spyOn(Database.prototype, 'prepare')
+    try {
+      for (const filter of FILTERS) await log.search({ filter, limit: 50 })
+      const statements = [...new Set(prepare.mock.calls.map(([statement]) => statement))]
+      expect(statements.length).toBeGreaterThan(50)
+      const file = prepare.mock.contexts[0] as Database
+      prepare.mockRestore()
+      for (const statement of statements) {
+        const plan = file
+          .query<{ detail: string }, []>(`explain query plan ${statement}`)
+          .all()
+          .map(({ detail }) => detail)
+        expect(plan.filter((step) => /^SCAN (?!examined$|matched$)/.test(step))).toEqual([])
+        const sorts = plan.some((step) => step.includes('TEMP B-TREE'))
+        const isByValue = plan.some((step) => /INDEX request_log_by_(cost|duration|request) /.test(step))
+        if (sorts && !isByValue) throw new Error(`${statement}\n${plan.join('\n')}`)
+      }
+    } finally {
+      prepare.mockRestore()
+      await engine.close()
+    }
+  })
+})
+
+const OPEN: Record<string, () => Promise<Engine>> = {
+  SQLite: () => openSqlite(':memory:'),
+  PostgreSQL: async () => openPostgres(await (await startPostgres()).createDatabase()),
+}
+for (const [name, open] of Object.entries(OPEN)) {
+  describe(`${name}: a search`, () => {
+    const MANY = 33_000
+    let engine: Engine
+    beforeAll(async () => {
+      engine = await open()
+      // Two common conditions that only the oldest two rows meet together, with a class of their own.
+      const many = Array.from({ length: MANY }, (_, at) =>
+        requestRow({
+          row_id: at + 1,
+          at_ms: at,
+          total_ms: at < 2 ? 9_000 : 1,
+          ...(at < 2 ? { status: 404, error: 'model_not_found' } : at % 2 && { status: 502, error: 'upstream_error' }),
+          model: at < MANY / 2 ? 'p/old' : 'p/new',
+        }),
+      )
+      await fill(requestLogStore(engine), many)
+    })
+    afterAll(() => engine.close())
+
+    /** A clock that gives each search so many milliseconds at each reading. */
+    const search = (filter: RequestFilter, { after, step_ms }: { after?: RequestPosition; step_ms: number }) => {
+      let at_ms = 0
+      const now = () => (at_ms += step_ms)
+      return engine.readInOrder((reads) => searchRequests(reads, { filter, after, limit: 5 }, now))
+    }
+    const idsOf = (found: readonly RequestRow[]) => found.map(({ row_id }) => row_id)
+    const slow: RequestFilter = { token_id: 'tok_1', min_ms: 5_000 }
+
+    test('examines 8,000 rows where they have taken 30 ms, and is continued where it ended', async () => {
+      const first = await search(slow, { step_ms: 30 })
+      expect([first.rows, first.next]).toEqual([[], { at_ms: MANY - 8_000, row_id: MANY - 7_999 }])
+      const later = await search(slow, { after: { at_ms: 8_000, row_id: 8_001 }, step_ms: 30 })
+      expect([idsOf(later.rows), later.next]).toEqual([[2, 1], { at_ms: 0, row_id: 1 }])
+      const last = await search(slow, { after: { at_ms: 7_999, row_id: 8_000 }, step_ms: 30 })
+      expect([idsOf(last.rows), last.next]).toEqual([[2, 1], undefined])
+    })
+
+    test('goes on while it has taken less than 30 ms, for at most 32,000 rows', async () => {
+      const first = await search(slow, { step_ms: 0 })
+      expect([first.rows, first.next]).toEqual([[], { at_ms: MANY - 32_000, row_id: MANY - 31_999 }])
+      const second = await search(slow, { after: { at_ms: 31_999, row_id: 32_000 }, step_ms: 0 })
+      expect([idsOf(second.rows), second.next]).toEqual([[2, 1], undefined])
+      // After the first two of 4,000 rows, the clock is read before each step.
+      const at29 = await search(slow, { step_ms: 9.9 })
+      expect(at29.next?.at_ms).toBe(MANY - 20_000)
+      const at30 = await search(slow, { step_ms: 10 })
+      expect(at30.next?.at_ms).toBe(MANY - 16_000)
+    })
+
+    test('finds a class of statuses among many of another one', async () => {
+      const { rows, next } = await search({ status: 4 }, { step_ms: 30 })
+      expect([idsOf(rows), next]).toEqual([[2, 1], undefined])
+    })
+
+    test('ends at once where a condition is met in none of the times', async () => {
+      const filter = { token_id: 'tok_1', model: 'p/old', min_ms: 5_000, from_ms: MANY / 2 }
+      expect(await search(filter, { step_ms: 30 })).toEqual({ rows: [], next: undefined })
+    })
+
+    test('reads by the condition that is rarer among the newest rows', async () => {
+      // Of the newest 8,001 rows half have failed: the errors of 16,000 rows are examined, not the rows of the token.
+      const filter = { token_id: 'tok_1', error: 'any', min_ms: 5_000 }
+      const { next } = await search(filter, { step_ms: 30 })
+      expect(next?.at_ms).toBeLessThan(MANY - 15_900)
+    })
+  })
+}

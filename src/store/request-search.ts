@@ -1,6 +1,7 @@
 /**
  * Searches the request log. One condition, that which the fewest rows meet, is read from its index, newest first; the rows
- * are then examined for the others. A search ends after a bounded number of rows, and its cursor continues it.
+ * are then examined for the others. A search ends after a bounded number of rows and a bounded time, and its cursor
+ * continues it.
  */
 import { type RawBuilder, sql } from 'kysely'
 import type { RequestFilter, RequestPage, RequestPosition, RequestQuery, RequestRow } from './request-row.ts'
@@ -8,10 +9,15 @@ import type { Database, Tables } from './tables.ts'
 
 /** Rows examined by one statement: it blocks the event loop on SQLite. */
 const ROWS_PER_STEP = 4_000
-const MAX_STEPS = 2
+/** A search examines the rows of at least so many steps, however slow the machine is, */
+const MIN_STEPS = 2
+/** and starts no further one after so many milliseconds, */
+const MAX_STARTED_MILLISECONDS = 30
+/** or so many steps. */
+const MAX_STEPS = 8
 /** Where fewer rows than these meet a condition, they are sorted. */
 const MAX_SORTED = 8_000
-/** Of several conditions, each is counted up to here. */
+/** Of several conditions, each is counted up to here, the newest rows first. */
 const MAX_COUNTED = 2_000
 
 type Condition = RawBuilder<unknown>
@@ -20,13 +26,20 @@ type Driver = { condition: Condition; index: 'by_time' | 'by_value' | 'no'; tag?
 
 type FoundRow = Tables['request_log']
 
-export async function searchRequests(db: Database, { filter, after, limit }: RequestQuery): Promise<RequestPage> {
+/** `now`: milliseconds that never go back. */
+export async function searchRequests(
+  db: Database,
+  { filter, after, limit }: RequestQuery,
+  now: () => number = () => performance.now(),
+): Promise<RequestPage> {
+  const started = now()
   const conditions = conditionsOf(filter)
-  const driver = await chooseDriver(db, conditions)
+  const driver = await chooseDriver(db, conditions, { filter, after })
+  if (driver === 'none_match') return { rows: [], next: undefined }
   const others = conditions.filter((one) => one !== driver).map(({ condition }) => condition)
   const found: RequestPosition[] = []
   let position = after
-  for (let step = 0; step < MAX_STEPS; step++) {
+  for (let step = 0; step < MIN_STEPS || (step < MAX_STEPS && now() - started < MAX_STARTED_MILLISECONDS); step++) {
     const { positions, end } = await readStep(db, { driver, others, filter, limit: limit + 1 - found.length }, position)
     found.push(...positions)
     if (found.length > limit) {
@@ -59,6 +72,8 @@ export async function findRows(db: Database, row_ids: readonly number[]): Promis
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
+/** Which rows are searched, by their time. */
+type Range = Pick<RequestQuery, 'filter' | 'after'>
 type Step = { driver: Driver | undefined; others: readonly Condition[]; filter: RequestFilter; limit: number }
 
 /** `end`: the last row that was examined, where there may be more. */
@@ -69,43 +84,54 @@ async function readStep(
 ): Promise<{ positions: RequestPosition[]; end?: RequestPosition }> {
   const most = sql`limit ${limit}`
   if (driver?.index === 'by_value') {
-    const matched = sql`select ${SEARCHED} from request_log as examined where ${driver.condition} limit ${MAX_SORTED}`
+    const matched = sql`select ${OWN_POSITION}, ${SEARCHED} from request_log as examined where ${driver.condition} limit ${MAX_SORTED}`
     const conditions = and([rangeOf(sql`examined`, filter, after), ...others])
     return { positions: await positions(db, sql`(${matched}) as examined where ${conditions}`, most) }
   }
-  const [source, range] = sourceOf(driver, filter, after)
-  const examined = sql`select ${SEARCHED} from ${source} where ${range} ${orderOf(driver)} limit ${ROWS_PER_STEP}`
+  const position = driver?.tag === undefined ? OWN_POSITION : HIT_POSITION
   if (others.length === 0) {
+    const [source, range] = sourceOf(driver, filter, after)
     const found = await sql<RequestPosition>`
-      select examined.at_ms, examined.row_id from ${source} where ${range} ${orderOf(driver)} ${most}`.execute(db)
+      select ${position} from ${source} where ${range} ${orderOf(driver)} ${most}`.execute(db)
     return { positions: found.rows }
   }
+  // Its end is read first: rows that are added or deleted meanwhile are neither passed over nor found twice.
+  const end = await endOfStep(db, driver, { filter, after })
+  const [source, range] = sourceOf(driver, { ...filter, ...(end && { from_ms: end.at_ms }) }, after)
+  const step = end ? sql`${range} and (${position}) >= (${end.at_ms}, ${end.row_id})` : range
+  // A limit of its own, so that these rows are read by this index, not by those of the other conditions.
+  const examined = sql`select ${position}, ${SEARCHED} from ${source} where ${step} ${orderOf(driver)} limit ${NO_LIMIT}`
   const found = await positions(db, sql`(${examined}) as examined where ${and(others)}`, most)
-  if (found.length >= limit) return { positions: found }
-  const last = sql`limit 1 offset ${ROWS_PER_STEP - 1}`
-  const [end] = await positions(
-    db,
-    sql`(select examined.at_ms, examined.row_id from ${source} where ${range}
-    ${orderOf(driver)} limit ${ROWS_PER_STEP}) as examined`,
-    last,
-  )
   return { positions: found, ...(end && { end }) }
 }
 
-/** What is read, in the order of its index, and which part of it. */
+/** The last row of a whole step; undefined: fewer rows are left. Read from the index alone. */
+async function endOfStep(
+  db: Database,
+  driver: Driver | undefined,
+  { filter, after }: Range,
+): Promise<RequestPosition | undefined> {
+  const [source, range] = sourceOf(driver, filter, after, 'index')
+  const position = driver?.tag === undefined ? OWN_POSITION : HIT_POSITION
+  const { rows } = await sql<RequestPosition>`
+    select ${position} from ${source} where ${range} ${orderOf(driver)} limit 1 offset ${ROWS_PER_STEP - 1}`.execute(db)
+  return rows[0]
+}
+
+/** What is read, in the order of its index, and which part of it; `index`: only positions. */
 function sourceOf(
   driver: Driver | undefined,
   filter: RequestFilter,
   after: RequestPosition | undefined,
+  read: 'index' | 'rows' = 'rows',
 ): [Condition, Condition] {
   if (driver?.tag === undefined) {
     const range = rangeOf(sql`examined`, filter, after)
     return [sql`request_log as examined`, driver ? and([driver.condition, range]) : range]
   }
-  return [
-    sql`request_tags as hits cross join request_log as examined`,
-    sql`hits.tag = ${driver.tag} and examined.row_id = hits.row_id and ${rangeOf(sql`hits`, filter, after)}`,
-  ]
+  const hits = sql`hits.tag = ${driver.tag} and ${rangeOf(sql`hits`, filter, after)}`
+  if (read === 'index') return [sql`request_tags as hits`, hits]
+  return [sql`request_tags as hits cross join request_log as examined`, sql`${hits} and examined.row_id = hits.row_id`]
 }
 
 const orderOf = (driver: Driver | undefined): Condition =>
@@ -121,10 +147,12 @@ async function positions(db: Database, from: Condition, limit: Condition): Promi
   return rows
 }
 
+const NO_LIMIT = Number.MAX_SAFE_INTEGER
+const OWN_POSITION = sql`examined.at_ms, examined.row_id`
+/** Those of the index, so that its order is seen to be that of the result. */
+const HIT_POSITION = sql`hits.at_ms, hits.row_id`
 const SEARCHED = sql.join(
   [
-    'at_ms',
-    'row_id',
     'request_id',
     'token_id',
     'project_id',
@@ -181,11 +209,7 @@ function conditionsOf(filter: RequestFilter): Driver[] {
   const { tag, error, status, min_cost, min_ms } = filter
   if (tag !== undefined) drivers.push({ condition: hasTag(tag), index: 'by_time', tag })
   if (error !== undefined) add(error === 'any' ? sql`examined.error is not null` : sql`examined.error = ${error}`)
-  if (status !== undefined) {
-    // Every response of these classes has an error, and the index of errors is in the order of time.
-    if (status === 4 || status === 5) add(sql`examined.error is not null`)
-    add(statusIs(status), status >= 300 ? 'by_time' : 'no')
-  }
+  if (status !== undefined) add(statusIs(status), status >= 300 || (status >= 3 && status < 10) ? 'by_time' : 'no')
   if (min_cost !== undefined && min_cost > 0)
     add(atLeast('cost', LEAST.cost, min_cost), min_cost >= LEAST.cost ? 'by_value' : 'no')
   if (min_ms !== undefined && min_ms > 0)
@@ -198,10 +222,11 @@ const hasTag = (tag: string): Condition =>
   sql`(select 1 from request_tags where request_tags.tag = ${tag}
     and request_tags.at_ms = examined.at_ms and request_tags.row_id = examined.row_id) = 1`
 
-/** The index has no status below 300: nearly all rows have one. */
+/** The indices, one of statuses and one of classes, have no status below 300: nearly all rows have one. */
 function statusIs(status: number): Condition {
   const own = sql.ref('examined.status')
-  if (status < 10) return sql`${own} >= ${status * 100} and ${own} < ${status * 100 + 100}`
+  if (status >= 3 && status < 10) return sql`${own} >= 300 and ${own} / 100 = ${sql.lit(status)}`
+  if (status > 0 && status < 3) return sql`${own} >= ${status * 100} and ${own} < ${status * 100 + 100}`
   return status >= 300 ? sql`${own} >= 300 and ${own} = ${status}` : sql`${own} = ${status}`
 }
 
@@ -212,31 +237,47 @@ function atLeast(column: 'cost' | 'total_ms', indexed: number, least: number): C
 }
 
 /** Undefined: rows are read by time. */
-async function chooseDriver(db: Database, conditions: readonly Driver[]): Promise<Driver | undefined> {
+async function chooseDriver(
+  db: Database,
+  conditions: readonly Driver[],
+  range: Range,
+): Promise<Driver | 'none_match' | undefined> {
   const [first] = conditions
   if (conditions.length === 1 && first?.index === 'by_time') return first
   let best: Driver | undefined
-  let fewest = Number.POSITIVE_INFINITY
+  let lowest = Number.POSITIVE_INFINITY
   for (const one of conditions) {
     if (one.index === 'no') continue
-    const most = one.index === 'by_time' ? MAX_COUNTED : MAX_SORTED
-    const count = await countUpTo(db, one, most + 1)
-    // One in the order of time need not be sorted, however many rows it has.
-    if (count <= most ? count < fewest : one.index === 'by_time' && best === undefined) {
-      best = one
-      fewest = count <= most ? count : MAX_SORTED + 1
-    }
-    if (count === 0) return one
+    const rank = await (one.index === 'by_time' ? rankByTime(db, one, range) : rankByValue(db, one))
+    if (rank === 0) return 'none_match'
+    if (rank >= lowest) continue
+    best = one
+    lowest = rank
   }
   return best
 }
 
-async function countUpTo(db: Database, { condition, tag }: Driver, most: number): Promise<number> {
-  const matched =
-    tag === undefined ? sql`request_log as examined where ${condition}` : sql`request_tags where tag = ${tag}`
+/**
+ * How many of the searched rows meet it; of many, which need not be sorted, the time of one of the newest, after all
+ * counts: the older it is, the fewer rows meet the condition.
+ */
+async function rankByTime(db: Database, driver: Driver, { filter, after }: Range): Promise<number> {
+  const [source, range] = sourceOf(driver, filter, after, 'index')
+  const at_ms = driver.tag === undefined ? sql`examined.at_ms` : sql`hits.at_ms`
+  const { rows } = await sql<{ count: number; oldest_ms: number | null }>`
+    select count(*) as count, min(at_ms) as oldest_ms from (
+      select ${at_ms} from ${source} where ${range} ${orderOf(driver)} limit ${MAX_COUNTED + 1}) as matched`.execute(db)
+  const { count = 0, oldest_ms } = rows[0] ?? {}
+  return Number(count) <= MAX_COUNTED ? Number(count) : MAX_SORTED + 1 + Number(oldest_ms)
+}
+
+/** How many rows of all times meet it; too many cannot be sorted. */
+async function rankByValue(db: Database, { condition }: Driver): Promise<number> {
   const { rows } = await sql<{ count: number }>`
-    select count(*) as count from (select 1 from ${matched} limit ${most}) as matched`.execute(db)
-  return Number(rows[0]?.count ?? 0)
+    select count(*) as count from (
+      select 1 from request_log as examined where ${condition} limit ${MAX_SORTED + 1}) as matched`.execute(db)
+  const count = Number(rows[0]?.count ?? 0)
+  return count <= MAX_SORTED ? count : Number.POSITIVE_INFINITY
 }
 
 const toRow = ({ tags, detail, ...row }: FoundRow): RequestRow => ({
