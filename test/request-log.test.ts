@@ -8,8 +8,9 @@ import { DEFAULT_REQUEST_LOG } from '../src/config/config.ts'
 import { type RequestView, viewRequests } from '../src/observe/request-view.ts'
 import { openStore } from '../src/store/open-store.ts'
 import type { RequestFilter } from '../src/store/request-row.ts'
-import { startAdminGateway } from './kit/admin.ts'
+import { OWNER, startAdminGateway } from './kit/admin.ts'
 import { startGateway } from './kit/gateway.ts'
+import { requestRow } from './kit/request-rows.ts'
 
 const closing: (() => unknown)[] = []
 afterEach(async () => {
@@ -208,9 +209,13 @@ describe('GET /admin/v1/requests', () => {
 
 describe('gatehouse requests', () => {
   async function search(directory: string, ...args: string[]) {
+    return searchIn(directory, { GATEHOUSE_DATA_DIR: directory }, args)
+  }
+
+  async function searchIn(directory: string, environment: Record<string, string>, args: string[]) {
     let [out, err] = ['', '']
     const terminal = {
-      environment: { GATEHOUSE_DATA_DIR: directory },
+      environment,
       cwd: directory,
       interactive: false,
       out(text: string) {
@@ -240,6 +245,37 @@ describe('gatehouse requests', () => {
     expect((await search(directory, '--error', 'any', '--min-ms', '99999')).out).toBe('No request matches.\n')
     const shown = await search(directory, '--limit', '1')
     expect(shown.err).toContain('--after ')
+  })
+
+  it('goes on after short pages, on the store and on a gateway, until it has as many rows as its limit', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'gatehouse-request-log-'))
+    closing.push(() => rmSync(directory, { recursive: true, force: true }))
+    const store_url = `sqlite:${join(directory, 'gatehouse.db')}`
+    const store = await openStore({ url: store_url })
+    const first_ms = Date.now() - 86_400_000
+    // One search examines at most 32,000 rows; only the oldest three took this long.
+    for (let batch = 0; batch < 33; batch++) {
+      const ids = Array.from({ length: 1_000 }, (_, at) => batch * 1_000 + at + 1)
+      const total_ms = (row_id: number) => (row_id <= 3 ? 9_000 : 1)
+      const rows = ids.map((row_id) => requestRow({ row_id, at_ms: first_ms + row_id, total_ms: total_ms(row_id) }))
+      await store.requestLog.append(rows)
+    }
+    await store.close()
+    await using gateway = await startAdminGateway({ store_url }, { store_url })
+    const page = await gateway.read<{ data: RequestView[]; next_cursor: string | null }>('/requests?min_ms=5000')
+    expect([page.data, typeof page.next_cursor]).toEqual([[], 'string'])
+    const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: (request) => gateway.instance.fetch(request) })
+    closing.push(() => server.stop(true))
+    const remote = { GATEHOUSE_URL: `http://127.0.0.1:${server.port}`, GATEHOUSE_ADMIN_TOKEN: OWNER }
+    for (const environment of [{ GATEHOUSE_DATA_DIR: directory }, remote]) {
+      const ids = async (limit: string) => {
+        const { out } = await searchIn(directory, environment, ['--min-ms', '5000', '--limit', limit, '--json'])
+        const { data, next_cursor } = JSON.parse(out) as { data: RequestView[]; next_cursor: string | null }
+        return [data.map(({ id }) => id), next_cursor === null]
+      }
+      expect(await ids('2')).toEqual([['3', '2'], false])
+      expect(await ids('9')).toEqual([['3', '2', '1'], true])
+    }
   })
 
   it.each([

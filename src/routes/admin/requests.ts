@@ -137,7 +137,7 @@ export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
       operation: {
         summary: 'Search the request log',
         description:
-          'Calls, and refused requests of known tokens, newest first. All conditions must hold. A search examines a bounded number of rows: a page may be short, or empty, while next_cursor continues it. A project_admin sees those of its project.',
+          'Calls, and refused requests of known tokens, newest first. All conditions must hold. A search examines a bounded number of rows: a page may be short, or empty, although more rows match; next_cursor continues it, and only null ends it. A project_admin sees those of its project.',
         tag,
         query: {
           ...LIST_PARAMETERS,
