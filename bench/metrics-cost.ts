@@ -1,17 +1,24 @@
 /**
- * What metrics add to a call: the processor time of counting one settled request with its call, in the same run as the
- * same counts made with prom-client's own objects and, where they are installed, with those of OpenTelemetry's SDK. Ends
- * with status 1 where ours take more than the bound.
+ * What observing adds to a call on its path: the processor time of counting one settled request with its call, in the same
+ * run as the same counts made with prom-client's own objects and, where they are installed, with those of OpenTelemetry's
+ * SDK; and that of the metrics with the access log and the row of the request log, until they are queued. Ends with status 1
+ * where ours take more than the bounds. Rows are written later, in batches: `npm run bench:cost` counts that too.
  */
 import type { FinishedRequest } from '../src/http/context.ts'
 import { systemClock } from '../src/kit/clock.ts'
+import { createLog } from '../src/kit/log.ts'
+import { createAccessLog } from '../src/observe/access-log.ts'
 import { createCallMetrics } from '../src/observe/call-metrics.ts'
 import { CALL_METRICS } from '../src/observe/metric-table.ts'
+import { createRequestLog } from '../src/observe/request-log.ts'
+import { joinRequests, type RequestObserver } from '../src/observe/requests.ts'
 import type { CallRecord } from '../src/pipeline/call.ts'
 import type { LedgerEntry } from '../src/store/ledger-entry.ts'
 import { createMetrics, type MetricDefinition } from '../src/telemetry/metrics.ts'
 
 const MOST_MICROSECONDS = 2
+/** Of all that observes a call, but for contents. */
+const MOST_IN_ALL = 6
 const ROUNDS = 15
 const CALLS = 20_000
 /** Different models, tokens and targets: more than fit into one entry of any cache. */
@@ -39,6 +46,10 @@ function endedCall(n: number): Ended {
     error: undefined,
   }
   const context = {
+    request_id: 'req_0123456789abcdefghij',
+    caller,
+    record,
+    header: () => null,
     request: { method: 'POST' },
     route: '/v1/chat/completions',
     note: { stream: true, first_byte_ms: 190 },
@@ -53,6 +64,17 @@ function ours(): (ended: Ended) => void {
   const metrics = createMetrics({ max_values: 200, max_series: 1_000 })
   const { observe } = createCallMetrics({ metrics, currency: () => 'USD', clock: systemClock })
   return observe
+}
+
+/** As a gateway has it: no spans are exported, and nobody follows live events. */
+function everything(): { count(ended: Ended): void; flush(): Promise<void> } {
+  const log = createLog({ clock: systemClock, level: 'info', pretty: false, write: () => {} })
+  const store = { reserve: async () => 1, append: async () => {}, prune: async () => false }
+  const settings = () => ({ enabled: true, keep_days: 7 })
+  const requestLog = createRequestLog({ store, settings, clock: systemClock, log })
+  const metrics = ours() as RequestObserver
+  const requests = joinRequests([createAccessLog({ log }), requestLog.observe, metrics], log)
+  return { count: ({ request }) => requests.requestFinished(request), flush: requestLog.flush }
 }
 
 /** The labels of the same 17 counts that a streamed call makes. */
@@ -154,9 +176,11 @@ function measure(count: (ended: Ended) => void): number {
 const print = (line: string) => void process.stdout.write(`${line}\n`)
 const median = (values: number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
 
+const all = everything()
 const subjects = [
   { name: 'nothing', count: () => {}, times: [0].slice(1) },
   { name: 'Gatehouse (all 22 metrics of calls)', count: ours(), times: [0].slice(1) },
+  { name: 'Gatehouse (metrics, access log, request log)', count: all.count, times: [0].slice(1) },
   { name: 'prom-client (17 counts)', count: await promClient(), times: [0].slice(1) },
 ]
 const otel = await openTelemetry()
@@ -164,6 +188,7 @@ if (otel) subjects.push({ name: 'OpenTelemetry SDK (17 counts)', count: otel, ti
 for (let round = -3; round < ROUNDS; round++) {
   for (const { count, times } of subjects) {
     const time = measure(count)
+    await all.flush()
     if (round >= 0) times.push(time)
   }
 }
@@ -172,4 +197,6 @@ for (const { name, times } of subjects)
   print(`| ${name} | ${median(times).toFixed(2)} | ${Math.max(...times).toFixed(2)} |`)
 const added = median(subjects[1]?.times ?? []) - median(subjects[0]?.times ?? [])
 print(`\nMetrics add ${added.toFixed(2)} µs to a call; the bound is ${MOST_MICROSECONDS} µs.`)
-if (!(added <= MOST_MICROSECONDS)) process.exitCode = 1
+const in_all = median(subjects[2]?.times ?? []) - median(subjects[0]?.times ?? [])
+print(`With the access log and the request log it is ${in_all.toFixed(2)} µs; the bound is ${MOST_IN_ALL} µs.`)
+if (!(added <= MOST_MICROSECONDS && in_all <= MOST_IN_ALL)) process.exitCode = 1
