@@ -9,9 +9,7 @@ import type { Database, Tables } from './tables.ts'
 
 /** Rows examined by one statement: it blocks the event loop on SQLite. */
 const ROWS_PER_STEP = 4_000
-/** A search examines the rows of at least so many steps, however slow the machine is, */
-const MIN_STEPS = 2
-/** and starts no further one after so many milliseconds, */
+/** After its first step, a search starts no other one after so many milliseconds, */
 const MAX_STARTED_MILLISECONDS = 30
 /** or so many steps. */
 const MAX_STEPS = 8
@@ -39,7 +37,7 @@ export async function searchRequests(
   const others = conditions.filter((one) => one !== driver).map(({ condition }) => condition)
   const found: RequestPosition[] = []
   let position = after
-  for (let step = 0; step < MIN_STEPS || (step < MAX_STEPS && now() - started < MAX_STARTED_MILLISECONDS); step++) {
+  for (let step = 0; step === 0 || (step < MAX_STEPS && now() - started < MAX_STARTED_MILLISECONDS); step++) {
     const { positions, end } = await readStep(db, { driver, others, filter, limit: limit + 1 - found.length }, position)
     found.push(...positions)
     if (found.length > limit) {
