@@ -113,9 +113,17 @@ export function createAdministration(parts: AdministrationParts): Administration
   async function identify(context: Context): Promise<AdminCaller> {
     const { request } = context
     const [secret, cookie] = [presentedHeader(request), sessionCookie(request)]
-    if (secret !== undefined || cookie === undefined) return accounts.authenticate(secret, context)
+    if (secret !== undefined || cookie === undefined)
+      return ofPresentProject(await accounts.authenticate(secret, context), context)
     assertSameOrigin(request, hostsOf(context))
-    return (await sessions.callerOf(cookie)) ?? accounts.refuse(context, 'The session has ended: log in again.')
+    const caller = await sessions.callerOf(cookie)
+    return caller ? ofPresentProject(caller, context) : accounts.refuse(context, 'The session has ended: log in again.')
+  }
+
+  /** A project_admin is one for as long as its project is there. */
+  async function ofPresentProject(caller: AdminCaller, context: Context): Promise<AdminCaller> {
+    if (caller.project_id === undefined || (await projects.find(caller.project_id))) return caller
+    return accounts.refuse(context, 'The project of this administrator was deleted.')
   }
 
   async function admit(context: Context, { right, project }: AdminAccess): Promise<void> {
@@ -163,6 +171,7 @@ export function createAdministration(parts: AdministrationParts): Administration
         secretOf,
         settings,
         clock,
+        log,
       })
     : []
   async function declare({ admin_tokens }: Config): Promise<void> {

@@ -188,13 +188,16 @@ describe('a project_admin', () => {
     { allowed_addresses: null },
     { expires_at: null },
     { disabled: false },
+    { log_contents: 'off' },
+    // By its name the configuration file would adopt it.
+    { name: 'ours, renamed' },
   ])('does not change what its project was given: %j', async (json) => {
     const response = await gateway.admin(`/projects/${ours.project_id}`, { as, method: 'PATCH', json })
     expect([response.status, (await response.json()).error.code]).toEqual([403, 'permission_denied'])
   })
 
-  test('changes the name and the labels of its project', async () => {
-    const json = { name: 'ours, renamed', labels: { team: 'x' } }
+  test('changes the labels of its project', async () => {
+    const json = { labels: { team: 'x' } }
     expect(await gateway.read<object>(`/projects/${ours.project_id}`, { as, method: 'PATCH', json })).toMatchObject(
       json,
     )

@@ -131,6 +131,22 @@ describe('what the file declares', () => {
     expect([await call(secret), await call(SECRET)]).toEqual([401, 200])
   })
 
+  test('adopts no token of another project, and lets no earlier secret of an adopted one be used', async () => {
+    const { gateway, reload, call } = await start({})
+    const post = async (path: string, json: object) => (await gateway.admin(path, { method: 'POST', json })).json()
+    const { project_id } = await post('/projects', { name: 'theirs' })
+    const theirs = await post('/tokens', { name: 'ci', project_id })
+    const ours = await post('/tokens', { name: 'other' })
+    const rotated = await post(`/tokens/${ours.token_id}/rotate`, { overlap_seconds: 3600 })
+    expect([await call(theirs.secret), await call(ours.secret), await call(rotated.secret)]).toEqual([200, 200, 200])
+    const other = { secret: OTHER, project: 'search' }
+    await reload({ ...FILE, api_tokens: { ...FILE.api_tokens, other } })
+    expect(await call(theirs.secret)).toBe(200)
+    expect([await call(ours.secret), await call(rotated.secret)]).toEqual([401, 401])
+    const { data } = await gateway.read<{ data: Token[] }>(`/tokens?project_id=${project_id}`)
+    expect(data.map(({ token_id }) => token_id)).toEqual([theirs.token_id])
+  })
+
   test('is revoked when a token leaves the file, and valid again when it is back; a project becomes one of the API', async () => {
     const { gateway, reload, tokens, projects, call } = await start()
     const project_id = (await projects())[0]?.project_id

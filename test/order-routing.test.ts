@@ -50,12 +50,12 @@ async function gatewayOf(providers: Record<string, ProviderConfig>, models: Reco
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-/** Lets the worker run, while the clock advances, until the condition holds. */
+/** Lets the worker run, while the clock advances slowly beside its connections, until the condition holds. */
 async function until(gateway: TestGateway, holds: () => boolean | Promise<boolean>): Promise<void> {
   for (let i = 0; i < 3_000; i++) {
     if (await holds()) return
     gateway.clock.advance(250)
-    for (let turns = 0; turns < 5; turns++) await turn()
+    for (let turns = 0; turns < 50; turns++) await turn()
   }
   throw new Error('it did not happen')
 }

@@ -25,8 +25,11 @@ type DeclareParts = {
 export const declareToken =
   ({ store, add, change, now }: DeclareParts): DeclareToken =>
   async ({ project_id, ...settings }, { secret, hash }, by) => {
-    const declared = { ...readSettings(settings, 0), project_id, disabled: false, declared: true }
-    const earlier = (await store.findByHash(hash)) ?? (await store.list()).find(isNamed(settings.name))
+    // Nobody else may know a secret of it, such as the one before a rotation.
+    const previous = { previous_hash: null, previous_expires_at: null }
+    const declared = { ...readSettings(settings, 0), project_id, ...previous, disabled: false, declared: true }
+    const isSame = isNamed(settings.name, project_id)
+    const earlier = (await store.findByHash(hash)) ?? (await store.list()).find(isSame)
     if (!earlier) {
       const { token } = makeToken({ name: settings.name, secret }, { defaults: {}, now: now() })
       try {
@@ -46,10 +49,11 @@ export const declareToken =
     return { token_id, isAdopted: earlier !== undefined && !earlier.declared }
   }
 
+/** One of another project is not adopted: its administrator would have a token of this one. */
 const isNamed =
-  (expected: string) =>
-  ({ name, disabled }: StoredToken) =>
-    name === expected && !disabled
+  (expected: string, expected_project: string | null) =>
+  ({ name, project_id, declared, disabled }: StoredToken) =>
+    name === expected && !disabled && (declared === true || project_id === null || project_id === expected_project)
 
 /** The members that differ, so that nothing is written, and nothing recorded, where none does. */
 export function differing<T extends object>(present: T, next: Partial<T>): Partial<T> {

@@ -2,6 +2,7 @@
 import { createAudit } from '../audit/audit.ts'
 import { readEnvironment } from '../config/environment.ts'
 import { systemClock } from '../kit/clock.ts'
+import { endUserName } from '../kit/end-user-name.ts'
 import { sha256 } from '../kit/secret.ts'
 import { contentsKeys, readContents } from '../observe/contents-log.ts'
 import { viewRequests } from '../observe/request-view.ts'
@@ -43,8 +44,8 @@ export const run = (args: string[], terminal: Terminal): Promise<number> =>
   runAction({ command: 'data', help: HELP, actions: ACTIONS }, args, terminal)
 
 async function readUser({ given, projects }: Work, action: string) {
-  const end_user = given.text('user')
-  if (end_user === undefined || end_user === '') throw new UsageError(`data ${action}`, 'needs --user <name>')
+  const end_user = endUserName(given.text('user') ?? '')
+  if (end_user === undefined) throw new UsageError(`data ${action}`, 'needs --user <name>')
   const project = given.text('project')
   return { end_user, project_id: project === undefined ? undefined : (await projects.choose(project)).project_id }
 }

@@ -38,8 +38,9 @@ export function redactContents(contents: Contents, redact: (text: string) => str
   const [input, output] = [createBudget(max_characters), createBudget(max_characters)]
   const clean = <Of extends { parts: ContentsPart[] }>(one: Of, budget: Budget): Of => ({
     ...one,
-    parts: one.parts.map(({ text, name, ...part }) => ({
+    parts: one.parts.map(({ text, name, id, ...part }) => ({
       ...part,
+      ...(id !== undefined && { id: redact(id) }),
       ...(name !== undefined && { name: redact(name) }),
       ...(text !== undefined && { text: budget.take(redact(text)) }),
     })),
@@ -50,12 +51,29 @@ export function redactContents(contents: Contents, redact: (text: string) => str
   return { ...contents, input: messages.reverse(), output: choices, is_cut }
 }
 
-type Budget = { take(text: string): string; isCut(): boolean; isEmpty(): boolean; used(): number; cut(): void }
+/** What a part counts besides its text: its type, and its id and name, which are cut. */
+const PART_CHARACTERS = 64
+const MAX_ID_CHARACTERS = 256
+const cutId = (id: string): string =>
+  id.length <= MAX_ID_CHARACTERS ? id : id.slice(0, MAX_ID_CHARACTERS).toWellFormed()
+
+type Budget = {
+  /** For a part, or a message, whatever its text. */
+  charge(): void
+  take(text: string): string
+  isCut(): boolean
+  isEmpty(): boolean
+  used(): number
+  cut(): void
+}
 
 function createBudget(max_characters: number): Budget {
   let left = max_characters
   let isCut = false
   return {
+    charge() {
+      left = Math.max(0, left - PART_CHARACTERS)
+    },
     take(text) {
       if (text.length <= left) {
         left -= text.length
@@ -84,6 +102,7 @@ function inputOf({ messages }: Pick<ChatRequest, 'messages'>, budget: Budget): C
       budget.cut()
       break
     }
+    budget.charge()
     kept.push({ role: message.role, parts: partsOf(message, budget) })
   }
   return kept.reverse()
@@ -91,16 +110,34 @@ function inputOf({ messages }: Pick<ChatRequest, 'messages'>, budget: Budget): C
 
 function partsOf({ role, content, tool_calls, tool_call_id }: Message, budget: Budget): ContentsPart[] {
   const given = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : (content ?? [])
-  const parts = given.map((part): ContentsPart => {
-    if (part.type !== 'text') return { type: part.type }
-    const text = budget.take(part.text)
-    return role === 'tool' ? { type: 'tool_result', id: tool_call_id ?? '', text } : { type: 'text', text }
-  })
+  const parts: ContentsPart[] = []
+  for (const part of given) {
+    if (isFull(budget)) return parts
+    if (part.type !== 'text') parts.push({ type: part.type })
+    else if (role === 'tool') {
+      parts.push({ type: 'tool_result', id: cutId(tool_call_id ?? ''), text: budget.take(part.text) })
+    } else parts.push({ type: 'text', text: budget.take(part.text) })
+  }
   for (const { id, function: called } of tool_calls ?? []) {
-    parts.push({ type: 'tool_call', id, name: called.name, text: budget.take(called.arguments) })
+    if (isFull(budget)) return parts
+    parts.push(toolCall({ id, name: called.name, text: called.arguments }, budget))
   }
   return parts
 }
+
+/** Counts a part that is about to be kept; true: there is no place for it. */
+function isFull(budget: Budget): boolean {
+  if (budget.isEmpty()) budget.cut()
+  else budget.charge()
+  return budget.isCut() && budget.isEmpty()
+}
+
+const toolCall = ({ id, name, text }: { id: string; name: string; text: string }, budget: Budget): ContentsPart => ({
+  type: 'tool_call',
+  id: cutId(id),
+  name: cutId(name),
+  text: budget.take(text),
+})
 
 const NO_RESPONSE = 'There was no response of a provider: the call failed, or the response came from the cache.'
 const NO_TEXT = 'The response of this family is no text, and is not recorded.'
@@ -133,7 +170,8 @@ function choiceParts({ texts, tool_calls }: CapturedResponse, index: number, bud
   const parts: ContentsPart[] = text === '' ? [] : [{ type: 'text', text: budget.take(text) }]
   for (const call of tool_calls) {
     if (call.choice !== index) continue
-    parts.push({ type: 'tool_call', id: call.id, name: call.name, text: budget.take(call.arguments) })
+    if (isFull(budget)) return parts
+    parts.push(toolCall({ id: call.id, name: call.name, text: call.arguments }, budget))
   }
   return parts
 }

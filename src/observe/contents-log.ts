@@ -71,7 +71,11 @@ export function createContentsLog({ store, assignIds, config, clock, log }: Cont
         rows.push(item.sealed)
       }
       await store.append(rows)
-      for (const item of batch) characters -= item.characters
+      // Once: a write that took too long is repeated, and may end all the same.
+      for (const item of batch) {
+        characters -= item.characters
+        item.characters = 0
+      }
       return 0
     },
     max_queued: MAX_QUEUED,

@@ -67,3 +67,33 @@ describe('redaction', () => {
     expect(performance.now() - since).toBeLessThan(20_000)
   })
 })
+
+describe('text of JSON, such as the arguments of a tool', () => {
+  const SECRETS = [
+    'sk-proj-abcdefghijklmnopqrstuvwxyz0123456789',
+    'ghp_abcdefghijklmnopqrstuvwxyz0123456789',
+    'AKIAIOSFODNN7EXAMPLE',
+    '555-123-4567',
+    '4111 1111 1111 1111',
+    'ann@example.org',
+  ]
+
+  test.each(SECRETS)('hides %s after an escaped line break, tab and quote', async (secret) => {
+    const redact = await createRedaction(['secrets', 'cards', 'email', 'phones'], [])
+    for (const before of ['a\n', 'a\t', 'a "', 'a\\']) {
+      const json = JSON.stringify({ note: `${before}${secret}\nend` })
+      const clean = redact(json)
+      expect(clean).not.toContain(secret)
+      expect(JSON.parse(clean).note).toStartWith(before)
+      expect(JSON.parse(clean).note).toEndWith('\nend')
+    }
+  })
+
+  test('hides what is written with escapes of its own, and changes nothing else', async () => {
+    const redact = await createRedaction(['secrets', 'cards', 'email', 'phones'], [])
+    expect(redact(String.raw`{"a":"ann\u0040example.org"}`)).toBe('{"a":"[redacted:email]"}')
+    for (const text of [String.raw`{"a":"b\"c\\d\/e\n\u0022\u00e4\ud83d"}`, String.raw`C:\new\table`, '\\']) {
+      expect(redact(text)).toBe(text)
+    }
+  })
+})

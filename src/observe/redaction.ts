@@ -33,8 +33,25 @@ export async function createRedaction(
   const own = patterns.length === 0 ? [] : await compiled(patterns)
   const order = (['secrets', 'cards', 'email', 'phones'] as const).filter((name) => built_in.includes(name))
   const steps = [...own, ...order.map((name) => BUILT_IN[name])]
-  return (text) => steps.reduce((clean, step) => (clean === '' ? clean : step(clean)), text)
+  const redact: Redact = (text) => steps.reduce((clean, step) => (clean === '' ? clean : step(clean)), text)
+  return (text) => (text.includes('\\') ? fromMarks(redact(toMarks(text))) : redact(text))
 }
+
+/** What JSON writes after a backslash. In JSON text, such as arguments of a tool, `\n` before a secret would look like a letter. */
+const ESCAPED = 'nrtbf"/\\'
+/** Characters for private use, which no word has; one for each of these. */
+const FIRST_MARK = 0xe001
+const MARKS = /[\ue001-\ue008]/g
+
+const toMarks = (text: string): string =>
+  text.replace(/\\(?:u00([2-7][0-9a-fA-F])|([nrtbf"/\\]))/g, (whole, code?: string, escaped?: string) => {
+    if (escaped !== undefined) return String.fromCharCode(FIRST_MARK + ESCAPED.indexOf(escaped))
+    const character = String.fromCharCode(Number.parseInt(code ?? '', 16))
+    return /["\\\x7f]/.test(character) ? whole : character
+  })
+
+const fromMarks = (text: string): string =>
+  text.replace(MARKS, (mark) => `\\${ESCAPED[mark.charCodeAt(0) - FIRST_MARK]}`)
 
 async function compiled(patterns: readonly RedactionPattern[]): Promise<Redact[]> {
   // Loaded only where it is needed.

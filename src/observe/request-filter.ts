@@ -1,4 +1,5 @@
 /** Reads the conditions of a search of the request log: the same names on the command line and in the admin API. */
+import { endUserName } from '../kit/end-user-name.ts'
 import { toNano } from '../spec/money.ts'
 import type { RequestFilter } from '../store/request-row.ts'
 
@@ -21,7 +22,7 @@ export const REQUEST_CONDITIONS = {
 } as const
 type ConditionName = keyof typeof REQUEST_CONDITIONS
 
-const COLUMNS = { token: 'token_id', project: 'project_id', user: 'end_user' } as const
+const COLUMNS = { token: 'token_id', project: 'project_id' } as const
 const MAX_CHARACTERS = 512
 
 /** `read`: undefined where the condition is not given. `fail`: throws what is wrong with a value. */
@@ -33,11 +34,13 @@ export function readRequestFilter(
   for (const name of Object.keys(REQUEST_CONDITIONS) as ConditionName[]) {
     const value = read(name)
     if (value === undefined) continue
-    if (value === '' || value.length > MAX_CHARACTERS) fail(name, `must have 1 to ${MAX_CHARACTERS} characters`)
+    if (value === '' || (value.length > MAX_CHARACTERS && name !== 'user'))
+      fail(name, `must have 1 to ${MAX_CHARACTERS} characters`)
     if (name === 'status') filter.status = readStatus(value) ?? fail(name, 'must be a status such as 429, or 5xx')
     else if (name === 'min_cost') filter.min_cost = toNano(readNumber(value) ?? fail(name, 'must be a number'))
     else if (name === 'min_ms') filter.min_ms = readNumber(value) ?? fail(name, 'must be a number')
-    else if (name === 'token' || name === 'project' || name === 'user') filter[COLUMNS[name]] = value
+    else if (name === 'user') filter.end_user = endUserName(value) ?? value
+    else if (name === 'token' || name === 'project') filter[COLUMNS[name]] = value
     else filter[name] = value
   }
   return filter

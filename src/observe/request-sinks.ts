@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts'
 import type { RequestSink } from '../config/request-log-schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
+import { randomAlphanumerics } from '../kit/secret.ts'
 import type { RequestRow } from '../store/request-row.ts'
 import { type Batches, type BatchHealth, createBatches } from '../telemetry/batches.ts'
 import { createHttpBatch } from '../telemetry/http-batch.ts'
@@ -43,6 +44,7 @@ export function createRequestSinks({ config, clock, log }: SinkParts): RequestSi
     Promise.all(sinks.map(({ queue }) => work(queue))).then(() => undefined)
   return {
     push(row) {
+      ids.set(row, `${row.at_ms.toString(36)}-${process_id}-${(count++).toString(36)}`)
       for (const { queue } of sinks) queue.push(row)
     },
     health: () => sinks.map(({ name, queue }) => ({ sink: name, ...queue.health() })),
@@ -81,8 +83,14 @@ async function inTurns<Encoded>(rows: readonly RequestRow[], encode: (row: Reque
   return encoded
 }
 
-/** The store has perhaps not given an id yet. */
-const idOf = ({ at_ms, request_id }: RequestRow): string => `${at_ms.toString(36)}-${request_id}`
+/**
+ * Of rows in sinks, given once, so that a row that is sent again is recognised; the store has perhaps not given its own
+ * yet. Not made of the request's id, which clients choose.
+ */
+const ids = new WeakMap<RequestRow, string>()
+const process_id = randomAlphanumerics(12)
+let count = 0
+const idOf = (row: RequestRow): string => ids.get(row) ?? ''
 
 function jsonOf(row: RequestRow): string {
   const { feedback: _, ...view } = viewRow(row)

@@ -1,15 +1,13 @@
 /** Whom a request is for: the end user that its header or its body names. */
 
+import { endUserName } from '../kit/end-user-name.ts'
 import { isRecord, memberOf } from '../kit/json.ts'
-import { sha256 } from '../kit/secret.ts'
 import type { Call } from '../pipeline/call.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 
 export const USER_HEADER = 'x-gatehouse-user'
 
-/** A longer name, or one that would garble a log or a list or that no store can hold, is replaced by an id that stays the same. */
-const MAX_CHARACTERS = 256
 const CONTROL = /\p{Cc}/u
 
 type Named = Pick<Call, 'request_id' | 'end_user'>
@@ -59,10 +57,8 @@ export function readUserFields(call: Named, fieldOf: (name: string) => unknown):
 
 /** A value of another type is left to the parser, and an empty one names nobody. */
 function name(call: Named, value: unknown): void {
-  const trimmed = typeof value === 'string' ? value.trim() : ''
-  if (trimmed === '') return
-  const isPlain = trimmed.length <= MAX_CHARACTERS && !CONTROL.test(trimmed) && trimmed.isWellFormed()
-  call.end_user = isPlain ? trimmed : `sha256:${sha256(trimmed)}`
+  const end_user = typeof value === 'string' ? endUserName(value) : undefined
+  if (end_user !== undefined) call.end_user = end_user
 }
 
 /** Headers arrive with one character for each byte; clients that send other than ASCII send UTF-8. */

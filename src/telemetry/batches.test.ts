@@ -103,4 +103,15 @@ describe('batches', () => {
     hanging.batches.push(2)
     expect(hanging.batches.health()).toMatchObject({ queued: 0, dropped: 2 })
   })
+
+  it('flushes what is queued at the call, not what is added meanwhile', async () => {
+    let more = 0
+    const { batches } = setUp(async () => {
+      if (more++ < 100) batches.push(more)
+      return 0
+    })
+    for (const item of [1, 2, 3, 4, 5]) batches.push(item)
+    await batches.flush()
+    expect([more, batches.health().queued]).toEqual([2, 1])
+  })
 })

@@ -59,4 +59,26 @@ describe('batches by HTTP', () => {
     expect(await receiver(items(201, 409)).send('elasticsearch')).toBe(0)
     expect(receiver(items(201, 429)).send('elasticsearch')).rejects.toThrow('too busy')
   })
+
+  it('counts a batch as refused where the answer is none of a bulk API, and sends it not again', async () => {
+    for (const text of ['<html>', '[]', '5', `{"errors":true,"items":[${' '.repeat(4_000_001)}]}`]) {
+      expect(await receiver(() => new Response(text)).send('elasticsearch')).toBe(2)
+    }
+  })
+
+  it('asks a bulk API only for what was refused', async () => {
+    let query = ''
+    const server = Bun.serve({
+      port: 0,
+      fetch(request) {
+        query = new URL(request.url).search
+        return Response.json({ errors: false })
+      },
+    })
+    servers.push(server)
+    const url = `http://127.0.0.1:${server.port}/_bulk?pipeline=a`
+    const batch = createHttpBatch({ url, format: 'elasticsearch', headers: {} })
+    expect(await batch.send([{ id: '1', json: '{}' }], new AbortController().signal)).toBe(0)
+    expect(query).toBe('?pipeline=a&filter_path=errors%2Citems.*.status')
+  })
 })

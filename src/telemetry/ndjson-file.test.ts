@@ -65,4 +65,18 @@ describe('the NDJSON file', () => {
     await file.append(['{"a":2}'])
     expect([files().length, readFileSync(path, 'utf8')]).toEqual([2, '{"a":2}\n'])
   })
+
+  it('overwrites no complete file where the clock stands', async () => {
+    const { open, files, path } = setUp({ max_files: 5 })
+    const file = open()
+    for (const line of ['{"line":"one, of 25 bytes"}', '{"line":"two, of 25 bytes"}', '{"line":"three"}']) {
+      await file.append([line])
+    }
+    const contents = files().map((name) => readFileSync(join(path, '..', name), 'utf8'))
+    expect(contents.sort()).toEqual([
+      '{"line":"one, of 25 bytes"}\n',
+      '{"line":"three"}\n',
+      '{"line":"two, of 25 bytes"}\n',
+    ])
+  })
 })

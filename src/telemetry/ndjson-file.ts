@@ -40,9 +40,13 @@ export function createNdjsonFile(
 
   const dayOf = (ms: number) => Math.floor(ms / DAY_MILLISECONDS)
 
+  const completeName = (ms: number) => `${path}.${new Date(ms).toISOString().replaceAll(/[-:]/g, '')}`
+
   async function rotate(): Promise<void> {
-    const stamp = new Date(now()).toISOString().replaceAll(/[-:]/g, '')
-    await rename(path, `${path}.${stamp}`).catch(ifMissing)
+    let at = now()
+    // Two within a millisecond, or after the clock was set back: none is overwritten.
+    while (await stat(completeName(at)).catch(ifMissing)) at++
+    await rename(path, completeName(at)).catch(ifMissing)
     const prefix = `${basename(path)}.`
     const complete = (await readdir(dirname(path))).filter(
       (name) => name.startsWith(prefix) && /^\d{8}T\d{6}\.\d{3}Z$/.test(name.slice(prefix.length)),

@@ -39,16 +39,17 @@ export function eventRoutes({ live, admit, settings, clock }: EventRouteParts): 
   function follow(context: Context): Response {
     const types = readTypes(context.query().get('types'))
     const ended = new AbortController()
-    const { project_id } = context.admin
+    const { project_id, role } = context.admin
     const events = live.follow({ types, project_id }, AbortSignal.any([context.signal, ended.signal]))
-    checkAgain(context, ended)
+    checkAgain(context, ended, ({ admin }) => admin.role === role && admin.project_id === project_id)
     return storedStream(written(events, ended), context, { settings, clock })
   }
 
-  function checkAgain(context: Context, ended: AbortController): void {
+  /** Ends the stream of an administrator that is none any more, or that has other rights than at its begin. */
+  function checkAgain(context: Context, ended: AbortController, isSame: (context: Context) => boolean): void {
     const cancel = clock.after(CHECK_MILLISECONDS, () => {
       admit(context, ACCESS).then(
-        () => checkAgain(context, ended),
+        () => (isSame(context) ? checkAgain(context, ended, isSame) : ended.abort()),
         () => ended.abort(),
       )
     })

@@ -3,6 +3,7 @@ import Type from 'typebox'
 import { bodyLimits } from '../../http/body.ts'
 import type { Context } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
+import type { Log } from '../../kit/log.ts'
 import { type BoxKey, seal, unseal } from '../../kit/sealed-box.ts'
 import { sha256 } from '../../kit/secret.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -19,6 +20,7 @@ type Handle = (context: Context) => Response | Promise<Response>
 type Parts = BodyParts & {
   keys: AdminKeyStore /** The secret that the request carries. */
   secretOf(context: Context): string
+  log: Log
 }
 
 /** Handles a POST. The stored response may contain a secret: it is encrypted with the secret of the administrator. */
@@ -34,14 +36,22 @@ export function idempotently(handle: Handle, parts: Parts): Handle {
     const row = { scope, key, body_hash, now, expires_at: now + KEEP_SECONDS, limit: MAX_KEYS }
     const present = await keys.reserve(row)
     if (present) return replay(present, { body_hash, secret, key })
+    const response = await handled(context, () => keys.release({ scope, key }))
+    const text = await response.clone().text()
+    const answer = { scope, key, status: response.status, answer: seal(text, boxOf(secret, key)) }
+    // It was carried out, and its response may be the only place of a secret.
+    await keys.answer(answer).catch((error: unknown) => {
+      parts.log.error('a response was not stored under its Idempotency-Key', { request_id: context.request_id }, error)
+    })
+    return response
+  }
+
+  async function handled(context: Context, release: () => Promise<void>): Promise<Response> {
     try {
-      const response = await handle(context)
-      const text = await response.clone().text()
-      await keys.answer({ scope, key, status: response.status, answer: seal(text, boxOf(secret, key)) })
-      return response
+      return await handle(context)
     } catch (error) {
       // A refused request has changed nothing: it may be sent again with this key, corrected or not.
-      if (error instanceof GatewayError && error.status < 500) await keys.release({ scope, key })
+      if (error instanceof GatewayError && error.status < 500) await release()
       throw error
     }
   }

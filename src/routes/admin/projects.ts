@@ -27,8 +27,11 @@ const ONE = `${ROOT}/:project_id`
 const params = { project_id: 'The id of a project.' }
 const inPath = ({ params: { project_id = '' } }: Context) => project_id
 
-/** What a project_admin may change of its project. The rest is what it was given: limits, budgets, models, addresses. */
-const OWN_FIELDS: readonly (keyof ProjectChange)[] = ['name', 'labels']
+/**
+ * What a project_admin may change of its project. The rest is what it was given: limits, budgets, models, addresses, and
+ * the name, by which the configuration file adopts a project.
+ */
+const OWN_FIELDS: readonly (keyof ProjectChange)[] = ['labels']
 
 export function projectRoutes({ projects, contentsProblem, ...parts }: ProjectRouteParts): Route[] {
   const readOrder = bodyReader(ProjectOrder, parts)
@@ -139,7 +142,7 @@ export function projectRoutes({ projects, contentsProblem, ...parts }: ProjectRo
       operation: {
         summary: 'Change a project',
         description:
-          'Absent fields stay as they are; a given field replaces the whole of what was set. Its tokens obey within a second. A project_admin may change only its name and labels.',
+          'Absent fields stay as they are; a given field replaces the whole of what was set. Its tokens obey within a second. A project_admin may change only its labels.',
         tag,
         params,
         headers: IF_MATCH_HEADER,

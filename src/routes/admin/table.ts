@@ -1,5 +1,6 @@
 /** Every route of the admin API, with what they have in common: idempotency keys, and responses that no cache keeps. */
 import type { Context, Route } from '../../http/context.ts'
+import type { Log } from '../../kit/log.ts'
 import type { AdminKeyStore } from '../../store/admin-store.ts'
 import { type AccountRouteParts, accountRoutes } from './accounts.ts'
 import { type AuditRouteParts, auditRoutes } from './audit.ts'
@@ -22,7 +23,7 @@ type AdminRouteParts = ProjectRouteParts &
   RequestRouteParts &
   EventRouteParts &
   ReadinessRouteParts &
-  DiagnosticsParts & { controls: Route[]; adminKeys: AdminKeyStore; secretOf(context: Context): string }
+  DiagnosticsParts & { controls: Route[]; adminKeys: AdminKeyStore; secretOf(context: Context): string; log: Log }
 
 export function adminRoutes(parts: AdminRouteParts): Route[] {
   const routes: Route[] = [
