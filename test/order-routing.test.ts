@@ -55,7 +55,7 @@ async function until(gateway: TestGateway, holds: () => boolean | Promise<boolea
   for (let i = 0; i < 3_000; i++) {
     if (await holds()) return
     gateway.clock.advance(250)
-    for (let turns = 0; turns < 50; turns++) await turn()
+    for (let turns = 0; turns < 400; turns++) await turn()
   }
   throw new Error('it did not happen')
 }
