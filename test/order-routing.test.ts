@@ -48,14 +48,15 @@ async function gatewayOf(providers: Record<string, ProviderConfig>, models: Reco
   return gateway
 }
 
-const turn = () => new Promise((resolve) => setImmediate(resolve))
+/** Of some milliseconds, in which the thread of the HTTP client runs too. */
+const turn = () => new Promise((resolve) => setTimeout(resolve, 1))
 
 /** Lets the worker run, while the clock advances slowly beside its connections, until the condition holds. */
 async function until(gateway: TestGateway, holds: () => boolean | Promise<boolean>): Promise<void> {
   for (let i = 0; i < 3_000; i++) {
     if (await holds()) return
     gateway.clock.advance(250)
-    for (let turns = 0; turns < 400; turns++) await turn()
+    for (let turns = 0; turns < 3; turns++) await turn()
   }
   throw new Error('it did not happen')
 }
