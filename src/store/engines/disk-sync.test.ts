@@ -1,14 +1,15 @@
-import { expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
-import { createDiskSync, type SyncFile } from './disk-sync.ts'
+import type { Engine } from '../engine.ts'
+import { createDiskSync } from './disk-sync.ts'
 import { openSqlite } from './sqlite.ts'
 
 test('a file is opened once, at the first call, and closed', async () => {
   const calls: string[] = []
-  const files: SyncFile = {
+  const files: Parameters<typeof createDiskSync>[1] = {
     open: async (path) => calls.push(`open ${path}`),
     sync: async (file) => void calls.push(`sync ${file}`),
     close: async (file) => void calls.push(`close ${file}`),
@@ -37,15 +38,32 @@ test('a real file is synced, and one that is missing is an error of the disk', a
   }
 })
 
-test('SQLite itself waits for the disk only at checkpoints: commits go there beside the event loop', async () => {
+describe('a database in a file', () => {
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-sync-'))
-  const engine = await openSqlite(join(directory, 'gatehouse.db'))
-  try {
-    const { rows } = await sql`pragma synchronous`.execute(engine.db)
-    expect(rows).toEqual([{ synchronous: 1 }])
-    await engine.write((write) => write.insertInto('secrets').values({ name: 'a', value: 'b' }).execute())
-  } finally {
-    await engine.close()
-    rmSync(directory, { recursive: true })
+  afterAll(() => rmSync(directory, { recursive: true }))
+  const path = join(directory, 'gatehouse.db')
+  const link = join(directory, 'link.db')
+
+  async function writeTo(engine: Engine, name: string): Promise<unknown> {
+    try {
+      await engine.write((write) => write.insertInto('secrets').values({ name, value: 'b' }).execute())
+      return (await sql`pragma synchronous`.execute(engine.db)).rows
+    } finally {
+      await engine.close()
+    }
   }
+
+  test('waits for the disk within SQLite only at checkpoints: commits go there beside the event loop', async () => {
+    expect(await writeTo(await openSqlite(path), 'a')).toEqual([{ synchronous: 1 }])
+  })
+
+  test('has its log beside the file, also where a link leads to it', async () => {
+    symlinkSync(path, link)
+    expect(await writeTo(await openSqlite(link), 'b')).toEqual([{ synchronous: 1 }])
+  })
+
+  test('syncs each commit itself where there is no write-ahead log', async () => {
+    const file = await openSqlite(':memory:')
+    expect(await writeTo(file, 'c')).toEqual([{ synchronous: 2 }])
+  })
 })

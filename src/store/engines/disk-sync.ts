@@ -2,13 +2,13 @@
 import { close, fdatasync, open } from 'node:fs'
 import { promisify } from 'node:util'
 
-type DiskSync = {
+export type DiskSync = {
   /** Resolves once all that was written to the file before the call is on the disk. Rejects where the disk refuses it. */
   sync(): Promise<void>
   close(): Promise<void>
 }
 
-export type SyncFile = {
+type SyncFile = {
   open(path: string): Promise<number>
   sync(file: number): Promise<void>
   close(file: number): Promise<void>

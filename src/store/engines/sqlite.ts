@@ -1,6 +1,16 @@
 /** SQLite with `bun:sqlite`: one connection, safe for several processes on one file. */
 import { type SQLQueryBindings, Database as SqliteFile, type Statement } from 'bun:sqlite'
-import { closeSync, constants, copyFileSync, linkSync, mkdirSync, openSync, rmSync, statSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  copyFileSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import {
   type DatabaseConnection,
@@ -18,7 +28,7 @@ import { migrate } from '../migrate.ts'
 import { createSharedCommit } from '../shared-commit.ts'
 import { StoreError } from '../store.ts'
 import type { Tables } from '../tables.ts'
-import { createDiskSync } from './disk-sync.ts'
+import { createDiskSync, type DiskSync } from './disk-sync.ts'
 
 const MEMORY = ':memory:'
 
@@ -56,13 +66,11 @@ export async function openSqlite(path: string): Promise<Engine> {
   try {
     await migrate(db, path === MEMORY ? 'in memory' : path)
     file.run(`PRAGMA busy_timeout = ${RUNNING_BUSY_MILLISECONDS}`)
-    // From now on commits go to the disk beside the event loop, which SQLite would block for milliseconds.
-    file.run('PRAGMA synchronous = NORMAL')
   } catch (cause) {
     await db.destroy()
     throw cause
   }
-  const disk = path === MEMORY ? undefined : createDiskSync(`${path}-wal`)
+  const disk = syncBeside(file, path)
   const commit = createSharedCommit(db, disk?.sync)
   return {
     name: 'sqlite',
@@ -79,6 +87,18 @@ export async function openSqlite(path: string): Promise<Engine> {
       await disk?.close()
     },
   }
+}
+
+/**
+ * From now on commits go to the disk beside the event loop, which SQLite would block for milliseconds. Undefined: in memory, or
+ * on a file system that allows no write-ahead log, where SQLite goes on to sync each commit itself.
+ */
+function syncBeside(file: SqliteFile, path: string): DiskSync | undefined {
+  const mode = file.query<{ journal_mode: string }, []>('PRAGMA journal_mode').get()?.journal_mode
+  if (mode !== 'wal') return undefined
+  file.run('PRAGMA synchronous = NORMAL')
+  // SQLite follows symbolic links: the log is beside the file, not beside the link.
+  return createDiskSync(`${realpathSync(path)}-wal`)
 }
 
 function openFile(path: string): SqliteFile {
