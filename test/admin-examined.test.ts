@@ -131,3 +131,14 @@ test('contents whose write took too long and was repeated are counted once', asy
   for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
   expect(contents.health().characters).toBe(0)
 })
+
+test('an admin token that is revoked twice is revoked, and the store goes on', async () => {
+  const gateway = await start()
+  const made = { name: 'v', role: 'viewer' }
+  const { admin_token_id } = await gateway.read<{ admin_token_id: string }>('/admin-tokens', { json: made })
+  for (let count = 0; count < 2; count++) {
+    const answer = await gateway.read(`/admin-tokens/${admin_token_id}`, { method: 'DELETE' })
+    expect(answer).toMatchObject({ admin_token_id, disabled: true })
+  }
+  expect((await gateway.read<{ data: unknown[] }>('/admin-tokens')).data).toHaveLength(1)
+})

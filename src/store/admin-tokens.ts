@@ -5,13 +5,17 @@ import type { AdminTokenStore, StoredAdminToken } from './admin-store.ts'
 import { appendAudit } from './audit-append.ts'
 import type { Engine } from './engine.ts'
 import { pageOf, placeNumber } from './page.ts'
-import type { Tables } from './tables.ts'
+import type { Database, Tables, Write } from './tables.ts'
 
 type Row = Selectable<Tables['admin_tokens']>
 
 export function adminTokenStore({ db, write }: Engine): AdminTokenStore {
-  async function find(column: 'admin_token_id' | 'hash', value: string): Promise<StoredAdminToken | undefined> {
-    const row = await db.selectFrom('admin_tokens').selectAll().where(column, '=', value).executeTakeFirst()
+  async function find(
+    column: 'admin_token_id' | 'hash',
+    value: string,
+    rows: Database | Write = db,
+  ): Promise<StoredAdminToken | undefined> {
+    const row = await rows.selectFrom('admin_tokens').selectAll().where(column, '=', value).executeTakeFirst()
     return row && fromRow(row)
   }
 
@@ -52,8 +56,8 @@ export function adminTokenStore({ db, write }: Engine): AdminTokenStore {
           .where('disabled', '=', 0)
           .returningAll()
           .executeTakeFirst()
-        // One that was revoked already is as it should be.
-        if (!row) return find('admin_token_id', admin_token_id)
+        // One that was revoked already is as it should be. Within the transaction, which holds the one connection of SQLite.
+        if (!row) return find('admin_token_id', admin_token_id, rows)
         const revoked = fromRow(row)
         await appendAudit(rows, audit({ ...revoked, disabled: false }, revoked))
         return revoked

@@ -126,7 +126,8 @@ export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
   const time = (description: string) => ({ description, schema: Type.Integer({ minimum: 0 }) })
   const conditions = Object.entries(REQUEST_CONDITIONS).map(([name, description]) => [
     name,
-    { description, schema: Type.String({ maxLength: 512 }) },
+    // A long name of an end user is searched by its digest.
+    { description, schema: Type.String(name === 'user' ? {} : { maxLength: 512 }) },
   ])
   const tag = 'Admin'
   return [
