@@ -20,6 +20,8 @@ type Order = {
   request_log?: string
   more?: string
   env?: Record<string, string>
+  /** Default: that of gateways. */
+  core?: number | string
 }
 
 /** Its models are `bench/whole` and `bench/stream`; its one token has no limit that the load meets. */
@@ -32,6 +34,7 @@ export function everythingOn({
   request_log = '{ keep_days: 1 }',
   more = '',
   env = {},
+  core = GATEWAY_CORE,
 }: Order): {
   port: number
   start(): Group
@@ -61,7 +64,7 @@ ${['whole', 'stream'].map(model).join('\n')}
   )
   const order = {
     command: [binary, 'serve'],
-    core: GATEWAY_CORE,
+    core,
     log: join(home, 'gateway.log'),
     cwd: home,
     env: {

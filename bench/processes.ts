@@ -11,7 +11,8 @@ const TICKS_A_SECOND = 100
 export type Group = { pid: number; exited: Promise<number>; log: string }
 export type SpawnOrder = {
   command: string[]
-  core: number
+  /** A list, as taskset takes it, for several. */
+  core: number | string
   /** Where its output goes. */
   log: string
   env?: Record<string, string>

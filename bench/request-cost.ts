@@ -9,14 +9,15 @@ import { parseArgs } from 'node:util'
 import { everythingOn, TOKEN } from './everything-on.ts'
 import { median } from './figures.ts'
 import type { Target } from './http-client.ts'
-import { cpuSeconds, endEverything, endGroup, type Group, LOAD_CORE, whyNot } from './processes.ts'
+import { cpuSeconds, endEverything, endGroup, GATEWAY_CORE, type Group, LOAD_CORE, whyNot } from './processes.ts'
 import { bareProxy, bodyFor, freePort, logTail, startVendor, VENDOR_KEY } from './subjects.ts'
 import { runWrk } from './wrk.ts'
 
-const HELP = `usage: npm run bench:cost -- [--rounds N] [--seconds N] [--gatehouse NAME=FILE ...] [--only PATTERN] [--answer whole|stream] [--profile]
+const HELP = `usage: npm run bench:cost -- [--rounds N] [--seconds N] [--gatehouse NAME=FILE ...] [--only PATTERN] [--answer whole|stream] [--workers N] [--profile]
 
   --gatehouse NAME=FILE  also another executable, for example of another version; may be repeated
   --only PATTERN         only subjects whose name matches
+  --workers N            also one process and N workers, both on both cores
   --profile              start the gateways with a CPU profile; the directory is printed and kept
 `
 
@@ -25,14 +26,18 @@ const CLIENTS = ['fetch', 'sockets'] as const
 
 type Measured = { name: string; target: Target; start(): Group; costs: number[]; rates: number[] }
 
-function gateway(name: string, { dir, vendorPort, binary, client, profile }: GatewayOrder): Measured {
+function gateway(name: string, { dir, vendorPort, binary, client, profile, workers, core }: GatewayOrder): Measured {
   const home = join(dir, name.replaceAll(/\W+/g, '-'))
   const env = profile ? { BUN_OPTIONS: `--cpu-prof --cpu-prof-md --cpu-prof-dir=${home}` } : {}
-  const { port, start } = everythingOn({ home, vendorPort, binary, server: `{ http_client: ${client} }`, env })
+  const server = `{ http_client: ${client}, workers: ${workers ?? 1} }`
+  const { port, start } = everythingOn({ home, vendorPort, binary, server, env, ...(core !== undefined && { core }) })
   return { name, target: targetAt(port, 'bench/', TOKEN), start, costs: [], rates: [] }
 }
 
-type GatewayOrder = { dir: string; vendorPort: number; binary: string; client: string; profile: boolean }
+type GatewayOrder = { dir: string; vendorPort: number; binary: string; client: string; profile: boolean } & {
+  workers?: number
+  core?: string
+}
 
 const answer = (): 'whole' | 'stream' => (options.answer === 'stream' ? 'stream' : 'whole')
 
@@ -85,6 +90,7 @@ const { values: options } = parseArgs({
     gatehouse: { type: 'string', multiple: true, default: [] },
     only: { type: 'string', default: '' },
     answer: { type: 'string', default: 'whole' },
+    workers: { type: 'string', default: '1' },
     profile: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -113,6 +119,11 @@ const subjects = [
     const [name = '', file = ''] = given.split('=')
     const order = { dir, vendorPort, binary: resolve(file), profile: options.profile }
     return CLIENTS.map((client) => gateway(`${name}, ${client}`, { ...order, client }))
+  }),
+  ...(options.workers === '1' ? [] : ['1', options.workers]).map((workers) => {
+    const core = `${GATEWAY_CORE},${LOAD_CORE}`
+    const order = { dir, vendorPort, binary: join(import.meta.dir, '../bin/gatehouse'), profile: options.profile }
+    return gateway(`Gatehouse, both cores, ${workers}`, { ...order, client: 'fetch', workers: Number(workers), core })
   }),
 ].filter(({ name }) => new RegExp(options.only).test(name))
 await measure(subjects, Number(options.rounds), Number(options.seconds))

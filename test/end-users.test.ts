@@ -102,7 +102,7 @@ async function until(gateway: TestGateway, path: string, done: (body: { status: 
     const body = await (await gateway.call(path)).json()
     if (done(body)) return body
     gateway.clock.advance(500)
-    for (let wait = 0; wait < 5; wait++) await new Promise((resolve) => setImmediate(resolve))
+    await new Promise((resolve) => setTimeout(resolve, 1)) // the disk takes a moment
   }
   throw new Error(`${path} has not ended`)
 }

@@ -380,3 +380,34 @@ describe('the spool', () => {
     expect(existsSync(directory)).toBe(false)
   })
 })
+
+it('a flush and the one of the timer, at the same time, lose nothing that is recorded meanwhile', async () => {
+  const store = await openStore({ url: 'sqlite::memory:' })
+  stores.push(store)
+  const clock = manualClock()
+  const log = createLog({ clock, level: 'silent', pretty: false, write() {} })
+  const gates: PromiseWithResolvers<void>[] = []
+  const append: Store['ledger']['append'] = async (...given) => {
+    const gate = Promise.withResolvers<void>()
+    gates.push(gate)
+    await gate.promise
+    return store.ledger.append(...given)
+  }
+  const ledger = createLedger({ store: { append }, clock, log })
+  ledger.record([entry({ entry_id: 'a' })])
+  const drained = ledger.flush()
+  await settle()
+  ledger.record([entry({ entry_id: 'b' })])
+  clock.advance(50)
+  await settle()
+  ledger.record([entry({ entry_id: 'c' })])
+  for (let turn = 0; turn < 10; turn++) {
+    for (const gate of gates) gate.resolve()
+    clock.advance(100)
+    await settle()
+  }
+  await drained
+  const found = await store.ledger.ofCall(entry({}).call_id)
+  expect(found.map(({ entry_id }) => entry_id)).toEqual(['a', 'b', 'c'])
+  expect(ledger.health()).toMatchObject({ queued: 0, lost: 0 })
+})

@@ -112,8 +112,17 @@ export function createLedger(parts: LedgerParts): Ledger {
     return queue.slice(0, end === -1 ? queue.length : Math.max(1, end))
   }
 
-  /** Commits what is queued; returns the milliseconds until the next time. */
-  async function flush(): Promise<number> {
+  let committing: Promise<number> | undefined
+
+  /** Commits what is queued, one batch at a time; returns the milliseconds until the next time. */
+  function flush(): Promise<number> {
+    committing ??= commit().finally(() => {
+      committing = undefined
+    })
+    return committing
+  }
+
+  async function commit(): Promise<number> {
     const batch = take()
     const closing = closes.splice(0)
     const entries = batch.flatMap((one) => one.entries)

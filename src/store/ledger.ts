@@ -13,8 +13,9 @@ export function ledgerStore(engine: Engine): LedgerStore {
   return {
     append(entries, options = {}) {
       return write(async (rows) => {
-        const fresh = await appendEntries(rows, entries, options)
+        // First: where the call was recorded as interrupted meanwhile, its entry then takes that back.
         if (options.closes) await closeCalls(rows, options.closes)
+        const fresh = await appendEntries(rows, entries, options)
         if (options.audit && fresh.length > 0) await appendAudit(rows, options.audit)
         return fresh.length
       })

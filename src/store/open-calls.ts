@@ -79,19 +79,18 @@ export function interruptLapsed({ write }: Pick<Engine, 'write'>, now_ms: number
       .execute()
     let count = 0
     for (const { process } of lapsed) {
-      const open = await rows
+      // Deleted first: a call that ends at the same time waits here, or this waits for it and does not find it any more.
+      const some = rows
         .selectFrom('open_calls')
-        .selectAll()
+        .select('entry_id')
         .where('process', '=', process)
         .orderBy('entry_id')
         .limit(ROWS_PER_STATEMENT)
-        .execute()
+      const open = await rows.deleteFrom('open_calls').where('entry_id', 'in', some).returningAll().execute()
       // With the time of their arrival: they count towards the budgets that have admitted them.
       const entries = open.map(({ entry }) => JSON.parse(entry) as LedgerEntry)
       count += (await appendEntries(rows, entries)).length
-      const ids = open.map(({ entry_id }) => entry_id)
-      if (ids.length > 0) await rows.deleteFrom('open_calls').where('entry_id', 'in', ids).execute()
-      if (ids.length < ROWS_PER_STATEMENT)
+      if (open.length < ROWS_PER_STATEMENT)
         await rows
           .deleteFrom('ledger_processes')
           .where('process', '=', process)

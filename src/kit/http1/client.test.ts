@@ -405,3 +405,24 @@ describe('an encrypted connection', () => {
     await connected.then((connection) => connection.destroy()).catch(() => {})
   })
 })
+
+it('a connection whose TLS handshake does not end in time is closed', async () => {
+  const closed = Promise.withResolvers<void>()
+  const silent = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.on('data', () => {})
+    socket.on('close', () => closed.resolve())
+  })
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+  const { port } = silent.address() as { port: number }
+  const client = createHttp1Client({ clock: systemClock })
+  try {
+    const url = new URL(`https://127.0.0.1:${port}/`)
+    const call = client.send({ url, method: 'POST', headers: {}, body: '{}', pool: 'a', connect_ms: 200 })
+    await expect(call.response).rejects.toThrow()
+    await closed.promise
+  } finally {
+    client.close()
+    silent.close()
+  }
+})

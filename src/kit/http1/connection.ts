@@ -98,6 +98,12 @@ class ConnectionState implements Connection {
     this.onRefused = undefined
   }
 
+  /** The handshake begins, which may take too long. */
+  opening(socket: BunSocket): void {
+    this.#socket = socket
+    if (this.#isClosed) socket.terminate()
+  }
+
   /** Before it was established. */
   refused(socket: BunSocket, error: Http1Error): void {
     this.#isClosed = true
@@ -224,6 +230,7 @@ const TCP_HANDLERS = { ...COMMON, open: (socket: BunSocket) => socket.data.estab
 
 const TLS_HANDLERS = {
   ...COMMON,
+  open: (socket: BunSocket) => socket.data.opening(socket),
   handshake(socket: BunSocket, isSuccess: boolean, error: Error | null) {
     if (isSuccess && socket.authorized && !error) socket.data.established(socket)
     else
