@@ -56,12 +56,22 @@ function take({ counters }: Limits, now: number, { onUsed, onChanged }: TakePart
   for (let at = 0; at < counters.length; at++) {
     const counter = counters[at] as Counter
     const amount = needed[counter.unit] as number
+    counter.users++
     if (amount === 0) continue
     if (counter.is_concurrent) counter.window.total += 1
     else add(counter.window, amount, now)
     onUsed?.(counter, amount)
     onChanged?.(counter, amount, now)
   }
+}
+
+/** Until the work ends, what it is to count in is not forgotten. */
+export function keeping<Result>(lists: readonly Limits[], work: Promise<Result>): Promise<Result> {
+  const change = (by: number) => {
+    for (const { counters } of lists) for (const counter of counters) counter.users += by
+  }
+  change(1)
+  return work.finally(() => change(-1))
 }
 
 /** The limit that keeps a call from being admitted. `wait_ms`: where others than this process know when it fits. */
@@ -240,6 +250,7 @@ export class LimitHold implements LimitReport {
     for (let at = 0; at < counters.length; at++) {
       const counter = counters[at] as Counter
       const { window, unit } = counter
+      counter.users--
       if (counter.is_concurrent) {
         window.total -= 1
         onChanged?.(counter, -1, now)

@@ -69,7 +69,7 @@ const SHORT_WINDOW_MS = 60_000
 
 export function createLeases(parts: LeasesParts): Leases {
   const { store, process_id, clock, log, when_store_fails, presence } = parts
-  /** What is held or was used since the last exchange. */
+  /** What is held or was used since the last exchange. None of it is forgotten: no two counters have one name. */
   const active = new Set<Counter>()
   let cancelTimer: (() => void) | undefined
   let timer_ms = RENEW_MS
@@ -90,6 +90,19 @@ export function createLeases(parts: LeasesParts): Leases {
       cancelTimer = undefined
       void exchangeAfter()
     })
+  }
+
+  function activate(counter: Counter): void {
+    if (active.has(counter)) return
+    active.add(counter)
+    counter.users++
+  }
+
+  /** Where nothing of it was used since it was reported. */
+  function release(counter: Counter): void {
+    if (isUsed(counter) && !isClosed) return
+    active.delete(counter)
+    counter.users--
   }
 
   /** One exchange that includes all that is requested now: after the running one, if there is one. */
@@ -119,6 +132,7 @@ export function createLeases(parts: LeasesParts): Leases {
     if (counters.length === 0 && here === announced && !isExpected()) return
     const now = clock.steady()
     started_at = now
+    const unused = counters.filter((counter) => isClosed || !isUsed(counter))
     const wishes = counters.map((counter) => wishOf(counter, now))
     if (announced && announced !== here) wishes.push(presenceIn(announced, 0))
     if (here) wishes.push(presenceIn(here, 1))
@@ -133,6 +147,7 @@ export function createLeases(parts: LeasesParts): Leases {
         const isEveryone = (leases.get(here)?.others ?? 0) + 1 >= processes
         presence?.seen(here, { isEveryone, apart: found.apart })
       }
+      for (const counter of unused) release(counter)
       for (const counter of counters) adopt(counter, leases.get(storedName(counter)), now)
       if (isFailing) log.info('rate limits are shared again')
       isFailing = false
@@ -140,7 +155,6 @@ export function createLeases(parts: LeasesParts): Leases {
       if (!isFailing) log.error('rate limits are not shared: the store cannot be reached', { processes }, error)
       isFailing = true
       if (here) presence?.seen(here, undefined)
-      for (const counter of counters) active.add(counter) // to be reported later
     }
   }
 
@@ -148,18 +162,15 @@ export function createLeases(parts: LeasesParts): Leases {
   function wishOf(counter: Counter, now: number): LeaseWish {
     const { window, limit, is_concurrent, asked, recent } = counter
     expire(window, now)
-    const isUsed = asked > 0 || recent > 0 || (is_concurrent && window.total > 0)
+    const isNeeded = isUsed(counter)
     const ahead = Math.ceil(limit * AHEAD_PART)
     const isShort = is_concurrent || window.length_ms <= SHORT_WINDOW_MS
-    const more = isUsed ? Math.max(asked, ahead, isShort ? AHEAD_TIMES * recent : 0) + (asked > 0 ? ahead : 0) : 0
+    const more = isNeeded ? Math.max(asked, ahead, isShort ? AHEAD_TIMES * recent : 0) + (asked > 0 ? ahead : 0) : 0
     const requested = Math.min(window.total + more, Math.max(limit, window.total))
     counter.held = counter.held_until <= now ? 0 : Math.min(counter.held, requested)
     counter.recent = 0
     counter.asked = 0
-    if (!isUsed || isClosed) {
-      counter.held = 0
-      active.delete(counter)
-    }
+    if (!isNeeded || isClosed) counter.held = 0
     const parts: [number, number][] = []
     if (!is_concurrent) eachPart(window, (at, amount) => void (amount > 0 && parts.push([Math.ceil(at - now), amount])))
     const window_ms = is_concurrent ? 0 : window.length_ms
@@ -200,7 +211,7 @@ export function createLeases(parts: LeasesParts): Leases {
       // What others do not know of is told to them soon: one that counts by leases alone relies on it.
       if (presence?.decides() && counter.window.total > counter.held) schedule(EARLY_MS)
       if (active.has(counter)) return
-      active.add(counter)
+      activate(counter)
       schedule()
     },
 
@@ -212,7 +223,7 @@ export function createLeases(parts: LeasesParts): Leases {
       if (unreported_ms > 0 && !isFailing) await pause(clock, unreported_ms)
       for (const { counter, amount } of requested) {
         if (!isFailing) counter.asked += amount
-        active.add(counter)
+        activate(counter)
       }
       if (!isFailing) {
         const late = Promise.withResolvers<void>()
@@ -235,6 +246,10 @@ export function createLeases(parts: LeasesParts): Leases {
     },
   }
 }
+
+/** Since the last exchange, or now. */
+const isUsed = ({ asked, recent, is_concurrent, window }: Counter): boolean =>
+  asked > 0 || recent > 0 || (is_concurrent && window.total > 0)
 
 /** One for each process that takes part; those that have ended are known as long as what they have used. */
 const presenceIn = (counter: string, total: 0 | 1): LeaseWish => ({

@@ -6,6 +6,7 @@ import {
   type Exceeded,
   firstExceeded,
   type HoldParts,
+  keeping,
   LimitHold,
   type Limits,
   lacking,
@@ -74,13 +75,14 @@ export function createProviderLimits(given: ProviderLimitsParts): ProviderLimits
     if (!blocked) return hold(lists, now, parts)
     if (!leases || !mayFit(blocked, now)) throw refusalFor(blocked, now)
     // What was leased when it was asked for may have been returned meanwhile, unused.
-    return leases.ask(lacking(lists, now)).then(() => {
+    const admitted = leases.ask(lacking(lists, now)).then(() => {
       const then = clock.steady()
       need(expected)
       const blocked = firstExceeded(lists, then, NEW)
       if (blocked) throw refusalFor(blocked, then)
       return hold(lists, then, parts)
     })
+    return keeping(lists, admitted)
   }
 
   /** What Valkey counts is not known here, but for what it has just refused. */
@@ -128,7 +130,8 @@ export function createProviderLimits(given: ProviderLimitsParts): ProviderLimits
       const lists = listsOf(provider_id, now)
       if (lists.length === 0) return undefined
       need(expected)
-      return counts?.decides() ? admitByValkey(counts, lists, expected) : admit(lists, expected, now)
+      if (counts?.decides()) return keeping(lists, admitByValkey(counts, lists, expected))
+      return admit(lists, expected, now)
     },
     limitOfAttempt(provider_id, { expected }) {
       const now = clock.steady()

@@ -288,17 +288,47 @@ describe('end users', () => {
 
   it('are counted apart up to a bound, then together, and forgotten once their windows are empty', () => {
     const { clock, limiter, admit, refusal } = limiterWith({ limits: { max_end_users: 20_000 } })
-    for (let user = 0; user < 10_000; user++) admit({}, { caller, end_user: `u${user}` })
-    admit({}, { caller, end_user: 'one more' }) // the first of those that count together
+    const call = (end_user: string) => admit({}, { caller, end_user })?.settle(NO_UNITS)
+    for (let user = 0; user < 10_000; user++) call(`u${user}`)
+    call('one more') // the first of those that count together
     for (let user = 10_000; user < 100_000; user++) {
       expect(refusal({}, { caller, end_user: `u${user}` }).message).toContain('not counted apart of token tok_a')
     }
     expect(limiter.scopes).toBeLessThan(10_010)
     admit({}, { caller: { ...caller, token_id: 'tok_b' }, end_user: 'another owner' })
     clock.advance(61_000)
-    for (let user = 10_000; user < 20_000; user++) admit({}, { caller, end_user: `u${user}` })
+    for (let user = 10_000; user < 20_000; user++) call(`u${user}`)
     refusal({}, { caller, end_user: 'u19999' })
     expect(limiter.scopes).toBeLessThan(10_010)
+  })
+
+  it('are not forgotten while a call of theirs is open or waits, however long', async () => {
+    const caller = { token_id: 'tok_a', end_users: { rate_limits: { tokens_per_hour: 100 } } }
+    const { clock, admit, requestOf, limiter } = limiterWith({
+      limits: { max_end_users: 6, queue_seconds: 10_000 },
+      models: { 'acme/one': { rate_limits: { concurrent_requests: 1 } } },
+    })
+    /** What was estimated has left the window since. */
+    const used = { ...NO_UNITS, input_tokens: 101 }
+    /** As many as there may be of one token. */
+    const others = () => {
+      for (const end_user of ['a', 'b', 'c']) admit({ input_tokens: 1 }, { caller, end_user })?.settle(NO_UNITS)
+    }
+    const call = (end_user: string) =>
+      limiter.admit(requestOf({ input_tokens: 1 }, { caller, end_user, model: 'acme/one' }))
+    const isAdmitted = (end_user: string) =>
+      !(limiter.admit(requestOf({ input_tokens: 1 }, { caller, end_user })) instanceof Promise)
+    const open = await call('open')
+    const waiting = call('waits')
+    clock.advance(3_700_000)
+    others()
+    open?.settle(used)
+    expect(isAdmitted('open')).toBe(false)
+    ;(await waiting)?.settle(used)
+    expect(isAdmitted('waits')).toBe(false)
+    clock.advance(3_700_000)
+    others()
+    expect(isAdmitted('open')).toBe(true)
   })
 })
 

@@ -9,6 +9,7 @@ import {
   type Exceeded,
   firstExceeded,
   type HoldParts,
+  keeping,
   LimitHold,
   type Limits,
   lacking,
@@ -119,10 +120,24 @@ export function createRateLimiter({ config, clock: own, log, onRefused, shared }
   }
 
   class OpenHold extends LimitHold implements CallHold {
+    /** What ends the call, where that came while Valkey was asked about another model. */
+    #end: (() => void) | undefined
+    #isMoving = false
+
+    override settle(used: Units): void {
+      if (this.#isMoving) this.#end = () => super.settle(used)
+      else super.settle(used)
+    }
+
+    override cancel(): void {
+      if (this.#isMoving) this.#end = () => super.cancel()
+      else super.cancel()
+    }
+
     moveTo(request: LimitRequest): void | Promise<void> {
       const lists = listsFor(request, clock.steady())
       need(request.estimate.expected)
-      if (counts?.decides()) return this.#moveByValkey(counts, request, lists)
+      if (counts?.decides()) return keeping(lists, this.#moveByValkey(counts, request, lists))
       this.replace(lists, (now) => {
         const blocked = firstExceeded(lists, now, NEW)
         if (blocked) throw refusalFor(blocked, now)
@@ -130,11 +145,17 @@ export function createRateLimiter({ config, clock: own, log, onRefused, shared }
     }
 
     async #moveByValkey(by: ValkeyCounts, request: LimitRequest, lists: readonly Limits[]): Promise<void> {
-      const verdict = await by.count(neededOf(lists), this.reversal())
-      if (!verdict) return this.moveTo(request)
-      if (verdict.blocked) throw refusalFor(verdict.blocked, clock.steady())
-      need(request.estimate.expected)
-      this.takeInstead(lists, verdict.at, counted)
+      this.#isMoving = true
+      try {
+        const verdict = await by.count(neededOf(lists), this.reversal())
+        if (!verdict) return this.moveTo(request)
+        if (verdict.blocked) throw refusalFor(verdict.blocked, clock.steady())
+        need(request.estimate.expected)
+        this.takeInstead(lists, verdict.at, counted)
+      } finally {
+        this.#isMoving = false
+        this.#end?.()
+      }
     }
   }
 
@@ -195,7 +216,7 @@ export function createRateLimiter({ config, clock: own, log, onRefused, shared }
       refusal: () => refusalFor(last, clock.steady()),
     })
     if (!entered) last.counter.waiting--
-    return entered
+    return entered && keeping(lists, entered)
   }
 
   /** Makes the call wait, or throws. */
@@ -231,7 +252,7 @@ export function createRateLimiter({ config, clock: own, log, onRefused, shared }
     need(request.estimate.expected)
     const blocked = firstExceeded(lists, now, NEW)
     if (!blocked) return holdOf(request, lists, now)
-    if (leases && mayFit(blocked, now)) return admitAfterExchange(leases, { request, lists })
+    if (leases && mayFit(blocked, now)) return keeping(lists, admitAfterExchange(leases, { request, lists }))
     return refuse(request, { lists, blocked, now })
   }
 
@@ -260,7 +281,8 @@ export function createRateLimiter({ config, clock: own, log, onRefused, shared }
       const now = clock.steady()
       const lists = listsFor(request, now)
       if (lists.length === 0) return undefined
-      return counts?.decides() ? admitByValkey(counts, request, lists) : admitByLeases(request, lists, now)
+      if (counts?.decides()) return keeping(lists, admitByValkey(counts, request, lists))
+      return admitByLeases(request, lists, now)
     },
     ...provided,
     statesOf(caller) {

@@ -50,6 +50,8 @@ export type Counter = {
   /** What was used since then, and what calls wait for. */
   recent: number
   asked: number
+  /** How many calls count in it, or may do so soon, and whether it is to be reported: until then it is not forgotten. */
+  users: number
   /** How many calls wait for it, and the last round of the queue in which one of them did not fit. */
   waiting: number
   blocked_in: number
@@ -248,6 +250,7 @@ function newCounter(scope: Scope, key: RateLimitKey, is_shared: boolean): Counte
     denied_until: 0,
     recent: 0,
     asked: 0,
+    users: 0,
     waiting: 0,
     blocked_in: 0,
   }
@@ -267,9 +270,9 @@ function partsOf(key: RateLimitKey): { unit?: RateUnit; window?: RateWindow } {
 }
 
 function isIdle({ counters }: Scope, now: number): boolean {
-  for (const { window, waiting } of counters) {
+  for (const { window, users } of counters) {
     expire(window, now)
-    if (window.total > 0 || waiting > 0) return false
+    if (window.total > 0 || users > 0) return false
   }
   return true
 }

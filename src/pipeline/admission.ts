@@ -1,5 +1,6 @@
 /** The stage admit: limits and budgets decide whether a call may run, and hold what it can use until it is settled. */
 import type { Target } from '../providers/provider.ts'
+import { GatewayError } from '../spec/error.ts'
 import { type Estimate, NO_UNITS, type Units } from '../spec/units.ts'
 import type { AdmissionRequest, CallRecord, Hold } from './call.ts'
 import type { AnyMeter, Family, PreparedCall } from './family.ts'
@@ -93,26 +94,26 @@ export function createAdmission(gates: readonly Gate[]): Admission {
   /** At one gate after another; the first that refuses undoes those before it. */
   async function pass(
     request: AdmissionRequest,
-    { holds, waiting, next }: { holds: Hold[]; waiting: Promise<Hold | undefined>; next: number },
+    { record, holds, waiting, next }: Waiting & { waiting: Promise<Hold | undefined>; next: number },
   ): Promise<void> {
-    try {
-      const hold = await waiting
+    const take = (hold: Hold | undefined) => {
       if (hold) holds.push(hold)
-      for (const gate of gates.slice(next)) {
-        const hold = await gate.admit(request)
-        if (hold) holds.push(hold)
-      }
+      if (record.holds === undefined) throw gone() // the call has ended
+    }
+    try {
+      take(await waiting)
+      for (const gate of gates.slice(next)) take(await gate.admit(request))
     } catch (thrown) {
       undo(holds)
       throw thrown
     }
   }
 
-  function admitAt(request: AdmissionRequest, holds: Hold[]): Promise<void> | undefined {
+  function admitAt(request: AdmissionRequest, { record, holds }: Waiting): Promise<void> | undefined {
     try {
       for (let at = 0; at < gates.length; at++) {
         const hold = gates[at]?.admit(request)
-        if (hold instanceof Promise) return pass(request, { holds, waiting: hold, next: at + 1 })
+        if (hold instanceof Promise) return pass(request, { record, holds, waiting: hold, next: at + 1 })
         if (hold) holds.push(hold)
       }
     } catch (thrown) {
@@ -128,7 +129,7 @@ export function createAdmission(gates: readonly Gate[]): Admission {
       const holds: Hold[] = []
       record.holds = holds
       record.is_refused = true
-      const waiting = admitAt(requestOf(family, { model, work, record, metering }), holds)
+      const waiting = admitAt(requestOf(family, { model, work, record, metering }), { record, holds })
       if (!waiting) {
         record.is_refused = false
         return undefined
@@ -145,6 +146,12 @@ export function createAdmission(gates: readonly Gate[]): Admission {
     },
   }
 }
+
+type Waiting = { record: CallRecord; holds: Hold[] }
+
+/** Why a call that has ended is not sent. */
+export const gone = (): GatewayError =>
+  new GatewayError('client_closed_request', 'The client left before the call was sent.')
 
 function requestOf<Work>(
   { estimate }: Pick<Family<never, Work, never, AnyMeter>, 'estimate' | 'is_admitted'>,
@@ -164,8 +171,10 @@ function undo(holds: Hold[]): void {
 }
 
 /** Releases what is held for a call. */
-export function releaseHolds({ holds, entries }: CallRecord, used: Units): void {
-  if (!holds || holds.length === 0) return
+export function releaseHolds(record: CallRecord, used: Units): void {
+  const { holds, entries } = record
+  record.holds = undefined
+  if (!holds) return
   let charged = 0
   for (const { amount } of entries ?? []) charged += amount ?? 0
   for (const hold of holds.splice(0)) hold.settle(used, charged)

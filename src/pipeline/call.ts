@@ -136,8 +136,8 @@ export type CallRecord = {
   cache_target?: string
   /** How similar the request is that the response was given to; absent for an equal one. */
   cache_similarity?: number
-  /** What limits and budgets hold for it until it is settled. */
-  holds?: Hold[]
+  /** What limits and budgets hold for it, from its admission until it is settled. */
+  holds?: Hold[] | undefined
   /** Whether limits or a budget have refused it, or make it wait: nothing was sent, and no usage is recorded. */
   is_refused?: boolean
   /** What it uses as far as it was known before it was sent. */

@@ -477,4 +477,29 @@ describe('limits and budgets', () => {
     await sent.abandon()
     expect(notes).toEqual(['one admits a/b of tok_a', 'one settles 7'])
   })
+
+  test('hold nothing of a stream whose client left while it waited, and no provider is asked', async () => {
+    const notes: string[] = []
+    const free = Promise.withResolvers<void>()
+    const { pipeline, stream, targets, recorded, events } = gateway({
+      gates: [
+        gateNamed('one', notes),
+        gateNamed('two', notes, async (hold) => free.promise.then(() => hold)),
+        gateNamed('three', notes),
+      ],
+    })
+    const family = stream((_, { attempt }) =>
+      attempt(targets, async () => {
+        throw new Error('the provider is asked')
+      }),
+    )
+    const sent = pipeline.prepareStream(family, testCall(caller), input).send()
+    const reading = Array.fromAsync(sent.parts)
+    await sent.abandon()
+    free.resolve()
+    expect(await reading).toEqual(['<client_closed_request>'])
+    expect(notes).toEqual(['one admits a/b of tok_a', 'two admits a/b of tok_a', 'one settles 0', 'two settles 0'])
+    expect(events).toEqual(['started rerank', 'finished client_closed_request undefined'])
+    expect(recorded).toEqual([])
+  })
 })

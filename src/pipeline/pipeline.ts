@@ -5,7 +5,7 @@ import type { Log } from '../kit/log.ts'
 import type { Catalogue, CatalogueModel, Chosen } from '../models/catalogue.ts'
 import type { Router } from '../routing/router.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
-import { createAdmission, createAttemptAdmission, type Gate } from './admission.ts'
+import { createAdmission, createAttemptAdmission, type Gate, gone } from './admission.ts'
 import type { Call, CallRecord } from './call.ts'
 import { usageForClient } from './cost.ts'
 import { type CallSubscriber, publishTo } from './events.ts'
@@ -182,7 +182,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       record,
       started,
       parts: deliver(family, prepared, { response, settlement, onFirstByte, log }),
-      abandon: () => settlement.succeeded(),
+      abandon: () => (record.is_refused ? settlement.failed(gone()) : settlement.succeeded()),
     }
   }
 
