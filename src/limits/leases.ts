@@ -169,7 +169,6 @@ export function createLeases(parts: LeasesParts): Leases {
     const requested = Math.min(window.total + more, Math.max(limit, window.total))
     counter.held = counter.held_until <= now ? 0 : Math.min(counter.held, requested)
     counter.recent = 0
-    counter.asked = 0
     if (!isNeeded || isClosed) counter.held = 0
     const parts: [number, number][] = []
     if (!is_concurrent) eachPart(window, (at, amount) => void (amount > 0 && parts.push([Math.ceil(at - now), amount])))
@@ -221,15 +220,15 @@ export function createLeases(parts: LeasesParts): Leases {
     async ask(requested) {
       const unreported_ms = presence?.unreported_ms() ?? 0
       if (unreported_ms > 0 && !isFailing) await pause(clock, unreported_ms)
-      for (const { counter, amount } of requested) {
-        if (!isFailing) counter.asked += amount
-        activate(counter)
-      }
+      for (const { counter } of requested) activate(counter)
       if (!isFailing) {
+        // Until the calls have taken it: the next exchange may begin before, and must not give it back.
+        for (const { counter, amount } of requested) counter.asked += amount
         const late = Promise.withResolvers<void>()
         const cancel = clock.after(ASK_MS, late.resolve)
         await Promise.race([exchangeAfter(), late.promise])
         cancel()
+        for (const { counter, amount } of requested) counter.asked -= amount
       } else schedule()
       const now = clock.steady()
       if (!isFailing && !(running && now - started_at > SLOW_MS)) return

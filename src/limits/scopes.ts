@@ -47,7 +47,7 @@ export type Counter = {
   apart_until: number
   /** Until when the store is not asked for more. */
   denied_until: number
-  /** What was used since then, and what calls wait for. */
+  /** What was used since the store was asked last, and what calls wait for. */
   recent: number
   asked: number
   /** How many calls count in it, or may do so soon, and whether it is to be reported: until then it is not forgotten. */

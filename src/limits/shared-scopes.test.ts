@@ -1,4 +1,4 @@
-/** What is limited is forgotten where too much of it is known: on every engine, no limit is exceeded or split by it. */
+/** Many scopes that come and go, on every engine: none is counted twice, and none is refused that is within its limits. */
 import { afterAll, describe, expect, it } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import { ENGINES } from '../../test/kit/engines.ts'
@@ -11,8 +11,8 @@ import { createRateLimiter } from './rate-limits.ts'
 
 const tokens = (input_tokens: number) => ({ ...NO_UNITS, input_tokens })
 
-/** A process that counts at most two end users of a token apart. */
-function gateway(store: Store) {
+/** A process that counts at most half as many end users of a token apart. */
+function gateway(store: Store, max_end_users = 4) {
   const clock = manualClock()
   const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
   const failed: unknown[] = []
@@ -25,7 +25,7 @@ function gateway(store: Store) {
       return exchange
     },
   }
-  const limits = { queue_seconds: 0, max_end_users: 4, when_store_fails: 'share' as const }
+  const limits = { queue_seconds: 0, max_end_users, when_store_fails: 'share' as const }
   const config = { models: {}, tokens: { end_users: { rate_limits: { tokens_per_minute: 100 } } }, limits }
   const limiter = createRateLimiter({ config: () => config, clock, log, shared: { store: through, process_id: 'p' } })
   return {
@@ -45,6 +45,20 @@ function gateway(store: Store) {
     },
   }
 }
+
+describe.each(ENGINES)('end users that have never called before on $name', ({ open, cleanup }) => {
+  afterAll(cleanup)
+
+  it('are all admitted, though they come at once', async () => {
+    const store = await open()
+    const { call, pass } = gateway(store, 200)
+    const calls = Promise.all(Array.from({ length: 100 }, (_, user) => call(`u${user}`, 50)))
+    expect(await calls).toHaveLength(100)
+    for (const hold of await calls) hold?.settle(tokens(50))
+    await pass(3)
+    await store.close()
+  })
+})
 
 describe.each(ENGINES)('an end user that may be forgotten on $name', ({ open, cleanup }) => {
   afterAll(cleanup)
