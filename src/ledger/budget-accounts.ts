@@ -49,6 +49,8 @@ export type BudgetAccount = {
   notified: number
   /** How often the lease was renewed since a call was admitted. */
   idle: number
+  /** Calls that wait for the store: until they are admitted, nothing is returned, and nothing forgotten. */
+  waiting: number
 }
 
 /** End users of one token whose accounts are remembered; further ones are looked up again. */
@@ -208,6 +210,7 @@ const newAccount = (known: Pick<BudgetAccount, 'name' | 'owner' | 'budget' | 'li
   left: 0,
   notified: 0,
   idle: 0,
+  waiting: 0,
 })
 
 /** What this process may still admit. */

@@ -108,16 +108,18 @@ export function createLeasing({ store, process_id, accounts, onAnswer, clock, lo
     const kept: BudgetHold[] = []
     const alive: BudgetAccount[] = []
     for (const account of accounts.all()) {
-      account.idle++
+      const isAwaited = account.waiting > 0
+      account.idle = isAwaited ? 0 : account.idle + 1
       const { name, held, unsettled, idle } = account
       const isUnused = held === 0 && unsettled === 0
       if (isUnused && idle > FORGET_AFTER) accounts.forget(account)
       const kept_ahead = idle > RETURN_AFTER || account.is_lowered ? 0 : 2 * sliceOf(account)
       const surplus = freeOf(account) - kept_ahead
+      const returnsNothing = isAwaited && !account.is_lowered
       account.is_lowered = false
       account.demand /= 2
       if (account.leased > 0) alive.push(account)
-      if (account.leased <= 0 || surplus <= 0) continue
+      if (account.leased <= 0 || surplus <= 0 || returnsNothing) continue
       account.leased -= surplus
       kept.push({ account_key: name.account_key, start_ms: name.start_ms, amount: account.leased })
     }

@@ -30,6 +30,8 @@ async function world({ installation = [] as Budget[] } = {}) {
   const settings = { budgets: installation, tokens: {} }
   const store = budgetStore(engine)
   const requests = { leases: 0 }
+  /** What leases wait for; undefined: nothing. */
+  const gate: { opened?: Promise<void> | undefined } = {}
   let isAway = false
   const reached: ReachedThreshold[] = []
   const log = createLog({ clock, level: 'error', pretty: false, write: () => {} })
@@ -40,8 +42,9 @@ async function world({ installation = [] as Budget[] } = {}) {
     const created = createBudgets({
       store: {
         ...store,
-        lease(...given) {
+        async lease(...given) {
           requests.leases++
+          await gate.opened
           return isAway ? away() : store.lease(...given)
         },
         renew: (...given) => (isAway ? away() : store.renew(...given)),
@@ -97,7 +100,7 @@ async function world({ installation = [] as Budget[] } = {}) {
       settled,
       held,
     }))
-  return { clock, engine, process, requests, reached, states, setAway: (value: boolean) => { isAway = value } } // biome-ignore format: short
+  return { clock, engine, process, requests, gate, reached, states, setAway: (value: boolean) => { isAway = value } } // biome-ignore format: short
 }
 
 const DAY = (amount: number, more: Partial<Budget> = {}): Budget => ({ amount, window: 'day', ...more })
@@ -144,6 +147,30 @@ describe('a budget', () => {
     for (let call = 0; call < 30; call++) charge(await budgets.admit(owner, undefined, toNano(7)), owner, toNano(0.1))
     expect(await refusedBy(() => budgets.admit(owner, undefined, toNano(7.000000001)))).toBeDefined()
     expect(await budgets.admit(owner, undefined, toNano(7))).toBeDefined()
+  })
+
+  it('is not forgotten after a long silence while its next call waits for the store', async () => {
+    const { clock, process, gate, states } = await world()
+    const { budgets } = process('p1')
+    const owner = { token_id: 'tok_a', budgets: [DAY(10)] }
+    ;(await budgets.admit(owner, undefined, toNano(1)))?.settle(0)
+    const idle = () => [...budgets.accounts()][0]?.idle
+    while (idle() !== 20) await advance(clock, 3_000)
+    const opened = Promise.withResolvers<void>()
+    gate.opened = opened.promise
+    const waiting = budgets.admit(owner, undefined, toNano(6))
+    await settled()
+    await advance(clock, 3_000) // the renewal that forgets it is due, after the lease
+    opened.resolve()
+    await waiting
+    const next = await budgets.admit(owner, undefined, toNano(1))
+    for (let renewal = 0; renewal < 4; renewal++) await advance(clock, 3_000)
+    expect((await states())[0]?.held).toBeGreaterThanOrEqual(toNano(7))
+    expect(await refusedBy(() => process('p2').budgets.admit(owner, undefined, toNano(4)))).toBeDefined()
+    next?.settle(0)
+    ;(await waiting)?.settle(0)
+    for (let renewal = 0; renewal < 30; renewal++) await advance(clock, 3_000)
+    expect([...budgets.accounts()]).toEqual([])
   })
 
   it('that starts later limits nothing before', async () => {

@@ -124,6 +124,15 @@ export function createBudgets(parts: BudgetsParts): Budgets {
   }
 
   async function ask(of: readonly BudgetAccount[], most: number): Promise<BudgetCallHold> {
+    for (const account of of) account.waiting++
+    try {
+      return await askRepeatedly(of, most)
+    } finally {
+      for (const account of of) account.waiting--
+    }
+  }
+
+  async function askRepeatedly(of: readonly BudgetAccount[], most: number): Promise<BudgetCallHold> {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const outcomes = await Promise.all(
         of.map((account) => (covers(account, most, clock.steady()) ? undefined : leasing.need(account, most))),
