@@ -109,7 +109,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
   const inValkey = limit_store === 'valkey' ? valkey : undefined
   const shared = limit_store === 'memory' ? undefined : { store: store.rateLimits, process_id, valkey: inValkey }
   const rateLimiter = createRateLimiter({ config, shared, onRefused, clock, log })
-  const openCalls = createOpenCalls({ store: store.ledger, process_id, clock, log })
+  const openCalls = createOpenCalls({ store: store.ledger, process_id, close: ledger.closeCall, clock, log })
   const refusesUnknown = () => config().ledger.unknown_price === 'refuse'
   let closing: Promise<void> | undefined
   const gates = [

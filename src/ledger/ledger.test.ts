@@ -43,6 +43,8 @@ async function setUp({ isSpooled = true, isJournaled = false, isDurable = false,
   const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => (logged += text) })
   const state = {
     failure: undefined as Error | undefined,
+    /** The entry that the store rejects. */
+    rejected: undefined as string | undefined,
     held: undefined as Promise<void> | undefined,
     writes: [] as number[],
   }
@@ -50,6 +52,7 @@ async function setUp({ isSpooled = true, isJournaled = false, isDurable = false,
     if (entries.length > 0) state.writes.push(entries.length)
     await state.held
     if (state.failure) throw state.failure
+    if (entries.some(({ entry_id }) => entry_id === state.rejected)) throw new Error('rejected')
     return store.ledger.append(entries, options)
   }
   const spool = createSpool({ directory: join(directory, 'spool'), max_bytes, now: clock.now })
@@ -86,6 +89,13 @@ async function setUp({ isSpooled = true, isJournaled = false, isDurable = false,
     directory: join(directory, 'spool'),
     async stored() {
       return (await store.ledger.ofCall('req_a')).length
+    },
+    open: (entry_id: string) =>
+      store.ledger.open([{ entry_id, entry: entry({ entry_id }) }], { process: 'p', until_ms: 1 }),
+    /** Records what its process left open, and returns what the call has then. */
+    async interrupted() {
+      await store.ledger.interruptLapsed(1_000)
+      return (await store.ledger.ofCall('req_a')).map(({ kind }) => kind)
     },
     differences: () => store.ledger.differences({ from: 0, to: 4_000_000_000 }),
     async advance(ms: number) {
@@ -180,6 +190,44 @@ describe('the ledger', () => {
     expect(await stored()).toBe(2)
     expect(ledger.health().lost).toBe(1)
     expect(logged()).toContain('rejected by the store')
+  })
+})
+
+describe('an open call that ends without an entry', () => {
+  it('is closed once the store is back', async () => {
+    const { ledger, state, open, interrupted, advance } = await setUp({ isDurable: true })
+    await open('x')
+    ledger.start()
+    state.failure = away()
+    ledger.closeCall('x')
+    await advance(50)
+    await advance(5_000)
+    expect(ledger.health().is_store_away).toBe(true)
+    state.failure = undefined
+    for (let seconds = 0; seconds < 60; seconds++) await advance(1_000)
+    expect(await interrupted()).toEqual([])
+    await ledger.close()
+  })
+
+  it('is closed though another entry of its commit is rejected', async () => {
+    const { ledger, state, open, interrupted, advance } = await setUp({ isDurable: true })
+    await open('x')
+    state.rejected = 'bad'
+    ledger.closeCall('x')
+    void ledger.record([entry({ entry_id: 'bad' })])
+    await advance(50)
+    expect(ledger.health().lost).toBe(1)
+    expect(await interrupted()).toEqual([])
+  })
+
+  it('does not keep a stopping gateway waiting for a store that stays away', async () => {
+    const { ledger, state, open, interrupted, advance } = await setUp({ isDurable: true })
+    await open('x')
+    state.failure = away()
+    ledger.closeCall('x')
+    await advance(50)
+    await ledger.close()
+    expect(await interrupted()).toEqual(['interrupted'])
   })
 })
 

@@ -82,7 +82,8 @@ export function createLedger(parts: LedgerParts): Ledger {
   const { onUsed = () => {}, onAppended = () => {} } = parts
   let queue: Queued[] = []
   let queued = 0
-  const closes: string[] = []
+  /** Ids of open calls that end without an entry; each is kept until it is closed in the store. */
+  const closes = new Set<string>()
   let lost = 0
   let failures = 0
   let isAway = false
@@ -98,7 +99,7 @@ export function createLedger(parts: LedgerParts): Ledger {
       cancel = undefined
       writing = flush().then((next) => {
         writing = undefined
-        if (queue.length > 0 || closes.length > 0) schedule(next)
+        if (queue.length > 0 || closes.size > 0) schedule(next)
       })
     })
   }
@@ -124,22 +125,19 @@ export function createLedger(parts: LedgerParts): Ledger {
 
   async function commit(): Promise<number> {
     const batch = take()
-    const closing = closes.splice(0)
     const entries = batch.flatMap((one) => one.entries)
-    if (!(await isStored(entries, closing))) {
-      closes.push(...closing)
-      return RETRY_MILLISECONDS
-    }
+    if (!(await isStored(entries))) return RETRY_MILLISECONDS
     queue = queue.slice(batch.length)
     queued -= entries.length
     onAppended(entries, [])
     for (const { done } of batch) done?.()
     journal?.release(journaledOf(batch))
+    if (isAway && queue.length === 0) return RETRY_MILLISECONDS // what is left to close waits for the store
     return queue.length >= ENTRIES_PER_COMMIT ? 0 : FLUSH_MILLISECONDS
   }
 
   /** In the store, or in the spool. Never rejects. */
-  async function isStored(entries: readonly LedgerEntry[], closing: readonly string[]): Promise<boolean> {
+  async function isStored(entries: readonly LedgerEntry[]): Promise<boolean> {
     let stop = () => {}
     const syncLater = () => {
       stop = clock.after(SYNC_MILLISECONDS, () => {
@@ -151,7 +149,7 @@ export function createLedger(parts: LedgerParts): Ledger {
       if (isAway) return await isSpooled(entries)
       if (journal) syncLater()
       // A commit that takes too long may still succeed: an entry that is written again changes nothing.
-      const work = append(entries, closing)
+      const work = append(entries)
       const committed = spool ? await endsWithin(clock, COMMIT_MILLISECONDS, work) : await work.then(() => true)
       if (committed) {
         if (failures > 0) log.info('the ledger was written after failures', { failures })
@@ -188,30 +186,34 @@ export function createLedger(parts: LedgerParts): Ledger {
    * Entries of a spool reduce no lease: they may be of another process, and what this one has leased is too much then
    * until it is returned, never too little.
    */
-  async function write(entries: readonly LedgerEntry[], closes: readonly string[], isReplay: boolean): Promise<void> {
+  async function write(entries: readonly LedgerEntry[], isReplay: boolean, closing: string[] = []): Promise<void> {
     let changes: BudgetChange[] = []
     const onBudgets = (all: BudgetChange[]) => {
       changes = all
     }
-    await store.append(entries, { process_id: isReplay ? '' : process_id, onBudgets, closes })
+    const ended = [...callsOf(entries, isReplay), ...closing]
+    await store.append(entries, { process_id: isReplay ? '' : process_id, onBudgets, closes: ended })
+    for (const entry_id of closing) closes.delete(entry_id)
     if (changes.length > 0) onAppended([], changes)
   }
 
   /** A fault of one entry must not stop the others. */
-  async function append(entries: readonly LedgerEntry[], closing: readonly string[], isReplay = false): Promise<void> {
+  async function append(entries: readonly LedgerEntry[], isReplay = false): Promise<void> {
+    const closing = [...closes]
     try {
-      await write(entries, [...callsOf(entries, isReplay), ...closing], isReplay)
+      await write(entries, isReplay, closing)
     } catch (cause) {
       if (isUnavailable(cause) || entries.length === 0) throw cause
       for (const entry of entries) {
         try {
-          await write([entry], callsOf([entry], isReplay), isReplay)
+          await write([entry], isReplay)
         } catch (cause) {
           if (isUnavailable(cause)) throw cause
           lost++
           log.error('a ledger entry was rejected by the store, and is lost', { entry: JSON.stringify(entry) }, cause)
         }
       }
+      if (closing.length > 0) await write([], isReplay, closing)
     }
   }
 
@@ -228,7 +230,7 @@ export function createLedger(parts: LedgerParts): Ledger {
 
   /** What is spooled while this runs is found by the second pass, after which new entries go to the store again. */
   async function replay(waited_ms: number): Promise<void> {
-    const replayed = (entries: LedgerEntry[]) => append(entries, [], true)
+    const replayed = (entries: LedgerEntry[]) => append(entries, true)
     const wasAway = isAway
     try {
       if (wasAway) await store.append([])
@@ -271,7 +273,8 @@ export function createLedger(parts: LedgerParts): Ledger {
       })
     },
     closeCall(entry_id) {
-      closes.push(entry_id)
+      if (closes.size >= MAX_QUEUED) return // of calls that were refused while the store is away, which it does not have
+      closes.add(entry_id)
       schedule(FLUSH_MILLISECONDS)
     },
     async flush() {
@@ -295,7 +298,7 @@ export function createLedger(parts: LedgerParts): Ledger {
       cancelReplay?.()
       await writing
       await replaying
-      for (let attempt = 0; (queue.length > 0 || closes.length > 0) && attempt < SHUTDOWN_ATTEMPTS; ) {
+      for (let attempt = 0; (queue.length > 0 || closes.size > 0) && attempt < SHUTDOWN_ATTEMPTS; ) {
         if ((await flush()) === RETRY_MILLISECONDS) attempt++
       }
       const left = queued - journaledOf(queue)

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import { entry } from '../../test/kit/ledger.ts'
 import { createLog } from '../kit/log.ts'
+import { GatewayError } from '../spec/error.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
 import { createOpenCalls } from './open-calls.ts'
@@ -21,12 +22,16 @@ async function setUp() {
   const clock = manualClock()
   const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
   const commits: number[] = []
-  const ledger = { ...store.ledger, open: (calls: Parameters<typeof store.ledger.open>[0], lease: { process: string; until_ms: number }) => {
+  const fault = { isAnswerLost: false }
+  const closed: string[] = []
+  const ledger = { ...store.ledger, open: async (calls: Parameters<typeof store.ledger.open>[0], lease: { process: string; until_ms: number }) => {
     commits.push(calls.length)
-    return store.ledger.open(calls, lease)
+    await store.ledger.open(calls, lease)
+    if (fault.isAnswerLost) throw new GatewayError('storage_unavailable', 'The store is away.')
   } } // biome-ignore format: short
   let processes = 0
-  const create = () => createOpenCalls({ store: ledger, process_id: `p${processes++}`, clock, log })
+  const create = () =>
+    createOpenCalls({ store: ledger, process_id: `p${processes++}`, close: (id) => closed.push(id), clock, log })
   const kinds = async () => (await store.ledger.ofCall('req_a')).map(({ kind }) => kind)
   async function advance(ms: number) {
     for (let at = 0; at < ms; at += 10_000) {
@@ -34,7 +39,7 @@ async function setUp() {
       await settle()
     }
   }
-  return { create, commits, kinds, advance }
+  return { create, commits, closed, fault, kinds, advance }
 }
 
 const call = (entry_id: string) => ({ entry_id, entry: entry({ entry_id }) })
@@ -47,6 +52,15 @@ describe('open calls', () => {
     await Promise.resolve()
     await Promise.all([first, ...['b', 'c', 'd'].map((id) => openCalls.open(call(id)))])
     expect(commits).toEqual([1, 3])
+  })
+
+  it('that the store may have, although it has failed, are closed', async () => {
+    const { create, fault, closed } = await setUp()
+    const openCalls = create()
+    await openCalls.open(call('a'))
+    fault.isAnswerLost = true
+    await expect(openCalls.open(call('b'))).rejects.toMatchObject({ code: 'storage_unavailable' })
+    expect(closed).toEqual(['b'])
   })
 
   it('of a process that has ended are recorded by another one, and those of a running one are not', async () => {

@@ -18,6 +18,8 @@ type OpenCallsParts = {
   store: Pick<LedgerStore, 'open' | 'raise' | 'renew' | 'interruptLapsed'>
   /** That of its leases of budgets too: these last until its open calls are recorded. */
   process_id: string
+  /** Of calls that may be open in the store, although that failed. */
+  close(entry_id: string): void
   /** That of the store, which all processes share. */
   clock: Clock
   log: Log
@@ -27,7 +29,7 @@ type OpenCallsParts = {
 const LEASE_MILLISECONDS = 60_000
 const RENEW_MILLISECONDS = 10_000
 
-export function createOpenCalls({ store, process_id, clock, log }: OpenCallsParts): OpenCalls {
+export function createOpenCalls({ store, process_id, close, clock, log }: OpenCallsParts): OpenCalls {
   let waiting: { call: OpenCall; done(): void; failed(cause: unknown): void }[] = []
   let committing: Promise<void> | undefined
   let hasOpened = false
@@ -49,7 +51,10 @@ export function createOpenCalls({ store, process_id, clock, log }: OpenCallsPart
         )
         for (const { done } of batch) done()
       } catch (cause) {
-        for (const { failed } of batch) failed(cause)
+        for (const { call, failed } of batch) {
+          close(call.entry_id)
+          failed(cause)
+        }
       }
     }
     committing = undefined
