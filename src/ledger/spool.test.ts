@@ -2,7 +2,29 @@ import { describe, expect, it } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { entry } from '../../test/kit/ledger.ts'
 import { createSpool } from './spool.ts'
+
+describe('a spool whose file another process has taken', () => {
+  it('counts none of its bytes any more', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'gatehouse-spool-'))
+    const one = entry({ entry_id: 'a' })
+    const size = Buffer.byteLength(`${JSON.stringify(one)}\n`)
+    const later = () => Date.now() + 60_000
+    const other = createSpool({ directory, max_bytes: 10 * size, now: later })
+    const spool = createSpool({ directory, max_bytes: 2 * size, now: Date.now })
+    await spool.append([one])
+    await other.replay(async () => {})
+    expect(spool.bytes()).toBe(size) // it is noticed when something is written
+    await spool.append([entry({ entry_id: 'b' })])
+    expect(spool.bytes()).toBe(size)
+    await spool.append([entry({ entry_id: 'c' })])
+    await expect(spool.append([entry({ entry_id: 'd' })])).rejects.toThrow('is full')
+    expect(spool.bytes()).toBe(2 * size)
+    await spool.close()
+    rmSync(directory, { recursive: true })
+  })
+})
 
 describe('the replay of a spool', () => {
   it('goes past what it cannot read, keeps it, and tells where it is', async () => {

@@ -82,6 +82,7 @@ export function createSpool({ directory, max_bytes, now, onUnreadable = () => {}
     if (await exists(file.path)) return
     // Another process has taken the file to replay it, perhaps without these entries. Twice does no harm.
     await close(file)
+    bytes -= file.bytes
     await append(entries)
   }
 

@@ -66,6 +66,7 @@ class Call implements Http1Call, ByteReader {
   #connection: Connection | undefined
   #cancelConnect: ((error: Http1Error) => void) | undefined
   #mayRepeat = false
+  #stopRepeat: (() => void) | undefined
   #isSent = false
   #isAborted = false
   #head: ResponseHead | undefined
@@ -89,16 +90,11 @@ class Call implements Http1Call, ByteReader {
     const pooled = request.is_single ? undefined : parts.take(request.pool)
     if (!pooled) this.#open().catch((error: unknown) => this.#fail(error))
     else {
-      if (pooled.idle_ms >= STALE_MS) this.#mayRepeat = true
-      else this.#repeatUntilRead()
+      this.#mayRepeat = true
+      if (pooled.idle_ms >= STALE_MS) this.#stopRepeat = parts.clock.after(NOTICE_MS, this.#forget)
+      else afterNextRead(this.#forget) // it may have been closed before, which is noticed when sockets are read next
       this.#start(pooled.connection)
     }
-  }
-
-  /** The server may have closed the connection before the request was written, which is noticed when sockets are read next. */
-  #repeatUntilRead(): void {
-    this.#mayRepeat = true
-    afterNextRead(this.#forget)
   }
 
   readonly #forget = () => {
@@ -156,6 +152,7 @@ class Call implements Http1Call, ByteReader {
   }
 
   #headArrived(head: ResponseHead): void {
+    this.#stopRepeat?.()
     this.#head = head
     this.#body = undefined
     this.#respond({ status: head.status, headers: headersOf(head), body: this })
@@ -190,6 +187,7 @@ class Call implements Http1Call, ByteReader {
 
   /** The connection has failed. One that was idle may have been closed before the request arrived: it is sent once more. */
   #failed(error: Http1Error): void {
+    this.#stopRepeat?.()
     const wasStale = this.#mayRepeat && this.#head === undefined && CLOSED.has(error.code) && !this.#isAborted
     this.#connection = undefined
     if (wasStale) this.#open().catch((thrown: unknown) => this.#fail(thrown))
@@ -197,6 +195,7 @@ class Call implements Http1Call, ByteReader {
   }
 
   #fail(error: unknown): void {
+    this.#stopRepeat?.()
     if (this.#failure || this.#isEnded) return
     this.#failure = { error }
     this.#connection = undefined
@@ -269,6 +268,8 @@ const DONE: ReadResult = { done: true, value: undefined }
 
 /** A server that closes a connection after less time has not done so for its idleness: it may have read the request. */
 const STALE_MS = 1_000
+/** It answers a request on a connection that it has closed within the time of one round trip; later, it has read the request. */
+const NOTICE_MS = 500
 /** Codes of a connection that its server has closed. */
 const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])
 

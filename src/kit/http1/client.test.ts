@@ -135,6 +135,25 @@ describe('the client', () => {
     expect(sockets.length).toBe(2)
   })
 
+  it('does not repeat a request that the server has had for half a second, before it closed a connection that was idle', async () => {
+    const arrived = Promise.withResolvers<Socket>()
+    const { url, sockets } = await serve(({ socket, text }) => {
+      if (text.split('POST').length === 3) arrived.resolve(socket)
+      else socket.write(ok('a'))
+    })
+    const clock = manualClock()
+    const { post } = clientOf(clock)
+    expect(await textOf(post(url))).toBe('a')
+    clock.advance(1_000)
+    const call = post(url)
+    const socket = await arrived.promise
+    clock.advance(500)
+    socket.destroy()
+    expect(await codeOf(textOf(call))).toBe('ECONNRESET')
+    expect(sockets.length).toBe(1)
+    expect(clock.waiting()).toBe(0)
+  })
+
   it('does not repeat a request on a connection that was idle for less than a second', async () => {
     const { url, sockets } = await serve(({ socket, text }) => {
       if (text.split('POST').length === 3) socket.destroy()
@@ -212,6 +231,15 @@ describe('the client', () => {
     resolve()
     expect(['ECONNABORTED', 'ECONNRESET']).toContain(await codeOf(textOf(call)))
     expect(call.isSent()).toBe(false)
+  })
+
+  it('does not keep a connection on which more than the response arrives with it', async () => {
+    const { url, sockets } = await serve(({ socket }) => socket.write(`${ok('a')}HTTP/1.1 200 OK\r\n`))
+    const { client, post } = clientOf()
+    for (let at = 0; at < 3; at++) expect(await textOf(post(url, { pool: `${at}` }))).toBe('a')
+    while (client.idle() > 0) await turn()
+    expect(await textOf(post(url, { pool: '0' }))).toBe('a')
+    expect(sockets.length).toBe(4)
   })
 
   it('closes an idle connection on which the server speaks unasked, and forgets one that it closes', async () => {

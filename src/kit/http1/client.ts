@@ -71,7 +71,7 @@ export function createHttp1Client({ clock, ca }: ClientParts): Http1Client {
     idle: () => idle,
     close() {
       isClosed = true
-      for (const list of pools.values()) for (const { connection } of list) connection.destroy()
+      for (const list of [...pools.values()]) for (const { connection } of [...list]) connection.destroy()
       pools.clear()
       idle = 0
     },

@@ -31,7 +31,7 @@ export type Connection = {
   isOpen(): boolean
   /** Closes it once it was silent for so many seconds, counted roughly; 0: never. */
   closeAfter(seconds: number): void
-  /** Called once when an idle connection is closed by its server, or sends what nobody asked for. */
+  /** Called once when an idle connection is closed, for example since its server sends what nobody asked for. */
   onIdleClosed: (() => void) | undefined
 }
 
@@ -147,11 +147,7 @@ class ConnectionState implements Connection {
   }
 
   received(bytes: Buffer): void {
-    if (!this.#parser) {
-      this.destroy()
-      this.#idleClosed()
-      return
-    }
+    if (!this.#parser) return this.destroy()
     try {
       this.#parser.push(bytes)
     } catch (error) {
@@ -198,6 +194,7 @@ class ConnectionState implements Connection {
     this.#events = undefined
     this.#parser = undefined
     this.#unwritten = []
+    this.#idleClosed()
     this.#socket?.terminate() // which calls `closed`
     if (error && events) events.failed(error)
   }
@@ -209,7 +206,6 @@ class ConnectionState implements Connection {
   /** It was silent for too long. */
   expired(): void {
     this.destroy()
-    this.#idleClosed()
   }
 
   isOpen(): boolean {
