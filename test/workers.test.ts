@@ -354,3 +354,49 @@ describe('several workers', () => {
     expect([code, text]).toEqual([1, expect.stringContaining('limits.store')])
   })
 })
+
+describe('a supervisor', () => {
+  const SUPERVISOR = join(import.meta.dir, 'kit/supervised-worker.ts')
+
+  async function supervise(env: Record<string, string>) {
+    const flag = join(newDirectory(), 'hang')
+    const child = Bun.spawn([process.execPath, SUPERVISOR, flag], { env: { ...process.env, ...env }, stderr: 'pipe' })
+    closing.push(async () => {
+      child.kill('SIGKILL')
+      await child.exited
+    })
+    const log = readLines(child.stderr)
+    await log.until(({ event }) => event === 'workers started')
+    return { child, log, hang: () => writeFileSync(flag, '') }
+  }
+
+  it('gives up a rolling restart whose new worker neither starts nor ends, and may begin another one', async () => {
+    const { child, log, hang } = await supervise({ SHORT: '1' })
+    hang()
+    for (const count of [1, 2]) {
+      child.kill('SIGUSR2')
+      await log.until(({ event }) => event === 'rolling restart given up: a new worker did not start', count)
+    }
+    child.kill('SIGTERM')
+    expect(await child.exited).toBe(0)
+    expect(log.lines.map(({ event }) => event)).not.toContain('a worker has ended; another one is started')
+  })
+
+  it('reports no failed start where it is stopped during a rolling restart', async () => {
+    const { child, log, hang } = await supervise({})
+    hang()
+    child.kill('SIGUSR2')
+    await log.until(({ event }) => event === 'a worker hangs')
+    child.kill('SIGTERM')
+    expect(await child.exited).toBe(0)
+    expect(log.lines.filter(({ level }) => level === 'error')).toEqual([])
+  })
+
+  it('ends a rolling restart also where the configuration cannot be read after it', async () => {
+    const { child, log } = await supervise({ SHORT: '1' })
+    child.kill('SIGUSR2')
+    const [failed] = await log.until(({ level }) => level === 'error')
+    expect(failed?.event).toStartWith('the configuration cannot be read any more')
+    expect(log.lines.map(({ event }) => event)).toContain('rolling restart done')
+  })
+})

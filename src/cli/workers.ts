@@ -43,6 +43,8 @@ const STABLE_MILLISECONDS = 60_000
 const RETIRE_MILLISECONDS = 2_000
 /** What a worker may take to stop beyond the deadline of its requests. */
 const STOP_MILLISECONDS = 10_000
+/** It may have to change a large database first. */
+const READY_MILLISECONDS = 300_000
 /** What a worker that is killed has counted since is lost. */
 const READ_MILLISECONDS = 5_000
 /** A worker that does not answer in time is shown as it was: Prometheus waits for ten seconds. */
@@ -175,7 +177,9 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
     for (const [number, old] of workers) {
       old.isEnding = true // if it ends by itself meanwhile, its successor is under way
       const fresh = start(number)
-      if (!(await fresh.ready)) {
+      const isReady = await readyInTime(fresh)
+      if (isStopping) return
+      if (!isReady) {
         log.error('rolling restart given up: a new worker did not start', { number, code: await fresh.exited })
         old.isEnding = false
         if (!all.has(old)) install(start(number))
@@ -185,8 +189,24 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
       await retire(old)
       if (isStopping) return
     }
-    shutdown_seconds = load().server.shutdown_seconds
     log.info('rolling restart done', { workers: count })
+    try {
+      shutdown_seconds = load().server.shutdown_seconds
+    } catch (cause) {
+      log.error(
+        'the configuration cannot be read any more: requests of workers get the time to end that they had',
+        {},
+        cause,
+      )
+    }
+  }
+
+  /** A worker that does neither start nor end must not keep all from being replaced for ever. */
+  async function readyInTime(worker: Running): Promise<boolean> {
+    const cancel = clock.after(READY_MILLISECONDS, () => worker.child.kill('SIGKILL'))
+    const isReady = await worker.ready
+    cancel()
+    return isReady
   }
 
   async function stop(): Promise<void> {
