@@ -147,7 +147,10 @@ class ConnectionState implements Connection {
   }
 
   received(bytes: Buffer): void {
-    if (!this.#parser) return this.destroy()
+    if (!this.#parser) {
+      this.destroy()
+      return
+    }
     try {
       this.#parser.push(bytes)
     } catch (error) {
