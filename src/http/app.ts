@@ -229,7 +229,8 @@ export function createApp({
   }
 
   async function respond(request: Request, peer: Peer, message?: SocketMessage): Promise<Response> {
-    const context = new Live(request, { peer, settings, arrived: clock.steady(), budget, ended, message })
+    const arrived = { arrived: clock.steady(), arrived_ms: clock.now() }
+    const context = new Live(request, { peer, settings, ...arrived, budget, ended, message })
     live.add(context)
     onArrival?.(context)
     let response: Response

@@ -1,6 +1,6 @@
 /** An open HTTP request: what the app and its routes know of it until its response is written. */
 import type { ServerSettings } from '../config/config.ts'
-import { randomAlphanumerics } from '../kit/secret.ts'
+import { orderedAlphanumerics } from '../kit/secret.ts'
 import type { TraceContext } from '../kit/trace-context.ts'
 import type { AdminCaller } from '../spec/admin.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -35,7 +35,9 @@ const NO_CALLER: Caller = { token_id: '', mayUseModel: () => false, mayUseFamily
 export type LiveParts = {
   peer: Peer
   settings: ServerSettings
+  /** When it arrived: by the steady clock, and in unix milliseconds. */
   arrived: number
+  arrived_ms: number
   budget: ByteBudget
   /** Called once. */
   ended(context: Live, outcome: Outcome): void
@@ -70,7 +72,7 @@ export class Live implements Context {
   constructor(request: Request, parts: LiveParts) {
     this.#parts = parts
     this.request = request
-    this.request_id = requestId(request)
+    this.request_id = requestId(request, parts.arrived_ms)
     this.path = pathOf(request)
     this.arrived = parts.arrived
     this.peer = parts.peer
@@ -136,9 +138,9 @@ export class Live implements Context {
 const hasLeft = ({ signal }: Context): boolean => signal.aborted && signal.reason?.code === 'client_closed_request'
 
 /** The client's own id where it is safe in a log; otherwise a generated one. */
-function requestId(request: Request): string {
+function requestId(request: Request, now_ms: number): string {
   const given = request.headers.get('x-request-id')
-  return given !== null && /^[\w.:-]{1,128}$/.test(given) ? given : `req_${randomAlphanumerics(24)}`
+  return given !== null && /^[\w.:-]{1,128}$/.test(given) ? given : `req_${orderedAlphanumerics(now_ms, 24)}`
 }
 
 /** Behind a trusted proxy: the address that the proxy saw, the last of its list. */

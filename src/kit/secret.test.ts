@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { isSameText, randomAlphanumerics, sha256 } from './secret.ts'
+import { isSameText, orderedAlphanumerics, randomAlphanumerics, sha256 } from './secret.ts'
 
 describe('random alphanumerics', () => {
   test('have the requested length and only letters and digits', () => {
@@ -21,6 +21,18 @@ describe('random alphanumerics', () => {
     // 2000 are expected of each with a deviation of 44: seven deviations are never seen by chance, while taking the
     // remainder of whole bytes would give the first eight characters 25 % more.
     for (const count of counts.values()) expect(Math.abs(count - 2000)).toBeLessThan(310)
+  })
+})
+
+describe('alphanumerics in the order of time', () => {
+  test('sort as their times do, never repeat within one, and have the requested length', () => {
+    const times = [0, 1_000, 1_769_904_000_000, 1_769_904_000_001, 3_000_000_000_000]
+    const ids = times.flatMap((now_ms) => [orderedAlphanumerics(now_ms, 24), orderedAlphanumerics(now_ms, 24)])
+    for (const id of ids) expect(id).toMatch(/^[A-Za-z0-9]{24}$/)
+    expect(new Set(ids).size).toBe(ids.length)
+    const starts = ids.map((id) => id.slice(0, 9))
+    expect(starts).toEqual([...starts].sort())
+    expect(orderedAlphanumerics(1_000, 24).slice(0, 9)).toBe(starts[2] ?? '')
   })
 })
 

@@ -22,6 +22,22 @@ export function randomAlphanumerics(length: number): string {
   return text
 }
 
+/**
+ * `length` alphanumerics that begin with the time (9 of them) and end with random ones: in the order of time. An index of
+ * them grows at its end; one of purely random ids is written all over, a page of the database for each.
+ */
+export function orderedAlphanumerics(now_ms: number, length: number): string {
+  if (now_ms !== last_ms) {
+    last_ms = now_ms
+    prefix = now_ms.toString(36).padStart(9, '0')
+  }
+  return prefix + randomAlphanumerics(length - prefix.length)
+}
+
+/** Most ids are made in the same millisecond as the one before. */
+let last_ms = -1
+let prefix = ''
+
 export const sha256 = (text: string): string => hash('sha256', text, 'hex')
 
 /** Compares two texts of equal length in constant time. */

@@ -10,8 +10,8 @@ import type { EndedRequest, RequestObserver } from './requests.ts'
 
 /** What a process that is killed loses at most, while its store can be written. */
 const FLUSH_MILLISECONDS = 500
-/** One transaction. On SQLite it blocks the event loop, some 25 microseconds a row: calls go on between two of them. */
-const ROWS_PER_WRITE = 50
+/** One transaction. On SQLite it blocks the event loop, some 10 microseconds a row: calls go on between two of them. */
+const ROWS_PER_WRITE = 100
 /** Some 30 MB. */
 const MAX_QUEUED = 20_000
 const WRITE_MILLISECONDS = 10_000

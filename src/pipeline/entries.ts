@@ -1,5 +1,5 @@
 /** What a settled call becomes in the ledger: one entry, and another one where two targets were asked. */
-import { randomAlphanumerics } from '../kit/secret.ts'
+import { orderedAlphanumerics } from '../kit/secret.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import { chargeOf, mostOf } from '../models/prices.ts'
 import type { Target } from '../providers/provider.ts'
@@ -9,9 +9,6 @@ import type { AdmissionRequest, CallRecord } from './call.ts'
 
 /** A client chooses this name. */
 const MAX_END_USER_LENGTH = 256
-
-/** Unique, and in the order of time, so that the index of the entries grows at its end. */
-const newEntryId = (now_ms: number): string => `${now_ms.toString(36).padStart(9, '0')}${randomAlphanumerics(15)}`
 
 type Settled = {
   record: CallRecord
@@ -23,7 +20,7 @@ type Settled = {
 
 export function callEntry({ record, model, now_ms, units }: Settled): LedgerEntry {
   const { call, family, target, error } = record
-  record.entry_id ??= newEntryId(now_ms)
+  record.entry_id ??= orderedAlphanumerics(now_ms, 24)
   return {
     entry_id: record.entry_id,
     kind: 'call',

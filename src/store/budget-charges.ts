@@ -1,10 +1,15 @@
 /** Charges count towards budgets in the transaction that appends them to the ledger. */
-import { PostgresAdapter, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { BudgetChange, BudgetHold, Charged, TaskBudget } from './budget-store.ts'
 import { isOfCall, NEVER, scopesOf } from './budget-store.ts'
+import { createStatement } from './fixed-statements.ts'
+import { hasRowLocks } from './row-locks.ts'
 import type { Tables, Write } from './tables.ts'
 
 type Account = Tables['budget_accounts']
+
+/** Of one statement that is made once; batches have a few. */
+const MOST_SCOPES = 50
 
 /**
  * Adds charges to every budget that they count towards, and reduces what was held for them. `process_id`: whose leases
@@ -34,23 +39,19 @@ export async function chargeBudgets(
     const held = account.held - from_lease - from_tasks
     const state = { settled: account.settled + amount, credit: account.credit + credit, held }
     const { account_key, start_ms } = account
-    await rows
-      .updateTable('budget_accounts')
-      .set(state)
-      .where('account_key', '=', account_key)
-      .where('start_ms', '=', start_ms)
-      .execute()
+    await updateAccount(rows, [state.settled, state.credit, state.held, account_key, start_ms])
     changes.push({ account_key, start_ms, ...state })
   }
   return changes
 }
 
+const updateAccount = createStatement(
+  () => 'update budget_accounts set settled = ?, credit = ?, held = ? where account_key = ? and start_ms = ?',
+)
+
 /** With a type, since PostgreSQL takes a parameter of unknown type for text. */
 export const idValues = ({ account_key, start_ms }: Pick<Account, 'account_key' | 'start_ms'>) =>
   sql`(${account_key}, cast(${start_ms} as bigint))`
-
-/** SQLite has one writer. */
-export const hasRowLocks = (rows: Write): boolean => rows.getExecutor().adapter instanceof PostgresAdapter
 
 const sumOf = (charges: readonly Charged[]): number => charges.reduce((sum, { amount }) => sum + (amount ?? 0), 0)
 
@@ -59,10 +60,21 @@ const countsTowards = (charge: Charged, { scope_key, start_ms, end_ms }: Account
 
 type TaskHold = Tables['budget_holds']
 
-/** Locked, in the order of their keys. */
+/** `count` scopes. Locked, in the order of their keys. */
+const findAccounts = createStatement(
+  (count, isLocking) => `select * from budget_accounts
+    where scope_key in (${Array.from({ length: count }, () => '?').join(', ')}) and end_ms > ?
+    order by account_key, start_ms ${isLocking ? 'for update' : ''}`,
+)
+
+/** Of the scopes of charges, and those that hold something for their tasks. Locked in the same order. */
 async function accountsOf(rows: Write, charges: readonly Charged[], holds: readonly TaskHold[]): Promise<Account[]> {
   const scopes = new Set(charges.flatMap(scopesOf))
   const earliest = Math.min(...charges.map(({ at_ms }) => at_ms))
+  if (holds.length === 0 && scopes.size <= MOST_SCOPES) {
+    const { rows: found } = await findAccounts<Account>(rows, [...scopes, earliest], scopes.size)
+    return found
+  }
   const held = holds.map(
     ({ account_key, start_ms }) => sql` or (account_key = ${account_key} and start_ms = ${start_ms})`,
   )
@@ -96,24 +108,20 @@ async function releaseHolds(rows: Write, holds: readonly TaskHold[]): Promise<Ma
   return freed
 }
 
+const takeFromLease = createStatement(
+  () => `update budget_leases set amount = amount - ?
+    where process_id = ? and account_key = ? and start_ms = ? and amount >= ? returning amount`,
+)
+
 /** By at most what the process has leased; returns by how much. */
 async function reduceLease(
   rows: Write,
   process_id: string,
   { account_key, start_ms, amount }: BudgetHold,
 ): Promise<number> {
-  const lease = () =>
-    rows
-      .updateTable('budget_leases')
-      .where('process_id', '=', process_id)
-      .where('account_key', '=', account_key)
-      .where('start_ms', '=', start_ms)
-  const reduced = await lease()
-    .set((row) => ({ amount: row('amount', '-', amount) }))
-    .where('amount', '>=', amount)
-    .returning('amount')
-    .executeTakeFirst()
-  if (reduced) return amount
+  const name = [process_id, account_key, start_ms]
+  const reduced = await takeFromLease(rows, [amount, ...name, amount])
+  if (reduced.rows.length > 0) return amount
   const rest = await rows
     .selectFrom('budget_leases')
     .select('amount')
@@ -121,7 +129,7 @@ async function reduceLease(
     .where('account_key', '=', account_key)
     .where('start_ms', '=', start_ms)
     .executeTakeFirst()
-  if (rest) await lease().set({ amount: 0 }).execute()
+  if (rest) await takeFromLease(rows, [rest.amount, ...name, rest.amount])
   return rest?.amount ?? 0
 }
 

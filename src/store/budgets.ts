@@ -4,11 +4,12 @@
  */
 import { sql } from 'kysely'
 import { addAlerts } from './alerts.ts'
-import { hasRowLocks, idValues } from './budget-charges.ts'
+import { idValues } from './budget-charges.ts'
 import type { BudgetHold, BudgetLease, BudgetName, BudgetStore, LeaseOutcome } from './budget-store.ts'
 import { chargedIn } from './budget-sums.ts'
 import { assertMoves } from './due-times.ts'
 import type { Engine } from './engine.ts'
+import { hasRowLocks } from './row-locks.ts'
 import type { Tables, Write } from './tables.ts'
 
 type Account = Tables['budget_accounts']

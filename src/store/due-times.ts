@@ -1,7 +1,7 @@
 /** Moves the stored due times when the clock is set: they were computed from the time that no longer counts. */
 import { sql } from 'kysely'
-import { hasRowLocks } from './budget-charges.ts'
 import type { Engine } from './engine.ts'
+import { hasRowLocks } from './row-locks.ts'
 import type { Write } from './tables.ts'
 import { UNFINISHED } from './task-sql.ts'
 

@@ -1,6 +1,6 @@
 /** Adds entries to the ledger, once each, with all sums that depend on them. */
 import { chargeBudgets } from './budget-charges.ts'
-import { createInsert } from './insert-statement.ts'
+import { createInsert } from './fixed-statements.ts'
 import { type LedgerEntry, reversalOf } from './ledger-entry.ts'
 import type { AppendOptions } from './ledger-store.ts'
 import { addToSums } from './ledger-sums.ts'

@@ -1,12 +1,12 @@
 /** The sums of the ledger by minute, hour and day: changed in the transaction that adds the entries, so that they never differ. */
-import { type SqlBool, sql } from 'kysely'
 import { NANO } from '../spec/money.ts'
+import { createInsert } from './fixed-statements.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
 import { END_USERS_PER_DAY, OTHER_END_USERS, SUM_PERIODS } from './ledger-store.ts'
 import type { LedgerCounts, LedgerEndUsersTable, LedgerSumsTable, OfCall, Write } from './tables.ts'
 
 /** Values in one statement are bounded on every engine (SQLite 32,766, PostgreSQL 65,535); a row has 18. */
-const ROWS_PER_STATEMENT = 200
+const ROWS_PER_STATEMENT = 50
 const MINUTE_SECONDS = 60
 const DAY_SECONDS = 86_400
 /**
@@ -28,6 +28,25 @@ const COUNTS = [
   'unknown_costs',
 ] as const satisfies readonly (keyof LedgerCounts)[]
 
+const OF_CALL = ['project_id', 'family', 'model', 'provider', 'upstream_model'] as const satisfies (keyof OfCall)[]
+/** The keys of both tables, as they are declared. */
+const SUM_COLUMNS = ['period', 'start', 'token_id', ...OF_CALL] as const
+const END_USER_COLUMNS = ['start', 'token_id', 'end_user', ...OF_CALL] as const
+const addSums = insertOrAdd('ledger_sums', SUM_COLUMNS)
+const addEndUsers = insertOrAdd('ledger_end_users', END_USER_COLUMNS)
+
+/** Adds to the sums of a row that exists, unless one of them would not fit: it is missing in the answer then. */
+function insertOrAdd(table: 'ledger_sums' | 'ledger_end_users', key: readonly string[]) {
+  const sets = COUNTS.map((count) => `${count} = ${table}.${count} + excluded.${count}`)
+  const fits = ['amount', 'cost'].map((sum) => `abs(${table}.${sum} + excluded.${sum}) <= ${MAX_SUM}`)
+  const update = `do update set ${sets.join(', ')} where ${fits.join(' and ')}`
+  return createInsert({
+    table,
+    columns: [...key, ...COUNTS],
+    after: `on conflict (${key.join(', ')}) ${update} returning start`,
+  })
+}
+
 /** `entries` must be new: an entry that exists was counted before. */
 export async function addToSums(write: Write, entries: readonly LedgerEntry[]): Promise<void> {
   const sums = createSums<LedgerSumsTable>()
@@ -44,58 +63,17 @@ export async function addToSums(write: Write, entries: readonly LedgerEntry[]): 
     const end_user = others.has(nameOf(start, of_call.token_id, named)) ? OTHER_END_USERS : named
     days.add(`${start} ${JSON.stringify(end_user)} ${key}`, { start, end_user, ...of_call, ...counts })
   }
-  for (const rows of sums.statements()) {
-    const added = await write
-      .insertInto('ledger_sums')
-      .values(rows)
-      .onConflict((conflict) =>
-        conflict
-          .columns(['period', 'start', 'token_id', 'project_id', 'family', 'model', 'provider', 'upstream_model'])
-          .doUpdateSet((row) => ({
-            entries: row('ledger_sums.entries', '+', row.ref('excluded.entries')),
-            requests: row('ledger_sums.requests', '+', row.ref('excluded.requests')),
-            errors: row('ledger_sums.errors', '+', row.ref('excluded.errors')),
-            estimated: row('ledger_sums.estimated', '+', row.ref('excluded.estimated')),
-            input_tokens: row('ledger_sums.input_tokens', '+', row.ref('excluded.input_tokens')),
-            output_tokens: row('ledger_sums.output_tokens', '+', row.ref('excluded.output_tokens')),
-            amount: row('ledger_sums.amount', '+', row.ref('excluded.amount')),
-            cost: row('ledger_sums.cost', '+', row.ref('excluded.cost')),
-            unknown_amounts: row('ledger_sums.unknown_amounts', '+', row.ref('excluded.unknown_amounts')),
-            unknown_costs: row('ledger_sums.unknown_costs', '+', row.ref('excluded.unknown_costs')),
-          }))
-          .where(sumFits('ledger_sums', 'amount'))
-          .where(sumFits('ledger_sums', 'cost')),
-      )
-      .returning('start')
-      .execute()
-    assertAdded(rows, added)
+  for (const rows of sums.statements()) assertAdded(rows, await addSums(write, valuesOf(rows, SUM_COLUMNS)))
+  for (const rows of days.statements()) assertAdded(rows, await addEndUsers(write, valuesOf(rows, END_USER_COLUMNS)))
+}
+
+function valuesOf<Row extends LedgerCounts>(rows: readonly Row[], key: readonly (keyof Row)[]): unknown[] {
+  const values: unknown[] = []
+  for (const row of rows) {
+    for (const column of key) values.push(row[column])
+    for (const count of COUNTS) values.push(row[count])
   }
-  for (const rows of days.statements()) {
-    const added = await write
-      .insertInto('ledger_end_users')
-      .values(rows)
-      .onConflict((conflict) =>
-        conflict
-          .columns(['start', 'token_id', 'end_user', 'project_id', 'family', 'model', 'provider', 'upstream_model'])
-          .doUpdateSet((row) => ({
-            entries: row('ledger_end_users.entries', '+', row.ref('excluded.entries')),
-            requests: row('ledger_end_users.requests', '+', row.ref('excluded.requests')),
-            errors: row('ledger_end_users.errors', '+', row.ref('excluded.errors')),
-            estimated: row('ledger_end_users.estimated', '+', row.ref('excluded.estimated')),
-            input_tokens: row('ledger_end_users.input_tokens', '+', row.ref('excluded.input_tokens')),
-            output_tokens: row('ledger_end_users.output_tokens', '+', row.ref('excluded.output_tokens')),
-            amount: row('ledger_end_users.amount', '+', row.ref('excluded.amount')),
-            cost: row('ledger_end_users.cost', '+', row.ref('excluded.cost')),
-            unknown_amounts: row('ledger_end_users.unknown_amounts', '+', row.ref('excluded.unknown_amounts')),
-            unknown_costs: row('ledger_end_users.unknown_costs', '+', row.ref('excluded.unknown_costs')),
-          }))
-          .where(sumFits('ledger_end_users', 'amount'))
-          .where(sumFits('ledger_end_users', 'cost')),
-      )
-      .returning('start')
-      .execute()
-    assertAdded(rows, added)
-  }
+  return values
 }
 
 /** Entries that all sums count alike; a period begins with a minute. */
@@ -145,12 +123,9 @@ const countsOf = ({ requests, errors, estimated, units, amount, cost }: LedgerEn
   unknown_costs: cost === null ? requests || 1 : 0,
 })
 
-const sumFits = (table: 'ledger_sums' | 'ledger_end_users', count: 'amount' | 'cost') =>
-  sql<SqlBool>`abs(${sql.ref(`${table}.${count}`)} + ${sql.ref(`excluded.${count}`)}) <= ${sql.lit(MAX_SUM)}`
-
 /** The transaction is rolled back: the entries are refused, and no sum is wrong. */
-function assertAdded(rows: readonly unknown[], added: readonly unknown[]): void {
-  if (added.length === rows.length) return
+function assertAdded(rows: readonly unknown[], added: { rows: readonly unknown[] }): void {
+  if (added.rows.length === rows.length) return
   throw new Error(
     `The amounts or costs of one token, model and day would exceed ${MAX_SUM / NANO} units of the ledger's currency: they could not be summed up.`,
   )

@@ -1,7 +1,7 @@
 /** The request log in the database. */
 import { sql } from 'kysely'
 import type { Engine } from './engine.ts'
-import { createInsert } from './insert-statement.ts'
+import { createInsert } from './fixed-statements.ts'
 import type { RequestLogStore, RequestRow } from './request-row.ts'
 import { findRows, searchRequests } from './request-search.ts'
 import type { Write } from './tables.ts'
