@@ -668,6 +668,28 @@ describe.skipIf(!hasValkey)('limits that processes count in Valkey', () => {
     expect((await other.refusal(1, { model: 'c' })).message).toContain('requests_per_minute is 3')
   })
 
+  it.each(['settled', 'cancelled'] as const)(
+    'count a call once that is %s while it moves to another model',
+    async (end) => {
+      const set = await cluster({
+        models: { a: { rate_limits: { concurrent_requests: 1 } }, b: { rate_limits: { concurrent_requests: 1 } } },
+      })
+      const [one, other] = [await set.start(), await set.start()]
+      for (let time = 0; time < 2; time++) {
+        const hold = await one.call(1, { model: 'a' })
+        const moving = hold?.moveTo(one.requestOf(1, { model: 'b' }))
+        if (end === 'settled') hold?.settle({ input_tokens: 1, output_tokens: 0 })
+        else hold?.cancel()
+        await moving
+        await set.advance(10)
+      }
+      for (const model of ['a', 'b']) {
+        const [first, second] = [await other.call(1, { model }), await one.call(1, { model })]
+        expect([first !== undefined, second !== undefined]).toEqual([true, false])
+      }
+    },
+  )
+
   it('count attempts at a provider, and pass over one that is at its limit', async () => {
     const set = await cluster({ providers: { acme: { rate_limits: { requests_per_minute: 2 } } } })
     const [one, other] = [await set.start(), await set.start()]
