@@ -40,7 +40,7 @@ function rowOf(at: number): RequestRow {
   return {
     row_id: at + 1,
     at_ms: START + Math.floor((at / ROWS) * WEEK),
-    request_id: `req_${Math.floor(random() * 2 ** 48).toString(36)}${at.toString(36).padStart(8, '0')}`,
+    request_id: `req_${at.toString(36).padStart(9, '0')}${Math.floor(random() * 2 ** 48).toString(36)}`,
     token_id: `tok_${pick(200).toString().padStart(16, '0')}`,
     project_id: random() < 0.7 ? `proj_${pick(30).toString().padStart(16, '0')}` : null,
     end_user: random() < 0.5 ? `user-${pick(20_000)}` : null,
