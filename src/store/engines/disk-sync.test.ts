@@ -24,6 +24,21 @@ test('a file is opened once, at the first call, and closed', async () => {
   expect(calls).toHaveLength(4)
 })
 
+test('a file that could not be opened is opened at the next call', async () => {
+  let tries = 0
+  const files: Parameters<typeof createDiskSync>[1] = {
+    open: async () => (++tries === 1 ? Promise.reject(new Error('EMFILE')) : 7),
+    sync: async (file) => void expect(file).toBe(7),
+    close: async () => {},
+  }
+  const { sync, close } = createDiskSync('db-wal', files)
+  await expect(Promise.all([sync(), sync()])).rejects.toMatchObject({ code: 'SQLITE_IOERR_FSYNC' })
+  await sync()
+  await sync()
+  await close()
+  expect(tries).toBe(2)
+})
+
 test('a real file is synced, and one that is missing is an error of the disk', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-sync-'))
   try {

@@ -20,14 +20,23 @@ const system: SyncFile = {
   close: promisify(close),
 }
 
-/** The file is opened at the first call: it must not be replaced afterwards. */
+/** The file is opened by the first call: it must not be replaced afterwards. */
 export function createDiskSync(path: string, files: SyncFile = system): DiskSync {
   let file: Promise<number> | undefined
+
+  /** Once, but again after a failure: for a moment, the process may have too many files open. */
+  function opened(): Promise<number> {
+    file ??= files.open(path).catch((cause) => {
+      file = undefined
+      throw cause
+    })
+    return file
+  }
+
   return {
     async sync() {
       try {
-        file ??= files.open(path)
-        await files.sync(await file)
+        await files.sync(await opened())
       } catch (cause) {
         // As SQLite names it.
         throw Object.assign(new Error('The disk did not take a commit.', { cause }), { code: 'SQLITE_IOERR_FSYNC' })
