@@ -21,6 +21,10 @@ describe('a spool whose file another process has taken', () => {
     await spool.append([entry({ entry_id: 'c' })])
     await expect(spool.append([entry({ entry_id: 'd' })])).rejects.toThrow('is full')
     expect(spool.bytes()).toBe(2 * size)
+    await other.replay(async () => {})
+    await spool.append([entry({ entry_id: 'd' })]) // a full spool notices it, too
+    expect(spool.bytes()).toBe(size)
+    expect(readdirSync(directory)).toHaveLength(1)
     await spool.close()
     rmSync(directory, { recursive: true })
   })

@@ -64,7 +64,9 @@ export function createSpool({ directory, max_bytes, now, onUnreadable = () => {}
 
   async function append(entries: readonly LedgerEntry[]): Promise<void> {
     const text = encodeEntries(entries)
-    if (bytes + text.length > max_bytes) {
+    const isFull = () => bytes + text.length > max_bytes
+    if (isFull() && current) await closeTaken(current)
+    if (isFull()) {
       throw new Error(`The spool in ${directory} is full: ledger.spool_megabytes is ${max_bytes / 1_000_000}.`)
     }
     current ??= await create()
@@ -79,11 +81,16 @@ export function createSpool({ directory, max_bytes, now, onUnreadable = () => {}
     }
     file.bytes += text.length
     bytes += text.length
-    if (await exists(file.path)) return
-    // Another process has taken the file to replay it, perhaps without these entries. Twice does no harm.
-    await close(file)
+    // The process that took the file may have read it without these entries. Twice does no harm.
+    if (await closeTaken(file)) await append(entries)
+  }
+
+  /** Whether another process has taken the file to replay it: then it is not of this process any more. */
+  async function closeTaken(file: OpenFile): Promise<boolean> {
+    if (await exists(file.path)) return false
     bytes -= file.bytes
-    await append(entries)
+    await close(file)
+    return true
   }
 
   async function close(file: OpenFile): Promise<void> {
