@@ -123,16 +123,18 @@ describe('the client', () => {
   })
 
   it('sends a request once more where an idle connection was closed before a byte of its response', async () => {
-    const { url, sockets } = await serve(({ socket, number, text }) => {
-      if (number === 1 && text.split('POST').length === 3) socket.destroy()
-      else socket.write(ok('a'))
-    })
     const clock = manualClock()
+    const { url, sockets } = await serve(({ socket, number, text }) => {
+      if (number === 2 || text.split('POST').length === 2) return socket.write(ok('a'))
+      clock.advance(499) // of the 500 ms that a round trip may take
+      return socket.destroy()
+    })
     const { post } = clientOf(clock)
     expect(await textOf(post(url))).toBe('a')
     clock.advance(1_000)
     expect(await textOf(post(url))).toBe('a')
     expect(sockets.length).toBe(2)
+    expect(clock.waiting()).toBe(0)
   })
 
   it('does not repeat a request that the server has had for half a second, before it closed a connection that was idle', async () => {
@@ -256,6 +258,18 @@ describe('the client', () => {
     while (client.idle() > 0) await turn()
     expect(await textOf(post(url))).toBe('a')
     expect(sockets.length).toBe(3)
+  })
+
+  it('closes its idle connections when it is closed', async () => {
+    const { url, sockets } = await serve(({ socket }) => socket.write(ok('a', 'keep-alive: timeout=30\r\n')))
+    const { client, post } = clientOf()
+    await Promise.all([textOf(post(url)), textOf(post(url)), textOf(post(url, { pool: 'two' }))])
+    expect(client.idle()).toBe(3)
+    client.close()
+    expect(client.idle()).toBe(0)
+    await Promise.all(
+      sockets.map((socket) => socket.destroyed || new Promise((resolve) => socket.once('close', resolve))),
+    )
   })
 
   it.each([
