@@ -270,6 +270,30 @@ describe('a response', () => {
     expect(['HPE_HEADER_OVERFLOW', 'HPE_TOO_MANY_INTERIM']).toContain(beyond ?? 'none')
   })
 
+  it('passes on at once what one read brings, before its end or a fault', () => {
+    const told: string[] = []
+    const create = () =>
+      createResponseParser(
+        { method: 'GET' },
+        {
+          head: ({ status }) => void told.push(`${status}`),
+          body: (bytes) => void told.push(Buffer.from(bytes).toString('latin1')),
+          end: () => void told.push('end'),
+        },
+      )
+    let parser = create()
+    const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
+    const read = (text: string) => parser.push(Buffer.from(text, 'latin1'))
+    read(ok('transfer-encoding: chunked\r\n', `${chunk('one')}${chunk('two')}5\r\nth`))
+    read('ree\r\n')
+    expect(told.splice(0)).toEqual(['200', 'onetwoth', 'ree'])
+    read(`${chunk('four')}0\r\n\r\n`)
+    expect(told.splice(0)).toEqual(['four', 'end'])
+    parser = create()
+    expect(() => read(ok('transfer-encoding: chunked\r\n', `${chunk('one')}${chunk('two')}x\r\n`))).toThrow(Http1Error)
+    expect(told).toEqual(['200', 'onetwo'])
+  })
+
   it('of which a byte arrives at a time costs time in proportion to its length', () => {
     const text = ok(`x: ${'a'.repeat(60_000)}\r\ncontent-length: 0\r\n`)
     expect(parse([...text]).ended).toBe(true)

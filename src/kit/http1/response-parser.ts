@@ -56,6 +56,16 @@ export function createResponseParser({ method }: { method: string }, events: Par
   let interim = 0
   let trailer_bytes = 0
   let has_started = false
+  /** Of the body, in the bytes that are being read: a read may bring many chunks, which are passed on together. */
+  let parts: Buffer[] = []
+
+  function passOn(): void {
+    const [first] = parts
+    if (!first) return
+    const whole = parts.length === 1 ? first : Buffer.concat(parts)
+    parts = []
+    events.body(whole)
+  }
 
   /** The bytes up to `end`, where the whole has arrived; the rest is in `rest`. Undefined: not yet. */
   function take(bytes: Buffer, terminator: string, limit: number): { taken: Buffer; rest: Buffer } | undefined {
@@ -119,7 +129,7 @@ export function createResponseParser({ method }: { method: string }, events: Par
     const part = bytes.length <= left ? bytes : bytes.subarray(0, left)
     left -= part.length
     if (left === 0) state = next
-    events.body(part)
+    parts.push(part)
     return bytes.subarray(part.length)
   }
 
@@ -166,6 +176,7 @@ export function createResponseParser({ method }: { method: string }, events: Par
 
   function finish(): void {
     state = 'ended'
+    passOn()
     events.end()
   }
 
@@ -175,7 +186,7 @@ export function createResponseParser({ method }: { method: string }, events: Par
         return head(bytes)
       case 'sized': {
         const rest = sized(bytes, 'ended')
-        if (left === 0) events.end()
+        if (left === 0) finish()
         return rest
       }
       case 'until_close':
@@ -198,7 +209,11 @@ export function createResponseParser({ method }: { method: string }, events: Par
     push(bytes) {
       has_started ||= bytes.length > 0
       let rest: Buffer | undefined = bytes
-      while (rest && rest.length > 0) rest = step(rest)
+      try {
+        while (rest && rest.length > 0) rest = step(rest)
+      } finally {
+        passOn()
+      }
     },
     close() {
       if (state === 'until_close') finish()
