@@ -59,6 +59,8 @@ export const EARLY_MS = 100
 const ASK_MS = 250
 /** An exchange that takes longer counts as a failure. */
 const SLOW_MS = 1_500
+/** What is left of fractions after they were added and subtracted is less. */
+const LEAST_AMOUNT = 1e-6
 /** After the others left nothing, the store is not asked again for this time. */
 const DENIED_MS = 250
 /** What is held beyond what is used: part of the limit, and what the last second used, so often. */
@@ -228,7 +230,10 @@ export function createLeases(parts: LeasesParts): Leases {
         const cancel = clock.after(ASK_MS, late.resolve)
         await Promise.race([exchangeAfter(), late.promise])
         cancel()
-        for (const { counter, amount } of requested) counter.asked -= amount
+        for (const { counter, amount } of requested) {
+          const left = counter.asked - amount
+          counter.asked = left < LEAST_AMOUNT ? 0 : left
+        }
       } else schedule()
       const now = clock.steady()
       if (!isFailing && !(running && now - started_at > SLOW_MS)) return

@@ -148,13 +148,15 @@ export function createRateLimiter({ config, clock: own, log, onRefused, shared }
       this.#isMoving = true
       try {
         const verdict = await by.count(neededOf(lists), this.reversal())
-        if (!verdict) return this.moveTo(request)
+        if (!verdict) return await this.moveTo(request)
         if (verdict.blocked) throw refusalFor(verdict.blocked, clock.steady())
         need(request.estimate.expected)
         this.takeInstead(lists, verdict.at, counted)
       } finally {
         this.#isMoving = false
-        this.#end?.()
+        const end = this.#end
+        this.#end = undefined
+        end?.()
       }
     }
   }

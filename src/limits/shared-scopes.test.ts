@@ -17,8 +17,10 @@ function gateway(store: Store, max_end_users = 4) {
   const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
   const failed: unknown[] = []
   const open = new Set<Promise<unknown>>()
+  let exchanges = 0
   const through: RateLimitStore = {
     exchange(...wanted) {
+      exchanges++
       const exchange = store.rateLimits.exchange(...wanted)
       open.add(exchange)
       exchange.catch((cause) => failed.push(cause)).finally(() => open.delete(exchange))
@@ -30,6 +32,7 @@ function gateway(store: Store, max_end_users = 4) {
   const limiter = createRateLimiter({ config: () => config, clock, log, shared: { store: through, process_id: 'p' } })
   return {
     failed,
+    exchanges: () => exchanges,
     async call(end_user: string, amount: number) {
       const call = { caller: { token_id: 'tok_a' }, end_user, signal: new AbortController().signal }
       return limiter.admit({ call, model: { id: 'm' }, estimate: { expected: tokens(amount), most: tokens(amount) } })
@@ -56,6 +59,18 @@ describe.each(ENGINES)('end users that have never called before on $name', ({ op
     expect(await calls).toHaveLength(100)
     for (const hold of await calls) hold?.settle(tokens(50))
     await pass(3)
+    await store.close()
+  })
+
+  it('cost nothing more once they are silent, also after amounts that are no whole numbers', async () => {
+    const store = await open()
+    const { call, pass, exchanges } = gateway(store)
+    const holds = await Promise.all([0.1, 0.2, 0.3].map((amount) => call('u0', amount)))
+    for (const hold of holds) hold?.settle(tokens(0.3))
+    await pass(3)
+    const before = exchanges()
+    await pass(10)
+    expect(exchanges()).toBe(before)
     await store.close()
   })
 })
