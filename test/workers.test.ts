@@ -166,6 +166,7 @@ function newVendor(): Vendor {
 /** So many that both workers get some. */
 const STREAMS = 20
 const REPLACED = 'a worker has ended; another one is started'
+const GIVEN_UP = 'rolling restart given up: a new worker'
 
 const heldUntil = (released: Promise<unknown>) =>
   stream([...chunks('Hel').slice(0, 2), released, ...chunks('lo').slice(1)])
@@ -259,7 +260,7 @@ describe('a gateway with two workers', () => {
     const before = await gateway.pidOf(1)
     writeConfig(gateway.directory, { ...gateway.config(), models: { 'v/m': { targets: 'none' } } })
     gateway.child.kill('SIGUSR2')
-    await gateway.log.until(({ event }) => event === 'rolling restart given up: a new worker did not start')
+    await gateway.log.until(({ event }) => event === `${GIVEN_UP} did not start; the old one goes on`)
     expect(await gateway.pidOf(1)).toBe(before)
     await gateway.callBoth()
   })
@@ -358,45 +359,107 @@ describe('several workers', () => {
 describe('a supervisor', () => {
   const SUPERVISOR = join(import.meta.dir, 'kit/supervised-worker.ts')
 
-  async function supervise(env: Record<string, string>) {
+  async function supervise(env: Record<string, string> = {}) {
     const flag = join(newDirectory(), 'hang')
-    const child = Bun.spawn([process.execPath, SUPERVISOR, flag], { env: { ...process.env, ...env }, stderr: 'pipe' })
+    const child = Bun.spawn([process.execPath, SUPERVISOR, flag], {
+      env: { ...process.env, ...env },
+      stdin: 'pipe',
+      stderr: 'pipe',
+    })
     closing.push(async () => {
       child.kill('SIGKILL')
       await child.exited
     })
     const log = readLines(child.stderr)
-    await log.until(({ event }) => event === 'workers started')
-    return { child, log, hang: () => writeFileSync(flag, '') }
+    let advanced = 0
+    async function advance(ms: number): Promise<void> {
+      child.stdin.write(`${ms}\n`)
+      child.stdin.flush()
+      await log.until(({ event }) => event === 'the time has advanced', ++advanced)
+    }
+    const seen = (expected: string, count = 1) => log.until(({ event }) => event === expected, count)
+    await seen('workers started')
+    return {
+      child,
+      seen,
+      advance,
+      hang: () => writeFileSync(flag, ''),
+      linesOf: (name: string) => log.lines.filter(({ event }) => event === name),
+      errors: () => log.lines.filter(({ level }) => level === 'error').map(({ event }) => event),
+    }
   }
 
-  it('gives up a rolling restart whose new worker neither starts nor ends, and may begin another one', async () => {
-    const { child, log, hang } = await supervise({ SHORT: '1' })
+  const LATE = `${GIVEN_UP} was not ready in time and is ended; the old one goes on`
+  const UNREADABLE = 'the configuration cannot be read any more: requests of workers get the time to end that they had'
+
+  it('gives up a rolling restart whose new worker is not ready within five minutes, and may begin another one', async () => {
+    const { child, seen, advance, hang, errors, linesOf } = await supervise()
     hang()
     for (const count of [1, 2]) {
       child.kill('SIGUSR2')
-      await log.until(({ event }) => event === 'rolling restart given up: a new worker did not start', count)
+      await seen('a worker hangs', count)
+      await advance(299_999)
+      expect(errors()).toHaveLength(count - 1)
+      await advance(1)
+      await seen(LATE, count)
     }
+    const pids = linesOf('a worker hangs').map(({ pid }) => pid)
+    expect(linesOf(LATE).map(({ number, pid, seconds }) => [number, pid, seconds])).toEqual(
+      pids.map((pid) => [1, pid, 300]),
+    )
     child.kill('SIGTERM')
     expect(await child.exited).toBe(0)
-    expect(log.lines.map(({ event }) => event)).not.toContain('a worker has ended; another one is started')
+    expect(errors()).toEqual([LATE, LATE])
+    // The worker that was to be replaced is the only one that is left.
+    expect(linesOf('a worker is asked to stop')).toHaveLength(1)
+  })
+
+  it('replaces a worker by one that is ready just within five minutes', async () => {
+    const { child, seen, advance, hang, errors } = await supervise()
+    hang()
+    child.kill('SIGUSR2')
+    const [slow] = await seen('a worker hangs')
+    await advance(299_999)
+    process.kill(slow?.pid ?? 0, 'SIGHUP')
+    const [old] = await seen('a worker is replaced')
+    expect(old?.pid).not.toBe(slow?.pid)
+    await advance(2_000)
+    await seen('rolling restart done')
+    await seen(UNREADABLE)
+    await advance(300_000)
+    expect(errors()).toEqual([UNREADABLE])
   })
 
   it('reports no failed start where it is stopped during a rolling restart', async () => {
-    const { child, log, hang } = await supervise({})
+    const { child, seen, hang, errors } = await supervise()
     hang()
     child.kill('SIGUSR2')
-    await log.until(({ event }) => event === 'a worker hangs')
+    await seen('a worker hangs')
     child.kill('SIGTERM')
     expect(await child.exited).toBe(0)
-    expect(log.lines.filter(({ level }) => level === 'error')).toEqual([])
+    expect(errors()).toEqual([])
+  })
+
+  it('asks a worker once to stop, also where it is stopped itself while the worker is replaced', async () => {
+    const { child, seen, advance, linesOf } = await supervise({ BUSY: '1' })
+    child.kill('SIGUSR2')
+    const [old] = await seen('a worker is replaced')
+    await advance(2_000)
+    await seen('a worker is asked to stop')
+    child.kill('SIGTERM')
+    const asked = await seen('a worker is asked to stop', 2)
+    for (const { pid } of asked) process.kill(pid ?? 0, 'SIGINT')
+    expect(await child.exited).toBe(0)
+    expect(linesOf('a worker is asked to stop').filter(({ pid }) => pid === old?.pid)).toHaveLength(1)
   })
 
   it('ends a rolling restart also where the configuration cannot be read after it', async () => {
-    const { child, log } = await supervise({ SHORT: '1' })
+    const { child, seen, advance, errors } = await supervise()
     child.kill('SIGUSR2')
-    const [failed] = await log.until(({ level }) => level === 'error')
-    expect(failed?.event).toStartWith('the configuration cannot be read any more')
-    expect(log.lines.map(({ event }) => event)).toContain('rolling restart done')
+    await seen('a worker is replaced')
+    await advance(2_000)
+    await seen('rolling restart done')
+    await seen(UNREADABLE)
+    expect(errors()).toEqual([UNREADABLE])
   })
 })

@@ -1,7 +1,7 @@
 /** The processes of a gateway with several workers: starts them, replaces those that end, and prints what they have to say. */
 import type { Subprocess } from 'bun'
 import type { Config } from '../config/config.ts'
-import type { Clock } from '../kit/clock.ts'
+import { type Clock, endsWithin } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { addCounts, type FamilyValues } from '../telemetry/process-metrics.ts'
 import type { Terminal } from './terminal.ts'
@@ -31,9 +31,14 @@ type Running = {
   started_at: number
   /** Its end is no surprise. */
   isEnding: boolean
+  /** Once it was asked to stop: resolves when it has. */
+  stopped?: Promise<void>
   /** What it had counted when it was asked last. */
   values: FamilyValues[]
 }
+
+/** Why a new worker does not take the place of an old one. */
+type StartProblem = { what: string; fields: Record<string, number> }
 
 const FIRST_DELAY_MILLISECONDS = 100
 const MAX_DELAY_MILLISECONDS = 30_000
@@ -163,7 +168,13 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
     await end(worker)
   }
 
-  async function end(worker: Running): Promise<void> {
+  /** Asks it once: a worker that is asked again cuts its requests short. */
+  function end(worker: Running): Promise<void> {
+    worker.stopped ??= endNow(worker)
+    return worker.stopped
+  }
+
+  async function endNow(worker: Running): Promise<void> {
     worker.isEnding = true
     worker.child.kill('SIGTERM')
     const cancel = clock.after(shutdown_seconds * 1000 + STOP_MILLISECONDS, () => worker.child.kill('SIGKILL'))
@@ -177,11 +188,12 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
     for (const [number, old] of workers) {
       old.isEnding = true // if it ends by itself meanwhile, its successor is under way
       const fresh = start(number)
-      const isReady = await readyInTime(fresh)
+      const problem = await startProblem(fresh)
       if (isStopping) return
-      if (!isReady) {
-        log.error('rolling restart given up: a new worker did not start', { number, code: await fresh.exited })
+      if (problem) {
         old.isEnding = false
+        const next = all.has(old) ? 'the old one goes on' : 'another one is started'
+        log.error(`rolling restart given up: a new worker ${problem.what}; ${next}`, { number, ...problem.fields })
         if (!all.has(old)) install(start(number))
         return
       }
@@ -201,12 +213,15 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
     }
   }
 
-  /** A worker that does neither start nor end must not keep all from being replaced for ever. */
-  async function readyInTime(worker: Running): Promise<boolean> {
-    const cancel = clock.after(READY_MILLISECONDS, () => worker.child.kill('SIGKILL'))
-    const isReady = await worker.ready
-    cancel()
-    return isReady
+  /** A worker that neither starts nor ends must not prevent this restart, and each later one, from ending. */
+  async function startProblem({ child, ready, exited }: Running): Promise<StartProblem | undefined> {
+    if (await endsWithin(clock, READY_MILLISECONDS, ready))
+      return (await ready) ? undefined : { what: 'did not start', fields: { code: await exited } }
+    child.kill('SIGKILL')
+    return {
+      what: 'was not ready in time and is ended',
+      fields: { pid: child.pid, seconds: READY_MILLISECONDS / 1000 },
+    }
   }
 
   async function stop(): Promise<void> {

@@ -1,27 +1,47 @@
 /**
- * A process that supervises one worker, or that worker, which neither starts nor ends once a file exists: what the tests of
- * the supervisor start. Its configuration cannot be read again. `SHORT`: its timers are short.
+ * A process that supervises one worker, or that worker: what the tests of the supervisor start. The time of the supervisor
+ * advances by the milliseconds of each line that it reads. Its configuration cannot be read again.
+ * A worker that finds the file `flag` is not ready before SIGHUP. With `BUSY`, it does not end at SIGTERM, only at SIGINT.
  */
 import { existsSync } from 'node:fs'
 import { runWorkers } from '../../src/cli/workers.ts'
 import type { Config } from '../../src/config/config.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import { createLog } from '../../src/kit/log.ts'
+import { manualClock } from './clock.ts'
 
 const [flag = ''] = process.argv.slice(-1)
 
 if (process.env.GATEHOUSE_WORKER) {
-  process.on('SIGTERM', () => process.exit(0))
-  if (existsSync(flag)) process.stderr.write('{"event":"a worker hangs"}\n')
-  else process.send?.({ is: 'ready' })
+  const print = (event: string) => process.stderr.write(`${JSON.stringify({ event, pid: process.pid })}\n`)
+  const ready = () => process.send?.({ is: 'ready' })
+  process.on('SIGHUP', ready)
+  process.on('SIGINT', () => process.exit(0))
+  process.on('SIGTERM', () => {
+    print('a worker is asked to stop')
+    if (!process.env.BUSY) process.exit(0)
+  })
+  process.on('message', ({ is }: { is: string }) => {
+    if (is === 'retire') print('a worker is replaced')
+  })
+  if (existsSync(flag)) print('a worker hangs')
+  else ready()
   setInterval(() => {}, 60_000)
 } else {
-  const SHORT_MS = 300
-  const clock = {
-    ...systemClock,
-    after: (ms: number, work: () => void) => systemClock.after(process.env.SHORT ? Math.min(ms, SHORT_MS) : ms, work),
+  const clock = manualClock()
+  const log = createLog({
+    clock: systemClock,
+    level: 'info',
+    pretty: false,
+    write: (text) => void process.stderr.write(text),
+  })
+  const readTimes = async () => {
+    for await (const line of console) {
+      clock.advance(Number(line))
+      log.info('the time has advanced', {})
+    }
   }
-  const log = createLog({ clock, level: 'info', pretty: false, write: (text) => void process.stderr.write(text) })
+  void readTimes()
   const stopped = Promise.withResolvers<string>()
   process.on('SIGTERM', () => stopped.resolve('SIGTERM'))
   process.exit(
