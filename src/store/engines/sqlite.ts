@@ -28,7 +28,7 @@ import { migrate } from '../migrate.ts'
 import { createSharedCommit } from '../shared-commit.ts'
 import { StoreError } from '../store.ts'
 import type { Tables } from '../tables.ts'
-import { createDiskSync, type DiskSync } from './disk-sync.ts'
+import { createDiskSync, type DiskSync, type SyncFile } from './disk-sync.ts'
 
 const MEMORY = ':memory:'
 
@@ -47,8 +47,11 @@ const CACHE_KIBIBYTES = 16_000
 /** The gateway has some twenty statements; lists of values add a few more. */
 const MAX_CACHED_STATEMENTS = 100
 
-/** Opens the file, creating it (0600) and its directory (0700) where missing, and brings it up to date. */
-export async function openSqlite(path: string): Promise<Engine> {
+/**
+ * Opens the file, creating it (0600) and its directory (0700) where missing, and brings it up to date. `files`: for tests,
+ * how its log is synced.
+ */
+export async function openSqlite(path: string, files?: SyncFile): Promise<Engine> {
   const file = openFile(path)
   try {
     file.run(`PRAGMA busy_timeout = ${OPENING_BUSY_MILLISECONDS}`)
@@ -70,7 +73,8 @@ export async function openSqlite(path: string): Promise<Engine> {
     await db.destroy()
     throw cause
   }
-  const disk = syncBeside(file, path)
+  const holdWriteLock = (work: () => void) => db.transaction().execute(async () => work())
+  const disk = syncBeside(file, path, { holdWriteLock, files })
   const commit = createSharedCommit(db, disk?.sync)
   return {
     name: 'sqlite',
@@ -93,12 +97,12 @@ export async function openSqlite(path: string): Promise<Engine> {
  * From now on commits go to the disk beside the event loop, which SQLite would block for milliseconds. Undefined: in memory, or
  * on a file system that allows no write-ahead log, where SQLite goes on to sync each commit itself.
  */
-function syncBeside(file: SqliteFile, path: string): DiskSync | undefined {
+function syncBeside(file: SqliteFile, path: string, parts: Parameters<typeof createDiskSync>[1]): DiskSync | undefined {
   const mode = file.query<{ journal_mode: string }, []>('PRAGMA journal_mode').get()?.journal_mode
   if (mode !== 'wal') return undefined
   file.run('PRAGMA synchronous = NORMAL')
   // SQLite follows symbolic links: the log is beside the file, not beside the link.
-  return createDiskSync(`${realpathSync(path)}-wal`)
+  return createDiskSync(`${realpathSync(path)}-wal`, parts)
 }
 
 function openFile(path: string): SqliteFile {
