@@ -54,6 +54,39 @@ const LOOK_MILLISECONDS = 100
 
 const SYSTEM_DESCRIPTORS = { open: openDescriptors, limit: descriptorLimit() }
 
+type Connected = {
+  request: Request
+  server: Server<SocketHandler>
+  isCrowded: boolean
+  isRetiring: boolean
+  idle_seconds: number
+}
+
+/** One object for each request, without closures. */
+class ConnectedPeer implements Peer {
+  readonly #request: Request
+  readonly #server: Server<SocketHandler>
+  readonly #idle_seconds: number
+  readonly isCrowded: boolean
+  readonly isRetiring: boolean
+
+  constructor({ request, server, isCrowded, isRetiring, idle_seconds }: Connected) {
+    this.#request = request
+    this.#server = server
+    this.#idle_seconds = idle_seconds
+    this.isCrowded = isCrowded
+    this.isRetiring = isRetiring
+  }
+
+  get address(): string {
+    return this.#server.requestIP(this.#request)?.address ?? ''
+  }
+
+  ended(): void {
+    this.#server.timeout(this.#request, this.#idle_seconds)
+  }
+}
+
 export async function listen(parts: ListenParts): Promise<Listener> {
   const {
     gateway,
@@ -79,14 +112,7 @@ export async function listen(parts: ListenParts): Promise<Listener> {
       if (isWebSocket(request)) return upgraded(request, self)
       // An open request may be silent for as long as its upstream may.
       self.timeout(request, 0)
-      return gateway.fetch(request, {
-        get address() {
-          return self.requestIP(request)?.address ?? ''
-        },
-        isCrowded,
-        isRetiring,
-        ended: () => self.timeout(request, idle_seconds),
-      })
+      return gateway.fetch(request, new ConnectedPeer({ request, server: self, isCrowded, isRetiring, idle_seconds }))
     },
     websocket: {
       open(socket) {

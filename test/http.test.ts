@@ -394,7 +394,7 @@ describe('the log', () => {
         keep_alive_ms: 15_000,
         clock: manualClock(),
         abort: context.leave,
-        onEnd: context.finish,
+        onEnd: (outcome) => context.finish(outcome),
       })
     })
 

@@ -60,26 +60,35 @@ export async function readBytes(
   if (length > max_bytes) throw tooLarge()
   // Before any of it is read: a client that announces much and sends little holds its own token's share only.
   if (Number.isFinite(length)) hold(length)
-  let cancel = () => {}
-  const late = new Promise<never>((_, reject) => {
-    cancel = clock.after(seconds * 1000, () =>
+  // The server enforces an announced length; only a chunked body must be counted while it arrives.
+  const reading = Number.isFinite(length)
+    ? request.bytes()
+    : countedBytes(request, (size, piece) => {
+        if (size > max_bytes) throw tooLarge()
+        hold(piece)
+      })
+  const whole = await inTime(reading, seconds, clock)
+  if (whole.length > max_bytes) throw tooLarge()
+  return whole
+}
+
+/** Rejects where the bytes take longer. */
+function inTime<Bytes>(reading: Promise<Bytes>, seconds: number, clock: Clock): Promise<Bytes> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(seconds * 1000, () =>
       reject(new GatewayError('request_timeout', `The body did not arrive within ${seconds} s.`)),
     )
+    reading.then(
+      (bytes) => {
+        cancel()
+        resolve(bytes)
+      },
+      (thrown) => {
+        cancel()
+        reject(thrown)
+      },
+    )
   })
-  try {
-    // The server enforces an announced length; only a chunked body must be counted while it arrives.
-    const bytes = Number.isFinite(length)
-      ? request.bytes()
-      : countedBytes(request, (size, piece) => {
-          if (size > max_bytes) throw tooLarge()
-          hold(piece)
-        })
-    const whole = await Promise.race([bytes, late])
-    if (whole.length > max_bytes) throw tooLarge()
-    return whole
-  } finally {
-    cancel()
-  }
 }
 
 async function countedBytes(request: Request, count: (size: number, piece: number) => void) {

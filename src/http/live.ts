@@ -126,7 +126,7 @@ export class Live implements Context {
     if (this.fields) this.warning = fieldWarning(body, this.fields)
   }
 
-  readonly finish = (outcome: Outcome): void => {
+  finish(outcome: Outcome): void {
     if (this.#isOver) return
     this.#isOver = true
     if (this.#held > 0) this.#parts.budget.release(this.#holder, this.#held)

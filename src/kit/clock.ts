@@ -1,4 +1,5 @@
 /** The clock, passed in wherever time matters, so that tests control it. */
+import { createTimerLists } from './timer-lists.ts'
 
 export type Clock = {
   /** Milliseconds since 1970: for what is shown, stored or agreed with others. May jump when the machine's clock is set. */
@@ -15,6 +16,11 @@ export type Clock = {
   after(ms: number, work: () => void): () => void
 }
 
+const afterInList = createTimerLists({
+  now: () => performance.now(),
+  set: (ms, work) => void setTimeout(work, ms).unref(),
+})
+
 /** Read once: it does not change, and reading it takes longer than the time does. */
 const ORIGIN = performance.timeOrigin
 
@@ -22,6 +28,8 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   steady: () => ORIGIN + performance.now(),
   after(ms, work) {
+    const cancel = afterInList(ms, work)
+    if (cancel) return cancel
     // A time that is past is due now: the runtime would print a warning.
     const timer = setTimeout(work, Math.max(0, ms))
     timer.unref()

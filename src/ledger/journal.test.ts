@@ -32,6 +32,7 @@ function setUp() {
   return {
     parent,
     directory,
+    clock,
     journal: createJournal({ directory, now: clock.now, log }),
     files: () => readdirSync(directory).map((name) => join(directory, name)),
     /** What another process finds once this one has ended. */
@@ -117,16 +118,32 @@ describe('the journal', () => {
   })
 
   it('writes entries again when another process has taken its file', async () => {
-    const { journal, files, parent, replayed } = setUp()
+    const { journal, files, parent, replayed, clock } = setUp()
     journal.write(entries(1))
     const [path = ''] = files()
     renameSync(path, join(parent, 'taken'))
+    clock.advance(5_000) // none is taken that was written to more recently
     const again = entries(2)
     journal.write(again)
     expect(await replayed()).toEqual(idsOf(again))
     journal.release(3)
     journal.close()
     expect(files()).toEqual([])
+  })
+
+  it('does not look for its file after each write, since nobody takes one that was just written to', async () => {
+    const { journal, files, parent, replayed, clock } = setUp()
+    journal.write(entries(1))
+    const [path = ''] = files()
+    renameSync(path, join(parent, 'moved'))
+    clock.advance(4_999)
+    journal.write(entries(1))
+    expect(files()).toEqual([])
+    clock.advance(5_000)
+    const found = entries(1)
+    journal.write(found)
+    expect(await replayed()).toEqual(idsOf(found))
+    journal.close()
   })
 
   it('logs once that the disk does not take it, and goes on when it does', () => {

@@ -111,28 +111,41 @@ export function createSettlements({
     return [entry, lostEntry(entry, { record, model, target: lost_target, units: lost_units })]
   }
 
+  /** One object for each call, without closures. */
+  class OneSettlement implements Settlement {
+    readonly #call: Settled
+    #settled: Promise<void> | undefined
+
+    constructor(call: Settled) {
+      this.#call = call
+    }
+
+    isAwaited(): boolean {
+      return isDurable()
+    }
+
+    succeeded(): Promise<void> {
+      if (this.#settled) return this.#settled
+      endAttempt(this.#call.record)
+      this.#settled = settle(this.#call, true)
+      return this.#settled
+    }
+
+    failed(thrown: unknown): Promise<void> {
+      if (this.#settled) return this.#settled
+      const { record, metering } = this.#call
+      noteError(record, thrown)
+      endAttempt(record, thrown)
+      this.#settled = settle(this.#call, mayBeCharged(record) || metering.current?.isCharged?.() === true)
+      return this.#settled
+    }
+  }
+
   return {
     open(call) {
-      const { record, metering } = call
       open++
-      record.is_open = true
-      let settled: Promise<void> | undefined
-      return {
-        isAwaited: isDurable,
-        succeeded() {
-          if (settled) return settled
-          endAttempt(record)
-          settled = settle(call, true)
-          return settled
-        },
-        failed(thrown) {
-          if (settled) return settled
-          noteError(record, thrown)
-          endAttempt(record, thrown)
-          settled = settle(call, mayBeCharged(record) || metering.current?.isCharged?.() === true)
-          return settled
-        },
-      }
+      call.record.is_open = true
+      return new OneSettlement(call)
     },
     refused(record, thrown) {
       noteError(record, thrown)

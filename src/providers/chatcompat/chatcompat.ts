@@ -44,8 +44,10 @@ export function createChatcompat(parts: ChatcompatParts): Provider {
   /** The request is encoded as for translation: unknown fields pass only if the operator allows them. */
   const passthrough: PassthroughProvider = {
     dialect: 'chatcompat',
-    send: async (call, stream, signal) =>
-      upstream.toPassthroughResponse(await request(call, signal, stream), call, stream ? chunksIn : undefined),
+    send: (call, stream, signal) =>
+      request(call, signal, stream).then((response) =>
+        upstream.toPassthroughResponse(response, call, stream ? chunksIn : undefined),
+      ),
   }
 
   return {

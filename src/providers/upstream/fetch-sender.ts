@@ -1,8 +1,9 @@
 /** Sends by the runtime's fetch: through proxies, and to hosts that speak HTTP/2 only. */
 import { connect } from 'node:net'
 import type { Clock } from '../../kit/clock.ts'
+import type { ByteReader } from '../../kit/inflate.ts'
 import type { GatewayError } from '../../spec/error.ts'
-import type { Sender } from './sender.ts'
+import type { RawResponse, Sender } from './sender.ts'
 import { clientClosed, failedToSend, neverSent, notAccepted, notRecorded } from './transport-failure.ts'
 import type { RequestLifetime, UpstreamRequest } from './upstream-request.ts'
 
@@ -106,20 +107,38 @@ export function createFetchSender(parts: FetchSenderParts): Sender {
         ...(request.order ? { keepalive: false, protocol: 'http1.1' } : {}),
       })
       respondedAt.set(url.origin, clock.steady())
-      const { status, body } = response
-      return {
-        status,
-        headers: response.headers,
-        body: body ? () => body.getReader() : undefined,
-        text: () => response.text(),
-        discard: () => void body?.cancel().catch(() => {}),
-      }
+      return new FetchedResponse(response)
     } catch (thrown) {
       respondedAt.delete(url.origin)
       throw thrown
     } finally {
       stopWatching()
     }
+  }
+}
+
+/** `Response.body` is not read for a text that is read as a whole: it would become a stream first. */
+class FetchedResponse implements RawResponse {
+  readonly #response: Response
+  readonly status: number
+  readonly headers: Headers
+
+  constructor(response: Response) {
+    this.#response = response
+    this.status = response.status
+    this.headers = response.headers
+  }
+
+  body(): ByteReader | undefined {
+    return this.#response.body?.getReader()
+  }
+
+  text(): Promise<string> {
+    return this.#response.text()
+  }
+
+  discard(): void {
+    this.#response.body?.cancel().catch(() => {})
   }
 }
 

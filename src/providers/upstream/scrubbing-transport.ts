@@ -1,6 +1,6 @@
 /** The transport of one provider, which removes that provider's own secrets from its responses. */
 import { isCredentialName, secretsInHeader, secretsInQuery } from './secret-forms.ts'
-import { createSecretScrubber, type DeltaWatch, type SecretScrubber } from './secret-scrubber.ts'
+import { type BodyScrubber, createSecretScrubber, type DeltaWatch, type SecretScrubber } from './secret-scrubber.ts'
 import type { Transport } from './transport.ts'
 import type { UpstreamResponse } from './transport-response.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
@@ -49,57 +49,87 @@ export function createScrubbingTransport(transport: Transport, written: string[]
       if (request.grants_credentials) return transport.send(request)
       learnFrom(request)
       const response = await transport.send(request)
-      return scrubber ? scrubbed(response, scrubber) : response
+      return scrubber ? new ScrubbedResponse(response, scrubber) : response
     },
     watchDeltas: () => scrubber?.deltas(),
   }
 }
 
-/** Scrubs whatever the content type is: JSON that is labelled as an image is still read as JSON. */
-function scrubbed(response: UpstreamResponse, scrubber: SecretScrubber): UpstreamResponse {
-  const headers = scrubHeaders(response.headers, scrubber)
-  const body = scrubber.body()
-  let peeked: Uint8Array | undefined
-  let failure: { thrown: unknown } | undefined
-  let isEnded = false
+type Passed = Uint8Array | undefined | Promise<Uint8Array | undefined>
 
-  /** Not an async function: a stream waits here for each of its events. */
-  function read(): Promise<Uint8Array | undefined> {
-    if (peeked) {
-      const bytes = peeked
-      peeked = undefined
-      return Promise.resolve(bytes)
-    }
-    if (isEnded) return failure ? Promise.reject(failure.thrown) : Promise.resolve(undefined)
-    return response.read().then(clean, end)
+/** Scrubs whatever the content type is: JSON that is labelled as an image is still read as JSON. */
+class ScrubbedResponse implements UpstreamResponse {
+  readonly #response: UpstreamResponse
+  readonly #scrubber: SecretScrubber
+  readonly status: number
+  #headers: Headers | undefined
+  #body: BodyScrubber | undefined
+  #peeked: Uint8Array | undefined
+  #failure: { thrown: unknown } | undefined
+  #isEnded = false
+  /** The same for each read. */
+  #pass: ((bytes: Uint8Array | undefined) => Passed) | undefined
+  #fail: ((thrown: unknown) => Passed) | undefined
+
+  constructor(response: UpstreamResponse, scrubber: SecretScrubber) {
+    this.#response = response
+    this.#scrubber = scrubber
+    this.status = response.status
   }
 
-  function clean(bytes: Uint8Array | undefined): Uint8Array | Promise<Uint8Array | undefined> {
-    if (bytes === undefined) return end()
-    const passed = body.push(bytes)
-    return passed.length > 0 ? passed : read()
+  /** Only for who reads them: most calls do not. */
+  get headers(): Headers {
+    this.#headers ??= scrubHeaders(this.#response.headers, this.#scrubber)
+    return this.#headers
+  }
+
+  /** Not an async function: a stream waits here for each of its events. */
+  read(): Promise<Uint8Array | undefined> {
+    const bytes = this.#peeked
+    if (bytes) {
+      this.#peeked = undefined
+      return Promise.resolve(bytes)
+    }
+    if (this.#isEnded) return this.#failure ? Promise.reject(this.#failure.thrown) : Promise.resolve(undefined)
+    this.#pass ??= (bytes) => this.#clean(bytes)
+    this.#fail ??= (thrown) => this.#end(thrown)
+    return this.#response.read().then(this.#pass, this.#fail)
+  }
+
+  #clean(bytes: Uint8Array | undefined): Passed {
+    if (bytes === undefined) return this.#end()
+    this.#body ??= this.#scrubber.body()
+    const passed = this.#body.push(bytes)
+    return passed.length > 0 ? passed : this.read()
   }
 
   /** Bytes from before a failure are returned first. */
-  function end(thrown?: unknown): Uint8Array | Promise<Uint8Array | undefined> {
-    isEnded = true
-    if (thrown !== undefined) failure = { thrown }
-    const rest = body.end()
-    return rest.length > 0 ? rest : read()
+  #end(thrown?: unknown): Passed {
+    this.#isEnded = true
+    if (thrown !== undefined) this.#failure = { thrown }
+    const rest = this.#body?.end()
+    return rest && rest.length > 0 ? rest : this.read()
   }
 
-  return {
-    status: response.status,
-    headers,
-    read,
-    async peek() {
-      peeked ??= await read()
-      return peeked
-    },
-    text: async (limit) => scrubber.text(await response.text(limit)),
-    excerpt: async () => scrubber.text(await response.excerpt()),
-    release: () => response.release(),
-    drop: () => response.drop(),
+  async peek(): Promise<Uint8Array | undefined> {
+    this.#peeked ??= await this.read()
+    return this.#peeked
+  }
+
+  async text(limit?: number): Promise<string> {
+    return this.#scrubber.text(await this.#response.text(limit))
+  }
+
+  async excerpt(): Promise<string> {
+    return this.#scrubber.text(await this.#response.excerpt())
+  }
+
+  release(): void {
+    this.#response.release()
+  }
+
+  drop(): void {
+    this.#response.drop()
   }
 }
 

@@ -9,7 +9,7 @@ export type SecretScrubber = {
   deltas(): DeltaWatch
 }
 
-type BodyScrubber = {
+export type BodyScrubber = {
   /** Returns the bytes that may pass now; empty while they could be the beginning of a secret. */
   push(bytes: Uint8Array): Uint8Array
   /** Returns the bytes that were held back. */

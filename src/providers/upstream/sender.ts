@@ -6,8 +6,8 @@ import type { RequestLifetime, UpstreamRequest } from './upstream-request.ts'
 export type RawResponse = {
   status: number
   headers: Headers
-  /** Called once; absent: there is no body. */
-  body: (() => ByteReader) | undefined
+  /** Called once. Undefined: there is no body. */
+  body(): ByteReader | undefined
   /** The whole body, instead of `body`; absent: only by `body`. */
   text?(): Promise<string>
   /** Discards a body that nobody has begun to read. */

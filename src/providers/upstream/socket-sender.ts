@@ -23,7 +23,7 @@ export function createSocketSender({ clock }: { clock: Clock }): Sender {
     life.onEnd = (reason) => call.abort(reason)
     try {
       const { status, headers: received, body: reader } = await call.response
-      return { status, headers: received, body: reader && (() => reader), discard: () => void reader?.cancel() }
+      return { status, headers: received, body: () => reader, discard: () => void reader?.cancel() }
     } catch (thrown) {
       if (call.isSent()) throw thrown
       if (thrown instanceof GatewayError) throw neverSent(thrown)

@@ -38,6 +38,11 @@ function codingOf(headers: Headers): string | undefined {
   return coding === '' || coding === 'identity' ? undefined : coding
 }
 
+const NO_BODY: ByteReader = {
+  read: () => Promise.resolve({ done: true, value: undefined }),
+  cancel: () => Promise.resolve(),
+}
+
 type ResponseParts = { clock: Clock; request: UpstreamRequest; response: RawResponse; life: RequestLifetime }
 
 /** A response whose body is read within the limits of its request. */
@@ -67,17 +72,12 @@ export class LimitedResponse implements UpstreamResponse {
       return bytes
     }
     if (this.#ended) return undefined
-    const { body } = response
-    if (!body) {
-      this.#finish()
-      return undefined
-    }
     if (request.stream) {
       this.#waitingSince = clock.steady()
       if (!this.#cancelIdle) this.#watchIdle(request.timeouts.idle_seconds * 1000)
     }
     try {
-      this.#reader ??= this.#readerOf(body())
+      this.#reader ??= this.#readerOf(response.body())
       const { done, value } = await this.#reader.read()
       this.#waitingSince = undefined
       // The end of a body may be reported before the abort that caused it.
@@ -98,8 +98,9 @@ export class LimitedResponse implements UpstreamResponse {
   async text(limit = MAX_RESPONSE_BYTES): Promise<string> {
     const length = Number(this.headers.get('content-length') ?? Number.NaN)
     if (length > limit) throw this.#tooLarge(limit)
-    const whole = this.#parts.response.text
-    if (whole && Number.isFinite(length) && this.#coding === undefined && !this.#reader) return this.#textAtOnce(whole)
+    const { response } = this.#parts
+    if (response.text && Number.isFinite(length) && this.#coding === undefined && !this.#reader)
+      return this.#textAtOnce(response.text())
     const pieces: Uint8Array[] = []
     let size = 0
     for (let bytes = await this.read(); bytes; bytes = await this.read()) {
@@ -149,10 +150,10 @@ export class LimitedResponse implements UpstreamResponse {
   }
 
   /** The text of a body whose length is known. */
-  async #textAtOnce(read: () => Promise<string>): Promise<string> {
+  async #textAtOnce(reading: Promise<string>): Promise<string> {
     const { life } = this.#parts
     try {
-      const text = await read()
+      const text = await reading
       if (life.reason) throw life.reason
       this.#finish()
       return text
@@ -162,7 +163,8 @@ export class LimitedResponse implements UpstreamResponse {
   }
 
   /** The body after decompression: all limits count these bytes. */
-  #readerOf(plain: ByteReader): ByteReader {
+  #readerOf(plain: ByteReader | undefined): ByteReader {
+    if (!plain) return NO_BODY
     const coding = this.#coding
     if (coding === undefined) return plain
     if (isCoding(coding)) return inflate(plain, coding)

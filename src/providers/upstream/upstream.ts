@@ -39,6 +39,8 @@ type UpstreamCall = {
   headers?: Record<string, string> | undefined
 }
 
+type PassthroughAnswer = PassthroughResponse | AsyncIterable<ChatChunk[]>
+
 type ReadChunks = (response: UpstreamResponse, call: ChatCall) => AsyncIterable<ChatChunk[]>
 
 export function createUpstream({ id, settings, transport, clock, log }: UpstreamParts, rules: ApiRules = {}) {
@@ -76,10 +78,11 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   function request(question: UpstreamCall, signal: AbortSignal): Promise<UpstreamResponse> {
     // Not an async function: it would keep its parameters, and so the body, until the response arrives.
     const model = question.call?.model
-    return send(question, signal).then(async (response) => {
-      if (isSuccess(response)) return response
-      throw await errorFrom(response, model)
-    })
+    return send(question, signal).then((response) => (isSuccess(response) ? response : refuse(response, model)))
+  }
+
+  async function refuse(response: UpstreamResponse, model: string | undefined): Promise<never> {
+    throw await errorFrom(response, model)
   }
 
   async function errorFrom(response: UpstreamResponse, model: string | undefined): Promise<GatewayError> {
@@ -106,16 +109,18 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
       upstream_status === undefined ? {} : { upstream_status },
     )
 
-  const faultsOf = (model: string, { headers }: UpstreamResponse): Faults => ({
+  const cut = () =>
+    new GatewayError('upstream_cut', `The upstream "${id}" ended its response in the middle, without a finish.`)
+
+  const faultsOf = (model: string, response: UpstreamResponse): Faults => ({
     inAnswer(payload) {
       const error = toBodyError({ provider: id, model, payload, clock })
-      const upstream_request_id = requestIdOf(headers)
+      const upstream_request_id = requestIdOf(response.headers)
       log.warn('upstream error in response body', { provider: id, model, error: error.code, upstream_request_id })
       return error
     },
     notUnderstood,
-    cut: () =>
-      new GatewayError('upstream_cut', `The upstream "${id}" ended its response in the middle, without a finish.`),
+    cut,
   })
 
   /** Reads the response to a stream request to its end, whether it came as events or as one body. */
@@ -138,13 +143,14 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   }
 
   /** The response for the client: as it is, or as chunks where a stream was requested and the body is not one. */
-  async function toPassthroughResponse(
+  function toPassthroughResponse(
     response: UpstreamResponse,
     call: ChatCall,
     chunksIn?: ReadChunks,
-  ): Promise<PassthroughResponse | AsyncIterable<ChatChunk[]>> {
-    if (chunksIn && !(await isEventStream(response))) return chunksIn(response, call)
-    return { body: response, faults: faultsOf(call.model, response) }
+  ): PassthroughAnswer | Promise<PassthroughAnswer> {
+    const passed = { body: response, faults: faultsOf(call.model, response) }
+    if (!chunksIn) return passed
+    return isEventStream(response).then((isOne) => (isOne ? passed : chunksIn(response, call)))
   }
 
   /** Reads the named member of a response as a token count. */
