@@ -46,7 +46,8 @@ export function captured(meter: ChatMeter, capture: Capture): ChatMeter {
   }
 
   return {
-    ...meter,
+    usage: () => meter.usage(),
+    units: (usage) => meter.units(usage),
     count(batch: ChatChunk[]) {
       meter.count(batch)
       capture.response = noted

@@ -3,7 +3,7 @@ import { createSample, type Sample } from '../kit/sample.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { Meter } from '../pipeline/call.ts'
 import type { ChatChunk, ChatCompletion, ChatRequest, Message } from '../protocols/canonical.ts'
-import { unitsOfUsage } from '../spec/units.ts'
+import { type Units, unitsOfUsage } from '../spec/units.ts'
 import { type Usage, usageFrom } from '../spec/usage.ts'
 
 export type ChatMeter = Meter<Usage> & {
@@ -14,51 +14,76 @@ export type ChatMeter = Meter<Usage> & {
   countWhole(answer: ChatCompletion): void
 }
 
-export function createMeter({ request, tokenizer }: { request: ChatRequest; tokenizer: Tokenizer }): ChatMeter {
-  let measured: Usage | undefined
+export function createMeter(parts: MeterParts): ChatMeter {
+  return new CountingMeter(parts)
+}
+
+type MeterParts = { request: ChatRequest; tokenizer: Tokenizer }
+
+/** One object for each call, without closures. */
+class CountingMeter implements ChatMeter {
+  readonly #request: ChatRequest
+  readonly #tokenizer: Tokenizer
+  #measured: Usage | undefined
   /** Whether the response is complete: until then a provider's counts cover only its beginning. */
-  let isWhole = false
+  #isWhole = false
   /** The text that was sent to the client; created with the first of it, since a whole response with a count needs none. */
-  let sample: Sample | undefined
-  const generated = (): Sample => {
-    sample ??= createSample()
-    return sample
+  #sample: Sample | undefined
+
+  constructor({ request, tokenizer }: MeterParts) {
+    this.#request = request
+    this.#tokenizer = tokenizer
   }
 
-  const estimate = async (): Promise<Usage> => {
-    const [input, output] = await Promise.all([promptOf(request).tokens(tokenizer), generated().tokens(tokenizer)])
-    return usageFrom({ input, output, estimated: true })
-  }
-
-  async function usage(): Promise<Usage> {
-    if (measured && !isWhole) measured = atLeast(measured, await generated().tokens(tokenizer))
-    measured ??= await estimate()
-    return measured
-  }
-
-  return {
-    count(batch) {
-      for (const chunk of batch) {
-        if (chunk.usage) measured = chunk.usage
-        for (const { delta, finish_reason } of chunk.choices) {
-          if (finish_reason) isWhole = true
-          if (delta.content) generated().add(delta.content)
-          if (delta.reasoning_content) generated().add(delta.reasoning_content)
-          for (const call of delta.tool_calls ?? []) {
-            generated().add(call.function?.name ?? '')
-            generated().add(call.function?.arguments ?? '')
-          }
+  count(batch: ChatChunk[]): void {
+    for (const chunk of batch) {
+      if (chunk.usage) this.#measured = chunk.usage
+      for (const { delta, finish_reason } of chunk.choices) {
+        if (finish_reason) this.#isWhole = true
+        if (delta.content) this.#generated.add(delta.content)
+        if (delta.reasoning_content) this.#generated.add(delta.reasoning_content)
+        for (const call of delta.tool_calls ?? []) {
+          this.#generated.add(call.function?.name ?? '')
+          this.#generated.add(call.function?.arguments ?? '')
         }
       }
-    },
-    countRaw: (text) => generated().addRaw(text),
-    countWhole(answer) {
-      isWhole = true
-      if (answer.usage) measured = answer.usage
-      else addWhole(generated(), answer)
-    },
-    usage,
-    units: (usage) => unitsOfUsage(usage, request.service_tier),
+    }
+  }
+
+  countRaw(text: string): void {
+    this.#generated.addRaw(text)
+  }
+
+  countWhole(answer: ChatCompletion): void {
+    this.#isWhole = true
+    if (answer.usage) this.#measured = answer.usage
+    else addWhole(this.#generated, answer)
+  }
+
+  usage(): Usage | Promise<Usage> {
+    return this.#measured && this.#isWhole ? this.#measured : this.#completed()
+  }
+
+  units(usage: Usage): Units {
+    return unitsOfUsage(usage, this.#request.service_tier)
+  }
+
+  get #generated(): Sample {
+    this.#sample ??= createSample()
+    return this.#sample
+  }
+
+  async #completed(): Promise<Usage> {
+    if (this.#measured) this.#measured = atLeast(this.#measured, await this.#generated.tokens(this.#tokenizer))
+    this.#measured ??= await this.#estimate()
+    return this.#measured
+  }
+
+  async #estimate(): Promise<Usage> {
+    const tokenizer = this.#tokenizer
+    const texts = [promptOf(this.#request), this.#generated]
+    const [input = 0, output = 0] = await Promise.all(texts.map((text) => text.tokens(tokenizer)))
+    return usageFrom({ input, output, estimated: true })
   }
 }
 

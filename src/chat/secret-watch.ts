@@ -28,7 +28,9 @@ export function watchSecrets(meter: ChatMeter, { id, watchDeltas }: Provider): C
     }
   }
   return {
-    ...meter,
+    usage: () => meter.usage(),
+    units: (usage) => meter.units(usage),
+    countWhole: (answer) => meter.countWhole(answer),
     count(batch) {
       for (const chunk of batch) takeAll(chunk)
       meter.count(batch)

@@ -85,41 +85,56 @@ export function createBudgets(parts: BudgetsParts): Budgets {
     (now < account.valid_until && most <= freeOf(account) && !isBeyond(account, most))
 
   function hold(of: readonly BudgetAccount[], most: number): BudgetCallHold {
-    let held = most
-    let in_store = 0
     for (const account of of) {
       account.held += most
       account.demand += most
       account.idle = 0
       leasing.growAhead(account)
     }
-    return {
-      raise(more) {
-        if (more <= held) return
-        const now = clock.steady()
-        const short = of.find((account) => !covers(account, more - held, now))
-        if (short) throw refusal(short, more - held)
-        for (const account of of) account.held += more - held
-        held = more
-      },
-      settle(charged) {
-        for (const account of of) {
-          account.held -= held - in_store
-          account.unsettled += charged
-        }
-        held = in_store
-      },
-      forTask: () => ({
-        process_id,
-        holds: of.map(({ name: { account_key, start_ms } }) => ({ account_key, start_ms, amount: held })),
-      }),
-      moved() {
-        for (const account of of) {
-          account.held -= held
-          account.leased -= held
-        }
-        in_store = held
-      },
+    return new CallHold(of, most)
+  }
+
+  /** One object for each call, without closures. */
+  class CallHold implements BudgetCallHold {
+    readonly #of: readonly BudgetAccount[]
+    #held: number
+    #in_store = 0
+
+    constructor(of: readonly BudgetAccount[], held: number) {
+      this.#of = of
+      this.#held = held
+    }
+
+    raise(most: number): void {
+      const more = most - this.#held
+      if (more <= 0) return
+      const now = clock.steady()
+      const short = this.#of.find((account) => !covers(account, more, now))
+      if (short) throw refusal(short, more)
+      for (const account of this.#of) account.held += more
+      this.#held = most
+    }
+
+    settle(charged: number): void {
+      for (const account of this.#of) {
+        account.held -= this.#held - this.#in_store
+        account.unsettled += charged
+      }
+      this.#held = this.#in_store
+    }
+
+    forTask(): TaskBudget {
+      const amount = this.#held
+      const holds = this.#of.map(({ name: { account_key, start_ms } }) => ({ account_key, start_ms, amount }))
+      return { process_id, holds }
+    }
+
+    moved(): void {
+      for (const account of this.#of) {
+        account.held -= this.#held
+        account.leased -= this.#held
+      }
+      this.#in_store = this.#held
     }
   }
 

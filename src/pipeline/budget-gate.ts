@@ -3,6 +3,8 @@ import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { BudgetCallHold, Budgets } from '../ledger/budgets.ts'
 import { mostOf } from '../models/prices.ts'
 import { GatewayError } from '../spec/error.ts'
+import type { Units } from '../spec/units.ts'
+import type { TaskBudget } from '../store/budget-store.ts'
 import type { Gate } from './admission.ts'
 import type { AdmissionRequest, Hold } from './call.ts'
 
@@ -17,16 +19,30 @@ export function createBudgetGate({ budgets, refusesUnknown, clock }: BudgetGateP
   const most = ({ model, estimate }: AdmissionRequest): number | null =>
     mostOf({ model, units: estimate.most, at: unixSeconds(clock) })
 
-  function holdOf(held: BudgetCallHold): Hold {
-    return {
-      moveTo(request) {
-        const amount = most(request)
-        if (amount === null && refusesUnknown()) throw unknownPrice(request)
-        held.raise(amount ?? 0)
-      },
-      settle: (_, charged) => held.settle(charged),
-      forTask: held.forTask,
-      moved: held.moved,
+  /** One object for each call, without closures. */
+  class BudgetHold implements Hold {
+    readonly #held: BudgetCallHold
+
+    constructor(held: BudgetCallHold) {
+      this.#held = held
+    }
+
+    moveTo(request: AdmissionRequest): void {
+      const amount = most(request)
+      if (amount === null && refusesUnknown()) throw unknownPrice(request)
+      this.#held.raise(amount ?? 0)
+    }
+
+    settle(_: Units, charged: number): void {
+      this.#held.settle(charged)
+    }
+
+    forTask(): TaskBudget {
+      return this.#held.forTask()
+    }
+
+    moved(): void {
+      this.#held.moved()
     }
   }
 
@@ -47,7 +63,7 @@ export function createBudgetGate({ budgets, refusesUnknown, clock }: BudgetGateP
     held: BudgetCallHold,
     { amount, request }: { amount: number | null; request: AdmissionRequest },
   ): Hold {
-    if (amount !== null || !refusesUnknown()) return holdOf(held)
+    if (amount !== null || !refusesUnknown()) return new BudgetHold(held)
     held.settle(0)
     throw unknownPrice(request)
   }

@@ -73,8 +73,8 @@ export type CallOptions = {
 
 /** Counts the usage of one call. */
 export type Meter<Usage> = {
-  /** The usage as the client sees it; estimated where the provider reported none. */
-  usage(): Promise<Usage>
+  /** The usage as the client sees it; estimated where the provider reported none. A promise only where it has to be. */
+  usage(): Usage | Promise<Usage>
   units(usage: Usage): Units
   /** Whether the provider has charged for the call, even if it fails from here on; absent: not known. */
   isCharged?(): boolean

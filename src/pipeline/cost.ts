@@ -4,14 +4,31 @@ import { fromNano } from '../spec/money.ts'
 import { boundedUnits } from '../spec/units.ts'
 import type { AnyMeter, Family, PreparedCall, UsageOf } from './family.ts'
 
-/** The usage that the provider has reported, for the client: with `cost`, in units of the ledger's currency, or null. */
-export async function usageForClient<Work, M extends AnyMeter>(
-  { asksForCost }: Pick<Family<never, Work, never, M>, 'asksForCost'>,
-  { record, metering, model, work }: Pick<PreparedCall<Work, unknown, M>, 'record' | 'metering' | 'model' | 'work'>,
-): Promise<UsageOf<M>> {
-  const meter = metering.current
-  const usage = await meter?.usage()
-  if (!meter || !asksForCost?.(work)) return usage as UsageOf<M>
+type Asked<Work, M extends AnyMeter> = Pick<Family<never, Work, never, M>, 'asksForCost'>
+type Metered<Work, M extends AnyMeter> = Pick<PreparedCall<Work, unknown, M>, 'record' | 'metering' | 'model' | 'work'>
+
+/**
+ * The usage that the provider has reported, for the client: with `cost`, in units of the ledger's currency, or null. A
+ * promise only where it is estimated.
+ */
+export function usageForClient<Work, M extends AnyMeter>(
+  { asksForCost }: Asked<Work, M>,
+  call: Metered<Work, M>,
+): UsageOf<M> | Promise<UsageOf<M>> {
+  const meter = call.metering.current
+  if (!meter) return undefined as UsageOf<M>
+  const usage = meter.usage()
+  if (!asksForCost?.(call.work)) return usage as UsageOf<M> | Promise<UsageOf<M>>
+  return usage instanceof Promise
+    ? usage.then((found) => withCost<M>(call, meter, found))
+    : withCost<M>(call, meter, usage)
+}
+
+function withCost<M extends AnyMeter>(
+  { record, model }: Pick<Metered<never, M>, 'record' | 'model'>,
+  meter: NonNullable<M>,
+  usage: unknown,
+): UsageOf<M> {
   const { target, at } = record
   const { amount } = chargeOf({ model, target, units: boundedUnits(meter.units(usage)), at })
   return { ...(usage as object), cost: amount === null ? null : fromNano(amount) } as UsageOf<M>

@@ -128,24 +128,31 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   const isCached = ({ model, record }: Pick<PreparedCall<never, never, AnyMeter>, 'model' | 'record'>) =>
     model.cache !== undefined || record.call.options?.cache !== undefined
 
+  async function execute<Work, Answer, M extends AnyMeter>(
+    family: Pick<Family<never, Work, Answer, M>, 'asksForCost'>,
+    prepared: PreparedCall<Work, Answer, M>,
+  ): Promise<{ answer: Answer; usage: UsageOf<M> }> {
+    const answer = await prepared.execute()
+    const usage = usageForClient<Work, M>(family, prepared)
+    return { answer, usage: usage instanceof Promise ? await usage : usage }
+  }
+
   async function answer<Work, Answer, M extends AnyMeter>(
     family: Pick<Family<never, Work, Answer, M>, 'estimate' | 'is_admitted' | 'cacheable' | 'codec' | 'asksForCost'>,
     prepared: PreparedCall<Work, Answer, M>,
   ): Promise<Answered<Work, Answer, M>> {
     const settlement = settlements.open(prepared)
-    const execute = async () => {
-      const answer = await prepared.execute()
-      return { answer, usage: await usageForClient<Work, M>(family, prepared) }
-    }
     try {
       const waiting = admission.admit(family, prepared)
       if (waiting) await waiting
       const { codec } = family
       const lookup = cache && codec && isCached(prepared) ? lookupFor(family, prepared, embedText) : undefined
-      const answered =
-        cache && codec && lookup ? await lookUpAnswer(codec, { cache, lookup, prepared }, execute) : await execute()
+      const { answer, usage } =
+        cache && codec && lookup
+          ? await lookUpAnswer(codec, { cache, lookup, prepared }, () => execute(family, prepared))
+          : await execute(family, prepared)
       await settlement.succeeded()
-      return { ...answered, model: prepared.model, work: prepared.work }
+      return { answer, usage, model: prepared.model, work: prepared.work }
     } catch (thrown) {
       void settlement.failed(thrown) // the client gets the error before the usage is estimated
       throw thrown

@@ -61,19 +61,39 @@ export function createSettlements({
   let open = 0
   let idle: PromiseWithResolvers<void> | undefined
 
-  async function unitsOf(record: CallRecord, meter: Meter<unknown>): Promise<Units> {
-    try {
-      return meter.units(await meter.usage())
-    } catch (error) {
+  /** A promise only where the usage is estimated. */
+  function unitsOf(record: CallRecord, meter: Meter<unknown>): Units | Promise<Units> {
+    const failed = (error: unknown): Units => {
       log.error('usage could not be measured', { request_id: record.call.request_id }, error)
       return { ...NO_UNITS, estimated: true }
     }
+    try {
+      const usage = meter.usage()
+      return usage instanceof Promise ? usage.then((found) => meter.units(found)).catch(failed) : meter.units(usage)
+    } catch (error) {
+      return failed(error)
+    }
   }
 
-  async function settle(call: Settled, isCharged: boolean) {
-    const { record } = call
+  /** Asynchronous only where something waits: mostly nothing does. */
+  async function settle(call: Settled, isCharged: boolean): Promise<void> {
+    const { record, metering } = call
+    let isRecorded: Promise<void> | undefined
     try {
-      await recordCall(call, isCharged)
+      if (metering.current && !record.is_refused) {
+        const counts = isCharged && record.cache !== 'hit'
+        const counted = counts ? unitsOf(record, metering.current) : undefined
+        const units = counted instanceof Promise ? await counted : counted
+        const lost = metering.lost && unitsOf(record, metering.lost)
+        record.entries = entriesOf(call, units, lost instanceof Promise ? await lost : lost)
+        isRecorded = recordUsage(record.entries)
+      }
+    } catch (error) {
+      log.error('a call could not be recorded', { request_id: record.call.request_id }, error)
+    }
+    try {
+      releaseHolds(record, record.units ?? unmeasured(record))
+      if (isRecorded) await isRecorded
     } finally {
       record.is_open = false
       events.finished(record)
@@ -81,34 +101,16 @@ export function createSettlements({
     }
   }
 
-  async function recordCall(call: Settled, isCharged: boolean): Promise<void> {
-    const { record } = call
-    let isRecorded: Promise<void> | undefined
-    try {
-      if (call.metering.current && !record.is_refused) {
-        record.entries = await entriesOf(call, isCharged)
-        isRecorded = recordUsage(record.entries)
-      }
-    } catch (error) {
-      log.error('a call could not be recorded', { request_id: record.call.request_id }, error)
-    }
-    releaseHolds(record, record.units ?? unmeasured(record))
-    if (isRecorded) await isRecorded
-  }
-
   /** Also sets the units of the record. */
-  async function entriesOf(call: Settled, isCharged: boolean): Promise<LedgerEntry[]> {
-    const { record, model } = call
-    const { current: meter, lost, lost_target } = call.metering
-    const units = meter && isCharged && record.cache !== 'hit' ? await unitsOf(record, meter) : undefined
+  function entriesOf(call: Settled, units: Units | undefined, lost_units: Units | undefined): LedgerEntry[] {
+    const { record, model, metering } = call
     // Of its admission: what it is charged counts towards the budgets that hold it. Without budgets, of its arrival.
     const at_ms = record.admitted_ms ?? Math.round(clock.now() - (clock.steady() - record.call.arrived))
     const entry = callEntry({ record, model, now_ms: at_ms, units })
     record.units = entry.units
-    if (!lost) return [entry]
-    const lost_units = await unitsOf(record, lost)
+    if (!lost_units) return [entry]
     record.units = sumOf(entry.units, lost_units)
-    return [entry, lostEntry(entry, { record, model, target: lost_target, units: lost_units })]
+    return [entry, lostEntry(entry, { record, model, target: metering.lost_target, units: lost_units })]
   }
 
   /** One object for each call, without closures. */

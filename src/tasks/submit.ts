@@ -106,7 +106,7 @@ const acceptOrder = (
     if (targets.length === 0) throw excluded.length > 0 ? noneEligible(excluded) : noneAvailable()
     parts.crashHook('submit: before the row')
     const holds = call.record?.holds ?? []
-    const budgets = holds.flatMap(({ forTask }) => forTask?.() ?? [])
+    const budgets = holds.flatMap((hold) => hold.forTask?.() ?? [])
     const limits = call.limits?.tasks() ?? []
     // Of its admission: with this time it is charged in the windows of the budgets that hold it.
     const submit_time = Math.floor((call.record?.admitted_ms ?? row.task.submit_time * 1000) / 1000)
@@ -115,7 +115,7 @@ const acceptOrder = (
       const task = { ...row.task, ...movedBy(row.task, moved_ms), submit_time }
       return addWithin(parts, { ...row, task, budgets, limits, moves })
     })
-    if (added.outcome === 'added') for (const { moved } of holds) moved?.()
+    if (added.outcome === 'added') for (const hold of holds) hold.moved?.()
     parts.crashHook('submit: after the row')
     if (added.outcome === 'conflict') {
       throw new GatewayError(
