@@ -80,7 +80,7 @@ export const jsonCodec = <Answer>(): AnswerCodec<unknown, Answer, unknown> => ({
 type Sticky = NonNullable<RoutingConfig['sticky']>
 
 /** One call of `execute` to one target. */
-type Try<M extends AnyMeter> = {
+export type Try<M extends AnyMeter> = {
   /** Ends with the call; it may end earlier, when another target is tried instead. */
   signal: AbortSignal
   /** Counts what this target generates. */

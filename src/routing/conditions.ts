@@ -67,18 +67,20 @@ export function noneEligible(excluded: readonly Excluded[]): GatewayError {
 }
 
 /** The first condition that does not hold, as text for the caller. */
-function unmetBy({ family, tags, project_id, facts }: Conditional, when: TargetConditions): string | undefined {
+function unmetBy(request: Conditional, when: TargetConditions): string | undefined {
+  const { family, tags, project_id } = request
   const { families, tools, images, min_input_tokens: least = 0, max_input_tokens: most } = when
   if (families && !families.includes(family)) return `it must be of ${families.join(' or ')}, not ${family}`
   if (when.projects && !when.projects.includes(project_id ?? '')) return 'it must be of another project'
   const missing = when.tags?.filter((tag) => !tags?.includes(tag)) ?? []
   if (missing.length > 0) return `it must have ${missing.map((tag) => `the tag "${tag}"`).join(' and ')}`
-  if (tools !== undefined && tools !== (facts()?.hasTools() ?? false)) return `it must have ${tools ? '' : 'no '}tools`
-  if (images !== undefined && images !== (facts()?.hasImages() ?? false)) {
+  if (tools !== undefined && tools !== (request.facts()?.hasTools() ?? false))
+    return `it must have ${tools ? '' : 'no '}tools`
+  if (images !== undefined && images !== (request.facts()?.hasImages() ?? false)) {
     return `it must have ${images ? '' : 'no '}images`
   }
   if (least === 0 && most === undefined) return undefined
-  const tokens = facts()?.inputTokens?.()
+  const tokens = request.facts()?.inputTokens?.()
   if (tokens === undefined) return undefined
   if (tokens < least) return `it must have at least ${least} input tokens, not about ${tokens}`
   if (most !== undefined && tokens > most) return `it must have at most ${most} input tokens, not about ${tokens}`
