@@ -83,6 +83,19 @@ describe('timer lists', () => {
     expect(called).toEqual(['again'])
   })
 
+  it('call what waits in its own time, although a work before it adds another', () => {
+    const { after, called, note, timers, to } = setUp()
+    after(2000, () => void after(2000, note('again')))
+    to(500)
+    after(2000, note('waiting'))
+    to(2000)
+    expect(timers()).toBe(1)
+    to(2500)
+    expect(called).toEqual(['waiting'])
+    to(4000)
+    expect(called).toEqual(['waiting', 'again'])
+  })
+
   it('call the rest after a work that throws', () => {
     const { after, called, note, to } = setUp()
     after(1000, () => {

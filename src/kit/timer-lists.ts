@@ -55,9 +55,11 @@ class TimerList {
     this.#timers.set(ms, this.#run)
   }
 
-  /** Where one throws, the runtime reports it as that of any other timer, and the rest follow. */
+  /**
+   * Where one throws, the runtime reports it as that of any other timer, and the rest follow. What is added meanwhile sets no
+   * timer: others that wait may be due before it.
+   */
   readonly #run = () => {
-    this.#isSet = false
     try {
       for (const one of this.#waiting) {
         if (one.due > this.#timers.now()) break
@@ -65,8 +67,9 @@ class TimerList {
         one.work()
       }
     } finally {
+      this.#isSet = false
       const [first] = this.#waiting
-      if (first && !this.#isSet) this.#set(Math.max(1, Math.ceil(first.due - this.#timers.now())))
+      if (first) this.#set(Math.max(1, Math.ceil(first.due - this.#timers.now())))
     }
   }
 }
