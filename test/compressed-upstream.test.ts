@@ -23,9 +23,13 @@ const answerWith =
 
 const chat = (stream = false) => ({ model: 'vendor/m', messages: [{ role: 'user', content: 'Hello' }], stream })
 
-async function gatewayWith(vendor: Vendor, kind: 'chatcompat' | 'perplexity' = 'chatcompat') {
+async function gatewayWith(vendor: Vendor, kind: 'chatcompat' | 'perplexity' = 'chatcompat', config: object = {}) {
   const providers = { vendor: { kind, base_url: vendor.url, key: 'sk-canary-0123456789' } } as const
-  return await startGateway({ providers, models: { 'vendor/m': { families: ['chatcompat', 'embeddings'] } } })
+  return await startGateway({
+    providers,
+    models: { 'vendor/m': { families: ['chatcompat', 'embeddings'] } },
+    ...config,
+  })
 }
 
 for (const [coding, compress] of Object.entries(COMPRESS)) {
@@ -135,6 +139,22 @@ test('a body that does not match its content-encoding is a bad_upstream_response
   expect(error.code).toBe('bad_upstream_response')
   expect(error.message).toContain('is not valid gzip')
   await vendor.stop()
+})
+
+describe.each(['fetch', 'sockets'] as const)('the connection of a body that cannot be read, by %s', (http_client) => {
+  test.each(['gzip', 'compress'])('is closed, although the vendor goes on to send: %s', async (coding) => {
+    const vendor = startVendor()
+    await using gateway = await gatewayWith(vendor, 'chatcompat', { server: { http_client } })
+    const { promise: closed, resolve } = Promise.withResolvers<void>()
+    vendor.answer(async ({ write, aborted }) => {
+      await write(`HTTP/1.1 200 OK\r\ncontent-encoding: ${coding}\r\ntransfer-encoding: chunked\r\n\r\n5\r\nHello\r\n`)
+      await aborted
+      resolve()
+    })
+    expect((await gateway.chat(chat())).status).toBe(502)
+    await closed
+    await vendor.stop()
+  })
 })
 
 test('an AI SDK package reads the decompressed body, within the limit', async () => {

@@ -196,6 +196,8 @@ export class LimitedResponse implements UpstreamResponse {
     const { request, life } = this.#parts
     const error =
       life.reason ?? failedToRead(request, thrown instanceof InflateError ? this.#unreadable(thrown) : thrown)
+    // Its server may go on to send it.
+    if (thrown instanceof InflateError) life.end(error)
     this.#finish()
     return error
   }
