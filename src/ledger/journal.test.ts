@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'bun:test'
 import {
+  existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -34,7 +35,7 @@ function setUp() {
     directory,
     clock,
     journal: createJournal({ directory, now: clock.now, log }),
-    files: () => readdirSync(directory).map((name) => join(directory, name)),
+    files: () => (existsSync(directory) ? readdirSync(directory).map((name) => join(directory, name)) : []),
     /** What another process finds once this one has ended. */
     async replayed() {
       for (const name of readdirSync(directory)) utimesSync(join(directory, name), 1, 1)
@@ -129,6 +130,25 @@ describe('the journal', () => {
     journal.release(3)
     journal.close()
     expect(files()).toEqual([])
+  })
+
+  it('loses nothing where another process is about to take its file when it is written to after a pause', async () => {
+    const { journal, directory, files, clock } = setUp()
+    for (let round = 0; round < 300; round++) {
+      clock.advance(20_000)
+      for (const path of files()) utimesSync(path, 1, 1)
+      const spool = createSpool({ directory, max_bytes: 1e9, now: Date.now })
+      const taking = spool.replay(async () => {})
+      for (let turn = 0; turn < round % 15; turn++) await new Promise(setImmediate)
+      journal.write(entries(1))
+      await taking
+      const next = entries(1)
+      journal.write(next)
+      const left = files().map((path) => readFileSync(path, 'utf8'))
+      expect(left.join('')).toContain(next[0]?.entry_id ?? '')
+      journal.release(2)
+    }
+    journal.close()
   })
 
   it('does not look for its file after each write, since nobody takes one that was just written to', async () => {

@@ -103,10 +103,14 @@ export function createSpool({ directory, max_bytes, now, onUnreadable = () => {}
     const path = join(directory, name)
     const claimed = join(directory, `${name.slice(0, 9)}${randomAlphanumerics(12)}${ENDING}`)
     try {
-      const isOwn = current?.path === path
-      if (isOwn && current) await close(current)
-      else if (Math.abs(now() - (await stat(path)).mtimeMs) < QUIET_MILLISECONDS && !own.has(name)) return undefined
+      const isOpen = current?.path === path
+      const isOwn = own.delete(name) || isOpen
+      if (isOpen && current) await close(current)
+      const { mtimeMs } = await stat(path)
+      if (!isOwn && Math.abs(now() - mtimeMs) < QUIET_MILLISECONDS) return undefined
       await rename(path, claimed)
+      // Its process has begun to write again, and finds out at its next pause: until then the file is left to it.
+      if (!isOwn && (await stat(claimed)).mtimeMs !== mtimeMs) return undefined
       own.add(basename(claimed))
       await utimes(claimed, new Date(), new Date())
       return claimed
