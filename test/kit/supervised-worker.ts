@@ -15,6 +15,7 @@ const [flag = ''] = process.argv.slice(-1)
 if (process.env.GATEHOUSE_WORKER) {
   const print = (event: string) => process.stderr.write(`${JSON.stringify({ event, pid: process.pid })}\n`)
   const ready = () => process.send?.({ is: 'ready' })
+  process.on('disconnect', () => process.exit(0)) // a supervisor that was killed asks for nothing
   process.on('SIGHUP', ready)
   process.on('SIGINT', () => process.exit(0))
   process.on('SIGTERM', () => {
