@@ -55,8 +55,8 @@ export type ChatWork = Pick<ChatInput, 'passthroughRequest' | 'errorForClient' |
   request: ChatRequest
   targets: Target[]
   responseContext: ResponseContext
-  /** The same for one try; a hedge has an encoder of its own. */
-  contextFor(is_hedge: boolean): ResponseContext
+  request_id: string
+  writer: ChatInput['writer']
   capture: Capture | undefined
 }
 
@@ -76,9 +76,8 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
       'id' in answer
         ? { id: answer.id, created: answer.created, model: model.id }
         : { id: `${answer.id_prefix}${randomAlphanumerics(24)}`, created: unixSeconds(clock), model: model.id }
-    const newContext = () => ({ head, writer: input.writer(head, request, request_id) })
-    const responseContext = newContext()
-    const contextFor = (is_hedge: boolean) => (is_hedge ? newContext() : responseContext)
+    const { writer } = input
+    const responseContext = { head, writer: writer(head, request, request_id) }
     return {
       request,
       targets,
@@ -88,7 +87,8 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
       source,
       body_bytes,
       responseContext,
-      contextFor,
+      request_id,
+      writer,
       capture,
     }
   }
@@ -143,11 +143,12 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     },
     stream: {
       ...shared,
-      async execute({ request, targets, passthroughRequest, contextFor, admit }, { call, attempt }) {
+      async execute(work, { call, attempt }) {
+        const { request, targets, passthroughRequest, admit } = work
         if (admit) await admit(call)
         return attempt(targets, (target, { signal, meter, is_hedge }) => {
           // Of two tries at once each has an encoder of its own, since both may have begun to encode.
-          const responseContext = contextFor(is_hedge)
+          const responseContext = is_hedge ? contextOf(work) : work.responseContext
           const chatCall = callFor(target, request, call)
           const passthrough = passthroughFor(target, passthroughRequest)
           const watched = watchSecrets(meter, target.provider)
@@ -171,6 +172,10 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
       replay: replayParts,
     },
   }
+}
+
+function contextOf({ responseContext: { head }, writer, request, request_id }: ChatWork): ResponseContext {
+  return { head, writer: writer(head, request, request_id) }
 }
 
 function callFor({ model }: Target, request: ChatRequest, { request_id }: Call): ChatCall {

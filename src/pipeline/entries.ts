@@ -21,6 +21,8 @@ type Settled = {
 export function callEntry({ record, model, now_ms, units }: Settled): LedgerEntry {
   const { call, family, target, error } = record
   record.entry_id ??= orderedAlphanumerics(now_ms, 24)
+  const served = record.cache === 'hit' ? undefined : target
+  const charged = used({ model, target: served, units, at: record.at })
   return {
     entry_id: record.entry_id,
     kind: 'call',
@@ -31,10 +33,15 @@ export function callEntry({ record, model, now_ms, units }: Settled): LedgerEntr
     end_user: call.end_user === undefined ? null : storable(call.end_user).slice(0, MAX_END_USER_LENGTH),
     family,
     model: record.model ?? '',
+    provider: charged.provider,
+    upstream_model: charged.upstream_model,
+    units: charged.units,
     requests: 1,
     errors: error !== undefined && !call.signal.aborted ? 1 : 0,
     estimated: units?.estimated ? 1 : 0,
-    ...used({ model, target: record.cache === 'hit' ? undefined : target, units, at: record.at }),
+    amount: charged.amount,
+    cost: charged.cost,
+    price: charged.price,
   }
 }
 
@@ -73,23 +80,23 @@ export function lostEntry(
   }
 }
 
-function used({
-  model,
-  target,
-  units,
-  at,
-}: {
+type Used = Pick<LedgerEntry, 'provider' | 'upstream_model' | 'units' | 'amount' | 'cost' | 'price'>
+
+type UsedParts = {
   model: CatalogueModel
   target: Target | undefined
   units: Units | undefined
   /** Of the call: its prices count however long it takes. */
   at: number
-}): Pick<LedgerEntry, 'provider' | 'upstream_model' | 'units' | 'amount' | 'cost' | 'price'> {
-  const of_target = { provider: target?.provider.id ?? '', upstream_model: target?.model ?? '' }
-  if (units === undefined) return { ...of_target, units: NO_UNITS, amount: 0, cost: 0, price: null }
+}
+
+function used({ model, target, units, at }: UsedParts): Used {
+  const provider = target?.provider.id ?? ''
+  const upstream_model = target?.model ?? ''
+  if (units === undefined) return { provider, upstream_model, units: NO_UNITS, amount: 0, cost: 0, price: null }
   const bounded = boundedUnits(units)
-  const charge = chargeOf({ model, target, units: bounded, at })
-  return { ...of_target, units: bounded, ...charge }
+  const { amount, cost, price } = chargeOf({ model, target, units: bounded, at })
+  return { provider, upstream_model, units: bounded, amount, cost, price }
 }
 
 /** PostgreSQL's text type cannot hold NUL. */

@@ -67,7 +67,6 @@ export function boundedUnits(units: Units): Units {
   rest -= cache_write_1h_tokens ?? 0
   const output_audio_tokens = partOf(output_tokens, units.output_audio_tokens)
   return {
-    ...units,
     input_tokens,
     output_tokens,
     cached_tokens,
@@ -77,11 +76,18 @@ export function boundedUnits(units: Units): Units {
     output_audio_tokens,
     reasoning_tokens: partOf(output_tokens - (output_audio_tokens ?? 0), units.reasoning_tokens),
     images: piecesOf(units.images),
+    image_size: units.image_size,
+    image_quality: units.image_quality,
     videos: piecesOf(units.videos),
     video_seconds: piecesOf(units.video_seconds),
+    video_size: units.video_size,
+    has_sound: units.has_sound,
     three_d: piecesOf(units.three_d),
     searches: piecesOf(units.searches),
-  }
+    requests: units.requests,
+    service_tier: units.service_tier,
+    estimated: units.estimated,
+  } satisfies Required<Record<keyof Units, unknown>>
 }
 
 /** The units of a served chat call. `service_tier`: as the client requested it. */

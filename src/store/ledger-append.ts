@@ -92,15 +92,31 @@ function valuesOf(entries: readonly LedgerEntry[]): unknown[] {
   const values: unknown[] = []
   for (const entry of entries) {
     const { units } = entry
-    for (const column of OF_ENTRY) values.push(entry[column])
-    values.push(JSON.stringify(units), units.input_tokens, units.output_tokens)
+    values.push(
+      entry.entry_id,
+      entry.kind,
+      entry.at_ms,
+      entry.call_id,
+      entry.token_id,
+      entry.project_id,
+      entry.end_user,
+      entry.family,
+      entry.model,
+      entry.provider,
+      entry.upstream_model,
+      entry.requests,
+      entry.errors,
+      entry.estimated,
+      entry.amount,
+      entry.cost,
+      entry.price,
+      JSON.stringify(units),
+      units.input_tokens,
+      units.output_tokens,
+    )
   }
   return values
 }
-
-type OfUnits = 'units' | 'input_tokens' | 'output_tokens'
-type OfEntry = Exclude<(typeof COLUMNS)[number], OfUnits>
-const OF_ENTRY = COLUMNS.slice(0, -3) as OfEntry[]
 
 export const entryOfRow = ({ input_tokens: _, output_tokens: __, units, ...row }: LedgerEntriesTable): LedgerEntry => ({
   ...row,

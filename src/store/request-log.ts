@@ -149,14 +149,30 @@ async function deleteRelated(rows: Write, deleted: readonly DeletedRow[]): Promi
   await rows.deleteFrom('request_feedback').where('row_id', 'in', ids).execute()
 }
 
+/** In the order of the columns. */
 function valuesOf(rows: readonly RequestRow[]): unknown[] {
   const values: unknown[] = []
   for (const row of rows) {
-    const { tags, detail } = row
-    for (const column of OF_ROW) values.push(row[column])
-    values.push(tags.length === 0 ? null : JSON.stringify(tags), JSON.stringify(detail))
+    values.push(
+      row.row_id,
+      row.at_ms,
+      row.request_id,
+      row.token_id,
+      row.project_id,
+      row.end_user,
+      row.session,
+      row.trace_id,
+      row.family,
+      row.model,
+      row.provider,
+      row.target,
+      row.status,
+      row.error,
+      row.total_ms,
+      row.cost,
+      row.tags.length === 0 ? null : JSON.stringify(row.tags),
+      JSON.stringify(row.detail),
+    )
   }
   return values
 }
-
-const OF_ROW = COLUMNS.slice(0, -2) as Exclude<(typeof COLUMNS)[number], 'tags' | 'detail'>[]

@@ -1,15 +1,20 @@
 /** `POST /v1/chat/completions`: the chat-completions protocol over HTTP. */
+import type { ChatRequest as CanonicalRequest, ChatCompletion as ChatAnswer } from '../../protocols/canonical.ts'
 import { customNames } from '../../protocols/chatcompat/client/custom-calls.ts'
 import { chatcompatPassthrough } from '../../protocols/chatcompat/client/passthrough.ts'
 import { parseChatRequest } from '../../protocols/chatcompat/client/request.ts'
 import { createChunkEncoder, encodeWhole } from '../../protocols/chatcompat/client/response.ts'
+import type { ResponseEncoder, ResponseHead } from '../../protocols/protocol.ts'
 import { ChatChunk, ChatCompletion } from '../../spec/chat-completion.ts'
 import { ChatRequest } from '../../spec/chat-request.ts'
 import { withRoutingFields } from '../../spec/routing-fields.ts'
+import type { Usage } from '../../spec/usage.ts'
 import type { Dialect } from './dialect.ts'
 
+type Settings = { delta_mirror: boolean }
+
 /** `settings` are read for each answer, so that a reload applies. */
-export const chatcompatDialect = (settings: { delta_mirror: boolean }): Dialect => ({
+export const chatcompatDialect = (settings: Settings): Dialect => ({
   family: 'chatcompat',
   id_prefix: 'chatcmpl-',
   path: '/v1/chat/completions',
@@ -27,11 +32,49 @@ export const chatcompatDialect = (settings: { delta_mirror: boolean }): Dialect 
   },
   parse: parseChatRequest,
   passthrough: chatcompatPassthrough,
-  writer(head, request) {
-    const customs = customNames(request)
-    return {
-      whole: (answer, usage) => encodeWhole(answer, head, { usage, delta_mirror: settings.delta_mirror, customs }),
-      ...createChunkEncoder(head, { include_usage: request.stream_options?.include_usage === true, customs }),
-    }
-  },
+  writer: (head, request) => new ChatcompatEncoder(head, request, settings),
 })
+
+/** The encoder of a stream is created with its first use: a whole response needs none. */
+class ChatcompatEncoder implements ResponseEncoder {
+  readonly #head: ResponseHead
+  readonly #request: CanonicalRequest
+  readonly #settings: Settings
+  #stream: ReturnType<typeof createChunkEncoder> | undefined
+
+  constructor(head: ResponseHead, request: CanonicalRequest, settings: Settings) {
+    this.#head = head
+    this.#request = request
+    this.#settings = settings
+  }
+
+  whole(answer: ChatAnswer, usage: Usage): unknown {
+    const { delta_mirror } = this.#settings
+    return encodeWhole(answer, this.#head, { usage, delta_mirror, customs: customNames(this.#request) })
+  }
+
+  get encode() {
+    return this.#chunks.encode
+  }
+
+  get includesUsage() {
+    return this.#chunks.includesUsage
+  }
+
+  get end() {
+    return this.#chunks.end
+  }
+
+  get fail() {
+    return this.#chunks.fail
+  }
+
+  get #chunks() {
+    const { stream_options } = this.#request
+    this.#stream ??= createChunkEncoder(this.#head, {
+      include_usage: stream_options?.include_usage === true,
+      customs: customNames(this.#request),
+    })
+    return this.#stream
+  }
+}

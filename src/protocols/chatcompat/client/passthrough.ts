@@ -28,8 +28,7 @@ export const chatcompatPassthrough: ProtocolPassthrough = {
   whole(text, { head, writer, faults }) {
     const payload = parseJson(text)
     const answer = wholeIn(payload, head, faults) ?? readWhole(text, head, faults)
-    const reported = usageIn(payload)
-    return { answer, encode: (usage) => writer.whole(answer, { ...reported, ...usage }) }
+    return { answer, encode: (usage) => writer.whole(answer, Object.assign(usageIn(payload), usage)) }
   },
   stream: createChatcompatStream,
 }
@@ -37,9 +36,12 @@ export const chatcompatPassthrough: ProtocolPassthrough = {
 /** Without what the provider charges: the caller is charged by other prices. */
 function usageIn(payload: unknown): JsonRecord {
   if (!isRecord(payload) || !isRecord(payload.usage)) return {}
-  const { cost: _, cost_details: __, is_byok: ___, ...usage } = payload.usage
+  const usage = { ...payload.usage }
+  for (const name of OF_THE_PROVIDER) if (usage[name] !== undefined) delete usage[name]
   return usage
 }
+
+const OF_THE_PROVIDER = ['cost', 'cost_details', 'is_byok']
 
 function createChatcompatStream({ head, request, faults }: PassthroughParts): PassthroughStream {
   const include_usage = request.stream_options?.include_usage === true

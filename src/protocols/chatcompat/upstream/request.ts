@@ -78,9 +78,11 @@ export function createBodyEncoder(settings: ChatcompatOptions): (call: UpstreamC
   const { quirks, request_defaults, fields } = settings
   const dropped = new Set(fields.drop)
   const wireName = (field: string) => fields.rename[field] ?? field
-  const forwarded = [...new Set([...FORWARDED, ...fields.allow])]
-    .filter((field) => !dropped.has(field) && !RESERVED.has(field) && !field.startsWith('messages.'))
-    .map((field) => [field, wireName(field)] as const)
+  const forwarded = new Map(
+    [...FORWARDED, ...fields.allow]
+      .filter((field) => !dropped.has(field) && !RESERVED.has(field) && !field.startsWith('messages.'))
+      .map((field) => [field, wireName(field)]),
+  )
   const maxTokens = wireName('max_tokens')
   const defaults = Object.entries(request_defaults).filter(([field]) => !RESERVED.has(field))
   const encodeMessages = createMessageEncoder(settings)
@@ -95,9 +97,10 @@ export function createBodyEncoder(settings: ChatcompatOptions): (call: UpstreamC
     const body: Record<string, unknown> = { model, messages: quirks.custom_tools ? customHistory(messages) : messages }
     const limit = request.max_completion_tokens ?? request.max_tokens
     if (limit !== undefined && !dropped.has('max_tokens')) body[maxTokens] = limit
-    for (const [field, name] of forwarded) {
+    for (const field in given) {
+      const name = forwarded.get(field)
       const value = given[field]
-      if (value !== undefined && value !== null) body[name] = value
+      if (name !== undefined && value !== undefined && value !== null) body[name] = value
     }
     // Providers refuse an empty list of tools, which has no effect.
     if (request.tools?.length === 0) delete body[wireName('tools')]
