@@ -1,10 +1,12 @@
 import { afterEach, describe, expect, it } from 'bun:test'
 import {
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
+  rmdirSync,
   rmSync,
   statSync,
   utimesSync,
@@ -163,6 +165,32 @@ describe('the journal', () => {
     const found = entries(1)
     journal.write(found)
     expect(await replayed()).toEqual(idsOf(found))
+    journal.close()
+  })
+
+  it('goes on where a file cannot be deleted, whose entries are replayed once more', () => {
+    const { journal, files, parent, replayed } = setUp()
+    journal.write(entries(1_000)) // a whole file
+    const [path = ''] = files()
+    renameSync(path, join(parent, 'moved'))
+    mkdirSync(path)
+    const left = entries(1)
+    journal.write(left)
+    journal.release(1_000)
+    rmdirSync(path)
+    expect(files()).toHaveLength(1)
+    journal.close()
+    return expect(replayed()).resolves.toEqual(idsOf(left))
+  })
+
+  it('reports no failure where files are released while they are synced', async () => {
+    const { journal, files, logged } = setUp()
+    for (let file = 0; file < 3; file++) journal.write(entries(1_000))
+    expect(files()).toHaveLength(3)
+    const syncing = journal.sync()
+    journal.release(2_000)
+    await syncing
+    expect(logged()).toBe('')
     journal.close()
   })
 

@@ -82,13 +82,18 @@ export function createJournal({ directory, now, log }: JournalParts): Journal {
     segment.isSynced = false
   }
 
+  /** Entries that are replayed although they are in the store change nothing: a failure here does no harm. */
   function remove(segment: Segment): void {
     segments.splice(segments.indexOf(segment), 1)
-    closeSync(segment.file)
-    rmSync(segment.path, { force: true })
+    try {
+      closeSync(segment.file)
+      rmSync(segment.path, { force: true })
+    } catch {
+      // The disk may have become read-only.
+    }
   }
 
-  /** Entries that are replayed although they are in the store change nothing: a failure here does no harm. */
+  /** As above. */
   function empty(segment: Segment): void {
     try {
       ftruncateSync(segment.file, 0)
@@ -96,6 +101,14 @@ export function createJournal({ directory, now, log }: JournalParts): Journal {
     } catch {
       remove(segment)
     }
+  }
+
+  /** Its entries may be released, and the file closed, meanwhile. */
+  async function syncUnlessRemoved(segment: Segment): Promise<void> {
+    if (!segments.includes(segment)) return
+    await syncData(segment.file).catch((cause) => {
+      if (segments.includes(segment)) throw cause
+    })
   }
 
   return {
@@ -116,7 +129,7 @@ export function createJournal({ directory, now, log }: JournalParts): Journal {
       if (changed.length === 0) return
       for (const segment of changed) segment.isSynced = true
       try {
-        for (const { file } of changed) await syncData(file)
+        for (const segment of changed) await syncUnlessRemoved(segment)
         await syncDirectory(directory)
       } catch (cause) {
         for (const segment of changed) segment.isSynced = false
