@@ -119,26 +119,10 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     whole: {
       ...shared,
       codec: chatCodec,
-      async execute({ request, targets, passthroughRequest, responseContext, admit }, { call, attempt }) {
-        if (admit) await admit(call)
-        return attempt(targets, async (target, { signal, meter }) => {
-          const chatCall = callFor(target, request, call)
-          const passthrough = passthroughFor(target, passthroughRequest)
-          if (passthrough && passthroughRequest)
-            return passThroughWhole({
-              target,
-              passthrough,
-              passthroughRequest,
-              chatCall,
-              call,
-              signal,
-              responseContext,
-              meter,
-            })
-          const answer = await chatOf(target).complete(chatCall, signal)
-          meter.countWhole(answer)
-          return { encode: (usage) => responseContext.writer.whole(answer, usage) } satisfies Whole
-        })
+      execute(work, { call, attempt }) {
+        const send = () =>
+          attempt(work.targets, (target, { signal, meter }) => wholeFrom(target, work, { call, signal, meter }))
+        return work.admit ? work.admit(call).then(send) : send()
       },
     },
     stream: {
@@ -172,6 +156,24 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
       replay: replayParts,
     },
   }
+}
+
+type Sending = { call: Call; signal: AbortSignal; meter: ChatMeter }
+
+function wholeFrom(target: Target, work: ChatWork, { call, signal, meter }: Sending): Promise<Whole> {
+  const { request, passthroughRequest, responseContext } = work
+  const chatCall = callFor(target, request, call)
+  const passthrough = passthroughFor(target, passthroughRequest)
+  if (passthrough && passthroughRequest) {
+    const relaying = { target, passthrough, passthroughRequest, chatCall, call, signal, responseContext, meter }
+    return passThroughWhole(relaying)
+  }
+  return chatOf(target)
+    .complete(chatCall, signal)
+    .then((answer) => {
+      meter.countWhole(answer)
+      return { encode: (usage) => responseContext.writer.whole(answer, usage) }
+    })
 }
 
 function contextOf({ responseContext: { head }, writer, request, request_id }: ChatWork): ResponseContext {

@@ -32,7 +32,7 @@ export function bodyLimits(
 export async function readJson(request: Request, limits: BodyLimits): Promise<unknown> {
   const type = request.headers.get('content-type') ?? ''
   if (!isJson(type)) throw wrongType(type, 'application/json')
-  return parseJson(await readBytes(request, limits))
+  return parseJson(withinLimit(await arriving(request, limits), limits))
 }
 
 export const isJson = (type: string): boolean =>
@@ -44,7 +44,12 @@ export function wrongType(type: string, right: string): GatewayError {
 }
 
 /** The whole body, within its limits. Throws unsupported_media_type for a compressed body. */
-export async function readBytes(
+export async function readBytes(request: Request, limits: BodyLimits): Promise<Uint8Array<ArrayBuffer>> {
+  return withinLimit(await arriving(request, limits), limits)
+}
+
+/** The bytes while they arrive. Throws for what the headers say of them. */
+function arriving(
   request: Request,
   { max_bytes, seconds, clock, hold = () => {} }: BodyLimits,
 ): Promise<Uint8Array<ArrayBuffer>> {
@@ -55,22 +60,27 @@ export async function readBytes(
       `The body must not be compressed, but is "${coding.slice(0, 40)}".`,
     )
   }
-  const tooLarge = () => new GatewayError('request_too_large', `The body may have at most ${max_bytes} bytes.`)
   const length = Number(request.headers.get('content-length') ?? Number.NaN)
-  if (length > max_bytes) throw tooLarge()
+  if (length > max_bytes) throw tooLarge(max_bytes)
   // Before any of it is read: a client that announces much and sends little holds its own token's share only.
   if (Number.isFinite(length)) hold(length)
   // The server enforces an announced length; only a chunked body must be counted while it arrives.
   const reading = Number.isFinite(length)
     ? request.bytes()
     : countedBytes(request, (size, piece) => {
-        if (size > max_bytes) throw tooLarge()
+        if (size > max_bytes) throw tooLarge(max_bytes)
         hold(piece)
       })
-  const whole = await inTime(reading, seconds, clock)
-  if (whole.length > max_bytes) throw tooLarge()
-  return whole
+  return inTime(reading, seconds, clock)
 }
+
+function withinLimit<Bytes extends Uint8Array>(bytes: Bytes, { max_bytes }: BodyLimits): Bytes {
+  if (bytes.length > max_bytes) throw tooLarge(max_bytes)
+  return bytes
+}
+
+const tooLarge = (max_bytes: number): GatewayError =>
+  new GatewayError('request_too_large', `The body may have at most ${max_bytes} bytes.`)
 
 /** Rejects where the bytes take longer. */
 function inTime<Bytes>(reading: Promise<Bytes>, seconds: number, clock: Clock): Promise<Bytes> {

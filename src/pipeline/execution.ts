@@ -66,15 +66,29 @@ export class ModelExecution<Work, M extends AnyMeter> implements Execution<M>, A
   }
 
   /** Rejects, and does not throw, where no target takes the request. */
-  readonly attempt: Execution<M>['attempt'] = async <Answer>(all: readonly Target[], execute: Execute<M, Answer>) => {
+  readonly attempt: Execution<M>['attempt'] = (all, execute) => {
+    const { attempts, clock } = this.#parts
+    const { record } = this.#served
+    try {
+      const request = new RoutedRequest(this.#served, clock)
+      const { targets, excluded } = eligibleTargets(all, request)
+      if (this.call.is_explained) this.#explain(all, request)
+      if (targets.length === 0 && excluded.length > 0) throw noneEligible(excluded)
+      if (!attempts?.hasLimits(targets)) return this.#route(targets, request, execute)
+      return attempts.targetsWithinLimits(record, targets).then((within) => this.#route(within, request, execute))
+    } catch (thrown) {
+      return Promise.reject(thrown)
+    }
+  }
+
+  #route<Answer>(
+    targets: readonly Target[],
+    request: RoutedRequest<Work, M>,
+    execute: Execute<M, Answer>,
+  ): Promise<Answer> {
     const { call } = this
     const { family, record, model, work, bounds, has_fallback } = this.#served
-    const { attempts, router, clock } = this.#parts
-    const request = new RoutedRequest(this.#served, clock)
-    const { targets: eligible, excluded } = eligibleTargets(all, request)
-    if (call.is_explained) this.#explain(all, request)
-    if (eligible.length === 0 && excluded.length > 0) throw noneEligible(excluded)
-    const targets = attempts?.hasLimits(eligible) ? await attempts.targetsWithinLimits(record, eligible) : eligible
+    const { router } = this.#parts
     const { sort: strategy, order, allow_fallbacks } = request.preferences ?? {}
     const hasAffinity = strategy === undefined && family.affinity !== undefined && model.routing.sticky !== undefined
     return router.attempt(targets, {

@@ -129,15 +129,6 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   const isCached = ({ model, record }: Pick<PreparedCall<never, never, AnyMeter>, 'model' | 'record'>) =>
     model.cache !== undefined || record.call.options?.cache !== undefined
 
-  async function execute<Work, Answer, M extends AnyMeter>(
-    family: Pick<Family<never, Work, Answer, M>, 'asksForCost'>,
-    prepared: PreparedCall<Work, Answer, M>,
-  ): Promise<{ answer: Answer; usage: UsageOf<M> }> {
-    const answer = await prepared.execute()
-    const usage = usageForClient<Work, M>(family, prepared)
-    return { answer, usage: usage instanceof Promise ? await usage : usage }
-  }
-
   async function answer<Work, Answer, M extends AnyMeter>(
     family: Pick<Family<never, Work, Answer, M>, 'estimate' | 'is_admitted' | 'cacheable' | 'codec' | 'asksForCost'>,
     prepared: PreparedCall<Work, Answer, M>,
@@ -148,10 +139,14 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       if (waiting) await waiting
       const { codec } = family
       const lookup = cache && codec && isCached(prepared) ? lookupFor(family, prepared, embedText) : undefined
-      const { answer, usage } =
+      const usageOf = () => usageForClient<Work, M>(family, prepared)
+      const executed = async () => ({ answer: await prepared.execute(), usage: await usageOf() })
+      const answered =
         cache && codec && lookup
-          ? await lookUpAnswer(codec, { cache, lookup, prepared }, () => execute(family, prepared))
-          : await execute(family, prepared)
+          ? await lookUpAnswer(codec, { cache, lookup, prepared }, executed)
+          : { answer: await prepared.execute(), usage: usageOf() }
+      const { answer } = answered
+      const usage = answered.usage instanceof Promise ? await answered.usage : answered.usage
       await settlement.succeeded()
       return { answer, usage, model: prepared.model, work: prepared.work }
     } catch (thrown) {

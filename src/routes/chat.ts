@@ -31,26 +31,38 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
   const parse = (body: unknown): Exchange => ({ request: dialect.parse(body), writer: dialect.writer })
   const readExchange = dialect.read?.bind(dialect) ?? parse
 
-  /** A request that cannot be translated may still pass, unchanged, to a provider of the same protocol. */
-  async function read(body: unknown, context: Context): Promise<Received> {
+  /** Synchronous where nothing but the body is read, as almost always. */
+  function read(body: unknown, context: Context): Received | Promise<Received> {
     try {
-      const exchange = await readExchange(body, context)
-      const { request, writer, framing, refusal, admit } = exchange
-      // The provider's bytes are server-sent events: they do not fit another framing.
-      const source = { family, body, request: context, refusal }
-      const passthroughRequest = framing ? undefined : passthroughRequestFor(passthroughOf(exchange), source)
-      if (refusal && !passthroughRequest) throw refusal
-      // A message of a WebSocket belongs to the conversation of its connection.
-      const cached = context.message ? undefined : { body, framing: framing?.content_type }
-      return { family, answer, errorForClient, request, writer, passthroughRequest, framing, admit, source: cached }
+      const exchange = readExchange(body, context)
+      if (!(exchange instanceof Promise)) return received(exchange, body, context)
+      return exchange
+        .then((found) => received(found, body, context))
+        .catch((thrown) => untranslated(thrown, body, context))
     } catch (thrown) {
-      if (!(thrown instanceof GatewayError) || !dialect.passthrough?.minimalRequest) throw thrown
-      const source = { family, body, request: context, refusal: thrown }
-      const passthroughRequest = passthroughRequestFor(dialect.passthrough, source)
-      if (!passthroughRequest) throw thrown
-      const request = dialect.passthrough.minimalRequest(body)
-      return { family, answer, errorForClient, request, writer: dialect.writer, passthroughRequest, framing: undefined }
+      return untranslated(thrown, body, context)
     }
+  }
+
+  function received(exchange: Exchange, body: unknown, context: Context): Received {
+    const { request, writer, framing, refusal, admit } = exchange
+    // The provider's bytes are server-sent events: they do not fit another framing.
+    const source = { family, body, request: context, refusal }
+    const passthroughRequest = framing ? undefined : passthroughRequestFor(passthroughOf(exchange), source)
+    if (refusal && !passthroughRequest) throw refusal
+    // A message of a WebSocket belongs to the conversation of its connection.
+    const cached = context.message ? undefined : { body, framing: framing?.content_type }
+    return { family, answer, errorForClient, request, writer, passthroughRequest, framing, admit, source: cached }
+  }
+
+  /** A request that cannot be translated may still pass, unchanged, to a provider of the same protocol. */
+  function untranslated(thrown: unknown, body: unknown, context: Context): Received {
+    if (!(thrown instanceof GatewayError) || !dialect.passthrough?.minimalRequest) throw thrown
+    const source = { family, body, request: context, refusal: thrown }
+    const passthroughRequest = passthroughRequestFor(dialect.passthrough, source)
+    if (!passthroughRequest) throw thrown
+    const request = dialect.passthrough.minimalRequest(body)
+    return { family, answer, errorForClient, request, writer: dialect.writer, passthroughRequest, framing: undefined }
   }
 
   /** The same error with the field names of the client's protocol. */
@@ -118,9 +130,10 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
       readUserField(context, given, family)
       readMetadata(context, given, family)
       const body = has_routing_fields ? takeRoutingFields(given, context, parts) : given
-      const deferred = await dialect.defer?.(body, context)
+      const deferred = dialect.defer && (await dialect.defer(body, context))
       if (deferred) return accepted(deferred, context)
-      const input = await read(body, context)
+      const reading = read(body, context)
+      const input = reading instanceof Promise ? await reading : reading
       // A dialect that reads more than the body, such as the conversation before it, needs more than its length.
       if (!message && !dialect.read) input.body_bytes = lengthOf(request)
       try {

@@ -44,12 +44,14 @@ export function createScrubbingTransport(transport: Transport, written: string[]
     if (url.includes('?')) learn(secretsInQuery(url))
   }
 
+  const scrubbed = (response: UpstreamResponse): UpstreamResponse =>
+    scrubber ? new ScrubbedResponse(response, scrubber) : response
+
   return {
-    async send(request) {
+    send(request) {
       if (request.grants_credentials) return transport.send(request)
       learnFrom(request)
-      const response = await transport.send(request)
-      return scrubber ? new ScrubbedResponse(response, scrubber) : response
+      return transport.send(request).then(scrubbed)
     },
     watchDeltas: () => scrubber?.deltas(),
   }

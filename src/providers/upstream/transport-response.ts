@@ -95,12 +95,16 @@ export class LimitedResponse implements UpstreamResponse {
     return this.#peeked
   }
 
-  async text(limit = MAX_RESPONSE_BYTES): Promise<string> {
+  text(limit = MAX_RESPONSE_BYTES): Promise<string> {
     const length = Number(this.headers.get('content-length') ?? Number.NaN)
-    if (length > limit) throw this.#tooLarge(limit)
+    if (length > limit) return Promise.reject(this.#tooLarge(limit))
     const { response } = this.#parts
     if (response.text && Number.isFinite(length) && this.#coding === undefined && !this.#reader)
       return this.#textAtOnce(response.text())
+    return this.#textInPieces(limit)
+  }
+
+  async #textInPieces(limit: number): Promise<string> {
     const pieces: Uint8Array[] = []
     let size = 0
     for (let bytes = await this.read(); bytes; bytes = await this.read()) {
