@@ -66,7 +66,6 @@ class ScrubbedResponse implements UpstreamResponse {
   readonly status: number
   #headers: Headers | undefined
   #body: BodyScrubber | undefined
-  #peeked: Uint8Array | undefined
   #failure: { thrown: unknown } | undefined
   #isEnded = false
   /** The same for each read. */
@@ -87,11 +86,6 @@ class ScrubbedResponse implements UpstreamResponse {
 
   /** Not an async function: a stream waits here for each of its events. */
   read(): Promise<Uint8Array | undefined> {
-    const bytes = this.#peeked
-    if (bytes) {
-      this.#peeked = undefined
-      return Promise.resolve(bytes)
-    }
     if (this.#isEnded) return this.#failure ? Promise.reject(this.#failure.thrown) : Promise.resolve(undefined)
     this.#pass ??= (bytes) => this.#clean(bytes)
     this.#fail ??= (thrown) => this.#end(thrown)
@@ -113,9 +107,10 @@ class ScrubbedResponse implements UpstreamResponse {
     return rest && rest.length > 0 ? rest : this.read()
   }
 
+  /** Consumes nothing, so that the response can be read as a text after it. Without what may be the beginning of a secret. */
   async peek(): Promise<Uint8Array | undefined> {
-    this.#peeked ??= await this.read()
-    return this.#peeked
+    const bytes = await this.#response.peek()
+    return bytes && this.#scrubber.body().push(bytes)
   }
 
   async text(limit?: number): Promise<string> {

@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'bun:test'
+import { manualClock } from '../../../test/kit/clock.ts'
+import { createLog } from '../../kit/log.ts'
+import { createScrubbingTransport } from './scrubbing-transport.ts'
+import { createTransport } from './transport.ts'
+
+const KEY = 'sk-canary-0123456789'
+
+/** The response to one request with the key: these pieces, one by one. */
+async function responseOf(pieces: readonly string[], headers: Record<string, string> = {}) {
+  const clock = manualClock()
+  const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const piece of pieces) controller.enqueue(Buffer.from(piece))
+      controller.close()
+    },
+  })
+  const transport = createTransport({ clock, log, fetch: async () => new Response(body, { headers }) })
+  return await createScrubbingTransport(transport, [KEY]).send({
+    provider: 'vendor',
+    url: 'http://127.0.0.1/v1',
+    method: 'GET',
+    headers: { authorization: `Bearer ${KEY}` },
+    signal: new AbortController().signal,
+    timeouts: { connect_seconds: 10, first_byte_seconds: 10, idle_seconds: 10, total_seconds: 10 },
+    stream: true,
+  })
+}
+
+const pieces = ['{"text": "one', ` ${KEY.slice(0, 9)}`, `${KEY.slice(9)} two"}`]
+const clean = '{"text": "one [redacted] two"}'
+
+describe('a response whose first bytes were looked at', () => {
+  it('is read as a text with these bytes', async () => {
+    for (const headers of [{}, { 'content-length': `${pieces.join('').length}` }]) {
+      const response = await responseOf(pieces, headers)
+      expect(Buffer.from((await response.peek()) ?? []).toString()).toBe('{"text": "one')
+      expect(await response.text()).toBe(clean)
+    }
+  })
+
+  it('is read in pieces with these bytes', async () => {
+    const response = await responseOf(pieces)
+    await response.peek()
+    await response.peek()
+    let text = ''
+    for (let bytes = await response.read(); bytes; bytes = await response.read()) text += Buffer.from(bytes)
+    expect(text).toBe(clean)
+  })
+
+  it('is read as an excerpt with these bytes', async () => {
+    const response = await responseOf(pieces)
+    await response.peek()
+    expect(await response.excerpt()).toBe(clean)
+  })
+
+  it('shows no secret among these bytes, nor the beginning of one', async () => {
+    for (const text of [`a ${KEY} b`, `a ${KEY.slice(0, 12)}`]) {
+      const response = await responseOf([text])
+      expect(Buffer.from((await response.peek()) ?? []).toString()).toStartWith('a ')
+      expect(Buffer.from((await response.peek()) ?? []).toString()).not.toContain('canary')
+    }
+  })
+})
