@@ -7,7 +7,7 @@ import { asGatewayError, errorBody, GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import { createByteBudget } from './byte-budget.ts'
 import type { AdminAccess, Context, FinishedRequest, Route } from './context.ts'
-import { corsHeaders, isPreflight, preflight } from './cors.ts'
+import { addCorsHeaders, isPreflight, preflight } from './cors.ts'
 import { errorResponse } from './errors.ts'
 import { isFilesHost } from './files-host.ts'
 import { Live, type LiveParts, NO_PARAMS, type Peer } from './live.ts'
@@ -39,8 +39,8 @@ type AppParts = {
   onArrival?: ((context: Context) => void) | undefined
   /** Called for each request of a known caller before its route is. Throws GatewayError. */
   onAdmitted?(context: Context): void
-  /** Further headers of a response; absent: none. */
-  headersOf?(context: Context): readonly [string, string][]
+  /** Sets further headers of a response. */
+  addHeaders?(headers: Headers, context: Context): void
 }
 
 type App = {
@@ -72,7 +72,7 @@ export function createApp({
   onFinished,
   onArrival,
   onAdmitted = () => {},
-  headersOf = () => [],
+  addHeaders = () => {},
   admitLoad = () => {},
   hasAdminListener = false,
   admitAdmin = () => Promise.reject(new GatewayError('unknown_url', 'The admin API is off.')),
@@ -246,8 +246,8 @@ export function createApp({
     if (context.warning !== undefined) headers.set(WARNING_HEADER, context.warning)
     if (closing || peer.isCrowded || peer.isRetiring || (response.status >= 400 && isLeftUnread(request, response)))
       headers.set('connection', 'close')
-    for (const [name, value] of headersOf(context)) headers.set(name, value)
-    for (const [name, value] of corsHeaders(request, settings)) headers.set(name, value)
+    addHeaders(headers, context)
+    if (settings.cors_origins.length > 0) addCorsHeaders(headers, request, settings)
     if (!context.note.stream || request.method === 'HEAD') {
       context.note.first_byte_ms ??= clock.steady() - context.arrived
       if (!context.isSentLater) context.finish('done')

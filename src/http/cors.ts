@@ -40,20 +40,17 @@ const EXPOSED = [
 ].join(', ')
 
 /** Headers of every response to a browser of an allowed origin. */
-export function corsHeaders(request: Request, { cors_origins }: ServerSettings): [string, string][] {
-  if (cors_origins.length === 0) return []
+export function addCorsHeaders(headers: Headers, request: Request, { cors_origins }: ServerSettings): void {
   const path = pathOf(request)
   // A page of another origin has no business with them, although the browser may be on the gateway's machine.
-  if (isAdminPath(path) || path === '/metrics') return []
+  if (isAdminPath(path) || path === '/metrics') return
   const origin = request.headers.get('origin')
-  if (origin === null) return []
+  if (origin === null) return
   const any = cors_origins.includes('*')
-  if (!any && !cors_origins.includes(origin)) return [['vary', 'origin']]
-  return [
-    ['access-control-allow-origin', any ? '*' : origin],
-    ['access-control-expose-headers', EXPOSED],
-    ['vary', 'origin'],
-  ]
+  headers.set('vary', 'origin')
+  if (!any && !cors_origins.includes(origin)) return
+  headers.set('access-control-allow-origin', any ? '*' : origin)
+  headers.set('access-control-expose-headers', EXPOSED)
 }
 
 /** Whether a browser asks what it may send. */
@@ -63,7 +60,8 @@ export const isPreflight = ({ method, headers }: Request): boolean =>
 /** The response to OPTIONS: the methods of the path, and what a browser of an allowed origin may send. */
 export function preflight(request: Request, settings: ServerSettings, allow?: string[]): Response {
   const headers = new Headers(allow && { allow: allow.join(', ') })
-  if (corsHeaders(request, settings).some(([name]) => name === 'access-control-allow-origin')) {
+  addCorsHeaders(headers, request, settings)
+  if (headers.has('access-control-allow-origin')) {
     headers.set('access-control-allow-methods', 'GET, HEAD, POST, DELETE, OPTIONS')
     const requested = request.headers.get('access-control-request-headers')
     headers.set('access-control-allow-headers', requested ?? 'authorization, content-type')

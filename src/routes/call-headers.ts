@@ -3,14 +3,14 @@ import type { ServerSettings } from '../config/config.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Call } from '../pipeline/call.ts'
 import { addRateLimitHeaders } from './rate-limit-headers.ts'
-import { routingHeaders } from './routing-headers.ts'
+import { addRoutingHeaders } from './routing-headers.ts'
 
-/** Empty for a request that is no call. */
-export function callHeaders(
+/** None for a request that is no call. */
+export function addCallHeaders(
+  headers: Headers,
   call: Call,
   { settings, clock }: { settings: ServerSettings; clock: Clock },
-): readonly [string, string][] {
-  const headers = routingHeaders(call, settings)
+): void {
+  addRoutingHeaders(headers, call, settings)
   addRateLimitHeaders(headers, call, clock)
-  return headers
 }

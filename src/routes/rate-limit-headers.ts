@@ -4,22 +4,20 @@ import { durationText, type LimitStatus } from '../limits/status.ts'
 import type { Call } from '../pipeline/call.ts'
 
 /** Of the strictest limit of each unit; none without a limit, and for a call that was not admitted or refused yet. */
-export function addRateLimitHeaders(headers: [string, string][], { limits, record }: Call, clock: Clock): void {
+export function addRateLimitHeaders(headers: Headers, { limits, record }: Call, clock: Clock): void {
   if (limits === undefined) return
   const statuses = limits.statuses()
-  if (record?.family === 'messages-compat') headers.push(...anthropicHeaders(statuses, clock))
+  if (record?.family === 'messages-compat') addAnthropicHeaders(headers, statuses, clock)
   else addOpenaiHeaders(headers, statuses)
 }
 
 /** https://platform.openai.com/docs/guides/rate-limits, "Rate limits in headers": durations such as `1s` and `6m0s`. */
-function addOpenaiHeaders(headers: [string, string][], statuses: readonly LimitStatus[]): void {
+function addOpenaiHeaders(headers: Headers, statuses: readonly LimitStatus[]): void {
   for (const { unit, limit, remaining, reset_ms } of statuses) {
     if (unit !== 'requests' && unit !== 'tokens') continue
-    headers.push(
-      [`x-ratelimit-limit-${unit}`, String(limit)],
-      [`x-ratelimit-remaining-${unit}`, String(remaining)],
-      [`x-ratelimit-reset-${unit}`, durationText(reset_ms)],
-    )
+    headers.set(`x-ratelimit-limit-${unit}`, String(limit))
+    headers.set(`x-ratelimit-remaining-${unit}`, String(remaining))
+    headers.set(`x-ratelimit-reset-${unit}`, durationText(reset_ms))
   }
 }
 
@@ -31,15 +29,13 @@ const ANTHROPIC_NAMES: Partial<Record<LimitStatus['unit'], string>> = {
 }
 
 /** https://docs.anthropic.com/en/api/rate-limits, "Response headers": times in RFC 3339. */
-function anthropicHeaders(statuses: readonly LimitStatus[], clock: Clock): [string, string][] {
-  return statuses.flatMap(({ unit, limit, remaining, reset_ms }): [string, string][] => {
+function addAnthropicHeaders(headers: Headers, statuses: readonly LimitStatus[], clock: Clock): void {
+  for (const { unit, limit, remaining, reset_ms } of statuses) {
     const name = ANTHROPIC_NAMES[unit]
-    if (name === undefined) return []
+    if (name === undefined) continue
     const reset = new Date(Math.ceil((clock.now() + reset_ms) / 1000) * 1000)
-    return [
-      [`anthropic-ratelimit-${name}-limit`, String(limit)],
-      [`anthropic-ratelimit-${name}-remaining`, String(remaining)],
-      [`anthropic-ratelimit-${name}-reset`, reset.toISOString().replace('.000Z', 'Z')],
-    ]
-  })
+    headers.set(`anthropic-ratelimit-${name}-limit`, String(limit))
+    headers.set(`anthropic-ratelimit-${name}-remaining`, String(remaining))
+    headers.set(`anthropic-ratelimit-${name}-reset`, reset.toISOString().replace('.000Z', 'Z'))
+  }
 }
