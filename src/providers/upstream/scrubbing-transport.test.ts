@@ -17,16 +17,31 @@ async function responseOf(pieces: readonly string[], headers: Record<string, str
     },
   })
   const transport = createTransport({ clock, log, fetch: async () => new Response(body, { headers }) })
-  return await createScrubbingTransport(transport, [KEY]).send({
-    provider: 'vendor',
-    url: 'http://127.0.0.1/v1',
-    method: 'GET',
-    headers: { authorization: `Bearer ${KEY}` },
-    signal: new AbortController().signal,
-    timeouts: { connect_seconds: 10, first_byte_seconds: 10, idle_seconds: 10, total_seconds: 10 },
-    stream: true,
-  })
+  return await createScrubbingTransport(transport, [KEY]).send(requestTo('http://127.0.0.1/v1'))
 }
+
+const requestTo = (url: string) => ({
+  provider: 'vendor',
+  url,
+  method: 'GET' as const,
+  headers: { authorization: `Bearer ${KEY}` },
+  signal: new AbortController().signal,
+  timeouts: { connect_seconds: 10, first_byte_seconds: 10, idle_seconds: 10, total_seconds: 10 },
+  stream: true,
+})
+
+describe('a key that is sent and not configured', () => {
+  it('is removed from responses, however many other credentials were sent meanwhile', async () => {
+    const clock = manualClock()
+    const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
+    const transport = createTransport({ clock, log, fetch: async () => new Response(`Bad key: ${KEY}`) })
+    const { send } = createScrubbingTransport(transport, [])
+    for (let number = 0; number < 40; number++) {
+      const response = await send(requestTo(`http://127.0.0.1/v1?signature=signature-${number}`))
+      expect(await response.text()).toBe('Bad key: [redacted]')
+    }
+  })
+})
 
 const pieces = ['{"text": "one', ` ${KEY.slice(0, 9)}`, `${KEY.slice(9)} two"}`]
 const clean = '{"text": "one [redacted] two"}'

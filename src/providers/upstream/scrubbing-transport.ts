@@ -25,11 +25,17 @@ export function createScrubbingTransport(transport: Transport, written: string[]
     const fresh = found.filter((secret) => !written.includes(secret) && !learned.has(secret))
     if (fresh.length === 0) return
     for (const secret of fresh) learned.add(secret)
-    for (const oldest of learned) if (learned.size > MOST_LEARNED) learned.delete(oldest)
+    for (const oldest of learned) {
+      if (learned.size <= MOST_LEARNED) break
+      learned.delete(oldest)
+      seen.clear() // it may be sent again
+    }
     scrubber = createSecretScrubber([...written, ...learned])
   }
 
+  /** The headers last: what the others have replaced is learned again. */
   function learnFrom({ headers, url }: UpstreamRequest): void {
+    if (url.includes('?')) learn(secretsInQuery(url))
     for (const name in headers) {
       let isOne = isCredential.get(name)
       if (isOne === undefined) {
@@ -41,7 +47,6 @@ export function createScrubbingTransport(transport: Transport, written: string[]
       seen.set(name, value)
       learn(secretsInHeader(value))
     }
-    if (url.includes('?')) learn(secretsInQuery(url))
   }
 
   const scrubbed = (response: UpstreamResponse): UpstreamResponse =>
