@@ -147,7 +147,7 @@ export async function measureLatency(bench: Bench): Promise<Row[]> {
   return [...rows, cpuRow(runs)]
 }
 
-async function fixedRate(order: RateOrder): Promise<RateResult> {
+export async function fixedRate(order: RateOrder): Promise<RateResult> {
   // The least urgent priority: the load turns without a pause, and the vendor beside it must not wait for it.
   const command = ['nice', '-n', '19', process.execPath, LOAD]
   return JSON.parse(await runOnLoadCore(command, { BENCH_ORDER: JSON.stringify(order) }))

@@ -9,15 +9,17 @@ import { parseArgs } from 'node:util'
 import { everythingOn, TOKEN } from './everything-on.ts'
 import { median } from './figures.ts'
 import type { Target } from './http-client.ts'
+import { fixedRate } from './measure-load.ts'
 import { cpuSeconds, endEverything, endGroup, GATEWAY_CORE, type Group, LOAD_CORE, whyNot } from './processes.ts'
 import { bareProxy, bodyFor, freePort, logTail, startVendor, VENDOR_KEY } from './subjects.ts'
 import { runWrk } from './wrk.ts'
 
-const HELP = `usage: npm run bench:cost -- [--rounds N] [--seconds N] [--gatehouse NAME=FILE ...] [--only PATTERN] [--answer whole|stream] [--workers N] [--profile]
+const HELP = `usage: npm run bench:cost -- [--rounds N] [--seconds N] [--gatehouse NAME=FILE ...] [--only PATTERN] [--answer whole|stream] [--workers N] [--rate N] [--profile]
 
   --gatehouse NAME=FILE  also another executable, for example of another version; may be repeated
   --only PATTERN         only subjects whose name matches
   --workers N            also one process and N workers, both on both cores
+  --rate N               N requests a second of each, on a fixed schedule; default: as many as each can answer
   --profile              start the gateways with a CPU profile; the directory is printed and kept
 `
 
@@ -62,6 +64,14 @@ async function ready({ name, target }: Measured, group: Group): Promise<void> {
   throw new Error(`${name} did not answer with 200 (${last}). ${logTail(group)}`)
 }
 
+/** At the same rate, what wakes the other processes and joins what is ready costs each subject the same. */
+async function load(target: Target, seconds: number) {
+  const perSecond = Number(options.rate)
+  if (perSecond === 0) return runWrk('wrk', target, seconds)
+  const { sent, failed } = await fixedRate({ ...target, load: 'rate', perSecond, seconds, warmSeconds: 0 })
+  return { requests: sent, perSecond: sent / seconds, failed }
+}
+
 async function measure(subjects: Measured[], rounds: number, seconds: number): Promise<void> {
   const running = subjects.map((subject) => ({ subject, group: subject.start() }))
   for (const { subject, group } of running) {
@@ -73,7 +83,7 @@ async function measure(subjects: Measured[], rounds: number, seconds: number): P
     process.stderr.write(`round ${round} of ${rounds}\n`)
     for (const { subject, group } of running) {
       const before = cpuSeconds(group)
-      const { requests, perSecond, failed } = await runWrk('wrk', subject.target, seconds)
+      const { requests, perSecond, failed } = await load(subject.target, seconds)
       if (failed > 0) throw new Error(`${subject.name}: ${failed} requests failed. ${logTail(group)}`)
       subject.costs.push(((cpuSeconds(group) - before) * 1e6) / requests)
       subject.rates.push(perSecond)
@@ -91,6 +101,7 @@ const { values: options } = parseArgs({
     only: { type: 'string', default: '' },
     answer: { type: 'string', default: 'whole' },
     workers: { type: 'string', default: '1' },
+    rate: { type: 'string', default: '0' },
     profile: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
