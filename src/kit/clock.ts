@@ -1,4 +1,5 @@
 /** The clock, passed in wherever time matters, so that tests control it. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { createTimerLists } from './timer-lists.ts'
 
 export type Clock = {
@@ -16,9 +17,12 @@ export type Clock = {
   after(ms: number, work: () => void): () => void
 }
 
+/** A timer of many works is set outside of any call: otherwise all of them would run in the trace of the first one's call. */
+const outsideCalls = AsyncLocalStorage.snapshot()
+
 const afterInList = createTimerLists({
   now: () => performance.now(),
-  set: (ms, work) => void setTimeout(work, ms).unref(),
+  set: (ms, work) => outsideCalls(() => void setTimeout(work, ms).unref()),
 })
 
 /** Read once: it does not change, and reading it takes longer than the time does. */
