@@ -38,6 +38,9 @@ function codingOf(headers: Headers): string | undefined {
   return coding === '' || coding === 'identity' ? undefined : coding
 }
 
+/** Used for whole texts only, so that it keeps nothing between them. */
+const utf8 = new TextDecoder()
+
 const NO_BODY: ByteReader = {
   read: () => Promise.resolve({ done: true, value: undefined }),
   cancel: () => Promise.resolve(),
@@ -112,7 +115,7 @@ export class LimitedResponse implements UpstreamResponse {
       if (size > limit) throw this.#tooLarge(limit)
       pieces.push(bytes)
     }
-    return new TextDecoder().decode(pieces.length === 1 ? pieces[0] : Buffer.concat(pieces))
+    return utf8.decode(pieces.length === 1 ? pieces[0] : Buffer.concat(pieces))
   }
 
   async excerpt(): Promise<string> {
