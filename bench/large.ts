@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { everythingOn, TOKEN } from './everything-on.ts'
 import { median } from './figures.ts'
-import { cpuSeconds, endEverything, endGroup, LOAD_CORE, residentBytes, whyNot } from './processes.ts'
+import { cpuSeconds, endEverything, endGroup, type Group, LOAD_CORE, residentBytes, whyNot } from './processes.ts'
 import { logTail } from './subjects.ts'
 
 const HELP = `usage: npm run bench:large -- [--rounds N] [--client fetch|sockets]
@@ -106,16 +106,37 @@ async function send(url: string, body: string): Promise<number> {
   return performance.now() - from
 }
 
-const group = start()
-for (let tries = 0; ; tries++) {
-  const done = await send(urls.gateway, bodyOf([{ role: 'user', content: 'Hello' }])).catch(() => undefined)
-  if (done !== undefined) break
-  if (tries === 300) throw new Error(`the gateway accepted no call. ${logTail(group)}`)
-  await Bun.sleep(100)
+/** Before what is measured: what the runtime takes for its first load is not part of a body. */
+const SMALL_CALLS = 300
+const SMALL = bodyOf([{ role: 'user', content: 'Hello' }])
+
+/** A fresh process: after many large bodies its memory would already hold what further ones take. */
+async function startFresh(): Promise<Group> {
+  const group = start()
+  for (let tries = 0; ; tries++) {
+    if (await send(urls.gateway, SMALL).catch(() => undefined)) break
+    if (tries === 300) throw new Error(`the gateway accepted no call. ${logTail(group)}`)
+    await Bun.sleep(100)
+  }
+  for (let sent = 0; sent < SMALL_CALLS; sent++) await send(urls.gateway, SMALL)
+  return group
 }
 
-for (const [name, body] of Object.entries(BODIES)) {
-  const megabytes = Buffer.byteLength(body) / MEGABYTE
+/** Megabytes of each of some calls at once, whose answers all wait for a second. */
+async function memoryOfEach(group: Group, body: string): Promise<number> {
+  const before = residentBytes(group)
+  let highest = before
+  isHeld = true
+  const watching = setInterval(() => {
+    highest = Math.max(highest, residentBytes(group))
+  }, 5)
+  await Promise.all(Array.from({ length: AT_ONCE }, () => send(urls.gateway, body)))
+  clearInterval(watching)
+  isHeld = false
+  return (highest - before) / AT_ONCE / MEGABYTE
+}
+
+async function timesOf(group: Group, body: string) {
   const times: Record<keyof typeof urls, number[]> = { direct: [], gateway: [] }
   let cpu = 0
   for (let round = -3; round < Number(options.rounds); round++) {
@@ -127,22 +148,19 @@ for (const [name, body] of Object.entries(BODIES)) {
       if (way === 'gateway') cpu += cpuSeconds(group) - before
     }
   }
-  const added = median(times.gateway) - median(times.direct)
-  const before = residentBytes(group)
-  let highest = before
-  isHeld = true
-  const watching = setInterval(() => {
-    highest = Math.max(highest, residentBytes(group))
-  }, 20)
-  await Promise.all(Array.from({ length: AT_ONCE }, () => send(urls.gateway, body)))
-  clearInterval(watching)
-  isHeld = false
-  const each = (highest - before) / AT_ONCE / MEGABYTE
+  return { direct: median(times.direct), through: median(times.gateway), cpu_ms: (cpu * 1000) / times.gateway.length }
+}
+
+for (const [name, body] of Object.entries(BODIES)) {
+  const megabytes = Buffer.byteLength(body) / MEGABYTE
+  const group = await startFresh()
+  const each = await memoryOfEach(group, body)
+  const { direct, through, cpu_ms } = await timesOf(group, body)
+  await endGroup(group)
   process.stdout.write(
-    `${name}: ${megabytes.toFixed(1)} MB; directly ${median(times.direct).toFixed(1)} ms, added ${added.toFixed(1)} ms, ` +
-      `processor ${((cpu * 1000) / times.gateway.length).toFixed(1)} ms; ${AT_ONCE} at once take ${each.toFixed(1)} MB each, ` +
+    `${name}: ${megabytes.toFixed(1)} MB; directly ${direct.toFixed(1)} ms, added ${(through - direct).toFixed(1)} ms, ` +
+      `processor ${cpu_ms.toFixed(1)} ms; ${AT_ONCE} at once take ${each.toFixed(1)} MB each, ` +
       `${(each / megabytes).toFixed(2)} times the body\n`,
   )
 }
-await endGroup(group)
 process.exit(0)

@@ -32,8 +32,15 @@ export function bodyLimits(
 export async function readJson(request: Request, limits: BodyLimits): Promise<unknown> {
   const type = request.headers.get('content-type') ?? ''
   if (!isJson(type)) throw wrongType(type, 'application/json')
-  return parseJson(withinLimit(await arriving(request, limits), limits))
+  const bytes = withinLimit(await arriving(request, limits), limits)
+  assertBounded(bytes)
+  const text = decode(bytes)
+  // At once: the collector would keep the bytes for as long as it likes, beside the text and its values.
+  if (bytes.length > LARGE_BYTES) bytes.buffer.transfer(0)
+  return parseText(text)
 }
+
+const LARGE_BYTES = 256 * 1024
 
 export const isJson = (type: string): boolean =>
   type === 'application/json' || /^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type)
@@ -137,7 +144,10 @@ export function parseMessage(data: string | Uint8Array, max_bytes: number): unkn
 /** Parses a body or a part of one, once it is known to be of bounded depth and of a bounded number of values. */
 function parseJson(bytes: Uint8Array): unknown {
   assertBounded(bytes)
-  const text = decode(bytes)
+  return parseText(decode(bytes))
+}
+
+function parseText(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
