@@ -49,7 +49,7 @@ function cluster(store: Store, rate_limits: RateLimits, when_store_fails: WhenSt
   const open = new Set<Promise<unknown>>()
   const admitted: Admitted[] = []
   let exchanges = 0
-  const fault = { isDown: false }
+  const fault: { isDown: boolean; slow?: Promise<void> } = { isDown: false }
   function note<T>(promise: Promise<T>, own?: Set<Promise<unknown>>): Promise<T> {
     open.add(promise)
     own?.add(promise)
@@ -75,7 +75,11 @@ function cluster(store: Store, rate_limits: RateLimits, when_store_fails: WhenSt
         exchanges++
         if (state.isDead) return new Promise(() => {})
         if (fault.isDown) return Promise.reject(new GatewayError('storage_unavailable', 'down'))
-        return note(store.rateLimits.exchange(...wanted))
+        return note(
+          fault.slow
+            ? fault.slow.then(() => store.rateLimits.exchange(...wanted))
+            : store.rateLimits.exchange(...wanted),
+        )
       },
     }
     const config = {
@@ -245,6 +249,27 @@ for (const { name, open, cleanup } of ENGINES) {
         await set.settle()
       }
       expect(set.exchanges() - before).toBeLessThanOrEqual(2)
+    })
+
+    it('refuse no call within them because the store is slow', async () => {
+      const set = cluster(await open(), { requests_per_minute: 10 })
+      const one = set.start()
+      for (const wait_ms of [600, 1_400]) {
+        const { promise, resolve } = Promise.withResolvers<void>()
+        set.fault.slow = promise
+        const called = one.call()
+        // In steps, since a call that asks again starts another time limit.
+        for (let waited = 0; waited < wait_ms; waited += 50) {
+          set.clock.advance(50)
+          for (let turn = 0; turn < 5; turn++) await new Promise<void>((done) => setImmediate(done))
+        }
+        resolve()
+        expect(await called).toBeDefined()
+        delete set.fault.slow
+        await set.settle()
+        set.clock.advance(LEASE_LAPSES_MS)
+        await set.settle()
+      }
     })
 
     it('follow the store when its clock is set', async () => {

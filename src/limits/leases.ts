@@ -55,9 +55,10 @@ export type Leases = {
 const RENEW_MS = 1_000
 /** What is used beyond what is held while it is counted elsewhere. */
 export const EARLY_MS = 100
-/** How long a call waits for the store. */
-const ASK_MS = 250
-/** An exchange that takes longer counts as a failure. */
+/**
+ * How long a call waits for the store. An exchange that takes longer counts as a failure; one that only takes long, because
+ * the disk is busy, refuses nobody.
+ */
 const SLOW_MS = 1_500
 /** What is left of fractions after they were added and subtracted is less. */
 const LEAST_AMOUNT = 1e-6
@@ -227,7 +228,7 @@ export function createLeases(parts: LeasesParts): Leases {
         // Until the calls have taken it: the next exchange may begin before, and must not give it back.
         for (const { counter, amount } of requested) counter.asked += amount
         const late = Promise.withResolvers<void>()
-        const cancel = clock.after(ASK_MS, late.resolve)
+        const cancel = clock.after(SLOW_MS, late.resolve)
         await Promise.race([exchangeAfter(), late.promise])
         cancel()
         for (const { counter, amount } of requested) {
