@@ -863,6 +863,24 @@ describe.each(['fetch', 'sockets'] as const)('by %s', (name) => {
   })
 })
 
+test('a JSON body instead of a stream is given up where it sends nothing for 300 s', async () => {
+  const clock = manualClock()
+  const headers = { 'content-type': 'application/json', 'content-length': '100' }
+  const body = new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from('{"id":')) })
+  const { signal } = new AbortController()
+  let ending: AbortSignal | null | undefined
+  const fetch = async (_url: string, init: RequestInit) => {
+    ending = init.signal
+    return new Response(body, { headers })
+  }
+  void upstream('http://127.0.0.1:1/v1', { clock, fetch })
+    .readAll(signal)
+    .catch(() => {})
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+  clock.advance(300 * SECONDS)
+  expect(ending?.reason).toMatchObject({ code: 'upstream_timeout' })
+})
+
 describe('the connect timeout', () => {
   /** A fetch that never connects, and rejects when it is aborted. */
   const stuck: Options['fetch'] = (_, init) =>

@@ -101,9 +101,10 @@ export class LimitedResponse implements UpstreamResponse {
   text(limit = MAX_RESPONSE_BYTES): Promise<string> {
     const length = Number(this.headers.get('content-length') ?? Number.NaN)
     if (length > limit) return Promise.reject(this.#tooLarge(limit))
-    const { response } = this.#parts
-    if (response.text && Number.isFinite(length) && this.#coding === undefined && !this.#reader)
-      return this.#textAtOnce(response.text())
+    const { request, response } = this.#parts
+    // For a stream, the idle timeout limits each read, and nothing limits the whole.
+    const isAtOnce = !request.stream && this.#coding === undefined && !this.#reader
+    if (response.text && Number.isFinite(length) && isAtOnce) return this.#textAtOnce(response.text())
     return this.#textInPieces(limit)
   }
 
