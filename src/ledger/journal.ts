@@ -24,18 +24,7 @@ const syncData = promisify(fdatasync)
 /** A file that is never released as a whole, since calls end all the time, is followed by another one. */
 const SEGMENT_BYTES = 256_000
 
-/** Other processes leave a file alone for longer than this after each write to it. */
-const OWN_MILLISECONDS = 5_000
-
-type Segment = {
-  file: number
-  path: string
-  bytes: number
-  left: number
-  isSynced: boolean
-  /** When it was last written to, or created. */
-  written_ms: number
-}
+type Segment = { file: number; path: string; bytes: number; left: number; isSynced: boolean }
 
 type JournalParts = { directory: string; now(): number; log: Log }
 
@@ -48,7 +37,7 @@ export function createJournal({ directory, now, log }: JournalParts): Journal {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
     const path = newSpoolPath(directory, now())
     const file = openSync(path, 'ax', 0o600)
-    const segment = { file, path, bytes: 0, left: 0, isSynced: true, written_ms: now() }
+    const segment = { file, path, bytes: 0, left: 0, isSynced: true }
     segments.push(segment)
     return segment
   }
@@ -71,13 +60,12 @@ export function createJournal({ directory, now, log }: JournalParts): Journal {
     const last = segments.at(-1)
     let segment = last && last.bytes < SEGMENT_BYTES ? last : create()
     put(segment, text)
-    const now_ms = now()
-    if (Math.abs(now_ms - segment.written_ms) >= OWN_MILLISECONDS && !existsSync(segment.path)) {
-      // Another process has taken the file to replay it, perhaps without these entries. Twice does no harm.
+    if (!existsSync(segment.path)) {
+      // Another process has taken the file to replay it, perhaps without these entries. Twice does no harm. Each time, since
+      // clocks that differ, or are set, make a file look old that was just written to.
       segment = create()
       put(segment, text)
     }
-    segment.written_ms = now_ms
     segment.left += entries.length
     segment.isSynced = false
   }

@@ -106,11 +106,8 @@ export function createSpool({ directory, max_bytes, now, onUnreadable = () => {}
       const isOpen = current?.path === path
       const isOwn = own.delete(name) || isOpen
       if (isOpen && current) await close(current)
-      const { mtimeMs } = await stat(path)
-      if (!isOwn && Math.abs(now() - mtimeMs) < QUIET_MILLISECONDS) return undefined
+      if (!isOwn && Math.abs(now() - (await stat(path)).mtimeMs) < QUIET_MILLISECONDS) return undefined
       await rename(path, claimed)
-      // Its process has begun to write again, and finds out at its next pause: until then the file is left to it.
-      if (!isOwn && (await stat(claimed)).mtimeMs !== mtimeMs) return undefined
       own.add(basename(claimed))
       await utimes(claimed, new Date(), new Date())
       return claimed
