@@ -29,6 +29,18 @@ describe('an origin that is not configured', () => {
     }
   })
 
+  test('changes nothing in an answer where none is configured', async () => {
+    await using gateway = await startGateway()
+    const headers = { origin: 'https://app.example', 'access-control-request-method': 'POST' }
+    for (const method of ['GET', 'OPTIONS']) {
+      const answer = await gateway.call('/v1/models', { method, headers })
+      const found = ['vary', 'access-control-allow-origin', 'access-control-allow-methods'].map((name) =>
+        answer.headers.get(name),
+      )
+      expect(found).toEqual([null, null, null])
+    }
+  })
+
   test('never gets credentials, and neither does any other', async () => {
     await using gateway = await startGateway({ server: { cors_origins: ['*', 'https://app.example'] } })
     for (const method of ['GET', 'OPTIONS']) {

@@ -247,7 +247,7 @@ export function createApp({
     if (closing || peer.isCrowded || peer.isRetiring || (response.status >= 400 && isLeftUnread(request, response)))
       headers.set('connection', 'close')
     addHeaders(headers, context)
-    if (settings.cors_origins.length > 0) addCorsHeaders(headers, request, settings)
+    addCorsHeaders(headers, request, settings)
     if (!context.note.stream || request.method === 'HEAD') {
       context.note.first_byte_ms ??= clock.steady() - context.arrived
       if (!context.isSentLater) context.finish('done')

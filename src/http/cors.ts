@@ -41,6 +41,7 @@ const EXPOSED = [
 
 /** Headers of every response to a browser of an allowed origin. */
 export function addCorsHeaders(headers: Headers, request: Request, { cors_origins }: ServerSettings): void {
+  if (cors_origins.length === 0) return
   const path = pathOf(request)
   // A page of another origin has no business with them, although the browser may be on the gateway's machine.
   if (isAdminPath(path) || path === '/metrics') return
