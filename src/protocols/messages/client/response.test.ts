@@ -35,7 +35,7 @@ type Block = {
   text?: string
   thinking?: string
   signature?: string
-  citations?: object[] | null
+  citations?: object[]
   json?: string
   caller?: object
 }
@@ -100,7 +100,7 @@ function folded(text: string) {
   return { text, events, content, start: events[0], last: events.at(-2) }
 }
 
-const text = (texts: string) => ({ type: 'text', text: texts, citations: null })
+const text = (texts: string) => ({ type: 'text', text: texts })
 const use = (index: number, input: string) => ({ type: 'tool_use', id: `call_${index}`, name: 'look', input })
 const thinking = (texts: string, signature = '') => ({ type: 'thinking', thinking: texts, signature })
 const opaque = (value: string) => ({ origin: 'messages-compat' as const, value })
@@ -362,6 +362,15 @@ describe('a whole Messages response', () => {
       output_tokens: 9,
       output_tokens_details: { thinking_tokens: 4 },
     })
+  })
+
+  test('has citations only where the text has some', () => {
+    const url_citation = { start_index: 0, end_index: 2, url: 'https://a.example', title: 'A' }
+    const [cited] = whole({ content: 'It is', annotations: [{ type: 'url_citation', url_citation }] })
+      .content as Block[]
+    expect(cited?.citations).toHaveLength(1)
+    const [plain] = whole({ content: 'It is' }).content as Block[]
+    expect(plain).toEqual({ type: 'text', text: 'It is' })
   })
 
   test('supports plain reasoning, and empty content', () => {

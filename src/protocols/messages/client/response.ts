@@ -170,7 +170,7 @@ function contentOf(message: AnswerMessage): object[] {
   const text = `${content ?? ''}${refusal ?? ''}`
   if (text !== '' || annotations.length > 0) {
     const citations = annotations.map((annotation) => citationOf(annotation, text))
-    blocks.push({ type: 'text', text, citations: citations.length > 0 ? citations : null })
+    blocks.push({ type: 'text', text, ...(citations.length > 0 ? { citations } : {}) })
   }
   for (const { id = newId(), function: called, opaque } of tool_calls) {
     if (opaque)

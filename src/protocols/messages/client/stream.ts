@@ -187,7 +187,7 @@ export const newId = () => `toolu_${randomAlphanumerics(24)}`
 const inputDelta = (partial_json: string) => ({ type: 'input_json_delta', partial_json })
 
 function startOf(item: Item): object {
-  if (item.kind === 'text') return { type: 'text', text: '', citations: null }
+  if (item.kind === 'text') return { type: 'text', text: '' }
   if (item.kind === 'thinking') return { type: 'thinking', thinking: '', signature: '' }
   if (item.kind === 'redacted') return { type: 'redacted_thinking', data: item.data }
   return { type: 'tool_use', id: item.id, name: item.name, input: {}, caller: { type: 'direct' } }
