@@ -1,6 +1,7 @@
 /** The semantic cache on PostgreSQL with pgvector, and what happens where the extension is missing. */
 import { afterAll, afterEach, describe, expect, it } from 'bun:test'
 import { openStore } from '../src/store/open-store.ts'
+import { angle, degreesIn } from './kit/angles.ts'
 import type { TestGateway } from './kit/gateway.ts'
 import { startGateway } from './kit/gateway.ts'
 import { hasPgvector, type PgvectorServer, startPgvector } from './kit/pgvector.ts'
@@ -103,8 +104,8 @@ function vendors(): Vendors {
   const [chat, vec] = [startVendor(), startVendor()]
   closing.push(chat.stop, vec.stop)
   vec.otherwise((wire) => {
-    const angle = (Number(/-?\d+/.exec(String(wire.request.json().input))?.[0] ?? 0) * Math.PI) / 180
-    const data = [{ index: 0, embedding: [Math.cos(angle), Math.sin(angle)] }]
+    const radians = (degreesIn(String(wire.request.json().input)) * Math.PI) / 180
+    const data = [{ index: 0, embedding: [Math.cos(radians), Math.sin(radians)] }]
     return whole({ data, usage: { prompt_tokens: 7 } })(wire)
   })
   return { chat, vec }
@@ -144,10 +145,10 @@ describe.skipIf(!hasPgvector)('a gateway on PostgreSQL with pgvector', () => {
     const server = await serverWithout('cached_vectors')
     const called = vendors() // of both: an answer of another provider would not be reused
     const [one, other] = [await gatewayOn(server.url, called), await gatewayOn(server.url, called)]
-    expect(await outcome(one, 'angle 0')).toEqual(['miss', null])
+    expect(await outcome(one, angle(0))).toEqual(['miss', null])
     await one.instance.close({ deadline_ms: 0 })
-    expect(await outcome(other, 'angle 10', one.token)).toEqual(['hit', '0.98'])
-    expect(await outcome(other, 'angle 40', one.token)).toEqual(['miss', null])
+    expect(await outcome(other, angle(10), one.token)).toEqual(['hit', '0.98'])
+    expect(await outcome(other, angle(40), one.token)).toEqual(['miss', null])
     expect(other.logged()).not.toContain('pgvector')
   })
 })
@@ -162,8 +163,8 @@ describe('a gateway on PostgreSQL without pgvector', () => {
     expect(JSON.parse(line).reason).toMatch(
       /^The database cannot store vectors: .*vector.*Install pgvector on the server/,
     )
-    expect(await outcome(gateway, 'angle 0')).toEqual(['miss', null])
+    expect(await outcome(gateway, angle(0))).toEqual(['miss', null])
     // The answer is found while it is being written, and after.
-    expect(await outcome(gateway, 'angle 10')).toEqual(['hit', '0.98'])
+    expect(await outcome(gateway, angle(10))).toEqual(['hit', '0.98'])
   })
 })

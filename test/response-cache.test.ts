@@ -279,6 +279,18 @@ describe('the response cache', () => {
     expect(response.status).toBe(403)
   })
 
+  it.each(['token', 'project', 'all'] as const)(
+    'with scope %s gives an end user what the same one has asked, and nothing of another',
+    async (scope) => {
+      const { gateway } = await start({ cache: { scope } })
+      const as = (user: string): CallOptions => ({ headers: { 'x-gatehouse-user': user } })
+      expect(await outcomes(gateway, QUESTION, as('ann'), as('bob'), undefined)).toEqual(['miss', 'miss', 'miss'])
+      expect(await outcomes(gateway, QUESTION, as('ann'), as('bob'), undefined)).toEqual(['hit', 'hit', 'hit'])
+      // The header takes precedence over the field.
+      expect(await outcomes(gateway, { ...QUESTION, user: 'ann' }, undefined, as('bob'))).toEqual(['miss', 'miss'])
+    },
+  )
+
   it('does not cache an error', async () => {
     const { gateway, acme } = await start({ cache: {} })
     acme.answer(failure(400, { message: 'no' }))
@@ -515,6 +527,22 @@ describe('requests with a side effect', () => {
 })
 
 describe('families without a stream', () => {
+  it.each([
+    ['/v1/embeddings', { model: 'sandbox/embedding', input: 'a' }],
+    ['/v1/rerank', { model: 'sandbox/rerank', query: 'a', documents: ['b'] }],
+    ['/v1/moderations', { model: 'sandbox/moderation', input: 'a' }],
+  ])('%s gives an end user nothing of another', async (path, json) => {
+    const { gateway } = await start()
+    const found: (string | null)[] = []
+    for (const user of ['ann', 'bob', 'ann']) {
+      const headers = { 'x-gatehouse-cache': 'on', 'x-gatehouse-user': user }
+      const response = await gateway.call(path, { json, headers })
+      expect(response.status).toBe(200)
+      found.push(cacheOf(response))
+    }
+    expect(found).toEqual(['miss', 'miss', 'hit'])
+  })
+
   it.each([
     ['/v1/embeddings', { model: 'sandbox/embedding', input: ['a', 'b'] }],
     ['/v1/moderations', { model: 'sandbox/moderation', input: 'a' }],

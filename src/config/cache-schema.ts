@@ -33,7 +33,7 @@ const SemanticCache = Type.Object(
   {
     ...closed,
     description:
-      'Also serves the response to a request whose last user message is similar, and everything else equal. Default: no.',
+      'Also serves the response to a request whose last user message is similar, with the same numbers, and everything else equal. Default: no.',
   },
 )
 
@@ -50,7 +50,7 @@ export const ModelCache = Type.Object(
     scope: optional(
       Type.Enum([...SCOPES], {
         description:
-          'Who receives a cached response. token: only the token whose request created it; project: the tokens of its project, and without one the token alone; all: every token that may use the model. Default token.',
+          'Who receives a cached response. token: only the token whose request created it; project: the tokens of its project, and without one the token alone; all: every token that may use the model; in each case only for the same end user. Default token.',
       }),
     ),
     max_entry_bytes: optional(

@@ -17,7 +17,7 @@ import type {
 } from './family.ts'
 
 /** Part of every key: increased when the form of the entries changes. */
-const KEY_VERSION = 2
+const KEY_VERSION = 3
 /** The vector of a text by an embedding model, on behalf of the call; undefined where there is none. Never rejects. */
 export type EmbedText = (
   text: string,
@@ -62,10 +62,15 @@ function semanticLookup({ found, model, record }: Semantic, embedText: EmbedText
   const similar = semantic && found.similar?.()
   if (!similar) return undefined
   const { embedding_model, threshold, timeout_ms } = { ...SEMANTIC_DEFAULTS, ...semantic }
-  const request = ['similar', embedding_model, similar.rest]
+  const request = ['similar', embedding_model, numbersIn(similar.text), similar.rest]
   const embed = () => embedText(similar.text, { call: record.call, model: embedding_model, timeout_ms })
   return { partition: keyOf({ model, record, request }, scope), threshold, embed }
 }
+
+/** With their signs and separators, of every script. Texts that differ in a number are similar, and their answers are not. */
+const NUMBERS = /[-−]?\p{N}+(?:[.,:/]\p{N}+)*/gu
+
+const numbersIn = (text: string): string[] => text.match(NUMBERS) ?? []
 
 type Key = Pick<Keyed<unknown>, 'model' | 'record'> & { request: unknown }
 
@@ -75,7 +80,8 @@ function keyOf({ model, record, request }: Key, scope: NonNullable<ModelCache['s
   const served: unknown[] = [model.id, model.targets.map(servedBy), call.options?.tags]
   if (call.options?.provider) served.push(call.options.provider)
   if (model.targets.some(({ when }) => when?.projects)) served.push({ project: call.caller.project_id })
-  const parts = [KEY_VERSION, sharersOf(scope, call.caller), family, is_stream, ...served]
+  // The end user, in every scope: an answer may contain what only that one may know, and the header is no part of the body.
+  const parts = [KEY_VERSION, sharersOf(scope, call.caller), call.end_user, family, is_stream, ...served]
   return createHash('sha256')
     .update(JSON.stringify([...parts, request]))
     .digest('hex')
