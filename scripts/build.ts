@@ -22,9 +22,11 @@ const LOADED_LATER = [
   'gpt-tokenizer/*',
   'h264-mp4-encoder',
   'mediabunny',
+  'minisearch',
   'nodemailer',
   'openid-client',
   're2js',
+  'stemmer',
   'zod',
 ]
 

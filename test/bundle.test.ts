@@ -10,7 +10,7 @@ const ROOT = join(import.meta.dir, '..')
 const TOKEN = 'sk-0123456789012345678901234567890123456789'
 /** What a first request does not need. */
 const LOADED_LATER =
-  /node_modules\/(@ai-sdk|@napi-rs|@opentelemetry|gpt-tokenizer|nodemailer|openid-client|pg|prom-client|re2js|yaml|zod)\/|typebox\/build\/(compile|schema)\/|src\/manual\/(manual|page|search)\.ts|src\/providers\/(ai-sdk|video|three-d)\/|packages\/sandbox\/src\/(sandbox|render\/(canvas|mux|renderer|workers))\.ts/
+  /node_modules\/(@ai-sdk|@napi-rs|@opentelemetry|gpt-tokenizer|minisearch|nodemailer|openid-client|pg|prom-client|re2js|stemmer|yaml|zod)\/|typebox\/build\/(compile|schema)\/|src\/manual\/(manual|page|search)\.ts|src\/providers\/(ai-sdk|video|three-d)\/|packages\/sandbox\/src\/(sandbox|render\/(canvas|mux|renderer|workers))\.ts/
 
 let home: string
 beforeAll(() => {
@@ -95,6 +95,8 @@ describe('the bundle', () => {
       expect(pictures).toMatchObject({ status: 200, data: [{ b64_json: expect.stringMatching(/^[\w+/=]{1000,}$/) }] })
       const manual = await fetch(`${url}/manual/getting-started`, { headers: { accept: 'text/html' } })
       expect([manual.status, await manual.text()]).toEqual([200, expect.stringContaining('<h1')])
+      const search = await fetch(`${url}/manual/search?q=monthly%20budgets`)
+      expect(await search.text()).toContain('href="/manual/budgets"')
       const script = await fetch(`${url}/docs/scalar.js`)
       expect(script.status).toBe(200)
       await script.arrayBuffer()

@@ -152,7 +152,7 @@ export function searchContent(query: string, hits: readonly Hit[]): string {
     const address = `/manual/${page}${anchor ? `#${anchor}` : ''}`
     return `<p><a href="${escapeHtml(address)}">${escapeHtml(name)}</a><br><span class="soft">${escapeHtml(excerpt)}</span></p>`
   })
-  const found = query === '' ? 'Enter the words to search for.' : `No section has all words of "${query}".`
+  const found = query === '' ? 'Enter the words to search for.' : `No section has a word of "${query}".`
   return `<h1>Search</h1>${items.length > 0 ? `<div class="hits">${items.join('')}</div>` : `<p>${escapeHtml(found)}</p>`}`
 }
 

@@ -1,0 +1,58 @@
+/** The words that the search of the manual ignores, and those that mean the same to a reader who does not know its terms. */
+
+export const STOP_WORDS: ReadonlySet<string> = new Set(
+  `a about all an and another any are as at be been by can could did do does for from get give go had has have how i if in into
+  is it its just like make may me my need of on or other our out should so some than that the their them then there they this
+  to up use using want was we what when where which who why will with without would you your gatehouse`.split(/\s+/),
+)
+
+/** A query with one word of a group finds the others too, which count less. */
+export const SYNONYMS: readonly string[] = [
+  'spend spent cost charge price money expense bill',
+  'invoice bill chargeback',
+  'spent usage used',
+  'vendor provider upstream',
+  'key secret credential password',
+  'rotate renew replace change',
+  'quota limit throttle 429',
+  'delete remove erase forget purge',
+  'gdpr privacy personal pii erase anonymise pseudonymise dsgvo',
+  'sso openid oidc oauth login okta keycloak entra',
+  'ha cluster replica several scale horizontal',
+  'backup restore snapshot back',
+  'tls https ssl certificate',
+  'team department project group',
+  'docker container compose image kubernetes k8s podman helm start',
+  'rollback downgrade revert older upgrade',
+  'update upgrade version migrate',
+  'dashboard grafana monitor prometheus',
+  'failover fallback outage',
+  'cpu core worker',
+  'redis valkey',
+  'postgres postgresql database sql',
+  'picture photo image',
+  'movie clip video',
+  'mesh 3d glb',
+  'notify notification alert email mail slack',
+  'install setup start begin quickstart',
+  'stop shutdown terminate restart kill',
+  'permission role right access admin',
+  'sse stream event',
+  'allowlist whitelist allow address ip',
+  'timeout slow hang',
+  'cheap cheapest price',
+  'nginx caddy haproxy envoy proxy',
+  'maintenance drain disable service',
+  'otel opentelemetry trace span jaeger',
+  'retry again repeat',
+  'claude codex opencode agent cursor aider',
+  'ollama llama vllm local',
+  'crash kill recover durable',
+  'prompt content message',
+  'bucket s3 minio storage',
+  'fast faster latency speed performance',
+  'history audit',
+  'gemini google contentgen vertex',
+  'anthropic claude messages',
+  'debug diagnose diagnostic troubleshoot',
+]

@@ -1,0 +1,68 @@
+/** The search of the manual finds the page that a natural query is about. */
+import { beforeAll, describe, expect, it, test } from 'bun:test'
+import { loadManual } from '../src/config/manual.ts'
+import { createManual, type Manual } from '../src/manual/manual.ts'
+
+let manual: Manual
+beforeAll(async () => {
+  manual = createManual(await loadManual())
+})
+
+const pagesFor = (query: string): string[] => {
+  const html = manual.search(query, { version: '0', nonce: 'n' })
+  const results = html.slice(html.indexOf('<main>'))
+  return [...results.matchAll(/<p><a href="\/manual\/([^"#]+)/g)].map(([, page = '']) => page)
+}
+
+describe('the search of the manual', () => {
+  test.each([
+    ['monthly budget', 'budgets'],
+    ['who spent', 'chargeback'],
+    ['rotate vendor key', 'rotate-a-token'],
+    ['docker', 'getting-started'],
+    ['rollback', 'upgrade'],
+    ['how do I make a backup', 'back-up'],
+    ['restore database', 'back-up'],
+    ['limiting requests per minute', 'limit-requests'],
+    ['revoking tokens', 'tokens'],
+    ['sso', 'log-in-with-openid'],
+    ['gdpr delete user data', 'privacy'],
+    ['local llama', 'providers'],
+    ['claude code', 'coding-agents'],
+    ['several gateways', 'postgresql'],
+    ['graceful shutdown', 'operations'],
+    ['rate limit per user', 'rate-limits'],
+    ['cheapest provider first', 'models'],
+    ['caching of responses', 'cache-responses'],
+    ['semantic cache', 'cache-responses'],
+    ['what does a model cost', 'set-prices'],
+    ['export usage to csv', 'chargeback'],
+    ['grafana dashboards', 'monitor'],
+    ['slack notification', 'alerts'],
+    ['https certificate', 'behind-a-proxy'],
+    ['nginx', 'behind-a-proxy'],
+    ['which models can I use', 'models'],
+    ['verify webhook signatures', 'webhooks'],
+    ['store prompts encrypted', 'record-contents'],
+    ['idempotency key', 'videos'],
+    ['how long are files kept', 'files-in-s3'],
+    ['ip whitelist for a token', 'projects'],
+    ['run on all cpu cores', 'use-all-cores'],
+    ['read only role for viewers', 'roles'],
+    ['what does 429 mean', 'limit-requests'],
+    ['structured outputs', 'clients'],
+    ['websockets', 'responses'],
+    ['jaeger spans', 'trace-with-opentelemetry'],
+    ['redis cluster', 'valkey'],
+    ['disable a provider for maintenance', 'take-a-target-out-of-service'],
+    ['adding a provider', 'providers'],
+    ['env variables', 'environment-variables'],
+    ['invoice a team', 'chargeback'],
+  ])('finds for "%s" the page %s among the first three', (query, page) => {
+    expect([...new Set(pagesFor(query))].slice(0, 3)).toContain(page)
+  })
+
+  it('finds nothing for words that the manual does not have', () => {
+    expect(pagesFor('zebra xylophone')).toEqual([])
+  })
+})
