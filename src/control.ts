@@ -11,7 +11,7 @@ import type { Clock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
 import type { Catalogue } from './models/catalogue.ts'
 import type { Gate } from './pipeline/admission.ts'
-import { askProvider } from './providers/ask-provider.ts'
+import { askedOf, askProvider } from './providers/ask-provider.ts'
 import { createSettingsOf } from './routes/admin/config.ts'
 import { type ControlRouteParts, controlRoutes } from './routes/admin/control-table.ts'
 import { explainRequest } from './routes/explain-request.ts'
@@ -74,10 +74,9 @@ export function createControl(parts: ControlParts): Control {
   const source = parts.source ?? sourceOf(config(), environment)
 
   async function testProvider(supply: Supply, id: string, key: string | undefined) {
-    const settings = supply.settingsWithKey(id, key ?? supply.find(id)?.keys[0]?.name ?? null)
-    if (!settings) throw new Error(`the provider ${id} is not there`)
-    const { key: secret, ...rest } = settings
-    const asked = { id, config: secret === undefined ? rest : { ...rest, key: secret } }
+    const found = supply.find(id)?.config
+    const asked = found && askedOf(id, found).find((one) => key === undefined || one.key === key)
+    if (!asked) throw new Error(`the provider ${id} is not there`)
     return askProvider(asked, { environment, create: providerFactory(config(), environment), clock })
   }
 

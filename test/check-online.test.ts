@@ -73,6 +73,7 @@ describe('check --online', () => {
     expect(online).toEqual([
       {
         provider: 'one',
+        key: null,
         kind: 'chatcompat',
         result: 'ok',
         models: 1,
@@ -82,6 +83,7 @@ describe('check --online', () => {
       },
       {
         provider: 'two',
+        key: null,
         kind: 'messages-compat',
         result: 'ok',
         models: 1,
@@ -91,6 +93,7 @@ describe('check --online', () => {
       },
       {
         provider: 'three',
+        key: null,
         kind: 'meshy',
         result: 'not asked',
         models: null,
@@ -121,6 +124,33 @@ describe('check --online', () => {
       'broken    chatcompat  failed  -       0 ms  nothing listens at its address; check base_url and the network',
       '',
     ])
+  })
+
+  test('asks with each of several keys, by name, as calls are made', async () => {
+    const vendor = vendorWith((wire) =>
+      (wire.request.headers.authorization === `Bearer ${KEY}-2` ? failure(401) : LIST)(wire),
+    )
+    const keys = [{ key: KEY, name: 'first' }, { key: `${KEY}-2` }]
+    const providers = { p: { base_url: vendor.url, keys } }
+    const { online, code, out } = await reports({ providers })
+    expect(code).toBe(1)
+    expect(online).toMatchObject([
+      { provider: 'p', key: 'first', result: 'ok', models: 1, message: '' },
+      {
+        provider: 'p',
+        key: '2',
+        result: 'failed',
+        message: '401: the provider refuses the key "2" of providers.p.keys',
+      },
+    ])
+    expect(out).not.toContain(KEY)
+    expect(vendor.requests.map(({ headers }) => headers.authorization).sort()).toEqual([
+      `Bearer ${KEY}`,
+      `Bearer ${KEY}-2`,
+    ])
+    const { out: printed } = await runOnline({ providers }, [])
+    expect(printed).toContain('\np#first   chatcompat  ok ')
+    expect(printed).toContain('\np#2       chatcompat  failed ')
   })
 
   test('reports that there is no provider', async () => {

@@ -4,12 +4,15 @@ import { KINDS, type KindRow, type ProviderKind } from '../config/provider-kinds
 import type { ProviderConfig } from '../config/schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import { GatewayError } from '../spec/error.ts'
+import { nameOfKey } from './keyed-targets.ts'
 import type { Provider } from './provider.ts'
 import { presetOf, resolveProvider } from './settings.ts'
 
 /** How a provider answered. */
 export type ProviderReport = {
   provider: string
+  /** The name of the key that it was asked with; null where it has only one. */
+  key: string | null
   kind: string
   /** `not asked`: its API has no list of models. */
   result: 'ok' | 'failed' | 'not asked'
@@ -29,14 +32,21 @@ type AskParts = { environment: Environment; create: CreateProvider; clock: Clock
 /** For one provider, further addresses included. A model list takes less than a second at all vendors. */
 const DEADLINE_SECONDS = 10
 
-type Asked = { id: string; config: ProviderConfig }
+/** `key`: the name of the one of its keys that `config` has; null where it has only one. */
+type Asked = { id: string; key: string | null; config: ProviderConfig }
+
+/** A provider as its calls are made: once with each of its keys. */
+export const askedOf = (id: string, config: ProviderConfig): Asked[] =>
+  config.keys?.map((one, index) => ({ id, key: nameOfKey(one, index), config: { ...config, key: one.key } })) ?? [
+    { id, key: null, config },
+  ]
 
 /** Asks one provider for its list of models, which costs nothing, and explains a failure. */
 export async function askProvider(asked: Asked, parts: AskParts): Promise<ProviderReport> {
   const { clock } = parts
   const provider = parts.create(asked.id, asked.config)
   const { id, kind } = provider
-  const row = { provider: id, kind, models: null, milliseconds: null, upstream_status: null }
+  const row = { provider: id, key: asked.key, kind, models: null, milliseconds: null, upstream_status: null }
   if (!provider.listModels) return { ...row, result: 'not asked', message: 'its API has no list of models' }
   const late = new AbortController()
   const cancel = clock.after(DEADLINE_SECONDS * 1000, () => late.abort())
@@ -106,10 +116,11 @@ function connectionAdvice(message: string): string {
 }
 
 /** Names where the key came from, never the key. */
-function keyAdvice({ id, config }: Asked, kind: string, environment: Environment): string {
+function keyAdvice({ id, key, config }: Asked, kind: string, environment: Environment): string {
   const row: KindRow = KINDS[kind as ProviderKind]
   const variables = [...(presetOf(id, config)?.key_env ?? []), ...(row.environment ?? [])]
   const variable = variables.find((name) => environment[name])
+  if (key !== null) return `the provider refuses the key "${key}" of providers.${id}.keys`
   if (config.key) return `the provider refuses the key in providers.${id}.key`
   if (resolveProvider(id, config, environment).key || variable) return `the provider refuses the key in ${variable}`
   const [first] = variables

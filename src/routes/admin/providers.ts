@@ -58,6 +58,7 @@ const TestOrder = Type.Object(
 const TestResult = Type.Object(
   {
     provider: Type.String(),
+    key: nullable(Type.String({ description: 'The name of the key it was asked with; null where it has only one.' })),
     kind: Type.String(),
     result: Type.String({ description: '`ok`, `failed`, or `not asked`: its API has no list of models.' }),
     models: nullable(Type.Integer({ description: 'How many models it lists that the gateway can serve.' })),
