@@ -25,6 +25,10 @@ const COMMANDS: Commands = {
   ledger: { summary: 'check that the ledger adds up', load: () => import('./cli/ledger.ts') },
   models: { summary: 'list the catalogue, or import prices and limits', load: () => import('./cli/models.ts') },
   prices: { summary: 'compare prices with public data', load: () => import('./cli/prices.ts') },
+  target: {
+    summary: 'take targets out of service, put them back, test and reset them',
+    load: () => import('./cli/target.ts'),
+  },
   route: { summary: 'explain how a request would be routed', load: () => import('./cli/route.ts') },
   check: { summary: 'check the configuration', load: () => import('./cli/check.ts') },
   config: { summary: 'show, compare and apply the configuration', load: () => import('./cli/config.ts') },

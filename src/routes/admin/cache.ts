@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import type { ResponseCache } from '../../cache/response-cache.ts'
 import type { Context, Route } from '../../http/context.ts'
-import { BODY_ERRORS, type BodyParts, bodyReader, noSuch, originOf } from './edit.ts'
+import { BODY_ERRORS, type BodyParts, noSuch, optionalBodyReader, originOf } from './edit.ts'
 
 export type CacheRouteParts = BodyParts & {
   cache: Pick<ResponseCache, 'purge'>
@@ -31,7 +31,7 @@ const Purge = Type.Object(
 )
 
 export function cacheRoutes({ cache, isModel, ...parts }: CacheRouteParts): Route[] {
-  const readPurge = bodyReader(PurgeRequest, parts)
+  const readPurge = optionalBodyReader(PurgeRequest, parts)
 
   async function purge(context: Context): Promise<Response> {
     const { model } = await readPurge(context)
@@ -57,6 +57,7 @@ export function cacheRoutes({ cache, isModel, ...parts }: CacheRouteParts): Rout
           'Cached responses, of all models or of one, are used no more: at once by the process that answers, within a second by every other. Responses that are just being made are not cached.',
         tag: 'Admin',
         request: PurgeRequest,
+        body_optional: true,
         example: {},
         response: Purge,
         errors: ['object_not_found', 'storage_unavailable', ...BODY_ERRORS],

@@ -40,6 +40,13 @@ export function bodyReader<const T extends TSchema>(schema: T, parts: BodyParts 
   }
 }
 
+/** The same where a request may have no body, and then no content-type: its members are all absent. */
+export function optionalBodyReader<const T extends TSchema>(schema: T, parts: BodyParts) {
+  const read = bodyReader(schema, parts)
+  return async (context: Context): Promise<Partial<Static<T>>> =>
+    context.request.body === null ? {} : await read(context)
+}
+
 /** `null` stands for an absent member, as in every request, but where it is a value of its own. */
 function withoutNulls(schema: TSchema, body: unknown): unknown {
   if (!isRecord(body)) return body

@@ -8,7 +8,7 @@ import type { LiveOverrides } from '../../routing/live-overrides.ts'
 import type { Router } from '../../routing/router.ts'
 import { stateId } from '../../routing/target-state.ts'
 import type { Found, Supplied, Supply } from '../../supply.ts'
-import { BODY_ERRORS, type BodyParts, bodyReader, noSuch, originOf } from './edit.ts'
+import { BODY_ERRORS, type BodyParts, noSuch, optionalBodyReader, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { SettingSchema, type SettingsOf } from './settings-schema.ts'
 
@@ -83,8 +83,8 @@ const params = { provider: 'The id of a provider.' }
 
 export function adminProviderRoutes(parts: ProviderRouteParts): Route[] {
   const { supply, router, overrides, settingsOf, audit, testProvider } = parts
-  const readTest = bodyReader(TestOrder, parts)
-  const readReset = bodyReader(ResetOrder, parts)
+  const readTest = optionalBodyReader(TestOrder, parts)
+  const readReset = optionalBodyReader(ResetOrder, parts)
 
   function view(found: Found) {
     const supplied = supply.find(found.id)
@@ -196,6 +196,7 @@ export function adminProviderRoutes(parts: ProviderRouteParts): Route[] {
         tag,
         params,
         request: TestOrder,
+        body_optional: true,
         response: TestResult,
         errors: [...BODY_ERRORS, 'object_not_found'],
         example: {},
@@ -213,6 +214,7 @@ export function adminProviderRoutes(parts: ProviderRouteParts): Route[] {
         tag,
         params,
         request: ResetOrder,
+        body_optional: true,
         response: ResetResult,
         errors: [...BODY_ERRORS, 'object_not_found'],
         example: {},

@@ -6,7 +6,7 @@ import { GatewayError } from '../../spec/error.ts'
 import { readTaskStatuses, TASK_STATUSES, type Task, type TaskStatus } from '../../spec/task.ts'
 import type { TaskStore, WebhookStore } from '../../store/store.ts'
 import { MAX_DEADLINE_SECONDS, resumeTask } from '../../tasks/resume-task.ts'
-import { BODY_ERRORS, type BodyParts, bodyReader, noSuch, originOf } from './edit.ts'
+import { BODY_ERRORS, type BodyParts, noSuch, optionalBodyReader, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { AdminTask, AdminTaskDetail, taskDetail, taskRow } from './task-view.ts'
 
@@ -41,7 +41,7 @@ const AdminWebhook = Type.Object(
 const params = { task_id: 'The id of a task.' }
 
 export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteParts): Route[] {
-  const readResume = bodyReader(ResumeRequest, { settings, clock })
+  const readResume = optionalBodyReader(ResumeRequest, { settings, clock })
   const find = async (context: Context) => tasks.find(context.params.task_id ?? '')
   const projectOf = async (context: Context) => (await find(context))?.project_id ?? null
 
@@ -188,6 +188,7 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
         tag: 'Admin',
         params,
         request: ResumeRequest,
+        body_optional: true,
         example: { deadline_seconds: 7_200 },
         response: AdminTask,
         errors: ['object_not_found', 'storage_unavailable', ...BODY_ERRORS],

@@ -15,6 +15,7 @@ import {
   IF_MATCH_HEADER,
   noSuch,
   objectAnswer,
+  optionalBodyReader,
   originOf,
 } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
@@ -47,7 +48,7 @@ const Rotation = Type.Object(
 export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Route[] {
   const readOrder = bodyReader(TokenOrder, parts)
   const readChange = bodyReader(TokenChange, parts)
-  const readRotation = bodyReader(Rotation, parts)
+  const readRotation = optionalBodyReader(Rotation, parts)
   const tag = 'Admin'
   const projectOf = async ({ params: { token_id = '' } }: Context) => (await tokens.find(token_id))?.project_id ?? null
 
@@ -111,7 +112,7 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
   }
 
   async function rotate(context: Context): Promise<Response> {
-    const { overlap_seconds = 0 } = context.request.body === null ? {} : await readRotation(context)
+    const { overlap_seconds = 0 } = await readRotation(context)
     const token = await found(context)
     const check = checkOf(context)
     const issued = await tokens.rotate(token.token_id, { overlap_seconds, by: originOf(context), check })
