@@ -5,6 +5,7 @@
 import { copyFileSync, mkdirSync, renameSync, rmSync, utimesSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import type { BunPlugin } from 'bun'
+import { readBuild } from '../src/kit/build-info.ts'
 
 const ROOT = join(import.meta.dir, '..')
 /** What only some gateways load, and only when they need it: inside, it would take memory in all of them. */
@@ -67,6 +68,7 @@ async function build(directory: string): Promise<void> {
     // Inside of a module, `__dirname` would become the directory of its source at the time of the build.
     banner: '"use strict"; const bundleDirectory = __dirname;',
     external: LOADED_LATER,
+    define: { BUNDLED_BUILD: JSON.stringify((await readBuild(ROOT)) ?? null) },
     sourcemap: 'external',
     plugins: [sourceUrls],
   })

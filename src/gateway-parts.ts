@@ -1,6 +1,7 @@
 /** What a gateway is created of. */
 import type { Config } from './config/config.ts'
 import type { ManualFile } from './config/manual.ts'
+import type { Build } from './kit/build-info.ts'
 import type { Clock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
 import type { Siblings } from './metering.ts'
@@ -17,6 +18,8 @@ export type GatewayParts = {
   /** The pages of the manual: served to browsers, and the source of the sandbox's answers. */
   manual?: () => Promise<ManualFile[]>
   version: string
+  /** The commit that this gateway is built from, where that is known. */
+  build?: Build | undefined
   /** The other processes of this gateway; absent: there are none. */
   siblings?: Siblings | undefined
   /** Starts no background work: for commands that only read. */

@@ -85,7 +85,7 @@ export type Gateway = {
 }
 
 export async function createGateway(parts: GatewayParts): Promise<Gateway> {
-  const { config, environment, log, version, clock = systemClock, manual = async () => [] } = parts
+  const { config, environment, log, version, build, clock = systemClock, manual = async () => [] } = parts
   const metering = createMetering({ ...parts, clock })
   const store = await openStore({ url: parts.store_url ?? config.store_url, onCall: metering?.storeCalled })
   const storeClock = await storeClockFor(store, { clock, log })
@@ -131,7 +131,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const shared = { store, valkey, process_id, config: () => live, guardedFetch, onUsed: tokens.used }
   const onRaised = observation.live.alerted
   const accounting = createAccounting({ ...shared, onRaised, onRefused: metering?.refused, clock: storeClock, log })
-  const { ledger, alerts, attemptLimits } = accounting
+  const { ledger, alerts, attemptLimits, reports } = accounting
   const cache = createResponseCache({
     store: store.cachedAnswers,
     valkey,
@@ -201,14 +201,13 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const controls = control.routes({ supply, attemptLimits, settings, tokens, projects, cache })
   const { requests, live: events } = observation
   const health = { ledger: ledger.health, tasks: tasks.health, open_requests: () => app.open() }
-  const { reports } = accounting
   const accounts = { ...shared, projects, tokens, requests, reports, live: events, ready, health, version, metering }
   const administration = createAdministration({ ...accounts, settings, controls, environment, clock, log })
   const first_login = first_token && !parts.is_idle ? await administration.firstLogin() : undefined
   const load = createLoad({ settings, onDelay: metering?.loopDelayed, log })
   const app = createApp({
     routes: routeTable({
-      ...accounting.reports,
+      ...reports,
       catalogue,
       pipeline,
       tokenizer,
@@ -225,6 +224,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       manual,
       ready,
       version,
+      build,
       settings,
       clock,
       log,

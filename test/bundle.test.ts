@@ -20,12 +20,26 @@ beforeAll(() => {
     cpSync(join(ROOT, name), join(home, name), { recursive: true, filter })
   }
   symlinkSync(join(ROOT, 'node_modules'), join(home, 'node_modules'))
+  commit()
   // The command that npm runs at the end of an installation.
   const [command = '', ...args] = package_.scripts.postinstall.split(' ')
   const { exitCode, stderr } = Bun.spawnSync([command, ...args], { cwd: home })
   expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: '' })
+  // A bundle names the commit that it was made of, also where the repository is not.
+  rmSync(join(home, '.git'), { recursive: true })
 })
 afterAll(() => rmSync(home, { recursive: true, force: true }))
+
+/** A repository whose only commit is empty. */
+function commit(): void {
+  const env = { PATH: process.env.PATH, GIT_COMMITTER_DATE: '2026-11-24T12:00:00Z' }
+  const author = ['-c', 'user.name=a', '-c', 'user.email=a@example.com', '-c', 'commit.gpgsign=false']
+  for (const args of [
+    ['init', '--quiet'],
+    [...author, 'commit', '--quiet', '--allow-empty', '-m', 'one'],
+  ])
+    expect(Bun.spawnSync(['git', '-C', home, ...args], { env }).exitCode).toBe(0)
+}
 
 /** What `bin/gatehouse` starts. */
 function started(): string | undefined {
@@ -63,6 +77,11 @@ describe('bin/gatehouse', () => {
 })
 
 describe('the bundle', () => {
+  it('names the commit that it was made of', () => {
+    const { stdout } = Bun.spawnSync([join(home, 'bin/gatehouse'), '--version'])
+    expect(stdout.toString()).toMatch(/^gatehouse \S+ \(commit [0-9a-f]{7,}, 2026-11-24, bun /)
+  })
+
   it('answers chat, counts tokens, draws the pictures of the sandbox and serves the manual', async () => {
     const child = Bun.spawn([join(home, 'bin/gatehouse'), 'serve', '--port', '0', '--json'], {
       cwd: home,
@@ -95,6 +114,9 @@ describe('the bundle', () => {
       expect(pictures).toMatchObject({ status: 200, data: [{ b64_json: expect.stringMatching(/^[\w+/=]{1000,}$/) }] })
       const manual = await fetch(`${url}/manual/getting-started`, { headers: { accept: 'text/html' } })
       expect([manual.status, await manual.text()]).toEqual([200, expect.stringContaining('<h1')])
+      const health = await fetch(`${url}/healthz`)
+      const built = { commit: expect.stringMatching(/^[0-9a-f]{7,}$/), date: '2026-11-24' }
+      expect(await health.json()).toEqual({ status: 'ok', version: package_.version, ...built })
       const search = await fetch(`${url}/manual/search?q=monthly%20budgets`)
       expect(await search.text()).toContain('href="/manual/budgets"')
       const script = await fetch(`${url}/docs/scalar.js`)

@@ -14,6 +14,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import package_ from '../package.json' with { type: 'json' }
+import { readBuild } from '../src/kit/build-info.ts'
 
 const ROOT = join(import.meta.dir, '..')
 const COMMAND = join(ROOT, 'bin/gatehouse')
@@ -250,11 +251,16 @@ describe('help and invalid arguments', () => {
 })
 
 describe('version', () => {
-  test('is the version of the package', async () => {
-    expect((await gatehouse(['version'])).out).toStartWith(`gatehouse ${package_.version} (bun ${Bun.version}, `)
+  test('is the version of the package, with the commit where it lies in a repository', async () => {
+    const build = await readBuild(join(import.meta.dir, '..'))
+    const commit = build ? `commit ${build.commit}, ${build.date}, ` : ''
+    expect((await gatehouse(['version'])).out).toStartWith(
+      `gatehouse ${package_.version} (${commit}bun ${Bun.version}, `,
+    )
     expect(await gatehouse(['--version'])).toEqual(await gatehouse(['version']))
     expect(await answer(['version'])).toEqual({
       gatehouse: package_.version,
+      ...build,
       bun: Bun.version,
       platform: `${process.platform}-${process.arch}`,
     })

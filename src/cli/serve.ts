@@ -7,6 +7,7 @@ import { DEFAULT_FILE, loadConfig } from '../config/load.ts'
 import { loadManual } from '../config/manual.ts'
 import { watchConfig } from '../config/watch.ts'
 import type { Gateway } from '../gateway.ts'
+import { thisBuild } from '../kit/build-info.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
 import { createLog, type Log } from '../kit/log.ts'
 import { type Arguments, readArguments } from './arguments.ts'
@@ -87,9 +88,9 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
     config,
     { log, isShared: worker !== undefined },
     async () => {
-      const { createGateway } = await import('../gateway.ts')
+      const [{ createGateway }, build] = await Promise.all([import('../gateway.ts'), thisBuild()])
       const siblings = worker?.siblings
-      return createGateway({ config, environment, log, clock, manual: loadManual, version: VERSION, siblings })
+      return createGateway({ config, environment, log, clock, manual: loadManual, version: VERSION, build, siblings })
     },
   )
   const path = config.file ?? resolve(cwd, DEFAULT_FILE)

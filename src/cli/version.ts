@@ -1,5 +1,6 @@
-/** `gatehouse version`: prints the version. */
+/** `gatehouse version`: prints the version and the commit. */
 import package_ from '../../package.json' with { type: 'json' }
+import { thisBuild } from '../kit/build-info.ts'
 import { readArguments } from './arguments.ts'
 import { json, type Terminal } from './terminal.ts'
 
@@ -7,14 +8,22 @@ export const VERSION: string = package_.version
 
 const HELP = `Usage: gatehouse version [--json]
 
-Prints the version of Gatehouse and of the runtime.
+Prints the version of Gatehouse and of the runtime, and the commit with its date where Gatehouse lies in a git
+repository or its bundle was made in one.
 `
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
   const given = readArguments({ command: 'version', args, flags: {} })
-  const version = { gatehouse: VERSION, bun: Bun.version, platform: `${process.platform}-${process.arch}` }
-  if (given.has('help')) terminal.out(HELP)
-  else if (given.has('json')) terminal.out(json(version))
-  else terminal.out(`gatehouse ${version.gatehouse} (bun ${version.bun}, ${version.platform})\n`)
+  if (given.has('help')) {
+    terminal.out(HELP)
+    return 0
+  }
+  const build = await thisBuild()
+  const version = { gatehouse: VERSION, ...build, bun: Bun.version, platform: `${process.platform}-${process.arch}` }
+  if (given.has('json')) terminal.out(json(version))
+  else {
+    const commit = build ? `commit ${build.commit}, ${build.date}, ` : ''
+    terminal.out(`gatehouse ${VERSION} (${commit}bun ${version.bun}, ${version.platform})\n`)
+  }
   return 0
 }

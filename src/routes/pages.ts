@@ -3,6 +3,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import Type from 'typebox'
 import type { Context, Route } from '../http/context.ts'
+import type { Build } from '../kit/build-info.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Operation } from '../spec/operation.ts'
@@ -10,6 +11,7 @@ import { type Endpoint, homePage, referencePage } from './page-text.ts'
 
 type PageParts = {
   version: string
+  build?: Build | undefined
   /** Resolves when requests can be served; rejects otherwise, with a GatewayError where its message is the reason. */
   ready(): Promise<void>
   /** The state of the task queue; rejects when the store does not answer. */
@@ -66,7 +68,17 @@ const About = Type.Object(
   },
   { title: 'About' },
 )
-const Health = Type.Object({ status: Type.Literal('ok'), version: Type.String() }, { title: 'Health' })
+const Health = Type.Object(
+  {
+    status: Type.Literal('ok'),
+    version: Type.String(),
+    commit: Type.Optional(
+      Type.String({ description: 'The commit of this build, where it was built from a git repository.' }),
+    ),
+    date: Type.Optional(Type.String({ description: 'The day of that commit in UTC.' })),
+  },
+  { title: 'Health' },
+)
 const TaskHealth = Type.Object(
   {
     unfinished: Type.Integer({ description: 'Tasks that have not ended.' }),
@@ -97,7 +109,7 @@ const READINESS = {
   refusal: { status: 503, when: 'Not ready: `reason` says what cannot be reached or written.', response: NotReady },
 }
 
-export function pageRoutes({ version, ready, tasks, openApi, endpoints, hasSandbox }: PageParts): Route[] {
+export function pageRoutes({ version, build, ready, tasks, openApi, endpoints, hasSandbox }: PageParts): Route[] {
   let document: string | undefined
 
   const page = (path: string, operation: Omit<Operation, 'tag'>, handle: Route['handle']): Route => ({
@@ -141,7 +153,7 @@ export function pageRoutes({ version, ready, tasks, openApi, endpoints, hasSandb
       document ??= JSON.stringify(openApi())
       return new Response(document, { headers: { 'content-type': 'application/json' } })
     }),
-    { ...page('/healthz', HEALTH, () => Response.json({ status: 'ok', version })), answers_under_load: true },
+    { ...page('/healthz', HEALTH, () => Response.json({ status: 'ok', version, ...build })), answers_under_load: true },
     {
       answers_under_load: true,
       ...page('/readyz', READINESS, async () => {

@@ -13,6 +13,7 @@ import type { EmbeddingFamily } from '../embeddings/embeddings.ts'
 import { embeddingsEndpoint } from '../embeddings/endpoint.ts'
 import type { Route } from '../http/context.ts'
 import type { Images } from '../images/images.ts'
+import type { Build } from '../kit/build-info.ts'
 import type { Log } from '../kit/log.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { Catalogue } from '../models/catalogue.ts'
@@ -60,6 +61,7 @@ type TableParts = ChatRouteParts &
     /** Rejects when the store does not answer. */
     ready(): Promise<void>
     version: string
+    build: Build | undefined
     log: Log
   }
 
@@ -94,6 +96,7 @@ export function routeTable(parts: TableParts): Route[] {
     ...unknownMethodRoutes(calls),
     ...pageRoutes({
       version,
+      build: parts.build,
       ready,
       tasks: tasks.health,
       openApi: () => openApiDocument({ routes, version }),
