@@ -117,6 +117,7 @@ function sourceOf({ file, data_dir }: Config, environment: Environment): ConfigS
     cwd,
     flags,
     vendors: knownVendors(environment),
+    isByApi: true,
     check: (config) => assertProviders(config, environment),
   })
 }

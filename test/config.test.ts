@@ -302,7 +302,7 @@ describe('references to the environment', () => {
     expect(wrong(provider('key: ${NOPE}\n    headers: { a: "${ALSO_NOT}", b: "${" }'))).toEqual([
       'gatehouse.yaml:4:10  providers.acme.key: the environment variable NOPE is not set',
       'gatehouse.yaml:5:19  providers.acme.headers.a: the environment variable ALSO_NOT is not set',
-      'gatehouse.yaml:5:37  providers.acme.headers.b: a "${" that is not ${NAME} or ${NAME:-default}; write "$${" for the characters themselves',
+      'gatehouse.yaml:5:37  providers.acme.headers.b: a "${" that is not ${NAME}, ${NAME:-default} or ${file:path}; write "$${" for the characters themselves',
     ])
   })
 

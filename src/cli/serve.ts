@@ -5,6 +5,7 @@ import type { Config } from '../config/config.ts'
 import type { Flags } from '../config/environment.ts'
 import { DEFAULT_FILE, loadConfig } from '../config/load.ts'
 import { loadManual } from '../config/manual.ts'
+import { createSecretFiles } from '../config/secret-files.ts'
 import { watchConfig } from '../config/watch.ts'
 import type { Gateway } from '../gateway.ts'
 import { thisBuild } from '../kit/build-info.ts'
@@ -57,11 +58,14 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
   const { environment, cwd, interactive, err } = terminal
   const worker = workerOf(environment, clock)
   const flags = flagsOf(given)
+  const secrets = createSecretFiles()
   const load = (readFile?: () => string | undefined): Config => {
+    secrets.begin()
     const whole = loadConfig({
       environment,
       cwd,
       flags,
+      readSecret: secrets.read,
       vendors: knownVendors(environment),
       ...(readFile && { readFile }),
     })
@@ -94,7 +98,7 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
     },
   )
   const path = config.file ?? resolve(cwd, DEFAULT_FILE)
-  const watched = watchConfig({ path, current: config, load, apply: gateway.reload, log, clock })
+  const watched = watchConfig({ path, current: config, load, apply: gateway.reload, secrets, log, clock })
   process.on('SIGHUP', () => void watched.reload())
   announce({ gateway, config, url: server.url, admin_url, given, terminal: terminalOf(worker, terminal), log })
   worker?.onRetire(server.retire)

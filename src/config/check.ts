@@ -4,6 +4,7 @@ import { nearest } from './nearest.ts'
 import { type ConfigProblem, placeName } from './problem.ts'
 import type { Path, YamlText } from './read-yaml.ts'
 import { FileConfig } from './schema.ts'
+import { isSecretPlace } from './secret-places.ts'
 import { checkSemantics, type SemanticCheckParts, type Violation } from './semantic-checks.ts'
 
 type CheckParts = Omit<SemanticCheckParts, 'config'> & {
@@ -107,12 +108,13 @@ function toViolation({ path, kind, expected, found }: Problem, yaml: YamlText): 
   }
 }
 
-/** Keys, and settings that may contain a key, are secrets. */
-const isSecret = ([section, part, name]: Path): boolean =>
-  (section === 'providers' && (name === 'key' || name === 'headers' || name === 'options')) ||
-  (section === 'outputs' && part === 's3') ||
-  (section === 'valkey' && part === 'url') ||
-  (section === 'admin' && part === 'oidc' && name === 'client_secret')
+/** Where a secret stands, and settings that may contain one. */
+const isSecret = (path: Path): boolean => {
+  const [section, part, name] = path
+  const mayContainOne =
+    (section === 'providers' && (name === 'headers' || name === 'options')) || (section === 'outputs' && part === 's3')
+  return mayContainOne || isSecretPlace(path)
+}
 
 function unknownKey(name: string, allowed: string[]): string {
   const suggestion = nearest(name, allowed)

@@ -45,5 +45,26 @@ test('names every variable that is not set', () => {
 })
 
 test.each(['${', '${KEY', '${}', '${1A}', '${A B}', '${KEY:default}', '${KEY-default}'])('rejects %s', (text) => {
-  expect(troubles(text)[0]).toStartWith('a "${" that is not ${NAME} or ${NAME:-default}')
+  expect(troubles(text)[0]).toStartWith('a "${" that is not ${NAME}, ${NAME:-default} or ${file:path}')
+})
+
+test('fills in the content of a file, and does not interpolate it', () => {
+  const read = (file: string) => (file === '/run/key' ? 'x${KEY}' : file)
+  expect(interpolate('a ${file:/run/key} ${file:b c} ${KEY}', environment, read)).toEqual({
+    text: 'a x${KEY} b c abc',
+    changed: true,
+    troubles: [],
+  })
+})
+
+test('says why a file cannot be used', () => {
+  const read = () => {
+    throw new Error('it is empty')
+  }
+  expect(interpolate('${file:/run/key}', environment, read).troubles).toEqual([
+    'the file "/run/key" cannot be used: it is empty',
+  ])
+  expect(interpolate('${file:/run/key}', environment).troubles).toEqual([
+    'the file "/run/key" cannot be used: no file can be read here',
+  ])
 })

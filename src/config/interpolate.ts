@@ -1,4 +1,7 @@
-/** Fills `${NAME}` in a text from the environment. */
+/** Fills `${NAME}` in a text from the environment, and `${file:path}` from files. */
+
+/** Throws an Error with the reason where a file cannot be used. */
+type ReadSecret = (file: string) => string
 
 type Interpolated = {
   text: string
@@ -12,15 +15,37 @@ type Interpolated = {
 const REFERENCE = /\$\$\{|\$\{([^}]*)\}|\$\{/g
 /** A shell variable name with an optional default for an unset or empty variable: `NAME` or `NAME:-default`. */
 const NAME = /^([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$/
+/** Before the path of a file. */
+const FILE = 'file:'
 
-export function interpolate(template: string, environment: Record<string, string | undefined>): Interpolated {
+const noFile: ReadSecret = () => {
+  throw new Error('no file can be read here')
+}
+
+export function interpolate(
+  template: string,
+  environment: Record<string, string | undefined>,
+  readSecret: ReadSecret = noFile,
+): Interpolated {
   const troubles: string[] = []
   let changed = false
   const text = template.replace(REFERENCE, (whole, inner: string | undefined) => {
     if (whole === '$${') return '${'
+    if (inner?.startsWith(FILE)) {
+      changed = true
+      const file = inner.slice(FILE.length)
+      try {
+        return readSecret(file)
+      } catch (error) {
+        troubles.push(`the file ${JSON.stringify(file)} cannot be used: ${(error as Error).message}`)
+        return ''
+      }
+    }
     const parsed = inner === undefined ? undefined : NAME.exec(inner)
     if (!parsed) {
-      troubles.push('a "${" that is not ${NAME} or ${NAME:-default}; write "$${" for the characters themselves')
+      troubles.push(
+        'a "${" that is not ${NAME}, ${NAME:-default} or ${file:path}; write "$${" for the characters themselves',
+      )
       return whole
     }
     changed = true

@@ -21,9 +21,12 @@ import {
 } from './config.ts'
 import { contentsKeyProblem } from './contents-checks.ts'
 import { type Environment, type EnvironmentSettings, type Flags, inspectEnvironment } from './environment.ts'
+import { withKeyFiles } from './key-files.ts'
 import { ConfigError, type ConfigProblem, ENVIRONMENT } from './problem.ts'
+import { readSecretFile } from './read-secret-file.ts'
 import type { YamlText } from './read-yaml.ts'
 import type { FileConfig } from './schema.ts'
+import { type ConfigOrigin, type SecretFile, secretFileProblem } from './secret-places.ts'
 import type { KnownProviders } from './semantic-checks.ts'
 
 /** The default file. */
@@ -36,6 +39,10 @@ export type LoadParts = {
   flags?: Flags
   /** Undefined when there is no such file. */
   readFile?: (path: string) => string | undefined
+  /** Reads a secret file; throws an Error that says why it cannot be used. */
+  readSecret?: (path: string) => string
+  /** Where the text of the file comes from; decides which secret files it may name. Default: the disk. */
+  origin?: ConfigOrigin
   vendors?: KnownProviders
   /** Unix seconds; which models are retired depends on it. */
   now?: number
@@ -47,6 +54,8 @@ export type Loaded = {
   settings: EnvironmentSettings
   /** The parsed file; undefined without one. */
   yaml: YamlText | undefined
+  /** The secret files that it names, as they are written there. */
+  secret_files: ReadonlySet<string>
 }
 
 /** Throws ConfigError with every problem of file, environment and flags. */
@@ -62,11 +71,13 @@ export function loadWithSources(parts: LoadParts): Loaded {
   if (text === undefined) {
     if (settings.config !== undefined && problems.length === 0) problems.push(unreadable(name, 'there is no such file'))
     if (problems.length > 0) throw new ConfigError(problems)
-    return { config: settled({ settings, path: undefined, file: {}, cwd }), settings, yaml: undefined }
+    const config = settled({ settings, path: undefined, file: {}, cwd })
+    return { config, settings, yaml: undefined, secret_files: new Set() }
   }
   // Loaded only when there is a file, so that a start without one does not load the parser.
   const { readYaml } = require('./read-yaml.ts') as typeof import('./read-yaml.ts')
-  const yaml = readYaml(text, environment)
+  const { secretAt, secret_files } = secretReader(dirname(path), parts)
+  const yaml = withKeyFiles(readYaml(text, environment, { secretAt }), secretAt)
   const { config: file, problems: inFile } = checkFile({
     file: name,
     yaml,
@@ -80,7 +91,19 @@ export function loadWithSources(parts: LoadParts): Loaded {
     const nowhere = { line: undefined, column: undefined }
     throw new ConfigError([{ file: ENVIRONMENT, ...nowhere, path: 'GATEHOUSE_CONTENTS_KEY', message }])
   }
-  return { config: settled({ settings, path, file, cwd }), settings, yaml }
+  return { config: settled({ settings, path, file, cwd }), settings, yaml, secret_files }
+}
+
+/** Paths are relative to the directory of the configuration file. */
+function secretReader(directory: string, { readSecret = readSecretFile, origin = { from: 'disk' } }: LoadParts) {
+  const secret_files = new Set<string>()
+  function secretAt(named: SecretFile): string {
+    const problem = secretFileProblem(named, origin)
+    if (problem !== undefined) throw new Error(problem)
+    secret_files.add(named.file)
+    return readSecret(resolve(directory, named.file))
+  }
+  return { secretAt, secret_files }
 }
 
 /** `data_dir` of a configuration file; undefined without one. The rest of the file is not validated. */

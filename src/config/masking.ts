@@ -40,6 +40,8 @@ export const SHOWN_TEXT = [
   'valkey.prefix',
   'providers.*.kind',
   'providers.*.preset',
+  'providers.*.key_file',
+  'providers.*.keys.*.key_file',
   'providers.*.keys.*.name',
   'providers.*.keys.*.models.*',
   'providers.*.fields.allow.*',
@@ -83,7 +85,7 @@ export function shownValue(path: Path, value: unknown, source?: string): unknown
   if (typeof value === 'object' && Object.keys(value).length === 0) return value // there is nothing in it
   if (source !== undefined && typeof value === 'string') {
     // A default within the reference may be a secret.
-    return /^\$\{[A-Za-z_]\w*\}$/.test(source) ? source : MASKED
+    return /^\$\{([A-Za-z_]\w*|file:[^}]+)\}$/.test(source) ? source : MASKED
   }
   if (isListed(SHOWN_TEXT, path)) return value
   if (isListed(SHOWN_ORIGINS, path)) return originOf(value)

@@ -1,4 +1,4 @@
-/** Parses YAML into a plain value, fills in `${NAME}`, and records the line and column of every key and value. */
+/** Parses YAML into a plain value, fills in `${NAME}` and `${file:path}`, and records the line and column of every key and value. */
 import {
   type Alias,
   type Document,
@@ -13,6 +13,7 @@ import {
   visit,
 } from 'yaml'
 import { interpolate } from './interpolate.ts'
+import type { SecretFile } from './secret-places.ts'
 
 export type Path = (string | number)[]
 type Place = { line: number; column: number }
@@ -29,6 +30,11 @@ export type YamlText = {
   withoutSecrets(text: string): string
 }
 
+type FillOptions = {
+  /** Reads a file for a setting; throws an Error where it may not or cannot. Absent: no file can be read. */
+  secretAt?: (file: SecretFile) => string
+}
+
 /** Far above any real file; prevents a few lines of nested aliases from expanding to gigabytes. */
 const MAXIMUM_NODES = 100_000
 /** Shorter values (a port, `true`) are not secrets, and replacing them would garble messages. */
@@ -36,7 +42,11 @@ const SHORTEST_SECRET = 6
 /** An alias inside its own anchor would recurse without end. */
 const MAXIMUM_DEPTH = 100
 
-export function readYaml(text: string, environment: Record<string, string | undefined>): YamlText {
+export function readYaml(
+  text: string,
+  environment: Record<string, string | undefined>,
+  options: FillOptions = {},
+): YamlText {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const place = (offset: number): Place => {
@@ -48,7 +58,7 @@ export function readYaml(text: string, environment: Record<string, string | unde
     path: [],
     message: syntaxMessage(error.code, error.message),
   }))
-  const walk = createWalk({ document, environment, place })
+  const walk = createWalk({ document, environment, place, ...options })
   const value = syntax.length > 0 ? undefined : walk.valueAt(document.contents, [])
   return {
     value,
@@ -76,13 +86,13 @@ export function readYaml(text: string, environment: Record<string, string | unde
   }
 }
 
-type WalkParts = {
+type WalkParts = FillOptions & {
   document: Document.Parsed
   environment: Record<string, string | undefined>
   place(offset: number): Place
 }
 
-function createWalk({ document, environment, place }: WalkParts) {
+function createWalk({ document, environment, place, secretAt }: WalkParts) {
   const troubles: PlacedTrouble[] = []
   const keys = new Map<string, Place>()
   const values = new Map<string, Place>()
@@ -131,7 +141,7 @@ function createWalk({ document, environment, place }: WalkParts) {
   function scalarOf(value: unknown, path: Path, report: (message: string) => void): unknown {
     if (typeof value === 'number' && !Number.isFinite(value)) return report('must be a finite number')
     if (typeof value !== 'string') return value
-    const filled = interpolate(value, environment)
+    const filled = interpolate(value, environment, secretAt && ((file) => secretAt({ path, file })))
     for (const trouble of filled.troubles) report(trouble)
     if (filled.changed) sources.set(JSON.stringify(path), value)
     if (filled.changed && filled.text.length >= SHORTEST_SECRET) secrets.set(filled.text, value)

@@ -11,20 +11,21 @@ const SENDABLE = /^[\x21-\x7e]+$/
 const UNSENDABLE = 'contains a space, a line break or a character outside ASCII (not shown); it cannot be sent'
 
 /** Members that failed the schema are undefined and skipped. */
-export function checkKeys(id: string, { key, keys }: ProviderConfig): KeyProblem[] {
+export function checkKeys(id: string, { key, key_file, keys }: ProviderConfig): KeyProblem[] {
   const path = ['providers', id]
   const out: KeyProblem[] = []
   const report = (at: Path, message: string, part: KeyProblem['part'] = 'value') =>
     void out.push({ path: at, part, message })
-  if (key !== undefined && !SENDABLE.test(key)) report([...path, 'key'], UNSENDABLE)
+  if (key !== undefined && !SENDABLE.test(key)) report([...path, placeOfKey(key_file)], UNSENDABLE)
   if (key !== undefined && keys !== undefined) {
-    report([...path, 'key'], 'cannot stand beside `keys`; add it to the list', 'key')
+    report([...path, placeOfKey(key_file)], 'cannot stand beside `keys`; add it to the list', 'key')
   }
   const seen = new Map<string, number>()
   for (const [index, entry] of (keys ?? []).entries()) {
     if (entry === undefined) continue
     const at = [...path, 'keys', index]
-    if (entry.key !== undefined && !SENDABLE.test(entry.key)) report([...at, 'key'], UNSENDABLE)
+    if (!('key' in entry)) report(at, 'must have `key` or `key_file`')
+    if (entry.key !== undefined && !SENDABLE.test(entry.key)) report([...at, placeOfKey(entry.key_file)], UNSENDABLE)
     const name = entry.name ?? String(index + 1)
     const other = seen.get(name)
     if (other !== undefined) {
@@ -35,6 +36,8 @@ export function checkKeys(id: string, { key, keys }: ProviderConfig): KeyProblem
   }
   return out
 }
+
+const placeOfKey = (key_file: string | undefined): string => (key_file === undefined ? 'key' : 'key_file')
 
 /** A target whose provider has no key for its model could never be called. */
 export function checkTargetKeys({ providers = {}, models = {} }: FileConfig): KeyProblem[] {

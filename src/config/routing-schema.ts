@@ -8,9 +8,21 @@ const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 
 const weight = (description: string) => optional(Type.Number({ minimum: 0, maximum: 1_000_000, description }))
 
-export const ProviderKey = Type.Object(
+export const KeyFile = Type.String({
+  minLength: 1,
+  description:
+    'A file with the API key and nothing else, instead of `key`; relative to this file. The gateway reads it again when it changes.',
+})
+
+const WrittenKey = Type.Object(
   {
-    key: Type.String({ minLength: 1, description: 'The API key; ${NAME} takes it from the environment.' }),
+    key: optional(
+      Type.String({
+        minLength: 1,
+        description: 'The API key; ${NAME} takes it from the environment, ${file:path} from a file.',
+      }),
+    ),
+    key_file: optional(KeyFile),
     name: optional(
       Type.String({
         pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$',
@@ -27,7 +39,9 @@ export const ProviderKey = Type.Object(
   },
   closed,
 )
-export type ProviderKey = Type.Static<typeof ProviderKey>
+/** Once it is loaded, `key` is there: that of the file where one is named. */
+export type ProviderKey = Type.Static<typeof WrittenKey> & { key: string }
+export const ProviderKey = Type.Unsafe<ProviderKey>(WrittenKey)
 
 export const CallLimits = Type.Object(
   {

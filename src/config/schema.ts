@@ -18,7 +18,15 @@ import { PROVIDER_KINDS, TEXT_APIS } from './provider-kinds.ts'
 import { Passthrough, Quirks } from './quirks.ts'
 import { LimitsConfig, rateLimits } from './rate-limit-schema.ts'
 import { RequestLogConfig } from './request-log-schema.ts'
-import { CallLimits, Fallbacks, HealthConfig, ProviderKey, RoutingConfig, TargetRouting } from './routing-schema.ts'
+import {
+  CallLimits,
+  Fallbacks,
+  HealthConfig,
+  KeyFile,
+  ProviderKey,
+  RoutingConfig,
+  TargetRouting,
+} from './routing-schema.ts'
 import { ServerConfig } from './server-schema.ts'
 import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
 import { TelemetryConfig } from './telemetry-schema.ts'
@@ -63,9 +71,11 @@ export const ProviderConfig = Type.Object(
     key: optional(
       Type.String({
         minLength: 1,
-        description: 'The API key; ${NAME} takes it from the environment. Default: the variable of the preset or kind.',
+        description:
+          'The API key; ${NAME} takes it from the environment, ${file:path} from a file. Default: the variable of the preset or kind.',
       }),
     ),
+    key_file: optional(KeyFile),
     keys: optional(
       Type.Array(ProviderKey, {
         minItems: 1,

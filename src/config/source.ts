@@ -32,16 +32,23 @@ export type ConfigSource = {
   apply(text: string): Promise<Proposal & { written: boolean; backup: string | null }>
 }
 
-type SourceParts = Omit<LoadParts, 'readFile'> & {
+type SourceParts = Omit<LoadParts, 'readFile' | 'origin'> & {
+  /** The texts come by the admin API, and not from an operator with access to the disk. */
+  isByApi?: boolean
   /** Throws an Error for what a gateway could not start with, beyond the schema. */
   check?(config: Config): void
 }
 
 export function createConfigSource(parts: SourceParts): ConfigSource {
-  const { cwd, flags, environment, check = () => {} } = parts
+  const { cwd, flags, environment, isByApi = false, check = () => {} } = parts
   const given = flags?.config ?? environment.GATEHOUSE_CONFIG
   const path = resolve(cwd, given === undefined || given === '' ? DEFAULT_FILE : given)
-  const loadText = (text: string): Loaded => loadWithSources({ ...parts, readFile: () => text })
+  const loadText = (text: string, present?: Loaded): Loaded =>
+    loadWithSources({
+      ...parts,
+      readFile: () => text,
+      origin: isByApi ? { from: 'api', present: present?.secret_files ?? new Set() } : { from: 'disk' },
+    })
 
   function present(): Loaded {
     try {
@@ -52,7 +59,8 @@ export function createConfigSource(parts: SourceParts): ConfigSource {
   }
 
   function diff(text: string): Proposal {
-    const [before, after] = [present(), loadText(text)]
+    const before = present()
+    const after = loadText(text, before)
     check(after.config)
     return {
       changes: settingChanges(before, after),

@@ -16,6 +16,7 @@ import type { Clock } from '../kit/clock.ts'
 import { createLog } from '../kit/log.ts'
 import type { Config } from './config.ts'
 import { loadConfig } from './load.ts'
+import { createSecretFiles } from './secret-files.ts'
 import { type ConfigWatch, watchConfig } from './watch.ts'
 
 const POLL = 2000
@@ -37,8 +38,12 @@ let refusal: Error | undefined
 /** Whether a process has the file open for writing. */
 let is_open: boolean
 
-const load = (readFile?: () => string | undefined) =>
-  loadConfig({ environment: { GATEHOUSE_CONFIG: path }, cwd: directory, ...(readFile && { readFile }) })
+const secrets = createSecretFiles()
+const load = (readFile?: () => string | undefined) => {
+  secrets.begin()
+  const environment = { GATEHOUSE_CONFIG: path }
+  return loadConfig({ environment, cwd: directory, readSecret: secrets.read, ...(readFile && { readFile }) })
+}
 /** As an atomic replacement: the last write to the new file lies before the rename. */
 function replace(text: string): void {
   writeFileSync(`${path}.new`, text)
@@ -61,7 +66,17 @@ function start(current = load()): ConfigWatch {
     touched = onEvent
     return () => {}
   }
-  watched = watchConfig({ path, current, load, apply, log, clock, watchDirectory, isOpen: async () => is_open })
+  watched = watchConfig({
+    path,
+    current,
+    load,
+    apply,
+    secrets,
+    log,
+    clock,
+    watchDirectory,
+    isOpen: async () => is_open,
+  })
   return watched
 }
 
@@ -331,6 +346,69 @@ describe('a file that is written in place', () => {
     await settle(POLL)
     expect(seen).toEqual([text])
     expect(applied.map(({ models }) => Object.keys(models).length)).toEqual([3])
+  })
+})
+
+describe('a secret file', () => {
+  const keys = () => applied.map(({ providers }) => providers.acme?.key)
+  const secret = () => join(directory, 'acme.key')
+
+  beforeEach(() => {
+    writeFileSync(secret(), 'first\n')
+    write('providers: { acme: { base_url: "http://a.example", key_file: acme.key } }\n')
+  })
+
+  test('that changes is read again, and one log line names its provider', async () => {
+    start()
+    writeFileSync(secret(), 'second\n')
+    await settle(POLL + QUIET - 50)
+    expect(keys()).toEqual([])
+    await settle(50)
+    expect(keys()).toEqual(['second'])
+    expect(logged().map(({ event, changed }) => [event, changed])).toEqual([
+      ['configuration applied', 'providers ~acme'],
+    ])
+    expect(lines).not.toContain('second')
+    await settle(3 * POLL)
+    expect(keys()).toEqual(['second'])
+  })
+
+  test('that keeps changing is read once it is quiet', async () => {
+    start()
+    writeFileSync(secret(), 'sec\n')
+    await settle(POLL + QUIET - 50)
+    writeFileSync(secret(), 'second\n')
+    await settle(QUIET)
+    expect(keys()).toEqual([])
+    await settle(50)
+    expect(keys()).toEqual(['second'])
+  })
+
+  test('that is removed or empty leaves the key in force, until it is there again', async () => {
+    start()
+    rmSync(secret())
+    await settle(POLL + QUIET)
+    writeFileSync(secret(), '')
+    await settle(POLL + QUIET)
+    expect(keys()).toEqual([])
+    expect(logged().filter(({ event }) => event === 'configuration problem')).toHaveLength(2)
+    writeFileSync(secret(), 'second\n')
+    await settle(POLL + QUIET)
+    expect(keys()).toEqual(['second'])
+  })
+
+  test('is found when the directory that it is in is swapped by a link, as mounted secrets are', async () => {
+    for (const [name, key] of Object.entries({ one: 'first', two: 'second' })) {
+      mkdirSync(join(directory, name))
+      writeFileSync(join(directory, name, 'key'), key)
+    }
+    symlinkSync('one', join(directory, 'data'))
+    write('providers: { acme: { base_url: "http://a.example", key: "${file:data/key}" } }\n')
+    start()
+    symlinkSync('two', join(directory, 'data.new'))
+    renameSync(join(directory, 'data.new'), join(directory, 'data'))
+    await settle(POLL + QUIET)
+    expect(keys()).toEqual(['second'])
   })
 })
 

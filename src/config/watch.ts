@@ -9,6 +9,7 @@ import { type FileState, factsOf, fileState, isBlank, isReplaced } from './file-
 import { isOpenForWriting } from './open-for-writing.ts'
 import { ConfigError, problemText } from './problem.ts'
 import { emptiedSections, removesSome } from './removals.ts'
+import type { SecretFiles } from './secret-files.ts'
 
 type WatchParts = {
   /** The file to watch, absolute. It need not exist yet. */
@@ -19,6 +20,8 @@ type WatchParts = {
   load(readFile: () => string | undefined): Config
   /** Applies it atomically; rejects and changes nothing on failure. */
   apply(config: Config): Promise<void>
+  /** The files that `load` has read for the configuration; a change of one is applied like one of the file. */
+  secrets?: Pick<SecretFiles, 'mark' | 'readMark'>
   log: Log
   clock: Clock
   /** Calls back on every event in a directory; the result stops watching. */
@@ -48,13 +51,15 @@ const MAX_OPEN_MILLISECONDS = 60_000
 const POLL_MILLISECONDS = 2_000
 
 export function watchConfig(parts: WatchParts): ConfigWatch {
-  const { path, load, apply, log, clock, watchDirectory = watchWithEvents, isOpen = isOpenForWriting } = parts
+  const { path, load, apply, secrets, log, clock, watchDirectory = watchWithEvents, isOpen = isOpenForWriting } = parts
   let current = parts.current
   /** `in_force`: what `current` was loaded from; `judged`: the last one that was inspected, whatever the result. */
   let in_force = fileState(path)
   let judged = in_force
   /** A change that is not applied yet, and since when it has been like this. */
   let pending: Pending | undefined
+  /** Secret files that have changed and are not read yet. */
+  let changed_secrets: { mark: string; since_ms: number } | undefined
   let mark = in_force.mark
   let queue: Promise<unknown> = Promise.resolve()
   let closed = false
@@ -85,7 +90,7 @@ export function watchConfig(parts: WatchParts): ConfigWatch {
     mark = state.mark
     if (state.text === judged.text) {
       pending = undefined
-      return
+      return inspectSecrets()
     }
     const now_ms = clock.steady()
     if (pending?.state.mark !== state.mark || pending.state.text !== state.text) {
@@ -98,6 +103,21 @@ export function watchConfig(parts: WatchParts): ConfigWatch {
     pending = undefined
     judged = state
     await applyState(state, { is_forced: false })
+  }
+
+  /** Secret files may be written in place: they are read once none of them has changed for a moment. */
+  async function inspectSecrets(): Promise<void> {
+    const now_mark = secrets?.mark()
+    if (now_mark === undefined || now_mark === secrets?.readMark()) {
+      changed_secrets = undefined
+      return
+    }
+    const now_ms = clock.steady()
+    if (changed_secrets?.mark !== now_mark) changed_secrets = { mark: now_mark, since_ms: now_ms }
+    const read_at_ms = changed_secrets.since_ms + QUIET_MILLISECONDS
+    if (now_ms < read_at_ms) return inspectAt(read_at_ms)
+    changed_secrets = undefined
+    await applyState(judged, { is_forced: false })
   }
 
   /** How much longer to wait, in milliseconds; 0: apply now. */
@@ -171,7 +191,7 @@ export function watchConfig(parts: WatchParts): ConfigWatch {
   let stopPolling = pollLater()
   function pollLater(): () => void {
     return clock.after(POLL_MILLISECONDS, () => {
-      if (factsOf(path).mark !== mark) void serialize(inspect)
+      if (factsOf(path).mark !== mark || secrets?.mark() !== secrets?.readMark()) void serialize(inspect)
       stopPolling = pollLater()
     })
   }

@@ -1,0 +1,53 @@
+/** Lists the settings that hold secrets, and decides where a configuration may take one from a file. */
+
+type Path = readonly (string | number)[]
+
+/** `*` is any one step, and `**` at the end one or more. No API shows what stands there. */
+export const SECRET_PLACES = [
+  'admin.oidc.client_secret',
+  'admin_tokens.*.secret',
+  'alerts.email.password',
+  'alerts.email.user',
+  'alerts.slack.url',
+  'alerts.webhook.secret',
+  'alerts.webhook.url',
+  'api_tokens.*.secret',
+  'outputs.s3.access_key_id',
+  'outputs.s3.secret_access_key',
+  'providers.*.headers.*',
+  'providers.*.key',
+  'providers.*.keys.*.key',
+  'providers.*.options.**',
+  'request_log.sinks.*.http.headers.*',
+  'request_log.sinks.*.http.url',
+  'telemetry.otlp.headers.*',
+  'valkey.url',
+] as const
+
+export const isSecretPlace = (path: Path): boolean => SECRET_PLACES.some((place) => matches(place.split('.'), path))
+
+function matches(steps: readonly string[], path: Path): boolean {
+  const isOpen = steps.at(-1) === '**'
+  if (isOpen ? path.length < steps.length : path.length !== steps.length) return false
+  return steps.every((step, index) => step === '*' || step === '**' || step === String(path[index]))
+}
+
+/** A file that a setting names, as it is written there, and the path of the setting that gets its content. */
+export type SecretFile = { path: Path; file: string }
+
+/** Where a text of the configuration comes from: the file on disk, or a request of the admin API. */
+export type ConfigOrigin =
+  | { from: 'disk' }
+  /** `present`: the secret files that the configuration file on disk names. */
+  | { from: 'api'; present: ReadonlySet<string> }
+
+/**
+ * Why the content of a file may not be put there; undefined: it may. Every `${file:...}` and `key_file` is decided here.
+ * Who may send a configuration to the admin API must not read files of the host by it: only those count that the file
+ * on disk already names.
+ */
+export function secretFileProblem({ path, file }: SecretFile, origin: ConfigOrigin): string | undefined {
+  if (!isSecretPlace(path)) return 'a file may stand only where a secret does, such as in a key or a header'
+  if (origin.from === 'disk' || origin.present.has(file)) return undefined
+  return 'the configuration file on disk does not name it, and the admin API reads no other files'
+}
