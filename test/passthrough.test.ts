@@ -200,6 +200,7 @@ describe('a request with passthrough', () => {
           role: 'assistant',
           content: [
             { type: 'thinking', thinking: 'a', signature: foreign },
+            { type: 'thinking', thinking: 'unsigned', signature: 'gatehouse.plain' },
             { type: 'thinking', thinking: 'b', signature: 'own' },
             { type: 'text', text: 'Yes' },
           ],

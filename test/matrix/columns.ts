@@ -78,6 +78,13 @@ function expectThought(reply: Reply, { target }: Cell): void {
   if (reply.usage?.reasoning !== undefined) expect(reply.usage.reasoning).toBeGreaterThan(0)
 }
 
+/** DeepSeek and Moonshot refuse calls of an earlier turn without their reasoning. */
+function expectThoughtReturned({ target, row }: Cell): void {
+  if (target.name !== 'chatcompat' || unsupported(row, 'reasoning_history')) return
+  const messages = target.vendor?.requests.at(-1)?.json().messages as object[]
+  expect(messages.find((message) => 'tool_calls' in message)).toMatchObject({ reasoning_content: THOUGHT })
+}
+
 /** The error of a refused call. */
 async function refusal(call: Promise<unknown>): Promise<unknown> {
   try {
@@ -240,7 +247,9 @@ const FORMS: Omit<Column, 'group'>[] = [
         max_tokens: 3000,
       }
       await expectRoundTrip(cell, chatInput, client.whole)
+      expectThoughtReturned(cell)
       await expectRoundTrip(cell, chatInput, (one) => client.stream(one))
+      expectThoughtReturned(cell)
     },
   },
 ]

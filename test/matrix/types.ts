@@ -74,7 +74,7 @@ export type Client = {
 }
 
 /** What a client of this kind cannot send or report by design. */
-export type Unsupported = 'reasoning' | 'stop' | 'stop_sequence' | 'parallel'
+export type Unsupported = 'reasoning' | 'reasoning_history' | 'stop' | 'stop_sequence' | 'parallel'
 
 export type Row = PageRow & {
   dialect: 'chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat'

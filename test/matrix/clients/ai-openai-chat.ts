@@ -8,8 +8,8 @@ export const aiOpenaiChat: Row = {
   packages: ['ai', '@ai-sdk/openai'],
   base: '/v1',
   dialect: 'chatcompat',
-  // It reads no reasoning from chat completions.
-  unsupported: ['stop_sequence', 'reasoning'],
+  // It reads no reasoning from chat completions, so it sends none back.
+  unsupported: ['stop_sequence', 'reasoning', 'reasoning_history'],
   connect({ origin, token }) {
     const provider = createOpenAI({ baseURL: `${origin}/v1`, apiKey: token })
     const thinking = { openai: { reasoningEffort: 'high', forceReasoning: true } }

@@ -7,6 +7,7 @@ export const langchainChat: Row = {
   packages: ['@langchain/openai'],
   base: '/v1',
   dialect: 'chatcompat',
-  unsupported: ['stop_sequence'],
+  // It does not send reasoning back.
+  unsupported: ['stop_sequence', 'reasoning_history'],
   connect: langchain,
 }

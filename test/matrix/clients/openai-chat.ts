@@ -144,6 +144,7 @@ async function read(client: OpenAI, chatInput: ChatInput, { signal, onText }: Wa
   reply.own = {
     role: 'assistant',
     content: reply.text || null,
+    ...(reply.reasoning ? { reasoning_content: reply.reasoning } : {}),
     ...(calls.length > 0
       ? {
           tool_calls: calls.map(({ id, name, text }) => ({

@@ -4,8 +4,8 @@ import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { Message, Reasoning } from '../../canonical.ts'
 import type { Places } from '../../request-error.ts'
-import { decodeSigned } from '../../signed-content.ts'
 import type { AssistantBlock, ClientMessage, UserBlock } from './schema.ts'
+import { decodeSignature } from './signature.ts'
 
 type Block<T extends UserBlock['type'] | AssistantBlock['type']> = Extract<UserBlock | AssistantBlock, { type: T }>
 type ToolCalls = NonNullable<Message['tool_calls']>
@@ -184,12 +184,11 @@ const inputText = ({ input }: Block<'tool_use'>): string =>
   typeof input === 'string' ? input : JSON.stringify(input ?? {})
 
 function reasoningOf(block: Block<'thinking'> | Block<'redacted_thinking'>): { piece: Reasoning; call?: string } {
-  if (block.type === 'redacted_thinking')
-    return { piece: { opaque: decodeSigned(block.data, { home: 'messages-compat' }).opaque } }
-  const { thinking, signature = '' } = block
-  if (signature === '') return { piece: { text: thinking } }
-  const { opaque, owner: call } = decodeSigned(signature, { home: 'messages-compat' })
-  return { piece: { text: thinking, opaque }, ...(call === undefined ? {} : { call }) }
+  const text = block.type === 'thinking' ? { text: block.thinking } : {}
+  const value = block.type === 'thinking' ? (block.signature ?? '') : block.data
+  if (value === '') return { piece: text }
+  const { opaque, owner: call } = decodeSignature(value)
+  return { piece: { ...text, ...(opaque ? { opaque } : {}) }, ...(call === undefined ? {} : { call }) }
 }
 
 function messageOf({ reasoning, texts, calls }: Draft): Message {

@@ -9,8 +9,8 @@ import type { ContentPart } from '../../../spec/message.ts'
 import type { ChatRequest, Message } from '../../canonical.ts'
 import { addsModel, namesAnotherModel } from '../../passthrough/named-models.ts'
 import { refusalOf } from '../../request-error.ts'
-import { decodeSigned } from '../../signed-content.ts'
 import { MessagesRequest } from './schema.ts'
+import { decodeSignature } from './signature.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
@@ -111,9 +111,9 @@ function ownReasoning(block: unknown): unknown[] {
   const member = block.type === 'thinking' ? 'signature' : block.type === 'redacted_thinking' ? 'data' : undefined
   const value = member === undefined ? undefined : block[member]
   if (member === undefined || typeof value !== 'string') return [block]
-  const { opaque, owner } = decodeSigned(value, { home: 'messages-compat' })
-  if (opaque.origin !== 'messages-compat' || owner !== undefined) return []
-  // Unsigned reasoning reached the client with an empty signature, which no provider accepts.
+  // No provider accepts reasoning without a signature.
   if (value === '') return []
+  const { opaque, owner } = decodeSignature(value)
+  if (opaque?.origin !== 'messages-compat' || owner !== undefined) return []
   return opaque.value === value ? [block] : [{ ...block, [member]: opaque.value }]
 }

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { messagesDialect } from '../../../chat/dialects/messages.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { encodeSigned } from '../../signed-content.ts'
+import { encodeSigned, PLAIN } from '../../signed-content.ts'
 import { parseCount, parseMessages } from './request.ts'
 
 const REQUESTED = { model: 'a/b', max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] }
@@ -222,6 +222,13 @@ describe('Messages history', () => {
       reasoning_details: [{ opaque: hidden }, { text: 'words', opaque: thought }],
       tool_calls: [{ id: 't', opaque: thought }],
     })
+  })
+
+  test.each([PLAIN, '', undefined])('treats reasoning with the signature %p as unsigned', (signature) => {
+    const block = { type: 'thinking', thinking: 'hm', ...(signature === undefined ? {} : { signature }) }
+    const [message] = messagesOf({ role: 'assistant', content: [block, { type: 'text', text: 'x' }] })
+    expect(message).toMatchObject({ reasoning_content: 'hm', reasoning_details: [{ text: 'hm' }] })
+    expect(message?.reasoning_details?.[0]).not.toHaveProperty('opaque')
   })
 
   test('treats a signature that only looks wrapped as the vendor’s', () => {

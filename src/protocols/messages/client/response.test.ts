@@ -4,7 +4,7 @@ import type { FinishReason } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { type Usage, usageFrom } from '../../../spec/usage.ts'
 import type { ChatChunk, ChatCompletion, ChatRequest, Delta } from '../../canonical.ts'
-import { encodeSigned } from '../../signed-content.ts'
+import { encodeSigned, PLAIN } from '../../signed-content.ts'
 import { createMessagesEncoder } from './response.ts'
 
 const HEAD = { id: 'msg_1', created: 1, model: 'a/b' }
@@ -102,7 +102,7 @@ function folded(text: string) {
 
 const text = (texts: string) => ({ type: 'text', text: texts })
 const use = (index: number, input: string) => ({ type: 'tool_use', id: `call_${index}`, name: 'look', input })
-const thinking = (texts: string, signature = '') => ({ type: 'thinking', thinking: texts, signature })
+const thinking = (texts: string, signature = PLAIN) => ({ type: 'thinking', thinking: texts, signature })
 const opaque = (value: string) => ({ origin: 'messages-compat' as const, value })
 
 describe('a Messages stream', () => {
@@ -189,6 +189,18 @@ describe('a Messages stream', () => {
     const reasoning_details = [{ text: 'a', opaque: opaque('1') }, { text: 'b' }]
     const { content } = streamed([{ content: 'x', reasoning_content: 'ab', reasoning_details }])
     expect(content).toEqual([thinking('a', '1'), thinking('b'), text('x')])
+  })
+
+  test('ends a thinking block with a signature, also where no vendor signed the reasoning', () => {
+    const { events } = streamed([{ reasoning_content: 'a' }, { reasoning_content: 'b' }, call(0, '{}', 'look')])
+    const ofThinking = events.filter(({ index }) => index === 0)
+    expect(ofThinking.map(({ type, delta }) => delta ?? type)).toEqual([
+      'content_block_start',
+      { type: 'thinking_delta', thinking: 'a' },
+      { type: 'thinking_delta', thinking: 'b' },
+      { type: 'signature_delta', signature: PLAIN },
+      'content_block_stop',
+    ])
   })
 
   test('supports unsigned reasoning before and between texts', () => {

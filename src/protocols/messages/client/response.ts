@@ -6,9 +6,9 @@ import type { Usage } from '../../../spec/usage.ts'
 import type { AnswerMessage, ChatChunk, ChatRequest, Reasoning } from '../../canonical.ts'
 import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
-import { encodeSigned } from '../../signed-content.ts'
 import { roughTokens } from '../../token-estimate.ts'
 import { encodeMessagesError } from './error.ts'
+import { encodeSignature } from './signature.ts'
 import { citationOf, createBlockStream, event, newId } from './stream.ts'
 
 export function createMessagesEncoder(head: ResponseHead, request: ChatRequest, request_id: string): ResponseEncoder {
@@ -162,10 +162,10 @@ function contentOf(message: AnswerMessage): object[] {
         {
           type: 'thinking',
           thinking: text,
-          signature: opaque ? encodeSigned({ opaque }, { home: 'messages-compat' }) : '',
+          signature: encodeSignature({ opaque }),
         },
       ]
-    return opaque ? [{ type: 'redacted_thinking', data: encodeSigned({ opaque }, { home: 'messages-compat' }) }] : []
+    return opaque ? [{ type: 'redacted_thinking', data: encodeSignature({ opaque }) }] : []
   })
   const text = `${content ?? ''}${refusal ?? ''}`
   if (text !== '' || annotations.length > 0) {
@@ -177,7 +177,7 @@ function contentOf(message: AnswerMessage): object[] {
       blocks.push({
         type: 'thinking',
         thinking: '',
-        signature: encodeSigned({ opaque, owner: id }, { home: 'messages-compat' }),
+        signature: encodeSignature({ opaque, owner: id }),
       })
     blocks.push({
       type: 'tool_use',

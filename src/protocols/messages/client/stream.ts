@@ -6,7 +6,7 @@
 import { randomAlphanumerics } from '../../../kit/secret.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
 import type { Delta, Reasoning, ToolCall } from '../../canonical.ts'
-import { encodeSigned } from '../../signed-content.ts'
+import { encodeSignature } from './signature.ts'
 
 type Item =
   | { kind: 'text'; text: string; cited: Annotation[] }
@@ -52,8 +52,7 @@ export function createBlockStream(): BlockStream {
     if (item.kind === 'text') return textDelta(item.text) + item.cited.map(citation).join('')
     if (item.kind === 'tool') return item.arguments === '' ? '' : add(inputDelta(item.arguments))
     if (item.kind === 'redacted') return ''
-    const text = item.text === '' ? '' : add({ type: 'thinking_delta', thinking: item.text })
-    return text + (item.signature === '' ? '' : add({ type: 'signature_delta', signature: item.signature }))
+    return item.text === '' ? '' : add({ type: 'thinking_delta', thinking: item.text })
   }
 
   /** The most common event, encoded without building an object. */
@@ -68,8 +67,9 @@ export function createBlockStream(): BlockStream {
   function close(): string {
     if (!live) return ''
     if (live.kind === 'tool') closedCalls.add(live.call)
+    const signature = live.kind === 'thinking' ? add({ type: 'signature_delta', signature: live.signature }) : ''
     live = undefined
-    return event('content_block_stop', { index })
+    return signature + event('content_block_stop', { index })
   }
 
   /** Starts an item, at once if nothing else is open or waiting. */
@@ -114,7 +114,7 @@ export function createBlockStream(): BlockStream {
     const item = current()
     const isOpen = isReasoning && item?.kind === 'thinking'
     isReasoning = true
-    if (!isOpen) return start({ kind: 'thinking', text, signature: '' })
+    if (!isOpen) return start({ kind: 'thinking', text, signature: encodeSignature({}) })
     if (item === live) return add({ type: 'thinking_delta', thinking: text })
     item.text += text
     return ''
@@ -122,7 +122,7 @@ export function createBlockStream(): BlockStream {
 
   /** Ends a piece of reasoning: the one being streamed, or one that arrives whole. */
   function endReasoning({ text, opaque }: Reasoning): string {
-    const signature = opaque ? encodeSigned({ opaque }, { home: 'messages-compat' }) : ''
+    const signature = encodeSignature({ opaque })
     const item = current()
     const isOpen = isReasoning && item?.kind === 'thinking'
     isReasoning = false
@@ -130,11 +130,8 @@ export function createBlockStream(): BlockStream {
       if (text !== undefined) return start({ kind: 'thinking', text, signature })
       return opaque ? start({ kind: 'redacted', data: signature }) : ''
     }
-    if (item !== live) {
-      item.signature = signature
-      return ''
-    }
-    return (signature === '' ? '' : add({ type: 'signature_delta', signature })) + close()
+    item.signature = signature
+    return item === live ? close() : ''
   }
 
   function takeCall({ index: call = 0, id, function: part, opaque }: ToolCall): string {
@@ -179,7 +176,7 @@ export function createBlockStream(): BlockStream {
 const signed = (opaque: NonNullable<ToolCall['opaque']>, call: string): Item => ({
   kind: 'thinking',
   text: '',
-  signature: encodeSigned({ opaque, owner: call }, { home: 'messages-compat' }),
+  signature: encodeSignature({ opaque, owner: call }),
 })
 
 export const newId = () => `toolu_${randomAlphanumerics(24)}`

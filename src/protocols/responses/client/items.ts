@@ -1,5 +1,5 @@
 /** The items of a response's output, and the encoder of their events. */
-import { decodeSigned, encodeSigned, MARK, type SignedContent, unwrapped } from '../../signed-content.ts'
+import { decodeSigned, encodeSigned, type SignedContent } from '../../signed-content.ts'
 import type { InputItem } from './schema.ts'
 
 export type TextPart = { type: 'output_text'; text: string; annotations: object[]; logprobs: unknown[] }
@@ -160,16 +160,10 @@ export const itemId = (response_id: string, kind: string, index: number | string
 
 const HOME = 'chatcompat-response'
 
-/** Of reasoning that is plain text: some clients send an item back only when `encrypted_content` is not empty. */
-export const PLAIN = `${MARK}plain`
-
 /** The `encrypted_content` of the item `id`. */
-export const encodeEncrypted = ({ opaque, owner }: Partial<SignedContent>, id: string): string =>
-  opaque ? encodeSigned({ opaque, owner }, { home: HOME, item_id: id }) : PLAIN
-
-/** Whether the gateway has encoded it. */
-export const isEncoded = (text: string): boolean => text === PLAIN || unwrapped(text) !== undefined
+export const encodeEncrypted = (content: Partial<SignedContent>, id: string): string =>
+  encodeSigned(content, { home: HOME, item_id: id })
 
 /** The reverse of `encodeEncrypted`. */
 export const decodeEncrypted = (text: string, id: string | undefined): Partial<SignedContent> =>
-  text === PLAIN ? {} : decodeSigned(text, { home: HOME, item_id: id })
+  decodeSigned(text, { home: HOME, item_id: id })

@@ -7,6 +7,7 @@ import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import { addsModel, namesAnotherModel } from '../../passthrough/named-models.ts'
 import type { ResponseHead } from '../../protocol.ts'
+import { isEncoded } from '../../signed-content.ts'
 import { conversationIn } from './answer.ts'
 import { summaryMessage } from './compaction.ts'
 import { isReference } from './history.ts'
@@ -15,7 +16,6 @@ import {
   decodeEncrypted,
   encodeEncrypted,
   ITEM_KINDS,
-  isEncoded,
   itemId,
   type OutputItem,
   visibleItem,
