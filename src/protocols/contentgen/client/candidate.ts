@@ -46,6 +46,8 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
   const calls = new Map<number, Call | undefined>()
   /** Pieces of reasoning that the client has not received. */
   let pending: Reasoning[] = []
+  /** Pieces that the client has received as thoughts since the last call. */
+  let shown: Reasoning[] = []
   let isReasoning = false
   let pendingText = ''
   /** The text so far, which citations quote. */
@@ -58,12 +60,21 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
   const add = (part: AnswerPart, signature?: string) =>
     void ready.push(signature === undefined ? part : { ...part, thoughtSignature: signature })
 
+  /** `isOpen`: the piece extends the last one. */
+  function noteShown(piece: Reasoning, isOpen: boolean): void {
+    const last = shown.at(-1)
+    if (!isOpen || !last) shown.push({ ...piece })
+    else Object.assign(last, piece, { text: (last.text ?? '') + (piece.text ?? '') })
+  }
+
   function takeThought(text: string): void {
+    const isOpen = isReasoning
     isReasoning = true
     if (!shows_thoughts) {
       pendingText += text
       return
     }
+    noteShown({ text }, isOpen)
     const last = ready.at(-1)
     if (last?.thought && last.thoughtSignature === undefined) last.text += text
     else add({ text, thought: true })
@@ -85,9 +96,13 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
       const last = ready.at(-1)
       const signature = encodeSignature({ own: opaque })
       if (signature === undefined) return
+      noteShown(signed, true)
       if (last?.thought && last.thoughtSignature === undefined) last.thoughtSignature = signature
       else add({ text: '', thought: true }, signature)
-    } else if (text) add({ text, thought: true }, encodeSignature({ own: opaque }))
+    } else if (text) {
+      noteShown({ text, ...signed }, false)
+      add({ text, thought: true }, encodeSignature({ own: opaque }))
+    }
     // Clients that join parts lose a part without text. The next part with text holds the signature.
     else if (opaque) pending.push({ ...(text === undefined ? {} : { text }), ...signed })
   }
@@ -151,7 +166,8 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
       calls.set(key, undefined)
       if (!args) malformed ||= `The arguments of a call of ${JSON.stringify(call.name)} are not a JSON object.`
       else {
-        const signature = encodeSignature({ own: call.opaque, before: takePending(true) })
+        const signature = encodeSignature({ own: call.opaque, before: takePending(true), shown })
+        shown = []
         add({ functionCall: { id: call.id, name: call.name, args } }, signature)
       }
     }

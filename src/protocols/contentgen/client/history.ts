@@ -143,6 +143,8 @@ function addAnswer(placed: PlacedPart[], history: History): void {
   const drafts: Draft[] = []
   let draft: Draft | undefined
   let thought: string | undefined
+  /** Whether the client sent thoughts since the last call. Some clients send none back. */
+  let hasThoughts = false
   const at = (place: string): Draft => {
     if (!draft) {
       draft = { at: place, reasoning: [], texts: [], images: [], calls: [] }
@@ -162,8 +164,9 @@ function addAnswer(placed: PlacedPart[], history: History): void {
   }
   for (const { part, at: place } of placed) {
     const { thoughtSignature: signature = '', text } = part
-    const { own, before = [] } = signature === '' ? {} : decodeSignature(signature)
+    const { own, before = [], shown = [] } = signature === '' ? {} : decodeSignature(signature)
     if (part.thought && text !== undefined) {
+      hasThoughts = true
       thought = (thought ?? '') + text
       reason(place, before)
       if (!own) continue
@@ -175,8 +178,11 @@ function addAnswer(placed: PlacedPart[], history: History): void {
     reason(place, before)
     // Drafts that a model produces while it thinks.
     if (part.thought && part.inlineData) continue
-    if (part.functionCall) at(place).calls.push(callOf(part.functionCall, own, history))
-    else if (part.inlineData) at(place).images.push(imageOf(part, own, place))
+    if (part.functionCall) {
+      if (!hasThoughts) reason(place, shown)
+      hasThoughts = false
+      at(place).calls.push(callOf(part.functionCall, own, history))
+    } else if (part.inlineData) at(place).images.push(imageOf(part, own, place))
     else {
       const content = text ?? toolText(part) ?? ''
       if (content !== '') at(place).texts.push(content)

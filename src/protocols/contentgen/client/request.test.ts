@@ -490,6 +490,19 @@ describe('contentgen conversation', () => {
     expect(message).toEqual({ role: 'assistant', content: 'Yes.', reasoning_content: 'hm' })
   })
 
+  test('reads thoughts that were shown from the call, if the client sent none since the call before', () => {
+    const held = (text: string) => ({ ...call(), thoughtSignature: encodeSignature({ shown: [{ text }] }) })
+    const thought = (text: string) => ({ text, thought: true })
+    const reasoningOf = (...parts: object[]) => {
+      const [, message] = messagesOf(user({ text: 'x' }), model(...parts))
+      return [message?.reasoning_content, message?.tool_calls?.length]
+    }
+    expect(reasoningOf(held('a'))).toEqual(['a', 1])
+    expect(reasoningOf(thought('a'), held('a'))).toEqual(['a', 1])
+    expect(reasoningOf(thought('a'), held('a'), thought('b'), held('b'))).toEqual(['ab', 2])
+    expect(reasoningOf(held('a'), held('b'))).toEqual(['ab', 2])
+  })
+
   test('adds unsigned reasoning that a call holds to the text before it', () => {
     const messages = messagesOf(
       user({ text: 'x' }),

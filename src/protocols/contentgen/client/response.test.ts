@@ -280,6 +280,25 @@ describe('contentgen reasoning', () => {
     expect(part?.thoughtSignature).toBe(encodeSignature({ before: [{ text: 'hm' }] }) ?? '')
   })
 
+  test('is held by the next call too, for clients that send no thoughts back', () => {
+    const shown = [{ text: 'Let me see', opaque: foreign('S') }, { text: 'hm' }]
+    const thoughts: Delta[] = [
+      { reasoning_content: 'Let ' },
+      { reasoning_content: 'me see' },
+      { reasoning_details: [{ opaque: foreign('S') }] },
+      { reasoning_content: 'hm' },
+    ]
+    const parts = partsOf(streamed([...thoughts, call(0, '{}', 'one'), call(1, '{}', 'one')]))
+    expect(parts.flatMap(({ functionCall, thoughtSignature }) => (functionCall ? [thoughtSignature] : []))).toEqual([
+      encodeSignature({ shown }),
+      undefined,
+    ])
+    const message = { reasoning_content: 'Let me seehm', reasoning_details: shown }
+    const tool_calls = [{ id: 'call_0', function: { name: 'one', arguments: '{}' } }]
+    const [, , called] = whole({ ...message, tool_calls }).candidates?.[0]?.content.parts ?? []
+    expect(called?.thoughtSignature).toBe(encodeSignature({ shown }) ?? '')
+  })
+
   test("keeps the signatures of the API's own models", () => {
     const message = {
       content: 'Yes.',

@@ -6,8 +6,11 @@ import { isRecord, parseJson } from '../../../kit/json.ts'
 import type { Opaque, Reasoning } from '../../canonical.ts'
 import { opaqueOf } from '../../signed-content.ts'
 
-/** The signature of a part: its own, and earlier pieces of reasoning that were not shown. */
-type SignedContent = { own?: Opaque | undefined; before?: Reasoning[] }
+/**
+ * The signature of a part: its own, earlier pieces of reasoning that were not shown, and on a call those that were
+ * shown: some clients send a call back without the thoughts before it.
+ */
+type SignedContent = { own?: Opaque | undefined; before?: Reasoning[]; shown?: Reasoning[] }
 
 const MARK = 'gatehouse:'
 /** The first bytes of the marker in base64, equal in both alphabets. */
@@ -18,10 +21,11 @@ const HOME = 'contentgen-compat'
  * The value of `thoughtSignature`. Signatures of this API stay as they are; others are wrapped. Undefined if there is
  * none.
  */
-export function encodeSignature({ own, before = [] }: SignedContent): string | undefined {
-  if (!own && before.length === 0) return undefined
+export function encodeSignature({ own, before = [], shown = [] }: SignedContent): string | undefined {
+  if (!own && before.length === 0 && shown.length === 0) return undefined
   if (own && before.length === 0 && isPlain(own)) return own.value
-  return Buffer.from(MARK + JSON.stringify([own ?? null, before])).toString('base64')
+  const wrapped = shown.length === 0 ? [own ?? null, before] : [own ?? null, before, shown]
+  return Buffer.from(MARK + JSON.stringify(wrapped)).toString('base64')
 }
 
 /** Whether the signature can be sent unchanged. */
@@ -40,10 +44,14 @@ function unwrapped(signature: string): SignedContent | undefined {
   if (!text.startsWith(MARK)) return undefined
   const wrapped = parseJson(text.slice(MARK.length))
   if (!Array.isArray(wrapped)) return undefined
-  const [own, before] = wrapped
-  if (!Array.isArray(before)) return undefined
+  const [own, before, shown = []] = wrapped
+  if (!Array.isArray(before) || !Array.isArray(shown)) return undefined
   const opaque = isRecord(own) ? opaqueOf(own) : undefined
-  return { ...(opaque ? { own: opaque } : {}), before: before.flatMap(pieceOf) }
+  return {
+    ...(opaque ? { own: opaque } : {}),
+    before: before.flatMap(pieceOf),
+    ...(shown.length > 0 ? { shown: shown.flatMap(pieceOf) } : {}),
+  }
 }
 
 function pieceOf(value: unknown): Reasoning[] {
