@@ -133,6 +133,17 @@ describe('POST /v1/responses/compact', () => {
     expect(sent().messages).toHaveLength(3)
   })
 
+  it('returns 400 without anything to compact, before a provider is called', async () => {
+    for (const json of [{}, { input: null }, { input: [] }, { input: [], previous_response_id: null }]) {
+      expect(await refusal(json, '/v1/responses/compact')).toEqual({
+        status: 400,
+        code: 'missing_required_parameter',
+        param: 'input',
+      })
+    }
+    expect(served.vendor.requests).toEqual([])
+  })
+
   it('refuses a conversation and input of a wrong type', async () => {
     const path = '/v1/responses/compact'
     expect(await refusal({ conversation: 'conv_x' }, path)).toMatchObject({ status: 400, param: 'conversation' })

@@ -97,6 +97,10 @@ function requestOf(body: unknown): JsonRecord {
   const items = typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : (input ?? [])
   // A wrong type is reported by the decoder of responses.
   if (!Array.isArray(items)) return request
+  if (items.length === 0 && (body.previous_response_id ?? null) === null) {
+    const message = '"input" is required without "previous_response_id": there is no conversation to compact.'
+    throw new GatewayError('missing_required_parameter', message, { param: 'input' })
+  }
   return { ...request, input: [...items, { type: 'compaction_trigger' }], store: false, stream: false }
 }
 
