@@ -360,7 +360,7 @@ describe('a whole Messages response', () => {
       { type: 'tool_use', id: 'a', name: 'look', input: { at: 1 }, caller },
       thinking('', encodeSigned({ opaque: google, owner: 'b' }, { home: 'messages-compat' })),
       { type: 'tool_use', id: 'b', name: 'now', input: {}, caller },
-      { type: 'tool_use', id: 'c', name: 'now', input: '{broken', caller },
+      { type: 'tool_use', id: 'c', name: 'now', input: { INVALID_JSON: '{broken' }, caller },
     ])
     expect(answer).toMatchObject({
       id: 'msg_1',

@@ -1,6 +1,6 @@
 /** Encodes Messages responses, whole and as named events. */
 
-import { parseJson } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import type { AnswerMessage, ChatChunk, ChatRequest, Reasoning } from '../../canonical.ts'
@@ -190,9 +190,12 @@ function contentOf(message: AnswerMessage): object[] {
   return blocks
 }
 
-/** Arguments that are not JSON, as a small model may produce them, pass unchanged. */
-function inputOf(text: string): unknown {
+/**
+ * Arguments that are no JSON object, as a small model may produce them, in the form that the API's documentation
+ * gives: https://platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming
+ */
+function inputOf(text: string): JsonRecord {
   if (text.trim() === '') return {}
   const value = parseJson(text)
-  return value === undefined ? text : value
+  return isRecord(value) ? value : { INVALID_JSON: text }
 }
