@@ -1,4 +1,5 @@
 /** Decodes one part of a content. */
+import { endingOf } from '../../../kit/file-ending.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { Blob, FileData, Part } from './schema.ts'
@@ -12,8 +13,14 @@ export function inlinePart({ mimeType, data, displayName }: Blob): ContentPart {
   const uri = `data:${type};base64,${bytes}`
   if (type.startsWith('image/')) return { type: 'image_url', image_url: { url: uri } }
   if (type.startsWith('audio/')) return { type: 'input_audio', input_audio: { data: bytes, format: soundOf(type) } }
-  const filename = displayName ?? (type === 'application/pdf' ? 'document.pdf' : undefined)
-  return { type: 'file', file: { file_data: uri, ...(filename === undefined ? {} : { filename }) } }
+  return { type: 'file', file: { file_data: uri, filename: displayName ?? nameOf(type) } }
+}
+
+/** Chat providers require a name, and some know the type of a file by its ending. */
+function nameOf(type: string): string {
+  if (type === 'application/pdf') return 'document.pdf'
+  const ending = endingOf(type)
+  return ending === undefined ? 'file' : `file.${ending}`
 }
 
 /** Python's client encodes with the URL-safe alphabet, which other vendors refuse. */

@@ -352,7 +352,7 @@ describe('contentgen conversation', () => {
         { type: 'image_url', image_url: { url: 'data:image/png;base64,+/8=' } },
         { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } },
         { type: 'file', file: { file_data: 'data:application/pdf;base64,JVBE', filename: 'a.pdf' } },
-        { type: 'file', file: { file_data: 'data:video/mp4;base64,AAAA' } },
+        { type: 'file', file: { file_data: 'data:video/mp4;base64,AAAA', filename: 'file.mp4' } },
         { type: 'text', text: 'a,b' },
         { type: 'image_url', image_url: { url: 'https://a.example/x' } },
         { type: 'image_url', image_url: { url: 'https://a.example/x.JPG?y=1' } },
