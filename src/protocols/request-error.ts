@@ -86,5 +86,9 @@ export function refusalOf(problem: Problem | undefined): GatewayError {
   })
 }
 
+/** The error for a content part that a provider cannot read: nothing was sent. */
+export const refusedPart = (param: string, rule: string) =>
+  new GatewayError('unsupported_value', `"${param}" ${rule}.`, { param, accepted: 'no' })
+
 /** `at least 1 item` reads better as `an array of at least 1 item`. */
 const mustBe = (expected: string) => (/ items?$/.test(expected) ? `an array of ${expected}` : expected)

@@ -3,6 +3,7 @@
 import { isRecord, parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Message } from '../../canonical.ts'
+import { refusedPart } from '../../request-error.ts'
 import type { ModelRule } from './model-rules.ts'
 import { imageOf, type Part, type PartReader, partsOf, textParts } from './parts.ts'
 import { refused } from './tools.ts'
@@ -62,7 +63,7 @@ function instructionsOf({ content }: Message, at: string): Part[] {
   if (typeof content === 'string') return textParts(content)
   return (content ?? []).flatMap((part, index) => {
     if (part.type === 'text') return textParts(part.text)
-    throw refused(`${at}.content[${index}].type`, 'must be "text" in a system message')
+    throw refusedPart(`${at}.content[${index}].type`, 'must be "text" in a system message')
   })
 }
 

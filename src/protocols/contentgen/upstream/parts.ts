@@ -3,9 +3,9 @@
 import type { JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
+import { refusedPart } from '../../request-error.ts'
 import type { MediaReader } from '../../upstream.ts'
 import { typeOfName, typeOfSound, vendorType } from './media-types.ts'
-import { refused } from './tools.ts'
 
 export type Part = JsonRecord
 
@@ -68,10 +68,10 @@ function fileOf({ file_data, file_id, file_url, filename }: File, at: string, { 
     if (read) return inlineOf(read.type || typeOfName(filename) || 'application/pdf', read.data)
     return linkOf(file_url, filename)
   }
-  if (file_id === undefined) throw refused(at, 'must have "file_data", "file_url" or "file_id"')
+  if (file_id === undefined) throw refusedPart(at, 'must have "file_data", "file_url" or "file_id"')
   if (/^(https?|gs):/i.test(file_id)) return linkOf(file_id, filename)
   if (file_id.startsWith('files/')) return linkOf(`${base_url}/${file_id}`, filename)
-  throw refused(`${at}.file_id`, 'must be a file at the vendor: its URL, or a name such as "files/abc"')
+  throw refusedPart(`${at}.file_id`, 'must be a file at the vendor: its URL, or a name such as "files/abc"')
 }
 
 function linkOf(fileUri: string, filename: string | undefined): Part {

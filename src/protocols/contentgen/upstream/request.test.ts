@@ -99,9 +99,10 @@ describe('contentgen contents', () => {
 
   test('allow only text in a system message', async () => {
     const content: ContentPart[] = [{ type: 'image_url', image_url: { url: 'https://a.example/x.png' } }]
-    expect(await refusalOf({ messages: [{ role: 'system', content }] })).toEqual(
-      unsupported('messages[0].content[0].type'),
-    )
+    expect(await refusalOf({ messages: [{ role: 'system', content }] })).toEqual({
+      code: 'unsupported_value',
+      param: 'messages[0].content[0].type',
+    })
   })
 
   test('hold results of calls in a turn of their own, by the names of the calls', async () => {
@@ -303,8 +304,8 @@ describe('images, audio and files', () => {
   test.each<[ContentPart, string, string]>([
     [image('file:///etc/passwd'), 'invalid_value', 'image_url.url'],
     [image('nothing'), 'invalid_value', 'image_url.url'],
-    [file({}), 'unsupported_parameter', 'file'],
-    [file({ file_id: 'file-abc' }), 'unsupported_parameter', 'file.file_id'],
+    [file({}), 'unsupported_value', 'file'],
+    [file({ file_id: 'file-abc' }), 'unsupported_value', 'file.file_id'],
   ])('are refused: %j as %s', async (part, code, member) => {
     const refusal = await refusalOf({ messages: [{ role: 'user', content: [part] }] })
     expect(refusal).toEqual({ code, param: `messages[0].content[0].${member}` })

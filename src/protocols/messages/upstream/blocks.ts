@@ -1,6 +1,7 @@
 /** Encodes one part of a message as a block: text, images and documents. */
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
+import { refusedPart } from '../../request-error.ts'
 
 export type Block = { type: string } & Record<string, unknown>
 
@@ -12,7 +13,7 @@ export function blockOf(part: ContentPart, at: string): Block {
   if (part.type === 'refusal') return { type: 'text', text: part.refusal }
   if (part.type === 'image_url') return imageOf(part.image_url.url, `${at}.image_url.url`)
   if (part.type === 'file') return documentOf(part.file, `${at}.file`)
-  throw refused(`${at}.type`, 'must be "text", "image_url" or "file": the vendor accepts no audio')
+  throw refusedPart(`${at}.type`, 'must be "text", "image_url" or "file": the vendor accepts no audio')
 }
 
 /** The image types that the vendor accepts, under all their names. */
@@ -29,7 +30,7 @@ function imageOf(url: string, param: string): Block {
   const data = readDataUri(url)
   const media_type = data && IMAGE_TYPES[data.media_type]
   if (data && media_type) return { type: 'image', source: { type: 'base64', media_type, data: data.base64 } }
-  throw refused(param, 'must be an http address, or a data URI of a JPEG, PNG, GIF or WebP image in base64')
+  throw refusedPart(param, 'must be an http address, or a data URI of a JPEG, PNG, GIF or WebP image in base64')
 }
 
 type File = Extract<ContentPart, { type: 'file' }>['file']
@@ -38,7 +39,7 @@ function documentOf({ file_data, file_id, file_url, filename }: File, at: string
   const titled = filename === undefined ? {} : { title: filename }
   if (file_url !== undefined) return { type: 'document', source: { type: 'url', url: file_url }, ...titled }
   if (file_id !== undefined) return { type: 'document', source: { type: 'file', file_id }, ...titled }
-  if (file_data === undefined) throw refused(at, 'must have "file_data", "file_url" or "file_id"')
+  if (file_data === undefined) throw refusedPart(at, 'must have "file_data", "file_url" or "file_id"')
   // Without a type, the data is assumed to be a PDF, as nearly all such files are.
   const data = readDataUri(file_data) ?? { media_type: 'application/pdf', base64: file_data }
   if (IMAGE_TYPES[data.media_type]) return imageOf(file_data, `${at}.file_data`)
@@ -46,7 +47,7 @@ function documentOf({ file_data, file_id, file_url, filename }: File, at: string
     const text = Buffer.from(data.base64, 'base64').toString()
     return { type: 'document', source: { type: 'text', media_type: 'text/plain', data: text }, ...titled }
   }
-  if (data.media_type !== 'application/pdf') throw refused(`${at}.file_data`, 'must be a PDF, a text or an image')
+  if (data.media_type !== 'application/pdf') throw refusedPart(`${at}.file_data`, 'must be a PDF, a text or an image')
   return { type: 'document', source: { type: 'base64', media_type: data.media_type, data: data.base64 }, ...titled }
 }
 

@@ -243,7 +243,8 @@ describe('encoded fields', () => {
   ]
   for (const [param, requested, model] of REFUSED) {
     test(`${param} is refused by name`, () => {
-      expect(refusalOf(requested, model)).toMatchObject({ code: 'unsupported_parameter', detail: { param } })
+      const code = param.includes('.content[') ? 'unsupported_value' : 'unsupported_parameter'
+      expect(refusalOf(requested, model)).toMatchObject({ code, detail: { param } })
     })
   }
 

@@ -4,6 +4,7 @@ import type { JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { CUSTOM, type HistoryCall, type Message, type Reasoning } from '../../canonical.ts'
 import { freeText } from '../../custom-tools.ts'
+import { refusedPart } from '../../request-error.ts'
 import { type Part, partOf, refused } from './parts.ts'
 
 export type Item = { type: string } & JsonRecord
@@ -80,7 +81,7 @@ function textContent({ content, refusal }: Message, at: string): string | Part[]
   for (const [index, part] of parts.entries()) {
     if (part.type === 'text') text += part.text
     else if (part.type === 'refusal') refused_with += part.refusal
-    else throw refused(`${at}.content[${index}].type`, 'must be "text" or "refusal" in an assistant message')
+    else throw refusedPart(`${at}.content[${index}].type`, 'must be "text" or "refusal" in an assistant message')
   }
   if (refused_with === '') return text
   const texts = text === '' ? [] : [{ type: 'output_text', text, annotations: [] }]

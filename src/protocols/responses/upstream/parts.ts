@@ -1,6 +1,7 @@
 /** Encodes one part of a message: text, images, files and, if supported, audio. */
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
+import { refusedPart } from '../../request-error.ts'
 
 export type Part = { type: string } & Record<string, unknown>
 
@@ -17,7 +18,7 @@ export function partOf(part: ContentPart, at: string, audio: boolean): Part {
   }
   if (part.type === 'file') return fileOf(part.file, `${at}.file`)
   if (audio) return { type: 'input_audio', input_audio: part.input_audio }
-  throw refused(`${at}.type`, 'must be "text", "image_url" or "file": the vendor accepts no audio here')
+  throw refusedPart(`${at}.type`, 'must be "text", "image_url" or "file": the vendor accepts no audio here')
 }
 
 type File = Extract<ContentPart, { type: 'file' }>['file']
@@ -25,7 +26,7 @@ type File = Extract<ContentPart, { type: 'file' }>['file']
 function fileOf({ file_data, file_id, file_url, filename }: File, at: string): Part {
   if (file_url !== undefined) return { type: 'input_file', file_url, ...(filename === undefined ? {} : { filename }) }
   if (file_id !== undefined) return { type: 'input_file', file_id }
-  if (file_data === undefined) throw refused(at, 'must have "file_data", "file_url" or "file_id"')
+  if (file_data === undefined) throw refusedPart(at, 'must have "file_data", "file_url" or "file_id"')
   // Without a type, the data is assumed to be a PDF, as nearly all such files are.
   const data = file_data.startsWith('data:') ? file_data : `data:application/pdf;base64,${file_data}`
   // The vendor requires a name with the data, and identifies the file type by its extension.

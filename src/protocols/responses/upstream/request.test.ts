@@ -218,7 +218,7 @@ describe('encoded files and images', () => {
     const part = { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }
     const messages = [{ role: 'user', content: [part] } as Message]
     expect(refusalOf({ messages })).toMatchObject({
-      code: 'unsupported_parameter',
+      code: 'unsupported_value',
       param: 'messages[0].content[0].type',
     })
     expect(partOf(part, { options: { audio: true } })).toEqual(part)

@@ -51,7 +51,7 @@ export function createChatErrors(
     if (isRecord(thrown) && name === 'AI_UnsupportedFunctionalityError') {
       const what = 'functionality' in thrown ? String(thrown.functionality).slice(0, 200) : 'a part of it'
       const message = `${upstream} does not support this in "messages": ${what}.`
-      return new GatewayError('unsupported_parameter', message, { param: 'messages' })
+      return new GatewayError('unsupported_value', message, { param: 'messages' })
     }
     return /^AI_(InvalidArgument|TypeValidation|InvalidPrompt)Error$/.test(name)
       ? errors.invalidOptions(issuesIn(thrown) ?? [], fields)

@@ -1,4 +1,5 @@
 /** Images, audio and files of a message, in the form of AI SDK packages. */
+import { refusedPart } from '../../../protocols/request-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { Media } from '../../media.ts'
@@ -42,11 +43,7 @@ export async function fileOf(part: Medium, at: string, parts: FileParts): Promis
   }
   if (file_url !== undefined) return { ...(await fileAt(file_url, mediaType, `${at}.file.file_url`, parts)), ...named }
   const param = `${at}.file.file_id`
-  throw new GatewayError(
-    'unsupported_parameter',
-    `"${param}" is not supported by the provider; send the file itself as "file_data".`,
-    { param },
-  )
+  throw refusedPart(param, 'is not supported by the provider; send the file itself as "file_data"')
 }
 
 async function fileAt(value: string, mediaType: string, param: string, parts: FileParts): Promise<PromptFile> {

@@ -2,6 +2,7 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
 import { isRecord, parseJson } from '../../../kit/json.ts'
 import type { Message, Opaque, Reasoning } from '../../../protocols/canonical.ts'
+import { refusedPart } from '../../../protocols/request-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Media } from '../../media.ts'
 import type { ChatVendor } from './chat-family.ts'
@@ -60,7 +61,7 @@ function textOf({ content }: Message, at: string): string {
   return (content ?? [])
     .map((part, index) => {
       if (part.type === 'text') return part.text
-      throw unsupported(`${at}.content[${index}].type`, 'must be "text" here')
+      throw refusedPart(`${at}.content[${index}].type`, 'must be "text" here')
     })
     .join('')
 }
@@ -89,7 +90,7 @@ function assistantParts(message: Message, at: string, { vendor, model }: PromptP
       : (content ?? []).map((part, index) => {
           if (part.type === 'text') return part.text
           if (part.type === 'refusal') return part.refusal
-          throw unsupported(`${at}.content[${index}].type`, 'must be "text" or "refusal" in an assistant message')
+          throw refusedPart(`${at}.content[${index}].type`, 'must be "text" or "refusal" in an assistant message')
         })
   if (message.refusal) texts.push(message.refusal)
   const calls = (message.tool_calls ?? []).map(
