@@ -3,11 +3,13 @@
 import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
+import { isRecord } from '../../../kit/json.ts'
 import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { ChatRequest, type ClientChatRequest, type HistoryCall, type Tool } from '../../canonical.ts'
 import { customCall, customFunction } from '../../custom-tools.ts'
 import { refusalOf } from '../../request-error.ts'
+import { assertOffered } from '../../tool-choice.ts'
 
 /** `models/limits.ts` checks the extra fields. For a model without them they count as unknown fields. */
 const Shared = Type.Omit(ChatRequest, [...EXTRA_FIELDS])
@@ -30,7 +32,8 @@ export function parseChatRequest(body: unknown): ChatRequest {
   if (Array.isArray(request.messages)) request.messages = request.messages.map(withoutNulls)
   if (!check.Check(request)) throw refusalOf(diagnose(Shared, request))
   const clientRequest = request as ClientChatRequest
-  refuseEmptyMessages(clientRequest.messages)
+  assertComplete(clientRequest.messages)
+  assertChoiceOffered(clientRequest)
   // Whoever asks for the cost needs the usage that contains it.
   if (clientRequest.usage?.include === true && clientRequest.stream) {
     clientRequest.stream_options = { ...clientRequest.stream_options, include_usage: true }
@@ -40,16 +43,43 @@ export function parseChatRequest(body: unknown): ChatRequest {
 
 /**
  * `content` is required (specification 2.2). In an assistant message it may be `null`, as in an earlier response
- * without text, and it may be absent if the message has other content.
+ * without text, and it may be absent if the message has other content. A `tool` message names its call.
  */
-function refuseEmptyMessages(messages: ClientMessage[]): void {
+function assertComplete(messages: ClientMessage[]): void {
   for (const [index, message] of messages.entries()) {
+    if (message.role === 'tool' && message.tool_call_id === undefined) {
+      const param = `messages[${index}].tool_call_id`
+      throw new GatewayError('missing_required_parameter', `"${param}" is required in a "tool" message.`, { param })
+    }
     if (message.content !== undefined && message.content !== null) continue
     const isAnswer = message.role === 'assistant'
     if (isAnswer && (message.content === null || OTHER_CONTENT.some((name) => message[name]))) continue
     const param = `messages[${index}].content`
     const unless = isAnswer ? ' in an assistant message without "tool_calls"' : ''
     throw new GatewayError('missing_required_parameter', `"${param}" is required${unless}.`, { param })
+  }
+}
+
+function assertChoiceOffered({ tools, tool_choice: choice, functions, function_call }: ClientChatRequest): void {
+  if (typeof function_call === 'object') {
+    const names = new Set(functions?.map(({ name }) => name))
+    assertOffered(function_call.name, names, { param: 'function_call.name', list: 'functions' })
+  }
+  if (typeof choice !== 'object') return
+  const names = new Set(tools?.map((tool) => (tool.type === 'custom' ? tool.custom.name : tool.function.name)))
+  const list = 'tools'
+  if (choice.type === 'function') {
+    assertOffered(choice.function.name, names, { param: 'tool_choice.function.name', list })
+  } else if (choice.type === 'custom') {
+    assertOffered(choice.custom.name, names, { param: 'tool_choice.custom.name', list })
+  } else {
+    for (const [index, tool] of choice.allowed_tools.tools.entries()) {
+      const { type, name } = tool
+      const at = `tool_choice.allowed_tools.tools[${index}]`
+      const member = type === 'custom' || type === 'function' ? tool[type] : undefined
+      if (isRecord(member)) assertOffered(member.name, names, { param: `${at}.${type}.name`, list })
+      else if (name !== undefined) assertOffered(name, names, { param: `${at}.name`, list })
+    }
   }
 }
 

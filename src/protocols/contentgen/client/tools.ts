@@ -4,6 +4,7 @@ import type { FunctionTool } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../canonical.ts'
 import type { Places } from '../../request-error.ts'
+import { assertOffered } from '../../tool-choice.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import type { ContentgenRequest, FunctionDeclaration, JsonObject, Tool } from './schema.ts'
 
@@ -29,8 +30,17 @@ export function toolsOf({ tools = [], toolConfig }: Pick<ContentgenRequest, 'too
   }
   if (functions.length > 0) clientRequest.tools = functions
   const choice = choiceOf(toolConfig)
+  if (typeof choice === 'object') assertAllowedOffered(functions, toolConfig)
   if (choice !== undefined && functions.length > 0) clientRequest.tool_choice = choice
   return clientRequest
+}
+
+function assertAllowedOffered(functions: FunctionTool[], config: ContentgenRequest['toolConfig']): void {
+  const names = new Set(functions.map((tool) => tool.function.name))
+  for (const [index, name] of (config?.functionCallingConfig?.allowedFunctionNames ?? []).entries()) {
+    const param = `toolConfig.functionCallingConfig.allowedFunctionNames[${index}]`
+    assertOffered(name, names, { param, list: FUNCTIONS })
+  }
 }
 
 function foreignTool(param: string): GatewayError {

@@ -2,6 +2,7 @@
 
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../canonical.ts'
+import { assertOffered } from '../../tool-choice.ts'
 import type { ClientTool, MessagesRequest } from './schema.ts'
 
 type Tools = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'web_search_options'>
@@ -16,6 +17,10 @@ export function toolsOf({ tools = [], tool_choice }: Pick<MessagesRequest, 'tool
   }
   if (functions.length > 0) clientRequest.tools = functions
   if (tool_choice) {
+    if (tool_choice.type === 'tool') {
+      const names = new Set(tools.map(({ name }) => name))
+      assertOffered(tool_choice.name, names, { param: 'tool_choice.name', list: 'tools' })
+    }
     clientRequest.tool_choice = choiceOf(tool_choice)
     const once = 'disable_parallel_tool_use' in tool_choice ? tool_choice.disable_parallel_tool_use : undefined
     if (once !== undefined) clientRequest.parallel_tool_calls = !once

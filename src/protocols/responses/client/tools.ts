@@ -4,6 +4,7 @@ import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest, CustomTool, Tool } from '../../canonical.ts'
 import { customFunction } from '../../custom-tools.ts'
 import type { Places } from '../../request-error.ts'
+import { assertOffered } from '../../tool-choice.ts'
 import type { PlacedItem } from './history.ts'
 import type { ClientTool, ResponsesRequest } from './schema.ts'
 import { createToolNames, type OfferedTool, offeredTools, TOOL_SEARCH, type ToolNames } from './tool-names.ts'
@@ -117,10 +118,10 @@ function choiceOf(choice: ClientChoice, tools: ClientTools): NonNullable<ChatReq
   const { type, name, namespace, mode = 'auto', tools: allowed = [] } = choice
   if (isOwn(type)) {
     if (name === undefined) throw missing('tool_choice.name')
-    return { type: 'function', function: { name: chosenName({ name, namespace }, tools) } }
+    return { type: 'function', function: { name: chosenName({ name, namespace, param: 'tool_choice.name' }, tools) } }
   }
   if (type === 'allowed_tools') {
-    return { type, allowed_tools: { mode, tools: allowed.flatMap((tool) => allowedTools(tool, tools)) } }
+    return { type, allowed_tools: { mode, tools: allowed.flatMap((tool, at) => allowedTools(tool, at, tools)) } }
   }
   throw new GatewayError(
     'unsupported_parameter',
@@ -129,11 +130,13 @@ function choiceOf(choice: ClientChoice, tools: ClientTools): NonNullable<ChatReq
   )
 }
 
+type Choice = { name: string; namespace: unknown; param: string }
+
 /** A name without a namespace may mean a tool in a namespace, if no other tool has that name. */
-function chosenName(
-  { name, namespace }: { name: string; namespace: unknown },
-  { offered, names }: ClientTools,
-): string {
+function chosenName({ name, namespace, param }: Choice, { offered, names }: ClientTools): string {
+  const alike = offered.filter((one) => typeof namespace !== 'string' || one.namespace === namespace)
+  const known = new Set(alike.flatMap(({ tool }) => (isOwn(tool.type) ? tool.name : [])))
+  assertOffered(name, known, { param, list: 'tools' })
   if (typeof namespace === 'string') return names.vendorName({ name, namespace })
   const named = offered.filter(({ tool }) => isOwn(tool.type) && tool.name === name)
   const [only] = named
@@ -141,10 +144,11 @@ function chosenName(
   return names.vendorName({ name, namespace: !isPlain && named.length === 1 ? only?.namespace : undefined })
 }
 
-function allowedTools(tool: Record<string, unknown>, tools: ClientTools): Record<string, unknown>[] {
+function allowedTools(tool: Record<string, unknown>, at: number, tools: ClientTools): Record<string, unknown>[] {
   const { type, name, namespace } = tool
   const named = (name: unknown) => ({ type: 'function', function: { name } })
-  if (isOwn(type)) return [named(typeof name === 'string' ? chosenName({ name, namespace }, tools) : name)]
+  const param = `tool_choice.tools[${at}].name`
+  if (isOwn(type)) return [named(typeof name === 'string' ? chosenName({ name, namespace, param }, tools) : name)]
   if (type === 'tool_search') {
     const isOffered = tools.offered.some((one) => one.tool.type === type && one.tool.execution === 'client')
     return isOffered ? [named(tools.names.vendorName(TOOL_SEARCH))] : []
