@@ -618,6 +618,14 @@ describe('pages', () => {
     expect(await (await pages().call('/openapi.json')).json()).toEqual({ openapi: '3.1.0' })
   })
 
+  test('compress the OpenAPI document for clients that accept it', async () => {
+    const { call } = pages()
+    const compressed = await call('/openapi.json', { headers: { 'accept-encoding': 'gzip, deflate, br' } })
+    expect(compressed.headers.get('content-encoding')).toBe('gzip')
+    expect(JSON.parse(Buffer.from(Bun.gunzipSync(await compressed.bytes())).toString())).toEqual({ openapi: '3.1.0' })
+    expect((await call('/openapi.json')).headers.get('content-encoding')).toBeNull()
+  })
+
   test('report how far the work on tasks is behind; 503 only if the store does not respond', async () => {
     const health = { unfinished: 12_000, oldest_seconds: 86_400, lag_seconds: 3_600 }
     const ready = await pages(undefined, async () => health).call('/readyz')

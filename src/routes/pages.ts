@@ -2,6 +2,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import Type from 'typebox'
+import { compressedPage } from '../http/compressed-page.ts'
 import type { Context, Route } from '../http/context.ts'
 import type { Build } from '../kit/build-info.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
@@ -110,7 +111,8 @@ const READINESS = {
 }
 
 export function pageRoutes({ version, build, ready, tasks, openApi, endpoints, hasSandbox }: PageParts): Route[] {
-  let document: string | undefined
+  /** More than a megabyte. */
+  const document = compressedPage(() => JSON.stringify(openApi()), 'application/json')
 
   const page = (path: string, operation: Omit<Operation, 'tag'>, handle: Route['handle']): Route => ({
     method: 'GET',
@@ -149,10 +151,7 @@ export function pageRoutes({ version, build, ready, tasks, openApi, endpoints, h
       htmlPage(referencePage, version),
     ),
     { ...page('/docs/scalar.js', { summary: 'The script of the reference page' }, scalarScript), hidden: true },
-    page('/openapi.json', DOCUMENT, () => {
-      document ??= JSON.stringify(openApi())
-      return new Response(document, { headers: { 'content-type': 'application/json' } })
-    }),
+    page('/openapi.json', DOCUMENT, (context) => document(context.header('accept-encoding'))),
     { ...page('/healthz', HEALTH, () => Response.json({ status: 'ok', version, ...build })), answers_under_load: true },
     {
       answers_under_load: true,
