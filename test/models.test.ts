@@ -94,6 +94,25 @@ describe('the list', () => {
     await own[Symbol.asyncDispose]()
   })
 
+  test.each([
+    ['all', ['embeddings', 'moderations'], ['moderations']],
+    ['specified', ['embeddings'], []],
+  ] as const)('names the families of the setting server.families: %s', async (families, both, added) => {
+    await using own = await startGateway({
+      sandbox: false,
+      server: { families },
+      providers: { a: provider },
+      models: { 'a/both': { families: ['embeddings', 'moderations'] }, 'a/added': { families: ['moderations'] } },
+    })
+    const { data } = (await (await own.call('/v1/models')).json()) as ModelList
+    expect(data.map(({ id, supported_endpoint_types }) => [id, supported_endpoint_types])).toEqual([
+      ['a/added', [...added]],
+      ['a/both', [...both]],
+    ])
+    const model = (await (await own.call('/v1/models/a/both')).json()) as Model
+    expect(model.supported_endpoint_types).toEqual([...both])
+  })
+
   test('answers HEAD with the headers only, and accepts a trailing slash', async () => {
     const head = await gateway.call('/v1/models', { method: 'HEAD' })
     expect([head.status, await head.text()]).toEqual([200, ''])

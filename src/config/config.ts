@@ -34,6 +34,8 @@ export type ServerSettings = {
   cors_origins: string[]
   trust_proxy: boolean
   delta_mirror: boolean
+  /** Which families the list of models names. */
+  families: 'all' | 'specified'
   /** Whether the open calls of a token end within a second of its revocation or expiry. */
   end_revoked_calls: boolean
   show_target: boolean
@@ -127,6 +129,7 @@ export const DEFAULT_SERVER: ServerSettings = {
   cors_origins: [],
   trust_proxy: false,
   delta_mirror: true,
+  families: 'all',
   end_revoked_calls: true,
   show_target: true,
   caller_routing: true,

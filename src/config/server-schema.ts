@@ -68,6 +68,12 @@ export const ServerConfig = Type.Object(
     delta_mirror: optional(
       Type.Boolean({ description: 'Whole chat responses repeat `message` as `delta`. Default true.' }),
     ),
+    families: optional(
+      Type.Enum(['all', 'specified'], {
+        description:
+          'Which families `supported_endpoint_types` names: all, or only the ten of the specification, for clients with a closed list of them. Default all.',
+      }),
+    ),
     max_bytes_in_flight: optional(
       Type.Integer({
         minimum: 1024,

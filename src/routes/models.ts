@@ -5,6 +5,7 @@ import { queryOf } from '../http/query.ts'
 import type { Catalogue } from '../models/catalogue.ts'
 import { encodeMessagesError } from '../protocols/messages/client/error.ts'
 import { ContentgenError, contentgenErrorBody } from '../spec/contentgen-error.ts'
+import { isAddedFamily } from '../spec/endpoint-family.ts'
 import { errorBody, type GatewayError } from '../spec/error.ts'
 import { type Model, ModelList, Model as ModelSchema } from '../spec/model.ts'
 import type { Operation } from '../spec/operation.ts'
@@ -41,7 +42,13 @@ const CONTENTGEN = {
   one: { summary: 'Retrieve one model, in the contentgen shape', response: ContentgenModel },
 }
 
-export function modelRoutes({ catalogue }: { catalogue: Catalogue }): Route[] {
+type ModelParts = {
+  catalogue: Catalogue
+  /** Read for each answer, so that a reload applies. */
+  settings: { families: 'all' | 'specified' }
+}
+
+export function modelRoutes({ catalogue, settings }: ModelParts): Route[] {
   /** The first format that matches the request is used; otherwise that of the specification. */
   const formats: [ListFormat, EncodeError][] = [
     [messagesFormat, encodeMessagesError],
@@ -56,17 +63,22 @@ export function modelRoutes({ catalogue }: { catalogue: Catalogue }): Route[] {
 
   const withSizes = (model: Model): Listed => ({ model, ...catalogue.sizesOf(model.id) })
 
+  const shown = (model: Model): Model =>
+    settings.families === 'all'
+      ? model
+      : { ...model, supported_endpoint_types: model.supported_endpoint_types.filter((one) => !isAddedFamily(one)) }
+
   function list({ caller, request }: Context): Response {
     const models = catalogue.list(caller)
     const [format] = formatOf(request) ?? []
     if (format) return Response.json(format.list(models.map(withSizes), queryOf(request)))
-    return Response.json({ success: true, object: 'list', data: models } satisfies ModelList)
+    return Response.json({ success: true, object: 'list', data: models.map(shown) } satisfies ModelList)
   }
 
   function retrieve({ params, caller, request }: Context): Response {
     const found = catalogue.find(params.model ?? '', caller)
     const [format] = formatOf(request) ?? []
-    return Response.json(format ? format.one(withSizes(found)) : found)
+    return Response.json(format ? format.one(withSizes(found)) : shown(found))
   }
 
   /** The example of an error in the document has no request. */

@@ -15,6 +15,9 @@ export const ENDPOINT_FAMILIES = [
   'chatcompat-video',
 ] as const
 
+/** A family that the specification does not list; further ones may follow. */
+export const isAddedFamily = (family: EndpointFamily): boolean => family === 'moderations'
+
 /** The chat families: every chat model supports each of them that the gateway serves. */
 export const CHAT_FAMILIES = ['chatcompat', 'chatcompat-response', 'messages-compat', 'contentgen-compat'] as const
 

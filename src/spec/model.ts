@@ -13,7 +13,9 @@ export const Model = Type.Object(
       description: 'Unix time at which the model entered the catalogue; unchanged by restarts.',
     }),
     owned_by: Type.String({ description: 'The part of `id` before the first `/`, or the whole `id`.' }),
-    supported_endpoint_types: Type.Array(EndpointFamily, { description: 'The endpoint families of the model.' }),
+    supported_endpoint_types: Type.Array(EndpointFamily, {
+      description: 'The endpoint families of the model. Further families may follow: skip those that you do not know.',
+    }),
     status: Type.Enum([...MODEL_STATUSES], { description: 'Its state.' }),
     deprecated_at: Type.Optional(Type.Integer({ description: 'Unix time of deprecation. Omitted when empty.' })),
     retired_at: Type.Optional(Type.Integer({ description: 'Unix time of retirement. Omitted when empty.' })),
