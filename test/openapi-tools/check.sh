@@ -36,6 +36,7 @@ case ${1:-} in
   types)
     "$bin/openapi-typescript" "$work/openapi.json" -o "$work/openapi.ts"
     cp "$here/types-probe.ts" "$work/"
+    ln -s "$here/node_modules" "$work/node_modules" # for openapi-fetch
     "$root/node_modules/.bin/tsc" --ignoreConfig --noEmit --strict --target esnext --module esnext --moduleResolution bundler \
       --allowImportingTsExtensions --types '' "$work/types-probe.ts"
     ;;
