@@ -40,6 +40,7 @@ type LaterParts = Omit<
   | 'overrides'
   | 'clock'
   | 'source'
+  | 'configByApi'
   | 'settingsOf'
   | 'testProvider'
   | 'supply'
@@ -98,6 +99,7 @@ export function createControl(parts: ControlParts): Control {
           router,
           overrides,
           source,
+          configByApi: () => config().admin.config_by_api,
           settingsOf: createSettingsOf(source, config),
           isModel: (id) => supply.models().some((model) => model.id === id),
           testProvider: (id, key) => testProvider(supply, id, key),
@@ -118,6 +120,7 @@ function sourceOf({ file, data_dir }: Config, environment: Environment): ConfigS
     flags,
     vendors: knownVendors(environment),
     isByApi: true,
+    data_dir,
     check: (config) => assertProviders(config, environment),
   })
 }

@@ -1,5 +1,6 @@
 /** Every role against every route of the admin API: allowed, refused, and what a project_admin cannot see. */
 import { afterAll, describe, expect, test } from 'bun:test'
+import { DEFAULT_ADMIN } from '../src/config/config.ts'
 import { OWNER, startAdminGateway } from './kit/admin.ts'
 import { readDocument } from './kit/document.ts'
 
@@ -71,7 +72,7 @@ const RIGHTS: Record<string, string[]> = {
 }
 
 const gateway = await startAdminGateway({
-  admin: { enabled: true, session_hours: 12, idle_minutes: 60, requests_per_minute: 1_000_000 },
+  admin: { ...DEFAULT_ADMIN, requests_per_minute: 1_000_000 },
 })
 afterAll(() => gateway[Symbol.asyncDispose]())
 const { operations } = await readDocument(gateway)

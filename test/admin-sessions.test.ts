@@ -1,5 +1,6 @@
 /** Sessions of administrators: login by a one-time link, the cookie, requests of other sites, and the end. */
 import { afterEach, describe, expect, test } from 'bun:test'
+import { DEFAULT_ADMIN } from '../src/config/config.ts'
 import { type AdminGateway, refusal, startAdminGateway } from './kit/admin.ts'
 import { ENGINES } from './kit/engines.ts'
 
@@ -123,7 +124,7 @@ describe('a session', () => {
 })
 
 describe('the address of the admin API', () => {
-  const settings = { enabled: true, port: 1, session_hours: 12, idle_minutes: 60, requests_per_minute: 1200 }
+  const settings = { ...DEFAULT_ADMIN, port: 1 }
   const get = (path: string, isAdmin: boolean) =>
     gateway.instance.fetch(
       new Request(`http://gatehouse.test${path}`, {

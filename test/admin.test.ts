@@ -1,5 +1,6 @@
 /** The admin API: who may call it, its lists, its edits, and projects. */
 import { afterEach, describe, expect, test } from 'bun:test'
+import { DEFAULT_ADMIN } from '../src/config/config.ts'
 import { type AdminGateway, OWNER, refusal, startAdminGateway } from './kit/admin.ts'
 
 type Page = { data: { project_id: string; name: string }[]; next_cursor: string | null }
@@ -67,7 +68,7 @@ describe('the admin API', () => {
 
   test('limits the requests of an administrator, apart from those of API tokens', async () => {
     gateway = await startAdminGateway({
-      admin: { enabled: true, session_hours: 12, idle_minutes: 60, requests_per_minute: 20 },
+      admin: { ...DEFAULT_ADMIN, requests_per_minute: 20 },
     })
     const statuses = []
     for (let n = 0; n < 3; n++) statuses.push((await gateway.admin('/projects')).status)
@@ -79,7 +80,7 @@ describe('the admin API', () => {
 
   test('is not there when it is off', async () => {
     gateway = await startAdminGateway({
-      admin: { enabled: false, session_hours: 12, idle_minutes: 60, requests_per_minute: 20 },
+      admin: { ...DEFAULT_ADMIN, enabled: false },
     })
     expect(await refusal(await gateway.admin('/projects'))).toEqual([404, 'unknown_url'])
   })

@@ -102,7 +102,7 @@ export async function referencePages(): Promise<Page[]> {
     page(
       'settings',
       'Settings',
-      'This page lists every setting of `gatehouse.yaml`. All settings are optional. `${NAME}` in a value is replaced by the environment variable of that name.',
+      'This page lists every setting of `gatehouse.yaml`. All settings are optional. `${NAME}` in a secret, an address, a number or a switch is replaced by the environment variable of that name.',
       settingsTables(),
     ),
   ]

@@ -8,6 +8,7 @@ import { SANDBOX_MODELS } from '../providers/sandbox.ts'
 export function knownVendors(environment: Environment): KnownProviders {
   return {
     presets: Object.keys(PRESETS),
+    presetVariables: Object.fromEntries(Object.entries(PRESETS).map(([name, { key_env }]) => [name, key_env])),
     discovered: Object.keys(discoverProviders(environment)),
     sandbox: SANDBOX_MODELS,
   }

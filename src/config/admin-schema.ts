@@ -5,6 +5,8 @@ import { ADMIN_ROLES } from '../spec/admin.ts'
 const closed = { additionalProperties: false } as const
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 
+const CONFIG_BY_API = ['off', 'validate', 'apply'] as const
+
 const OidcRole = Type.Object(
   {
     role: Type.Enum([...ADMIN_ROLES], { description: 'What the administrator may do.' }),
@@ -81,6 +83,19 @@ export const AdminConfig = Type.Object(
         minimum: 1,
         maximum: 1_000_000,
         description: 'How many requests each administrator may send to each gateway process. Default 1200.',
+      }),
+    ),
+    config_by_api: optional(
+      Type.Enum([...CONFIG_BY_API], {
+        description:
+          'What the admin API may do with a proposed configuration file: off, validate (and compare), or apply. Default apply.',
+      }),
+    ),
+    config_variables: optional(
+      Type.Array(Type.String({ pattern: '^(?!GATEHOUSE_)[A-Za-z_][A-Za-z0-9_]*$' }), {
+        maxItems: 1_000,
+        description:
+          'Names of the variables that a file given by the admin API may take besides those that the file on disk takes at the same place. The API cannot extend it. Default: none.',
       }),
     ),
     oidc: optional(OidcConfig),

@@ -2,22 +2,33 @@
 import { diagnoseAll, type Problem } from '../kit/diagnose.ts'
 import { nearest } from './nearest.ts'
 import { type ConfigProblem, placeName } from './problem.ts'
-import type { Path, YamlText } from './read-yaml.ts'
+import type { ExpansionCheck, Path, YamlText } from './read-yaml.ts'
 import { FileConfig } from './schema.ts'
 import { isSecretPlace } from './secret-places.ts'
 import { checkSemantics, type SemanticCheckParts, type Violation } from './semantic-checks.ts'
+
+/** Of a text that does not come from the host itself. Holds for one text: it remembers which variables the text takes. */
+export type ProposalLimits = {
+  expansionProblem: ExpansionCheck
+  /** Checked beside the rest of the configuration. Members that failed the schema are undefined. */
+  violations(file: FileConfig): Violation[]
+}
 
 type CheckParts = Omit<SemanticCheckParts, 'config'> & {
   /** The name used in messages. */
   file: string
   yaml: YamlText
+  limits?: ProposalLimits | undefined
 }
 
 /** Enough to fix a file in one pass; a thoroughly broken file is not listed line by line. */
 const MAX_PROBLEMS = 100
 
 /** The file's configuration and its problems, in the order of the file. */
-export function checkFile({ file, yaml, ...rest }: CheckParts): { config: FileConfig; problems: ConfigProblem[] } {
+export function checkFile({ file, yaml, limits, ...rest }: CheckParts): {
+  config: FileConfig
+  problems: ConfigProblem[]
+} {
   const withoutEmpty = withoutEmptySections(yaml.value ?? {})
   const readable = yaml.troubles.some(({ path }) => path.length === 0) ? {} : readNumbers(withoutEmpty, yaml)
   const faults = diagnoseAll(FileConfig, readable, MAX_PROBLEMS)
@@ -30,12 +41,14 @@ export function checkFile({ file, yaml, ...rest }: CheckParts): { config: FileCo
   const schema = faults
     .filter(({ path }) => !unread.some((other) => isSame(other, path)))
     .map((fault) => toViolation(fault, yaml))
-  const semantic = (isMapping(config) ? checkSemantics({ config: config as FileConfig, ...rest }) : []).map(
-    (violation) => ({
-      ...violation,
-      message: yaml.withoutSecrets(violation.message),
-    }),
-  )
+  const checkAll = (config: FileConfig) => [
+    ...(limits?.violations(config) ?? []),
+    ...checkSemantics({ config, ...rest }),
+  ]
+  const semantic = (isMapping(config) ? checkAll(config as FileConfig) : []).map((violation) => ({
+    ...violation,
+    message: yaml.withoutSecrets(violation.message),
+  }))
   const placed = [...schema, ...semantic.slice(0, MAX_PROBLEMS)].map(({ path, part, message }) => ({
     ...yaml.placeOf(path, part),
     path,

@@ -206,6 +206,8 @@ export const DEFAULT_ADMIN: AdminSettings = {
   session_hours: 12,
   idle_minutes: 60,
   requests_per_minute: 1200,
+  config_by_api: 'apply',
+  config_variables: [],
 }
 export const DEFAULT_REQUEST_LOG: RequestLogSettings = { enabled: true, keep_days: 7, sinks: [] }
 

@@ -2,8 +2,9 @@
 import type { Config } from './config.ts'
 import type { Environment, Flags } from './environment.ts'
 import { type Loaded, type LoadParts, loadWithSources } from './load.ts'
-import { shownValue } from './masking.ts'
+import { MASKED, shownValue } from './masking.ts'
 import { placeName } from './problem.ts'
+import { isLocation } from './variable-places.ts'
 
 /** `line` is from 1. `name`: of a variable or a flag. */
 type Origin =
@@ -47,11 +48,17 @@ export function effectiveSettings(parts: LoadParts, running?: Config): Setting[]
     const isPresent = running === undefined || isSame(present.get(keyOf(leaf)), leaf.value)
     return {
       path: placeName(leaf.path),
-      value: shownValue(leaf.path, leaf.value, isPresent ? loaded.yaml?.sourceAt(leaf.path) : undefined),
+      value: isPresent
+        ? shownValue(leaf.path, leaf.value, loaded.yaml?.sourceAt(leaf.path))
+        : shownWithoutFile(leaf.path, leaf.value),
       source: isPresent ? originOf(leaf, loaded, parts) : { from: 'earlier file' },
     }
   })
 }
+
+/** Whether a variable was filled in is not known where the file has changed since: then it is hidden if it may have been. */
+const shownWithoutFile = (path: Leaf['path'], value: unknown) =>
+  typeof value === 'string' && isLocation(path) ? MASKED : shownValue(path, value)
 
 export type SettingChange = {
   path: string

@@ -22,6 +22,8 @@ export type EnvironmentSettings = {
   admin_token: string | undefined
   contents_key: string | undefined
   contents_key_old: string | undefined
+  /** Names of variables that a file given by the admin API may take. */
+  config_variables: readonly string[]
   log_level: LogLevel
   discover: boolean | undefined
 }
@@ -55,6 +57,11 @@ export const ENVIRONMENT_VARIABLES = {
   GATEHOUSE_CONTENTS_KEY_OLD: {
     default: 'none',
     meaning: 'The contents key before the last rotation: contents that it encrypted stay readable.',
+  },
+  GATEHOUSE_CONFIG_VARIABLES: {
+    default: 'none',
+    meaning:
+      'Names of variables that a configuration given by the admin API may take, with commas between; as `admin.config_variables`.',
   },
   GATEHOUSE_LOG: { default: 'info', meaning: 'Log level: `debug`, `info`, `warn`, `error` or `silent`.' },
   GATEHOUSE_DISCOVER: {
@@ -131,6 +138,11 @@ export function inspectEnvironment({ environment, flags = {}, cwd }: Environment
       : report(found, `found ${found.text.length} characters, must be ${SEALING_KEY_FORMAT}`)
   const contents_key = pick(given('GATEHOUSE_CONTENTS_KEY'), sealing)
   const contents_key_old = pick(given('GATEHOUSE_CONTENTS_KEY_OLD'), sealing)
+  const config_variables = pick(given('GATEHOUSE_CONFIG_VARIABLES'), (found) => {
+    const names = found.text.split(',').map((name) => name.trim())
+    if (names.every((name) => /^(?!GATEHOUSE_)[A-Za-z_][A-Za-z0-9_]*$/.test(name))) return names
+    return report(found, 'must be names of variables with commas between, none of them beginning with GATEHOUSE_')
+  })
   const database = pick(given('GATEHOUSE_DATABASE_URL'), (found) =>
     // The value may contain a password, so the message does not repeat it.
     /^postgres(ql)?:\/\/./.test(found.text)
@@ -152,6 +164,7 @@ export function inspectEnvironment({ environment, flags = {}, cwd }: Environment
       admin_token,
       contents_key,
       contents_key_old,
+      config_variables: config_variables ?? [],
       log_level: log_level ?? 'info',
       discover,
     },

@@ -57,3 +57,11 @@ export function interpolate(
   })
   return { text, changed, troubles }
 }
+
+/** What stands in the references of a text: names of variables, and whatever else was written there. */
+export const referencesIn = (template: string): string[] =>
+  [...template.matchAll(REFERENCE)]
+    .filter(([whole]) => whole !== '$${')
+    .map(([, inner = '']) => NAME.exec(inner)?.[1] ?? inner)
+
+export const isFileReference = (reference: string): boolean => reference.startsWith(FILE)

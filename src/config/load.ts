@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { memberOf } from '../kit/json.ts'
-import { checkFile } from './check.ts'
+import { checkFile, type ProposalLimits } from './check.ts'
 import {
   type Config,
   DEFAULT_ADMIN,
@@ -24,10 +24,11 @@ import { type Environment, type EnvironmentSettings, type Flags, inspectEnvironm
 import { withKeyFiles } from './key-files.ts'
 import { ConfigError, type ConfigProblem, ENVIRONMENT } from './problem.ts'
 import { readSecretFile } from './read-secret-file.ts'
-import type { YamlText } from './read-yaml.ts'
+import type { ExpansionCheck, YamlText } from './read-yaml.ts'
 import type { FileConfig } from './schema.ts'
 import { type ConfigOrigin, type SecretFile, secretFileProblem } from './secret-places.ts'
 import type { KnownProviders } from './semantic-checks.ts'
+import { expansionProblem } from './variable-places.ts'
 
 /** The default file. */
 export const DEFAULT_FILE = 'gatehouse.yaml'
@@ -46,6 +47,8 @@ export type LoadParts = {
   vendors?: KnownProviders
   /** Unix seconds; which models are retired depends on it. */
   now?: number
+  /** Of a text that does not come from the host itself. */
+  limits?: ProposalLimits | undefined
 }
 
 /** A configuration, and what is known of where it comes from. */
@@ -63,7 +66,15 @@ export const loadConfig = (parts: LoadParts): Config => loadWithSources(parts).c
 
 /** The same, with its sources. */
 export function loadWithSources(parts: LoadParts): Loaded {
-  const { environment, cwd, flags, vendors, readFile = readTextFile, now = Math.floor(Date.now() / 1000) } = parts
+  const {
+    environment,
+    cwd,
+    flags,
+    vendors,
+    limits,
+    readFile = readTextFile,
+    now = Math.floor(Date.now() / 1000),
+  } = parts
   const { settings, problems } = inspectEnvironment({ environment, flags, cwd })
   const name = settings.config ?? DEFAULT_FILE
   const path = resolve(cwd, name)
@@ -77,13 +88,15 @@ export function loadWithSources(parts: LoadParts): Loaded {
   // Loaded only when there is a file, so that a start without one does not load the parser.
   const { readYaml } = require('./read-yaml.ts') as typeof import('./read-yaml.ts')
   const { secretAt, secret_files } = secretReader(dirname(path), parts)
-  const yaml = withKeyFiles(readYaml(text, environment, { secretAt }), secretAt)
+  const filled = readYaml(text, environment, { secretAt, expansionProblem: expansionCheck(limits) })
+  const yaml = withKeyFiles(filled, secretAt)
   const { config: file, problems: inFile } = checkFile({
     file: name,
     yaml,
     vendors,
     discover: settings.discover,
     now,
+    limits,
   })
   if (problems.length + inFile.length > 0) throw new ConfigError([...problems, ...inFile])
   const message = contentsKeyProblem(file.request_log?.contents, settings.contents_key)
@@ -105,6 +118,11 @@ function secretReader(directory: string, { readSecret = readSecretFile, origin =
   }
   return { secretAt, secret_files }
 }
+
+const expansionCheck =
+  (limits: ProposalLimits | undefined): ExpansionCheck =>
+  (path, references, source) =>
+    expansionProblem(path, references) ?? limits?.expansionProblem(path, references, source)
 
 /** `data_dir` of a configuration file; undefined without one. The rest of the file is not validated. */
 export function fileDataDir(path: string, environment: Environment): string | undefined {

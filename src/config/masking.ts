@@ -1,5 +1,6 @@
 /** Which values of a configuration may be shown: by a list of what is no secret, so that a new setting is hidden at first. */
-import { FileConfig } from './schema.ts'
+import { isListed } from './path-pattern.ts'
+import { schemasAt } from './schema-at.ts'
 
 /** What stands for a value that is not shown. */
 export const MASKED = '***'
@@ -19,6 +20,7 @@ export const SHOWN_TEXT = [
   'server.explain_tokens.*',
   'server.caller_routing.*',
   'admin.host',
+  'admin.config_variables.*',
   'admin.oidc.client_id',
   'admin.oidc.scopes.*',
   'admin.oidc.role_claim',
@@ -92,12 +94,6 @@ export function shownValue(path: Path, value: unknown, source?: string): unknown
   return isClosed(path, value) ? value : MASKED
 }
 
-const isListed = (patterns: readonly string[], path: Path): boolean =>
-  patterns.some((pattern) => {
-    const steps = pattern.split('.')
-    return steps.length === path.length && steps.every((step, index) => step === '*' || step === String(path[index]))
-  })
-
 function originOf(value: unknown): string {
   if (typeof value !== 'string') return MASKED
   if (value.startsWith('sqlite:') || value === '*') return value
@@ -109,32 +105,12 @@ function originOf(value: unknown): string {
   }
 }
 
-type Schema = {
-  type?: string
-  const?: unknown
-  enum?: unknown[]
-  properties?: Record<string, Schema>
-  patternProperties?: Record<string, Schema>
-  items?: Schema
-  anyOf?: Schema[]
-}
-
 /** Whether the schema allows only a number, a boolean, or words of a list at this place, and this is one. */
 function isClosed(path: Path, value: unknown): boolean {
-  let schemas: Schema[] = [FileConfig as Schema]
-  for (const step of path) schemas = schemas.flatMap(alternatives).flatMap((schema) => memberOf(schema, step))
-  return schemas.flatMap(alternatives).some((schema) => {
+  return schemasAt(path).some((schema) => {
     if (schema.enum) return schema.enum.includes(value)
     if (schema.const !== undefined) return schema.const === value
     if (schema.type === 'number' || schema.type === 'integer') return typeof value === 'number'
     return schema.type === 'boolean' && typeof value === 'boolean'
   })
-}
-
-const alternatives = (schema: Schema): Schema[] => schema.anyOf?.flatMap(alternatives) ?? [schema]
-
-function memberOf(schema: Schema, step: string | number): Schema[] {
-  if (typeof step === 'number') return schema.items ? [schema.items] : []
-  const own = schema.properties && Object.hasOwn(schema.properties, step) ? schema.properties[step] : undefined
-  return own ? [own] : Object.values(schema.patternProperties ?? {}).slice(0, 1)
 }

@@ -12,7 +12,7 @@ import {
   parseDocument,
   visit,
 } from 'yaml'
-import { interpolate } from './interpolate.ts'
+import { interpolate, referencesIn } from './interpolate.ts'
 import type { SecretFile } from './secret-places.ts'
 
 export type Path = (string | number)[]
@@ -33,7 +33,11 @@ export type YamlText = {
 type FillOptions = {
   /** Reads a file for a setting; throws an Error where it may not or cannot. Absent: no file can be read. */
   secretAt?: (file: SecretFile) => string
+  expansionProblem?: ExpansionCheck
 }
+
+/** Why the references of `source` may not be filled in at this place; undefined: they may. */
+export type ExpansionCheck = (path: Path, references: string[], source: string) => string | undefined
 
 /** Far above any real file; prevents a few lines of nested aliases from expanding to gigabytes. */
 const MAXIMUM_NODES = 100_000
@@ -92,7 +96,7 @@ type WalkParts = FillOptions & {
   place(offset: number): Place
 }
 
-function createWalk({ document, environment, place, secretAt }: WalkParts) {
+function createWalk({ document, environment, place, secretAt, expansionProblem }: WalkParts) {
   const troubles: PlacedTrouble[] = []
   const keys = new Map<string, Place>()
   const values = new Map<string, Place>()
@@ -140,7 +144,10 @@ function createWalk({ document, environment, place, secretAt }: WalkParts) {
 
   function scalarOf(value: unknown, path: Path, report: (message: string) => void): unknown {
     if (typeof value === 'number' && !Number.isFinite(value)) return report('must be a finite number')
-    if (typeof value !== 'string') return value
+    if (typeof value !== 'string' || !value.includes('${')) return value
+    const references = referencesIn(value)
+    const problem = references.length > 0 ? expansionProblem?.(path, references, value) : undefined
+    if (problem !== undefined) return report(problem)
     const filled = interpolate(value, environment, secretAt && ((file) => secretAt({ path, file })))
     for (const trouble of filled.troubles) report(trouble)
     if (filled.changed) sources.set(JSON.stringify(path), value)

@@ -1,4 +1,5 @@
 /** Lists the settings that hold secrets, and decides where a configuration may take one from a file. */
+import { isListed } from './path-pattern.ts'
 
 type Path = readonly (string | number)[]
 
@@ -24,13 +25,7 @@ export const SECRET_PLACES = [
   'valkey.url',
 ] as const
 
-export const isSecretPlace = (path: Path): boolean => SECRET_PLACES.some((place) => matches(place.split('.'), path))
-
-function matches(steps: readonly string[], path: Path): boolean {
-  const isOpen = steps.at(-1) === '**'
-  if (isOpen ? path.length < steps.length : path.length !== steps.length) return false
-  return steps.every((step, index) => step === '*' || step === '**' || step === String(path[index]))
-}
+export const isSecretPlace = (path: Path): boolean => isListed(SECRET_PLACES, path)
 
 /** A file that a setting names, as it is written there, and the path of the setting that gets its content. */
 export type SecretFile = { path: Path; file: string }

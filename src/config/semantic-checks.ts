@@ -20,6 +20,8 @@ export type Violation = { path: Path; part: 'key' | 'value'; message: string }
 /** Known presets, providers and models; names are not checked when this is absent. */
 export type KnownProviders = {
   presets: readonly string[]
+  /** The environment variables of each preset's key. */
+  presetVariables?: Readonly<Record<string, readonly string[]>>
   /** Providers found by discovery, when it is on. */
   discovered: readonly string[]
   /** The models of the sandbox, by id. */

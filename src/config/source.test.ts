@@ -74,6 +74,17 @@ describe('the configuration in use', () => {
     })
     expect(shown.find(({ path }) => path === 'providers.acme.base_url')?.source).toMatchObject({ from: 'file' })
   })
+
+  test('hides what a variable may have filled in, where the file has changed since', () => {
+    const text = "outputs: { directory: '${ACME_KEY}', keep_days: 3 }\n"
+    const { source, cwd, file, environment, setting } = setUp(text)
+    expect(setting('outputs.directory')?.value).toBe('${ACME_KEY}')
+    const running = loadConfig({ environment, cwd })
+    writeFileSync(file, 'outputs: { directory: elsewhere, keep_days: 4 }\n')
+    const shown = source.show(running).filter(({ path }) => path.startsWith('outputs.'))
+    expect(shown).toContainEqual({ path: 'outputs.directory', value: '***', source: { from: 'earlier file' } })
+    expect(shown).toContainEqual({ path: 'outputs.keep_days', value: 3, source: { from: 'earlier file' } })
+  })
 })
 
 describe('a proposed file', () => {

@@ -5,6 +5,7 @@ import type { Config } from './config.ts'
 import { changesBetween } from './config-diff.ts'
 import { effectiveSettings, type Setting, type SettingChange, settingChanges } from './effective.ts'
 import { DEFAULT_FILE, type Loaded, type LoadParts, loadWithSources, readTextFile } from './load.ts'
+import { proposalLimits } from './proposal-limits.ts'
 import { emptiedSections } from './removals.ts'
 
 export type Proposal = {
@@ -32,27 +33,38 @@ export type ConfigSource = {
   apply(text: string): Promise<Proposal & { written: boolean; backup: string | null }>
 }
 
-type SourceParts = Omit<LoadParts, 'readFile' | 'origin'> & {
+type SourceParts = Omit<LoadParts, 'readFile' | 'origin' | 'limits'> & {
   /** The texts come by the admin API, and not from an operator with access to the disk. */
   isByApi?: boolean
+  /** Of the running gateway. Default: that of the file. */
+  data_dir?: string
   /** Throws an Error for what a gateway could not start with, beyond the schema. */
   check?(config: Config): void
 }
 
 export function createConfigSource(parts: SourceParts): ConfigSource {
-  const { cwd, flags, environment, isByApi = false, check = () => {} } = parts
+  const { isByApi = false, data_dir, check = () => {}, ...load } = parts
+  const { cwd, flags, environment, vendors } = load
   const given = flags?.config ?? environment.GATEHOUSE_CONFIG
   const path = resolve(cwd, given === undefined || given === '' ? DEFAULT_FILE : given)
-  const loadText = (text: string, present?: Loaded): Loaded =>
-    loadWithSources({
-      ...parts,
-      readFile: () => text,
-      origin: isByApi ? { from: 'api', present: present?.secret_files ?? new Set() } : { from: 'disk' },
-    })
+  const loadText = (text: string, limited: Pick<LoadParts, 'origin' | 'limits'> = {}): Loaded =>
+    loadWithSources({ ...load, ...limited, readFile: () => text })
+
+  /** What holds for a text that comes by the admin API. */
+  const limitedBy = (before: Loaded): Pick<LoadParts, 'origin' | 'limits'> => ({
+    origin: { from: 'api', present: before.secret_files },
+    limits: proposalLimits({
+      before,
+      config_file: path,
+      data_dir: data_dir ?? before.config.data_dir,
+      environment,
+      vendors,
+    }),
+  })
 
   function present(): Loaded {
     try {
-      return loadWithSources(parts)
+      return loadWithSources(load)
     } catch {
       return loadText('')
     }
@@ -60,7 +72,7 @@ export function createConfigSource(parts: SourceParts): ConfigSource {
 
   function diff(text: string): Proposal {
     const before = present()
-    const after = loadText(text, before)
+    const after = loadText(text, isByApi ? limitedBy(before) : {})
     check(after.config)
     return {
       changes: settingChanges(before, after),
@@ -71,7 +83,7 @@ export function createConfigSource(parts: SourceParts): ConfigSource {
 
   return {
     path,
-    show: (running) => effectiveSettings(parts, running),
+    show: (running) => effectiveSettings(load, running),
     diff,
     async apply(text) {
       const proposal = diff(text)

@@ -12,6 +12,8 @@ import { SettingChangeSchema, SettingSchema, type SettingsOf } from './settings-
 
 export type ConfigRouteParts = BodyParts & {
   source: ConfigSource
+  /** Which of the routes for a proposed file are open. */
+  configByApi(): Config['admin']['config_by_api']
   settingsOf: SettingsOf
   audit: Pick<Audit, 'around'>
 }
@@ -63,8 +65,17 @@ export const createSettingsOf =
     return source.show(running()).filter((setting) => isBelow(setting.path))
   }
 
-export function configRoutes({ source, settingsOf, audit, ...parts }: ConfigRouteParts): Route[] {
-  const read = bodyReader(Text, parts)
+export function configRoutes({ source, configByApi, settingsOf, audit, ...parts }: ConfigRouteParts): Route[] {
+  const readBody = bodyReader(Text, parts)
+
+  /** Throws permission_denied where the configuration in force does not allow it. */
+  async function read(context: Context, action: 'validate' | 'apply') {
+    const allowed = configByApi()
+    if (allowed === 'off' || (allowed === 'validate' && action === 'apply')) {
+      throw new GatewayError('permission_denied', refusedAction(allowed, action))
+    }
+    return readBody(context)
+  }
 
   function list(context: Context): Response {
     const query = context.query()
@@ -79,7 +90,7 @@ export function configRoutes({ source, settingsOf, audit, ...parts }: ConfigRout
   }
 
   async function validate(context: Context): Promise<Response> {
-    const { text } = await read(context)
+    const { text } = await read(context, 'validate')
     try {
       source.diff(text)
       return Response.json({ valid: true, problems: [] })
@@ -96,8 +107,12 @@ export function configRoutes({ source, settingsOf, audit, ...parts }: ConfigRout
   }
 
   /** Throws invalid_value with the first problems of the text. */
-  async function proposed<Result>(context: Context, make: (text: string) => Result | Promise<Result>): Promise<Result> {
-    const { text } = await read(context)
+  async function proposed<Result>(
+    context: Context,
+    action: 'validate' | 'apply',
+    make: (text: string) => Result | Promise<Result>,
+  ): Promise<Result> {
+    const { text } = await read(context, action)
     try {
       return await make(text)
     } catch (error) {
@@ -147,11 +162,11 @@ export function configRoutes({ source, settingsOf, audit, ...parts }: ConfigRout
       admin: { right: 'own' },
       operation: {
         summary: 'Validate a configuration',
-        description: 'Every problem with its line and column; nothing is changed.',
+        description: `Every problem with its line and column; nothing is changed. ${LIMITED}`,
         tag,
         request: Text,
         response: Validation,
-        errors: BODY_ERRORS,
+        errors: [...BODY_ERRORS, 'permission_denied'],
         example: { text: 'server: { port: 8787 }\n' },
       },
       handle: validate,
@@ -162,14 +177,14 @@ export function configRoutes({ source, settingsOf, audit, ...parts }: ConfigRout
       admin: { right: 'own' },
       operation: {
         summary: 'Compare a configuration with the present file',
-        description: 'What differs, by setting. Values that may be secrets are masked on both sides.',
+        description: `What differs, by setting. Values that may be secrets are masked on both sides. ${LIMITED}`,
         tag,
         request: Text,
         response: ProposalSchema,
-        errors: BODY_ERRORS,
+        errors: [...BODY_ERRORS, 'permission_denied'],
         example: { text: 'sandbox: false\n' },
       },
-      handle: async (context) => Response.json(await proposed(context, source.diff)),
+      handle: async (context) => Response.json(await proposed(context, 'validate', source.diff)),
     },
     {
       method: 'POST',
@@ -177,17 +192,24 @@ export function configRoutes({ source, settingsOf, audit, ...parts }: ConfigRout
       admin: { right: 'own' },
       operation: {
         summary: 'Replace the configuration file',
-        description:
-          'Validated first, written in one step where the file is the gateway’s to write, with a backup beside it; the gateway then reloads it by itself. The same text again changes nothing.',
+        description: `Validated first, written in one step where the file is the gateway’s to write, with a backup beside it; the gateway then reloads it by itself. The same text again changes nothing. ${LIMITED}`,
         tag,
         request: Text,
         response: Applied,
         errors: [...BODY_ERRORS, 'permission_denied'],
         example: { text: 'sandbox: true\n' },
       },
-      handle: async (context) => Response.json(await proposed(context, (text) => apply(text, context))),
+      handle: async (context) => Response.json(await proposed(context, 'apply', (text) => apply(text, context))),
     },
   ]
 }
 
 const MOST_PROBLEMS = 10
+
+const LIMITED =
+  'New paths must be below the data directory, and new variables on the list `admin.config_variables` of the file on disk. `admin.config_by_api` can turn it off.'
+
+const refusedAction = (allowed: 'off' | 'validate', action: 'validate' | 'apply'): string =>
+  allowed === 'off'
+    ? 'This gateway takes no configuration by the admin API (admin.config_by_api: off); change the file itself.'
+    : `This gateway validates a configuration by the admin API and does not ${action} it (admin.config_by_api: validate); change the file itself.`
