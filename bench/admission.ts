@@ -64,6 +64,7 @@ const budgets = createBudgets({
   process_id: 'bench',
   settings: () => settings,
   currency: () => 'USD',
+  findOwner: async () => undefined,
   alertsFor: () => [],
   onThreshold: () => {},
   clock,

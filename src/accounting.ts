@@ -6,6 +6,7 @@ import { type Clock, unixSeconds } from './kit/clock.ts'
 import type { GuardedFetch } from './kit/guarded-fetch.ts'
 import type { Log } from './kit/log.ts'
 import { type BudgetAccount, budgetReport } from './ledger/budget-accounts.ts'
+import { createFindOwner } from './ledger/budget-owners.ts'
 import { budgetStates } from './ledger/budget-states.ts'
 import { createBudgets } from './ledger/budgets.ts'
 import { createJournal } from './ledger/journal.ts'
@@ -23,7 +24,7 @@ import type { Store } from './store/store.ts'
 import type { Valkey } from './store/valkey.ts'
 
 type AccountingParts = {
-  store: Pick<Store, 'budgets' | 'alerts' | 'ledger' | 'rateLimits'>
+  store: Pick<Store, 'budgets' | 'alerts' | 'ledger' | 'rateLimits' | 'tokens' | 'projects'>
   /** Undefined: not configured. */
   valkey: Valkey | undefined
   /** Names this process where it holds something of what several share. */
@@ -76,6 +77,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
     process_id,
     settings: config,
     currency,
+    findOwner: createFindOwner({ store, settings: config, clock }),
     alertsFor: ({ account, threshold }) =>
       alerts.make({
         type: 'budget.threshold_reached',

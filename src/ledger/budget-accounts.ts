@@ -80,6 +80,9 @@ export type BudgetAccounts = {
   /** Those that a charge counts towards. */
   chargedBy(charge: Charged): BudgetAccount[]
   all(): IterableIterator<BudgetAccount>
+  size(): number
+  /** The account of a budget as its owner has it now, where no call says so. */
+  keep(name: BudgetName, owner: string, budget: Budget): BudgetAccount
   forget(account: BudgetAccount): void
 }
 
@@ -130,12 +133,8 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
     }
     const { token_id, name, project } = owner
     add('installation', 'the installation', budgets)
-    if (project) add(`project:${project.project_id}`, `the project "${project.name}"`, project.budgets)
-    add(
-      `token:${token_id}`,
-      name === undefined ? `the token ${token_id}` : `the token "${name}"`,
-      owner.budgets ?? tokens.budgets,
-    )
+    if (project) add(`project:${project.project_id}`, projectLabel(project.name), project.budgets)
+    add(`token:${token_id}`, tokenLabel(token_id, name), owner.budgets ?? tokens.budgets)
     if (end_user !== undefined) {
       const label = `the end user "${end_user}"`
       if (project) add(`user:${project.project_id}/${end_user}`, label, project.end_users?.budgets)
@@ -166,6 +165,9 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
     },
     find: (key) => accounts.get(keyOf(key)),
     all: () => accounts.values(),
+    size: () => accounts.size,
+    keep: (name, owner, budget) =>
+      accountFor(name, owner, { budget, as_of: accounts.get(keyOf(name))?.as_of ?? Number.NEGATIVE_INFINITY }),
     chargedBy(charge) {
       const found: BudgetAccount[] = []
       if (accounts.size === 0) return found
@@ -186,6 +188,14 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
     },
   }
 }
+
+export const projectLabel = (name: string): string => `the project "${name}"`
+
+export const tokenLabel = (token_id: string, name: string | undefined): string =>
+  name === undefined ? `the token ${token_id}` : `the token "${name}"`
+
+/** There is no bound on end users, so what is known of their budgets is not kept without a call. */
+export const isOfEndUser = ({ scope_key }: Pick<BudgetName, 'scope_key'>): boolean => scope_key.startsWith('user:')
 
 /** The budget in the window that contains this time, or in its first one where it starts later. */
 export function nameOf(scope_key: string, budget: Budget, now_ms: number): BudgetName {

@@ -12,6 +12,8 @@ type LeasingParts = {
   store: BudgetStore
   process_id: string
   accounts: BudgetAccounts
+  /** Whether a budget that was long idle is to be forgotten. */
+  isOver(account: BudgetAccount): boolean
   /** The store has told how a budget stands. */
   onAnswer(account: BudgetAccount): void
   clock: Clock
@@ -27,13 +29,13 @@ const SAFETY_MILLISECONDS = 1_000
 const ASK_AGAIN_MILLISECONDS = 500
 /** Of the limit: the least and the most that is leased ahead. */
 const [LEAST_SHARE, MOST_SHARE] = [0.01, 0.1]
-/** Renewals without a call after which everything is returned, and after which the budget is forgotten. */
+/** Renewals without a call after which everything is returned, and after which the budget may be forgotten. */
 const [RETURN_AFTER, FORGET_AFTER] = [2, 20]
 const MAX_LEASES_PER_REQUEST = 100
 
 type Request = { need: number; done: PromiseWithResolvers<Leased> }
 
-export function createLeasing({ store, process_id, accounts, onAnswer, clock, log }: LeasingParts) {
+export function createLeasing({ store, process_id, accounts, isOver, onAnswer, clock, log }: LeasingParts) {
   const requests = new Map<BudgetAccount, Request>()
   let isRenewalDue = false
   let running: Promise<void> | undefined
@@ -112,7 +114,7 @@ export function createLeasing({ store, process_id, accounts, onAnswer, clock, lo
       account.idle = isAwaited ? 0 : account.idle + 1
       const { name, held, unsettled, idle } = account
       const isUnused = held === 0 && unsettled === 0
-      if (isUnused && idle > FORGET_AFTER) accounts.forget(account)
+      if (isUnused && idle > FORGET_AFTER && isOver(account)) accounts.forget(account)
       const kept_ahead = idle > RETURN_AFTER || account.is_lowered ? 0 : 2 * sliceOf(account)
       const surplus = freeOf(account) - kept_ahead
       const returnsNothing = isAwaited && !account.is_lowered

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { type ManualClock, manualClock } from '../../test/kit/clock.ts'
 import { createLog } from '../kit/log.ts'
 import { GatewayError } from '../spec/error.ts'
-import { toNano } from '../spec/money.ts'
+import { fromNano, toNano } from '../spec/money.ts'
 import type { Budget } from '../spec/rate-limit.ts'
 import { chargeBudgets, holdForTask } from '../store/budget-charges.ts'
 import type { Charged } from '../store/budget-store.ts'
@@ -11,7 +11,8 @@ import { budgetStore } from '../store/budgets.ts'
 import type { Engine } from '../store/engine.ts'
 import { openSqlite } from '../store/engines/sqlite.ts'
 import type { BudgetOwner } from './budget-accounts.ts'
-import { type BudgetCallHold, createBudgets, type ReachedThreshold } from './budgets.ts'
+import type { PresentOwner } from './budget-owners.ts'
+import { type BudgetCallHold, type Budgets, createBudgets, type ReachedThreshold } from './budgets.ts'
 
 const engines: Engine[] = []
 afterEach(async () => {
@@ -34,6 +35,8 @@ async function world({ installation = [] as Budget[] } = {}) {
   const gate: { opened?: Promise<void> | undefined } = {}
   let isAway = false
   const reached: ReachedThreshold[] = []
+  /** By the key of the scope: what the owners have now. */
+  const owners = new Map<string, PresentOwner>()
   const log = createLog({ clock, level: 'error', pretty: false, write: () => {} })
   const away = () => Promise.reject(new GatewayError('storage_unavailable', 'The store is away.'))
 
@@ -52,6 +55,7 @@ async function world({ installation = [] as Budget[] } = {}) {
       process_id,
       settings: () => settings,
       currency: () => 'USD',
+      findOwner: async (scope_key) => owners.get(scope_key),
       alertsFor: () => [],
       onThreshold: (one) => void reached.push(one),
       clock,
@@ -100,7 +104,7 @@ async function world({ installation = [] as Budget[] } = {}) {
       settled,
       held,
     }))
-  return { clock, engine, process, requests, gate, reached, states, setAway: (value: boolean) => { isAway = value } } // biome-ignore format: short
+  return { clock, engine, process, requests, gate, reached, owners, states, setAway: (value: boolean) => { isAway = value } } // biome-ignore format: short
 }
 
 const DAY = (amount: number, more: Partial<Budget> = {}): Budget => ({ amount, window: 'day', ...more })
@@ -170,7 +174,73 @@ describe('a budget', () => {
     next?.settle(0)
     ;(await waiting)?.settle(0)
     for (let renewal = 0; renewal < 30; renewal++) await advance(clock, 3_000)
-    expect([...budgets.accounts()]).toEqual([])
+    expect((await states())[0]?.held).toBe(0)
+  })
+
+  /** What metrics show: the owner, the limit and what is used. */
+  const shown = ({ accounts }: Pick<Budgets, 'accounts'>) =>
+    [...accounts()].map(({ name, limit, settled }) => [name.scope_key, fromNano(limit), fromNano(settled)])
+
+  it('is known until its window ends, although no call comes, but that of an end user', async () => {
+    const { clock, process, owners } = await world()
+    const { budgets, charge, append } = process('p1')
+    const owner = { token_id: 'tok_a', budgets: [DAY(10)], end_users: { budgets: [DAY(5)] } }
+    owners.set('token:tok_a', { label: 'the token "a"', budgets: owner.budgets })
+    charge(await budgets.admit(owner, 'ann', toNano(1)), owner, toNano(1), 'ann')
+    await append()
+    const still = async (times: number, ms = 3_000) => {
+      for (let time = 0; time < times; time++) await advance(clock, ms)
+    }
+    expect(shown(budgets)).toEqual([
+      ['token:tok_a', 10, 1],
+      ['user:tok_a/ann', 5, 1],
+    ])
+    await still(30)
+    expect(shown(budgets)).toEqual([['token:tok_a', 10, 1]])
+    const end = Date.parse('2026-01-02') - clock.now()
+    await still(1, end - 3_000)
+    expect(shown(budgets)).toEqual([['token:tok_a', 10, 1]])
+    await still(1)
+    expect(shown(budgets)).toEqual([])
+  })
+
+  it('that its owner has changed or lost is shown so within minutes, although no call comes', async () => {
+    const { clock, process, owners } = await world()
+    const { budgets, charge, append } = process('p1')
+    const both = [
+      { token_id: 'tok_a', budgets: [DAY(10)] },
+      { token_id: 'tok_b', budgets: [DAY(10)] },
+    ]
+    for (const owner of both) charge(await budgets.admit(owner, undefined, toNano(1)), owner, toNano(1))
+    await append()
+    owners.set('token:tok_a', { label: 'the token "a"', budgets: [DAY(20)] })
+    for (let renewal = 0; renewal < 99; renewal++) await advance(clock, 3_000)
+    expect(shown(budgets)).toEqual([
+      ['token:tok_a', 10, 1],
+      ['token:tok_b', 10, 1],
+    ])
+    await advance(clock, 3_000)
+    expect(shown(budgets)).toEqual([['token:tok_a', 20, 1]])
+  })
+
+  it('is known after a restart without a call, where its owner still has it', async () => {
+    const { process, owners } = await world({ installation: [DAY(100)] })
+    const { budgets, charge, append } = process('p1')
+    const owner = { token_id: 'tok_a', budgets: [DAY(10)] }
+    const lost = { token_id: 'tok_b', budgets: [DAY(10)] }
+    for (const one of [owner, lost]) charge(await budgets.admit(one, 'ann', toNano(4)), one, toNano(4), 'ann')
+    await append()
+    await budgets.close()
+    owners.set('installation', { label: 'the installation', budgets: [DAY(100)] })
+    owners.set('token:tok_a', { label: 'the token "a"', budgets: [DAY(12)] })
+    const { budgets: next } = process('p2')
+    await settled()
+    expect(shown(next)).toEqual([
+      ['installation', 100, 8],
+      ['token:tok_a', 12, 4],
+    ])
+    expect(await next.admit({ ...owner, budgets: [DAY(12)] }, undefined, toNano(8))).toBeDefined()
+    expect(await refusedBy(() => next.admit({ ...owner, budgets: [DAY(12)] }, undefined, 1))).toBeDefined()
   })
 
   it('that starts later limits nothing before', async () => {

@@ -19,6 +19,8 @@ import {
   thresholdReached,
 } from './budget-accounts.ts'
 import { createLeasing } from './budget-leasing.ts'
+import type { FindOwner } from './budget-owners.ts'
+import { createUpkeep } from './budget-upkeep.ts'
 
 /** What one call holds. */
 export type BudgetCallHold = {
@@ -61,6 +63,7 @@ type BudgetsParts = {
   /** Another object after a reload. */
   settings(): BudgetSettings
   currency(): string
+  findOwner: FindOwner
   /** The alert that is stored with a reached threshold; undefined: none. May be called several times for one of them. */
   alertsFor(reached: ReachedThreshold): readonly Alert[]
   /** Called once for each budget, window and threshold, in one of all processes. */
@@ -77,7 +80,8 @@ const MAX_ROUNDS = 4
 export function createBudgets(parts: BudgetsParts): Budgets {
   const { store, process_id, settings, currency, alertsFor, onThreshold, clock, log } = parts
   const accounts = createBudgetAccounts({ settings })
-  const leasing = createLeasing({ ...parts, accounts, onAnswer: notify })
+  const upkeep = createUpkeep({ ...parts, accounts })
+  const leasing = createLeasing({ ...parts, accounts, isOver: upkeep.isOver, onAnswer: notify })
 
   const covers = (account: BudgetAccount, most: number, now: number): boolean =>
     account.budget.soft === true ||
@@ -230,8 +234,14 @@ export function createBudgets(parts: BudgetsParts): Budgets {
     },
 
     accounts: accounts.all,
-    start: leasing.start,
-    close: leasing.close,
+    start() {
+      leasing.start()
+      upkeep.start()
+    },
+    async close() {
+      await upkeep.stop()
+      await leasing.close()
+    },
   }
 }
 

@@ -198,7 +198,7 @@ export const STATE_METRICS = {
   budget_limit: gauge(
     'gatehouse_budget_limit',
     ['scope', 'owner', 'window', 'currency'],
-    `Budgets of the installation, projects and tokens with calls in the window, with their credit. ${SHARED}`,
+    `Budgets of the installation, projects and tokens with calls in the window, until it ends, with their credit. ${SHARED}`,
   ),
   budget_used: gauge(
     'gatehouse_budget_used',
