@@ -37,6 +37,8 @@ export function everythingOn({
   core = GATEWAY_CORE,
 }: Order): {
   port: number
+  /** Of its process. */
+  environment: Record<string, string>
   start(): Group
 } {
   mkdirSync(home)
@@ -62,19 +64,14 @@ models:
 ${['whole', 'stream'].map(model).join('\n')}
 `,
   )
-  const order = {
-    command: [binary, 'serve'],
-    core,
-    log: join(home, 'gateway.log'),
-    cwd: home,
-    env: {
-      GATEHOUSE_CONFIG: join(home, 'gatehouse.yaml'),
-      GATEHOUSE_DATA_DIR: join(home, 'data'),
-      GATEHOUSE_PORT: String(port),
-      GATEHOUSE_BOOTSTRAP_TOKEN: TOKEN,
-      BENCH_VENDOR_KEY: VENDOR_KEY,
-      ...env,
-    },
+  const environment = {
+    GATEHOUSE_CONFIG: join(home, 'gatehouse.yaml'),
+    GATEHOUSE_DATA_DIR: join(home, 'data'),
+    GATEHOUSE_PORT: String(port),
+    GATEHOUSE_BOOTSTRAP_TOKEN: TOKEN,
+    BENCH_VENDOR_KEY: VENDOR_KEY,
+    ...env,
   }
-  return { port, start: () => startGroup(order) }
+  const order = { command: [binary, 'serve'], core, log: join(home, 'gateway.log'), cwd: home, env: environment }
+  return { port, environment, start: () => startGroup(order) }
 }

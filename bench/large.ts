@@ -11,16 +11,14 @@ import { median } from './figures.ts'
 import { cpuSeconds, endEverything, endGroup, type Group, LOAD_CORE, residentBytes, whyNot } from './processes.ts'
 import { logTail } from './subjects.ts'
 
-const HELP = `usage: npm run bench:large -- [--rounds N] [--client fetch|sockets]
+const HELP = `usage: npm run bench:large -- [--rounds N]
 
   --rounds N  calls of each kind (default: 30)
-  --client    the HTTP client towards providers (default: fetch)
 `
 const { values: options } = parseArgs({
   args: process.argv.slice(2),
   options: {
     rounds: { type: 'string', default: '30' },
-    client: { type: 'string', default: 'fetch' },
     help: { type: 'boolean', default: false },
   },
 })
@@ -90,7 +88,7 @@ const { port, start } = everythingOn({
   home: join(dir, 'gateway'),
   vendorPort,
   binary: join(import.meta.dir, '../bin/gatehouse'),
-  server: `{ http_client: ${options.client} }`,
+  server: '{}',
 })
 const urls = {
   direct: `http://127.0.0.1:${vendorPort}/v1/chat/completions`,

@@ -1,11 +1,13 @@
 /**
- * `npm run bench:cost`: processor time of a whole answer, of the gateway with everything on and of a bare Bun proxy, with
- * both HTTP clients, in turns within one run. Processor time says more than requests a second where other work shares the cores.
+ * `npm run bench:cost`: processor time of a whole answer, of the gateway with everything on beside a bare Bun proxy, in turns
+ * within one run; and what a call makes and executes. Processor time says more than requests a second where other work shares
+ * the cores. Ends with 1 where a figure is more than a tenth above what it must be.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { callShape } from './call-shape.ts'
 import { everythingOn, TOKEN } from './everything-on.ts'
 import { median } from './figures.ts'
 import type { Target } from './http-client.ts'
@@ -24,19 +26,21 @@ const HELP = `usage: npm run bench:cost -- [--rounds N] [--seconds N] [--gatehou
 `
 
 const WARM_REQUESTS = 30_000
-const CLIENTS = ['fetch', 'sockets'] as const
+/** The most that a whole answer may take: times the bare proxy, objects, kilobytes of garbage, promises, files. */
+const MUST = { ratio: 2.8, objects: 200, garbage: 25, promises: 12, files: 60 }
+const TOLERANCE = 1.1
 
 type Measured = { name: string; target: Target; start(): Group; costs: number[]; rates: number[] }
 
-function gateway(name: string, { dir, vendorPort, binary, client, profile, workers, core }: GatewayOrder): Measured {
+function gateway(name: string, { dir, vendorPort, binary, profile, workers, core }: GatewayOrder): Measured {
   const home = join(dir, name.replaceAll(/\W+/g, '-'))
   const env = profile ? { BUN_OPTIONS: `--cpu-prof --cpu-prof-md --cpu-prof-dir=${home}` } : {}
-  const server = `{ http_client: ${client}, workers: ${workers ?? 1} }`
+  const server = `{ workers: ${workers ?? 1} }`
   const { port, start } = everythingOn({ home, vendorPort, binary, server, env, ...(core !== undefined && { core }) })
   return { name, target: targetAt(port, 'bench/', TOKEN), start, costs: [], rates: [] }
 }
 
-type GatewayOrder = { dir: string; vendorPort: number; binary: string; client: string; profile: boolean } & {
+type GatewayOrder = { dir: string; vendorPort: number; binary: string; profile: boolean } & {
   workers?: number
   core?: string
 }
@@ -120,21 +124,24 @@ process.on('exit', () => {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(130))
 const { port: vendorPort } = await startVendor(dir)
 const binaries = [`Gatehouse=${join(import.meta.dir, '../bin/gatehouse')}`, ...options.gatehouse]
+const barePort = freePort()
+const bare: Measured = {
+  name: 'bare Bun proxy',
+  target: targetAt(barePort, '', VENDOR_KEY),
+  start: () => bareProxy({ port: barePort, vendorPort, log: join(dir, 'bare.log') }),
+  costs: [],
+  rates: [],
+}
 const subjects = [
-  ...CLIENTS.map((client) => {
-    const port = freePort()
-    const start = () => bareProxy({ port, vendorPort, client, log: join(dir, `bare-${client}.log`) })
-    return { name: `bare Bun proxy, ${client}`, target: targetAt(port, '', VENDOR_KEY), start, costs: [], rates: [] }
-  }),
-  ...binaries.flatMap((given) => {
+  bare,
+  ...binaries.map((given) => {
     const [name = '', file = ''] = given.split('=')
-    const order = { dir, vendorPort, binary: resolve(file), profile: options.profile }
-    return CLIENTS.map((client) => gateway(`${name}, ${client}`, { ...order, client }))
+    return gateway(name, { dir, vendorPort, binary: resolve(file), profile: options.profile })
   }),
   ...(options.workers === '1' ? [] : ['1', options.workers]).map((workers) => {
     const core = `${GATEWAY_CORE},${LOAD_CORE}`
     const order = { dir, vendorPort, binary: join(import.meta.dir, '../bin/gatehouse'), profile: options.profile }
-    return gateway(`Gatehouse, both cores, ${workers}`, { ...order, client: 'fetch', workers: Number(workers), core })
+    return gateway(`Gatehouse, both cores, ${workers}`, { ...order, workers: Number(workers), core })
   }),
 ].filter(({ name }) => new RegExp(options.only).test(name))
 await measure(subjects, Number(options.rounds), Number(options.seconds))
@@ -148,4 +155,21 @@ for (const { name, costs, rates } of subjects) {
   )
 }
 if (options.profile) process.stdout.write(`Profiles: ${dir}\n`)
+
+const own = subjects.find(({ name }) => name === 'Gatehouse')
+if (answer() === 'whole' && own && subjects.includes(bare)) process.exit((await isWithinBounds(own)) ? 0 : 1)
 process.exit(0)
+
+async function isWithinBounds({ costs }: Measured): Promise<boolean> {
+  const ratio = median(costs) / median(bare.costs)
+  const { objects, garbage, promises, files, lines } = await callShape(dir)
+  process.stdout.write(`whole answer: ${ratio.toFixed(2)} x the bare Bun proxy\n`)
+  process.stdout.write(
+    `objects ${Math.round(objects)}, garbage ${Math.round(garbage / 1000)} KB, files ${files}, ` +
+      `promises ${Math.round(promises)}, lines ${lines}\n`,
+  )
+  const figures = { ratio, objects, garbage: garbage / 1000, promises, files }
+  const above = (Object.keys(MUST) as (keyof typeof MUST)[]).filter((name) => figures[name] > MUST[name] * TOLERANCE)
+  for (const name of above) process.stdout.write(`Above what it must be, ${MUST[name]}: ${name}\n`)
+  return above.length === 0
+}

@@ -11,18 +11,16 @@ import { median } from './figures.ts'
 import { cpuSeconds, endEverything, endGroup, type Group, LOAD_CORE, residentBytes, whyNot } from './processes.ts'
 import { bodyFor, logTail, startVendor } from './subjects.ts'
 
-const HELP = `usage: npm run bench:soak -- [--minutes N] [--clients N] [--client fetch|sockets]
+const HELP = `usage: npm run bench:soak -- [--minutes N] [--clients N]
 
   --minutes N   how long (default: 60)
   --clients N   calls at once (default: 16)
-  --client      the HTTP client towards providers (default: fetch)
 `
 const { values: options } = parseArgs({
   args: process.argv.slice(2),
   options: {
     minutes: { type: 'string', default: '60' },
     clients: { type: 'string', default: '16' },
-    client: { type: 'string', default: 'fetch' },
     help: { type: 'boolean', default: false },
   },
 })
@@ -50,8 +48,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 
 const { port: vendorPort } = await startVendor(dir)
 const binary = join(import.meta.dir, '../bin/gatehouse')
-const server = `{ http_client: ${options.client} }`
-const { port, start } = everythingOn({ home: join(dir, 'gateway'), vendorPort, binary, server, sandbox: true })
+const { port, start } = everythingOn({ home: join(dir, 'gateway'), vendorPort, binary, server: '{}', sandbox: true })
 const base = `http://127.0.0.1:${port}/v1`
 const headers = { 'content-type': 'application/json', authorization: `Bearer ${TOKEN}` }
 

@@ -171,11 +171,11 @@ http {
   }
 }
 
-type BareProxyOrder = { port: number; vendorPort: number; client: 'fetch' | 'sockets'; log: string }
+type BareProxyOrder = { port: number; vendorPort: number; log: string }
 
-export function bareProxy({ port, vendorPort, client, log }: BareProxyOrder): Group {
+export function bareProxy({ port, vendorPort, log }: BareProxyOrder): Group {
   const command = [process.execPath, join(import.meta.dir, 'bare-proxy.ts')]
-  const env = { PORT: String(port), VENDOR_PORT: String(vendorPort), VENDOR_KEY, CLIENT: client }
+  const env = { PORT: String(port), VENDOR_PORT: String(vendorPort), VENDOR_KEY }
   return startGroup({ command, core: GATEWAY_CORE, log, env })
 }
 
@@ -185,7 +185,7 @@ function bun({ dir, vendorPort }: SubjectParts): Subject {
   return {
     name: 'bun',
     target: targets(port, '', { authorization: `Bearer ${VENDOR_KEY}` }),
-    start: () => bareProxy({ port, vendorPort, client: 'fetch', log: join(dir, 'bun.log') }),
+    start: () => bareProxy({ port, vendorPort, log: join(dir, 'bun.log') }),
     alsoStarts: [],
   }
 }

@@ -113,8 +113,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const tracing = telemetry?.tracing
   // One object for the life of the gateway: a reload changes its members, and each request reads them.
   const settings = { ...config.server }
-  const client = () => settings.http_client
-  const transport = createTransport({ clock, log, environment, client, headersFor: tracing?.headersFor })
+  const transport = createTransport({ clock, log, environment, headersFor: tracing?.headersFor })
   const sources = { environment, manual, catalogue, media, seen: store.models, transport }
   const supply = createSupply({ ...sources, clock, log, onRecovered: parts.is_idle ? undefined : router.recovered })
 

@@ -264,26 +264,18 @@ describe('an order that cannot be sent was certainly not accepted', () => {
     )
   })
 
-  test.each([
-    ['fetch', undefined],
-    ['sockets', 'no'],
-  ] as const)(
-    'because TLS fails, which only the own client tells from a connection that broke: %s',
-    async (client, accepted) => {
-      const plain = socketServer({ bytes: () => 'end' })
-      const error = await refusal(sender({ client: () => client })(`https://127.0.0.1:${plain.port}/v1`))
-      // To fetch, a server that closes during the handshake looks like one that closes after a request: in doubt.
-      expect(error.detail.accepted).toBe(accepted)
-      const speaking = Bun.listen({
-        hostname: '127.0.0.1',
-        port: 0,
-        socket: { data: (socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n') },
-      })
-      stops.push(() => speaking.stop(true))
-      const other = await refusal(sender({ client: () => client })(`https://127.0.0.1:${speaking.port}/v1`))
-      expect([other.code, other.detail.accepted]).toEqual(['upstream_unreachable', accepted])
-    },
-  )
+  test('because TLS fails, which fetch does not tell from a connection that broke: in doubt', async () => {
+    const plain = socketServer({ bytes: () => 'end' })
+    expect((await refusal(sender()(`https://127.0.0.1:${plain.port}/v1`))).detail.accepted).toBeUndefined()
+    const speaking = Bun.listen({
+      hostname: '127.0.0.1',
+      port: 0,
+      socket: { data: (socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n') },
+    })
+    stops.push(() => speaking.stop(true))
+    const other = await refusal(sender()(`https://127.0.0.1:${speaking.port}/v1`))
+    expect([other.code, other.detail.accepted]).toEqual(['upstream_unreachable', undefined])
+  })
 
   test('nor because TLS broke after the complete request was read', async () => {
     const vendor = await brokenTls()

@@ -17,7 +17,7 @@ const at = (port: string) => `http://127.0.0.1:${port}/v1`
 export type Found = { nginx?: string | undefined; portkey?: string | undefined; node?: string | undefined }
 
 export function knownPeers({ nginx, portkey, node }: Found, litellm: string | undefined): PeerFile[] {
-  const peers = [bareBun(), gatehouse('fetch'), gatehouse('sockets')]
+  const peers = [bareBun(), gatehouse()]
   if (nginx) peers.unshift(bareNginx(nginx))
   if (portkey && node) peers.push(portkeyOn(node, portkey))
   if (litellm) peers.push(litellmWith(litellm, 'uvicorn'), litellmWith(litellm, 'granian'))
@@ -67,19 +67,18 @@ function bareBun(): PeerFile {
 }
 
 /** With all that a team would use: a token with limits and a budget, prices, the ledger, metrics, request log, access log. */
-function gatehouse(client: 'fetch' | 'sockets'): PeerFile {
+function gatehouse(): PeerFile {
   const price = 'prices: { input: 1, output: 2 }'
   const models = [
     ...MODELS.map((name) => `  ${name}: { ${price}, targets: [{ provider: vendor, model: ${name} }] }`),
     `  conformance: { ${price}, targets: [{ provider: cases, model: m }], routing: { tries: 1 } }`,
   ]
   return {
-    name: `Gatehouse (${client})`,
+    name: 'Gatehouse',
     version: versionOf([join(ROOT, 'bin/gatehouse'), 'version']),
     on: 'token, validation, limits, prices, ledger, metrics, request log, access log',
     files: {
-      'gatehouse.yaml': `server: { http_client: ${client} }
-providers:
+      'gatehouse.yaml': `providers:
   vendor: { kind: chatcompat, base_url: "${at('{vendor}')}", key: "\${BENCH_VENDOR_KEY}" }
   cases: { kind: chatcompat, base_url: "${at('{conformance}')}", key: "\${BENCH_VENDOR_KEY}" }
 tokens:

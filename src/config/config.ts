@@ -51,14 +51,10 @@ export type ServerSettings = {
   max_token_bytes_in_flight: number | undefined
   /** Delay of the event loop above which new requests are refused; 0: never. */
   max_delay_ms: number
-  /** How providers are called. */
-  http_client: HttpClient
 }
 
 /** Without a port it has no listener of its own. */
 type AdminSettings = Required<Omit<AdminConfig, 'host' | 'port' | 'oidc'>> & Pick<AdminConfig, 'host' | 'port' | 'oidc'>
-
-export type HttpClient = 'sockets' | 'fetch'
 
 export type RetiredPolicy = 'refuse' | 'serve' | 'redirect'
 
@@ -138,7 +134,6 @@ export const DEFAULT_SERVER: ServerSettings = {
   max_bytes_in_flight: undefined,
   max_token_bytes_in_flight: undefined,
   max_delay_ms: 250,
-  http_client: 'fetch',
 }
 
 /** A body of a megabyte takes two in memory, parsed and encoded for its provider, and three while it is converted. */

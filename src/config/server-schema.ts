@@ -100,9 +100,7 @@ export const ServerConfig = Type.Object(
     http_client: optional(
       Type.Enum(['sockets', 'fetch'], {
         description:
-          "How providers are called. `fetch`: by the client of the runtime. `sockets`: by the gateway's own HTTP/1.1 client, " +
-          'which knows whether a byte of an order was sent; not for providers that speak HTTP/2 only. Proxies are always ' +
-          'called by `fetch`. Default fetch.',
+          'Has no effect: providers are always called by the client of the runtime. Accepted so that an earlier configuration loads.',
       }),
     ),
     end_revoked_calls: optional(

@@ -8,7 +8,7 @@ import { fallbackOf } from '../../protocols/upstream.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, PassthroughProvider, Provider } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'
-import type { UpstreamResponse } from '../upstream/transport-response.ts'
+import type { UpstreamResponse } from '../upstream/exchange.ts'
 import { createUpstream, type UpstreamParts } from '../upstream/upstream.ts'
 
 type ChatcompatParts = UpstreamParts & { settings: ProviderSettings }

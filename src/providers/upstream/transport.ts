@@ -1,15 +1,16 @@
-/** The gateway's only HTTP client: timeouts, abort, size limits, and errors for failed connections. */
-import type { HttpClient } from '../../config/config.ts'
+/** The gateway's only HTTP client: sends a request by the runtime's fetch, within its time limits. */
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { createFetchSender, type Dial, type Fetch } from './fetch-sender.ts'
-import { createSocketSender } from './socket-sender.ts'
-import { errorCodeOf, failedToSend } from './transport-failure.ts'
-import { LimitedResponse, type UpstreamResponse } from './transport-response.ts'
-import { RequestLifetime, type UpstreamRequest } from './upstream-request.ts'
+import { Exchange, type UpstreamResponse } from './exchange.ts'
+import { createOrigins, type Dial, type Origin } from './origins.ts'
+import { errorCodeOf, failedToSend, neverSent, notRecorded } from './transport-failure.ts'
+import type { UpstreamRequest } from './upstream-request.ts'
 
 export type Transport = { send(request: UpstreamRequest): Promise<UpstreamResponse> }
+
+type FetchInit = RequestInit & { timeout: false; decompress: false; protocol?: 'http1.1' }
+export type Fetch = (url: string, init: FetchInit) => Promise<Response>
 
 /** Further headers of a request to this provider; undefined: none. */
 type HeadersFor = (provider: string) => Record<string, string> | undefined
@@ -19,43 +20,79 @@ type TransportParts = {
   log: Log
   fetch?: Fetch
   dial?: Dial
-  /** Which client sends; read for each request. Absent: fetch. */
-  client?: () => HttpClient
   headersFor?: HeadersFor | undefined
   /** The process environment, read only for proxy variables. */
   environment?: Record<string, string | undefined>
 }
 
+/** Shorter texts cost more to convert than to hold. */
+const LONG_CHARACTERS = 64 * 1024
+
 export function createTransport(parts: TransportParts): Transport {
-  const { clock, log, headersFor, environment = {} } = parts
-  const client = parts.client ?? (() => 'fetch')
-  const isBehindProxy = (url: URL) => isProxied(url, environment)
-  const byFetch = createFetchSender({ clock, fetch: parts.fetch, dial: parts.dial, isProxied: isBehindProxy })
-  const bySockets = createSocketSender({ clock })
+  const { clock, log, headersFor, environment = {}, fetch: send = fetch } = parts
+  const origins = createOrigins({ clock, dial: parts.dial, environment })
+
+  /** Awaited by orders only. */
+  async function reachable(request: UpstreamRequest, origin: Origin, exchange: Exchange): Promise<void> {
+    await origins.reach(origin, request, exchange)
+    await request.beforeSend?.().catch((thrown: unknown) => {
+      throw notRecorded(thrown)
+    })
+    if (exchange.reason) throw neverSent(exchange.reason)
+  }
+
+  function initOf(request: UpstreamRequest, signal: AbortSignal): FetchInit {
+    const init: FetchInit = {
+      method: request.method,
+      headers: headersOf(request, headersFor),
+      body: takeBody(request),
+      signal,
+      // A redirect could send the key to another host.
+      redirect: 'manual',
+      // The runtime decompresses without a limit: a compressed body is decompressed where its size is counted.
+      decompress: false,
+      // Bun would give up by itself after five minutes.
+      timeout: false,
+    }
+    // Bun repeats a PUT, DELETE or GET by itself when a reused connection breaks; on a new one it repeats nothing.
+    if (request.order) {
+      init.keepalive = false
+      init.protocol = 'http1.1'
+    }
+    return init
+  }
+
+  function failed(thrown: unknown, exchange: Exchange): GatewayError {
+    const { request, reason } = exchange
+    const { provider, isProbe } = request
+    const error = thrown instanceof GatewayError ? thrown : (reason ?? failedToSend(provider, thrown))
+    if (error.code !== 'client_closed_request' && !isProbe) {
+      log.warn('upstream failed', { provider, error: error.code, reason: errorCodeOf(thrown) })
+    }
+    exchange.close()
+    return error
+  }
 
   return {
     async send(request) {
-      const url = new URL(request.url)
-      const goesThroughProxy = isBehindProxy(url)
-      if (request.isProbe && goesThroughProxy) {
+      const origin = origins.of(request.url)
+      if (request.isProbe && origin.isProxied) {
         throw new GatewayError('upstream_unreachable', 'The probe would have to go through a proxy.')
       }
-      const life = new RequestLifetime(clock, request)
-      const { timeouts } = request
-      if (!request.stream) life.limit(timeouts.total_seconds, 'the whole response took longer than')
-      const first = life.limit(timeouts.first_byte_seconds, 'no response within')
+      const exchange = new Exchange(request, clock)
+      let stopWatching: (() => void) | undefined
       try {
-        const send = goesThroughProxy || client() === 'fetch' ? byFetch : bySockets
-        const response = await send(request, { url, life, headers: headersOf(request, headersFor) })
-        first()
-        return new LimitedResponse({ clock, request, response, life })
+        if (request.order) await reachable(request, origin, exchange)
+        else stopWatching = origins.watch(origin, exchange)
+        const response = await send(request.url, initOf(request, exchange.signal))
+        origin.responded_at = clock.steady()
+        exchange.begin(response)
+        return exchange
       } catch (thrown) {
-        const error = thrown instanceof GatewayError ? thrown : (life.reason ?? failedToSend(request.provider, thrown))
-        if (error.code !== 'client_closed_request' && !request.isProbe) {
-          log.warn('upstream failed', { provider: request.provider, error: error.code, reason: errorCodeOf(thrown) })
-        }
-        life.close()
-        throw error
+        origin.responded_at = Number.NEGATIVE_INFINITY
+        throw failed(thrown, exchange)
+      } finally {
+        stopWatching?.()
       }
     },
   }
@@ -68,14 +105,12 @@ function headersOf({ headers, provider }: UpstreamRequest, headersFor: HeadersFo
   return headers['accept-encoding'] === undefined ? { ...all, 'accept-encoding': 'identity' } : all
 }
 
-/** Whether the runtime's fetch would go through a proxy for this address, by the customary variables. */
-function isProxied(url: URL, environment: Record<string, string | undefined>): boolean {
-  const variable = (name: string) => environment[name] || environment[name.toUpperCase()]
-  if (!variable(url.protocol === 'https:' ? 'https_proxy' : 'http_proxy')) return false
-  const exempt = (variable('no_proxy') ?? '').split(',').map((entry) => entry.trim().replace(/^\*?\./, '')) // `.a.b`, `*.a.b`
-  return !exempt.some(
-    (entry) =>
-      entry === '*' ||
-      (entry !== '' && (url.hostname === entry || url.host === entry || url.hostname.endsWith(`.${entry}`))),
-  )
+/**
+ * The body for the runtime, which keeps it until the response has arrived. It is removed from the request, which lives
+ * longer. The runtime would hold a long text beside its bytes, in two bytes for each character if one of them needs it.
+ */
+function takeBody(request: UpstreamRequest): NonNullable<UpstreamRequest['body']> | null {
+  const { body = null } = request
+  delete request.body
+  return typeof body === 'string' && body.length > LONG_CHARACTERS ? Buffer.from(body) : body
 }

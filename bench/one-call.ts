@@ -1,0 +1,45 @@
+/** The gateway with everything on, in this process: whole answers without the socket of a client, from a vendor in another process. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { loadConfig } from '../src/config/load.ts'
+import { createGateway } from '../src/gateway.ts'
+import { systemClock } from '../src/kit/clock.ts'
+import { createLog } from '../src/kit/log.ts'
+import { everythingOn, TOKEN } from './everything-on.ts'
+import { endEverything } from './processes.ts'
+import { bodyFor, startVendor } from './subjects.ts'
+
+/** Until all recorders have written what they hold. */
+export const SETTLE_MILLISECONDS = 1_500
+
+const body = bodyFor('bench/whole', false)
+const headers = {
+  'content-type': 'application/json',
+  'content-length': String(body.length),
+  authorization: `Bearer ${TOKEN}`,
+}
+
+export const newRequest = () => new Request('http://127.0.0.1/v1/chat/completions', { method: 'POST', headers, body })
+
+/** The function makes one call, and throws where it is not answered with 200. */
+export async function startOneCall(): Promise<() => Promise<void>> {
+  const dir = mkdtempSync(join(tmpdir(), 'gatehouse-call-'))
+  process.on('exit', () => {
+    endEverything()
+    rmSync(dir, { recursive: true, force: true })
+  })
+  const { port: vendorPort } = await startVendor(dir)
+  const home = join(dir, 'home')
+  const { environment } = everythingOn({ home, vendorPort, binary: '', server: '{}' })
+  const vendors = { presets: [], discovered: [], sandbox: {} }
+  const config = loadConfig({ environment, cwd: home, flags: {}, vendors })
+  const log = createLog({ clock: systemClock, level: 'info', pretty: false, write: () => {} })
+  const gateway = await createGateway({ config, environment, clock: systemClock, log, version: '0.0.0' })
+  await gateway.discovery
+  return async () => {
+    const response = await gateway.fetch(newRequest())
+    const text = await response.text()
+    if (response.status !== 200) throw new Error(`${response.status}: ${text}`)
+  }
+}

@@ -1,0 +1,338 @@
+/** One request to an upstream and its response: what may end it early, and a body that is read within its limits. */
+import type { Clock } from '../../kit/clock.ts'
+import { type ByteReader, InflateError, inflate, isCoding } from '../../kit/inflate.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { BodyScrubber, SecretScrubber } from './secret-scrubber.ts'
+import { clientClosed, failedToRead, timedOut, tooLarge } from './transport-failure.ts'
+import type { UpstreamRequest } from './upstream-request.ts'
+
+export type UpstreamResponse = {
+  status: number
+  headers: Headers
+  /** The next bytes of the body, `undefined` at its end. The idle timeout runs only while this waits. */
+  read(): Promise<Uint8Array | undefined>
+  /** The first bytes of the body, without consuming them. */
+  peek(): Promise<Uint8Array | undefined>
+  /** The whole body, at most `limit` bytes: beyond it, an error. */
+  text(limit?: number): Promise<string>
+  /** The beginning of the body, for error responses: what arrives within a size limit and a short time; never throws for the body. */
+  excerpt(): Promise<string>
+  /** Call when done: a body that ends by itself within a moment leaves its connection for the next request. */
+  release(): void
+  /** Call to abandon the response: closes the connection. */
+  drop(): void
+}
+
+/** Official APIs return a few hundred kilobytes at most; images in base64 take some tens of megabytes. */
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+/** An error page is read for its message only. */
+const MAX_EXCERPT_BYTES = 64 * 1024
+const EXCERPT_MILLISECONDS = 5_000
+/** What may still follow a complete response: the end of a chunked body, a comment. */
+const MAX_REST_BYTES = 16 * 1024
+const REST_MILLISECONDS = 1_000
+
+/** Used for whole texts only, so that it keeps nothing between them. */
+const utf8 = new TextDecoder()
+
+const NO_BODY: ByteReader = {
+  read: () => Promise.resolve({ done: true, value: undefined }),
+  cancel: () => Promise.resolve(),
+}
+
+/**
+ * One object for each request. Secrets of the provider are removed from all that leaves it, whatever the content type is: JSON
+ * that is labelled as an image is still read as JSON.
+ */
+export class Exchange implements UpstreamResponse {
+  readonly request: UpstreamRequest
+  status = 0
+  /** Why the gateway ended the request, if it did. */
+  reason: GatewayError | undefined
+  readonly #clock: Clock
+  readonly #control = new AbortController()
+  #response: Response | undefined
+  #scrubber: SecretScrubber | undefined
+  #headers: Headers | undefined
+  /** The encoding with which the upstream compressed the body although the request forbade it; undefined: none. */
+  #coding: string | undefined
+  #reader: ByteReader | undefined
+  #body: BodyScrubber | undefined
+  #peeked: Uint8Array | undefined
+  #isEnded = false
+  /** Bytes from before a failure are returned before it. */
+  #failure: { thrown: unknown } | undefined
+  #waitingSince: number | undefined
+  #cancelTimer: (() => void) | undefined
+
+  constructor(request: UpstreamRequest, clock: Clock) {
+    this.request = request
+    this.#clock = clock
+    if (request.signal.aborted) this.handleEvent()
+    else {
+      request.signal.addEventListener('abort', this)
+      this.#limit()
+    }
+  }
+
+  /** Aborted with the reason. */
+  get signal(): AbortSignal {
+    return this.#control.signal
+  }
+
+  /** The client has left. */
+  handleEvent(): void {
+    this.end(clientClosed(this.request.signal))
+  }
+
+  /** Closes the connection. */
+  end(error: GatewayError): void {
+    if (this.reason) return
+    this.reason = error
+    this.close()
+    this.#control.abort(error)
+  }
+
+  /** No more timers, no more listening to the client. */
+  close(): void {
+    this.#cancelTimer?.()
+    this.#cancelTimer = undefined
+    this.request.signal.removeEventListener('abort', this)
+  }
+
+  /** One timer: until the response begins for that, afterwards for the whole of it. A stream has a limit for each read instead. */
+  #limit(): void {
+    const { first_byte_seconds, total_seconds } = this.request.timeouts
+    const isFirst = this.request.stream || first_byte_seconds < total_seconds
+    this.#cancelTimer = this.#clock.after((isFirst ? first_byte_seconds : total_seconds) * 1000, () => {
+      this.#cancelTimer = undefined
+      if (!isFirst) return this.#expire('the whole response took longer than', total_seconds)
+      if (!this.#response) return this.#expire('no response within', first_byte_seconds)
+      if (this.request.stream) return
+      this.#cancelTimer = this.#clock.after((total_seconds - first_byte_seconds) * 1000, () =>
+        this.#expire('the whole response took longer than', total_seconds),
+      )
+    })
+  }
+
+  #expire(what: string, seconds: number): void {
+    this.end(timedOut(this.request.provider, `${what} ${seconds} s`))
+  }
+
+  /** The response has begun. */
+  begin(response: Response): void {
+    this.#response = response
+    this.status = response.status
+    this.#scrubber = this.request.scrubber?.()
+    const coding = response.headers.get('content-encoding')?.trim().toLowerCase()
+    this.#coding = coding === '' || coding === 'identity' ? undefined : coding
+    if (!this.request.stream) return
+    this.#cancelTimer?.()
+    this.#cancelTimer = undefined
+  }
+
+  /** Only for who reads them: most calls do not. */
+  get headers(): Headers {
+    this.#headers ??= scrubHeaders(this.#received.headers, this.#scrubber)
+    return this.#headers
+  }
+
+  get #received(): Response {
+    if (!this.#response) throw new Error('The response has not begun.')
+    return this.#response
+  }
+
+  async read(): Promise<Uint8Array | undefined> {
+    for (;;) {
+      if (this.#isEnded && this.#peeked === undefined) {
+        if (this.#failure) throw this.#failure.thrown
+        return undefined
+      }
+      try {
+        const bytes = await this.#receive()
+        if (!this.#scrubber) return bytes
+        const passed = bytes ? this.#bodyScrubber.push(bytes) : this.#body?.end()
+        if (passed && passed.length > 0) return passed
+        if (!bytes) return undefined
+      } catch (thrown) {
+        this.#failure = { thrown }
+        const rest = this.#body?.end()
+        if (rest && rest.length > 0) return rest
+        throw thrown
+      }
+    }
+  }
+
+  get #bodyScrubber(): BodyScrubber {
+    this.#body ??= (this.#scrubber as SecretScrubber).body()
+    return this.#body
+  }
+
+  /** The next bytes as they were received. */
+  async #receive(): Promise<Uint8Array | undefined> {
+    if (this.#peeked) {
+      const bytes = this.#peeked
+      this.#peeked = undefined
+      return bytes
+    }
+    if (this.#isEnded) return undefined
+    if (this.request.stream) {
+      this.#waitingSince = this.#clock.steady()
+      if (!this.#cancelTimer) this.#watchIdle(this.request.timeouts.idle_seconds * 1000)
+    }
+    try {
+      this.#reader ??= this.#readerOf(this.#received.body?.getReader())
+      const { done, value } = await this.#reader.read()
+      this.#waitingSince = undefined
+      // The end of a body may be reported before the abort that caused it.
+      if (this.reason) throw this.reason
+      if (!done) return value
+      this.#finish()
+      return undefined
+    } catch (thrown) {
+      throw this.#failed(thrown)
+    }
+  }
+
+  /** Without what may be the beginning of a secret. */
+  async peek(): Promise<Uint8Array | undefined> {
+    this.#peeked ??= await this.#receive()
+    return this.#peeked && this.#scrubber ? this.#scrubber.body().push(this.#peeked) : this.#peeked
+  }
+
+  async text(limit = MAX_RESPONSE_BYTES): Promise<string> {
+    const length = Number(this.#received.headers.get('content-length') ?? Number.NaN)
+    if (length > limit) throw this.#tooLarge(limit)
+    let text: string
+    // For a stream, the idle timeout limits each read, and nothing limits the whole.
+    if (this.request.stream || this.#coding !== undefined || this.#reader || Number.isNaN(length)) {
+      text = await this.#textInPieces(limit)
+    } else {
+      // Without a stream, which a body becomes as soon as it is asked for.
+      try {
+        text = await this.#received.text()
+        if (this.reason) throw this.reason
+        this.#finish()
+      } catch (thrown) {
+        throw this.#failed(thrown)
+      }
+    }
+    return this.#scrubber ? this.#scrubber.text(text) : text
+  }
+
+  async #textInPieces(limit: number): Promise<string> {
+    const pieces: Uint8Array[] = []
+    let size = 0
+    for (let bytes = await this.#receive(); bytes; bytes = await this.#receive()) {
+      size += bytes.length
+      if (size > limit) throw this.#tooLarge(limit)
+      pieces.push(bytes)
+    }
+    return utf8.decode(pieces.length === 1 ? pieces[0] : Buffer.concat(pieces))
+  }
+
+  async excerpt(): Promise<string> {
+    const decoder = new TextDecoder()
+    let text = ''
+    const cancel = this.#clock.after(EXCERPT_MILLISECONDS, () => this.drop())
+    try {
+      while (text.length < MAX_EXCERPT_BYTES) {
+        const bytes = await this.#receive()
+        if (!bytes) break
+        text += decoder.decode(bytes, { stream: true })
+      }
+    } catch {
+      // The status line alone is enough; a client that disconnected is detected by its own signal.
+      if (this.request.signal.aborted) throw clientClosed(this.request.signal)
+    } finally {
+      cancel()
+      this.drop()
+    }
+    const excerpt = text.slice(0, MAX_EXCERPT_BYTES)
+    return this.#scrubber ? this.#scrubber.text(excerpt) : excerpt
+  }
+
+  release(): void {
+    if (this.#isEnded) return
+    const cancel = this.#clock.after(REST_MILLISECONDS, () => this.drop())
+    this.#drain().then(cancel, cancel)
+  }
+
+  /** Closes the connection and discards the rest. */
+  drop(): void {
+    if (this.#isEnded) return
+    this.end(new GatewayError('client_closed_request', 'The response was no longer needed.'))
+    this.#finish()
+    // The abort has errored the body already: the rejection of this call is irrelevant and must not go unhandled.
+    const ignored = this.#reader ? this.#reader.cancel() : this.#response?.body?.cancel()
+    ignored?.catch(() => {})
+  }
+
+  /** The body after decompression: all limits count these bytes. */
+  #readerOf(plain: ByteReader | undefined): ByteReader {
+    if (!plain) return NO_BODY
+    const coding = this.#coding
+    if (coding === undefined) return plain
+    if (isCoding(coding)) return inflate(plain, coding)
+    throw new InflateError(`has the content-encoding "${coding.slice(0, 40)}", which was not requested`)
+  }
+
+  /** One timer for the whole stream, rearmed when it fires: a timer for each read would cost more than the read. */
+  #watchIdle(ms: number): void {
+    const { provider, timeouts } = this.request
+    this.#cancelTimer = this.#clock.after(ms, () => {
+      this.#cancelTimer = undefined
+      if (this.#waitingSince === undefined) return
+      const left = this.#waitingSince + timeouts.idle_seconds * 1000 - this.#clock.steady()
+      if (left > 0) this.#watchIdle(left)
+      else this.end(timedOut(provider, `the stream sent nothing for ${timeouts.idle_seconds} s`))
+    })
+  }
+
+  #finish(): void {
+    this.#isEnded = true
+    this.#waitingSince = undefined
+    this.close()
+  }
+
+  #failed(thrown: unknown): GatewayError {
+    const cause = thrown instanceof InflateError ? this.#unreadable(thrown) : thrown
+    const error = this.reason ?? failedToRead(this.request, cause)
+    // Its server may go on to send it.
+    if (thrown instanceof InflateError) this.end(error)
+    this.#finish()
+    return error
+  }
+
+  #unreadable({ message }: Error): GatewayError {
+    const { provider } = this.request
+    return new GatewayError('bad_upstream_response', `The upstream "${provider}" sent a body that ${message}.`)
+  }
+
+  #tooLarge(limit: number): GatewayError {
+    this.drop()
+    return tooLarge(this.request.provider, limit)
+  }
+
+  /** Reads and discards a short rest, so that the connection can be reused. */
+  async #drain(): Promise<void> {
+    let size = 0
+    while (size <= MAX_REST_BYTES) {
+      const bytes = await this.#receive()
+      if (!bytes) return
+      size += bytes.length
+    }
+    this.drop()
+  }
+}
+
+/** Returns the same object when nothing has to be replaced. */
+function scrubHeaders(headers: Headers, scrubber: SecretScrubber | undefined): Headers {
+  if (!scrubber) return headers
+  let all = ''
+  for (const [, value] of headers) all += `${value}\n`
+  if (scrubber.text(all) === all) return headers
+  const clean = new Headers()
+  for (const [name, value] of headers) clean.append(name, scrubber.text(value))
+  return clean
+}
