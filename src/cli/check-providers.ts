@@ -11,10 +11,10 @@ import { createProvider } from '../providers/registry.ts'
 import { createTransport } from '../providers/upstream/transport.ts'
 import { keyWarnings, servingProviders, unusedWarnings } from '../providers/warnings.ts'
 
-export function providerFactory({ timeouts, server }: Config, environment: Environment): CreateProvider {
+export function providerFactory({ timeouts }: Config, environment: Environment): CreateProvider {
   const clock = systemClock
   const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
-  const transport = createTransport({ clock, log, environment, client: () => server.http_client })
+  const transport = createTransport({ clock, log, environment })
   const media = createMedia({ guardedFetch: createGuardedFetch({ clock }) })
   const manual = async () => []
   return (id, config) => createProvider({ id, config, timeouts, environment, transport, clock, log, media, manual })
