@@ -2,7 +2,7 @@
 import type { Clock } from '../../kit/clock.ts'
 import { type ByteReader, InflateError, inflate, isCoding } from '../../kit/inflate.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { BodyScrubber, SecretScrubber } from './secret-scrubber.ts'
+import { type BodyScrubber, type SecretScrubber, scrubHeaders } from './secret-scrubber.ts'
 import { clientClosed, failedToRead, timedOut, tooLarge } from './transport-failure.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
 
@@ -324,15 +324,4 @@ export class Exchange implements UpstreamResponse {
     }
     this.drop()
   }
-}
-
-/** Returns the same object when nothing has to be replaced. */
-function scrubHeaders(headers: Headers, scrubber: SecretScrubber | undefined): Headers {
-  if (!scrubber) return headers
-  let all = ''
-  for (const [, value] of headers) all += `${value}\n`
-  if (scrubber.text(all) === all) return headers
-  const clean = new Headers()
-  for (const [name, value] of headers) clean.append(name, scrubber.text(value))
-  return clean
 }

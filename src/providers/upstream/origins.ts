@@ -31,7 +31,7 @@ const TRUSTED_MILLISECONDS = 30_000
 /** Origins come from the configuration, and from addresses that providers return: then they may be many. */
 const MAX_ORIGINS = 1_000
 
-export type Origins = {
+type Origins = {
   /** Throws a TypeError for what is no URL. */
   of(url: string): Origin
   /**

@@ -45,6 +45,17 @@ export function createSecretScrubber(secrets: string[]): SecretScrubber | undefi
   }
 }
 
+/** Returns the same object when nothing has to be replaced. */
+export function scrubHeaders(headers: Headers, scrubber: SecretScrubber | undefined): Headers {
+  if (!scrubber) return headers
+  let all = ''
+  for (const [, value] of headers) all += `${value}\n`
+  if (scrubber.text(all) === all) return headers
+  const clean = new Headers()
+  for (const [name, value] of headers) clean.append(name, scrubber.text(value))
+  return clean
+}
+
 type Search = {
   /** Finds the first secret at or after `from`, the longest of those that begin there. */
   find(data: Uint8Array, from: number): { at: number; length: number } | undefined

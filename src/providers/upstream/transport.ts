@@ -10,7 +10,7 @@ import type { UpstreamRequest } from './upstream-request.ts'
 export type Transport = { send(request: UpstreamRequest): Promise<UpstreamResponse> }
 
 type FetchInit = RequestInit & { timeout: false; decompress: false; protocol?: 'http1.1' }
-export type Fetch = (url: string, init: FetchInit) => Promise<Response>
+type Fetch = (url: string, init: FetchInit) => Promise<Response>
 
 /** Further headers of a request to this provider; undefined: none. */
 type HeadersFor = (provider: string) => Record<string, string> | undefined
