@@ -24,9 +24,8 @@ import { responsesPassthrough } from '../src/protocols/responses/client/passthro
 import { emptyPassthroughState } from '../src/protocols/responses/client/passthrough-items.ts'
 import { createEventReader as createResponsesReader } from '../src/protocols/responses/upstream/events.ts'
 import type { Faults } from '../src/protocols/upstream.ts'
-import type { UpstreamResponse } from '../src/providers/upstream/exchange.ts'
 import { createScrubbingTransport } from '../src/providers/upstream/scrubbing-transport.ts'
-import type { UpstreamRequest } from '../src/providers/upstream/upstream-request.ts'
+import type { UpstreamRequest, UpstreamResponse } from '../src/providers/upstream/upstream-request.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import { median, show } from './figures.ts'
 

@@ -8,8 +8,8 @@ import { fallbackOf } from '../../protocols/upstream.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, PassthroughProvider, Provider } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'
-import type { UpstreamResponse } from '../upstream/exchange.ts'
 import { createUpstream, type UpstreamParts } from '../upstream/upstream.ts'
+import type { UpstreamResponse } from '../upstream/upstream-request.ts'
 
 type ChatcompatParts = UpstreamParts & { settings: ProviderSettings }
 

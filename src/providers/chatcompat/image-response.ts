@@ -8,7 +8,7 @@ import type { Faults } from '../../protocols/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageUsage } from '../../spec/image-request.ts'
 import type { GeneratedImage, ImageEvent } from '../provider.ts'
-import type { UpstreamResponse } from '../upstream/exchange.ts'
+import type { UpstreamResponse } from '../upstream/upstream-request.ts'
 
 type ImageResult = { images: GeneratedImage[]; usage?: ImageUsage }
 

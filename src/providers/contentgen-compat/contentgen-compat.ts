@@ -18,8 +18,8 @@ import { GatewayError } from '../../spec/error.ts'
 import { createRequestMedia, type Media } from '../media.ts'
 import { type ModelPage, readPages } from '../model-list.ts'
 import type { ChatCall, DiscoveredModel, PassthroughProvider, Provider } from '../provider.ts'
-import type { UpstreamResponse } from '../upstream/exchange.ts'
 import { createUpstream, type UpstreamParts } from '../upstream/upstream.ts'
+import type { UpstreamResponse } from '../upstream/upstream-request.ts'
 import type { ContentgenSettings } from './settings.ts'
 
 type ContentgenParts = UpstreamParts & { settings: ContentgenSettings; media?: Media }

@@ -11,8 +11,8 @@ import { createBodyEncoder } from '../../protocols/messages/upstream/request.ts'
 import { fallbackOf, namedText } from '../../protocols/upstream.ts'
 import { type ModelPage, readPages } from '../model-list.ts'
 import type { ChatCall, PassthroughCall, PassthroughProvider, Provider } from '../provider.ts'
-import type { UpstreamResponse } from '../upstream/exchange.ts'
 import { createUpstream, type UpstreamParts } from '../upstream/upstream.ts'
+import type { UpstreamResponse } from '../upstream/upstream-request.ts'
 import type { MessagesSettings } from './settings.ts'
 
 type MessagesParts = UpstreamParts & { settings: MessagesSettings }

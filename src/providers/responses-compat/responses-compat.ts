@@ -10,8 +10,8 @@ import { createBodyEncoder } from '../../protocols/responses/upstream/request.ts
 import { fallbackOf } from '../../protocols/upstream.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, ChatProvider, PassthroughProvider, Provider } from '../provider.ts'
-import type { UpstreamResponse } from '../upstream/exchange.ts'
 import { createUpstream, isSuccess, type UpstreamParts } from '../upstream/upstream.ts'
+import type { UpstreamResponse } from '../upstream/upstream-request.ts'
 import type { ResponsesSettings } from './settings.ts'
 
 type ResponsesParts = UpstreamParts & { settings: ResponsesSettings }

@@ -4,24 +4,7 @@ import { type ByteReader, InflateError, inflate, isCoding } from '../../kit/infl
 import { GatewayError } from '../../spec/error.ts'
 import { type BodyScrubber, type SecretScrubber, scrubHeaders } from './secret-scrubber.ts'
 import { clientClosed, failedToRead, timedOut, tooLarge } from './transport-failure.ts'
-import type { UpstreamRequest } from './upstream-request.ts'
-
-export type UpstreamResponse = {
-  status: number
-  headers: Headers
-  /** The next bytes of the body, `undefined` at its end. The idle timeout runs only while this waits. */
-  read(): Promise<Uint8Array | undefined>
-  /** The first bytes of the body, without consuming them. */
-  peek(): Promise<Uint8Array | undefined>
-  /** The whole body, at most `limit` bytes: beyond it, an error. */
-  text(limit?: number): Promise<string>
-  /** The beginning of the body, for error responses: what arrives within a size limit and a short time; never throws for the body. */
-  excerpt(): Promise<string>
-  /** Call when done: a body that ends by itself within a moment leaves its connection for the next request. */
-  release(): void
-  /** Call to abandon the response: closes the connection. */
-  drop(): void
-}
+import type { UpstreamRequest, UpstreamResponse } from './upstream-request.ts'
 
 /** Official APIs return a few hundred kilobytes at most; images in base64 take some tens of megabytes. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024

@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../../config/config.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { UpstreamResponse } from './exchange.ts'
 import type { Transport } from './transport.ts'
 import { createTransportFetch } from './transport-fetch.ts'
-import type { UpstreamRequest } from './upstream-request.ts'
+import type { UpstreamRequest, UpstreamResponse } from './upstream-request.ts'
 
 const answerOf = (status: number, text: string, headers: Record<string, string> = {}): UpstreamResponse => ({
   status,

@@ -1,10 +1,9 @@
 /** A `fetch` over the gateway's transport, for packages that know a provider's API but have no timeouts, limits or order safety. */
 import type { Timeouts } from '../../config/schema.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { UpstreamResponse } from './exchange.ts'
 import type { Transport } from './transport.ts'
 import { tooLarge } from './transport-failure.ts'
-import type { UpstreamRequest } from './upstream-request.ts'
+import type { UpstreamRequest, UpstreamResponse } from './upstream-request.ts'
 
 /** What one call of a package did on the wire; this counts more than what the package reports. */
 export type Wire = {

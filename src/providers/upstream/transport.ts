@@ -2,10 +2,10 @@
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { Exchange, type UpstreamResponse } from './exchange.ts'
+import { Exchange } from './exchange.ts'
 import { createOrigins, type Dial, type Origin } from './origins.ts'
 import { errorCodeOf, failedToSend, neverSent, notRecorded } from './transport-failure.ts'
-import type { UpstreamRequest } from './upstream-request.ts'
+import type { UpstreamRequest, UpstreamResponse } from './upstream-request.ts'
 
 export type Transport = { send(request: UpstreamRequest): Promise<UpstreamResponse> }
 

@@ -1,4 +1,4 @@
-/** One request to an upstream, as its provider orders it. */
+/** A request to an upstream, as its provider orders it, and the response, as it is read. */
 import type { Timeouts } from '../../config/schema.ts'
 import type { SecretScrubber } from './secret-scrubber.ts'
 
@@ -27,4 +27,21 @@ export type UpstreamRequest = {
   isProbe?: true
   /** Removes the secrets of the provider from the response; read when that arrives. Absent: nothing is removed. */
   scrubber?: () => SecretScrubber | undefined
+}
+
+export type UpstreamResponse = {
+  status: number
+  headers: Headers
+  /** The next bytes of the body, `undefined` at its end. The idle timeout runs only while this waits. */
+  read(): Promise<Uint8Array | undefined>
+  /** The first bytes of the body, without consuming them. */
+  peek(): Promise<Uint8Array | undefined>
+  /** The whole body, at most `limit` bytes: beyond it, an error. */
+  text(limit?: number): Promise<string>
+  /** The beginning of the body, for error responses: what arrives within a size limit and a short time; never throws for the body. */
+  excerpt(): Promise<string>
+  /** Call when done: a body that ends by itself within a moment leaves its connection for the next request. */
+  release(): void
+  /** Call to abandon the response: closes the connection. */
+  drop(): void
 }

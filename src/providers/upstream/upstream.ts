@@ -7,8 +7,7 @@ import type { Faults } from '../../protocols/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ChatCall, PassthroughResponse } from '../provider.ts'
 import type { AdapterParts, ProviderSettings } from '../settings.ts'
-import type { UpstreamResponse } from './exchange.ts'
-import type { UpstreamRequest } from './upstream-request.ts'
+import type { UpstreamRequest, UpstreamResponse } from './upstream-request.ts'
 
 export type UpstreamParts = Pick<AdapterParts, 'id' | 'transport' | 'clock' | 'log'> & {
   settings: Pick<ProviderSettings, 'base_url' | 'headers' | 'timeouts'>
