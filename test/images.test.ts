@@ -123,6 +123,25 @@ describe('an edit', () => {
     expect(await colourAt(bytes, 0.98, 0.5)).not.toEqual([255, 0, 0, 255])
   })
 
+  test('of up to 16 images places them side by side', async () => {
+    const [red, blue] = await Promise.all(
+      ['#ff0000', '#0000ff'].map(async (colour) => toFile(await square(colour), 'a.png', { type: 'image/png' })),
+    )
+    const edit = async (count: number) =>
+      await client.images.edit({
+        model: MODEL,
+        image: Array.from({ length: count }, (_, at) => (at === count - 1 ? blue : red)) as File[],
+        prompt: 'A kite',
+        size: '256x256',
+      })
+    for (const count of [2, 16]) {
+      const bytes = bytesOf((await edit(count)).data?.[0]?.b64_json)
+      expect(await colourAt(bytes, 0.02, 0.5)).toEqual([255, 0, 0, 255])
+      expect(await colourAt(bytes, 0.98, 0.5)).toEqual([0, 0, 255, 255])
+    }
+    await expect(edit(17)).rejects.toMatchObject({ status: 400, param: 'image' })
+  })
+
   test('accepts the image as a data URI too, and the field as a list', async () => {
     const uri = `data:image/png;base64,${Buffer.from(await square('#00ff00')).toString('base64')}`
     for (const image of [uri, [uri]]) {

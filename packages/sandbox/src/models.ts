@@ -100,7 +100,6 @@ export const SANDBOX_MODELS: Record<string, ModelConfig> = {
       size: { values: [...IMAGE_SIZES], default: '1024x1024' },
       output_format: { values: ['png', 'jpeg', 'webp'], default: 'png' },
       n: 10,
-      images: 1,
       // The sandbox would accept and ignore it.
       negative_prompt: false,
     },
