@@ -80,11 +80,20 @@ describe('text/x.enum', () => {
   })
 })
 
-describe('a path without its version', () => {
+describe('a path that is not served', () => {
   it.each([
     ['/chat/completions', '/v1/chat/completions'],
     ['/models', '/v1/models'],
     ['/v1/v1/messages', '/v1/messages'],
+    ['//v1/chat/completions', '/v1/chat/completions'],
+    ['/v1//images/generations', '/v1/images/generations'],
+    ['/openai/v1/chat/completions', '/v1/chat/completions'],
+    ['/openai/v1/responses/resp_1', '/v1/responses/resp_1'],
+    ['/openai/deployments/general/chat/completions', '/v1/chat/completions'],
+    ['/api/v1/videos/video_1/content', '/v1/videos/video_1/content'],
+    ['/gemini/v1beta/models/general:generateContent', '/v1beta/models/general:generateContent'],
+    ['/rerank', '/v1/rerank'],
+    ['/x/v2/rerank', '/v2/rerank'],
   ])('%s is answered with the right path', async (path, right) => {
     const response = await gateway.call(path, { json: {} })
     expect(response.status).toBe(404)
@@ -93,9 +102,41 @@ describe('a path without its version', () => {
     expect(error.message).toEndWith(`; the path here is ${right}`)
   })
 
-  it('names no path where none is similar', async () => {
-    const { error } = (await (await gateway.call('/nowhere', { json: {} })).json()) as { error: { message: string } }
-    expect(error.message).toBe('Invalid URL (POST /nowhere)')
+  it.each([
+    ['/nowhere', ''],
+    ['/v1/chat/completion', '; did you mean /v1/chat/completions?'],
+    ['/v1/chat/complete', ''],
+    ['/admin/v1/tokens/x/y/z', ''],
+    ['/x/admin/v1/me', ''],
+    ['/x/metrics', ''],
+    [`/${'x'.repeat(190)}/v1/models`, ''],
+    [`/${'x'.repeat(189)}/v1/models`, '; the path here is /v1/models'],
+    ['/a/b/c/d/e/v1/models', '; the path here is /v1/models'],
+    ['/a/b/c/d/e/f/v1/models', ''],
+    ['/v1/audio/speech', '; Gatehouse does not serve audio yet'],
+    ['/v1/audio', '; Gatehouse does not serve audio yet'],
+    ['/openai/v1/audio/transcriptions', '; Gatehouse does not serve audio yet'],
+    ['/v1/realtime/client_secrets', '; Gatehouse does not serve realtime sessions yet'],
+    ['/v1/files', '; Gatehouse does not serve uploaded files yet'],
+    ['/upload/v1beta/files', '; Gatehouse does not serve uploaded files yet'],
+    ['/v1beta/cachedContents', '; Gatehouse does not serve cached contents yet'],
+    ['/v1/messages/batches', '; Gatehouse does not serve batches of messages yet'],
+    ['/v1/constructor', ''],
+  ])('%s gets 404 and "%s"', async (path, hint) => {
+    const response = await gateway.call(path, { json: {} })
+    expect(response.status).toBe(404)
+    const { error } = (await response.json()) as { error: { message: string } }
+    expect(error.message).toBe(`Invalid URL (POST ${path.length > 200 ? `${path.slice(0, 200)}...` : path})${hint}`)
+  })
+
+  it('gets 426 if it asks for a WebSocket', async () => {
+    const headers = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
+    for (const path of ['/v1/realtime', '/v1/nowhere', '/nowhere']) {
+      const response = await gateway.call(path, { headers })
+      expect(response.status).toBe(426)
+      expect(response.headers.get('upgrade')).toBeTruthy()
+      expect(await response.json()).toMatchObject({ error: { code: 'upgrade_required' } })
+    }
   })
 })
 

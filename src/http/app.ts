@@ -17,6 +17,7 @@ import type { OpenRequest } from './revoked-calls.ts'
 import { bySpecificity, isLiteral, methodsByPath } from './route-order.ts'
 import { createSockets, isWebSocket, messageRequest, type SocketMessage, type SocketProtocol } from './socket.ts'
 import { fieldsOf, WARNING_HEADER } from './unknown-fields.ts'
+import { createPathHints } from './unknown-path.ts'
 
 /** Identifies the caller; throws invalid_api_key. Synchronous where possible, so that the hot path awaits nothing. */
 export type Authenticate = (context: Context) => Caller | Promise<Caller>
@@ -84,6 +85,7 @@ export function createApp({
   /** Resolved when the last open request is over or abandoned; created when `close` waits for it. */
   let empty: PromiseWithResolvers<void> | undefined
 
+  const hintFor = createPathHints(routes)
   const hono = new Hono<Env>({ getPath: pathOf })
   /** Routes without parameters are looked up by method and path; Hono matches the others. */
   const direct = new Map<string, Route>()
@@ -99,11 +101,10 @@ export function createApp({
     const { path, request } = env.live
     // A browser that is refused here could not read the 404 of its request.
     if (isPreflight(request)) return preflight(request, settings)
-    const right = [`/v1${path}`, path.replace(/^\/v1(?=\/v1\/)/, '')].find(
-      (other) => other !== path && routes.some((route) => isAkin(route.path, other)),
-    )
-    const hint = right === undefined ? '' : `; the path here is ${truncated(right)}`
-    return reject(new GatewayError('unknown_url', `Invalid URL (${req.method} ${truncated(path)})${hint}`), env.live)
+    if (isWebSocket(request)) return reject(noWebSocket(), env.live)
+    const hint = hintFor(path)
+    const message = `Invalid URL (${req.method} ${truncated(path)})${hint === undefined ? '' : `; ${hint}`}`
+    return reject(new GatewayError('unknown_url', message), env.live)
   })
 
   /** The response to a method that no route of the path has. */
