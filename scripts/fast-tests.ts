@@ -38,7 +38,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/hostile-bodies.test.ts': 4,
   'test/limited-token.test.ts': 4,
   'test/listen.test.ts': 7,
-  'test/matrix.test.ts': 18,
+  'test/matrix.test.ts': 25,
   'test/narrow-token.test.ts': 7,
   'test/order-faults.test.ts': 4,
   'test/order-kills.test.ts': 5,

@@ -41,6 +41,23 @@ test.each(programs.map((program) => [nameOf(program), program]))('the program fo
   expect(output.split('simulated').length - 1).toBeGreaterThanOrEqual(answers)
 })
 
+/** The packages of older majors, which have other names here. */
+const OLDER = {
+  'ai 6': ['ai-6', '-3', '-2'],
+  'ai 5': ['ai-5', '-2', '-1'],
+} as const
+
+test.each(Object.entries(OLDER))('the program for ai runs with %s', async (_, [ai, provider, compatible]) => {
+  const program = programs
+    .find((one) => nameOf(one) === 'ai')
+    ?.replace("from 'ai'", `from '${ai}'`)
+    .replaceAll(/'@ai-sdk\/([a-z-]+)'/g, (_name, name) => {
+      return `'ai-sdk-${name}${name === 'openai-compatible' ? compatible : provider}'`
+    })
+  const output = await run(program ?? '', { GATEHOUSE_TOKEN: port.token })
+  expect(output.split('simulated').length - 1).toBeGreaterThanOrEqual(4)
+})
+
 describe('a client configured by environment variables only', () => {
   const CLIENTS: [name: string, address: string, key: string, program: string][] = [
     [

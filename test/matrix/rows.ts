@@ -6,10 +6,13 @@ import { aiOpenaiCompatible } from './clients/ai-openai-compatible.ts'
 import { aiOpenaiResponses } from './clients/ai-openai-responses.ts'
 import { anthropic0 } from './clients/anthropic-0.ts'
 import { anthropic1 } from './clients/anthropic-1.ts'
+import { genai1 } from './clients/genai-1.ts'
 import { genai2 } from './clients/genai-2.ts'
 import { genai3 } from './clients/genai-3.ts'
 import { langchainChat } from './clients/langchain-chat.ts'
 import { langchainResponses } from './clients/langchain-responses.ts'
+import { openai5 } from './clients/openai-5.ts'
+import { openai5Responses } from './clients/openai-5-responses.ts'
 import { openai6 } from './clients/openai-6.ts'
 import { openai6Responses } from './clients/openai-6-responses.ts'
 import { openai7 } from './clients/openai-7.ts'
@@ -21,15 +24,18 @@ export const ROWS: Row[] = [
   openai7Responses,
   openai6,
   openai6Responses,
+  openai5,
+  openai5Responses,
   anthropic1,
   anthropic0,
   genai3,
   genai2,
-  aiOpenaiResponses,
-  aiOpenaiChat,
-  aiAnthropic,
-  aiGoogle,
-  aiOpenaiCompatible,
+  genai1,
+  ...aiOpenaiResponses,
+  ...aiOpenaiChat,
+  ...aiAnthropic,
+  ...aiGoogle,
+  ...aiOpenaiCompatible,
   langchainChat,
   langchainResponses,
 ]

@@ -74,10 +74,19 @@ export type Client = {
 }
 
 /** What a client of this kind cannot send or report by design. */
-export type Unsupported = 'reasoning' | 'reasoning_history' | 'stop' | 'stop_sequence' | 'parallel'
+export type Unsupported =
+  | 'cached_input'
+  | 'stream_error'
+  | 'reasoning'
+  | 'reasoning_history'
+  | 'stop'
+  | 'stop_sequence'
+  | 'parallel'
+
+export type Gateway = { origin: string; token: string }
 
 export type Row = PageRow & {
   dialect: 'chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat'
   unsupported: readonly Unsupported[]
-  connect(gateway: { origin: string; token: string }): Client
+  connect(gateway: Gateway): Client
 }

@@ -1,17 +1,22 @@
 /** `ai` with `@ai-sdk/google`. */
 import { createGoogleGenerativeAI } from '@ai-sdk/google'
-import type { Row } from '../types.ts'
-import { ai } from './ai.ts'
+import { createGoogleGenerativeAI as createGoogle2 } from 'ai-sdk-google-2'
+import { createGoogleGenerativeAI as createGoogle3 } from 'ai-sdk-google-3'
+import { aiRows } from './ai-rows.ts'
 
-export const aiGoogle: Row = {
-  name: '`ai` 7, `@ai-sdk/google`',
-  packages: ['ai', '@ai-sdk/google'],
+export const aiGoogle = aiRows({
+  name: '`@ai-sdk/google`',
+  majors: [
+    ['@ai-sdk/google', createGoogleGenerativeAI],
+    ['ai-sdk-google-3', createGoogle3],
+    ['ai-sdk-google-2', createGoogle2],
+  ],
   base: '/v1beta',
   dialect: 'contentgen-compat',
   unsupported: ['stop_sequence'],
-  connect({ origin, token }) {
-    const provider = createGoogleGenerativeAI({ baseURL: `${origin}/v1beta`, apiKey: token })
+  provider(create, { origin, token }) {
+    const provider = create({ baseURL: `${origin}/v1beta`, apiKey: token })
     const thinking = { google: { thinkingConfig: { includeThoughts: true, thinkingBudget: 1024 } } }
-    return ai({ model: (id) => provider(id), thinking })
+    return { model: (id) => provider(id), thinking }
   },
-}
+})

@@ -1,20 +1,10 @@
 /** Chat with the `ai` package; the same code for all its providers. */
 import { expect } from 'bun:test'
-import {
-  APICallError,
-  generateText,
-  jsonSchema,
-  type LanguageModel,
-  type LanguageModelUsage,
-  type ModelMessage,
-  Output,
-  streamText,
-  type ToolSet,
-  tool,
-} from 'ai'
+import { APICallError, type LanguageModel, type LanguageModelUsage, type ModelMessage, type ToolSet } from 'ai'
 import type { ChatInput, Client, Fault, Reply, Turn, Watch } from '../types.ts'
+import { AI_7, type AiMajor, type AiParams, type Step } from './ai-majors.ts'
 
-type ProviderOptions = NonNullable<Parameters<typeof generateText>[0]['providerOptions']>
+type ProviderOptions = NonNullable<AiParams['providerOptions']>
 
 export type AiProvider = {
   model(id: string): LanguageModel
@@ -22,9 +12,10 @@ export type AiProvider = {
   thinking: ProviderOptions
 }
 
-export function ai({ model, thinking }: AiProvider): Client {
+export function ai({ model, thinking }: AiProvider, major: AiMajor = AI_7): Client {
+  const { generateText, streamText, sdk } = major
   const paramsOf = (chatInput: ChatInput) => ({
-    ...settingsOf(chatInput),
+    ...settingsOf(chatInput, sdk),
     model: model(chatInput.model),
     ...(chatInput.is_thinking ? { providerOptions: thinking } : {}),
   })
@@ -33,25 +24,27 @@ export function ai({ model, thinking }: AiProvider): Client {
       const { finalStep, responseMessages: messages } = await generateText(paramsOf(chatInput))
       return replyOf({ step: finalStep, messages })
     },
-    stream: (chatInput, watch) => read(paramsOf(chatInput), watch),
+    stream: (chatInput, watch) => read(streamText, paramsOf(chatInput), watch),
     async collected(chatInput) {
       const running = streamText({ ...paramsOf(chatInput), onError: () => {} })
       return replyOf({ step: await running.finalStep, messages: await running.responseMessages })
     },
     async parsed(chatInput) {
       const { schema = {}, ...plain } = chatInput
-      return (await generateText({ ...paramsOf(plain), output: Output.object({ schema: jsonSchema(schema) }) })).output
+      const output = sdk.Output.object({ schema: sdk.jsonSchema(schema) })
+      return (await generateText({ ...paramsOf(plain), output })).output
     },
     fault: aiFault,
   }
 }
 
+/** All majors mark their errors in the same way. */
 export function aiFault(error: unknown): Fault {
   if (!APICallError.isInstance(error)) return { status: undefined, message: String(error), is_own_class: false }
   return { status: error.statusCode, message: error.message, is_own_class: true }
 }
 
-function settingsOf(chatInput: ChatInput) {
+function settingsOf(chatInput: ChatInput, { Output, jsonSchema, tool }: AiMajor['sdk']) {
   const { system, turns, tools = [], tool_choice, schema, max_tokens, stop, temperature } = chatInput
   const messages: ModelMessage[] = turns.flatMap(messagesOf)
   const set: ToolSet = Object.fromEntries(
@@ -99,8 +92,6 @@ function messagesOf(turn: Turn): ModelMessage[] {
 
 const FINISH: Record<string, Reply['finish']> = { stop: 'stop', length: 'length', 'tool-calls': 'tool_calls' }
 
-type Step = Awaited<ReturnType<typeof generateText>>['finalStep']
-
 function replyOf({ step, messages }: { step: Step; messages: ModelMessage[] }): Reply {
   // Its members are getters, which a copy loses.
   const { text, reasoningText, toolCalls, finishReason, usage, response } = step
@@ -133,12 +124,17 @@ function usageOf({
 }
 
 /** Part by part, as a user interface reads it. */
-async function read(paramsOf: Parameters<typeof streamText>[0], { signal, onText }: Watch = {}): Promise<Reply> {
-  const running = streamText({ ...paramsOf, onError: () => {}, ...(signal ? { abortSignal: signal } : {}) })
+async function read(
+  streamText: AiMajor['streamText'],
+  params: AiParams,
+  { signal, onText }: Watch = {},
+): Promise<Reply> {
+  const running = streamText({ ...params, onError: () => {}, ...(signal ? { abortSignal: signal } : {}) })
   let text = ''
   let reasoning = ''
   for await (const part of running.stream) {
-    if (part.type === 'error') throw part.error
+    // Older majors have the data of an error event here.
+    if (part.type === 'error') throw part.error instanceof Error ? part.error : new Error(JSON.stringify(part.error))
     if (part.type === 'abort') throw new DOMException('The stream was left.', 'AbortError')
     if (part.type === 'reasoning-delta') reasoning += part.text
     if (part.type !== 'text-delta') continue

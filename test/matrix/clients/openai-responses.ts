@@ -1,4 +1,4 @@
-/** Responses with the `openai` package; the same code for both majors. */
+/** Responses with the `openai` package; the same code for all majors. */
 import type OpenAI from 'openai'
 import type { ChatInput, Client, Reply, Turn, Watch } from '../types.ts'
 import { openaiFault, openaiModels } from './openai-chat.ts'
@@ -26,8 +26,13 @@ export function openaiResponses(Sdk: Sdk, { origin, token }: { origin: string; t
       const deletedError = await responses.retrieve(second.id).catch((error: unknown) => error)
       return { reply: replyOf(second), found: replyOf(found), itemCount: itemCount.length, deletedError }
     },
-    count: async ({ model, turns }) =>
-      (await responses.inputTokens.count({ model, input: turns.flatMap(itemsOf) })).input_tokens,
+    // The oldest major does not have it.
+    ...('inputTokens' in responses
+      ? {
+          count: async ({ model, turns }: ChatInput) =>
+            (await responses.inputTokens.count({ model, input: turns.flatMap(itemsOf) })).input_tokens,
+        }
+      : {}),
     list: () => openaiModels(client),
     retrieve: async (model) => (await client.models.retrieve(model)).id,
     fault: (error, status) => openaiFault(Sdk, error, status),

@@ -12,16 +12,24 @@ type Part = {
   functionResponse?: { id?: string; name: string; response: Record<string, unknown> }
 }
 type Content = { role?: string; parts: Part[] }
+/** Older clients send a schema of the API's own kind, which differs from JSON Schema in little that matters here. */
+type Declaration = {
+  name: string
+  description?: string
+  parametersJsonSchema?: JsonSchema
+  parameters?: JsonSchema
+}
 type Body = {
   contents: Content[]
   systemInstruction?: { parts: Part[] }
-  tools?: { functionDeclarations?: { name: string; description?: string; parametersJsonSchema?: JsonSchema }[] }[]
+  tools?: { functionDeclarations?: Declaration[] }[]
   toolConfig?: { functionCallingConfig?: { mode?: string; allowedFunctionNames?: string[] } }
   generationConfig?: {
     maxOutputTokens?: number
     stopSequences?: string[]
     responseMimeType?: string
     responseJsonSchema?: JsonSchema
+    responseSchema?: JsonSchema
     thinkingConfig?: { includeThoughts?: boolean; thinkingLevel?: string; thinkingBudget?: number }
   }
 }
@@ -56,7 +64,7 @@ function lines({ role, parts }: Content): Line[] {
 const FIELDS = ['contents', 'systemInstruction', 'tools', 'toolConfig', 'generationConfig', 'safetySettings']
 const CONFIG = [
   ...['temperature', 'topP', 'topK', 'candidateCount', 'maxOutputTokens', 'stopSequences', 'seed', 'thinkingConfig'],
-  ...['responseMimeType', 'responseJsonSchema'],
+  ...['responseMimeType', 'responseJsonSchema', 'responseSchema'],
 ]
 
 /** What the original vendor refuses. */
@@ -98,14 +106,14 @@ function decode(body: Body): ReceivedRequest | string {
     turns: contents.length,
     history: linesOf(contents.flatMap(lines)),
     tools: tools.flatMap(({ functionDeclarations = [] }) =>
-      functionDeclarations.map(({ name, description = '', parametersJsonSchema: parameters = {} }) => ({
+      functionDeclarations.map(({ name, description = '', parameters = {}, parametersJsonSchema = parameters }) => ({
         name,
         description,
-        parameters,
+        parameters: parametersJsonSchema,
       })),
     ),
     demanded: mode === 'ANY' ? (allowed[0] ?? true) : undefined,
-    schema: config.responseJsonSchema,
+    schema: config.responseJsonSchema ?? config.responseSchema,
     is_thinking: config.thinkingConfig?.includeThoughts === true,
     max_tokens: config.maxOutputTokens,
     stops: config.stopSequences ?? [],
