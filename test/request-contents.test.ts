@@ -293,8 +293,8 @@ describe('contents of requests', () => {
     expect(exported.map((line) => JSON.parse(line))).toMatchObject([
       { end_user: 'ann', contents: { input: [{ parts: [{ text: 'Hello from Ann' }] }] } },
     ])
-    expect(JSON.parse(await data('erase', '--user', 'ann'))).toEqual({ erased: false, requests: 1 })
-    expect(JSON.parse(await data('erase', '--user', 'ann', '--yes'))).toEqual({
+    expect(JSON.parse(await data('erase', '--user', 'ann'))).toMatchObject({ erased: false, requests: 1 })
+    expect(JSON.parse(await data('erase', '--user', 'ann', '--yes'))).toMatchObject({
       erased: true,
       requests: 1,
       contents: 1,

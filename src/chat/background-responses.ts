@@ -114,7 +114,7 @@ export function createBackground(given: BackgroundParts): Background {
       const { input: _, ...rest } = clientRequest
       const stored = storedRequest({ clientRequest: rest, call })
       const row = storedResponses.rowOf(
-        { caller, before, input, previous_response_id: clientRequest.previous_response_id },
+        { caller, end_user, before, input, previous_response_id: clientRequest.previous_response_id },
         response,
       )
       const queued = request.stream ? storedEventsOf(events) : undefined

@@ -29,10 +29,12 @@ test.each([
   })
   const { conversation_id } = await conversations.create({ token_id: 't', metadata: {}, items: [] })
   const place = { conversation_id, token_id: 't' }
-  const outcome = await conversations.addItems(place, [{ type: 'message', role: 'user', content: 'x' }]).then(
-    () => 'added',
-    ({ code }) => code,
-  )
+  const outcome = await conversations
+    .addItems(place, { items: [{ type: 'message', role: 'user', content: 'x' }] })
+    .then(
+      () => 'added',
+      ({ code }) => code,
+    )
   expect(outcome).toBe(expected)
   // It is not left locked.
   const next = conversations.removeItem(place, 'none')

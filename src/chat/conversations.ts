@@ -31,7 +31,8 @@ export type Continued = {
   revision: number
 }
 
-type NewConversation = { token_id: string; metadata: JsonObject; items: InputItem[] }
+/** `end_user`: whom the request named. */
+type NewConversation = { token_id: string; end_user?: string | undefined; metadata: JsonObject; items: InputItem[] }
 type Place = { conversation_id: string; token_id: string }
 
 export type Conversations = {
@@ -41,7 +42,7 @@ export type Conversations = {
   update(place: Place, metadata: JsonObject): Promise<StoredConversation>
   remove(place: Place): Promise<void>
   /** Appends items and returns them with their ids. Throws `conversation_locked`, or as `read` does. */
-  addItems(place: Place, items: InputItem[]): Promise<ConversationItem[]>
+  addItems(place: Place, added: Pick<NewConversation, 'items' | 'end_user'>): Promise<ConversationItem[]>
   /** Undefined if `after` is the id of no item. */
   page(place: Place, page: ConversationPage): Promise<ConversationItem[] | undefined>
   /** Throws `conversation_item_not_found`, as `removeItem` does. */
@@ -146,11 +147,11 @@ export function createConversations({ store, settings, quota, clock, log }: Conv
     { conversation_id, ids }: Pick<Continued, 'conversation_id' | 'ids'>,
   ): Appending {
     const items = withOwnIds([...row.input, ...outputOf(row)], ids)
-    return { conversation_id, owner, items, expires_at: row.expires_at }
+    return { conversation_id, owner, items, expires_at: row.expires_at, end_user: row.end_user }
   }
 
   return {
-    async create({ token_id, metadata, items }) {
+    async create({ token_id, end_user, metadata, items }) {
       const conversation = {
         conversation_id: `conv_${randomAlphanumerics(24)}`,
         token_id,
@@ -161,7 +162,7 @@ export function createConversations({ store, settings, quota, clock, log }: Conv
       if (settings().keep_days === 0) throw notStored('conversations')
       const own = withOwnIds(items as unknown as JsonObject[], new Set())
       const amount = { rows: 1 + own.length, bytes: jsonSize(metadata) + jsonSize(own) }
-      await quota.keep(token_id, amount, () => store.add(conversation, own))
+      await quota.keep(token_id, amount, () => store.add(conversation, own, end_user))
       return conversation
     },
 
@@ -181,13 +182,13 @@ export function createConversations({ store, settings, quota, clock, log }: Conv
       quota.freed(token_id)
     },
 
-    addItems: (place, items) =>
+    addItems: (place, { items, end_user }) =>
       changing(place, async (owner) => {
         const { conversation_id } = place
         if ((await stateOf(place)).text_length > MAX_CHARACTERS) throw tooLong()
         const ids = new Set((await store.items(conversation_id)).map(({ id }) => id))
         const added = withOwnIds(items as unknown as JsonObject[], ids)
-        const appending = { conversation_id, owner, items: added, expires_at: expiresAt() }
+        const appending = { conversation_id, owner, items: added, expires_at: expiresAt(), end_user }
         const amount = { rows: added.length, bytes: jsonSize(added) }
         await quota.keep(place.token_id, amount, () => store.append(appending))
         return added

@@ -22,6 +22,8 @@ import type { StoredResponse } from '../store/stored-response.ts'
 
 type PreviousResponse = {
   caller: Caller
+  /** Whom the request named. */
+  end_user?: string | undefined
   before: Conversation
   input: InputItem[]
   previous_response_id: string | undefined
@@ -187,12 +189,13 @@ export const amountOf = ({ input, response }: StoredResponse, items: readonly Js
 })
 
 function storedFrom(previous: PreviousResponse, response: StorableResponse, seconds: number): StoredResponse {
-  const { caller, input, previous_response_id } = previous
+  const { caller, end_user, input, previous_response_id } = previous
   const { id, created_at } = response
   const items = input.map((item, index) => ({ id: itemId(id, itemKind(item.type), `in${index}`), ...item }))
   return {
     response_id: id,
     token_id: caller.token_id,
+    end_user,
     previous_id: previous_response_id ?? null,
     created_at,
     expires_at: created_at + seconds,

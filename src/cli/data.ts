@@ -1,27 +1,35 @@
 /** `gatehouse data`: what is held about one end user of a client, exported or erased. */
+import { resolve } from 'node:path'
 import { createAudit } from '../audit/audit.ts'
 import { readEnvironment } from '../config/environment.ts'
-import { systemClock } from '../kit/clock.ts'
+import { loadConfig } from '../config/load.ts'
+import { ConfigError, problemText } from '../config/problem.ts'
+import type { RequestSink } from '../config/request-log-schema.ts'
+import { systemClock, unixSeconds } from '../kit/clock.ts'
 import { endUserName } from '../kit/end-user-name.ts'
-import { sha256 } from '../kit/secret.ts'
+import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
 import { contentsKeys, readContents } from '../observe/contents-log.ts'
 import { viewRequests } from '../observe/request-view.ts'
+import type { EndUser, EndUserRest, EndUserRows } from '../store/end-user-store.ts'
 import type { RequestPosition } from '../store/request-row.ts'
 import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
 import { UsageError } from './arguments.ts'
 import { json, type Terminal } from './terminal.ts'
+import { knownVendors } from './vendors.ts'
 
 const HELP = `Usage: gatehouse data <export | erase> --user <name> [options]
 
-What the request log holds about an end user, as clients name them (user, safety_identifier, metadata.user_id or the
+What the gateway holds about an end user, as clients name them (user, safety_identifier, metadata.user_id or the
 header x-gatehouse-user). Works on the store, whether or not a gateway is running.
 
 Commands:
-  export             print each request as a line of JSON, with its recorded prompt and response where there is one,
-                     decrypted with GATEHOUSE_CONTENTS_KEY
-  erase              delete these requests with their contents, feedback and tags, for ever. The ledger keeps its
-                     entries, with the name of the end user, for as long as ledger.keep_days says
+  export             print each request of the request log as a line of JSON, with its recorded prompt and response
+                     where there is one, decrypted with GATEHOUSE_CONTENTS_KEY
+  erase              delete for ever: requests of the request log with their contents, feedback and tags, stored
+                     responses, conversations, and ended tasks with their files. Prints what is left, such as rows in
+                     sinks of the request log
       --yes                  do it; without, only count
+      --pseudonymise         also write a random name into the ledger, which keeps its entries, and into budgets
 
 Options:
   --user <name>           the end user, exactly as clients name it
@@ -30,27 +38,27 @@ ${STORE_OPTIONS_HELP}
 
 Examples:
   gatehouse data export --user user-42 > user-42.ndjson
-  gatehouse data erase --user user-42 --yes
+  gatehouse data erase --user user-42 --yes --pseudonymise
 `
 
 const FLAGS = { user: 'text', project: 'text' } as const
 const PAGE = 200
 const ACTIONS: Record<string, Action> = {
   export: { flags: FLAGS, positionals: [], run: exportData },
-  erase: { flags: { ...FLAGS, yes: 'switch' }, positionals: [], run: erase },
+  erase: { flags: { ...FLAGS, yes: 'switch', pseudonymise: 'switch' }, positionals: [], run: erase },
 }
 
 export const run = (args: string[], terminal: Terminal): Promise<number> =>
   runAction({ command: 'data', help: HELP, actions: ACTIONS }, args, terminal)
 
-async function readUser({ given, projects }: Work, action: string) {
+async function readUser({ given, projects }: Work, action: string): Promise<EndUser> {
   const end_user = endUserName(given.text('user') ?? '')
   if (end_user === undefined) throw new UsageError(`data ${action}`, 'needs --user <name>')
   const project = given.text('project')
   return { end_user, project_id: project === undefined ? undefined : (await projects.choose(project)).project_id }
 }
 
-async function* requestsOf(work: Work, user: { end_user: string; project_id: string | undefined }) {
+async function* requestsOf(work: Work, user: EndUser) {
   const { end_user, project_id } = user
   const filter = { end_user, ...(project_id !== undefined && { project_id }) }
   let after: RequestPosition | undefined
@@ -87,31 +95,90 @@ async function exportData(work: Work): Promise<number> {
 async function erase(work: Work): Promise<number> {
   const { given, store, terminal, by } = work
   const user = await readUser(work, 'erase')
+  const { unfinished_tasks, ledger_entries, ...found } = await store.endUsers.count(user)
+  const sinks = sinksOf(work)
+  const asJson = given.has('json')
   if (!given.has('yes')) {
-    let requests = 0
-    for await (const rows of requestsOf(work, user)) requests += rows.length
-    if (given.has('json')) terminal.out(json({ erased: false, requests }))
-    else terminal.out(`${requests} requests of this end user are recorded. Nothing is erased without --yes.\n`)
+    if (asJson) terminal.out(json({ erased: false, ...found, unfinished_tasks, ledger_entries, ...sinks }))
+    else {
+      terminal.out(`Found ${textOf(found)} of this end user. Nothing is erased without --yes.\n`)
+      terminal.out(restText({ unfinished_tasks, ledger_entries, sinks }))
+    }
     return 0
   }
-  const erased = { requests: 0, contents: 0 }
-  for (;;) {
-    const { requests, contents } = await store.requestLog.erase(user)
-    if (requests + contents === 0) break
-    erased.requests += requests
-    erased.contents += contents
-  }
+  const erased = await eraseAll(work, user)
+  const pseudonym = given.has('pseudonymise') ? `erased_${randomAlphanumerics(16)}` : undefined
+  const now_ms = systemClock.now()
+  const renamed = pseudonym === undefined ? 0 : await store.endUsers.pseudonymise(user, { pseudonym, now_ms })
   await createAudit({ store: store.audit, clock: systemClock }).record({
     ...by,
     action: 'end_user.erase',
     object_type: 'end_user',
     object_id: nameOf(user.end_user),
     project_id: user.project_id ?? null,
-    after: erased,
+    after: { ...erased, pseudonymised: renamed },
   })
-  if (given.has('json')) terminal.out(json({ erased: true, ...erased }))
-  else terminal.out(`Erased ${erased.requests} requests and ${erased.contents} contents.\n`)
+  const rest = { unfinished_tasks, ledger_entries: pseudonym === undefined ? ledger_entries : 0 }
+  if (asJson) terminal.out(json({ erased: true, ...erased, pseudonymised: renamed, pseudonym, ...rest, ...sinks }))
+  else {
+    terminal.out(`Erased ${textOf(erased)}.\n`)
+    if (pseudonym !== undefined) terminal.out(`${count(renamed, 'ledger entry')} now name ${pseudonym}.\n`)
+    terminal.out(restText({ ...rest, sinks }))
+  }
   return 0
+}
+
+async function eraseAll({ store }: Work, user: EndUser): Promise<EndUserRows> {
+  const erased: EndUserRows = { requests: 0, contents: 0, responses: 0, conversations: 0, tasks: 0 }
+  const kinds = Object.keys(erased) as (keyof EndUserRows)[]
+  for (;;) {
+    const batch = await store.endUsers.erase(user, unixSeconds(systemClock))
+    if (kinds.every((kind) => batch[kind] === 0)) return erased
+    for (const kind of kinds) erased[kind] += batch[kind]
+  }
+}
+
+const textOf = ({ requests, contents, responses, conversations, tasks }: EndUserRows): string =>
+  `${count(requests, 'request')}, ${count(contents, 'recorded content')}, ${count(responses, 'response')}, ${count(conversations, 'conversation')} and ${count(tasks, 'task')}`
+
+const count = (number: number, noun: string): string => {
+  const plural = noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`
+  return `${number} ${number === 1 ? noun : plural}`
+}
+
+type Sinks = { sinks: string[]; configuration_error?: string }
+
+/** What an erasure leaves, each with what to do about it. */
+function restText({ unfinished_tasks, ledger_entries, sinks }: EndUserRest & { sinks: Sinks }): string {
+  const lines: string[] = []
+  if (unfinished_tasks > 0)
+    lines.push(`${count(unfinished_tasks, 'task')} that did not end: cancel with \`gatehouse task cancel\`, and repeat`)
+  if (ledger_entries > 0) lines.push(`the name in ${count(ledger_entries, 'ledger entry')}: use --pseudonymise`)
+  for (const sink of sinks.sinks) lines.push(`rows in a sink of the request log: ${sink}`)
+  if (sinks.configuration_error !== undefined)
+    lines.push(`rows in sinks of the request log, which are not known: ${sinks.configuration_error}`)
+  lines.push('copies elsewhere: backups, exports, logs, traces and providers')
+  return `Not erased:\n${lines.map((line) => `  ${line}\n`).join('')}`
+}
+
+/** Where rows of the request log go besides the store. An invalid configuration does not keep anything from being erased. */
+function sinksOf({ given, terminal: { environment, cwd } }: Work): Sinks {
+  const [config, data_dir] = [given.text('config'), given.text('data-dir')]
+  const flags = { ...(config !== undefined && { config }), ...(data_dir !== undefined && { data_dir }) }
+  try {
+    const { request_log, data_dir } = loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) })
+    return { sinks: request_log.sinks.map((sink) => sinkName(sink, data_dir)) }
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return { sinks: [], configuration_error: error.problems[0] ? problemText(error.problems[0]) : error.message }
+  }
+}
+
+/** An address without what may hold a secret. */
+function sinkName({ file, http }: RequestSink, data_dir: string): string {
+  if (file) return `${resolve(data_dir, file.path)} and the files beside it`
+  const { origin, pathname } = new URL(http?.url ?? '')
+  return `${origin}${pathname}`
 }
 
 /** The audit log is never changed, so it does not name whom it is about; who knows the name finds the rows. */

@@ -6,6 +6,7 @@ import type { ServerSettings } from '../config/config.ts'
 import { bodyLimits, readJson } from '../http/body.ts'
 import type { Context, Route } from '../http/context.ts'
 import type { Clock } from '../kit/clock.ts'
+import type { Call } from '../pipeline/call.ts'
 import {
   asItemError,
   ConversationAnswer,
@@ -79,7 +80,8 @@ export function conversationRoutes(parts: ConversationRouteParts): Route[] {
         // Client libraries create a conversation without a body.
         const body = context.request.body === null ? {} : await readBody(context)
         const { items, metadata = {} } = await bodyOf(context, body)
-        return answerOf(await conversations.create({ token_id: context.caller.token_id, metadata, items }))
+        const place = { token_id: context.caller.token_id, end_user: endUserOf(context) }
+        return answerOf(await conversations.create({ ...place, metadata, items }))
       },
     }),
     route('GET', ONE, {
@@ -137,7 +139,11 @@ export function conversationRoutes(parts: ConversationRouteParts): Route[] {
       async handle(context) {
         const { items } = await bodyOf(context, await readBody(context))
         if (items.length === 0) throw required('items')
-        return listOf(await conversations.addItems(placeOf(context), items), false, context)
+        return listOf(
+          await conversations.addItems(placeOf(context), { items, end_user: endUserOf(context) }),
+          false,
+          context,
+        )
       },
     }),
     route('GET', ITEMS, {
@@ -195,6 +201,8 @@ const route = (method: Route['method'], path: string, { operation, handle }: Rou
 })
 
 const placeOf = ({ params: { conversation_id = '' }, caller: { token_id } }: Context) => ({ conversation_id, token_id })
+/** The options of a call are read for every request. */
+const endUserOf = (context: Context): string | undefined => (context as Partial<Call>).end_user
 const itemIdOf = ({ params: { item_id = '' } }: Context): string => item_id
 
 const answerOf = ({ conversation_id, created_at, metadata }: StoredConversation): Response =>

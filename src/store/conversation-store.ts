@@ -32,12 +32,20 @@ export type LockRequest = {
 type LockOutcome = 'held' | 'locked' | 'missing'
 
 /** Items that are appended at the end of a response or a change; the owner's lock is then released. */
-export type Appending = { conversation_id: string; owner: string; items: ConversationItem[]; expires_at: number }
+export type Appending = {
+  conversation_id: string
+  owner: string
+  items: ConversationItem[]
+  expires_at: number
+  /** Whom the request named. */
+  end_user?: string | undefined
+}
 
 export type ConversationPage = { after?: string | undefined; order: 'asc' | 'desc'; limit: number }
 
 export type ConversationStore = {
-  add(conversation: StoredConversation, items: ConversationItem[]): Promise<void>
+  /** `end_user`: whom the request named. */
+  add(conversation: StoredConversation, items: ConversationItem[], end_user?: string): Promise<void>
   find(key: ConversationKey): Promise<ConversationState | undefined>
   /** Replaces the metadata; false if there is no such conversation. */
   update(key: ConversationKey, change: Pick<StoredConversation, 'metadata' | 'expires_at'>): Promise<boolean>

@@ -14,14 +14,14 @@ import { chunks } from './task-sql.ts'
 
 export function conversationStore({ db, write }: Engine): ConversationStore {
   return {
-    add: ({ metadata, ...conversation }, items) =>
+    add: ({ metadata, ...conversation }, items, end_user) =>
       write(async (rows) => {
         const row = { ...conversation, metadata: JSON.stringify(metadata), revision: 0 }
         await rows
           .insertInto('conversations')
           .values({ ...row, locked_by: null, locked_until_ms: 0 })
           .execute()
-        await insertItems(rows, conversation.conversation_id, items)
+        await insertItems(rows, { conversation_id: conversation.conversation_id, items, end_user })
       }),
 
     async find(key) {
@@ -146,7 +146,7 @@ export function conversationStore({ db, write }: Engine): ConversationStore {
  * Appends items unless another owner holds the lock, and releases the lock. Used in the transaction that stores the
  * response. False if nothing was appended.
  */
-export async function appendItems(rows: Write, { conversation_id, owner, items, expires_at }: Appending) {
+export async function appendItems(rows: Write, { conversation_id, owner, items, expires_at, end_user }: Appending) {
   const [updated] = await rows
     .updateTable('conversations')
     .set((row) => ({
@@ -159,11 +159,13 @@ export async function appendItems(rows: Write, { conversation_id, owner, items, 
     .where((row) => row.or([row('locked_by', 'is', null), row('locked_by', '=', owner)]))
     .execute()
   if (!updated?.numUpdatedRows) return false
-  await insertItems(rows, conversation_id, items)
+  await insertItems(rows, { conversation_id, items, end_user })
   return true
 }
 
-async function insertItems(rows: Write, conversation_id: string, items: ConversationItem[]): Promise<void> {
+type Added = Pick<Appending, 'conversation_id' | 'items' | 'end_user'>
+
+async function insertItems(rows: Write, { conversation_id, items, end_user }: Added): Promise<void> {
   const last = await itemsOf(rows, conversation_id)
     .select('position')
     .orderBy('position', 'desc')
@@ -175,6 +177,7 @@ async function insertItems(rows: Write, conversation_id: string, items: Conversa
     position: first + index,
     item_id: item.id,
     item: JSON.stringify(item),
+    end_user: end_user ?? null,
   }))
   for (const some of chunks(values)) await rows.insertInto('conversation_items').values(some).execute()
 }

@@ -28,6 +28,7 @@ import { declaredAccounts } from './migrations/0024-declared-accounts.ts'
 import { declaredAdminTokens } from './migrations/0025-declared-admin-tokens.ts'
 import { logContents } from './migrations/0026-log-contents.ts'
 import { requestClasses } from './migrations/0027-request-classes.ts'
+import { contentsEndUsers } from './migrations/0028-contents-end-users.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -61,6 +62,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0025-declared-admin-tokens': declaredAdminTokens,
   '0026-log-contents': logContents,
   '0027-request-classes': requestClasses,
+  '0028-contents-end-users': contentsEndUsers,
 }
 
 /**

@@ -12,6 +12,7 @@ import { cachedAnswerStore } from './cached-answers.ts'
 import { openCachedVectors } from './cached-vectors.ts'
 import { conversationStore } from './conversations.ts'
 import { dueTimes } from './due-times.ts'
+import { endUserStore } from './end-users.ts'
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
 import { ledgerStore } from './ledger.ts'
@@ -83,6 +84,7 @@ function storeOf(engine: Engine, onCall: OnCall | undefined): Store {
     overrides: report('overrides', overrideStore(engine)),
     requestContents: report('requestContents', requestContentsStore(engine)),
     requestLog: report('requestLog', requestLogStore(engine)),
+    endUsers: report('endUsers', endUserStore(engine)),
     dueTimes: report('dueTimes', dueTimes(engine)),
     ...report('database', { ping: () => engine.write(async (write) => void (await lockRevision(write))) }),
     close() {

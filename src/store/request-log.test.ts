@@ -43,44 +43,6 @@ for (const engine of ENGINES) {
       expect(await store.requestLog.find([3, 9])).toEqual([rows[2]] as RequestRow[])
     })
 
-    test('erases the rows of an end user with their contents, feedback and tags, and nothing else', async () => {
-      const store = await engine.open()
-      const { requestLog, requestContents } = store
-      const of = { ann: 'ann', annie: 'annie' }
-      const rows = Array.from({ length: 1_010 }, (_, at) =>
-        requestRow({ row_id: at + 1, at_ms: at, end_user: of.ann, tags: ['t'] }),
-      )
-      const others = [
-        requestRow({ row_id: 2_000, end_user: of.annie, tags: ['t'] }),
-        requestRow({ row_id: 2_001, end_user: null, tags: ['t'] }),
-        requestRow({ row_id: 2_002, end_user: of.ann, project_id: 'proj_a' }),
-      ]
-      await requestLog.append([...rows, ...others])
-      const contents = { at_ms: 1, key_id: 'k', sealed: 'AAAA', project_id: null }
-      await requestContents.append([
-        { ...contents, row_id: 1, end_user: of.ann },
-        { ...contents, row_id: 5_000, end_user: of.ann },
-        { ...contents, row_id: 2_000, end_user: of.annie },
-      ])
-      await requestLog.addFeedback({ row_id: 1, score: 1, text: 'good', created_ms: 1 })
-      expect(await requestLog.erase({ end_user: of.ann, project_id: 'proj_a' })).toEqual({ requests: 1, contents: 0 })
-      const counts = []
-      for (let batch = 0; batch < 4; batch++) counts.push(await requestLog.erase({ end_user: of.ann }))
-      expect(counts).toEqual([
-        { requests: 500, contents: 2 },
-        { requests: 500, contents: 0 },
-        { requests: 10, contents: 0 },
-        { requests: 0, contents: 0 },
-      ])
-      expect(await search(store, {})).toEqual([2_001, 2_000])
-      expect(await search(store, { tag: 't' })).toEqual([2_001, 2_000])
-      expect(await requestLog.feedback([1])).toEqual([])
-      expect([await requestContents.find(5_000), await requestContents.find(2_000)]).toMatchObject([
-        undefined,
-        { row_id: 2_000 },
-      ])
-    })
-
     test('reserves ids that nobody else gets', async () => {
       const store = await engine.open()
       const firsts = await Promise.all([1, 2, 3].map(() => store.requestLog.reserve(10)))

@@ -1,5 +1,6 @@
 /** The request log in the database. */
 import { sql } from 'kysely'
+import type { EndUser } from './end-user-store.ts'
 import type { Engine } from './engine.ts'
 import { createInsert } from './fixed-statements.ts'
 import type { RequestLogStore, RequestRow } from './request-row.ts'
@@ -65,7 +66,6 @@ export function requestLogStore({ db, readInOrder, write }: Engine): RequestLogS
     search: (query) => readInOrder((reads) => searchRequests(reads, query)),
     find: (row_ids) => findRows(db, row_ids),
     prune: (before_ms) => write((rows) => pruneBatch(rows, before_ms)),
-    erase: (user) => write((rows) => eraseBatch(rows, user)),
 
     addFeedback: (feedback) =>
       write(async (rows) => {
@@ -117,11 +117,11 @@ async function pruneBatch(rows: Write, before_ms: number): Promise<boolean> {
   return deleted.rows.length === ROWS_PER_BATCH
 }
 
-/** Contents may be kept longer than their rows, or arrive before them. */
-async function eraseBatch(
-  rows: Write,
-  { end_user, project_id }: { end_user: string; project_id?: string | undefined },
-) {
+/**
+ * Deletes one batch of the rows of an end user with all that belongs to them: contents, feedback, tags. Contents may be
+ * kept longer than their rows, or arrive before them.
+ */
+export async function eraseRequests(rows: Write, { end_user, project_id }: EndUser) {
   const condition = project_id === undefined ? sql`` : sql`and project_id = ${project_id}`
   const some = (table: string) =>
     sql`(select row_id from ${sql.table(table)} where end_user = ${end_user} ${condition} limit ${ROWS_PER_BATCH})`

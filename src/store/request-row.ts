@@ -109,11 +109,6 @@ export type RequestLogStore = {
   find(row_ids: readonly number[]): Promise<RequestRow[]>
   /** Deletes one batch of rows that arrived before; false: nothing is left. */
   prune(before_ms: number): Promise<boolean>
-  /**
-   * Deletes one batch of the rows of an end user with all that belongs to them: contents, feedback, tags. Without
-   * `project_id`: of every project and of none. Returns how many were deleted; both 0: nothing is left.
-   */
-  erase(user: { end_user: string; project_id?: string | undefined }): Promise<{ requests: number; contents: number }>
   /** Replaces earlier feedback on the row. */
   addFeedback(feedback: Feedback): Promise<void>
   feedback(row_ids: readonly number[]): Promise<Feedback[]>

@@ -116,10 +116,10 @@ export function responseStore({ db, write }: Engine): ResponseStore {
 
 /** The previous responses (`previous_ids`) expire no earlier than this one. */
 export async function addResponse(rows: Write, added: StoredResponse, previous_ids: string[]): Promise<void> {
-  const { input, response, ...row } = added
+  const { input, response, end_user = null, ...row } = added
   await rows
     .insertInto('responses')
-    .values({ ...row, input: JSON.stringify(input), response: JSON.stringify(response) })
+    .values({ ...row, end_user, input: JSON.stringify(input), response: JSON.stringify(response) })
     .execute()
   for (let at = 0; at < previous_ids.length; at += IDS_PER_STATEMENT) {
     await rows
@@ -132,14 +132,15 @@ export async function addResponse(rows: Write, added: StoredResponse, previous_i
 }
 
 /** The runs and the events of these responses. */
-async function removeRuns(rows: Write, response_ids: string[]): Promise<void> {
+export async function removeRuns(rows: Write, response_ids: string[]): Promise<void> {
   if (response_ids.length === 0) return
   await rows.deleteFrom('response_runs').where('response_id', 'in', response_ids).execute()
   await rows.deleteFrom('response_events').where('response_id', 'in', response_ids).execute()
 }
 
-export const storedOf = ({ input, response, ...row }: ResponsesTable): StoredResponse => ({
+export const storedOf = ({ input, response, end_user, ...row }: ResponsesTable): StoredResponse => ({
   ...row,
+  ...(end_user !== null && { end_user }),
   input: JSON.parse(input),
   response: JSON.parse(response),
 })

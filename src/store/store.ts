@@ -13,6 +13,7 @@ import type { CachedAnswerStore, CachedVectors } from './cached-answer.ts'
 import type { RequestContentsStore } from './contents-row.ts'
 import type { ConversationStore } from './conversation-store.ts'
 import type { DueTimes } from './due-times.ts'
+import type { EndUserStore } from './end-user-store.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
 import type { LedgerStore } from './ledger-store.ts'
 import type { OverrideStore } from './override-store.ts'
@@ -237,6 +238,7 @@ export type Store = {
   rateLimits: RateLimitStore
   overrides: OverrideStore
   requestLog: RequestLogStore
+  endUsers: EndUserStore
   requestContents: RequestContentsStore
   dueTimes: DueTimes
   /** Writes something; rejects when that is not possible. For /readyz. */

@@ -5,6 +5,8 @@ import type { JsonObject } from '../spec/task.ts'
 export type StoredResponse = {
   response_id: string
   token_id: string
+  /** Whom the request named. */
+  end_user?: string | undefined
   /** The previous response; it may have been removed. */
   previous_id: string | null
   created_at: number

@@ -124,6 +124,7 @@ type CallbacksTable = {
 export type ResponsesTable = {
   response_id: string
   token_id: string
+  end_user: string | null
   /** The previous response. */
   previous_id: string | null
   created_at: number
@@ -162,7 +163,13 @@ type ConversationsTable = {
 }
 
 /** `item` is JSON text. */
-type ConversationItemsTable = { conversation_id: string; position: number; item_id: string; item: string }
+type ConversationItemsTable = {
+  conversation_id: string
+  position: number
+  item_id: string
+  item: string
+  end_user: string | null
+}
 
 type CachedAnswersTable = CachedAnswer & { cache_key: string }
 

@@ -139,19 +139,19 @@ export function responsesDialect({ storedResponses, conversations, queue, clock 
 
   function storeFor({ clientRequest, continued, before, input }: Going, call: Call, stored: StoredResponses) {
     const { previous_response_id } = clientRequest
-    const { caller } = call
+    const { caller, end_user } = call
     if (continued && conversations) {
-      const previous = { caller, before, input, previous_response_id }
+      const previous = { caller, end_user, before, input, previous_response_id }
       const store = conversations.storeFor(call, continued, (response) => stored.rowOf(previous, response))
       return { store, amount: { rows: 1 + input.length, bytes: 2 * jsonSize(input) } }
     }
     if (!('isStored' in before) || before.isStored) {
-      const store = stored.storeFor({ caller, before, input, previous_response_id })
+      const store = stored.storeFor({ caller, end_user, before, input, previous_response_id })
       return { store, amount: { rows: 1, bytes: jsonSize(input) } }
     }
     // The responses before are in no store, so this one is stored with the whole conversation.
     const whole = { before: NO_CONVERSATION, input: [...before.items, ...input], previous_response_id: undefined }
-    const store = stored.storeFor({ caller, ...whole })
+    const store = stored.storeFor({ caller, end_user, ...whole })
     return { store, amount: { rows: 1, bytes: jsonSize(whole.input) } }
   }
 
