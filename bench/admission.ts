@@ -67,6 +67,7 @@ const budgets = createBudgets({
   findOwner: async () => undefined,
   alertsFor: () => [],
   onThreshold: () => {},
+  onRefusing: () => {},
   clock,
   log,
 })

@@ -5,7 +5,8 @@ import type { Config } from './config/config.ts'
 import { type Clock, unixSeconds } from './kit/clock.ts'
 import type { GuardedFetch } from './kit/guarded-fetch.ts'
 import type { Log } from './kit/log.ts'
-import { type BudgetAccount, budgetReport } from './ledger/budget-accounts.ts'
+import type { BudgetAccount } from './ledger/budget-accounts.ts'
+import { refusingEvent, thresholdEvent } from './ledger/budget-events.ts'
 import { createFindOwner } from './ledger/budget-owners.ts'
 import { budgetStates } from './ledger/budget-states.ts'
 import { createBudgets } from './ledger/budgets.ts'
@@ -71,21 +72,20 @@ export function createAccounting(parts: AccountingParts): Accounting {
     log,
   })
   const currency = () => config().ledger.currency
-  const report = (account: BudgetAccount, threshold: number) => ({ threshold, ...budgetReport(account, currency()) })
   const budgets = createBudgets({
     store: store.budgets,
     process_id,
     settings: config,
     currency,
     findOwner: createFindOwner({ store, settings: config, clock }),
-    alertsFor: ({ account, threshold }) =>
-      alerts.make({
-        type: 'budget.threshold_reached',
-        message: `The budget of ${account.owner} has reached ${threshold} %.`,
-        data: report(account, threshold),
-      }),
+    alertsFor: (reached) => alerts.make(thresholdEvent(reached, currency())),
     onRefused,
-    onThreshold: ({ account, threshold }) => log.warn('a budget has reached a threshold', report(account, threshold)),
+    onRefusing(refused) {
+      const event = refusingEvent(refused, { currency: currency(), now_ms: clock.now() })
+      log.warn('a budget refuses calls', event.data)
+      alerts.raise(event)
+    },
+    onThreshold: (reached) => log.warn('a budget has reached a threshold', thresholdEvent(reached, currency()).data),
     clock,
     log,
   })

@@ -6,6 +6,7 @@ import type { Clock } from '../kit/clock.ts'
 import type { GuardedFetch } from '../kit/guarded-fetch.ts'
 import type { Log } from '../kit/log.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
+import type { AuditDraft } from '../spec/audit.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Alert, AlertStore, DueAlert } from '../store/alert-store.ts'
 import { channelsOf, createDelivery, type DeliverAlert, receiverOf } from './channels.ts'
@@ -13,8 +14,11 @@ import { channelsOf, createDelivery, type DeliverAlert, receiverOf } from './cha
 /** `message`: one sentence. `data`: what it consists of, without secrets. */
 export type AlertEventData = { type: AlertEvent; message: string; data: object }
 
-/** `key`: what is alerted once in this time, by all processes that share the store. */
-export type RaisedAlert = AlertEventData & { key: string; again_seconds: number }
+/**
+ * `key`: what is alerted once in this time, by all processes that share the store. `audit`: the row of the audit log that
+ * is appended with it, also where nobody is alerted.
+ */
+export type RaisedAlert = AlertEventData & { key: string; again_seconds: number; audit?: AuditDraft }
 
 export type Alerts = {
   /** An event as it is stored, in the transaction of what it tells of: one alert for each channel, or none. */
@@ -106,9 +110,11 @@ export function createAlerts({ store, settings, guardedFetch, onRaised, clock, l
     }))
   }
 
-  async function storeOnce(alerts: readonly Alert[], { key, until_ms }: { key: string; until_ms: number }) {
+  type Once = Pick<RaisedAlert, 'key' | 'audit'> & { until_ms: number }
+
+  async function storeOnce(alerts: readonly Alert[], { key, until_ms, audit }: Once) {
     try {
-      await store.addOnce({ mark_key: key, until_ms, now_ms: clock.now() }, alerts)
+      await store.addOnce({ mark_key: key, until_ms, now_ms: clock.now() }, alerts, audit)
     } catch (cause) {
       log.error('an alert could not be stored; it is sent once', { key }, cause)
       await Promise.all(alerts.map(sendNow))
@@ -138,16 +144,19 @@ export function createAlerts({ store, settings, guardedFetch, onRaised, clock, l
 
   return {
     make,
-    raise({ key, again_seconds, ...event }) {
-      onRaised?.({ key, again_seconds, ...event })
+    raise(alert) {
+      const { key, again_seconds, audit, ...event } = alert
+      onRaised?.(alert)
       const now_ms = clock.now()
       if ((raised.get(key) ?? 0) > now_ms) return
       const alerts = make(event)
-      if (alerts.length === 0) return
+      if (alerts.length === 0 && !audit) return
       if (raised.size >= MOST_KEYS) raised.clear()
       const until_ms = now_ms + again_seconds * 1000
       raised.set(key, until_ms)
-      const storing = storeOnce(alerts, { key, until_ms }).finally(() => pending.delete(storing))
+      const storing = storeOnce(alerts, { key, until_ms, ...(audit && { audit }) }).finally(() =>
+        pending.delete(storing),
+      )
       pending.add(storing)
     },
     start: loop.start,

@@ -9,6 +9,7 @@ const secret = (description: string) =>
 /** What the operator is alerted of. */
 const ALERT_EVENTS = [
   'budget.threshold_reached',
+  'budget.refusing',
   'provider.key_refused',
   'provider.certificate_invalid',
   'breaker.open',

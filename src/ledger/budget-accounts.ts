@@ -1,5 +1,5 @@
 /** The budgets that apply to a call, each with what this process holds of it. */
-import { fromNano, nanoText, toNano } from '../spec/money.ts'
+import { nanoText, toNano } from '../spec/money.ts'
 import type { Budget } from '../spec/rate-limit.ts'
 import { type BudgetName, type Charged, NEVER, scopesOf } from '../store/budget-store.ts'
 import { spanAt } from './budget-window.ts'
@@ -23,6 +23,8 @@ export type BudgetAccount = {
   name: BudgetName
   /** For messages, such as `token "laptop"`. */
   owner: string
+  /** Of a project or of a token of it. */
+  project_id: string | null
   budget: Budget
   limit: number
   /** Of the caller that has set it. */
@@ -47,6 +49,9 @@ export type BudgetAccount = {
   left: number
   /** The highest threshold of which the operator was notified, as far as this process knows. */
   notified: number
+  /** By the steady clock: when a call was last refused, and until when the operator is not told of it again. */
+  refused_at: number
+  quiet_until: number
   /** How often the lease was renewed since a call was admitted. */
   idle: number
   /** Calls that wait for the store: until they are admitted, nothing is returned, and nothing forgotten. */
@@ -65,6 +70,9 @@ type Resolved = {
   generation: number
 }
 
+/** `label`: for messages, such as `the token "laptop"`. */
+export type AccountOwner = { label: string; project_id: string | null }
+
 /** Budgets of the installation, and of tokens and end users that have none of their own. */
 export type BudgetSettings = { budgets: readonly Budget[]; tokens: Limited }
 
@@ -82,7 +90,7 @@ export type BudgetAccounts = {
   all(): IterableIterator<BudgetAccount>
   size(): number
   /** The account of a budget as its owner has it now, where no call says so. */
-  keep(name: BudgetName, owner: string, budget: Budget): BudgetAccount
+  keep(name: BudgetName, owner: AccountOwner, budget: Budget): BudgetAccount
   forget(account: BudgetAccount): void
 }
 
@@ -96,7 +104,7 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
   /** A caller that was read before a change, such as that of an open WebSocket, does not restore an old limit. */
   function accountFor(
     name: BudgetName,
-    owner: string,
+    { label, project_id }: AccountOwner,
     { budget, as_of }: { budget: Budget; as_of: number },
   ): BudgetAccount {
     const key = keyOf(name)
@@ -108,7 +116,7 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
       Object.assign(known, { budget, limit, as_of })
       return known
     }
-    const account = newAccount({ name, owner, budget, limit, as_of })
+    const account = newAccount({ name, owner: label, project_id, budget, limit, as_of })
     accounts.set(key, account)
     const same = byScope.get(name.scope_key)
     if (same) same.add(account)
@@ -121,17 +129,18 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
     const { budgets, tokens } = current
     const found: BudgetAccount[] = []
     let [from_ms, until_ms] = [Number.NEGATIVE_INFINITY, NEVER]
-    const { as_of = 0 } = owner
+    const { as_of = 0, token_id, name, project } = owner
+    const project_id = project?.project_id ?? null
     const add = (scope_key: string, label: string, budgets: readonly Budget[] = []) => {
       for (const budget of budgets) {
         const name = nameOf(scope_key, budget, now_ms)
         const hasStarted = name.start_ms <= now_ms
-        if (hasStarted) found.push(accountFor(name, label, { budget, as_of: scope_key === 'installation' ? 0 : as_of }))
+        const owner = { label, project_id: scope_key === 'installation' ? null : project_id }
+        if (hasStarted) found.push(accountFor(name, owner, { budget, as_of: scope_key === 'installation' ? 0 : as_of }))
         from_ms = hasStarted ? Math.max(from_ms, name.start_ms) : from_ms
         until_ms = Math.min(until_ms, hasStarted ? name.end_ms : name.start_ms)
       }
     }
-    const { token_id, name, project } = owner
     add('installation', 'the installation', budgets)
     if (project) add(`project:${project.project_id}`, projectLabel(project.name), project.budgets)
     add(`token:${token_id}`, tokenLabel(token_id, name), owner.budgets ?? tokens.budgets)
@@ -206,7 +215,9 @@ export function nameOf(scope_key: string, budget: Budget, now_ms: number): Budge
 
 const keyOf = ({ account_key, start_ms }: Pick<BudgetName, 'account_key' | 'start_ms'>) => `${account_key} ${start_ms}`
 
-const newAccount = (known: Pick<BudgetAccount, 'name' | 'owner' | 'budget' | 'limit' | 'as_of'>): BudgetAccount => ({
+const newAccount = (
+  known: Pick<BudgetAccount, 'name' | 'owner' | 'project_id' | 'budget' | 'limit' | 'as_of'>,
+): BudgetAccount => ({
   ...known,
   is_lowered: false,
   leased: 0,
@@ -219,6 +230,8 @@ const newAccount = (known: Pick<BudgetAccount, 'name' | 'owner' | 'budget' | 'li
   ask_after: Number.NEGATIVE_INFINITY,
   left: 0,
   notified: 0,
+  refused_at: Number.NEGATIVE_INFINITY,
+  quiet_until: Number.NEGATIVE_INFINITY,
   idle: 0,
   waiting: 0,
 })
@@ -226,21 +239,37 @@ const newAccount = (known: Pick<BudgetAccount, 'name' | 'owner' | 'budget' | 'li
 /** What this process may still admit. */
 export const freeOf = ({ leased, held, unsettled }: BudgetAccount): number => leased - held - unsettled
 
+/** What was charged in its window, as far as this process knows. */
+export const usedOf = ({ settled, unsettled }: BudgetAccount): number => settled + unsettled
+
+/** What a call may still cost, as far as this process knows. */
+export const leftOf = (account: BudgetAccount): number =>
+  Math.max(
+    0,
+    Math.min(
+      account.limit + account.credit - usedOf(account) - account.held,
+      account.left + Math.max(0, freeOf(account)),
+    ),
+  )
+
 /** Whether a call goes beyond a budget that was lowered, as far as this process knows. */
 export const isBeyond = (
   { is_lowered, limit, credit, settled, held, unsettled }: BudgetAccount,
   most: number,
 ): boolean => is_lowered && most > limit + credit - settled - held - unsettled
 
-/** The highest threshold (per cent) that the charges have reached; 0: none. */
-export function thresholdReached({ budget, settled, credit, limit }: BudgetAccount): number {
+/**
+ * The highest threshold (per cent) that the charges have reached; 0: none. `refuses`: a call is refused that may cost more
+ * than the charges leave, so the budget is used up for it.
+ */
+export function thresholdReached({ budget, settled, credit, limit }: BudgetAccount, refuses: boolean): number {
   const total = limit + credit
-  const used = total <= 0 ? 100 : (settled / total) * 100
+  const used = total <= 0 || refuses ? 100 : (settled / total) * 100
   let reached = 0
   for (const threshold of budget.thresholds ?? DEFAULT_THRESHOLDS) {
     if (threshold <= used && threshold > reached) reached = threshold
   }
-  return settled === 0 ? 0 : reached
+  return settled === 0 && !refuses ? 0 : reached
 }
 
 const DEFAULT_THRESHOLDS = [50, 80, 100]
@@ -248,18 +277,3 @@ const DEFAULT_THRESHOLDS = [50, 80, 100]
 /** Such as `50 USD a month`. */
 export const amountText = ({ budget, limit }: BudgetAccount, currency: string): string =>
   `${nanoText(limit)} ${currency} ${budget.window === 'total' ? 'in all' : `a ${budget.window}`}`
-
-/** For the operator: amounts are in units of the currency. */
-export function budgetReport({ name, owner, budget, limit, credit, settled }: BudgetAccount, currency: string) {
-  return {
-    scope: name.scope_key,
-    owner,
-    window: budget.window,
-    amount: fromNano(limit),
-    ...(credit === 0 ? {} : { credit: fromNano(credit) }),
-    used: fromNano(settled),
-    currency,
-    window_start: new Date(name.start_ms).toISOString(),
-    ...(name.end_ms === NEVER ? {} : { window_end: new Date(name.end_ms).toISOString() }),
-  }
-}

@@ -2,10 +2,9 @@
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Budget } from '../spec/rate-limit.ts'
 import type { ProjectStore, TokenStore } from '../store/account-store.ts'
-import { type BudgetSettings, projectLabel, tokenLabel } from './budget-accounts.ts'
+import { type AccountOwner, type BudgetSettings, projectLabel, tokenLabel } from './budget-accounts.ts'
 
-/** `label`: for messages, such as `the token "laptop"`. */
-export type PresentOwner = { label: string; budgets: readonly Budget[] }
+export type PresentOwner = AccountOwner & { budgets: readonly Budget[] }
 
 /** Undefined: it is revoked, expired or deleted, or an end user. */
 export type FindOwner = (scope_key: string) => Promise<PresentOwner | undefined>
@@ -22,18 +21,18 @@ export function createFindOwner({ store, settings, clock }: OwnerParts): FindOwn
     if (!found || found.disabled) return undefined
     if (found.expires_at !== null && found.expires_at <= unixSeconds(clock)) return undefined
     const budgets = found.budgets.length > 0 ? found.budgets : (settings().tokens.budgets ?? [])
-    return { label: tokenLabel(token_id, found.name), budgets }
+    return { label: tokenLabel(token_id, found.name), project_id: found.project_id, budgets }
   }
 
   async function project(project_id: string): Promise<PresentOwner | undefined> {
     const found = await store.projects.find(project_id)
     if (!found || found.deleted_at !== null) return undefined
-    return { label: projectLabel(found.name), budgets: found.budgets }
+    return { label: projectLabel(found.name), project_id, budgets: found.budgets }
   }
 
   return async (scope_key) => {
     const [scope, id = ''] = scope_key.split(':', 2)
-    if (scope === 'installation') return { label: 'the installation', budgets: settings().budgets }
+    if (scope === 'installation') return { label: 'the installation', project_id: null, budgets: settings().budgets }
     if (scope === 'token') return token(id)
     return scope === 'project' ? project(id) : undefined
   }

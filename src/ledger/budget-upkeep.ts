@@ -28,13 +28,13 @@ export function createUpkeep({ store, accounts, findOwner, clock, log }: UpkeepP
   const budgetOf = async ({ scope_key, account_key }: BudgetAccount['name']) => {
     const owner = await findOwner(scope_key)
     const budget = owner?.budgets.find((one) => nameOf(scope_key, one, clock.now()).account_key === account_key)
-    return owner && budget && { label: owner.label, budget }
+    return owner && budget && { owner, budget }
   }
 
   async function review(account: BudgetAccount): Promise<void> {
     const found = await budgetOf(account.name)
     if (account.idle < REVIEW_EVERY) return // a call has come meanwhile, and knows better
-    if (found) accounts.keep(account.name, found.label, found.budget)
+    if (found) accounts.keep(account.name, found.owner, found.budget)
     else accounts.forget(account)
   }
 
@@ -47,7 +47,7 @@ export function createUpkeep({ store, accounts, findOwner, clock, log }: UpkeepP
       const found = await budgetOf({ ...name, window })
       if (!found || accounts.find(name)) continue
       const { account_key, scope_key, start_ms, end_ms } = name
-      const account = accounts.keep({ account_key, scope_key, window, start_ms, end_ms }, found.label, found.budget)
+      const account = accounts.keep({ account_key, scope_key, window, start_ms, end_ms }, found.owner, found.budget)
       Object.assign(account, { settled, credit })
     }
   }

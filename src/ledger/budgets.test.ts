@@ -12,7 +12,7 @@ import type { Engine } from '../store/engine.ts'
 import { openSqlite } from '../store/engines/sqlite.ts'
 import type { BudgetOwner } from './budget-accounts.ts'
 import type { PresentOwner } from './budget-owners.ts'
-import { type BudgetCallHold, type Budgets, createBudgets, type ReachedThreshold } from './budgets.ts'
+import { type BudgetCallHold, type Budgets, createBudgets, type ReachedThreshold, type RefusedCall } from './budgets.ts'
 
 const engines: Engine[] = []
 afterEach(async () => {
@@ -35,6 +35,7 @@ async function world({ installation = [] as Budget[] } = {}) {
   const gate: { opened?: Promise<void> | undefined } = {}
   let isAway = false
   const reached: ReachedThreshold[] = []
+  const refusing: RefusedCall[] = []
   /** By the key of the scope: what the owners have now. */
   const owners = new Map<string, PresentOwner>()
   const log = createLog({ clock, level: 'error', pretty: false, write: () => {} })
@@ -58,6 +59,7 @@ async function world({ installation = [] as Budget[] } = {}) {
       findOwner: async (scope_key) => owners.get(scope_key),
       alertsFor: () => [],
       onThreshold: (one) => void reached.push(one),
+      onRefusing: (one) => void refusing.push(one),
       clock,
       log,
     })
@@ -104,7 +106,7 @@ async function world({ installation = [] as Budget[] } = {}) {
       settled,
       held,
     }))
-  return { clock, engine, process, requests, gate, reached, owners, states, setAway: (value: boolean) => { isAway = value } } // biome-ignore format: short
+  return { clock, engine, process, requests, gate, reached, refusing, owners, states, setAway: (value: boolean) => { isAway = value } } // biome-ignore format: short
 }
 
 const DAY = (amount: number, more: Partial<Budget> = {}): Budget => ({ amount, window: 'day', ...more })
@@ -185,7 +187,7 @@ describe('a budget', () => {
     const { clock, process, owners } = await world()
     const { budgets, charge, append } = process('p1')
     const owner = { token_id: 'tok_a', budgets: [DAY(10)], end_users: { budgets: [DAY(5)] } }
-    owners.set('token:tok_a', { label: 'the token "a"', budgets: owner.budgets })
+    owners.set('token:tok_a', { label: 'the token "a"', project_id: null, budgets: owner.budgets })
     charge(await budgets.admit(owner, 'ann', toNano(1)), owner, toNano(1), 'ann')
     await append()
     const still = async (times: number, ms = 3_000) => {
@@ -213,7 +215,7 @@ describe('a budget', () => {
     ]
     for (const owner of both) charge(await budgets.admit(owner, undefined, toNano(1)), owner, toNano(1))
     await append()
-    owners.set('token:tok_a', { label: 'the token "a"', budgets: [DAY(20)] })
+    owners.set('token:tok_a', { label: 'the token "a"', project_id: null, budgets: [DAY(20)] })
     for (let renewal = 0; renewal < 99; renewal++) await advance(clock, 3_000)
     expect(shown(budgets)).toEqual([
       ['token:tok_a', 10, 1],
@@ -231,8 +233,8 @@ describe('a budget', () => {
     for (const one of [owner, lost]) charge(await budgets.admit(one, 'ann', toNano(4)), one, toNano(4), 'ann')
     await append()
     await budgets.close()
-    owners.set('installation', { label: 'the installation', budgets: [DAY(100)] })
-    owners.set('token:tok_a', { label: 'the token "a"', budgets: [DAY(12)] })
+    owners.set('installation', { label: 'the installation', project_id: null, budgets: [DAY(100)] })
+    owners.set('token:tok_a', { label: 'the token "a"', project_id: null, budgets: [DAY(12)] })
     const { budgets: next } = process('p2')
     await settled()
     expect(shown(next)).toEqual([

@@ -5,21 +5,21 @@
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { GatewayError } from '../spec/error.ts'
-import { nanoText } from '../spec/money.ts'
 import type { Alert } from '../store/alert-store.ts'
 import { type BudgetChange, type BudgetStore, type Charged, isOfCall, type TaskBudget } from '../store/budget-store.ts'
 import {
-  amountText,
   type BudgetAccount,
   type BudgetOwner,
   type BudgetSettings,
   createBudgetAccounts,
   freeOf,
   isBeyond,
+  isOfEndUser,
   thresholdReached,
 } from './budget-accounts.ts'
 import { createLeasing } from './budget-leasing.ts'
 import type { FindOwner } from './budget-owners.ts'
+import { isTemporary, refusalBy } from './budget-refusal.ts'
 import { createUpkeep } from './budget-upkeep.ts'
 
 /** What one call holds. */
@@ -33,7 +33,11 @@ export type BudgetCallHold = {
   moved(): void
 }
 
-export type ReachedThreshold = { account: BudgetAccount; threshold: number }
+/** `refused`: what a call might have cost that is refused, as far as it is not charged; 0: the charges alone reach it. */
+export type ReachedThreshold = { account: BudgetAccount; threshold: number; refused: number }
+
+/** A call was refused that might have cost `most`. `reason`: what is in its way: charges, or what open calls hold. */
+export type RefusedCall = { account: BudgetAccount; most: number; reason: 'used' | 'held' }
 
 export type Budgets = {
   /**
@@ -68,12 +72,16 @@ type BudgetsParts = {
   alertsFor(reached: ReachedThreshold): readonly Alert[]
   /** Called once for each budget, window and threshold, in one of all processes. */
   onThreshold(reached: ReachedThreshold): void
+  /** Called for a budget that refuses calls, but of an end user: once an hour by each process. */
+  onRefusing(refused: RefusedCall): void
   /** Told of each refusal. */
   onRefused?: ((scope: string, limit: string) => void) | undefined
   clock: Clock
   log: Log
 }
 
+/** How long the operator is not told again of a budget that refuses calls: that they are told once a day is in the store. */
+const QUIET_MILLISECONDS = 3_600_000
 /** Calls that are admitted together may take from each other what was leased for them. */
 const MAX_ROUNDS = 4
 
@@ -81,7 +89,7 @@ export function createBudgets(parts: BudgetsParts): Budgets {
   const { store, process_id, settings, currency, alertsFor, onThreshold, clock, log } = parts
   const accounts = createBudgetAccounts({ settings })
   const upkeep = createUpkeep({ ...parts, accounts })
-  const leasing = createLeasing({ ...parts, accounts, isOver: upkeep.isOver, onAnswer: notify })
+  const leasing = createLeasing({ ...parts, accounts, isOver: upkeep.isOver, onAnswer: (account) => notify(account) })
 
   const covers = (account: BudgetAccount, most: number, now: number): boolean =>
     account.budget.soft === true ||
@@ -167,33 +175,30 @@ export function createBudgets(parts: BudgetsParts): Budgets {
   }
 
   function refusal(account: BudgetAccount, most: number): GatewayError {
-    const { budget, name, owner, limit, credit, settled, unsettled } = account
-    parts.onRefused?.(scopeOf(account), `budget_${budget.window}`)
-    const used = settled + unsettled
-    const money = (nano: number) => `${nanoText(nano)} ${currency()}`
-    const isTemporary = limit + credit - used >= most
-    const topped = credit === 0 ? '' : `, and ${money(credit)} of credit`
-    const state = isTemporary
-      ? 'the rest is held for other calls'
-      : budget.window === 'total'
-        ? 'the operator of the gateway can raise it or add credit'
-        : `it starts again at ${new Date(name.end_ms).toISOString()}`
-    return new GatewayError(
-      'insufficient_quota',
-      `The budget of ${owner} is ${amountText(account, currency())}${topped}; ${money(used)} is used, and this call may cost up to ${money(most)}: ${state}.`,
-      isTemporary ? { retry_after: 1, retry: true } : {},
-    )
+    const now = clock.steady()
+    const reason = isTemporary(account, most) ? 'held' : 'used'
+    account.refused_at = now
+    parts.onRefused?.(scopeOf(account), `budget_${account.budget.window}`)
+    if (now >= account.quiet_until && !isOfEndUser(account.name)) {
+      account.quiet_until = now + QUIET_MILLISECONDS
+      parts.onRefusing({ account, most, reason })
+    }
+    // By the ledger alone: a charge that is just being appended may be in `settled` and still in `unsettled`.
+    if (account.limit + account.credit - account.settled < most) notify(account, most)
+    return refusalBy(account, most, currency())
   }
 
-  function notify(account: BudgetAccount): void {
-    const threshold = thresholdReached(account)
+  /** `refused`: what a call may cost that is refused; 0: none is. */
+  function notify(account: BudgetAccount, refused = 0): void {
+    const threshold = thresholdReached(account, refused > 0)
     if (threshold <= account.notified) return
     const before = account.notified
     account.notified = threshold
-    const alerts = alertsFor({ account, threshold })
+    const reached = { account, threshold, refused }
+    const alerts = alertsFor(reached)
     store.notify(account.name, { threshold, alerts }).then(
       (isMine) => {
-        if (isMine) onThreshold({ account, threshold })
+        if (isMine) onThreshold(reached)
       },
       (cause) => {
         account.notified = before // the next answer of the store tries again

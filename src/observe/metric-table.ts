@@ -205,6 +205,16 @@ export const STATE_METRICS = {
     ['scope', 'owner', 'window', 'currency'],
     `What is used of them, as this process has last read it. ${SHARED}`,
   ),
+  budget_held: divided(
+    'gatehouse_budget_held',
+    ['scope', 'owner', 'window', 'currency'],
+    'What open calls of this process may cost, which counts as used until they end.',
+  ),
+  budget_refusing: gauge(
+    'gatehouse_budget_refusing',
+    ['scope', 'owner', 'window', 'currency'],
+    '1 where this process has refused a call for the budget in the last 5 minutes, else 0.',
+  ),
   ledger_queued: divided('gatehouse_ledger_queued_entries', [], 'Entries that wait in memory for their commit.'),
   ledger_lag: gauge('gatehouse_ledger_lag_seconds', [], 'Age of the oldest of them.'),
   ledger_spool: divided('gatehouse_ledger_spool_bytes', [], 'Entries on the local disk, since the database was away.'),

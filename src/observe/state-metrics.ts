@@ -1,7 +1,7 @@
 /** Metrics that are read for each scrape: the state of targets, budgets, the ledger, tasks and the process. */
 import type { Clock } from '../kit/clock.ts'
 import { descriptorLimit, openDescriptors } from '../kit/descriptors.ts'
-import type { BudgetAccount } from '../ledger/budget-accounts.ts'
+import { type BudgetAccount, usedOf } from '../ledger/budget-accounts.ts'
 import type { LedgerHealth } from '../ledger/ledger.ts'
 import type { Router } from '../routing/router.ts'
 import { avoidedBecause, type TargetState } from '../routing/target-state.ts'
@@ -30,6 +30,8 @@ const STATES = ['available', 'ejected', 'probing', 'rate limited', 'key refused'
 /** The answer of the database is used for so long: several scrapers ask it as often as one. */
 const TASKS_MILLISECONDS = 5_000
 const NANO = 1e9
+/** A refusal is shown for so long, so that no scrape misses it. */
+const REFUSING_MILLISECONDS = 300_000
 
 export function collectState(metrics: Metrics, state: ObservedState, read_errors: () => number): void {
   const one = (definition: MetricDefinition, read: () => number | undefined) =>
@@ -129,16 +131,24 @@ function collectBudgets(metrics: Metrics, { limits, currency, clock }: ObservedS
         const [scope = '', owner = ''] = scope_key.split(':', 2)
         // End users are no labels: there is no bound on them, and they are people.
         if (scope === 'user' || now < start_ms || now >= end_ms) continue
-        yield { labels: [scope, owner, account.budget.window, currency()], value: amountOf(account) / NANO }
+        yield { labels: [scope, owner, account.budget.window, currency()], value: amountOf(account) }
       }
     }
   metrics.collect(
     TABLE.budget_limit,
-    read(({ limit, credit }) => limit + credit),
+    read(({ limit, credit }) => (limit + credit) / NANO),
   )
   metrics.collect(
     TABLE.budget_used,
-    read(({ settled, unsettled }) => settled + unsettled),
+    read((account) => usedOf(account) / NANO),
+  )
+  metrics.collect(
+    TABLE.budget_held,
+    read(({ held }) => held / NANO),
+  )
+  metrics.collect(
+    TABLE.budget_refusing,
+    read(({ refused_at }) => Number(clock.steady() - refused_at < REFUSING_MILLISECONDS)),
   )
 }
 

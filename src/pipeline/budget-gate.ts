@@ -7,6 +7,7 @@ import type { Units } from '../spec/units.ts'
 import type { TaskBudget } from '../store/budget-store.ts'
 import type { Gate } from './admission.ts'
 import type { AdmissionRequest, Hold } from './call.ts'
+import { withShorterAnswer } from './shorter-answer.ts'
 
 type BudgetGateParts = {
   budgets: Pick<Budgets, 'admit'>
@@ -52,11 +53,22 @@ export function createBudgetGate({ budgets, refusesUnknown, clock }: BudgetGateP
       const amount = most(request)
       const now_ms = clock.now()
       if (record) record.admitted_ms = now_ms
-      const held = budgets.admit(caller, end_user, amount ?? 0, now_ms)
-      if (held === undefined) return undefined
-      if (held instanceof Promise) return held.then((held) => checked(held, { amount, request }))
-      return checked(held, { amount, request })
+      try {
+        const held = budgets.admit(caller, end_user, amount ?? 0, now_ms)
+        if (held === undefined) return undefined
+        if (!(held instanceof Promise)) return checked(held, { amount, request })
+        return held.then(
+          (held) => checked(held, { amount, request }),
+          (thrown) => refuse(thrown, request),
+        )
+      } catch (thrown) {
+        return refuse(thrown, request)
+      }
     },
+  }
+
+  function refuse(thrown: unknown, request: AdmissionRequest): never {
+    throw withShorterAnswer(thrown, { request, units: request.estimate.most, at: unixSeconds(clock) })
   }
 
   function checked(

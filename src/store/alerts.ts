@@ -1,5 +1,6 @@
 /** Alerts to the operator in the database. */
 import type { Alert, AlertStore } from './alert-store.ts'
+import { appendAudit } from './audit-append.ts'
 import type { Engine } from './engine.ts'
 import type { Write } from './tables.ts'
 import { skipLocked } from './task-sql.ts'
@@ -13,7 +14,7 @@ export function alertStore(engine: Engine): AlertStore {
   return {
     add: (alerts) => write((rows) => addAlerts(rows, alerts)),
 
-    addOnce: ({ mark_key, until_ms, now_ms }, alerts) =>
+    addOnce: ({ mark_key, until_ms, now_ms }, alerts, audit) =>
       write(async (rows) => {
         await rows.deleteFrom('alert_marks').where('until_ms', '<=', now_ms).execute()
         const marked = await rows
@@ -22,8 +23,10 @@ export function alertStore(engine: Engine): AlertStore {
           .onConflict((conflict) => conflict.column('mark_key').doNothing())
           .returning('mark_key')
           .executeTakeFirst()
-        if (marked) await addAlerts(rows, alerts)
-        return marked !== undefined
+        if (!marked) return false
+        await addAlerts(rows, alerts)
+        if (audit) await appendAudit(rows, audit)
+        return true
       }),
 
     earliest,
