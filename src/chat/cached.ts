@@ -33,7 +33,7 @@ export function cacheableRequest(work: Cacheable): CacheableRequest | undefined 
   const headers = passthroughRequest?.headers
   return {
     request: [passthroughRequest?.family, source.framing, sorted(body), sorted(request), headers && sorted(headers)],
-    is_deterministic: (request.temperature === 0 || typeof request.seed === 'number') && !usesProviderTools(body),
+    is_deterministic: (request.temperature === 0 || request.seed !== undefined) && !usesProviderTools(body),
     similar: () => similarRequest(work, body),
   }
 }

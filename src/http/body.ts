@@ -1,7 +1,8 @@
 /** Reads a request body: of the right media type, within its limits of size and time, and well-formed. */
 import type { ServerSettings } from '../config/config.ts'
 import type { Clock } from '../kit/clock.ts'
-import { excessOf, MAX_CONTAINERS, MAX_DEPTH, MAX_MEMBERS, MAX_NAMES, MAX_VALUES } from '../kit/json-bounds.ts'
+import { parseRequestJson, TooManyRawNumbers } from '../kit/exact-json.ts'
+import { findingIn, MAX_CONTAINERS, MAX_DEPTH, MAX_MEMBERS, MAX_NAMES, MAX_VALUES } from '../kit/json-bounds.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Context } from './context.ts'
 import { findJsonFault } from './json-fault.ts'
@@ -28,16 +29,19 @@ export function bodyLimits(
   return { max_bytes, seconds: body_seconds, clock, hold: (bytes) => context.hold(bytes) }
 }
 
-/** The parsed JSON body. Throws unsupported_media_type, request_too_large, request_timeout or invalid_json. */
-export async function readJson(request: Request, limits: BodyLimits): Promise<unknown> {
+/**
+ * The parsed JSON body. Numbers below the members `exact` keep their digits, and integers beyond 2^53 everywhere. Throws
+ * unsupported_media_type, request_too_large, request_timeout or invalid_json.
+ */
+export async function readJson(request: Request, limits: BodyLimits, exact?: readonly string[]): Promise<unknown> {
   const type = request.headers.get('content-type') ?? ''
   if (!isJson(type)) throw wrongType(type, 'application/json')
   const bytes = withinLimit(await arriving(request, limits), limits)
-  assertBounded(bytes)
+  const hasLarge = assertBounded(bytes)
   const text = decode(bytes)
   // At once: the collector would keep the bytes for as long as it likes, beside the text and its values.
   if (bytes.length > LARGE_BYTES) bytes.buffer.transfer(0)
-  return parseText(text)
+  return parseText(text, hasLarge, exact)
 }
 
 const LARGE_BYTES = 256 * 1024
@@ -143,14 +147,16 @@ export function parseMessage(data: string | Uint8Array, max_bytes: number): unkn
 
 /** Parses a body or a part of one, once it is known to be of bounded depth and of a bounded number of values. */
 function parseJson(bytes: Uint8Array): unknown {
-  assertBounded(bytes)
-  return parseText(decode(bytes))
+  const hasLarge = assertBounded(bytes)
+  return parseText(decode(bytes), hasLarge)
 }
 
-function parseText(text: string): unknown {
+function parseText(text: string, hasLarge: boolean, exact?: readonly string[]): unknown {
   try {
-    return JSON.parse(text)
-  } catch {
+    return parseRequestJson(text, hasLarge, exact)
+  } catch (thrown) {
+    if (thrown instanceof TooManyRawNumbers)
+      throw new GatewayError('request_too_large', `The body's JSON ${thrown.message}.`)
     throw new GatewayError('invalid_json', `The body is not valid JSON: ${faultOf(text)}.`)
   }
 }
@@ -162,16 +168,19 @@ const MOST = {
   members: `${MAX_MEMBERS} members in one object`,
 }
 
-/** Throws invalid_json for what is nested too deep, request_too_large for too many values; before it is parsed. */
-export function assertBounded(bytes: Uint8Array): void {
+/**
+ * Throws invalid_json for what is nested too deep, request_too_large for too many values; before it is parsed. Whether it
+ * may hold a number beyond 2^53.
+ */
+export function assertBounded(bytes: Uint8Array): boolean {
   // Each level and each value takes two bytes, so a short text has too few of either.
-  if (bytes.length <= 2 * MAX_DEPTH) return
-  const excess = excessOf(bytes)
-  if (excess === undefined) return
-  if (excess === 'depth') {
+  if (bytes.length <= 2 * MAX_DEPTH) return true
+  const finding = findingIn(bytes)
+  if (finding === undefined || finding === 'large number') return finding !== undefined
+  if (finding === 'depth') {
     throw new GatewayError('invalid_json', `The body's JSON is nested deeper than ${MAX_DEPTH} levels.`)
   }
-  throw new GatewayError('request_too_large', `The body's JSON may have at most ${MOST[excess]}.`)
+  throw new GatewayError('request_too_large', `The body's JSON may have at most ${MOST[finding]}.`)
 }
 
 function faultOf(text: string): string {

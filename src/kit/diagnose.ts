@@ -1,4 +1,5 @@
 /** Explains why a JSON Schema rejected a value: the path, what was expected, what was found. */
+import { isRawNumber } from './exact-json.ts'
 
 export type Problem = {
   path: (string | number)[]
@@ -50,11 +51,15 @@ export function foundText(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (value === null) return 'null'
   if (Array.isArray(value)) return value.length === 0 ? 'an empty array' : 'an array'
+  if (isRawNumber(value)) return rawText(value.rawJSON)
   if (typeof value === 'object') return 'an object'
   if (typeof value === 'string') return value.length <= 40 ? `the string ${JSON.stringify(value)}` : 'a long string'
   if (typeof value === 'number') return `the ${Number.isInteger(value) ? 'integer' : 'number'} ${value}`
   return `the ${typeof value} ${String(value)}`
 }
+
+const rawText = (digits: string): string =>
+  digits.length > 40 ? 'a long number' : `the ${/^-?\d+$/.test(digits) ? 'integer' : 'number'} ${digits}`
 
 type Found = Problem[]
 
@@ -70,10 +75,12 @@ function problems(schema: Schema, value: unknown, path: (string | number)[], lim
       if (typeof value !== 'string') return problem('type', 'a string')
       return messageFor(stringTrouble(schema, value), problem)
     case 'integer':
+      if (isRawNumber(value)) return problem('value', safeRange(schema))
       if (typeof value !== 'number') return problem('type', 'an integer')
       if (!Number.isInteger(value)) return problem('type', 'an integer')
       return messageFor(numberTrouble(schema, value), problem)
     case 'number':
+      if (isRawNumber(value)) return problem('value', safeRange(schema))
       if (typeof value !== 'number') return problem('type', 'a number')
       return messageFor(numberTrouble(schema, value), problem)
     case 'boolean':
@@ -120,6 +127,10 @@ export function rangeText(minimum: number | undefined, maximum: number | undefin
   return minimum === undefined ? `at most ${maximum}` : `at least ${minimum}`
 }
 
+/** Other numbers than these have no exact value in JavaScript. */
+const safeRange = ({ minimum = Number.MIN_SAFE_INTEGER, maximum = Number.MAX_SAFE_INTEGER }: Schema): string =>
+  rangeText(minimum, maximum)
+
 function ofArray(schema: Schema, value: unknown, path: (string | number)[], limit: number): Found {
   if (!Array.isArray(value)) return [{ path, kind: 'type', expected: 'an array', found: value }]
   const { minItems = 0, maxItems = Number.POSITIVE_INFINITY, items } = schema
@@ -133,7 +144,7 @@ function ofArray(schema: Schema, value: unknown, path: (string | number)[], limi
 }
 
 function ofObject(schema: Schema, value: unknown, path: (string | number)[], limit: number): Found {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || isRawNumber(value)) {
     return [{ path, kind: 'type', expected: 'an object', found: value }]
   }
   const fields = value as Record<string, unknown>

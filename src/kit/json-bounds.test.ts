@@ -1,6 +1,15 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { excessOf, isTooDeep, MAX_CONTAINERS, MAX_DEPTH, MAX_MEMBERS, MAX_NAMES, MAX_VALUES } from './json-bounds.ts'
+import {
+  excessOf,
+  findingIn,
+  isTooDeep,
+  MAX_CONTAINERS,
+  MAX_DEPTH,
+  MAX_MEMBERS,
+  MAX_NAMES,
+  MAX_VALUES,
+} from './json-bounds.ts'
 
 const excess = (text: string) => excessOf(Buffer.from(text))
 const list = (piece: string, count: number) => `[${`${piece},`.repeat(count - 1)}${piece}]`
@@ -115,6 +124,24 @@ function countsOf(root: unknown) {
   walk(root)
   return count
 }
+
+describe('findingIn', () => {
+  const finding = (text: string) => findingIn(Buffer.from(text))
+
+  test('finds a number of 16 characters or with an exponent', () => {
+    expect(finding('{"a":[1,123456789012345,-0.5]}')).toBeUndefined()
+    for (const large of ['1234567890123456', '-9007199254740993', '1e20', '1.5E3'])
+      for (const text of [`{"a":${large}}`, `[1, ${large} ]`, large]) expect(finding(text)).toBe('large number')
+  })
+
+  test('ignores digits in strings, and names of the same letters', () => {
+    expect(finding('{"1e20":"9007199254740993 1e20","b":true,"c":false}')).toBeUndefined()
+  })
+
+  test('reports a limit before a number', () => {
+    expect(finding(`[1e20,${tower(MAX_DEPTH + 1)}]`)).toBe('depth')
+  })
+})
 
 describe('isTooDeep', () => {
   test('is true above 256 levels, whatever else the text contains', () => {

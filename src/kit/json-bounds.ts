@@ -21,6 +21,14 @@ const OPEN_ARRAY = 0x5b
 const CLOSE_ARRAY = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
+const POINT = 0x2e
+const ZERO = 0x30
+const NINE = 0x39
+const EXPONENT = 0x65
+/** The bit in which a letter in lower case differs from one in upper case. */
+const LOWER_CASE = 0x20
+/** An integer of fewer digits is below 2^53. */
+const LARGE_CHARACTERS = 16
 /** Strings up to this length are read byte by byte; the end of a longer one is searched, which is faster. */
 const SHORT_STRING = 64
 
@@ -41,18 +49,26 @@ const DEPTH_ONLY: Bounds = {
 /** By depth, the number of members of the open object. Shared by all scans, which are synchronous. */
 const membersAt = new Float64Array(MAX_DEPTH + 1)
 
-/**
- * The first limit that a text exceeds. It is read once, up to that point, and nothing is allocated. UTF-8 needs no decoding:
- * all bytes of a character beyond ASCII are above 0x7f. Whether the text is JSON is not checked.
- */
+/** The first limit that a text exceeds. */
 export function excessOf(bytes: Uint8Array, most: Bounds = BODY): Excess | undefined {
+  const finding = findingIn(bytes, most)
+  return finding === 'large number' ? undefined : finding
+}
+
+/**
+ * The first limit that a text exceeds, or else whether it may hold a number beyond 2^53: one of 16 characters or with an
+ * exponent. The text is read once, up to the limit, and nothing is allocated. UTF-8 needs no decoding: all bytes of a
+ * character beyond ASCII are above 0x7f. Whether the text is JSON is not checked.
+ */
+export function findingIn(bytes: Uint8Array, most: Bounds = BODY): Excess | 'large number' | undefined {
   let depth = 0
   membersAt[0] = 0
   let containers = 0
   let names = 0
   let values = 1
+  let isLarge = false
   for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at]
+    const byte = bytes[at] ?? 0
     if (byte === QUOTE) at = endOfString(bytes, at + 1)
     else if (byte === COMMA) {
       if (++values > most.values) return 'values'
@@ -66,8 +82,14 @@ export function excessOf(bytes: Uint8Array, most: Bounds = BODY): Excess | undef
       if (++containers > most.containers) return 'containers'
       membersAt[depth] = 0
     } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) depth--
+    else if (byte >= ZERO && byte <= NINE && !isLarge) {
+      const start = at
+      let next = bytes[at + 1] ?? 0
+      while ((next >= ZERO && next <= NINE) || next === POINT) next = bytes[++at + 1] ?? 0
+      isLarge = at - start + 1 >= LARGE_CHARACTERS || (next | LOWER_CASE) === EXPONENT
+    }
   }
-  return undefined
+  return isLarge ? 'large number' : undefined
 }
 
 /** The index of a string's closing quote, or the end of the text. */

@@ -4,6 +4,7 @@
  * not part of the OpenAPI document.
  */
 import Type from 'typebox'
+import type { RawNumber } from '../kit/exact-json.ts'
 import type {
   FunctionCall,
   AnswerMessage as PublicAnswerMessage,
@@ -83,7 +84,9 @@ export const ChatRequest = Type.Object({
 })
 /** As a client of chat completions sends it. */
 export type ClientChatRequest = Type.Static<typeof ChatRequest>
-export type ChatRequest = Omit<ClientChatRequest, 'messages' | 'tools' | 'tool_choice'> & {
+export type ChatRequest = Omit<ClientChatRequest, 'messages' | 'seed' | 'tools' | 'tool_choice'> & {
+  /** Vendors accept integers of 64 bits, of which a number holds 53. */
+  seed?: number | RawNumber
   messages: Message[]
   tools?: Tool[]
   tool_choice?: Exclude<ClientChatRequest['tool_choice'], { type: 'custom' } | undefined>

@@ -1,4 +1,5 @@
 /** Decodes one event or list item of a provider's response: a JSON object, or the error that it reports. */
+import { parseJsonKeeping } from '../kit/exact-json.ts'
 import { isRecord, type JsonRecord, parseJson } from '../kit/json.ts'
 import type { SseEvent } from '../kit/sse.ts'
 import type { GatewayError } from '../spec/error.ts'
@@ -11,6 +12,8 @@ type PayloadParts = {
   atEnd: boolean
   /** Whether an event reports an error in a form that is specific to this protocol. */
   isFailure?: ((payload: JsonRecord, event: string) => boolean) | undefined
+  /** The members with arguments of tools, whose numbers keep their digits. */
+  exact?: readonly string[] | undefined
 }
 
 /** The marker after which OpenAI-shaped providers send nothing. */
@@ -22,10 +25,10 @@ export const isDoneMark = (data: string): boolean => data.length < 64 && data.tr
  */
 export function payloadOf(
   { event, data }: SseEvent,
-  { faults, atEnd, isFailure }: PayloadParts,
+  { faults, atEnd, isFailure, exact }: PayloadParts,
 ): JsonRecord | GatewayError | undefined {
   if (data === '' || data.charCodeAt(0) === 58 || isDoneMark(data)) return undefined
-  const parsed = parseJson(data)
+  const parsed = exact ? parseJsonKeeping(data, exact) : parseJson(data)
   const payload: unknown = Array.isArray(parsed) ? parsed[0] : parsed
   if (!isRecord(payload)) {
     if (parsed === undefined && atEnd) return undefined

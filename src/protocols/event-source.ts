@@ -16,6 +16,8 @@ export type EventReader = {
   isDone(): boolean
   /** Whether an event is an error in a form that is specific to this protocol. */
   isFailure?(event: JsonRecord): boolean
+  /** The members with arguments of tools, whose numbers keep their digits. */
+  exact?: readonly string[]
 }
 
 /** The chunks, one batch for each read. Throws if the body ends before the provider sent a finish reason. */
@@ -32,7 +34,7 @@ export async function* readEvents(
     const chunks: ChatChunk[] = []
     let failure: GatewayError | undefined
     for (const event of events) {
-      const read = payloadOf(event, { faults, atEnd: !bytes, isFailure })
+      const read = payloadOf(event, { faults, atEnd: !bytes, isFailure, exact: reader.exact })
       if (read instanceof GatewayError) failure = read
       const chunk =
         read === undefined || read instanceof GatewayError ? undefined : reader.take(typed(read, event.event))

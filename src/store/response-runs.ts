@@ -1,4 +1,5 @@
 /** Background responses in the database: their claims and their stored events. */
+import { parseRequestJson } from '../kit/exact-json.ts'
 import { appendItems } from './conversations.ts'
 import type { Engine } from './engine.ts'
 import type { ResponseRun, ResponseRunStore, StoredEvents } from './response-store.ts'
@@ -143,7 +144,7 @@ async function claimRows(engine: Engine, rows: Write, { now_ms, until_ms, limit 
       .executeTakeFirst()
     claimed.push({
       response: storedOf(row),
-      request: JSON.parse(request),
+      request: parseRequestJson(request) as ResponseRun['request'],
       ...(end_user !== null && { end_user }),
       attempts: attempts + 1,
       fence: fence + 1,

@@ -44,6 +44,7 @@ export function contentgenDialect(method: ContentgenMethod): Dialect {
       ...(isStream ? { stream: ContentgenAnswer, query: { alt: ALT } } : {}),
       example: EXAMPLE,
     },
+    exact: ['args', 'response'],
     parse: (body) => parseContentgen(body, { model: '', places }),
     read(body, clientRequest) {
       const { request, shows_thoughts, refusal } = parseOrMinimal(body, {

@@ -39,6 +39,8 @@ export type Dialect = ErrorFormat & {
   operation: Operation
   /** Whether its requests have the fields `models` and `provider`, which choose the routing. */
   has_routing_fields?: true
+  /** The members of a body that hold arguments and results of tools as JSON: their numbers keep their digits. */
+  exact?: readonly string[]
   /** Absent: server-sent events with a comment as keep-alive. */
   framing?: Framing
   /** Decodes a body. Throws GatewayError that names the field and its rule. */

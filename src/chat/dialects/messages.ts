@@ -37,6 +37,7 @@ export function messagesDialect(): Dialect {
         messages: [{ role: 'user', content: 'What is Gatehouse?' }],
       },
     },
+    exact: ['input'],
     framing: PING,
     parse: (body) => parseMessages(body, places),
     passthrough: messagesPassthrough,

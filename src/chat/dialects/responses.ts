@@ -182,6 +182,7 @@ export function responsesDialect({ storedResponses, conversations, queue, clock 
     family: 'chatcompat-response',
     id_prefix: 'resp_',
     path: '/v1/responses',
+    exact: ['arguments'],
     has_routing_fields: true,
     operation: {
       summary: 'Create a response',

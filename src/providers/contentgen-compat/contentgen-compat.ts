@@ -1,12 +1,15 @@
 /** Kind `contentgen-compat`: Gemini's own API, and every vendor or runtime with the same API. */
+
+import { parseJsonKeeping } from '../../kit/exact-json.ts'
 import { matchesGlob } from '../../kit/glob.ts'
-import { isRecord, parseJson } from '../../kit/json.ts'
+import { isRecord } from '../../kit/json.ts'
 import type { ChatChunk, ChatCompletion } from '../../protocols/canonical.ts'
 import {
   type AnswerReader,
   type ContentgenFaults,
   createAnswerReader,
 } from '../../protocols/contentgen/upstream/answer.ts'
+import { ARGUMENTS } from '../../protocols/contentgen/upstream/candidate.ts'
 import { failureOf, refusalOf } from '../../protocols/contentgen/upstream/error.ts'
 import { passthroughBody } from '../../protocols/contentgen/upstream/passthrough.ts'
 import { createBodyEncoder, modelPath } from '../../protocols/contentgen/upstream/request.ts'
@@ -54,7 +57,7 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
 
   /** The chunks of a response that is one JSON document: a response, or the list of a stream's events. */
   function chunksOf(text: string, call: ChatCall, faults: ContentgenFaults): ChatChunk[] {
-    const payload = parseJson(text)
+    const payload = parseJsonKeeping(text, ARGUMENTS)
     if (payload === undefined) throw faults.notUnderstood('answered with something that is not JSON')
     const reader = createReader(call, faults)
     const payloads = ended(Array.isArray(payload) ? payload : [payload])

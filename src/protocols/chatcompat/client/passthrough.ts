@@ -1,6 +1,7 @@
 /** Passthrough of chat completions. An event keeps its bytes wherever section 2.4 of the specification allows it. */
 
 import { isDeepStrictEqual } from 'node:util'
+import { parseJsonKeeping } from '../../../kit/exact-json.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { withMember, withoutMember, withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
@@ -19,6 +20,7 @@ import type {
 } from '../../protocol.ts'
 import { createChunkNormaliser } from '../upstream/chunk.ts'
 import { hasHiddenError, readWhole, wholeIn } from '../upstream/stream.ts'
+import { ARGUMENTS } from '../upstream/tool-call.ts'
 import { customNames } from './custom-calls.ts'
 import { createChunkEncoder, isHollow } from './response.ts'
 
@@ -26,7 +28,7 @@ export const chatcompatPassthrough: ProtocolPassthrough = {
   headers: ['openai-beta'],
   body: (body) => body,
   whole(text, { head, writer, faults }) {
-    const payload = parseJson(text)
+    const payload = parseJsonKeeping(text, ARGUMENTS)
     const answer = wholeIn(payload, head, faults) ?? readWhole(text, head, faults)
     return { answer, encode: (usage) => writer.whole(answer, Object.assign(usageIn(payload), usage)) }
   },

@@ -3,6 +3,7 @@
 import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
+import { takeRawInteger } from '../../../kit/exact-json.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -30,7 +31,9 @@ export function parseChatRequest(body: unknown): ChatRequest {
     if (members[name] !== null && name !== '__proto__') request[name] = members[name]
   }
   if (Array.isArray(request.messages)) request.messages = request.messages.map(withoutNulls)
+  const seed = takeRawInteger(request, 'seed')
   if (!check.Check(request)) throw refusalOf(diagnose(Shared, request))
+  if (seed) Object.assign(request, { seed })
   const clientRequest = request as ClientChatRequest
   assertComplete(clientRequest.messages)
   assertChoiceOffered(clientRequest)

@@ -3,7 +3,8 @@
  * stream.
  */
 
-import { isRecord, parseJson } from '../../../kit/json.ts'
+import { parseJsonKeeping } from '../../../kit/exact-json.ts'
+import { isRecord } from '../../../kit/json.ts'
 import { createSseParser, type SseEvent } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatChunk, ChatCompletion } from '../../canonical.ts'
@@ -13,10 +14,11 @@ import { holdsError } from '../../provider-error.ts'
 import type { ByteSource, Fallback, Faults } from '../../upstream.ts'
 import { createFold, normaliseWhole } from './answer.ts'
 import { createChunkNormaliser } from './chunk.ts'
+import { ARGUMENTS } from './tool-call.ts'
 
 /** Decodes a whole response from a body. Some providers stream it although no stream was requested. */
 export function readWhole(text: string, fallback: Fallback, faults: Faults): ChatCompletion {
-  return wholeIn(parseJson(text), fallback, faults) ?? foldedFrom(text, fallback, faults)
+  return wholeIn(parseJsonKeeping(text, ARGUMENTS), fallback, faults) ?? foldedFrom(text, fallback, faults)
 }
 
 /** The completion in parsed JSON; undefined if the payload is not JSON. */

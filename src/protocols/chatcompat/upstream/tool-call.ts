@@ -5,6 +5,9 @@ import type { ToolCall } from '../../canonical.ts'
 import { ARGUMENTS_END, ARGUMENTS_START, argumentsPiece } from '../../custom-tools.ts'
 import { argumentsText, namedText, newToolCallId } from '../../upstream.ts'
 
+/** The member of a call that holds its arguments: some providers send the object itself. */
+export const ARGUMENTS = ['arguments']
+
 export type ToolCallDeltas = {
   take(calls: unknown[]): ToolCall[]
   /** The ends of the arguments of custom calls, which have the form of functions here. */

@@ -2,7 +2,8 @@
  * Builds one candidate of a contentgen response: parts in the order in which the model produced them, and each call
  * whole.
  */
-import { isRecord, parseJson } from '../../../kit/json.ts'
+import { parseExactJson } from '../../../kit/exact-json.ts'
+import { isRecord } from '../../../kit/json.ts'
 import { randomAlphanumerics } from '../../../kit/secret.ts'
 import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
 import type { Delta, GeneratedImage, Opaque, Reasoning, ToolCall } from '../../canonical.ts'
@@ -226,6 +227,6 @@ const newId = () => `call_${randomAlphanumerics(24)}`
 /** Returns undefined if the arguments are not an object. */
 function argumentsOf(text: string): object | undefined {
   if (text.trim() === '') return {}
-  const value = parseJson(text)
+  const value = parseExactJson(text)
   return isRecord(value) ? value : undefined
 }

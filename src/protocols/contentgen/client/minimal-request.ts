@@ -1,9 +1,10 @@
 /** Contentgen requests that pass through: what the gateway must know of them, and what it removes. */
 
-import Type from 'typebox'
+import Type, { type TSchema } from 'typebox'
 import { camelCase } from '../../../kit/camel-case.ts'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose } from '../../../kit/diagnose.ts'
+import { takeRawInteger } from '../../../kit/exact-json.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import type { ContentPart } from '../../../spec/message.ts'
@@ -27,13 +28,24 @@ const MinimalSchema = Type.Object({
 })
 const check = checker(MinimalSchema)
 
+/** Throws the error that names the field. A seed may be an integer beyond 2^53. */
+export function refuseInvalid(body: unknown, schema: TSchema, check: { Check(value: unknown): boolean }): void {
+  const config = isRecord(body) && isRecord(body.generationConfig) ? body.generationConfig : undefined
+  const seed = config && takeRawInteger(config, 'seed')
+  try {
+    if (!check.Check(body)) throw refusalOf(diagnose(schema, body))
+  } finally {
+    if (config && seed) config.seed = seed
+  }
+}
+
 /**
  * Decodes the text and media of a request that only its own provider understands completely. Throws if these are
  * invalid.
  */
 export function minimalRequestOf(body: unknown, model: string, places: Places = new WeakMap()): ChatRequest {
   const given = normaliseNames(body)
-  if (!check.Check(given)) throw refusalOf(diagnose(MinimalSchema, given))
+  refuseInvalid(given, MinimalSchema, check)
   const { contents, systemInstruction, tools = [], generationConfig = {} } = given as Type.Static<typeof MinimalSchema>
   const system = partsOf(systemInstruction?.parts)
   const request: ChatRequest = {

@@ -1,5 +1,6 @@
 /** Passthrough of contentgen. Events keep their bytes, except for the model's name. */
 
+import { parseJsonKeeping } from '../../../kit/exact-json.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
@@ -12,6 +13,7 @@ import { createSlots, type Member, type Slots } from '../../passthrough/event-sl
 import type { PassthroughParts, PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocol.ts'
 import { holdsError } from '../../provider-error.ts'
 import { createAnswerReader } from '../upstream/answer.ts'
+import { ARGUMENTS } from '../upstream/candidate.ts'
 import { errorIn } from '../upstream/stream.ts'
 import { countsOf, usageOf as usageIn } from '../upstream/usage.ts'
 import { wholeOf } from '../upstream/whole.ts'
@@ -30,7 +32,7 @@ export const contentgenPassthrough = (state: PassthroughState): ProtocolPassthro
 
 function readWhole(text: string, parts: PassthroughParts): ReturnType<ProtocolPassthrough['whole']> {
   const { head, faults, writer } = parts
-  const payload = parseJson(text)
+  const payload = parseJsonKeeping(text, ARGUMENTS)
   const pieces = [payload].flat()
   if (pieces.length === 0 || !pieces.every(isRecord)) {
     throw faults.notUnderstood('answered with something that is not a JSON object')
@@ -160,7 +162,10 @@ function createContentgenStream(parts: PassthroughParts, state: PassthroughState
     const parsed = readSseBlock(event)
     if (!parsed?.isPlain) lastOther = event
     if (!parsed) return ''
-    const payload = payloadOf({ event: parsed.event, data: fromBytes(parsed.data) }, { faults, atEnd })
+    const payload = payloadOf(
+      { event: parsed.event, data: fromBytes(parsed.data) },
+      { faults, atEnd, exact: ARGUMENTS },
+    )
     if (payload === undefined) return ''
     if (payload instanceof GatewayError) {
       step.failure = payload

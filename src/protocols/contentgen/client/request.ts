@@ -2,14 +2,14 @@
 
 import type { TSchema } from 'typebox'
 import { checker } from '../../../kit/checker.ts'
-import { diagnose, foundText } from '../../../kit/diagnose.ts'
+import { foundText } from '../../../kit/diagnose.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../canonical.ts'
-import { type Places, refusalOf } from '../../request-error.ts'
+import type { Places } from '../../request-error.ts'
 import { fieldsOf } from './fields.ts'
 import { historyOf, systemText } from './history.ts'
-import { minimalRequestOf } from './minimal-request.ts'
+import { minimalRequestOf, refuseInvalid } from './minimal-request.ts'
 import { normaliseNames } from './names.ts'
 import { ContentgenRequest, CountTokensRequest } from './schema.ts'
 import { toolsOf } from './tools.ts'
@@ -56,7 +56,7 @@ function checked(body: unknown, schema: TSchema, check: { Check(value: unknown):
   const clientRequest = normaliseNames(body)
   if (!isRecord(clientRequest))
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
-  if (!check.Check(clientRequest)) throw refusalOf(diagnose(schema, clientRequest))
+  refuseInvalid(clientRequest, schema, check)
   return clientRequest
 }
 

@@ -7,6 +7,9 @@ import { namedText, newToolCallId } from '../../upstream.ts'
 import { finishOf } from './finish.ts'
 import { createGrounding } from './grounding.ts'
 
+/** The member of a call that holds its arguments. */
+export const ARGUMENTS = ['args']
+
 export type Candidate = {
   /** The deltas of one event. */
   take(raw: JsonRecord): Delta[]

@@ -1,6 +1,7 @@
 /** Encodes canonical messages as contents: turns of the user and the model, each with parts. */
 
-import { isRecord, parseJson } from '../../../kit/json.ts'
+import { parseExactJson } from '../../../kit/exact-json.ts'
+import { isRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Message } from '../../canonical.ts'
 import { refusedPart } from '../../request-error.ts'
@@ -108,7 +109,7 @@ async function resultOf(message: Message, at: string, parts: Contents & { names:
  */
 function responseOf(text: string, isError: boolean): object {
   if (isError) return { error: text }
-  const value = text.startsWith('{') && !text.includes('"$ref"') ? parseJson(text) : undefined
+  const value = text.startsWith('{') && !text.includes('"$ref"') ? parseExactJson(text) : undefined
   return isRecord(value) ? value : { output: text }
 }
 
@@ -159,7 +160,7 @@ function callsOf(message: Message, at: string, { rule, ids }: Contents): Part[] 
 
 function argumentsOf(text: string, param: string): unknown {
   if (text.trim() === '') return {}
-  const value = parseJson(text)
+  const value = parseExactJson(text)
   if (isRecord(value)) return value
   throw new GatewayError('invalid_value', `"${param}" must be the JSON text of an object.`, { param })
 }

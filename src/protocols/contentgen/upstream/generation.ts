@@ -1,5 +1,6 @@
 /** Encodes the `generationConfig` of a request. */
 
+import type { RawNumber } from '../../../kit/exact-json.ts'
 import type { JsonRecord } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../canonical.ts'
 import { vendorSchema } from './json-schema.ts'
@@ -33,7 +34,7 @@ export function generationOf(request: ChatRequest, rule: ModelRule, tools: Vendo
   const limit = request.max_completion_tokens ?? request.max_tokens
   if (limit !== undefined) config.maxOutputTokens = limit
   if (top_k) config.topK = top_k
-  if (seed !== undefined) config.seed = Math.abs(seed) % MAX_SEED
+  if (seed !== undefined) config.seed = seedOf(seed)
   const stops = (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((one) => one !== '')
   if (stops.length > 0) config.stopSequences = stops
   if (logprobs && top_logprobs) config.logprobs = top_logprobs
@@ -41,6 +42,9 @@ export function generationOf(request: ChatRequest, rule: ModelRule, tools: Vendo
   const thinkingConfig = thinkingOf(request, rule)
   return { ...config, ...formOf(request, rule, tools), ...(thinkingConfig ? { thinkingConfig } : {}) }
 }
+
+const seedOf = (seed: number | RawNumber): number =>
+  typeof seed === 'number' ? Math.abs(seed) % MAX_SEED : Number(BigInt.asUintN(31, BigInt(seed.rawJSON)))
 
 function formOf({ response_format: format, model }: ChatRequest, rule: ModelRule, tools: VendorTools): JsonRecord {
   // A forced call is the whole response, so no format applies.

@@ -1,4 +1,5 @@
 /** Converts a JSON Schema to the vendor's subset. Unsupported constraints move to the description. */
+import { isRawNumber, isScalar, scalarText } from '../../../kit/exact-json.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 
 /**
@@ -57,7 +58,7 @@ export function vendorSchema(schema: unknown): unknown {
     else if (single) Object.assign(supported, singleOf(name, value))
     else if (name === 'const') Object.assign(supported, constantOf(value, whole))
     else if (KNOWN.has(name)) supported[name] = value
-    else if (HINTS.has(name) && typeof value !== 'object') hints.push(`${name}: ${String(value)}`)
+    else if (HINTS.has(name) && isScalar(value)) hints.push(`${name}: ${scalarText(value)}`)
   }
   if (hints.length > 0) supported.description = withHints(supported.description, hints)
   return supported
@@ -74,7 +75,7 @@ function singleOf(name: string, value: unknown): JsonRecord {
 
 /** The vendor supports enums of strings and numbers. */
 function constantOf(value: unknown, { type }: JsonRecord): JsonRecord {
-  if (typeof value === 'string' || typeof value === 'number') return { enum: [value] }
+  if (typeof value === 'string' || typeof value === 'number' || isRawNumber(value)) return { enum: [value] }
   if (value === null) return { type: 'null' }
   return { ...(type === undefined ? { type: typeof value } : {}), description: `Always ${JSON.stringify(value)}.` }
 }

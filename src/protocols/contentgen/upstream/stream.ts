@@ -8,6 +8,7 @@ import { createEventSource } from '../../event-source.ts'
 import { holdsError } from '../../provider-error.ts'
 import type { ByteSource } from '../../upstream.ts'
 import type { AnswerReader, ContentgenFaults } from './answer.ts'
+import { ARGUMENTS } from './candidate.ts'
 
 /** A limit for an error that arrives in a stream without the form of an event. Such an error is short. */
 const MAX_TAIL_BYTES = 64 * 1024
@@ -27,7 +28,7 @@ export async function* readEvents(
     const chunks: ChatChunk[] = []
     let failure: unknown
     for (const event of events) {
-      const payload = payloadOf(event, { faults, atEnd: !bytes })
+      const payload = payloadOf(event, { faults, atEnd: !bytes, exact: ARGUMENTS })
       if (payload === undefined) continue
       if (payload instanceof GatewayError) {
         failure = payload

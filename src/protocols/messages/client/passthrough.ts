@@ -1,5 +1,6 @@
 /** Passthrough of Messages. Events keep their bytes, except for the model's name. */
 
+import { parseJsonKeeping } from '../../../kit/exact-json.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { closingQuote, withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
@@ -10,7 +11,7 @@ import { fromBytes, nothingYet, pushed, receiveText, toBytes } from '../../passt
 import type { PassthroughParts, PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocol.ts'
 import { namedText } from '../../upstream.ts'
 import { answerOf, messageIn } from '../upstream/answer.ts'
-import { createEventReader, defaultStop } from '../upstream/events.ts'
+import { ARGUMENTS, createEventReader, defaultStop } from '../upstream/events.ts'
 import { minimalRequestOf, passthroughBody } from './minimal-request.ts'
 import { usageOf } from './response.ts'
 
@@ -58,7 +59,10 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
   function read(event: string, step: PassthroughStep, atEnd: boolean): string {
     const parsed = readSseBlock(event)
     if (!parsed) return ''
-    const payload = payloadOf({ event: parsed.event, data: fromBytes(parsed.data) }, { faults, atEnd })
+    const payload = payloadOf(
+      { event: parsed.event, data: fromBytes(parsed.data) },
+      { faults, atEnd, exact: ARGUMENTS },
+    )
     if (payload === undefined) return ''
     if (payload instanceof GatewayError) {
       step.failure = payload
@@ -98,7 +102,7 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
     }
     return payload.type === type
       ? text
-      : toBytes(JSON.stringify({ type, ...(parseJson(fromBytes(text)) as JsonRecord) }))
+      : toBytes(JSON.stringify({ type, ...(parseJsonKeeping(fromBytes(text), ARGUMENTS) as JsonRecord) }))
   }
 
   function take(text: string, atEnd: boolean): PassthroughStep {

@@ -1,6 +1,7 @@
 /** Encodes Messages responses, whole and as named events. */
 
-import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
+import { parseExactJson } from '../../../kit/exact-json.ts'
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import type { AnswerMessage, ChatChunk, ChatRequest, Reasoning } from '../../canonical.ts'
@@ -196,6 +197,6 @@ function contentOf(message: AnswerMessage): object[] {
  */
 function inputOf(text: string): JsonRecord {
   if (text.trim() === '') return {}
-  const value = parseJson(text)
+  const value = parseExactJson(text)
   return isRecord(value) ? value : { INVALID_JSON: text }
 }

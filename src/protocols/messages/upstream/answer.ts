@@ -1,11 +1,12 @@
 /** Decodes a whole Messages response, and splits it into events. */
 
-import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
+import { parseJsonKeeping } from '../../../kit/exact-json.ts'
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
 import type { AnswerMessage, ChatCompletion, Reasoning, ToolCall } from '../../canonical.ts'
 import { holdsError } from '../../provider-error.ts'
 import { type Fallback, type Faults, namedText } from '../../upstream.ts'
-import { citationOf, finishOf, opaqueOf, pauseOf, refusalOf } from './events.ts'
+import { ARGUMENTS, citationOf, finishOf, opaqueOf, pauseOf, refusalOf } from './events.ts'
 import { countsOf, usageOf } from './usage.ts'
 
 type WholeMessage = JsonRecord & { content: unknown[] }
@@ -14,7 +15,7 @@ const hasContent = (payload: JsonRecord): payload is WholeMessage => Array.isArr
 
 /** The message in the text of a body. Throws the error that the body reports, or that it is not a message. */
 export function messageIn(text: string, faults: Faults): WholeMessage {
-  const payload = parseJson(text)
+  const payload = parseJsonKeeping(text, ARGUMENTS)
   if (!isRecord(payload)) throw faults.notUnderstood('answered with something that is not JSON')
   if (holdsError(payload)) throw faults.inAnswer(payload)
   if (!hasContent(payload)) throw faults.notUnderstood('answered with JSON that is not a message')

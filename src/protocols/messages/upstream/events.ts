@@ -19,6 +19,9 @@ type Open = {
   start: number
 }
 
+/** The members of blocks that hold the arguments of a tool. */
+export const ARGUMENTS = ['input']
+
 /** `fallback` replaces an id or a model that the provider leaves out. */
 export function createEventReader(fallback: Fallback): EventReader {
   let head: Fallback = fallback
@@ -152,6 +155,7 @@ export function createEventReader(fallback: Fallback): EventReader {
     },
     isFinished: () => finished !== null,
     isDone: () => done,
+    exact: ARGUMENTS,
   }
 }
 

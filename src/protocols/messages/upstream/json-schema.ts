@@ -2,6 +2,7 @@
  * Converts a JSON Schema to the vendor's subset: every object is closed, and unsupported constraints move to the
  * description.
  */
+import { isScalar, scalarText } from '../../../kit/exact-json.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 
 /** Keywords that the vendor's structured output refuses. They are added to the description as hints. */
@@ -49,7 +50,7 @@ function split(schema: JsonRecord): { supported: JsonRecord; hints: string[] } {
   for (const [name, value] of Object.entries(schema)) {
     // The vendor supports only 0 and 1 for `minItems`.
     const isRefused = REFUSED.includes(name) || (name === 'minItems' && Number(value) > 1)
-    if (isRefused && typeof value !== 'object') hints.push(`${name}: ${String(value)}`)
+    if (isRefused && isScalar(value)) hints.push(`${name}: ${scalarText(value)}`)
     else supported[name] = value
   }
   return { supported, hints }

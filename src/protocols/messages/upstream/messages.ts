@@ -1,5 +1,5 @@
 /** Encodes canonical messages as turns of blocks. */
-import { parseJson } from '../../../kit/json.ts'
+import { parseExactJson } from '../../../kit/exact-json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Message, Reasoning } from '../../canonical.ts'
 import { type Block, blockOf, refused } from './blocks.ts'
@@ -99,7 +99,7 @@ function reasoningBlocks({ text, opaque }: Reasoning): Block[] {
 
 function inputOf(text: string, param: string): unknown {
   if (text.trim() === '') return {}
-  const input = parseJson(text)
+  const input = parseExactJson(text)
   if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input
   throw new GatewayError('invalid_value', `"${param}" must be the JSON text of an object.`, { param })
 }

@@ -1,6 +1,6 @@
 /** Encodes tool calls of a streamed response. Several may be open at once; each is named by its place in the output. */
 
-import { parseJson } from '../../../kit/json.ts'
+import { parseExactJson } from '../../../kit/exact-json.ts'
 import { freeText } from '../../custom-tools.ts'
 import type { CallItem, CustomCallItem, ItemEvents, Open, Status, ToolSearchItem } from './items.ts'
 import type { ToolIdentity, ToolNames } from './tool-names.ts'
@@ -50,7 +50,7 @@ export function createCallStream(itemEvents: ItemEvents, names: ToolNames): Call
       )
     }
     if (at.item.type === 'tool_search_call') {
-      at.item.arguments = parseJson(at.text) ?? {}
+      at.item.arguments = parseExactJson(at.text) ?? {}
       return itemEvents.done(at)
     }
     // Clients parse the text in any case.

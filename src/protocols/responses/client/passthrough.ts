@@ -1,5 +1,6 @@
 /** Passthrough of responses. Events keep their bytes, except for the model's name and the ids of stored responses. */
 
+import { parseJsonKeeping } from '../../../kit/exact-json.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
@@ -11,7 +12,7 @@ import { fromBytes, nothingYet, pushed, toBytes } from '../../passthrough/bytes.
 import { createSlots, type Member, type Slots } from '../../passthrough/event-slots.ts'
 import type { PassthroughParts, PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocol.ts'
 import { answerOf, responseIn } from '../upstream/answer.ts'
-import { createEventReader, ENDS, isFailure } from '../upstream/events.ts'
+import { ARGUMENTS, createEventReader, ENDS, isFailure } from '../upstream/events.ts'
 import { usageOf } from './answer.ts'
 import type { OutputItem } from './items.ts'
 import { createResponseRewriter, type PassthroughExchange, passthroughBody } from './passthrough-items.ts'
@@ -106,7 +107,7 @@ function createResponsesStream({ head, faults }: PassthroughParts, exchange: Pas
     if (!parsed) return ''
     const payload = payloadOf(
       { event: parsed.event, data: fromBytes(parsed.data) },
-      { faults, atEnd, isFailure: (one, event) => isFailure({ ...one, type: typeOf(one, event) }) },
+      { faults, atEnd, exact: ARGUMENTS, isFailure: (one, event) => isFailure({ ...one, type: typeOf(one, event) }) },
     )
     if (payload === undefined) return ''
     if (payload instanceof GatewayError) {
@@ -223,7 +224,7 @@ function createResponsesStream({ head, faults }: PassthroughParts, exchange: Pas
         passed.final = { ...response, model: head.model, id: head.id, created_at: head.created }
         if (!isRecord(payload.response.usage)) {
           const completed = {
-            ...(parseJson(fromBytes(data)) as JsonRecord),
+            ...(parseJsonKeeping(fromBytes(data), ARGUMENTS) as JsonRecord),
             response: rewriter.visible({ ...response, model: head.model }),
           }
           data = toBytes(JSON.stringify(completed))

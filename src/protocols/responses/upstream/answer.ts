@@ -1,14 +1,15 @@
 /** Decodes a whole response, like the last event of a stream. */
 
-import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
+import { parseJsonKeeping } from '../../../kit/exact-json.ts'
+import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion } from '../../canonical.ts'
 import { holdsError } from '../../provider-error.ts'
 import type { Fallback, Faults } from '../../upstream.ts'
-import { createEventReader, isFailure } from './events.ts'
+import { ARGUMENTS, createEventReader, isFailure } from './events.ts'
 
 /** The finished response in the text of a body. Throws the error that the body reports, or why it is no such response. */
 export function responseIn(text: string, faults: Faults): JsonRecord {
-  const payload = parseJson(text)
+  const payload = parseJsonKeeping(text, ARGUMENTS)
   if (!isRecord(payload)) throw faults.notUnderstood('answered with something that is not JSON')
   if (holdsError(payload) || isFailure({ response: payload })) {
     throw faults.inAnswer({ response: payload, ...payload })

@@ -12,6 +12,9 @@ import { type ChoiceDelta, createItems } from './items.ts'
 /** The events that end a response. Failed responses are handled as errors elsewhere. */
 export const ENDS = ['response.completed', 'response.incomplete']
 
+/** The member of a call that holds its arguments: some providers send the object itself. */
+export const ARGUMENTS = ['arguments']
+
 /** Whether an event reports that the response failed or was cancelled. */
 export const isFailure = ({ type, response }: JsonRecord): boolean =>
   type === 'response.failed' ||
@@ -102,6 +105,7 @@ export function createEventReader(fallback: Fallback): EventReader {
     },
     isFinished: () => finished !== undefined,
     isDone: () => finished !== undefined,
+    exact: ARGUMENTS,
     isFailure,
   }
 }

@@ -80,7 +80,8 @@ function samplingOf(request: ChatRequest): Partial<CallOptions> {
     // Zero is the default of every vendor, and some refuse the field itself.
     ...(presence_penalty ? { presencePenalty: presence_penalty } : {}),
     ...(frequency_penalty ? { frequencyPenalty: frequency_penalty } : {}),
-    ...(seed === undefined ? {} : { seed }),
+    // The packages only write it into a body.
+    ...(seed === undefined ? {} : { seed: seed as number }),
     ...(stops.length === 0 ? {} : { stopSequences: stops }),
   }
 }

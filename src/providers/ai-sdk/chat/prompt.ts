@@ -1,6 +1,7 @@
 /** Encodes the messages of a request as the prompt of AI SDK packages; refuses by name what the packages do not support. */
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
-import { isRecord, parseJson } from '../../../kit/json.ts'
+import { parseExactJson } from '../../../kit/exact-json.ts'
+import { isRecord } from '../../../kit/json.ts'
 import type { Message, Opaque, Reasoning } from '../../../protocols/canonical.ts'
 import { refusedPart } from '../../../protocols/request-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -153,7 +154,7 @@ async function resultOf(message: Message, at: string, parts: ResultParts): Promi
 
 function inputOf(text: string, param: string): unknown {
   if (text.trim() === '') return {}
-  const input = parseJson(text)
+  const input = parseExactJson(text)
   if (isRecord(input)) return input
   throw new GatewayError('invalid_value', `"${param}" must be the JSON text of an object.`, { param })
 }
