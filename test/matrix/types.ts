@@ -77,6 +77,7 @@ export type Client = {
 export type Unsupported =
   | 'cached_input'
   | 'stream_error'
+  | 'refusal'
   | 'reasoning'
   | 'reasoning_history'
   | 'stop'

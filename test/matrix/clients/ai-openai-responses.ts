@@ -7,8 +7,8 @@ import { aiRows, type ProviderMajor } from './ai-rows.ts'
 export const OPENAI_MAJORS: [ProviderMajor<typeof createOpenAI>, ProviderMajor<unknown>, ProviderMajor<unknown>] = [
   ['@ai-sdk/openai', createOpenAI],
   ['ai-sdk-openai-3', createOpenAI3],
-  // It has no option for models that reason under another name than OpenAI's.
-  ['ai-sdk-openai-2', createOpenAI2, ['reasoning', 'reasoning_history']],
+  // It has no option for models that reason under another name than OpenAI's, and its schema has no refusals.
+  ['ai-sdk-openai-2', createOpenAI2, ['reasoning', 'reasoning_history', 'refusal']],
 ]
 
 export const aiOpenaiResponses = aiRows({
