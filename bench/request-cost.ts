@@ -35,7 +35,7 @@ type Measured = { name: string; target: Target; start(): Group; costs: number[];
 function gateway(name: string, { dir, vendorPort, binary, profile, workers, core }: GatewayOrder): Measured {
   const home = join(dir, name.replaceAll(/\W+/g, '-'))
   const env = profile ? { BUN_OPTIONS: `--cpu-prof --cpu-prof-md --cpu-prof-dir=${home}` } : {}
-  const server = `{ workers: ${workers ?? 1} }`
+  const server = `{ workers: ${workers ?? 1}, drain_seconds: 0 }`
   const { port, start } = everythingOn({ home, vendorPort, binary, server, env, ...(core !== undefined && { core }) })
   return { name, target: targetAt(port, 'bench/', TOKEN), start, costs: [], rates: [] }
 }

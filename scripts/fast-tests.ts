@@ -31,6 +31,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/crash-resume.test.ts': 50,
   'test/crash.test.ts': 135,
   'test/deep-json.test.ts': 27,
+  'test/drain.test.ts': 8, // starts processes and stops them
   'test/durability.test.ts': 4, // starts processes and kills them
   'test/embeddings.test.ts': 7,
   'test/family-bounds.test.ts': 3,
@@ -57,6 +58,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/sdk-anthropic.test.ts': 2,
   'test/sdk-openai-videos.test.ts': 5,
   'test/sdk-openai.test.ts': 7,
+  'test/secret-rotation.test.ts': 4, // starts processes
   'test/secrets-kept.test.ts': 5,
   'test/secrets.test.ts': 3,
   'test/tasks-property.test.ts': 9,
@@ -68,6 +70,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/vendors-images-ai-sdk.test.ts': 4,
   'test/vendors-rerank.test.ts': 7,
   'test/webhooks.test.ts': 2,
+  'test/workers.test.ts': 30, // starts processes, kills and replaces them
 }
 
 /** Files in one process: enough that they share what they import, few enough that no process is left with all the work. */

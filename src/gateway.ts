@@ -78,6 +78,8 @@ export type Gateway = {
   webhooks: Webhooks
   /** Recorded usage, newest hour first. */
   usage: UsageStore['list']
+  /** From now on `/readyz` says that it is not ready; everything else is served as before. */
+  announceStop(): void
   /** Accepts no more requests, lets open ones finish until the deadline, aborts the rest, and records their usage. */
   drain(options: { deadline_ms: number }): Promise<void>
   /** Drains, and persists what is still in memory. */
@@ -144,7 +146,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     alerts,
     router,
     ledger: { health: ledger.health, usage: store.ledger.usage },
-    ready: () => ready(),
+    ready: () => canStore(),
     models: () => catalogue.list(OPERATOR),
     directories: [config.data_dir, outputDirectory(config)],
     settings: () => live.alerts,
@@ -196,7 +198,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const { outputs, tasks, webhooks, files } = generation
   const prune = { pruneLedger: accounting.pruneLedger, pruneRequests: observation.pruneRequests }
   const cleaner = createCleaner({ ...prune, tasks: store.tasks, outputs, cache, clock, log })
-  const ready = createReadiness({ store, files, clock, log })
+  const { canStore, accepts: ready, announceStop } = createReadiness({ store, files, clock, log })
   const controls = control.routes({ supply, attemptLimits, settings, tokens, projects, cache })
   const { requests, live: events } = observation
   const health = { ledger: ledger.health, tasks: tasks.health, open_requests: () => app.open() }
@@ -247,15 +249,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   await valkey?.opened
   // Known before the first request, so that the first read of the revision does not invalidate cached tokens.
   await Promise.all([tokens.start(), control.start(), cache.start(), !parts.is_idle && administration.start()])
-  if (!parts.is_idle) {
-    tasks.start()
-    background.start()
-    webhooks.start()
-    cleaner.start()
-    accounting.start()
-    watch.start()
-    load.start()
-  }
+  const background_work = [tasks, background, webhooks, cleaner, accounting, watch, load]
+  if (!parts.is_idle) for (const work of background_work) work.start()
   let discovery = supply.discover()
 
   async function drain(options: { deadline_ms: number }): Promise<void> {
@@ -296,6 +291,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       Object.assign(settings, next.server)
       discovery = supply.discover()
     },
+    announceStop,
     drain,
     async close({ deadline_ms }) {
       await drain({ deadline_ms })

@@ -1,4 +1,4 @@
-/** Whether the gateway can do its work: for /readyz. */
+/** Whether the gateway can do its work, and is not about to stop: for /readyz. */
 import type { Clock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
 import { createProbe } from './kit/probe.ts'
@@ -11,13 +11,22 @@ const READY_MILLISECONDS = 1_500
 
 type ReadinessParts = { store: Pick<Store, 'ping'>; files: FileStore; clock: Clock; log: Log }
 
-/** The result rejects with `storage_unavailable`, which says what cannot be written; the cause is only logged. */
-export function createReadiness({ store, files, clock, log }: ReadinessParts): () => Promise<void> {
+type Readiness = {
+  /** Rejects with `storage_unavailable`, which says what cannot be written; the cause is only logged. */
+  canStore(): Promise<void>
+  /** Rejects also with `shutting_down`, from `announceStop` on: load balancers send their requests elsewhere. */
+  accepts(): Promise<void>
+  announceStop(): void
+}
+
+export function createReadiness({ store, files, clock, log }: ReadinessParts): Readiness {
+  let isStopping = false
   const probes = [
     { check: store.ping, reason: 'the database cannot be written' },
     { check: async () => files.ping?.(), reason: 'the directory of outputs cannot be written' },
   ].map(({ check, reason }) => ({ reason, probe: createProbe({ check, limit_ms: READY_MILLISECONDS, clock }) }))
-  return async () => {
+
+  async function canStore(): Promise<void> {
     const failures = probes.map(async ({ probe, reason }) => {
       await probe().catch((cause: unknown) => {
         log.error('not ready', { reason }, cause)
@@ -25,5 +34,16 @@ export function createReadiness({ store, files, clock, log }: ReadinessParts): (
       })
     })
     await Promise.all(failures)
+  }
+
+  return {
+    canStore,
+    async accepts() {
+      if (isStopping) throw new GatewayError('shutting_down', 'the gateway is being stopped')
+      await canStore()
+    },
+    announceStop() {
+      isStopping = true
+    },
   }
 }

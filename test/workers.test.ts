@@ -87,7 +87,7 @@ async function start(vendor: Vendor, settings: { server?: object; tokens?: objec
   const config = (server: object = {}) => ({
     ...settings,
     sandbox: false,
-    server: { workers: 2, ...settings.server, ...server },
+    server: { workers: 2, drain_seconds: 0, ...settings.server, ...server },
     providers: { v: { kind: 'chatcompat', base_url: vendor.url, key: 'v-key' } },
     models: { 'v/m': {} },
   })
@@ -229,7 +229,7 @@ describe('a gateway with two workers', () => {
   })
 
   it('replaces one worker after the other at SIGUSR2, and refuses no call meanwhile', async () => {
-    const gateway = await start(newVendor())
+    const gateway = await start(newVendor(), { server: { drain_seconds: 1 } })
     const before = [await gateway.pidOf(1), await gateway.pidOf(2)]
     let isOver = false
     let answered = 0

@@ -1,7 +1,7 @@
 /** `gatehouse serve`: starts the gateway, prints its address, and stops it gracefully. */
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
-import type { Config } from '../config/config.ts'
+import { type Config, drainSeconds } from '../config/config.ts'
 import type { Flags } from '../config/environment.ts'
 import { DEFAULT_FILE, loadConfig } from '../config/load.ts'
 import { loadManual } from '../config/manual.ts'
@@ -11,6 +11,7 @@ import type { Gateway } from '../gateway.ts'
 import { thisBuild } from '../kit/build-info.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
 import { createLog, type Log } from '../kit/log.ts'
+import { quietTurn } from '../kit/quiet-turn.ts'
 import { type Arguments, readArguments } from './arguments.ts'
 import { bannerJson, bannerText, firstRequestText, isFirstRequestKnown, type Started } from './banner.ts'
 import { freePortsOf, openListeners, type Server } from './listeners.ts'
@@ -98,18 +99,38 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
     },
   )
   const path = config.file ?? resolve(cwd, DEFAULT_FILE)
-  const watched = watchConfig({ path, current: config, load, apply: gateway.reload, secrets, log, clock })
+  let current = config
+  const apply = async (next: Config) => {
+    await gateway.reload(next)
+    current = next
+  }
+  const watched = watchConfig({ path, current: config, load, apply, secrets, log, clock })
   process.on('SIGHUP', () => void watched.reload())
   announce({ gateway, config, url: server.url, admin_url, given, terminal: terminalOf(worker, terminal), log })
-  worker?.onRetire(server.retire)
+  let isReplaced = false
+  worker?.onRetire(() => {
+    isReplaced = true
+    server.retire()
+  })
   worker?.ready()
   if (worker) log.info('worker ready', { pid: process.pid })
 
   const signal = await (worker ? Promise.race([stopped.first, worker.orphaned]) : stopped.first)
   watched.close()
-  const deadline_ms = config.server.shutdown_seconds * 1000
-  log.info('stopping', { signal, deadline_seconds: config.server.shutdown_seconds })
-  const closed = server.stop({ deadline_ms }).then(() => gateway.close({ deadline_ms }))
+  const { shutdown_seconds } = current.server
+  // The other workers serve the clients of one that is replaced, and nobody waits for an answer of /readyz after Ctrl-C.
+  const drain_seconds = signal === 'SIGTERM' && !isReplaced ? drainSeconds(current) : 0
+  if (drain_seconds > 0) {
+    log.info('draining', { signal, seconds: drain_seconds })
+    gateway.announceStop()
+    server.retire()
+    await Promise.race([after(clock, drain_seconds * 1000), stopped.second])
+  }
+  const deadline_ms = (shutdown_seconds - drain_seconds) * 1000
+  log.info('stopping', { signal, deadline_seconds: deadline_ms / 1000 })
+  const closed = quietTurn()
+    .then(() => server.stop({ deadline_ms }))
+    .then(() => gateway.close({ deadline_ms }))
   const cut = stopped.second.then(() => Promise.race([cutShort(server, gateway), after(clock, CUT_MILLISECONDS)]))
   await Promise.race([closed, cut])
   await worker?.close()

@@ -1,9 +1,10 @@
 /** The processes of a gateway with several workers: starts them, replaces those that end, and prints what they have to say. */
 import type { Subprocess } from 'bun'
-import type { Config } from '../config/config.ts'
+import { type Config, drainSeconds } from '../config/config.ts'
 import { type Clock, endsWithin } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { addCounts, type FamilyValues } from '../telemetry/process-metrics.ts'
+import { connectionsHint } from './connections-hint.ts'
 import type { Terminal } from './terminal.ts'
 import { type FromWorker, LAST_VALUES, type ToWorker, WORKER_VARIABLE } from './worker.ts'
 
@@ -44,8 +45,6 @@ const FIRST_DELAY_MILLISECONDS = 100
 const MAX_DELAY_MILLISECONDS = 30_000
 /** A worker that has run for so long is replaced at once. */
 const STABLE_MILLISECONDS = 60_000
-/** In this time the clients of a worker that is replaced are told to open other connections. */
-const RETIRE_MILLISECONDS = 2_000
 /** What a worker may take to stop beyond the deadline of its requests. */
 const STOP_MILLISECONDS = 10_000
 /** It may have to change a large database first. */
@@ -68,6 +67,8 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
   let held = ''
   let isRestarting = false
   let { shutdown_seconds } = config.server
+  /** In this time the clients of a worker that is replaced are told to open other connections. */
+  let retire_ms = drainSeconds(config) * 1000
 
   function print(text: string): void {
     if (isPrinting) terminal.out(text)
@@ -164,19 +165,19 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
   async function retire(worker: Running): Promise<void> {
     worker.isEnding = true
     sendTo(worker, { is: 'retire' })
-    await new Promise<void>((resolve) => clock.after(RETIRE_MILLISECONDS, resolve))
+    await new Promise<void>((resolve) => clock.after(retire_ms, resolve))
     await end(worker)
   }
 
   /** Asks it once: a worker that is asked again cuts its requests short. */
-  function end(worker: Running): Promise<void> {
-    worker.stopped ??= endNow(worker)
+  function end(worker: Running, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    worker.stopped ??= endNow(worker, signal)
     return worker.stopped
   }
 
-  async function endNow(worker: Running): Promise<void> {
+  async function endNow(worker: Running, signal: NodeJS.Signals): Promise<void> {
     worker.isEnding = true
-    worker.child.kill('SIGTERM')
+    worker.child.kill(signal)
     const cancel = clock.after(shutdown_seconds * 1000 + STOP_MILLISECONDS, () => worker.child.kill('SIGKILL'))
     await worker.exited
     cancel()
@@ -203,7 +204,9 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
     }
     log.info('rolling restart done', { workers: count })
     try {
-      shutdown_seconds = load().server.shutdown_seconds
+      const now = load()
+      shutdown_seconds = now.server.shutdown_seconds
+      retire_ms = drainSeconds(now) * 1000
     } catch (cause) {
       log.error(
         'the configuration cannot be read any more: requests of workers get the time to end that they had',
@@ -224,9 +227,9 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
     }
   }
 
-  async function stop(): Promise<void> {
+  async function stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     isStopping = true
-    await Promise.all([...all].map(end))
+    await Promise.all([...all].map((worker) => end(worker, signal)))
   }
 
   process.on('SIGHUP', () => {
@@ -244,7 +247,7 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
     void stopped.second.then(() => {
       for (const { child } of all) child.kill('SIGTERM')
     })
-    await stop()
+    await stop(signal === 'SIGINT' ? 'SIGINT' : 'SIGTERM')
     return 0
   })
 
@@ -263,6 +266,8 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
     isPrinting = true
     terminal.out(held)
     log.info('workers started', { workers: count })
+    const hint = connectionsHint()
+    if (hint) log.info(hint.what, hint.fields)
     readRegularly()
     return undefined
   }

@@ -31,6 +31,8 @@ export type ServerSettings = {
   body_seconds: number
   keep_alive_seconds: number
   shutdown_seconds: number
+  /** Undefined: by whether other processes serve the same clients. */
+  drain_seconds: number | undefined
   cors_origins: string[]
   trust_proxy: boolean
   delta_mirror: boolean
@@ -122,6 +124,7 @@ export const DEFAULT_SERVER: ServerSettings = {
   body_seconds: 60,
   keep_alive_seconds: 15,
   shutdown_seconds: 25,
+  drain_seconds: undefined,
   cors_origins: [],
   trust_proxy: false,
   delta_mirror: true,
@@ -134,6 +137,16 @@ export const DEFAULT_SERVER: ServerSettings = {
   max_bytes_in_flight: undefined,
   max_token_bytes_in_flight: undefined,
   max_delay_ms: 250,
+}
+
+/** Load balancers probe every second or two, and take a gateway out after two or three failures. */
+const DEFAULT_DRAIN_SECONDS = 5
+
+/** Time between SIGTERM and the closing of the port, within the time to stop. */
+export function drainSeconds({ server, store_url, valkey }: Pick<Config, 'server' | 'store_url' | 'valkey'>): number {
+  const { drain_seconds, shutdown_seconds, workers } = server
+  const hasOthers = () => workers !== 1 || valkey !== undefined || !store_url.startsWith('sqlite:')
+  return Math.min(drain_seconds ?? (hasOthers() ? DEFAULT_DRAIN_SECONDS : 0), shutdown_seconds)
 }
 
 /** A body of a megabyte takes two in memory, parsed and encoded for its provider, and three while it is converted. */

@@ -57,6 +57,14 @@ export const ServerConfig = Type.Object(
         description: 'Time in which open requests may finish when the gateway stops. Default 25.',
       }),
     ),
+    drain_seconds: optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 3600,
+        description:
+          'After SIGTERM, the time for which /readyz fails and connections are closed after their responses, before the port closes: for load balancers. It is part of shutdown_seconds. Default 5 where several processes share the port or the store, which are workers and gateways with PostgreSQL or Valkey; else 0.',
+      }),
+    ),
     cors_origins: optional(
       Type.Array(Type.String(), {
         description: 'Origins of web pages that may call the gateway; `*` is any. Default: none.',

@@ -107,7 +107,11 @@ const READINESS = {
   description:
     'For a readiness probe: it writes to the database and to the directory of outputs. It answers within 2 seconds.',
   response: Ready,
-  refusal: { status: 503, when: 'Not ready: `reason` says what cannot be reached or written.', response: NotReady },
+  refusal: {
+    status: 503,
+    when: 'Not ready: `reason` says what cannot be reached or written, or that the gateway is being stopped.',
+    response: NotReady,
+  },
 }
 
 export function pageRoutes({ version, build, ready, tasks, openApi, endpoints, hasSandbox }: PageParts): Route[] {

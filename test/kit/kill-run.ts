@@ -161,6 +161,7 @@ export async function killRun(
   writeFileSync(
     file,
     JSON.stringify({
+      server: { drain_seconds: 0 },
       ledger: { durable },
       // By default a process that cannot reach the store goes on with its share, whatever others have used before.
       limits: { when_store_fails: 'refuse' },

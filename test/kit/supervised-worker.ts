@@ -52,7 +52,7 @@ if (process.env.GATEHOUSE_WORKER) {
       load: () => {
         throw new Error('server.port must be a number')
       },
-      config: { server: { shutdown_seconds: 1 } } as Config,
+      config: { server: { shutdown_seconds: 2, drain_seconds: 2 } } as Config,
       terminal: {
         cwd: process.cwd(),
         environment: process.env,

@@ -5,7 +5,7 @@ import type { LedgerHealth } from '../../ledger/ledger.ts'
 import { GatewayError } from '../../spec/error.ts'
 
 export type ReadinessRouteParts = {
-  /** Rejects with `storage_unavailable`. */
+  /** Rejects with `storage_unavailable` or `shutting_down`. */
   ready(): Promise<void>
   health: {
     ledger(): LedgerHealth
@@ -19,7 +19,9 @@ const Count = Type.Integer({ minimum: 0 })
 const Readiness = Type.Object(
   {
     status: Type.Enum(['ready', 'not ready']),
-    reason: Type.Union([Type.String(), Type.Null()], { description: 'What cannot be written; null: nothing.' }),
+    reason: Type.Union([Type.String(), Type.Null()], {
+      description: 'What cannot be written, or that it is being stopped; null: it is ready.',
+    }),
     version: Type.String(),
     open_requests: Count,
     ledger: Type.Object(
