@@ -1,6 +1,7 @@
 /** The process: parses the command line and runs the command. */
 import { UsageError, unknownCommand } from './cli/arguments.ts'
 import { json, processTerminal, type Terminal } from './cli/terminal.ts'
+import { withEnvironmentFile } from './config/environment-file.ts'
 import { ConfigError } from './config/problem.ts'
 
 type Commands = Record<string, { summary: string; load: () => Promise<{ run: Run }> }>
@@ -73,7 +74,13 @@ async function runCommand(name: string, args: string[], terminal: Terminal): Pro
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
   if (!command) throw new UsageError('', unknownCommand(name, Object.keys(COMMANDS)))
   const { run } = await command.load()
-  return run(args, terminal)
+  return run(args, withVariables(terminal))
+}
+
+function withVariables(terminal: Terminal): Terminal {
+  const { environment: process_environment, cwd } = terminal
+  const environment = withEnvironmentFile(process_environment, cwd)
+  return environment === process_environment ? terminal : { ...terminal, environment, process_environment }
 }
 
 async function help([about]: string[], terminal: Terminal): Promise<number> {

@@ -50,7 +50,7 @@ test.each(pages)('every example of a configuration on %s is valid', (path) => {
         : `${text}\nproviders: ${JSON.stringify(Object.fromEntries(namedProviders(text)))}\n`
       return checkFile({
         file: 'x',
-        yaml: readYaml(complete, environment),
+        yaml: readYaml(complete, environment, { secretAt: () => 'a-secret' }),
         discover: false,
         vendors: undefined,
         now: 0,

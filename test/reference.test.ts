@@ -98,6 +98,7 @@ describe('the table of environment variables', () => {
     const read = sources
       .filter(({ name }) => name === 'config/environment.ts')
       .flatMap(({ text }) => [...text.matchAll(/given\('(GATEHOUSE_\w+)'/g)].map(([, name = '']) => name))
+      .concat('GATEHOUSE_ENV_FILE') // read before all others, by config/environment-file.ts
     expect(read.sort()).toEqual(Object.keys(ENVIRONMENT_VARIABLES).sort())
   })
 })

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { type Config, drainSeconds } from '../config/config.ts'
 import type { Flags } from '../config/environment.ts'
+import { withEnvironmentFile } from '../config/environment-file.ts'
 import { DEFAULT_FILE, loadConfig } from '../config/load.ts'
 import { loadManual } from '../config/manual.ts'
 import { createSecretFiles } from '../config/secret-files.ts'
@@ -56,18 +57,19 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
 }
 
 async function serve({ given, terminal, clock }: { given: Arguments; terminal: Terminal; clock: Clock }) {
-  const { environment, cwd, interactive, err } = terminal
+  const { environment, process_environment = environment, cwd, interactive, err } = terminal
   const worker = workerOf(environment, clock)
   const flags = flagsOf(given)
   const secrets = createSecretFiles()
   const load = (readFile?: () => string | undefined): Config => {
     secrets.begin()
+    const variables = withEnvironmentFile(process_environment, cwd)
     const whole = loadConfig({
-      environment,
+      environment: variables,
       cwd,
       flags,
       readSecret: secrets.read,
-      vendors: knownVendors(environment),
+      vendors: knownVendors(variables),
       ...(readFile && { readFile }),
     })
     return worker ? configOfWorker(whole, worker) : whole

@@ -6,6 +6,8 @@ export type Terminal = {
   /** For everything else: standard error. */
   err(text: string): void
   environment: Record<string, string | undefined>
+  /** The variables without those of the environment file, which can be read again. Absent: there is no such file. */
+  process_environment?: Record<string, string | undefined>
   cwd: string
   /** Whether results may be coloured. */
   color: boolean

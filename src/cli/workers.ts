@@ -79,7 +79,8 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
     const { promise: ready, resolve } = Promise.withResolvers<boolean>()
     const child = Bun.spawn([process.execPath, ...process.execArgv, Bun.main, 'serve', ...args], {
       cwd: terminal.cwd,
-      env: { ...terminal.environment, [WORKER_VARIABLE]: `${number}/${count}` },
+      // Each reads the environment file itself, as it is then.
+      env: { ...(terminal.process_environment ?? terminal.environment), [WORKER_VARIABLE]: `${number}/${count}` },
       stdin: 'ignore',
       stdout: 'inherit',
       // By one writer, so that lines of several workers are not mixed.

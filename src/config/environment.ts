@@ -31,6 +31,10 @@ export type EnvironmentSettings = {
 /** Every variable that the gateway itself reads, for the manual's reference; each kind lists the variables of its key. */
 export const ENVIRONMENT_VARIABLES = {
   GATEHOUSE_CONFIG: { default: './gatehouse.yaml', meaning: 'Path of the configuration file.' },
+  GATEHOUSE_ENV_FILE: {
+    default: 'none',
+    meaning: 'A file with a variable on each line, as NAME=value; its variables win over those of the process.',
+  },
   GATEHOUSE_HOST: { default: '127.0.0.1', meaning: 'Address to listen on.' },
   GATEHOUSE_PORT: { default: '8787', meaning: 'Port to listen on, from 0 to 65535; 0 takes a free one.' },
   GATEHOUSE_DATA_DIR: {
@@ -69,7 +73,7 @@ export const ENVIRONMENT_VARIABLES = {
     meaning: '`on` or `off`: whether providers are found by environment keys and on loopback.',
   },
 } as const satisfies Record<string, { default: string; meaning: string }>
-type Variable = keyof typeof ENVIRONMENT_VARIABLES
+type Variable = Exclude<keyof typeof ENVIRONMENT_VARIABLES, 'GATEHOUSE_ENV_FILE'>
 
 type EnvironmentParts = { environment: Environment; flags?: Flags | undefined; cwd: string }
 

@@ -24,7 +24,7 @@ export function checkKeys(id: string, { key, key_file, keys }: ProviderConfig): 
   for (const [index, entry] of (keys ?? []).entries()) {
     if (entry === undefined) continue
     const at = [...path, 'keys', index]
-    if (!('key' in entry)) report(at, 'must have `key` or `key_file`')
+    if (!('key' in entry || 'key_file' in entry)) report(at, 'must have `key` or `key_file`')
     if (entry.key !== undefined && !SENDABLE.test(entry.key)) report([...at, placeOfKey(entry.key_file)], UNSENDABLE)
     const name = entry.name ?? String(index + 1)
     const other = seen.get(name)
