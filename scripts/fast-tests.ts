@@ -48,6 +48,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/passthrough.test.ts': 8,
   'test/pgvector-cache.test.ts': 8, // starts PostgreSQL twice, once as WebAssembly
   'test/property.test.ts': 9,
+  'test/proposed-config.test.ts': 3, // starts threads
   'test/python-sdks.test.ts': 30, // runs pytest, where the Python clients are installed
   'test/response-headers.test.ts': 3,
   'test/responses-background.test.ts': 3,

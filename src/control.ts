@@ -1,11 +1,9 @@
 /** How operators control a running gateway: overrides of its routing, its configuration, and their routes. */
-import { dirname } from 'node:path'
 import type { Audit } from './audit/audit.ts'
-import { assertProviders, providerFactory } from './cli/check-providers.ts'
-import { knownVendors } from './cli/vendors.ts'
+import { providerFactory } from './cli/check-providers.ts'
+import { createProposedConfig } from './cli/proposed-config.ts'
 import type { Config } from './config/config.ts'
 import type { Environment } from './config/environment.ts'
-import { type ConfigSource, createConfigSource } from './config/source.ts'
 import type { Route } from './http/context.ts'
 import type { Clock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
@@ -27,8 +25,6 @@ type ControlParts = {
   /** The configuration now. */
   config(): Config
   environment: Environment
-  /** The configuration file; absent: that from which the configuration came. */
-  source?: ConfigSource | undefined
   clock: Clock
   log: Log
 }
@@ -72,7 +68,8 @@ export function createControl(parts: ControlParts): Control {
     clock,
     log,
   })
-  const source = parts.source ?? sourceOf(config(), environment)
+  const { file, data_dir } = config()
+  const source = createProposedConfig({ environment, file, data_dir, clock })
 
   async function testProvider(supply: Supply, id: string, key: string | undefined) {
     const found = supply.find(id)?.config
@@ -108,19 +105,4 @@ export function createControl(parts: ControlParts): Control {
     start: overrides.start,
     close: overrides.close,
   }
-}
-
-/** The file of a configuration; without one, the default file in the data directory's place. */
-function sourceOf({ file, data_dir }: Config, environment: Environment): ConfigSource {
-  const cwd = file === undefined ? data_dir : dirname(file)
-  const flags = file === undefined ? {} : { config: file }
-  return createConfigSource({
-    environment,
-    cwd,
-    flags,
-    vendors: knownVendors(environment),
-    isByApi: true,
-    data_dir,
-    check: (config) => assertProviders(config, environment),
-  })
 }

@@ -32,11 +32,12 @@ export function checkFile({ file, yaml, limits, ...rest }: CheckParts): {
   const withoutEmpty = withoutEmptySections(yaml.value ?? {})
   const readable = yaml.troubles.some(({ path }) => path.length === 0) ? {} : readNumbers(withoutEmpty, yaml)
   const faults = diagnoseAll(FileConfig, readable, MAX_PROBLEMS)
-  const unread = yaml.troubles.map(({ path }) => path)
-  const config = prune(
+  const troubles = yaml.troubles.slice(0, MAX_PROBLEMS)
+  const unread = troubles.map(({ path }) => path)
+  // Faulty values become undefined, so that their siblings are still checked and `in` still sees the key.
+  const config = [...faults.map(faultyPath), ...unread].reduce(
+    (value, path) => replaceAt(value, path, undefined),
     readable,
-    [],
-    new Set([...faults.map(faultyPath), ...unread].map((path) => JSON.stringify(path))),
   )
   const schema = faults
     .filter(({ path }) => !unread.some((other) => isSame(other, path)))
@@ -54,7 +55,7 @@ export function checkFile({ file, yaml, limits, ...rest }: CheckParts): {
     path,
     message,
   }))
-  const problems = [...yaml.troubles, ...placed]
+  const problems = [...troubles, ...placed]
     .sort((a, b) => a.line - b.line || a.column - b.column)
     .map(({ path, ...where }) => ({ file, ...where, path: placeName(path) }))
   return { config: config as FileConfig, problems }
@@ -94,20 +95,12 @@ function readNumbers(value: unknown, yaml: YamlText): unknown {
 function replaceAt(value: unknown, [step, ...rest]: Path, to: unknown): unknown {
   if (step === undefined) return to
   if (Array.isArray(value)) return value.map((item, index) => (index === step ? replaceAt(item, rest, to) : item))
-  if (!isMapping(value)) return value
+  if (!isMapping(value) || !Object.hasOwn(value, step)) return value
   return { ...value, [step]: replaceAt(value[step], rest, to) }
 }
 
 /** The path to remove so that the rest can still be checked: the object that lacks a member, else the value itself. */
 const faultyPath = ({ kind, path }: Problem): Path => (kind === 'missing' ? path.slice(0, -1) : path)
-
-/** Replaces faulty values by undefined, so that their siblings are still checked and `in` still sees the key. */
-function prune(value: unknown, path: Path, faulty: ReadonlySet<string>): unknown {
-  if (faulty.has(JSON.stringify(path))) return undefined
-  if (Array.isArray(value)) return value.map((item, index) => prune(item, [...path, index], faulty))
-  if (!isMapping(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, prune(item, [...path, name], faulty)]))
-}
 
 function toViolation({ path, kind, expected, found }: Problem, yaml: YamlText): Violation {
   if (kind === 'missing') return { path, part: 'value', message: 'is missing, but required' }

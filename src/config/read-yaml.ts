@@ -4,15 +4,16 @@ import {
   type Document,
   isAlias,
   isMap,
+  isNode,
+  isPair,
   isScalar,
   isSeq,
   LineCounter,
   type Node,
   type Pair,
-  parseDocument,
-  visit,
 } from 'yaml'
 import { interpolate, referencesIn } from './interpolate.ts'
+import { MAXIMUM_DEPTH, MAXIMUM_NODES, parseBounded } from './parse-yaml.ts'
 import type { SecretFile } from './secret-places.ts'
 
 export type Path = (string | number)[]
@@ -39,12 +40,8 @@ type FillOptions = {
 /** Why the references of `source` may not be filled in at this place; undefined: they may. */
 export type ExpansionCheck = (path: Path, references: string[], source: string) => string | undefined
 
-/** Far above any real file; prevents a few lines of nested aliases from expanding to gigabytes. */
-const MAXIMUM_NODES = 100_000
 /** Shorter values (a port, `true`) are not secrets, and replacing them would garble messages. */
 const SHORTEST_SECRET = 6
-/** An alias inside its own anchor would recurse without end. */
-const MAXIMUM_DEPTH = 100
 
 export function readYaml(
   text: string,
@@ -52,32 +49,35 @@ export function readYaml(
   options: FillOptions = {},
 ): YamlText {
   const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  const parsed = parseBounded(text, lines)
   const place = (offset: number): Place => {
     const { line, col } = lines.linePos(offset)
     return { line: Math.max(1, line), column: Math.max(1, col) }
   }
-  const syntax = [...document.errors, ...document.warnings].map((error) => ({
+  if (!('document' in parsed)) return unreadable({ ...place(parsed.offset), path: [], message: TOO_MUCH })
+  const { document } = parsed
+  const syntax = [...document.errors, ...document.warnings].slice(0, MOST_ERRORS).map((error) => ({
     ...place(error.pos[0]),
     path: [],
     message: syntaxMessage(error.code, error.message),
   }))
   const walk = createWalk({ document, environment, place, ...options })
-  const value = syntax.length > 0 ? undefined : walk.valueAt(document.contents, [])
+  const value = syntax.length > 0 ? undefined : walk.valueAt(document.contents, [], walk.root)
   return {
     value,
     troubles: [...syntax, ...walk.troubles],
     placeOf(path, part) {
-      const known = (part === 'key' ? walk.keys : walk.values).get(JSON.stringify(path))
-      if (known) return known
-      for (let length = path.length; length >= 0; length--) {
-        const outer = JSON.stringify(path.slice(0, length))
-        const found = walk.keys.get(outer) ?? walk.values.get(outer)
-        if (found) return found
+      let found: Place | undefined
+      let placed: Placed | undefined = walk.root
+      for (const step of [undefined, ...path]) {
+        if (step !== undefined) placed = placed.members?.get(step)
+        if (!placed) return found ?? { line: 1, column: 1 }
+        found = placed.key ?? placed.value ?? found
       }
-      return { line: 1, column: 1 }
+      return placed[part] ?? found ?? { line: 1, column: 1 }
     },
-    sourceAt: (path) => walk.sources.get(JSON.stringify(path)),
+    sourceAt: (path) =>
+      path.reduce<Placed | undefined>((placed, step) => placed?.members?.get(step), walk.root)?.source,
     withoutSecrets(text) {
       if (walk.secrets.size === 0) return text
       const forms = new Map<string, string>()
@@ -90,6 +90,35 @@ export function readYaml(
   }
 }
 
+/** Longer than any name. Paths contain it once for each value below. */
+const LONGEST_KEY = 512
+const DUPLICATE = 'duplicate key; each key may appear once'
+const TOO_MUCH = 'is nested too deeply or has too many values'
+/** More do not help a reader. */
+const MOST_ERRORS = 100
+
+const unreadable = (trouble: PlacedTrouble): YamlText => ({
+  value: undefined,
+  troubles: [trouble],
+  placeOf: () => ({ line: trouble.line, column: trouble.column }),
+  sourceAt: () => undefined,
+  withoutSecrets: (text) => text,
+})
+
+/** What is known of one place. A tree, since paths as text would take memory in proportion to their length at each value. */
+type Placed = { key?: Place; value?: Place; source?: string; members?: Map<string | number, Placed> }
+
+function memberOf(placed: Placed, step: string | number): Placed {
+  placed.members ??= new Map()
+  const known = placed.members.get(step)
+  if (known) return known
+  const member: Placed = {}
+  placed.members.set(step, member)
+  return member
+}
+
+type ScalarParts = { path: Path; placed: Placed; report(message: string): void }
+
 type WalkParts = FillOptions & {
   document: Document.Parsed
   environment: Record<string, string | undefined>
@@ -98,9 +127,7 @@ type WalkParts = FillOptions & {
 
 function createWalk({ document, environment, place, secretAt, expansionProblem }: WalkParts) {
   const troubles: PlacedTrouble[] = []
-  const keys = new Map<string, Place>()
-  const values = new Map<string, Place>()
-  const sources = new Map<string, string>()
+  const root: Placed = {}
   const secrets = new Map<string, string>()
   const targets = aliasTargets(document)
   let visited = 0
@@ -113,25 +140,27 @@ function createWalk({ document, environment, place, secretAt, expansionProblem }
     return range?.[0] ?? 0
   }
 
-  function valueAt(node: unknown, path: Path): unknown {
+  function valueAt(node: unknown, path: Path, placed: Placed): unknown {
     const at = place(startOf(node))
     const report = (message: string) => void troubles.push({ ...at, path, message })
-    values.set(JSON.stringify(path), at)
+    placed.value = at
     visited++
     if (tooMuch || visited > MAXIMUM_NODES || depth > MAXIMUM_DEPTH) {
       // Reported once for the whole file, so that the values that are skipped now cause no further errors.
-      if (!tooMuch) troubles.push({ ...at, path: [], message: 'is nested too deeply or has too many values' })
+      if (!tooMuch) troubles.push({ ...at, path: [], message: TOO_MUCH })
       tooMuch = true
       return undefined
     }
     if (isAlias(node)) {
       const target = targets.get(node)
       if (!target) return report(`the alias *${node.source} has no anchor before it`)
-      return inside(() => valueAt(target, path))
+      return inside(() => valueAt(target, path, placed))
     }
-    if (isScalar(node)) return scalarOf(node.value, path, report)
-    if (isSeq(node)) return inside(() => node.items.map((item, index) => valueAt(item, [...path, index])))
-    if (isMap(node)) return inside(() => mappingOf(node.items, path))
+    if (isScalar(node)) return scalarOf(node.value, { path, placed, report })
+    if (isSeq(node)) {
+      return inside(() => node.items.map((item, index) => valueAt(item, [...path, index], memberOf(placed, index))))
+    }
+    if (isMap(node)) return inside(() => mappingOf(node.items, path, placed))
     return null
   }
 
@@ -142,7 +171,7 @@ function createWalk({ document, environment, place, secretAt, expansionProblem }
     return result
   }
 
-  function scalarOf(value: unknown, path: Path, report: (message: string) => void): unknown {
+  function scalarOf(value: unknown, { path, placed, report }: ScalarParts): unknown {
     if (typeof value === 'number' && !Number.isFinite(value)) return report('must be a finite number')
     if (typeof value !== 'string' || !value.includes('${')) return value
     const references = referencesIn(value)
@@ -150,16 +179,17 @@ function createWalk({ document, environment, place, secretAt, expansionProblem }
     if (problem !== undefined) return report(problem)
     const filled = interpolate(value, environment, secretAt && ((file) => secretAt({ path, file })))
     for (const trouble of filled.troubles) report(trouble)
-    if (filled.changed) sources.set(JSON.stringify(path), value)
+    if (filled.changed) placed.source = value
     if (filled.changed && filled.text.length >= SHORTEST_SECRET) secrets.set(filled.text, value)
     return filled.troubles.length > 0 ? undefined : filled.text
   }
 
   /** `<<: *defaults` merges the members of another mapping; the mapping's own members win. */
-  function mappingOf(pairs: Pair[], path: Path): Record<string, unknown> {
+  function mappingOf(pairs: Pair[], path: Path, placed: Placed): Record<string, unknown> {
     const out: Record<string, unknown> = {}
+    const seen = new Set<string>()
     for (const pair of pairs) {
-      if (isMergeKey(pair)) Object.assign(out, mergedOf(pair.value, path))
+      if (isMergeKey(pair)) Object.assign(out, mergedOf(pair.value, path, placed))
     }
     for (const pair of pairs) {
       if (isMergeKey(pair)) continue
@@ -169,8 +199,15 @@ function createWalk({ document, environment, place, secretAt, expansionProblem }
         continue
       }
       const name = String(pair.key.value)
-      keys.set(JSON.stringify([...path, name]), at)
-      const value = pair.value === null ? null : valueAt(pair.value, [...path, name])
+      if (name.length > LONGEST_KEY) {
+        troubles.push({ ...at, path: [], message: `a key has more than ${LONGEST_KEY} characters` })
+        continue
+      }
+      if (seen.has(name)) troubles.push({ ...at, path: [], message: DUPLICATE })
+      seen.add(name)
+      const member = memberOf(placed, name)
+      member.key = at
+      const value = pair.value === null ? null : valueAt(pair.value, [...path, name], member)
       // Defined rather than assigned, so that a key named __proto__ is a key.
       Object.defineProperty(out, name, {
         value,
@@ -182,31 +219,38 @@ function createWalk({ document, environment, place, secretAt, expansionProblem }
     return out
   }
 
-  function mergedOf(node: unknown, path: Path): Record<string, unknown> {
+  function mergedOf(node: unknown, path: Path, placed: Placed): Record<string, unknown> {
     const target = isAlias(node) ? targets.get(node) : node
-    if (isMap(target)) return inside(() => valueAt(target, path)) as Record<string, unknown>
+    if (isMap(target)) return inside(() => valueAt(target, path, placed)) as Record<string, unknown>
     if (isSeq(target)) {
       // The first of several mappings wins.
-      return Object.assign({}, ...target.items.map((item) => mergedOf(item, path)).reverse())
+      return Object.assign({}, ...target.items.map((item) => mergedOf(item, path, placed)).reverse())
     }
     troubles.push({ ...place(startOf(node)), path, message: '"<<" must be a mapping or a list of mappings' })
     return {}
   }
 
-  return { valueAt, troubles, keys, values, sources, secrets }
+  return { valueAt, troubles, root, secrets }
 }
 
 /** The node of each alias: the last node before it with its anchor. The library searches the document for each alias. */
 function aliasTargets(document: Document.Parsed): Map<Alias, Node> {
   const anchors = new Map<string, Node>()
   const targets = new Map<Alias, Node>()
-  visit(document, {
-    Value: (_, node) => void (node.anchor && anchors.set(node.anchor, node)),
-    Alias(_, node) {
+  /** `parseBounded` limits its depth. */
+  function search(node: unknown): void {
+    if (isPair(node)) {
+      search(node.key)
+      search(node.value)
+    } else if (isAlias(node)) {
       const target = anchors.get(node.source)
       if (target) targets.set(node, target)
-    },
-  })
+    } else if (isNode(node)) {
+      if ('anchor' in node && node.anchor) anchors.set(node.anchor, node)
+      if (isMap(node) || isSeq(node)) node.items.forEach(search)
+    }
+  }
+  search(document.contents)
   return targets
 }
 
@@ -214,7 +258,6 @@ const isMergeKey = (pair: Pair): boolean => isScalar(pair.key) && pair.key.value
 
 /** The library's message, with advice for programmers replaced by advice for operators. */
 function syntaxMessage(code: string, message: string): string {
-  if (code === 'DUPLICATE_KEY') return 'duplicate key; each key may appear once'
   if (code === 'MULTIPLE_DOCS') return 'a second document starts here; the file must have one'
   if (code === 'TAG_RESOLVE_FAILED') return `${message}; tags are not supported`
   return `not valid YAML: ${message}`

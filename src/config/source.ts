@@ -27,10 +27,10 @@ export type ConfigSource = {
   /** Compares a text with the file. Throws ConfigError with the problems of the text; an invalid file counts as empty. */
   diff(text: string): Proposal
   /**
-   * Replaces the file by the text, unless it has the text already. Throws ConfigError, and an Error where the file cannot
-   * be written; nothing is changed then.
+   * Replaces the file by the text, unless it has the text already. `checked`: what `diff` returned for the text. Throws
+   * ConfigError, and an Error where the file cannot be written; nothing is changed then.
    */
-  apply(text: string): Promise<Proposal & { written: boolean; backup: string | null }>
+  apply(text: string, checked?: Proposal): Promise<Proposal & { written: boolean; backup: string | null }>
 }
 
 type SourceParts = Omit<LoadParts, 'readFile' | 'origin' | 'limits'> & {
@@ -85,8 +85,8 @@ export function createConfigSource(parts: SourceParts): ConfigSource {
     path,
     show: (running) => effectiveSettings(load, running),
     diff,
-    async apply(text) {
-      const proposal = diff(text)
+    async apply(text, checked) {
+      const proposal = checked ?? diff(text)
       if (readTextFile(path) === text) return { ...proposal, written: false, backup: null }
       const { backup } = await writeConfigFile(path, text)
       return { ...proposal, written: true, backup: backup ?? null }

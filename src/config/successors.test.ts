@@ -80,6 +80,16 @@ describe('a successor', () => {
     expect(check(circle)[0]?.message).toBe('leads back to itself: b -> c -> d -> b')
   })
 
+  test('may lead on through 100 models, and through no more', () => {
+    const chain = (length: number): Record<string, SuccessorNode> =>
+      Object.fromEntries([
+        ...Array.from({ length }, (_, n): [string, SuccessorNode] => [`m${n}`, { replaced_by: `m${n + 1}` }]),
+        [`m${length}`, {}],
+      ])
+    expect(kinds(chain(100))).toEqual([])
+    expect(kinds(chain(102))).toEqual(['m0 long', 'm1 long'])
+  })
+
   test('is rejected in a cycle of retired models', () => {
     expect(kinds({ a: { status: 'retired', replaced_by: 'b' }, b: { status: 'retired', replaced_by: 'a' } })).toEqual([
       'a cycle',

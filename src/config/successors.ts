@@ -14,7 +14,10 @@ export type SuccessorNode = {
   replaced_by?: string | undefined
 }
 
-type SuccessorProblem = { id: string; kind: 'unknown' | 'cycle' | 'retired' | 'family'; message: string }
+type SuccessorProblem = { id: string; kind: 'unknown' | 'cycle' | 'long' | 'retired' | 'family'; message: string }
+
+/** Of the models that replace each other. Far above any real one; the time of the check grows with it. */
+const LONGEST_CHAIN = 100
 
 type SuccessorParts = {
   models: ReadonlyMap<string, SuccessorNode>
@@ -44,6 +47,8 @@ function troubleOf({ id, model, models, now, mayExist }: Step): Trouble | undefi
   const [direct, ...later] = chain
   if (direct === undefined) return undefined
   if (chain.at(-1) === id) return { kind: 'cycle', message: `leads back to itself: ${[id, ...chain].join(' -> ')}` }
+  if (chain.length > LONGEST_CHAIN)
+    return { kind: 'long', message: `leads on through more than ${LONGEST_CHAIN} models` }
   const found = models.get(direct)
   if (!found) return mayExist(direct) ? undefined : unknown(direct, [...models.keys()])
   if (!sharesFamily(model, found)) return noSharedFamily(model, direct, found)
@@ -56,13 +61,13 @@ function troubleOf({ id, model, models, now, mayExist }: Step): Trouble | undefi
   return { kind: 'retired', message: `found "${direct}"${via}: retired itself; must lead to a model that is not` }
 }
 
-/** The chain of successors of a model; ends at the last, at an unknown one, or at the first repeated one. */
+/** The chain of successors of a model; ends at the last, at an unknown one, at the first repeated one, or where it is too long. */
 function chainFrom(id: string, models: ReadonlyMap<string, SuccessorNode>): string[] {
   const chain: string[] = []
   for (let next = models.get(id)?.replaced_by; next !== undefined; next = models.get(next)?.replaced_by) {
     if (chain.includes(next)) break
     chain.push(next)
-    if (next === id) break
+    if (next === id || chain.length > LONGEST_CHAIN) break
   }
   return chain
 }

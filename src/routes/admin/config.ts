@@ -3,7 +3,7 @@ import Type from 'typebox'
 import type { Audit } from '../../audit/audit.ts'
 import type { Config } from '../../config/config.ts'
 import { ConfigError, placeName, problemText } from '../../config/problem.ts'
-import type { ConfigSource } from '../../config/source.ts'
+import type { ConfigSource, Proposal } from '../../config/source.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader, originOf } from './edit.ts'
@@ -11,7 +11,7 @@ import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { SettingChangeSchema, SettingSchema, type SettingsOf } from './settings-schema.ts'
 
 export type ConfigRouteParts = BodyParts & {
-  source: ConfigSource
+  source: ConfigSource & { /** As `diff`, without blocking for a large text. */ check(text: string): Promise<Proposal> }
   /** Which of the routes for a proposed file are open. */
   configByApi(): Config['admin']['config_by_api']
   settingsOf: SettingsOf
@@ -92,7 +92,7 @@ export function configRoutes({ source, configByApi, settingsOf, audit, ...parts 
   async function validate(context: Context): Promise<Response> {
     const { text } = await read(context, 'validate')
     try {
-      source.diff(text)
+      await source.check(text)
       return Response.json({ valid: true, problems: [] })
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
@@ -124,10 +124,11 @@ export function configRoutes({ source, configByApi, settingsOf, audit, ...parts 
 
   async function apply(text: string, context: Context) {
     try {
-      const { changes } = source.diff(text)
+      const checked = await source.check(text)
+      const { changes } = checked
       const what = { action: 'configuration.apply', object_type: 'configuration', object_id: source.path }
       return await audit.around({ ...originOf(context), ...what, after: { changes } }, async () => {
-        const applied = { file: source.path, ...(await source.apply(text)) }
+        const applied = { file: source.path, ...(await source.apply(text, checked)) }
         return { result: applied, after: { written: applied.written, changes: applied.changes } }
       })
     } catch (error) {
@@ -184,7 +185,7 @@ export function configRoutes({ source, configByApi, settingsOf, audit, ...parts 
         errors: [...BODY_ERRORS, 'permission_denied'],
         example: { text: 'sandbox: false\n' },
       },
-      handle: async (context) => Response.json(await proposed(context, 'validate', source.diff)),
+      handle: async (context) => Response.json(await proposed(context, 'validate', source.check)),
     },
     {
       method: 'POST',
