@@ -72,7 +72,12 @@ beforeAll(async () => {
   const { secret } = await gateway.instance.tokens.issue({ name: 'till', project_id: shop.project_id })
   const chat = { model: 'sandbox/general', messages: [{ role: 'user', content: 'Hello' }] }
   for (const end_user of ['ann', 'bob', 'ann']) {
-    const headers = { authorization: `Bearer ${secret}`, 'x-gatehouse-user': end_user, 'x-gatehouse-tags': 'night' }
+    const headers = {
+      authorization: `Bearer ${secret}`,
+      'x-gatehouse-user': end_user,
+      'x-gatehouse-tags': 'night',
+      'x-request-id': `call-of-${end_user}`,
+    }
     await (await gateway.chat(chat, { headers })).text()
     clock.advance(1_000)
   }
@@ -139,6 +144,9 @@ const READS = [
   'requests show 1',
   'requests show 1 --contents',
   'requests show 999',
+  'requests show call-of-bob',
+  'requests show call-of-ann',
+  'requests show call-of-nobody',
   'task list',
   'task list --status unfinished --limit 2',
   'task list --status failure',
@@ -164,6 +172,17 @@ describe('a command that reads', () => {
       },
     )
   }
+
+  test('shows a request by its own id, and names the rows where the id was repeated', async () => {
+    const { out } = await call('store', ['requests', 'show', 'call-of-bob', '--json'])
+    expect(JSON.parse(out)).toMatchObject({ request_id: 'call-of-bob', end_user: 'bob' })
+    expect((await call('store', ['requests', 'show', 'call-of-ann'])).code).toMatch(
+      /^several requests have the id "call-of-ann": name one of the rows \d+, \d+$/,
+    )
+    expect((await call('store', ['requests', 'show', 'call-of-nobody'])).code).toBe(
+      'There is no request "call-of-nobody".',
+    )
+  })
 
   test('continues a page of tasks and of requests where it ended', async () => {
     for (const [command, list, id] of [

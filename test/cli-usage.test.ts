@@ -76,6 +76,16 @@ describe('gatehouse usage', () => {
           estimated: 0,
         },
       ],
+      total: {
+        requests: 3,
+        errors: 1,
+        input_tokens: 30,
+        output_tokens: 60,
+        cost: 1.25,
+        amount: 1.5,
+        unknown_requests: 2,
+        estimated: 1,
+      },
       from: '2026-01-31T00:00:00Z',
       to: '2026-02-02T00:00:00Z',
     })
@@ -85,7 +95,12 @@ describe('gatehouse usage', () => {
     expect((await gatehouse('usage', '--by', 'day,model', ...range)).out).toMatch(
       /^DAY +MODEL +REQUESTS.*\n2026-01-31 +sandbox\/general +2/,
     )
+    const lines = (await gatehouse('usage', '--by', 'token', ...range)).out.trim().split('\n')
+    expect(lines.at(-1)).toMatch(/^total +3 +1 +30 +60 +1\.25 +1\.5 +2 +1$/)
+    const one = (await gatehouse('usage', '--by', 'model', ...range)).out.trim().split('\n')
+    expect(one).toHaveLength(2)
     const { out } = await gatehouse('usage', '--by', 'end_user', ...range, '--csv')
+    expect(out).not.toContain('total')
     expect(out.split('\n')[0]).toBe(
       'end_user,requests,errors,input_tokens,output_tokens,cost,amount,unknown_requests,estimated',
     )

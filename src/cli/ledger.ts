@@ -19,7 +19,7 @@ with the budgets, and prints each difference. Works on the store, whether or not
 something differs.
 
 Options:
-  --from <when>      2026-01-31, 2026-01-31T18:00Z, or 7d for 7 days (default: everything)
+  --from <when>      2026-01-31, 2026-01-31T18:00Z, 7d for 7 days, or last-week (default: everything)
   --to <when>        the same; a date includes that day (default: today)
   --vendor <file>    also compare with the usage export or invoice of a provider: a CSV file with the columns date,
                      model and any of requests, input_tokens, output_tokens, cost; its model is that at the provider

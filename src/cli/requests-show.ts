@@ -7,24 +7,23 @@ import { viewRequests } from '../observe/request-view.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
 import { commandLineActor } from './actor.ts'
-import { type AdminApi, API_FLAGS, connectedApi, GatewayRefusal } from './admin-api.ts'
+import { type AdminApi, API_FLAGS, connectedApi, GatewayRefusal, pathWith } from './admin-api.ts'
 import { readArguments, UsageError } from './arguments.ts'
 import { storeToRead } from './store-location.ts'
 import { json, type Terminal } from './terminal.ts'
 
 const COMMAND = 'requests show'
+/** More are not listed where a client has repeated an id. */
+const MOST_OF_ONE_ID = 10
 const FLAGS = { contents: 'switch', ...API_FLAGS, config: 'text', 'data-dir': 'text' } as const
 
 export async function showRequest(args: string[], terminal: Terminal, help: string): Promise<number> {
-  const given = readArguments({ command: COMMAND, args, flags: FLAGS, positionals: ['the id of a row'] })
+  const given = readArguments({ command: COMMAND, args, flags: FLAGS, positionals: ['an id'] })
   if (given.has('help')) {
     terminal.out(help)
     return 0
   }
   const [id = ''] = given.positionals
-  if (!/^\d{1,15}$/.test(id)) {
-    throw new UsageError(COMMAND, `found ${JSON.stringify(id)}, must be the id of a row, as --json shows it`)
-  }
   const api = connectedApi(given, terminal)
   const with_contents = given.has('contents')
   const shown = api
@@ -34,8 +33,22 @@ export async function showRequest(args: string[], terminal: Terminal, help: stri
   return 0
 }
 
+/** The id of a row, or that of a request, which a client may repeat. */
+async function rowId(id: string, rowsOf: (request_id: string) => Promise<string[]>): Promise<string> {
+  if (/^\d{1,15}$/.test(id)) return id
+  const [one, ...others] = await rowsOf(id)
+  if (one === undefined) throw new Error(`There is no request ${JSON.stringify(id)}.`)
+  if (others.length === 0) return one
+  const rows = [one, ...others].join(', ')
+  throw new UsageError(COMMAND, `several requests have the id ${JSON.stringify(id)}: name one of the rows ${rows}`)
+}
+
 /** The gateway records who reads contents. */
-async function requestOfGateway(api: AdminApi, id: string, with_contents: boolean) {
+async function requestOfGateway(api: AdminApi, given_id: string, with_contents: boolean) {
+  const id = await rowId(given_id, async (request_id) => {
+    const { rows } = await api.some(pathWith('/requests', { request_id }), { limit: MOST_OF_ONE_ID })
+    return (rows as { id: string }[]).map((row) => row.id)
+  })
   const { body: row } = await api.call(`/requests/${id}`)
   if (!with_contents) return row
   const found = await api.call(`/requests/${id}/contents`).catch((error: unknown) => {
@@ -49,9 +62,13 @@ async function requestOfGateway(api: AdminApi, id: string, with_contents: boolea
 
 type Requested = { id: string; with_contents: boolean; terminal: Terminal }
 
-async function requestOfStore(url: string, { id, with_contents, terminal }: Requested) {
+async function requestOfStore(url: string, { id: given_id, with_contents, terminal }: Requested) {
   const store = await openStore({ url })
   try {
+    const id = await rowId(given_id, async (request_id) => {
+      const { rows } = await store.requestLog.search({ filter: { request_id }, limit: MOST_OF_ONE_ID })
+      return rows.map(({ row_id }) => String(row_id))
+    })
     const [row] = await viewRequests(store.requestLog, await store.requestLog.find([Number(id)]))
     if (!row) throw new Error(`There is no request ${JSON.stringify(id)}.`)
     return with_contents ? { ...row, contents: (await contentsOf(row, store, terminal)) ?? null } : row

@@ -22,7 +22,7 @@ Shows calls from the request log, the newest first: of a running gateway (--url)
 adds calls within a second after they end. All conditions must hold.
 
 Options:
-  --from <when>           2026-01-31, 2026-01-31T18:00Z, or 7d for 7 days (default: everything that is kept)
+  --from <when>           2026-01-31, 2026-01-31T18:00Z, 7d for 7 days, or last-week (default: everything that is kept)
   --to <when>             the same; a date includes that day (default: today)
   --request-id <id>       the id of the request: the client's own, or that of the response header x-request-id
   --token <token>         a token: its id or its name
@@ -50,10 +50,10 @@ Examples:
   gatehouse requests --error any --from 1d
   gatehouse requests --token laptop --min-cost 0.05 --json
   gatehouse requests --request-id req_0123456789abcdefghijABCD --json
-  gatehouse requests show 1234 --contents
+  gatehouse requests show req_0123456789abcdefghijABCD --contents
 
 Commands:
-  show <id>          print one request as JSON, by the id of its row
+  show <id>          print one request as JSON, by its id or that of its row
       --contents         with its recorded prompt and response, decrypted with GATEHOUSE_CONTENTS_KEY; the audit log
                          records who has read them
 `

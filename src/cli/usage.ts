@@ -18,10 +18,11 @@ Shows what was used, by day (UTC): of a running gateway (--url), or of its store
 Options:
   --by <names>   groups, separated by commas: ${USAGE_DIMENSIONS.slice(0, 6).join(', ')},
                  ${USAGE_DIMENSIONS.slice(6).join(', ')} (default: token)
-  --from <when>  2026-01-31, 2026-01-31T18:00Z, or 7d for 7 days (default: the last 30 days)
-  --to <when>    the same; a date includes that day (default: today)
+  --from <when>  2026-01-31, 2026-01-31T18:00Z, 7d for 7 days, today, yesterday, this-week, last-week, this-month or
+                 last-month, from its first day on (default: the last 30 days)
+  --to <when>    the same, to the end of the day, week or month (default: today)
   --csv          print comma-separated values
-  --json         print one line of JSON: {"usage": [...]}
+  --json         print one line of JSON: {"usage": [...], "total": {...}}
 ${API_OPTIONS_HELP}
   --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then data_dir of the configuration file,
                           then ./data); not used with GATEHOUSE_DATABASE_URL
@@ -33,6 +34,7 @@ known, which are counted as unknown_requests.
 Examples:
   gatehouse usage --by project,model --from 2026-01-01 --to 2026-01-31 --csv
   gatehouse usage --by token --json
+  gatehouse usage --by model --from last-week --to last-week
 `
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
@@ -106,8 +108,9 @@ type Printing = {
 
 function print(given: Arguments, { by, result, names, terminal }: Printing): void {
   const rows = result.rows.map((row) => usageRow(by, row, names)).sort(inOrder(by))
+  const total = usageRow([], totalOf(result.rows), names)
   if (given.has('json')) {
-    terminal.out(json({ usage: rows, from: timeText(result.from, 1), to: timeText(result.to, 1) }))
+    terminal.out(json({ usage: rows, total, from: timeText(result.from, 1), to: timeText(result.to, 1) }))
     return
   }
   const columns = [
@@ -121,6 +124,7 @@ function print(given: Arguments, { by, result, names, terminal }: Printing): voi
     const [first = '', ...rest] = table([
       columns.map((name) => name.toUpperCase().replaceAll('_', ' ')),
       ...cells,
+      ...(rows.length > 1 ? [columns.map((name, at) => (at === 0 ? 'total' : textOf(total[name])))] : []),
     ]).split('\n')
     terminal.out([bold(terminal, first), ...rest].join('\n'))
   }
@@ -165,6 +169,26 @@ function usageRow(by: readonly UsageDimension[], sum: UsageSum, names: Map<strin
     unknown_requests: Math.max(unknown_costs, unknown_amounts),
     estimated,
   }
+}
+
+function totalOf(rows: readonly UsageSum[]): UsageSum {
+  const total = { ...COUNTED, amount: 0n, cost: 0n }
+  for (const row of rows) {
+    total.amount += row.amount
+    total.cost += row.cost
+    for (const count of Object.keys(COUNTED) as (keyof typeof COUNTED)[]) total[count] += row[count]
+  }
+  return total
+}
+
+const COUNTED = {
+  requests: 0,
+  errors: 0,
+  estimated: 0,
+  input_tokens: 0,
+  output_tokens: 0,
+  unknown_amounts: 0,
+  unknown_costs: 0,
 }
 
 const moneyOf = (nano: bigint, unknown: number, requests: number): number | null =>
