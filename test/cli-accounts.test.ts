@@ -236,6 +236,19 @@ describe('token', () => {
     expect((await gatehouse('token update app --models a/b')).error).toContain('gatehouse.yaml')
   })
 
+  test('create warns of a name that another valid token of the project has, and revoke then names the ids', async () => {
+    const warning = /^warning: the token tok_\w+ has this name too: commands need the id of one\n/
+    await answer('project create mobile')
+    const { token } = await answer('token create --name app')
+    expect((await gatehouse('token create --name app --project mobile')).err).not.toContain('warning')
+    expect((await gatehouse('token create --name app')).err).toMatch(warning)
+    expect((await gatehouse('token revoke app')).error).toMatch(
+      /^Several tokens fit: (tok_\w+ \(app, created \d{4}-\d\d-\d\d\), ){2}tok_\w+ \(app, created .*\)\. Give the id of one\.$/,
+    )
+    await answer(`token revoke ${token.token_id}`)
+    expect((await gatehouse('token create --name other')).err).not.toContain('warning')
+  })
+
   test('rotate --overlap says until when the old secret is valid', async () => {
     await answer('token create --name app')
     const before = Math.floor(Date.now() / 1000)

@@ -57,7 +57,7 @@ const same = (result: Awaited<ReturnType<typeof call>>) =>
       .replace(/(tok|proj)_\w{16}/g, '$1_ID')
       .replace(/sk-\w{6,48}/g, 'sk-SECRET')
       .replace(/\b\d{10}\b/g, '0')
-      .replace(/\d{4}-\d\d-\d\d \d\d:\d\d/g, 'TIME'),
+      .replace(/\d{4}-\d\d-\d\d( \d\d:\d\d)?/g, 'TIME'),
   )
 
 const STEPS = [

@@ -46,7 +46,7 @@ describe('selecting a token', () => {
 
   test('rejects an ambiguous term and names the candidates', () => {
     expect(errorMessage(tokens, 'tok_aaaa')).toBe(
-      `Several tokens fit: ${laptop.token_id} (laptop), ${ci.token_id} (ci). Give the id of one.`,
+      `Several tokens fit: ${laptop.token_id} (laptop, created 1970-01-01), ${ci.token_id} (ci, created 1970-01-01). Give the id of one.`,
     )
     const many = Array.from({ length: 12 }, () => make('same'))
     expect(errorMessage(many, 'same')).toContain(' and 2 more. ')

@@ -32,10 +32,14 @@ const startsWith = ({ token_id, prefix }: MayHaveHash, text: string): boolean =>
   token_id.startsWith(text) || prefix.startsWith(text)
 
 function severalFit(fitting: MayHaveHash[]): string {
-  const listed = fitting.slice(0, MAX_LISTED).map(({ token_id, name }) => `${token_id} (${name})`)
+  const listed = fitting
+    .slice(0, MAX_LISTED)
+    .map(({ token_id, name, created_at }) => `${token_id} (${name}, created ${dayText(created_at)})`)
   const more = fitting.length > MAX_LISTED ? ` and ${fitting.length - MAX_LISTED} more` : ''
   return `Several tokens fit: ${listed.join(', ')}${more}. Give the id of one.`
 }
+
+const dayText = (seconds: number): string => new Date(seconds * 1000).toISOString().slice(0, 10)
 
 /** The operator's text is repeated only when it cannot be a secret. */
 function noneFits(name: string, tokens: MayHaveHash[]): string {

@@ -76,10 +76,26 @@ async function create(work: AccountWork): Promise<number> {
   if (!name) throw new UsageError('token create', 'needs a name, as in --name laptop')
   const change = readAccountFlags(given, 'token create')
   const project_id = await projectOf(work)
-  const warnings = await warnOfPatterns(change.models, work)
+  const warnings = [
+    ...(await warnOfPatterns(change.models, work)),
+    ...(await warnOfName(name, project_id ?? null, work)),
+  ]
   const order = { name, ...changedSettings(change), ...(project_id !== undefined && { project_id }) }
   const made = await tokens.issue(order, work.by)
   return show({ ...made, given, terminal, done: 'created', warnings })
+}
+
+/** Names may repeat, as those of two tokens of one program; a command then needs the id. Not looked up for a program. */
+async function warnOfName(name: string, project_id: string | null, { given, tokens, terminal }: AccountWork) {
+  if (given.has('json') || given.has('quiet')) return []
+  const filter = project_id === null ? {} : { project_id }
+  const same = (await tokens.list(filter)).find(
+    (token) => token.name === name && token.project_id === project_id && !token.disabled,
+  )
+  if (!same) return []
+  const warning = `the token ${same.token_id} has this name too: commands need the id of one`
+  terminal.err(`warning: ${warning}\n`)
+  return [warning]
 }
 
 /** null: none; undefined: not named. */
