@@ -107,6 +107,16 @@ describe('check --online', () => {
     expect(asked(two.requests)[0]).toStartWith('GET /v1/models')
   })
 
+  test('rounds times to whole milliseconds', async () => {
+    const clock = manualClock()
+    const slow = vendorWith((wire) => {
+      clock.advance(24.510498046875)
+      return LIST(wire)
+    })
+    const { out } = await runOnline({ providers: { p: { base_url: slow.url, key: KEY } }, clock }, [])
+    expect(out).toMatch(/ 25 ms/)
+  })
+
   test('prints a table, and exits with 1 when a provider failed', async () => {
     const vendor = vendorWith(LIST)
     const closed = startVendor()

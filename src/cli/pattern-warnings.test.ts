@@ -32,6 +32,7 @@ describe('a pattern of a token', () => {
     ['acem/*', '; did you mean "acme/*"?'],
     ['sandbx/gen*', '; did you mean "sandbox/gen*"?'],
     ['mistral/*', ''],
+    ['sandbox/none*', ''],
     ['huge', ''],
     ['large', '; did you mean "acme/large"?'],
   ])('that matches no model is warned of: %s', (pattern, hint) => {

@@ -38,7 +38,8 @@ const providerIn = (id: string): string => id.slice(0, Math.max(0, id.indexOf('/
 function nearPattern(pattern: string, providers: string[]): string | undefined {
   const provider = providerIn(pattern)
   const near = nearest(provider, providers)
-  return near === undefined ? undefined : near + pattern.slice(provider.length)
+  // A provider that is spelt right is not what is wrong.
+  return near === undefined || near === provider ? undefined : near + pattern.slice(provider.length)
 }
 
 /** The providers whose models are discovered, with their presets. */

@@ -58,13 +58,13 @@ export async function askProvider(asked: Asked, parts: AskParts): Promise<Provid
       ...row,
       result: 'ok',
       models: length,
-      milliseconds: clock.steady() - started,
+      milliseconds: Math.round(clock.steady() - started),
       upstream_status: 200,
       message,
     }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    const milliseconds = clock.steady() - started
+    const milliseconds = Math.round(clock.steady() - started)
     const upstream_status = error.detail.upstream_status ?? null
     if (late.signal.aborted) {
       return { ...row, result: 'failed', milliseconds, message: `no answer within ${DEADLINE_SECONDS} s` }

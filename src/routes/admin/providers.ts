@@ -62,7 +62,7 @@ const TestResult = Type.Object(
     kind: Type.String(),
     result: Type.String({ description: '`ok`, `failed`, or `not asked`: its API has no list of models.' }),
     models: nullable(Type.Integer({ description: 'How many models it lists that the gateway can serve.' })),
-    milliseconds: nullable(Type.Number()),
+    milliseconds: nullable(Type.Integer()),
     upstream_status: nullable(Type.Integer()),
     message: Type.String({ description: 'What to change, where it failed.' }),
   },
