@@ -4,6 +4,7 @@ import { renderMarkdown } from '../kit/markdown.ts'
 import { indexContent, type Layout, manualHtml, searchContent } from './page.ts'
 import { type ManualPage, type ManualPart, manualParts } from './parts.ts'
 import { createManualSearch, type ManualSearch } from './search.ts'
+import { withTables } from './tables.ts'
 
 type LayoutBase = Pick<Layout, 'version' | 'nonce'>
 
@@ -32,8 +33,7 @@ export function createManual(files: readonly ManualFile[]): Manual {
       const page = pages.get(name)
       if (!page) return undefined
       const { html, headings } = render(page.text)
-      const content = html.replaceAll('<table>', '<div class="scroll"><table>').replaceAll('</table>', '</table></div>')
-      return manualHtml({ ...base, title: page.title, parts, content, current: { name, headings } })
+      return manualHtml({ ...base, title: page.title, parts, content: withTables(html), current: { name, headings } })
     },
     markdown: (name) => pages.get(name)?.text,
     search(query, base) {

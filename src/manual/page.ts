@@ -44,6 +44,15 @@ const STYLE = `${BASE_STYLE}
     .scroll td { min-width: 5rem }
     .scroll td:last-child { min-width: 14rem }
   }
+  @media (max-width: 40rem) {
+    .scroll thead { display: none }
+    .scroll :is(table, tbody, tr, td) { display: block; min-width: 0 }
+    .scroll td { border-top: 0; padding: .1rem 0; overflow-wrap: anywhere }
+    .scroll td:empty { display: none }
+    .scroll td:not(:first-child)::before { content: attr(data-label) ": "; color: var(--soft) }
+    .scroll td:first-child { border-top: 1px solid var(--line); padding-top: .6rem; font-weight: 600 }
+    .scroll td:last-child { padding-bottom: .6rem }
+  }
 `
 
 /** Opens the list of pages on wide screens, adds a button for copying to each block of code, and focuses the search on `/`. */
