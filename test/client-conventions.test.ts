@@ -143,15 +143,35 @@ describe('a path that is not served', () => {
 describe('the paths of Vertex AI', () => {
   const contents = [{ parts: [{ text: 'Hello' }] }]
 
-  it('serve the methods of models', async () => {
-    const path = '/v1beta1/publishers/google/models/general:generateContent'
-    const response = await gateway.call(path, { json: { contents } })
+  it.each([
+    '/v1beta1/publishers/google/models/general',
+    '/v1beta1/publishers/google/models/sandbox/general',
+    '/v1beta1/publishers/sandbox/models/general',
+    '/v1/publishers/sandbox/models/general',
+    '/v1beta/publishers/sandbox/models/general',
+    '/v1beta1/projects/p/locations/europe-west1/publishers/google/models/general',
+    '/v1beta1/projects/p/locations/global/publishers/sandbox/models/general',
+    '/v1/projects/p/locations/global/publishers/sandbox/models/general',
+    '/v1beta1/models/sandbox/general',
+  ])('serve the methods of models: %s', async (path) => {
+    const response = await gateway.call(`${path}:generateContent`, { json: { contents } })
     expect(response.status).toBe(200)
     expect(await response.json()).toMatchObject({ modelVersion: 'sandbox/general' })
   })
 
-  it('report an unknown method in the error format of Google', async () => {
-    const response = await gateway.call('/v1beta1/publishers/google/models/general:dance', { json: { contents } })
-    expect(await response.json()).toMatchObject({ error: { code: 404, status: 'NOT_FOUND' } })
+  it('name a model that does not exist by the provider and the model', async () => {
+    const path = '/v1beta1/publishers/sandbox/models/nothing:generateContent'
+    const response = await gateway.call(path, { json: { contents } })
+    expect(response.status).toBe(404)
+    expect(await response.json()).toMatchObject({ error: { message: expect.stringContaining('"sandbox/nothing"') } })
   })
+
+  it.each(['/v1beta1', '/v1', '/v1beta1/projects/p/locations/l'])(
+    'report an unknown method below %s in the error format of Google',
+    async (place) => {
+      const path = `${place}/publishers/google/models/general:dance`
+      const response = await gateway.call(path, { json: { contents } })
+      expect(await response.json()).toMatchObject({ error: { code: 404, status: 'NOT_FOUND' } })
+    },
+  )
 })

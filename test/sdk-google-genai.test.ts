@@ -146,6 +146,19 @@ describe.each(Object.entries(MAJORS))('%s', (_, Client) => {
     ).toBeGreaterThan(1)
   })
 
+  test('a client of Vertex AI names the provider as the publisher', async () => {
+    const ai = client(port.token, { vertexai: true })
+    for (const model of ['sandbox/general', 'general', 'publishers/sandbox/models/general']) {
+      const answer = await ai.models.generateContent({ model, contents: 'What is Gatehouse?' })
+      expect([answer.text, answer.modelVersion]).toEqual([expect.stringContaining('Gatehouse'), 'sandbox/general'])
+      const pieces = await allOf(ai.models.generateContentStream({ model, contents: 'What is Gatehouse?' }))
+      expect(pieces.map(({ text = '' }) => text).join('')).toContain('Gatehouse')
+      expect((await ai.models.countTokens({ model, contents: 'Hi there' })).totalTokens).toBeGreaterThan(1)
+    }
+    const error = await errorOf(ai.models.generateContent({ model: 'sandbox/nothing', contents: 'Hi' }))
+    expect([error.status, error.message]).toEqual([404, expect.stringContaining('sandbox/nothing')])
+  })
+
   test('a chat keeps its history, whole and streamed', async () => {
     for (const send of ['sendMessage', 'sendMessageStream'] as const) {
       const chat = client().chats.create({ model: 'v/m', config: { systemInstruction: 'Be brief.' } })

@@ -7,11 +7,8 @@ import { GatewayError } from '../spec/error.ts'
 /** A route whose paths are generated here. Its `params.model` is the model's name alone. */
 type MethodRoute = Omit<Route, 'method' | 'path' | 'shown' | 'hidden' | 'exclusive'>
 
-/** Clients in the express mode of Vertex AI, and with its API keys. */
-const VERTEX = '/v1beta1/publishers/google'
-
 /** The prefixes that clients use: their packages differ in the version, and only some write `models/`. */
-const PLACES = ['/v1beta/models', '/v1beta', '/v1', '/v1alpha', `${VERTEX}/models`]
+const PLACES = ['/v1beta/models', '/v1beta', '/v1', '/v1alpha', '/v1beta1']
 
 /** The routes of each method, by its name. The first prefix is the documented one. */
 export function modelMethodRoutes(methods: Record<string, MethodRoute>): Route[] {
@@ -27,14 +24,24 @@ export function modelMethodRoutes(methods: Record<string, MethodRoute>): Route[]
   )
 }
 
-/** `models/a/b:generateContent` -> `a/b`. */
-const modelOf = (place: string, method: string): string => place.slice(0, -method.length - 1).replace(/^models\//, '')
+/** Clients of Vertex AI name a publisher, and with a project its location too. */
+const PUBLISHED = /^(?:projects\/[^/]+\/locations\/[^/]+\/)?publishers\/([^/]+)\/models\/(.+)$/
+/** What the clients add to a name without a slash. */
+const DEFAULT_PUBLISHER = 'google'
+
+/** `models/a/b:generateContent` and `publishers/a/models/b:generateContent` -> `a/b`. */
+function modelOf(place: string, method: string): string {
+  const name = place.slice(0, -method.length - 1)
+  const [, publisher, model] = PUBLISHED.exec(name) ?? []
+  if (model === undefined) return name.replace(/^models\//, '')
+  return publisher === DEFAULT_PUBLISHER ? model : `${publisher}/${model}`
+}
 
 /** Errors for unknown methods; the routes of known methods must come first. */
 export function unknownMethodRoutes(routes: Route[]): Route[] {
   const names = routes.flatMap(({ shown }) => /\{model\}:(\w+)$/.exec(shown ?? '')?.[1] ?? [])
   // Below /v1 other paths contain a colon too.
-  return ['/v1/models', '/v1beta', '/v1alpha', VERTEX].map((place) => ({
+  return ['/v1/models', '/v1/publishers', '/v1/projects', '/v1beta', '/v1alpha', '/v1beta1'].map((place) => ({
     method: 'POST',
     path: `${place}/:model{.+:[^/:]+}`,
     hidden: true,
