@@ -57,6 +57,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/sandbox-3d.test.ts': 5,
   'test/sandbox-video.test.ts': 12,
   'test/sdk-anthropic.test.ts': 2,
+  'test/sdk-google-genai-media.test.ts': 9, // draws videos
   'test/sdk-openai-videos.test.ts': 5,
   'test/sdk-openai.test.ts': 7,
   'test/secret-rotation.test.ts': 4, // starts processes

@@ -108,8 +108,10 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'GET /v1/videos',
     'GET /v1/videos/{video_id}',
     'GET /v1/videos/{video_id}/content',
+    'GET /v1beta/files/{file}:download',
     'GET /v1beta/models',
     'GET /v1beta/models/{model}',
+    'GET /v1beta/models/{model}/operations/{task_id}',
     'POST /v1/3d/generations',
     'POST /v1/3d/generations/{task_id}/cancel',
     'POST /v1/chat/completions',
@@ -137,7 +139,10 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'POST /v1beta/models/{model}:batchEmbedContents',
     'POST /v1beta/models/{model}:countTokens',
     'POST /v1beta/models/{model}:embedContent',
+    'POST /v1beta/models/{model}:fetchPredictOperation',
     'POST /v1beta/models/{model}:generateContent',
+    'POST /v1beta/models/{model}:predict',
+    'POST /v1beta/models/{model}:predictLongRunning',
     'POST /v1beta/models/{model}:streamGenerateContent',
     'POST /v2/rerank',
   ])
@@ -272,6 +277,7 @@ test('every documented operation exists, for HEAD too; public operations are mar
       .replace(/(?<=^\/v1\/images\/.*)\{task_id\}/, image)
       .replace(/(?<=^\/v1\/3d\/.*)\{task_id\}/, solid)
       .replace(/\{(task|video)_id\}/, video)
+      .replace('{file}', `${Buffer.from(video).toString('hex')}x0`)
     const isOpen = !needsToken(operation)
     const given = isOpen ? { authorization: '' } : {}
     const asked = await gateway.call(url, { method, headers: { authorization: '' } })

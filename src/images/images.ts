@@ -5,6 +5,7 @@ import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import { applyImageLimits } from '../models/image-limits.ts'
 import type { Call, Meter } from '../pipeline/call.ts'
+import type { JsonEndpoint } from '../pipeline/endpoint.ts'
 import type { Family, StreamFamily } from '../pipeline/family.ts'
 import { assertOrder } from '../providers/allowed/allowed.ts'
 import { codeInDoubt } from '../providers/orders/acceptance.ts'
@@ -32,6 +33,8 @@ export type Images = {
   /** With partial images where the provider has them. */
   stream: StreamFamily<ImageInput, ImageWork, ImageMeter>
 }
+
+export type ImageEndpoint = JsonEndpoint<ImageInput, ImageWork, GeneratedImages, ImageMeter>
 
 type ImageMeter = Meter<ImageUsage | undefined> & {
   /** The provider has responded with so many images, and with these counts if it reported any. */

@@ -13,6 +13,7 @@ export const TAGS: Record<string, string> = {
   Images: 'Images: created, edited and varied, at once or as tasks.',
   Videos: 'Videos as tasks, in the shape of the specification.',
   'Videos, chat-compatible': 'Videos in the shape of the OpenAI API.',
+  'Videos, contentgen': 'Videos in the shape of the Gemini API: long-running operations.',
   '3D models': '3D models as tasks.',
   Admin: 'The admin API: needs an admin token or a session, never an API token.',
   Gateway: 'The gateway itself: health, manual and this document.',

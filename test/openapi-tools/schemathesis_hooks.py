@@ -7,6 +7,12 @@ import schemathesis
 
 # Only some models take these fields. Others ignore them, whatever their value.
 MODEL_FIELDS = ("repetition_penalty", "thinking_enabled", "web_search")
+MODEL_OF_METHOD = {
+    ":embedContent": "sandbox/embedding",
+    ":batchEmbedContents": "sandbox/embedding",
+    ":predict": "sandbox/image",
+    ":predictLongRunning": "sandbox/text-to-video",
+}
 QUICK = "@sandbox quick=1\nA boat"
 
 
@@ -65,6 +71,8 @@ def ids():
         "/v1/responses/": response["id"],
         "/v1/models/": "sandbox/general",
         "/v1beta/models/": "sandbox/general",
+        "/v1beta/files/": f"{video.encode().hex()}x0",
+        "task_id of an operation": video,
     }
 
 
@@ -107,8 +115,10 @@ def name_resource(path, operation, known):
             if not found and path.startswith("/admin/"):
                 continue
             [of_path] = found
-            embeds = path.endswith((":embedContent", ":batchEmbedContents"))
-            parameter["schema"] = {"enum": ["sandbox/embedding" if embeds else known.get(parameter["name"], of_path)]}
+            value = next((model for method, model in MODEL_OF_METHOD.items() if path.endswith(method)), None)
+            if value is None and parameter["name"] == "task_id" and "/operations/" in path:
+                value = known["task_id of an operation"]
+            parameter["schema"] = {"enum": [value or known.get(parameter["name"], of_path)]}
 
 
 @schemathesis.hook
@@ -120,6 +130,8 @@ def before_call(context, case, kwargs):
     example = dict(body["content"]["application/json"]["example"])
     if case.operation.path in ("/v1/video/generations", "/v1/videos", "/v1/3d/generations"):
         example["prompt"] = QUICK
+    if case.operation.path.endswith(":predictLongRunning"):
+        example["instances"] = [{"prompt": QUICK}]
     if case.operation.path == "/v1/images/generations":
         example["async"] = True
     if case.operation.path == "/v1/responses":

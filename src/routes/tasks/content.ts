@@ -40,7 +40,7 @@ export function contentRoute({ tasks, outputs, settings, clock }: TaskApiParts, 
     const query = queryOf(context.request)
     const signature = query.get('signature')
     if (signature === null) return undefined
-    const link = { task_id: idIn(context), index: indexOf(query), expires: query.get('expires') ?? '' }
+    const link = { task_id: idIn(context), index: indexOf(query.get('index')), expires: query.get('expires') ?? '' }
     return outputs.verify({ ...link, signature })
   }
 
@@ -106,7 +106,7 @@ export function contentRoute({ tasks, outputs, settings, clock }: TaskApiParts, 
     async handle(context) {
       const query = queryOf(context.request)
       checkVariant(query, api)
-      const index = indexOf(query)
+      const index = indexOf(context.params.index ?? query.get('index'))
       const task = await taskFor(context)
       context.note.model = task.model
       const output = outputOf(task, index, api)
@@ -135,8 +135,8 @@ function checkVariant(query: URLSearchParams, { variants }: FileApi): void {
   throw new GatewayError('invalid_value', message, { param: 'variant' })
 }
 
-function indexOf(query: URLSearchParams): number {
-  const text = query.get('index') ?? '0'
+function indexOf(given: string | null): number {
+  const text = given ?? '0'
   if (/^\d+$/.test(text)) return Number(text)
   throw new GatewayError('invalid_value', '"index" must be an integer from 0.', { param: 'index' })
 }
