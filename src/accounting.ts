@@ -1,6 +1,7 @@
 /** What admits calls and counts them: rate limits, budgets, the ledger, and the alerts that tell of them. */
 import { join } from 'node:path'
 import { type Alerts, createAlerts, type RaisedAlert } from './alerts/alerts.ts'
+import { holdsLikely } from './config/account-schema.ts'
 import type { Config } from './config/config.ts'
 import { type Clock, unixSeconds } from './kit/clock.ts'
 import type { GuardedFetch } from './kit/guarded-fetch.ts'
@@ -116,7 +117,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
   let closing: Promise<void> | undefined
   const gates = [
     rateLimiter,
-    createBudgetGate({ budgets, refusesUnknown, clock }),
+    createBudgetGate({ budgets, refusesUnknown, holdsLikely: () => holdsLikely(config().budgets), clock }),
     createOpenCallGate({ isDurable, open: openCalls.open, raise: openCalls.raise, close: ledger.closeCall, clock }), // the last one
   ]
   return {

@@ -405,6 +405,16 @@ const MISTAKES: [string, string][] = [
     'wholly_unknown: 1',
     '1:1  wholly_unknown: unknown key "wholly_unknown" (allowed: $schema, data_dir, server, sandbox,',
   ],
+  ['budgets: 5', '1:10  budgets: found 5 (number), must be a list or a mapping'],
+  ['budgets: { hold: all }', '1:18  budgets.hold: found "all" (string), must be one of "most", "likely"'],
+  [
+    'budgets: { holds: likely }',
+    '1:12  budgets.holds: unknown key "holds"; did you mean "hold"? (allowed: hold, installation)',
+  ],
+  [
+    'budgets: { hold: likely, installation: [{ amount: 5, window: day, time_zone: Berlin }] }',
+    '1:78  budgets.installation[0].time_zone: is not a time zone; use a name such as Europe/Berlin',
+  ],
   // limits may narrow what all models share, not widen it
   ...(
     [
@@ -595,6 +605,9 @@ describe('a file with one mistake is rejected with one line', () => {
     'providers: { a: { preset: openai, discover: true } }\nmodels: { a/x: { replaced_by: a/found-later } }',
     'providers: { a: { base_url: "https://a.example:8443/v1/" } }\nmodels: { "a/b/c:d@e": {} }',
     '$schema: ./gatehouse.schema.json',
+    'budgets: [{ amount: 5, window: day }]',
+    'budgets: { hold: most }',
+    'budgets: { hold: likely, installation: [{ amount: 5, window: day }] }',
   ])('accepts %s', (yaml) => {
     expect(wrong(yaml)).toEqual([])
   })

@@ -7,7 +7,35 @@ import { rateLimits } from './rate-limit-schema.ts'
 const closed = { additionalProperties: false } as const
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 
-export const budgets = (description: string) => optional(Type.Array(Budget, { maxItems: 20, description }))
+const MOST_BUDGETS = 20
+
+export const budgets = (description: string) => optional(Type.Array(Budget, { maxItems: MOST_BUDGETS, description }))
+
+const HOLDS = ['most', 'likely'] as const
+
+/** Of the installation: a list, or the list beside what calls hold of all budgets. */
+export const InstallationBudgets = Type.Union([
+  Type.Array(Budget, { maxItems: MOST_BUDGETS, description: 'Budgets of all calls together.' }),
+  Type.Object(
+    {
+      hold: optional(
+        Type.Enum([...HOLDS], {
+          description:
+            'What an open call holds of every budget that it counts towards. most: the most that it can cost. likely: with the output that 99 of 100 answers of the model to the token do not exceed, once there were 100; a budget may then be exceeded. Default most.',
+        }),
+      ),
+      installation: budgets('Budgets of all calls together.'),
+    },
+    closed,
+  ),
+])
+export type InstallationBudgets = Type.Static<typeof InstallationBudgets>
+
+export const isBudgetList = (budgets: InstallationBudgets): budgets is Budget[] => Array.isArray(budgets)
+
+/** Whether calls hold what they probably cost. */
+export const holdsLikely = (budgets: InstallationBudgets): boolean =>
+  !isBudgetList(budgets) && budgets.hold === 'likely'
 
 const quota = (description: string) => optional(Type.Integer({ minimum: 1, description }))
 

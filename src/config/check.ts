@@ -4,6 +4,7 @@ import { nearest } from './nearest.ts'
 import { type ConfigProblem, placeName } from './problem.ts'
 import type { ExpansionCheck, Path, YamlText } from './read-yaml.ts'
 import { FileConfig } from './schema.ts'
+import { schemasAt } from './schema-at.ts'
 import { isSecretPlace } from './secret-places.ts'
 import { checkSemantics, type SemanticCheckParts, type Violation } from './semantic-checks.ts'
 
@@ -129,14 +130,8 @@ function unknownKey(name: string, allowed: string[]): string {
 }
 
 /** The keys allowed in the object that contains `path`. */
-function keysAt(path: Path): string[] {
-  type Schema = { properties?: Record<string, Schema>; patternProperties?: Record<string, Schema>; items?: Schema }
-  let schema: Schema | undefined = FileConfig as Schema
-  for (const step of path.slice(0, -1)) {
-    schema = schema?.properties?.[step] ?? Object.values(schema?.patternProperties ?? {})[0] ?? schema?.items
-  }
-  return Object.keys(schema?.properties ?? {})
-}
+const keysAt = (path: Path): string[] =>
+  schemasAt(path.slice(0, -1)).flatMap(({ properties = {} }) => Object.keys(properties))
 
 const typeName = (value: unknown): string =>
   value === null || value === undefined
@@ -157,8 +152,14 @@ function describeFound(value: unknown): string {
 }
 
 /** YAML's terms for arrays and objects. */
+const YAML_TERMS: Record<string, string> = {
+  'an array': 'a list',
+  'an object': 'a mapping',
+  'a boolean': 'true or false',
+}
+
 const describeExpected = (expected: string): string =>
-  ({ 'an array': 'a list', 'an object': 'a mapping', 'a boolean': 'true or false' })[expected] ?? expected
+  expected.replaceAll(/an array|an object|a boolean/g, (term) => YAML_TERMS[term] ?? term)
 
 /** Times are unix seconds; for a date, the message includes its number. */
 function timeHint(expected: string, found: unknown): string {

@@ -1,8 +1,8 @@
 /** The configuration in use: file and environment merged, defaults filled in, frozen. */
 
 import type { LogLevel } from '../kit/log.ts'
-import type { Budget, RateLimits } from '../spec/rate-limit.ts'
-import type { StorageQuotas, TokenDefaults } from './account-schema.ts'
+import type { RateLimits } from '../spec/rate-limit.ts'
+import type { InstallationBudgets, StorageQuotas, TokenDefaults } from './account-schema.ts'
 import type { AdminConfig } from './admin-schema.ts'
 import type { AlertsConfig } from './alerts-schema.ts'
 import type { CacheConfig } from './cache-schema.ts'
@@ -97,7 +97,7 @@ export type Config = {
   /** Undefined: none. The URL may contain a password. */
   valkey: Required<ValkeyConfig> | undefined
   ledger: Required<LedgerConfig>
-  budgets: readonly Budget[]
+  budgets: InstallationBudgets
   request_log: RequestLogSettings
   alerts: AlertsConfig
   metrics: MetricsSettings

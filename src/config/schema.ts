@@ -3,7 +3,7 @@ import Type, { type TSchema } from 'typebox'
 import { EXTRA_FIELDS } from '../spec/chat-request.ts'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
 import { MODEL_STATUSES } from '../spec/model.ts'
-import { budgets, TokenDefaults } from './account-schema.ts'
+import { InstallationBudgets, TokenDefaults } from './account-schema.ts'
 import { AdminConfig } from './admin-schema.ts'
 import { AlertsConfig } from './alerts-schema.ts'
 import { CacheConfig, ModelCache } from './cache-schema.ts'
@@ -272,7 +272,10 @@ export const FileConfig = Type.Object(
     projects: optional(DeclaredProjects),
     api_tokens: optional(DeclaredTokens),
     admin_tokens: optional(DeclaredAdminTokens),
-    budgets: budgets('Budgets of all calls together.'),
+    budgets: optional({
+      ...InstallationBudgets,
+      description: 'Budgets of all calls together: a list, or an object with `hold` and the list as `installation`.',
+    }),
     request_log: optional(RequestLogConfig),
     alerts: optional(AlertsConfig),
     telemetry: optional(TelemetryConfig),

@@ -1,5 +1,7 @@
 /** Checks that a schema cannot express: whether the parts of a configuration file are consistent. */
 
+import type { Budget } from '../spec/rate-limit.ts'
+import { isBudgetList } from './account-schema.ts'
 import { oidcProblems } from './admin-checks.ts'
 import { checkAliases } from './alias-checks.ts'
 import { budgetProblems } from './budget-checks.ts'
@@ -163,8 +165,10 @@ function checkRequestSinks({ request_log }: FileConfig, report: Report): void {
 }
 
 function checkBudgets({ budgets, tokens }: FileConfig, report: Report): void {
-  const lists: [Path, typeof budgets][] = [
-    [['budgets'], budgets],
+  const lists: [Path, readonly Budget[] | undefined][] = [
+    budgets === undefined || isBudgetList(budgets)
+      ? [['budgets'], budgets]
+      : [['budgets', 'installation'], budgets.installation],
     [['tokens', 'budgets'], tokens?.budgets],
     [['tokens', 'end_users', 'budgets'], tokens?.end_users?.budgets],
   ]

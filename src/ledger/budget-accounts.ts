@@ -1,4 +1,5 @@
 /** The budgets that apply to a call, each with what this process holds of it. */
+import { type InstallationBudgets, isBudgetList } from '../config/account-schema.ts'
 import { nanoText, toNano } from '../spec/money.ts'
 import type { Budget } from '../spec/rate-limit.ts'
 import { type BudgetName, type Charged, NEVER, scopesOf } from '../store/budget-store.ts'
@@ -74,7 +75,10 @@ type Resolved = {
 export type AccountOwner = { label: string; project_id: string | null }
 
 /** Budgets of the installation, and of tokens and end users that have none of their own. */
-export type BudgetSettings = { budgets: readonly Budget[]; tokens: Limited }
+export type BudgetSettings = { budgets: InstallationBudgets; tokens: Limited }
+
+export const installationBudgets = ({ budgets }: Pick<BudgetSettings, 'budgets'>): readonly Budget[] =>
+  isBudgetList(budgets) ? budgets : (budgets.installation ?? [])
 
 type AccountsParts = {
   /** Another object after a reload. */
@@ -126,7 +130,7 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
 
   function resolve(owner: BudgetOwner, end_user: string | undefined, now_ms: number): Resolved {
     const current = settings()
-    const { budgets, tokens } = current
+    const { tokens } = current
     const found: BudgetAccount[] = []
     let [from_ms, until_ms] = [Number.NEGATIVE_INFINITY, NEVER]
     const { as_of = 0, token_id, name, project } = owner
@@ -141,7 +145,7 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
         until_ms = Math.min(until_ms, hasStarted ? name.end_ms : name.start_ms)
       }
     }
-    add('installation', 'the installation', budgets)
+    add('installation', 'the installation', installationBudgets(current))
     if (project) add(`project:${project.project_id}`, projectLabel(project.name), project.budgets)
     add(`token:${token_id}`, tokenLabel(token_id, name), owner.budgets ?? tokens.budgets)
     if (end_user !== undefined) {

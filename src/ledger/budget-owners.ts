@@ -2,7 +2,13 @@
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Budget } from '../spec/rate-limit.ts'
 import type { ProjectStore, TokenStore } from '../store/account-store.ts'
-import { type AccountOwner, type BudgetSettings, projectLabel, tokenLabel } from './budget-accounts.ts'
+import {
+  type AccountOwner,
+  type BudgetSettings,
+  installationBudgets,
+  projectLabel,
+  tokenLabel,
+} from './budget-accounts.ts'
 
 export type PresentOwner = AccountOwner & { budgets: readonly Budget[] }
 
@@ -32,7 +38,8 @@ export function createFindOwner({ store, settings, clock }: OwnerParts): FindOwn
 
   return async (scope_key) => {
     const [scope, id = ''] = scope_key.split(':', 2)
-    if (scope === 'installation') return { label: 'the installation', project_id: null, budgets: settings().budgets }
+    if (scope === 'installation')
+      return { label: 'the installation', project_id: null, budgets: installationBudgets(settings()) }
     if (scope === 'token') return token(id)
     return scope === 'project' ? project(id) : undefined
   }

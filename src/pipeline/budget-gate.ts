@@ -7,18 +7,29 @@ import type { Units } from '../spec/units.ts'
 import type { TaskBudget } from '../store/budget-store.ts'
 import type { Gate } from './admission.ts'
 import type { AdmissionRequest, Hold } from './call.ts'
-import { withShorterAnswer } from './shorter-answer.ts'
+import { createLikelyOutputs } from './likely-outputs.ts'
+import { withOutput, withShorterAnswer } from './shorter-answer.ts'
 
 type BudgetGateParts = {
   budgets: Pick<Budgets, 'admit'>
   /** Whether a call is refused whose price is not known, where it counts towards a budget. */
   refusesUnknown(): boolean
+  /** Whether calls hold what they probably cost, as far as that is known, instead of the most that they can cost. */
+  holdsLikely(): boolean
   clock: Clock
 }
 
-export function createBudgetGate({ budgets, refusesUnknown, clock }: BudgetGateParts): Gate {
-  const most = ({ model, estimate }: AdmissionRequest): number | null =>
-    mostOf({ model, units: estimate.most, at: unixSeconds(clock) })
+export function createBudgetGate({ budgets, refusesUnknown, holdsLikely, clock }: BudgetGateParts): Gate {
+  const outputs = createLikelyOutputs()
+
+  /** What a call is to hold. */
+  function unitsOf({ call, model, estimate: { most } }: AdmissionRequest): Units {
+    const likely = holdsLikely() ? outputs.of(call.caller.token_id, model.id) : undefined
+    return likely === undefined || likely >= most.output_tokens ? most : withOutput(most, likely)
+  }
+
+  const most = (request: AdmissionRequest): number | null =>
+    mostOf({ model: request.model, units: unitsOf(request), at: unixSeconds(clock) })
 
   /** One object for each call, without closures. */
   class BudgetHold implements Hold {
@@ -47,6 +58,27 @@ export function createBudgetGate({ budgets, refusesUnknown, clock }: BudgetGateP
     }
   }
 
+  /** Learns from the answer. Estimates are no answers: they may be the most that was possible. */
+  class LearningHold extends BudgetHold {
+    #request: AdmissionRequest
+
+    constructor(held: BudgetCallHold, request: AdmissionRequest) {
+      super(held)
+      this.#request = request
+    }
+
+    override moveTo(request: AdmissionRequest): void {
+      super.moveTo(request)
+      this.#request = request
+    }
+
+    override settle(used: Units, charged: number): void {
+      super.settle(used, charged)
+      const { call, model } = this.#request
+      if (used.output_tokens > 0 && !used.estimated) outputs.learn(call.caller.token_id, model.id, used.output_tokens)
+    }
+  }
+
   return {
     admit(request) {
       const { caller, end_user, record } = request.call
@@ -68,14 +100,15 @@ export function createBudgetGate({ budgets, refusesUnknown, clock }: BudgetGateP
   }
 
   function refuse(thrown: unknown, request: AdmissionRequest): never {
-    throw withShorterAnswer(thrown, { request, units: request.estimate.most, at: unixSeconds(clock) })
+    throw withShorterAnswer(thrown, { request, units: unitsOf(request), at: unixSeconds(clock) })
   }
 
   function checked(
     held: BudgetCallHold,
     { amount, request }: { amount: number | null; request: AdmissionRequest },
   ): Hold {
-    if (amount !== null || !refusesUnknown()) return new BudgetHold(held)
+    if (amount !== null || !refusesUnknown())
+      return holdsLikely() ? new LearningHold(held, request) : new BudgetHold(held)
     held.settle(0)
     throw unknownPrice(request)
   }

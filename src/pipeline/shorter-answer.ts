@@ -36,7 +36,7 @@ function tokensWithin(amount: number, { request: { model }, units, at }: Refused
 }
 
 /** The same call with at most so many tokens of output. */
-const withOutput = (units: Units, output_tokens: number): Units => ({
+export const withOutput = (units: Units, output_tokens: number): Units => ({
   ...units,
   output_tokens,
   output_audio_tokens: Math.min(units.output_audio_tokens ?? 0, output_tokens),
