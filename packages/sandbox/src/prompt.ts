@@ -1,4 +1,6 @@
 /** Parses a chat request: the question, its images and tool results, and the directives for how the sandbox behaves. */
+
+import { sha256 } from '../../../src/kit/secret.ts'
 import type { ChatRequest, Message } from '../../../src/providers/provider.ts'
 import type { ContentPart } from '../../../src/spec/message.ts'
 import { type Directives, extractDirectiveLines, parseDirectives } from './directives.ts'
@@ -40,8 +42,21 @@ function seedOf(model: string, request: ChatRequest, messages: Message[]): strin
   const { tools, functions, tool_choice, function_call, response_format, seed } = request
   const { temperature, top_p, frequency_penalty, presence_penalty, repetition_penalty } = request
   const sampling = [temperature, top_p, frequency_penalty, presence_penalty, repetition_penalty, seed]
-  return JSON.stringify([model, messages, tools, functions, tool_choice, function_call, response_format, sampling])
+  const text = JSON.stringify([
+    model,
+    messages,
+    tools,
+    functions,
+    tool_choice,
+    function_call,
+    response_format,
+    sampling,
+  ])
+  // It is hashed for each choice and more: a long one only once.
+  return text.length > LONG_SEED ? sha256(text) : text
 }
+
+const LONG_SEED = 10_000
 
 function withoutDirectives(message: Message): { message: Message; lines: string[] } {
   const lines: string[] = []
@@ -65,13 +80,16 @@ function textOf({ content }: Message): string {
 
 function resultsAfter(messages: Message[], at: number): ToolResult[] {
   const after = messages.slice(at + 1)
-  const calls = after.flatMap((message) => message.tool_calls ?? [])
+  const names = new Map<string, string>()
+  for (const { id, function: called } of after.flatMap((message) => message.tool_calls ?? [])) {
+    if (!names.has(id)) names.set(id, called.name)
+  }
   return after
     .filter((message) => message.role === 'tool' || message.role === 'function')
-    .map((message) => {
-      const call = calls.find(({ id }) => id === message.tool_call_id)
-      return { name: call?.function.name ?? message.name ?? 'tool', text: textOf(message) }
-    })
+    .map((message) => ({
+      name: names.get(message.tool_call_id ?? '') ?? message.name ?? 'tool',
+      text: textOf(message),
+    }))
 }
 
 /** The most terms, and the most numbers, that are used of one prompt. */

@@ -339,3 +339,23 @@ describe('an abort', () => {
     expect((await stream.next()).done).toBe(true)
   })
 })
+
+describe('a long prompt', () => {
+  const complete = (content: string, rest: object = {}) =>
+    failureOf(start().whole('tokens=1', { messages: [{ role: 'user', content }], ...rest }))
+
+  test('is answered up to 1,000,000 characters, and refused above before any other work', async () => {
+    expect(await complete('a '.repeat(500_000))).toBe('answered')
+    expect(codeOf(await complete(`${'a '.repeat(500_000)}a`))).toBe('context_length_exceeded')
+    const tools = [{ type: 'function', function: { name: 'f', description: 'a'.repeat(1_000_000) } }]
+    expect(codeOf(await complete('a', { tools }))).toBe('context_length_exceeded')
+  })
+
+  test('counts the text of every message, and no images', async () => {
+    const messages = Array.from({ length: 11 }, () => ({ role: 'user', content: 'a'.repeat(100_000) }))
+    expect(codeOf(await complete('', { messages }))).toBe('context_length_exceeded')
+    const url = `data:image/png;base64,${'A'.repeat(1_500_000)}`
+    const content = [{ type: 'image_url', image_url: { url } }]
+    expect(await complete('', { messages: [{ role: 'user', content }] })).toBe('answered')
+  })
+})

@@ -1,6 +1,7 @@
 /** The built-in simulated provider: answers without a key or a network, and fails when a directive in the prompt requests it. */
 import { type Clock, pause, unixSeconds } from '../../../src/kit/clock.ts'
-import type { ChatCall, MediaReader, Provider, SimulatedErrors } from '../../../src/providers/provider.ts'
+import type { ChatCall, ChatRequest, MediaReader, Provider, SimulatedErrors } from '../../../src/providers/provider.ts'
+import { GatewayError } from '../../../src/spec/error.ts'
 import { usageFrom } from '../../../src/spec/usage.ts'
 import { answerChoice } from './answer.ts'
 import { type Answer, chunksOf, completionOf, outputOf } from './chat-response.ts'
@@ -14,8 +15,11 @@ import { createRenderWorkers } from './render/workers.ts'
 import { createSandboxRerank } from './rerank.ts'
 import { createSandboxThreeD } from './three-d.ts'
 import { throttle } from './throttle.ts'
-import { countPrompt } from './tokens.ts'
+import { countPrompt, promptLength } from './tokens.ts'
 import { createSandboxVideo } from './video.ts'
+
+/** Of all texts of a prompt: some 250,000 tokens of English. The work is done in the thread that serves every request. */
+const MAX_PROMPT_CHARACTERS = 1_000_000
 
 export type SandboxParts = {
   id: string
@@ -44,6 +48,7 @@ export function createSandbox({ id, clock, manual, media, errors }: SandboxParts
     signal: AbortSignal,
   ): Promise<{ prompt: Prompt; answer: Answer }> {
     signal.throwIfAborted()
+    assertLength(request)
     const prompt = parsePrompt(model, request)
     const { first_ms: wait = 0, finish, usage } = prompt.directives
     if (wait > 0) await pause(clock, wait, signal)
@@ -108,4 +113,11 @@ export function createSandbox({ id, clock, manual, media, errors }: SandboxParts
       },
     },
   }
+}
+
+function assertLength(request: ChatRequest): void {
+  const length = promptLength(request)
+  if (length <= MAX_PROMPT_CHARACTERS) return
+  const message = `The prompt has ${length} characters of text; the sandbox accepts at most ${MAX_PROMPT_CHARACTERS}.`
+  throw new GatewayError('context_length_exceeded', message, { param: 'messages' })
 }

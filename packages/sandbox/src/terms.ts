@@ -13,13 +13,17 @@ const STOP_WORDS = new Set(
     .filter(Boolean),
 )
 
-/** Runs of letters (with their marks) and digits, of any script. */
-const WORD = /[\p{L}\p{M}\p{N}]+/gu
+/** Runs of letters (with their marks) and digits, of any script; a longer run is no word, but may fill megabytes. */
+const WORD = /[\p{L}\p{M}\p{N}]{1,256}/gu
+/** Where words are looked for, in characters: far more than so many words of any language take. */
+const MIN_SEARCHED = 10_000
+const SEARCHED_PER_WORD = 64
 
 /** The words of a text, unchanged, at most `limit`: a prompt may be megabytes long. */
 export function splitWords(text: string, limit = 4000): string[] {
   const words: string[] = []
-  for (const found of text.matchAll(WORD)) {
+  const searched = text.slice(0, MIN_SEARCHED + limit * SEARCHED_PER_WORD)
+  for (const found of searched.matchAll(WORD)) {
     if (words.push(found[0]) >= limit) break
   }
   return words

@@ -9,11 +9,13 @@ export const IMAGE_TOKENS = 256
 
 const PIECE_CHARACTERS = 8
 
-const OTHER = 0
-const WORD = 1
-const WHITE = 2
+const UNKNOWN = 0
+const OTHER = 1
+const WORD = 2
+const WHITE = 3
 
-const ASCII_KINDS = Array.from({ length: 128 }, (_, code) => kindOfText(String.fromCharCode(code)))
+/** Of every code point, each found once: a regular expression for each character of megabytes takes seconds. */
+const KINDS = new Uint8Array(0x110000)
 
 function kindOfText(character: string): number {
   // Letters, combining marks and digits of any script form words; white space is what `\s` matches.
@@ -22,7 +24,11 @@ function kindOfText(character: string): number {
 }
 
 function kindOf(code: number): number {
-  return ASCII_KINDS[code] ?? kindOfText(String.fromCodePoint(code))
+  const known = KINDS[code] ?? OTHER
+  if (known !== UNKNOWN) return known
+  const kind = kindOfText(String.fromCodePoint(code))
+  KINDS[code] = kind
+  return kind
 }
 
 /** The end of the token that starts at `start`. A surrogate pair is one character and is never split. */
@@ -67,10 +73,21 @@ export function countPrompt(request: ChatRequest): PromptTokens {
     for (const piece of textsOf(message)) text += countTokens(piece)
     if (Array.isArray(message.content)) images += message.content.filter((part) => part.type === 'image_url').length
   }
-  for (const tools of [request.tools, request.functions]) if (tools?.length) text += countTokens(JSON.stringify(tools))
+  for (const tools of toolTexts(request)) text += countTokens(tools)
   const image = images * IMAGE_TOKENS
   return { input: text + image, image }
 }
+
+/** The characters of the same texts. Cheap, so that a prompt beyond the limit costs nothing else. */
+export function promptLength(request: ChatRequest): number {
+  let length = 0
+  for (const message of request.messages) for (const piece of textsOf(message)) length += piece.length
+  for (const tools of toolTexts(request)) length += tools.length
+  return length
+}
+
+const toolTexts = ({ tools, functions }: ChatRequest): string[] =>
+  [tools, functions].flatMap((list) => (list?.length ? [JSON.stringify(list)] : []))
 
 function textsOf(message: Message): string[] {
   const texts: string[] = []
