@@ -204,8 +204,10 @@ describe('an open call that ends without an entry', () => {
     await advance(5_000)
     expect(ledger.health().is_store_away).toBe(true)
     state.failure = undefined
-    for (let seconds = 0; seconds < 60; seconds++) await advance(1_000)
-    expect(await interrupted()).toEqual([])
+    await until(async () => {
+      await advance(1_000)
+      return (await interrupted()).length === 0
+    })
     await ledger.close()
   })
 
@@ -238,14 +240,14 @@ describe('the journal', () => {
           .length
       : 0
 
-  it('has an entry as soon as it is recorded, however long the store takes, until it is in the store', async () => {
+  it('has an entry once it is recorded, however long the store takes, until it is in the store', async () => {
     const { ledger, state, advance, stored, directory } = await setUp({ isJournaled: true })
     const held = Promise.withResolvers<void>()
     state.held = held.promise
-    ledger.record(entries(2))
+    await ledger.record(entries(2))
     expect(journaled(directory)).toBe(2)
     await advance(50)
-    ledger.record(entries(1)) // during the commit
+    await ledger.record(entries(1)) // during the commit
     expect(journaled(directory)).toBe(3)
     state.held = undefined
     held.resolve()
@@ -256,6 +258,25 @@ describe('the journal', () => {
     expect(journaled(directory)).toBe(0)
     await ledger.close()
     expect(readdirSync(directory)).toEqual([])
+  })
+
+  it('is written once for all calls that end in one turn of the event loop, before any of them goes on', async () => {
+    const { ledger, directory } = await setUp({ isJournaled: true })
+    const [first, second] = [ledger.record(entries(1)), ledger.record(entries(2))]
+    expect(journaled(directory)).toBe(0)
+    await first
+    expect(journaled(directory)).toBe(3)
+    expect(second).toBe(first)
+    await ledger.close()
+  })
+
+  it('does not get what the store has taken in the same turn', async () => {
+    const { ledger, directory, stored } = await setUp({ isJournaled: true })
+    const recorded = ledger.record(entries(2))
+    await ledger.flush()
+    await recorded
+    expect([journaled(directory), await stored()]).toEqual([0, 2])
+    await ledger.close()
   })
 
   it('is synced to the disk while a commit takes longer than 50 ms, again and again', async () => {

@@ -6,6 +6,7 @@ import type { BudgetChange } from '../store/budget-store.ts'
 import type { LedgerEntry } from '../store/ledger-entry.ts'
 import type { LedgerStore } from '../store/ledger-store.ts'
 import type { Journal } from './journal.ts'
+import { createJournalTurns, type Journaled } from './journal-turns.ts'
 import type { Spool } from './spool.ts'
 
 export type LedgerHealth = {
@@ -22,7 +23,10 @@ export type LedgerHealth = {
 }
 
 type Ledger = {
-  /** Never throws. The result, in durable mode, resolves once the entries cannot be lost. */
+  /**
+   * Never throws. The result resolves once the end of this process cannot lose the entries; in durable mode, once that of the
+   * machine cannot. Undefined: nothing is to be waited for.
+   */
   record(entries: readonly LedgerEntry[]): Promise<void> | undefined
   /** Of a call that is settled without an entry. */
   closeCall(entry_id: string): void
@@ -69,17 +73,12 @@ const REPLAY_MILLISECONDS = 2_000
 /** Attempts at shutdown, without a spool. */
 const SHUTDOWN_ATTEMPTS = 3
 
-type Queued = {
-  entries: readonly LedgerEntry[]
-  since: number
-  done: (() => void) | undefined
-  /** How many of them are in the journal. */
-  journaled: number
-}
+type Queued = Journaled & { since: number; done: (() => void) | undefined }
 
 export function createLedger(parts: LedgerParts): Ledger {
   const { store, spool, journal, isDurable, clock, log, process_id = '' } = parts
   const { onUsed = () => {}, onAppended = () => {} } = parts
+  const turns = journal && createJournalTurns(journal)
   let queue: Queued[] = []
   let queued = 0
   /** Ids of open calls that end without an entry; each is kept until it is closed in the store. */
@@ -124,6 +123,7 @@ export function createLedger(parts: LedgerParts): Ledger {
   }
 
   async function commit(): Promise<number> {
+    turns?.write()
     const batch = take()
     const entries = batch.flatMap((one) => one.entries)
     if (!(await isStored(entries))) return RETRY_MILLISECONDS
@@ -263,9 +263,10 @@ export function createLedger(parts: LedgerParts): Ledger {
       queued += entries.length
       const since = clock.steady()
       if (!isDurable?.()) {
-        queue.push({ entries, since, done: undefined, journaled: journal?.write(entries) ?? 0 })
+        const one = { entries, since, done: undefined, journaled: 0 }
+        queue.push(one)
         schedule(FLUSH_MILLISECONDS)
-        return undefined
+        return turns?.add(one)
       }
       return new Promise((done) => {
         queue.push({ entries, since, done, journaled: 0 })

@@ -31,7 +31,8 @@ export async function* deliver<Work, M extends AnyMeter>(
     const settled = settlement.succeeded()
     const last = end(usage)
     await store?.()
-    if (settlement.isAwaited()) await settled
+    // Once its usage is known without an estimate, it is recorded within this turn of the event loop.
+    if (settlement.isAwaited() || prepared.record.entries) await settled
     if (last !== '') yield last
   } catch (thrown) {
     const reason = call.signal.reason ?? family.errorForClient?.(thrown, prepared.work) ?? thrown
