@@ -148,9 +148,21 @@ describe('a budget that refuses a call', () => {
     expect((await metricsOf(started)).sum('gatehouse_budget_held', labels)).toBeCloseTo(8, 3)
     const events = await eventsOf(started, 1)
     expect(events.map(({ type, data }) => [type, data.reason])).toEqual([['budget.refusing', 'held']])
-    expect(events[0]?.message).toEndWith('0 USD of 10.00001 USD in all are used, and open calls hold the rest.')
+    expect(events[0]?.message).toEndWith(
+      '0 USD of 10.00001 USD in all are used, and open calls or other processes hold the rest.',
+    )
     leaving.abort()
     await open
+    while (!started.gateway.logged().includes('client_closed')) await settled()
+    // What is used up later is told as well, although the day has not ended.
+    await call(started, caller, 8, { max_tokens: 8 })
+    await appended(started)
+    await call(started, caller, 1, { max_tokens: 3 })
+    await appended(started)
+    const { data } = await started.gateway.read<{ data: { after: { reason: string } }[] }>(
+      '/audit?action=budget.refusing',
+    )
+    expect(data.map(({ after }) => after.reason)).toEqual(['used', 'held'])
   })
 
   it('is shown by a metric for 5 minutes', async () => {

@@ -19,6 +19,9 @@ export type BudgetOwner = Limited & {
   project?: (Limited & { project_id: string; name: string }) | undefined
 }
 
+/** What is in the way of a call: charges, or what open calls and other processes hold. */
+export type RefusalReason = 'used' | 'held'
+
 /** One budget in one window, as this process knows it. Amounts are nano-units. */
 export type BudgetAccount = {
   name: BudgetName
@@ -50,9 +53,9 @@ export type BudgetAccount = {
   left: number
   /** The highest threshold of which the operator was notified, as far as this process knows. */
   notified: number
-  /** By the steady clock: when a call was last refused, and until when the operator is not told of it again. */
+  /** By the steady clock: when a call was last refused, and until when the operator is not told again for each reason. */
   refused_at: number
-  quiet_until: number
+  quiet_until: Record<RefusalReason, number>
   /** How often the lease was renewed since a call was admitted. */
   idle: number
   /** Calls that wait for the store: until they are admitted, nothing is returned, and nothing forgotten. */
@@ -235,7 +238,7 @@ const newAccount = (
   left: 0,
   notified: 0,
   refused_at: Number.NEGATIVE_INFINITY,
-  quiet_until: Number.NEGATIVE_INFINITY,
+  quiet_until: { used: Number.NEGATIVE_INFINITY, held: Number.NEGATIVE_INFINITY },
   idle: 0,
   waiting: 0,
 })

@@ -33,7 +33,7 @@ export function thresholdEvent({ account, threshold, refused }: ReachedThreshold
   }
 }
 
-/** Once a day for each budget and window, with its row of the audit log. */
+/** Once a day for each budget, window and reason, with its row of the audit log. */
 export function refusingEvent(
   { account, most, reason }: RefusedCall,
   { currency, now_ms }: { currency: string; now_ms: number },
@@ -44,7 +44,7 @@ export function refusingEvent(
   const why =
     reason === 'used'
       ? `${used} are used, and a call may cost up to ${nanoText(most)} ${currency}`
-      : `${used} are used, and open calls hold the rest`
+      : `${used} are used, and open calls or other processes hold the rest`
   const data = {
     reason,
     ...reportOf(account, usedOf(account), currency),
@@ -62,7 +62,7 @@ export function refusingEvent(
   }
   return {
     type: 'budget.refusing' as const,
-    key: `budget.refusing ${name.account_key} ${name.start_ms}`,
+    key: `budget.refusing ${reason} ${name.account_key} ${name.start_ms}`,
     again_seconds: DAY_SECONDS,
     message: `The budget of ${owner} refuses calls: ${why}.`,
     data,

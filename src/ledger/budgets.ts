@@ -15,6 +15,7 @@ import {
   freeOf,
   isBeyond,
   isOfEndUser,
+  type RefusalReason,
   thresholdReached,
 } from './budget-accounts.ts'
 import { createLeasing } from './budget-leasing.ts'
@@ -36,8 +37,8 @@ export type BudgetCallHold = {
 /** `refused`: what a call might have cost that is refused, as far as it is not charged; 0: the charges alone reach it. */
 export type ReachedThreshold = { account: BudgetAccount; threshold: number; refused: number }
 
-/** A call was refused that might have cost `most`. `reason`: what is in its way: charges, or what open calls hold. */
-export type RefusedCall = { account: BudgetAccount; most: number; reason: 'used' | 'held' }
+/** A call was refused that might have cost `most`. */
+export type RefusedCall = { account: BudgetAccount; most: number; reason: RefusalReason }
 
 export type Budgets = {
   /**
@@ -72,7 +73,7 @@ type BudgetsParts = {
   alertsFor(reached: ReachedThreshold): readonly Alert[]
   /** Called once for each budget, window and threshold, in one of all processes. */
   onThreshold(reached: ReachedThreshold): void
-  /** Called for a budget that refuses calls, but of an end user: once an hour by each process. */
+  /** Called for a budget that refuses calls, but of an end user: once an hour by each process and for each reason. */
   onRefusing(refused: RefusedCall): void
   /** Told of each refusal. */
   onRefused?: ((scope: string, limit: string) => void) | undefined
@@ -179,8 +180,8 @@ export function createBudgets(parts: BudgetsParts): Budgets {
     const reason = isTemporary(account, most) ? 'held' : 'used'
     account.refused_at = now
     parts.onRefused?.(scopeOf(account), `budget_${account.budget.window}`)
-    if (now >= account.quiet_until && !isOfEndUser(account.name)) {
-      account.quiet_until = now + QUIET_MILLISECONDS
+    if (now >= account.quiet_until[reason] && !isOfEndUser(account.name)) {
+      account.quiet_until[reason] = now + QUIET_MILLISECONDS
       parts.onRefusing({ account, most, reason })
     }
     // By the ledger alone: a charge that is just being appended may be in `settled` and still in `unsettled`.
