@@ -75,3 +75,6 @@ export function endsWithin(clock: Clock, ms: number, work: Promise<unknown>): Pr
     )
   })
 }
+
+/** Milliseconds as they are shown: the steady clock has more digits than anybody reads. */
+export const tenth = (ms: number): number => Math.round(ms * 10) / 10

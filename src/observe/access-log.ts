@@ -1,4 +1,5 @@
 /** The access log: one line for each request, with what HTTP and the pipeline know of it. */
+import { tenth } from '../kit/clock.ts'
 import type { Log, LogFields } from '../kit/log.ts'
 import type { CallRecord } from '../pipeline/call.ts'
 import { targetName } from '../providers/provider.ts'
@@ -10,9 +11,10 @@ export function createAccessLog({ log }: { log: Log }): RequestObserver {
     if (!finished) return
     const { context, path, status, outcome, total_ms } = finished
     const { request_id, request, note } = context
-    const fields: LogFields = { request_id, method: request.method, path, status, outcome, total_ms }
+    const fields: LogFields = { request_id, method: request.method, path, status, outcome, total_ms: tenth(total_ms) }
     if (context.trace) fields.trace_id = context.trace.trace_id
     Object.assign(fields, note)
+    if (note.first_byte_ms !== undefined) fields.first_byte_ms = tenth(note.first_byte_ms)
     if (record) addCall(fields, record)
     log.info('request', fields)
   }
@@ -25,7 +27,7 @@ function addCall(
   fields.model = model
   if (cache) fields.cache = cache
   if (cache_similarity !== undefined) fields.cache_similarity = cache_similarity
-  if (queued_ms !== undefined) fields.queued_ms = Math.round(queued_ms)
+  if (queued_ms !== undefined) fields.queued_ms = tenth(queued_ms)
   fields.target = target && targetName(target)
   fields.key = target?.key
   fields.tags = call.options?.tags?.join(',')

@@ -1,6 +1,6 @@
 /** What the request log records of a request that has ended. */
 import type { FinishedRequest } from '../http/context.ts'
-import type { Clock } from '../kit/clock.ts'
+import { type Clock, tenth } from '../kit/clock.ts'
 import type { Call, CallRecord } from '../pipeline/call.ts'
 import { targetName } from '../providers/provider.ts'
 import { attemptReport } from '../routing/attempt.ts'
@@ -133,5 +133,3 @@ const textOrNull = (text: string | undefined): string | null =>
 
 /** PostgreSQL's text type cannot hold NUL, nor half of a character. */
 const storable = (text: string): string => text.replaceAll('\0', '').toWellFormed()
-
-const tenth = (ms: number): number => Math.round(ms * 10) / 10

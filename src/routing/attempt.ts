@@ -1,4 +1,5 @@
 /** One upstream call of a request: what the router notes of it, and what is reported. */
+import { tenth } from '../kit/clock.ts'
 import { type Target, targetName } from '../providers/provider.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
 
@@ -58,7 +59,7 @@ export const attemptReport = ({ target, error, upstream_status, ms, next, is_hed
   key: target.key,
   error,
   upstream_status,
-  ms,
+  ms: ms === undefined ? undefined : tenth(ms),
   hedge: is_hedge || undefined,
   lost: is_lost || undefined,
   next,
