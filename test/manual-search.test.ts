@@ -18,7 +18,7 @@ describe('the search of the manual', () => {
   test.each([
     ['monthly budget', 'budgets'],
     ['who spent', 'chargeback'],
-    ['rotate vendor key', 'rotate-a-token'],
+    ['rotate vendor key', 'rotate-a-vendor-key'],
     ['docker', 'getting-started'],
     ['rollback', 'upgrade'],
     ['how do I make a backup', 'back-up'],

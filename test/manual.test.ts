@@ -72,9 +72,9 @@ test('the program on the page about videos is short and complete', () => {
   expect(program.split('\n').filter(Boolean).length).toBeLessThanOrEqual(24)
 })
 
-test('the manual calls the command `gatehouse`; two pages say where it is', () => {
+test('the manual calls the command `gatehouse`; one page says where it is', () => {
   const naming = pages.filter((path) => page(basename(path)).includes('bin/gatehouse')).map((path) => basename(path))
-  expect(naming.sort()).toEqual(['getting-started.md', 'operations.md'])
+  expect(naming.sort()).toEqual(['getting-started.md'])
 })
 
 test('the README fits on three screens', () => {
