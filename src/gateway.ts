@@ -35,6 +35,7 @@ import { createCleaner } from './outputs/cleaner.ts'
 import { outputDirectory } from './outputs/file-store.ts'
 import { createPipeline, type Pipeline } from './pipeline/pipeline.ts'
 import { createMedia } from './providers/media.ts'
+import { createLateReads } from './providers/upstream/late-reads.ts'
 import { createTransport } from './providers/upstream/transport.ts'
 import { createReadiness } from './readiness.ts'
 import { createRerank } from './rerank/rerank.ts'
@@ -115,7 +116,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const tracing = telemetry?.tracing
   // One object for the life of the gateway: a reload changes its members, and each request reads them.
   const settings = { ...config.server }
-  const transport = createTransport({ clock, log, environment, headersFor: tracing?.headersFor })
+  const lateReads = createLateReads({ seconds: () => live.calls.finish_after_leave_seconds, clock })
+  const transport = createTransport({ clock, log, environment, headersFor: tracing?.headersFor, lateReads })
   const sources = { environment, manual, catalogue, media, seen: store.models, transport }
   const supply = createSupply({ ...sources, clock, log, onRecovered: parts.is_idle ? undefined : router.recovered })
 
@@ -255,6 +257,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
 
   async function drain(options: { deadline_ms: number }): Promise<void> {
     tasks.endWaits()
+    lateReads.close()
     observation.live.close()
     await app.close(options)
     await settle()

@@ -64,6 +64,7 @@ describe('without a file', () => {
       api_tokens: {},
       admin_tokens: {},
       timeouts: DEFAULT_TIMEOUTS,
+      calls: { finish_after_leave_seconds: 30 },
       tasks: DEFAULT_TASKS,
       outputs: DEFAULT_OUTPUTS,
       cache: DEFAULT_CACHE,

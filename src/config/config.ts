@@ -6,6 +6,7 @@ import type { InstallationBudgets, StorageQuotas, TokenDefaults } from './accoun
 import type { AdminConfig } from './admin-schema.ts'
 import type { AlertsConfig } from './alerts-schema.ts'
 import type { CacheConfig } from './cache-schema.ts'
+import type { CallsConfig } from './calls-schema.ts'
 import type { DeclaredAdminToken, DeclaredProject, DeclaredToken } from './declared-schema.ts'
 import type { LedgerConfig } from './ledger-schema.ts'
 import type { MetricsConfig } from './metrics-schema.ts'
@@ -87,6 +88,7 @@ export type Config = {
   /** By name. */
   admin_tokens: Record<string, DeclaredAdminToken>
   timeouts: Required<Timeouts>
+  calls: Required<CallsConfig>
   tasks: Required<TasksConfig>
   outputs: OutputSettings
   responses: Required<ResponsesConfig>
@@ -164,6 +166,9 @@ export const DEFAULT_TIMEOUTS: Required<Timeouts> = {
   idle_seconds: 300,
   total_seconds: 600,
 }
+
+/** Most whole answers that have begun arrive within it, and official clients have tried again long before. */
+export const DEFAULT_CALLS: Required<CallsConfig> = { finish_after_leave_seconds: 30 }
 
 export const DEFAULT_TASKS: Required<TasksConfig> = {
   deadline_minutes: 60,

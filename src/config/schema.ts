@@ -7,6 +7,7 @@ import { InstallationBudgets, TokenDefaults } from './account-schema.ts'
 import { AdminConfig } from './admin-schema.ts'
 import { AlertsConfig } from './alerts-schema.ts'
 import { CacheConfig, ModelCache } from './cache-schema.ts'
+import { CallsConfig } from './calls-schema.ts'
 import { DeclaredAdminTokens, DeclaredProjects, DeclaredTokens } from './declared-schema.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
 import { ImageLimits } from './image-schema.ts'
@@ -261,6 +262,7 @@ export const FileConfig = Type.Object(
     ),
     tokens: optional(TokenDefaults),
     timeouts: optional(Timeouts),
+    calls: optional(CallsConfig),
     tasks: optional(TasksConfig),
     outputs: optional(OutputsConfig),
     responses: optional(ResponsesConfig),

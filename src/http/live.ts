@@ -82,7 +82,8 @@ export class Live implements Context {
     else request.signal.addEventListener('abort', this.leave, { once: true })
   }
 
-  readonly leave = () => this.abort(new GatewayError('client_closed_request', 'The client has left.'))
+  readonly leave = () =>
+    this.abort(new GatewayError('client_closed_request', 'The client has left.', { has_left: true }))
 
   get signal(): AbortSignal {
     return this.#control.signal

@@ -226,6 +226,8 @@ export type ErrorDetail = {
   accepted?: 'no'
   /** Whether a client should retry the same request, where the code alone does not decide it. */
   retry?: boolean
+  /** The client has left: what it has asked for may still be finished. */
+  has_left?: true
   /** The `fail_code` of a task that fails for the same reason, where the code alone does not decide it. */
   fail_code?: FailCode
   cause?: unknown

@@ -2,6 +2,7 @@
 import type { Clock } from '../../kit/clock.ts'
 import { type ByteReader, InflateError, inflate, isCoding } from '../../kit/inflate.ts'
 import { GatewayError } from '../../spec/error.ts'
+import type { LateReads } from './late-reads.ts'
 import { type BodyScrubber, type SecretScrubber, scrubHeaders } from './secret-scrubber.ts'
 import { clientClosed, failedToRead, timedOut, tooLarge } from './transport-failure.ts'
 import type { UpstreamRequest, UpstreamResponse } from './upstream-request.ts'
@@ -35,6 +36,8 @@ export class Exchange implements UpstreamResponse {
   readonly #clock: Clock
   readonly #control = new AbortController()
   #response: Response | undefined
+  /** Set once a whole response has begun: it may be read to its end after the client has left. */
+  #lateReads: LateReads | undefined
   #scrubber: SecretScrubber | undefined
   #headers: Headers | undefined
   /** The encoding with which the upstream compressed the body although the request forbade it; undefined: none. */
@@ -65,7 +68,8 @@ export class Exchange implements UpstreamResponse {
 
   /** The client has left. */
   handleEvent(): void {
-    this.end(clientClosed(this.request.signal))
+    const reason = clientClosed(this.request.signal)
+    if (!(reason.detail.has_left && this.#lateReads?.admits(this, reason))) this.end(reason)
   }
 
   /** Closes the connection. */
@@ -81,6 +85,7 @@ export class Exchange implements UpstreamResponse {
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
     this.request.signal.removeEventListener('abort', this)
+    this.#lateReads?.ended(this)
   }
 
   /** One timer: until the response begins for that, afterwards for the whole of it. A stream has a limit for each read instead. */
@@ -103,8 +108,9 @@ export class Exchange implements UpstreamResponse {
   }
 
   /** The response has begun. */
-  begin(response: Response): void {
+  begin(response: Response, lateReads?: LateReads): void {
     this.#response = response
+    if (!this.request.stream && response.status < 300) this.#lateReads = lateReads
     this.status = response.status
     this.#scrubber = this.request.scrubber?.()
     const coding = response.headers.get('content-encoding')?.trim().toLowerCase()

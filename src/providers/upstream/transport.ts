@@ -3,6 +3,7 @@ import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { Exchange } from './exchange.ts'
+import type { LateReads } from './late-reads.ts'
 import { createOrigins, type Dial, type Origin } from './origins.ts'
 import { errorCodeOf, failedToSend, neverSent, notRecorded } from './transport-failure.ts'
 import type { UpstreamRequest, UpstreamResponse } from './upstream-request.ts'
@@ -21,6 +22,8 @@ type TransportParts = {
   fetch?: Fetch
   dial?: Dial
   headersFor?: HeadersFor | undefined
+  /** Absent: no response is read after its client has left. */
+  lateReads?: LateReads
   /** The process environment, read only for proxy variables. */
   environment?: Record<string, string | undefined>
 }
@@ -29,7 +32,7 @@ type TransportParts = {
 const LONG_CHARACTERS = 64 * 1024
 
 export function createTransport(parts: TransportParts): Transport {
-  const { clock, log, headersFor, environment = {}, fetch: send = fetch } = parts
+  const { clock, log, headersFor, lateReads, environment = {}, fetch: send = fetch } = parts
   const origins = createOrigins({ clock, dial: parts.dial, environment })
 
   /** Awaited by orders only. */
@@ -86,7 +89,7 @@ export function createTransport(parts: TransportParts): Transport {
         else stopWatching = origins.watch(origin, exchange)
         const response = await send(request.url, initOf(request, exchange.signal))
         origin.responded_at = clock.steady()
-        exchange.begin(response)
+        exchange.begin(response, lateReads)
         return exchange
       } catch (thrown) {
         origin.responded_at = Number.NEGATIVE_INFINITY

@@ -9,7 +9,7 @@ export type UpstreamRequest = {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   headers: Record<string, string>
   body?: string | Uint8Array<ArrayBuffer>
-  /** Aborted when the client has disconnected: the connection is closed at once, whatever the state of the response. */
+  /** Aborted when the client has disconnected: the connection is closed at once, unless a whole response has begun (`LateReads`). */
   signal: AbortSignal
   timeouts: Required<Timeouts>
   /** Whether the response is read as it arrives (idle timeout) or as a whole (total timeout). */
