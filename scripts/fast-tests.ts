@@ -67,6 +67,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/tasks-resume.test.ts': 3,
   'test/tasks-steps.test.ts': 4,
   'test/translation-property.test.ts': 4,
+  'test/vendor-charges.test.ts': 6, // every way a call can end, in every family
   'test/vendors-ai-sdk-chat.test.ts': 4,
   'test/vendors-embeddings.test.ts': 5,
   'test/vendors-images-ai-sdk.test.ts': 4,

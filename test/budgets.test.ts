@@ -85,20 +85,40 @@ describe('the budget of a token', () => {
   it('holds what open calls may cost', async () => {
     const { call, tokenOf, vendor, gateway } = await setUp()
     const token = await tokenOf([TOTAL(10)])
-    vendor.answer(hang())
-    const leaving = new AbortController()
+    const answered = Promise.withResolvers<void>()
+    const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 }
+    vendor.answer((wire) => answered.promise.then(() => whole(completion('hi', { usage }))(wire)))
     const json = { model: 'v/m', max_tokens: 8, messages: [{ role: 'user', content: 'hi' }] }
-    const open = gateway.chat(json, { headers: { authorization: `Bearer ${token}` }, signal: leaving.signal })
+    const open = gateway.chat(json, { headers: { authorization: `Bearer ${token}` } })
     await vendor.request(1)
     const refused = await call(token, { most: 3, cost: 1 })
     expect(refused).toMatchObject({ status: 429, error: { code: 'insufficient_quota' } })
     // Libraries may try again, since the rest is only held.
     expect([refused.headers.get('retry-after'), refused.headers.get('x-should-retry')]).toEqual(['1', 'true'])
-    leaving.abort()
-    await open.catch(() => {})
-    // What it has used is estimated before the hold ends.
-    while (!gateway.logged().includes('client_closed')) await settled()
-    expect((await call(token, { most: 3, cost: 3 })).status).toBe(200)
+    answered.resolve()
+    expect((await open).status).toBe(200)
+    expect((await call(token, { most: 8, cost: 3 })).status).toBe(200)
+  })
+
+  it('counts a call that its client leaves at the most that it can have cost, so that it cannot be repeated', async () => {
+    const { call, tokenOf, vendor, gateway } = await setUp()
+    const token = await tokenOf([TOTAL(10)])
+    const statuses: number[] = []
+    for (let repeated = 0; repeated < 3; repeated++) {
+      vendor.answer(hang())
+      const leaving = new AbortController()
+      const json = { model: 'v/m', max_tokens: 5, messages: [{ role: 'user', content: 'hi' }] }
+      const headers = { authorization: `Bearer ${token}` }
+      const open = gateway.chat(json, { headers, signal: leaving.signal })
+      const arrived = vendor.request(repeated + 1).then(() => 'arrived')
+      if ((await Promise.race([arrived, open])) === 'arrived') {
+        leaving.abort()
+        await open.catch(() => {})
+        while (gateway.logged().split('"error":"client_closed_request","stream"').length < repeated + 2) await settled()
+      } else statuses.push((await open).status)
+    }
+    expect(statuses).toEqual([429])
+    expect((await call(token, { most: 1, cost: 1 })).status).toBe(429)
   })
 
   it('counts calls that were charged before it was set', async () => {

@@ -75,7 +75,10 @@ describe('a model with fallbacks', () => {
     await ask()
     await gateway.instance.drain({ deadline_ms: 60_000 })
     gateway.clock.advance(2_000)
-    expect((await gateway.instance.usage({ limit: 10 })).map(({ model }) => model)).toEqual(['v/second'])
+    expect((await gateway.instance.usage({ limit: 10 })).map(({ model, requests }) => [model, requests])).toEqual([
+      ['v/first', 0],
+      ['v/second', 1],
+    ])
   })
 
   it.each([

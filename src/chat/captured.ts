@@ -48,6 +48,7 @@ export function captured(meter: ChatMeter, capture: Capture): ChatMeter {
   return {
     usage: () => meter.usage(),
     units: (usage) => meter.units(usage),
+    hasCounted: () => meter.hasCounted(),
     count(batch: ChatChunk[]) {
       meter.count(batch)
       capture.response = noted

@@ -6,7 +6,7 @@ import type { ChatChunk, ChatCompletion, ChatRequest, Message } from '../protoco
 import { type Units, unitsOfUsage } from '../spec/units.ts'
 import { type Usage, usageFrom } from '../spec/usage.ts'
 
-export type ChatMeter = Meter<Usage> & {
+export type ChatMeter = Required<Meter<Usage>> & {
   /** Counts what is sent to the client. */
   count(batch: ChatChunk[]): void
   /** The same for text that passes without being parsed: as it is between the quotes of JSON, in latin1, one character per byte. */
@@ -62,6 +62,10 @@ class CountingMeter implements ChatMeter {
 
   usage(): Usage | Promise<Usage> {
     return this.#measured && this.#isWhole ? this.#measured : this.#completed()
+  }
+
+  hasCounted(): boolean {
+    return this.#isWhole || this.#sample !== undefined
   }
 
   units(usage: Usage): Units {

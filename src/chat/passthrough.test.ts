@@ -16,6 +16,7 @@ const meter: ChatMeter = {
   countWhole() {},
   usage: async () => usageFrom({ input: 0, output: 0 }),
   units: (usage) => usage,
+  hasCounted: () => true,
 }
 
 /** What the client gets of a vendor that says a word, and then fails or ends; and what became of the connection. */

@@ -30,6 +30,7 @@ export function watchSecrets(meter: ChatMeter, { id, watchDeltas }: Provider): C
   return {
     usage: () => meter.usage(),
     units: (usage) => meter.units(usage),
+    hasCounted: () => meter.hasCounted(),
     countWhole: (answer) => meter.countWhole(answer),
     count(batch) {
       for (const chunk of batch) takeAll(chunk)

@@ -12,7 +12,7 @@ import {
 } from '../protocols/chatcompat/client/text-response.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { TextCompletion } from '../spec/text-completion.ts'
-import { unitsOfUsage } from '../spec/units.ts'
+import { type Units, unitsOfUsage } from '../spec/units.ts'
 import { type Usage, usageFrom } from '../spec/usage.ts'
 import type { Chat, ChatWork } from './chat.ts'
 import { estimateChat } from './estimate.ts'
@@ -20,8 +20,8 @@ import { chatFacts } from './facts.ts'
 import { mergeStreams } from './merge-streams.ts'
 import type { ChatMeter } from './meter.ts'
 
-type Work = { parts: ChatWork[]; encoder: TextCompletionEncoder }
-type TextMeter = Meter<Usage> & { parts: ChatMeter[]; answered(): void }
+type Work = { parts: ChatWork[]; encoder: TextCompletionEncoder; model: CatalogueModel }
+type TextMeter = Meter<Usage> & { parts: ChatMeter[] }
 type Whole = { encode(usage: Usage): TextCompletion }
 
 type TextCompletions = {
@@ -43,7 +43,7 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
         ),
       ),
     )
-    return { parts, encoder }
+    return { parts, encoder, model }
   }
 
   /** Executes the request of each prompt at once. The first failure aborts the others. */
@@ -62,9 +62,7 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
         attempt(targets, async (target, { signal, meter, is_hedge }) => {
           const either = AbortSignal.any([signal, control.signal])
           const partMeter = meter.parts[at] ?? chat.whole.meter(part)
-          const answer = await execute(target, { signal: either, meter: partMeter, is_hedge })
-          meter.answered()
-          return answer
+          return await execute(target, { signal: either, meter: partMeter, is_hedge })
         })
     try {
       const answers = parts.map((part, at) =>
@@ -83,13 +81,18 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
     endpoint: () => 'chatcompat' as const,
     modelOf: ({ requests: [first] }: TextCompletionInput) => first?.model,
     fit,
-    meter: ({ parts }: Work) => meterOf(parts.map((part) => chat.whole.meter(part))),
+    meter: ({ parts, model }: Work) =>
+      meterOf(
+        parts.map((part) => chat.whole.meter(part)),
+        (at) => estimateChat({ requests: parts.slice(at, at + 1).map(({ request }) => request) }, model).most,
+      ),
     policy: chat.whole.policy,
     estimate: ({ parts }: Work, model: CatalogueModel) =>
       estimateChat({ requests: parts.map(({ request }) => request) }, model),
     facts: ({ parts }: Work) => chatFacts(parts.map(({ request }) => request)),
     // A second try would count in another meter than the other prompts.
     is_hedged: false as const,
+    attemptsAtOnce: ({ parts }: Work) => parts.length > 1,
   }
 
   return {
@@ -144,16 +147,20 @@ async function* inTermsOf<T>(source: AsyncIterable<T>, all: ChatWork[], at: numb
   }
 }
 
-/** The usage of all prompts together. A prompt that was answered was charged, even if another one failed. */
-function meterOf(parts: ChatMeter[]): TextMeter {
-  let isCharged = false
+/**
+ * The usage of all prompts together. A prompt that was answered was charged, even if another one failed; one that was not
+ * counts at the most that it can have used.
+ */
+function meterOf(parts: ChatMeter[], mostOf: (at: number) => Units): TextMeter {
+  const usageOf = (part: ChatMeter, at: number): Usage | Promise<Usage> => {
+    if (part.hasCounted()) return part.usage()
+    const { input_tokens: input, output_tokens: output } = mostOf(at)
+    return usageFrom({ input, output, estimated: true })
+  }
   return {
     parts,
-    answered() {
-      isCharged = parts.length > 1
-    },
-    isCharged: () => isCharged,
-    usage: async () => sumOf(await Promise.all(parts.map((part) => part.usage()))),
+    hasCounted: () => parts.some((part) => part.hasCounted()),
+    usage: async () => sumOf(await Promise.all(parts.map(usageOf))),
     units: unitsOfUsage,
   }
 }

@@ -170,7 +170,7 @@ function createImageMeter({ size, quality }: Pick<ImageOrder, 'size' | 'quality'
       image_quality: quality,
       requests: 1,
     }),
-    isCharged: () => reported !== undefined,
+    hasCounted: () => reported !== undefined,
   }
 }
 

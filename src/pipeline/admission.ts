@@ -140,8 +140,8 @@ export function createAdmission(gates: readonly Gate[]): Admission {
     },
     async moveTo(family, call) {
       const { holds } = call.record
-      if (!holds || holds.length === 0) return
-      const request = requestOf(family, call)
+      if (!holds) return
+      const request = requestOf(family, call) // notes the estimate, also where nothing is held
       for (const hold of holds) await hold.moveTo(request)
     },
   }

@@ -76,8 +76,11 @@ export type Meter<Usage> = {
   /** The usage as the client sees it; estimated where the provider reported none. A promise only where it has to be. */
   usage(): Usage | Promise<Usage>
   units(usage: Usage): Units
-  /** Whether the provider has charged for the call, even if it fails from here on; absent: not known. */
-  isCharged?(): boolean
+  /**
+   * Whether `usage` covers what the provider may charge: it has reported its counts, or delivered a part of its response.
+   * Absent: it always does.
+   */
+  hasCounted?(): boolean
 }
 
 /** A call that asks to be admitted. */
@@ -105,6 +108,17 @@ export type Hold = {
   moved?(): void
   /** Called instead where another gate refuses the call: as if it had never been. Absent: `settle`, with nothing used. */
   cancel?(): void
+}
+
+/** An attempt that its provider may have charged although it did not serve the call. */
+export type DoubtfulAttempt = {
+  /** Undefined: not known. */
+  readonly target: Target | undefined
+  readonly model: CatalogueModel
+  /** The most that it can have used; undefined: not known. */
+  readonly most: Units | undefined
+  /** Of a try that another one has beaten: counts what it had received. */
+  readonly lost_hedge?: Meter<unknown>
 }
 
 /** What is known about a call so far. The pipeline writes it; subscribers read it. */
@@ -144,8 +158,10 @@ export type CallRecord = {
   estimate?: Estimate
   /** How long it waited for a rate limit. */
   queued_ms?: number
-  /** Set when the call is settled: of all its targets. */
+  /** Set when the call is settled. */
   units?: Units
+  /** Attempts that did not serve it, and that their providers may have charged. Absent: there are none. */
+  doubts?: DoubtfulAttempt[]
   /** The id of its entry in the ledger, once it has one. */
   entry_id?: string
   /** What is recorded of it, its own entry first. Set when the call is settled. */

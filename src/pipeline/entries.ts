@@ -1,11 +1,11 @@
-/** What a settled call becomes in the ledger: one entry, and another one where two targets were asked. */
+/** What a settled call becomes in the ledger: its own entry, and one for each other attempt that may have been charged. */
 import { orderedAlphanumerics } from '../kit/secret.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import { chargeOf, mostOf } from '../models/prices.ts'
 import type { Target } from '../providers/provider.ts'
 import { boundedUnits, NO_UNITS, type Units } from '../spec/units.ts'
 import type { LedgerEntry } from '../store/ledger-entry.ts'
-import type { AdmissionRequest, CallRecord } from './call.ts'
+import type { AdmissionRequest, CallRecord, DoubtfulAttempt } from './call.ts'
 
 /** A client chooses this name. */
 const MAX_END_USER_LENGTH = 256
@@ -14,15 +14,17 @@ type Settled = {
   record: CallRecord
   model: CatalogueModel
   now_ms: number
-  /** Undefined: the call failed or came from the cache, and is not charged. */
+  /** Undefined: the call failed or came from the cache, and is not charged by them. */
   units: Units | undefined
+  /** The attempt that the call is charged for at the most that this can have used, instead. */
+  charged?: DoubtfulAttempt | undefined
 }
 
-export function callEntry({ record, model, now_ms, units }: Settled): LedgerEntry {
+export function callEntry({ record, model, now_ms, units, charged: attempt }: Settled): LedgerEntry {
   const { call, family, target, error } = record
   record.entry_id ??= orderedAlphanumerics(now_ms, 24)
   const served = record.cache === 'hit' ? undefined : target
-  const charged = used({ model, target: served, units, at: record.at })
+  const charged = attempt ? mostUsed(attempt, record.at) : used({ model, target: served, units, at: record.at })
   return {
     entry_id: record.entry_id,
     kind: 'call',
@@ -32,13 +34,13 @@ export function callEntry({ record, model, now_ms, units }: Settled): LedgerEntr
     project_id: call.caller.project_id ?? null,
     end_user: call.end_user === undefined ? null : storable(call.end_user).slice(0, MAX_END_USER_LENGTH),
     family,
-    model: record.model ?? '',
+    model: attempt?.model.id ?? record.model ?? '',
     provider: charged.provider,
     upstream_model: charged.upstream_model,
     units: charged.units,
     requests: 1,
     errors: error !== undefined && !call.signal.aborted ? 1 : 0,
-    estimated: units?.estimated ? 1 : 0,
+    estimated: charged.units.estimated ? 1 : 0,
     amount: charged.amount,
     cost: charged.cost,
     price: charged.price,
@@ -50,32 +52,42 @@ export function openEntry(
   record: CallRecord,
   { model, estimate, now_ms }: Pick<AdmissionRequest, 'model' | 'estimate'> & { now_ms: number },
 ): LedgerEntry {
-  const [target] = model.targets
-  const units = { ...estimate.most, estimated: true }
-  const entry = callEntry({ record, model, now_ms, units })
-  return {
-    ...entry,
-    model: model.id, // not yet that of the record, where a fallback takes over
-    estimated: 1,
-    amount: mostOf({ model, units, at: Math.floor(now_ms / 1000) }),
-    provider: target?.provider.id ?? '',
-    upstream_model: target?.model ?? '',
-  }
+  const { most } = estimate
+  const entry = callEntry({
+    record,
+    model,
+    now_ms,
+    units: undefined,
+    charged: { target: model.targets[0], model, most },
+  })
+  // Any target may serve it.
+  const costs = model.targets.map((target) => mostUsed({ target, model, most }, record.at).cost)
+  return { ...entry, cost: costs.includes(null) ? null : Math.max(entry.cost ?? 0, ...costs.map(Number)) }
 }
 
-/** Of a target that was given up because another one answered first: its provider may charge for it, the caller is not charged. */
-export function lostEntry(
-  entry: LedgerEntry,
-  { record, model, target, units }: Pick<Settled, 'record' | 'model'> & { target: Target | undefined; units: Units },
-): LedgerEntry {
+type Lost = {
+  attempt: DoubtfulAttempt
+  /** Of the call. */
+  at: number
+  /** What it had received; undefined: nothing, and it counts at the most that it can have used. */
+  counted: Units | undefined
+  /** From 1, among those of the call. */
+  number: number
+}
+
+/** Of an attempt that did not serve its call: its provider may charge for it, the caller is not charged. */
+export function lostEntry(entry: LedgerEntry, { attempt, at, counted, number }: Lost): LedgerEntry {
+  const { target, model, lost_hedge } = attempt
+  const units = counted && { ...counted, estimated: true }
   return {
     ...entry,
-    entry_id: `${entry.entry_id}:hedge`,
-    kind: 'lost_hedge',
+    entry_id: `${entry.entry_id}:lost:${number}`,
+    kind: lost_hedge ? 'lost_hedge' : 'lost_attempt',
+    model: model.id,
     requests: 0,
     errors: 0,
     estimated: 1,
-    ...used({ model, target, units: { ...units, estimated: true }, at: record.at }),
+    ...(units ? used({ model, target, units, at }) : mostUsed(attempt, at)),
     amount: 0,
   }
 }
@@ -98,6 +110,21 @@ function used({ model, target, units, at }: UsedParts): Used {
   const { amount, cost, price } = chargeOf({ model, target, units: bounded, at })
   return { provider, upstream_model, units: bounded, amount, cost, price }
 }
+
+/** The most that an attempt can have used, at the dearest prices that this can have. */
+function mostUsed({ target, model, most }: DoubtfulAttempt, at: number): Used {
+  const provider = target?.provider.id ?? ''
+  const upstream_model = target?.model ?? ''
+  if (most === undefined)
+    return { provider, upstream_model, units: UNKNOWN_UNITS, amount: null, cost: null, price: null }
+  const units = boundedUnits({ ...most, estimated: true })
+  const { price } = chargeOf({ model, target, units, at })
+  const amount = mostOf({ model, units: most, at })
+  const cost = mostOf({ model: { prices: target?.prices ?? model.prices }, units: most, at })
+  return { provider, upstream_model, units, amount, cost, price }
+}
+
+const UNKNOWN_UNITS: Units = { ...NO_UNITS, estimated: true }
 
 /** PostgreSQL's text type cannot hold NUL. */
 const storable = (text: string): string => text.replaceAll('\0', '')

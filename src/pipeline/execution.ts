@@ -15,10 +15,11 @@ import {
 import { explainModel } from '../routing/explain-model.ts'
 import type { ProviderPreferences } from '../routing/preferences.ts'
 import type { Router } from '../routing/router.ts'
-import type { AttemptObserver } from '../routing/try.ts'
+import { type AttemptObserver, LOST } from '../routing/try.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { AttemptAdmission } from './admission.ts'
 import type { Call, CallRecord } from './call.ts'
+import { mayHaveCharged, noteDoubt } from './doubt.ts'
 import type { CallEvents } from './events.ts'
 import type { AnyMeter, Execution, Family, Metering, Try } from './family.ts'
 
@@ -37,7 +38,10 @@ export type ExecutionParts = {
 }
 
 type Served<Work, M extends AnyMeter> = {
-  family: Pick<Family<never, Work, never, M>, 'facts' | 'affinity' | 'meter' | 'policy' | 'is_observed' | 'is_hedged'>
+  family: Pick<
+    Family<never, Work, never, M>,
+    'facts' | 'affinity' | 'meter' | 'policy' | 'is_observed' | 'is_hedged' | 'attemptsAtOnce'
+  >
   record: CallRecord
   model: CatalogueModel
   work: Work
@@ -134,7 +138,18 @@ export class ModelExecution<Work, M extends AnyMeter> implements Execution<M>, A
   }
 
   attemptFailed(attempt: Attempt, error: unknown): void {
-    this.#parts.events.attemptFailed(this.#served.record, attempt, error)
+    const { family, record } = this.#served
+    if (error !== LOST && mayHaveCharged(error, family.policy)) this.#noteDoubt(attempt.target)
+    this.#parts.events.attemptFailed(record, attempt, error)
+  }
+
+  /** Notes an attempt that its provider may have charged. `lost_hedge`: of one that another attempt has beaten. */
+  #noteDoubt(target: Target, lost_hedge?: M): void {
+    const { family, record, model, work, metering } = this.#served
+    if (!metering.current) return // its calls are not recorded
+    // Attempts at the same time share the estimate of the call.
+    if (family.attemptsAtOnce?.(work) && record.doubts?.some((one) => one.target === target)) return
+    noteDoubt(record, { target, model, most: record.estimate?.most, ...(lost_hedge ? { lost_hedge } : {}) })
   }
 
   serving(attempt: Attempt, end: EndAttempt): void {
@@ -143,9 +158,10 @@ export class ModelExecution<Work, M extends AnyMeter> implements Execution<M>, A
     record.target = attempt.target
     record.endAttempt = record.endAttempt ? both(record.endAttempt, end) : end
     if (!hedge) return
-    metering.lost = attempt.is_hedge ? metering.current : hedge.meter
     const lost = record.attempts.findLast(({ is_hedge }) => is_hedge !== attempt.is_hedge)
-    if (lost) metering.lost_target = lost.target
+    // One that has failed before is noted already, unless its provider has refused it.
+    if (lost && lost.error === undefined)
+      this.#noteDoubt(lost.target, attempt.is_hedge ? metering.current : hedge.meter)
     if (attempt.is_hedge) metering.current = hedge.meter
   }
 

@@ -121,6 +121,7 @@ export function createExecutor(parts: ExecutorParts) {
       requested,
       record,
       metering,
+      policy: family.policy,
       model,
       work,
       execute: () => execute(preparing, prepared),

@@ -35,6 +35,8 @@ export type Family<Input, Work, Answer, M extends AnyMeter> = {
   is_observed?: false
   /** False: its calls are never hedged. Absent: true. */
   is_hedged?: false
+  /** Whether one call makes several attempts at the same time, which its estimate covers together. Absent: never. */
+  attemptsAtOnce?(work: Work): boolean
   /** Executes the call, at one target after another through `attempt`. */
   execute(work: Work, execution: Execution<M>): Promise<Answer>
   /** The texts of its input, for the request log where contents are recorded. Absent: the family notes them itself. */
@@ -101,9 +103,6 @@ export type Execution<M extends AnyMeter> = {
 /** The meter of the try that serves the call, or of the first one. */
 export type Metering<M extends AnyMeter> = {
   current: M
-  /** Of a hedge that was given up: its provider may charge for what it had read and generated. */
-  lost?: M
-  lost_target?: Target
 }
 
 /** A call whose request fits its model. Nothing was sent yet. */
@@ -111,6 +110,7 @@ export type PreparedCall<Work, Answer, M extends AnyMeter> = {
   readonly requested: CatalogueModel
   readonly record: CallRecord
   readonly metering: Metering<M>
+  readonly policy: AttemptPolicy
   /** The model that serves it, and the request fitted to that model: they change when a fallback takes over. */
   model: CatalogueModel
   work: Work

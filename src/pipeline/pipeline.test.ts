@@ -21,8 +21,9 @@ const broken = (code: GatewayError['code'], accepted?: 'no') =>
 
 function gateway({
   usage = async () => 7,
+  counted = undefined as (() => boolean) | undefined,
   policy = 'until_answered' as Family<never, never, never, undefined>['policy'],
-  gates = [] as Gate[],
+  gates = [{ admit: () => undefined }] as Gate[],
 } = {}) {
   const clock = manualClock()
   const catalogue = createCatalogue({ clock })
@@ -76,7 +77,12 @@ function gateway({
       if (input.refuse) throw new GatewayError('invalid_value', 'It does not fit.')
       return input
     },
-    meter: (): Meter<number> => ({ usage, units: (tokens) => ({ input_tokens: tokens, output_tokens: 1 }) }),
+    meter: (): Meter<number> => ({
+      usage,
+      units: (tokens) => ({ input_tokens: tokens, output_tokens: 1 }),
+      ...(counted ? { hasCounted: counted } : {}),
+    }),
+    estimate: () => ({ expected: { input_tokens: 10, output_tokens: 5 }, most: MOST }),
     policy,
   }
   const whole = <Answer>(execute: Execute<Answer>) => ({ ...shared, execute })
@@ -103,6 +109,7 @@ const use = (more: object = {}) => ({
   ...more,
 })
 const NOTHING = { input_tokens: 0, output_tokens: 0 }
+const MOST = { input_tokens: 90, output_tokens: 30 }
 
 describe('a call with one answer', () => {
   test('passes every stage in order and is recorded once', async () => {
@@ -165,58 +172,107 @@ describe('a call with one answer', () => {
   })
 
   test.each(['upstream_cut', 'upstream_timeout', 'shutting_down', 'client_closed_request'] as const)(
-    'counts the usage after %s, because the provider may have charged',
+    'counts the most that it can have used after %s, because the provider may have charged',
     async (code) => {
-      const { pipeline, whole, recorded } = gateway()
+      const { pipeline, whole, targets, recorded } = gateway()
       await pipeline
         .run(
-          whole(() => Promise.reject(broken(code))),
+          whole((_, { attempt }) => attempt(targets.slice(0, 1), () => Promise.reject(broken(code)))),
           testCall(caller),
           input,
         )
         .catch(() => {})
-      expect(recorded).toEqual([use({ error: true })])
+      expect(recorded).toEqual([use({ ...MOST, error: true, estimated: true })])
     },
   )
 
-  test('counts the usage, and records no error, when the client has left', async () => {
-    const { pipeline, whole, recorded } = gateway()
-    const call = { ...testCall(caller), signal: AbortSignal.abort(broken('client_closed_request')) }
+  test('counts nothing when it fails before anything is sent', async () => {
+    const { pipeline, whole, targets, recorded } = gateway()
+    for (const execute of [
+      whole(() => Promise.reject(broken('upstream_timeout'))),
+      whole((_, { attempt }) => attempt(targets, () => Promise.reject(broken('upstream_timeout', 'no')))),
+    ]) {
+      await pipeline.run(execute, testCall(caller), input).catch(() => {})
+      expect(recorded.splice(0)).toEqual([use({ ...NOTHING, error: true })])
+    }
+  })
+
+  test('counts the most that it can have used, and records no error, when the client has left', async () => {
+    const { pipeline, whole, targets, recorded } = gateway()
+    const left = broken('client_closed_request')
+    const call = { ...testCall(caller), signal: AbortSignal.abort(left) }
     await pipeline
       .run(
-        whole(() => Promise.reject(broken('client_closed_request'))),
+        whole((_, { attempt }) => attempt(targets, () => Promise.reject(left))),
         call,
         input,
       )
       .catch(() => {})
+    expect(recorded).toEqual([use({ ...MOST, estimated: true })])
+  })
+
+  test('counts what the provider has reported when its answer was read to its end after the client had left', async () => {
+    const { pipeline, whole, targets, recorded, events } = gateway()
+    const left = broken('client_closed_request')
+    const call = { ...testCall(caller), signal: AbortSignal.abort(left) }
+    const family = whole((_, { attempt }) => attempt(targets, async () => 'answer'))
+    await expect(pipeline.run(family, call, input)).rejects.toMatchObject({ code: 'client_closed_request' })
     expect(recorded).toEqual([use()])
+    expect(events).toEqual(['started rerank', 'attempt one', 'finished client_closed_request 7'])
   })
 
-  test('rejects before the usage of what may be charged is measured, and is settled afterwards', async () => {
-    const measured = Promise.withResolvers<number>()
-    const { pipeline, whole, recorded, events } = gateway({ usage: () => measured.promise })
-    const failing = whole(() => Promise.reject(broken('upstream_cut')))
-    await expect(pipeline.run(failing, testCall(caller), input)).rejects.toMatchObject({ code: 'upstream_cut' })
-    expect({ recorded, events }).toEqual({ recorded: [], events: ['started rerank'] })
-    measured.resolve(7)
-    await pipeline.close({ deadline_ms: 1_000 })
-    expect(recorded).toEqual([use({ error: true })])
-    expect(events).toEqual(['started rerank', 'finished upstream_cut 7'])
+  test('records each attempt that may have been charged, at the most that it can have used, and charges the caller once', async () => {
+    const { pipeline, whole, targets, recorded } = gateway()
+    const family = whole((_, { attempt }) =>
+      attempt(targets, async ({ provider }) => {
+        if (provider.id === 'one') throw broken('upstream_timeout')
+        return 'answer'
+      }),
+    )
+    await pipeline.run(family, testCall(caller), input)
+    expect(recorded).toEqual([use(), use({ ...MOST, estimated: true })])
   })
 
-  test('is recorded as estimated when its usage cannot be measured', async () => {
-    const { pipeline, whole, recorded, logged } = gateway({
-      usage: () => Promise.reject(new Error('the tokenizer failed')),
-    })
-    await pipeline
-      .run(
-        whole(() => Promise.reject(broken('upstream_cut'))),
-        testCall(caller),
-        input,
+  test.each(['upstream_unreachable', 'upstream_auth', 'rate_limit_exceeded', 'server_is_overloaded'] as const)(
+    'records no attempt that the provider has refused with %s',
+    async (code) => {
+      const { pipeline, whole, targets, recorded } = gateway()
+      const family = whole((_, { attempt }) =>
+        attempt(targets, async ({ provider }) => {
+          if (provider.id === 'one') throw broken(code)
+          return 'answer'
+        }),
       )
-      .catch(() => {})
-    expect(recorded).toEqual([use({ ...NOTHING, error: true, estimated: true })])
-    expect(logged()).toContain('usage could not be measured')
+      await pipeline.run(family, testCall(caller), input)
+      expect(recorded).toEqual([use()])
+    },
+  )
+
+  test('charges nothing for an answer that cannot be read, whose provider may have charged', async () => {
+    const { pipeline, whole, targets, recorded } = gateway()
+    const family = whole((_, { attempt }) =>
+      attempt(targets.slice(0, 1), () => Promise.reject(broken('bad_upstream_response'))),
+    )
+    await pipeline.run(family, testCall(caller), input).catch(() => {})
+    expect(recorded).toEqual([use({ ...NOTHING, error: true }), use({ ...MOST, estimated: true })])
+  })
+
+  test('charges an order at the most after every error that does not prove that it was not accepted', async () => {
+    const { pipeline, whole, targets, recorded } = gateway({ policy: 'until_accepted' })
+    for (const code of ['bad_upstream_response', 'upstream_unreachable', 'server_is_overloaded'] as const) {
+      const order = (error: GatewayError) =>
+        pipeline
+          .run(
+            whole((_, { attempt }) => attempt(targets.slice(0, 1), () => Promise.reject(error))),
+            testCall(caller),
+            input,
+          )
+          .catch(() => {})
+      await order(broken(code))
+      expect(recorded.splice(0)).toEqual([use({ ...MOST, error: true, estimated: true })])
+      await order(broken(code, 'no'))
+      expect(recorded.splice(0)).toEqual([use({ ...NOTHING, error: true })])
+    }
   })
 })
 
@@ -234,14 +290,15 @@ describe('a call with a streamed response', () => {
   })
   /** Sends a call whose provider responds with this stream, or rejects. */
   function send(
-    { pipeline, stream }: ReturnType<typeof gateway>,
+    { pipeline, stream, targets }: ReturnType<typeof gateway>,
     response: ResponseStream<number> | GatewayError,
     call = testCall(caller),
   ) {
-    const execute = async () => {
-      if (response instanceof GatewayError) throw response
-      return response
-    }
+    const execute: Execute<ResponseStream<number>> = (_, { attempt }) =>
+      attempt(targets.slice(0, 1), async () => {
+        if (response instanceof GatewayError) throw response
+        return response
+      })
     return pipeline.prepareStream(stream(execute), call, input).send()
   }
   const textOf = async (source: AsyncIterable<string | Uint8Array>) => (await Array.fromAsync(source)).join('|')
@@ -253,7 +310,7 @@ describe('a call with a streamed response', () => {
     expect(setup.recorded).toEqual([])
     expect(await textOf(sent)).toBe('a|b|end 7')
     expect(setup.recorded).toEqual([use()])
-    expect(setup.events).toEqual(['started rerank', 'first byte', 'finished ok 7'])
+    expect(setup.events).toEqual(['started rerank', 'attempt one', 'first byte', 'finished ok 7'])
   })
 
   test('does not wait for a usage that the client does not get', async () => {
@@ -270,11 +327,27 @@ describe('a call with a streamed response', () => {
       expect(text).toMatch(/^a\|(end undefined|<upstream_cut>)$/)
       expect(setup.recorded).toEqual([])
     }
-    const setup = gateway({ usage: () => measured.promise })
-    await expect(send(setup, broken('upstream_cut')).started).rejects.toMatchObject({ code: 'upstream_cut' })
-    measured.resolve(7)
+  })
+
+  test('is recorded at the most, and as estimated, when its usage cannot be measured', async () => {
+    const setup = gateway({ usage: () => Promise.reject(new Error('the tokenizer failed')) })
+    expect(await textOf(send(setup, responseOf(parts('a', broken('upstream_cut')))).parts)).toBe('a|<upstream_cut>')
     await setup.pipeline.close({ deadline_ms: 1_000 })
-    expect(setup.recorded).toEqual([use({ error: true })])
+    expect(setup.recorded).toEqual([use({ ...MOST, error: true, estimated: true })])
+    expect(setup.logged()).toContain('usage could not be measured')
+  })
+
+  test('counts the most that it can have used where nothing was delivered before it was left or broke', async () => {
+    const counted = () => false
+    for (const end of ['left', 'broken', 'never read'] as const) {
+      const setup = gateway({ counted })
+      const sent = send(setup, responseOf(parts('a', broken('upstream_cut'))))
+      if (end === 'broken') await textOf(sent.parts)
+      if (end === 'left') for await (const _ of sent.parts) break
+      if (end === 'never read') await sent.abandon()
+      await setup.pipeline.close({ deadline_ms: 1_000 })
+      expect(setup.recorded).toEqual([use({ ...MOST, error: end === 'broken', estimated: true })])
+    }
   })
 
   test('ends with the encoded error and is settled when the stream breaks', async () => {
@@ -305,7 +378,9 @@ describe('a call with a streamed response', () => {
   test('is settled when its reader stops, and by `abandon` when nobody reads it', async () => {
     const setup = gateway()
     for await (const _ of send(setup, responseOf(parts('a', 'b'))).parts) break
-    await send(setup, responseOf(parts('a'))).abandon()
+    const unread = send(setup, responseOf(parts('a')))
+    await unread.started
+    await unread.abandon()
     await setup.pipeline.close({ deadline_ms: 1_000 })
     expect(setup.recorded).toEqual([use(), use()])
   })
@@ -461,14 +536,14 @@ describe('limits and budgets', () => {
 
   test('of a stream are settled when the client leaves', async () => {
     const notes: string[] = []
-    const { pipeline, stream } = gateway({ gates: [gateNamed('one', notes)] })
+    const { pipeline, stream, targets } = gateway({ gates: [gateNamed('one', notes)] })
     const parts = (async function* () {
       yield 'a'
       yield 'b'
     })()
     const sent = pipeline
       .prepareStream(
-        stream(async () => ({ parts, includesUsage: false, end: () => '' })),
+        stream((_, { attempt }) => attempt(targets, async () => ({ parts, includesUsage: false, end: () => '' }))),
         testCall(caller),
         input,
       )

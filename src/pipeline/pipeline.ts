@@ -133,6 +133,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     family: Pick<Family<never, Work, Answer, M>, 'estimate' | 'is_admitted' | 'cacheable' | 'codec' | 'asksForCost'>,
     prepared: PreparedCall<Work, Answer, M>,
   ): Promise<Answered<Work, Answer, M>> {
+    const { record } = prepared
     const settlement = settlements.open(prepared)
     try {
       const waiting = admission.admit(family, prepared)
@@ -147,6 +148,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
           : { answer: await prepared.execute(), usage: usageOf() }
       const { answer } = answered
       const usage = answered.usage instanceof Promise ? await answered.usage : answered.usage
+      // It was read to its end after the client had left, so that its usage is known.
+      if (record.call.signal.aborted && prepared.metering.current) throw record.call.signal.reason
       await settlement.succeeded()
       return { answer, usage, model: prepared.model, work: prepared.work }
     } catch (thrown) {
@@ -185,7 +188,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       record,
       started,
       parts: deliver(family, prepared, { response, settlement, onFirstByte, log }),
-      abandon: () => (record.is_refused ? settlement.failed(gone()) : settlement.succeeded()),
+      abandon: () => (record.is_refused ? settlement.failed(gone()) : settlement.left()),
     }
   }
 

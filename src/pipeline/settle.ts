@@ -2,11 +2,13 @@
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
+import type { AttemptPolicy } from '../routing/outcome.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import { NO_UNITS, type Units } from '../spec/units.ts'
 import type { LedgerEntry } from '../store/ledger-entry.ts'
 import { releaseHolds } from './admission.ts'
-import type { CallRecord, Meter } from './call.ts'
+import type { CallRecord, DoubtfulAttempt, Meter } from './call.ts'
+import { hasCounted, mayHaveCharged, noteDoubt } from './doubt.ts'
 import { callEntry, lostEntry } from './entries.ts'
 import type { CallEvents } from './events.ts'
 import type { AnyMeter, Metering } from './family.ts'
@@ -14,14 +16,15 @@ import type { AnyMeter, Metering } from './family.ts'
 /** Where entries of the ledger go. Must not throw. The result: resolves once they cannot be lost; undefined: nobody waits. */
 export type RecordUsage = (entries: readonly LedgerEntry[]) => Promise<void> | undefined
 
-type Settled = { record: CallRecord; metering: Metering<AnyMeter>; model: CatalogueModel }
+type Settled = { record: CallRecord; metering: Metering<AnyMeter>; policy: AttemptPolicy; model: CatalogueModel }
 
 /** Only the first of these calls has an effect; the others wait for it. */
 export type Settlement = {
   /** Whether the end of the response waits until the call is recorded. */
   isAwaited(): boolean
   succeeded(): Promise<void>
-  /** Counts the usage of a failed call where the provider may have charged for it. */
+  /** The response was not read to its end. */
+  left(): Promise<void>
   failed(thrown: unknown): Promise<void>
 }
 
@@ -34,8 +37,8 @@ type Settlements = {
   close(options: { deadline_ms: number }): Promise<void>
 }
 
-/** After these errors the provider may have charged, although its response never arrived in full. */
-const MAY_HAVE_BEEN_CHARGED: ReadonlySet<ErrorCode> = new Set([
+/** After these errors the caller is charged for what its provider may have charged. */
+const CHARGED_ERRORS: ReadonlySet<ErrorCode> = new Set([
   'upstream_cut',
   'upstream_timeout',
   'shutting_down',
@@ -61,11 +64,11 @@ export function createSettlements({
   let open = 0
   let idle: PromiseWithResolvers<void> | undefined
 
-  /** A promise only where the usage is estimated. */
+  /** By its meter. A promise only where the usage is estimated. */
   function unitsOf(record: CallRecord, meter: Meter<unknown>): Units | Promise<Units> {
     const failed = (error: unknown): Units => {
       log.error('usage could not be measured', { request_id: record.call.request_id }, error)
-      return { ...NO_UNITS, estimated: true }
+      return { ...(record.estimate?.most ?? NO_UNITS), estimated: true }
     }
     try {
       const usage = meter.usage()
@@ -75,18 +78,26 @@ export function createSettlements({
     }
   }
 
-  /** Asynchronous only where something waits: mostly nothing does. */
-  async function settle(call: Settled, isCharged: boolean): Promise<void> {
+  /**
+   * Asynchronous only where something waits: mostly nothing does. `isCounted`: the meter has counted what the call used.
+   * `charged`: the attempt that it is charged for at the most that this can have used, instead.
+   */
+  async function settle(call: Settled, isCounted: boolean, charged?: DoubtfulAttempt): Promise<void> {
     const { record, metering } = call
     let isRecorded: Promise<void> | undefined
     try {
       if (metering.current && !record.is_refused) {
-        const counts = isCharged && record.cache !== 'hit'
-        const counted = counts ? unitsOf(record, metering.current) : undefined
+        const counted = isCounted && record.cache !== 'hit' ? unitsOf(record, metering.current) : undefined
         const units = counted instanceof Promise ? await counted : counted
-        const lost = metering.lost && unitsOf(record, metering.lost)
-        record.entries = entriesOf(call, units, lost instanceof Promise ? await lost : lost)
-        isRecorded = recordUsage(record.entries)
+        const entry = entryOf(call, units, charged)
+        const entries = [entry]
+        for (const attempt of record.doubts ?? NONE) {
+          const lost = unitsOfLost(record, attempt)
+          const counted = lost instanceof Promise ? await lost : lost
+          entries.push(lostEntry(entry, { attempt, at: record.at, counted, number: entries.length }))
+        }
+        record.entries = entries
+        isRecorded = recordUsage(entries)
       }
     } catch (error) {
       log.error('a call could not be recorded', { request_id: record.call.request_id }, error)
@@ -102,15 +113,22 @@ export function createSettlements({
   }
 
   /** Also sets the units of the record. */
-  function entriesOf(call: Settled, units: Units | undefined, lost_units: Units | undefined): LedgerEntry[] {
-    const { record, model, metering } = call
+  function entryOf({ record, model }: Settled, units: Units | undefined, charged?: DoubtfulAttempt): LedgerEntry {
     // Of its admission: what it is charged counts towards the budgets that hold it. Without budgets, of its arrival.
     const at_ms = record.admitted_ms ?? Math.round(clock.now() - (clock.steady() - record.call.arrived))
-    const entry = callEntry({ record, model, now_ms: at_ms, units })
+    const entry = callEntry({ record, model, now_ms: at_ms, units, charged })
     record.units = entry.units
-    if (!lost_units) return [entry]
-    record.units = sumOf(entry.units, lost_units)
-    return [entry, lostEntry(entry, { record, model, target: metering.lost_target, units: lost_units })]
+    return entry
+  }
+
+  /** What an attempt has counted that another one has beaten; undefined: nothing. */
+  const unitsOfLost = (record: CallRecord, { lost_hedge }: DoubtfulAttempt) =>
+    lost_hedge && hasCounted(lost_hedge) ? unitsOf(record, lost_hedge) : undefined
+
+  /** An attempt that has begun to answer, or may be doing so, and that has delivered nothing. */
+  function noteUnanswered({ record, model }: Settled): void {
+    const { target, estimate } = record
+    if (target) noteDoubt(record, { target, model, most: estimate?.most })
   }
 
   /** One object for each call, without closures. */
@@ -133,13 +151,29 @@ export function createSettlements({
       return this.#settled
     }
 
+    left(): Promise<void> {
+      this.#settled ??= this.#unfinished(true)
+      return this.#settled
+    }
+
     failed(thrown: unknown): Promise<void> {
       if (this.#settled) return this.#settled
-      const { record, metering } = this.#call
+      const { record, policy } = this.#call
       noteError(record, thrown)
-      endAttempt(record, thrown)
-      this.#settled = settle(this.#call, mayBeCharged(record) || metering.current?.isCharged?.() === true)
+      const isOrder = policy === 'until_accepted'
+      this.#settled = this.#unfinished(isOrder || isChargedAfter(record, thrown), thrown)
       return this.#settled
+    }
+
+    /** What was delivered counts; where nothing was, the most that the attempt can have used. */
+    #unfinished(isCharged: boolean, thrown?: unknown): Promise<void> {
+      const { record, metering, policy } = this.#call
+      const isServed = record.endAttempt !== undefined
+      endAttempt(record, thrown)
+      if (isServed && metering.current && hasCounted(metering.current)) return settle(this.#call, true)
+      const isOpen = isServed || (thrown === undefined && record.attempts.at(-1)?.ms === undefined)
+      if (isOpen && (thrown === undefined || mayHaveCharged(thrown, policy))) noteUnanswered(this.#call)
+      return settle(this.#call, false, isCharged ? record.doubts?.pop() : undefined)
     }
   }
 
@@ -166,24 +200,23 @@ export function createSettlements({
   }
 }
 
+const NONE: readonly DoubtfulAttempt[] = []
+
 /** A call without a meter, such as the submission of a task, counts as estimated where it succeeded. */
 const unmeasured = ({ error, estimate }: CallRecord): Units =>
   error === undefined ? (estimate?.expected ?? NO_UNITS) : NO_UNITS
-
-/** What a call used where two targets were asked: the provider of the one that was given up may charge as well. */
-const sumOf = (own: Units, lost: Units): Units => ({
-  input_tokens: own.input_tokens + lost.input_tokens,
-  output_tokens: own.output_tokens + lost.output_tokens,
-  estimated: true,
-})
 
 function endAttempt(record: CallRecord, error?: unknown): void {
   record.endAttempt?.(error)
   record.endAttempt = undefined
 }
 
-const mayBeCharged = ({ call, error }: CallRecord): boolean =>
-  call.signal.aborted || (error !== undefined && MAY_HAVE_BEEN_CHARGED.has(error))
+/** Not after an error that the provider has returned: it has delivered nothing, and the caller can do nothing about it. */
+const isChargedAfter = ({ call, error }: CallRecord, thrown: unknown): boolean =>
+  call.signal.aborted ||
+  (error !== undefined &&
+    CHARGED_ERRORS.has(error) &&
+    !(thrown instanceof GatewayError && thrown.detail.accepted === 'no'))
 
 function noteError(record: CallRecord, thrown: unknown): void {
   if (thrown instanceof GatewayError) {

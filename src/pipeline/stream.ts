@@ -41,7 +41,7 @@ export async function* deliver<Work, M extends AnyMeter>(
     void settlement.failed(error)
     yield stream?.fail ? stream.fail(error) : family.encodeError(error, prepared.work)
   } finally {
-    // Not read to its end: what was delivered counts. After an end or a failure this has no effect.
-    void settlement.succeeded()
+    // Not read to its end. After an end or a failure this has no effect.
+    void settlement.left()
   }
 }

@@ -48,6 +48,7 @@ type TextMeterParts = {
 export function createTextMeter({ inputs, tokenizer, searches }: TextMeterParts): TextMeter {
   let searched = searches
   let usage: TextUsage | undefined
+  let isAnswered = false
 
   async function estimate(): Promise<TextUsage> {
     const sample = createSample()
@@ -64,6 +65,7 @@ export function createTextMeter({ inputs, tokenizer, searches }: TextMeterParts)
 
   return {
     reported(prompt_tokens, searches) {
+      isAnswered = true
       searched = searches ?? searched
       if (prompt_tokens !== undefined) usage = usageOf(prompt_tokens)
     },
@@ -71,6 +73,7 @@ export function createTextMeter({ inputs, tokenizer, searches }: TextMeterParts)
       usage ??= await estimate()
       return usage
     },
+    hasCounted: () => isAnswered,
     units: ({ prompt_tokens, estimated }) => ({ ...textUnits(prompt_tokens, searched), estimated }),
   }
 }

@@ -76,7 +76,7 @@ export function scopesOf({
 
 /** Whether the process that appends an entry has held the amount before. */
 export const isOfCall = ({ kind }: Pick<Charged, 'kind'>): boolean =>
-  kind === 'call' || kind === 'lost_hedge' || kind === 'interrupted'
+  kind === 'call' || kind === 'lost_hedge' || kind === 'lost_attempt' || kind === 'interrupted'
 
 /** How a budget stands after charges. */
 export type BudgetChange = Pick<BudgetName, 'account_key' | 'start_ms'> & BudgetState

@@ -3,11 +3,12 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { Units } from '../spec/units.ts'
 
 /**
- * `lost_hedge`: of a target that was given up because another one answered first. `interrupted`: of a call whose process
+ * `lost_hedge`: of a target that was given up because another one answered first. `lost_attempt`: of one that has failed or
+ * was given up, and may have been charged; another one has served the call, or none. `interrupted`: of a call whose process
  * ended before the call did. `reversal`: takes another entry back. `adjustment`: corrects the sum by hand, or by the
  * export of a provider.
  */
-type LedgerKind = 'call' | 'task' | 'lost_hedge' | 'interrupted' | 'credit' | 'reversal' | 'adjustment'
+type LedgerKind = 'call' | 'task' | 'lost_hedge' | 'lost_attempt' | 'interrupted' | 'credit' | 'reversal' | 'adjustment'
 
 export type LedgerEntry = {
   /** Unique. An entry that is written again changes nothing. */
@@ -29,7 +30,7 @@ export type LedgerEntry = {
   provider: string
   upstream_model: string
   units: Units
-  /** Of clients: 1; 0 for a lost hedge, and negative in a reversal. */
+  /** Of clients: 1; 0 for an attempt that did not serve its call, and negative in a reversal. */
   requests: number
   errors: number
   /** The number of requests whose units are an estimate. */

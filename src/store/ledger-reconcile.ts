@@ -123,7 +123,7 @@ export async function vendorDays(
 ): Promise<VendorDay[]> {
   const { rows } = await sql<Omit<VendorDay, 'cost'> & { cost: string }>`
     select at_ms / 86400000 * 86400 as day, upstream_model,
-      cast(sum(case when kind = 'lost_hedge' then 1 when errors <> 0 and input_tokens = 0 and output_tokens = 0 then 0
+      cast(sum(case when kind in ('lost_hedge', 'lost_attempt') then 1 when errors <> 0 and input_tokens = 0 and output_tokens = 0 then 0
         else requests end) as bigint) as requests,
       cast(sum(input_tokens) as bigint) as input_tokens, cast(sum(output_tokens) as bigint) as output_tokens,
       ${exactSum('cost')} as cost,
