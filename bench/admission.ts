@@ -104,9 +104,12 @@ async function measure(gates: readonly Gate[]): Promise<{ us: number; asked: num
     const call = { request_id: 'r', caller, signal, arrived: 0 }
     const record = { call, family: 'chatcompat', at: 0, attempts: [], is_stream: false, error: undefined }
     // As much of a call and a model as the gates read.
-    return { model, work: undefined, record: { ...record, entries } } as unknown as Parameters<
-      typeof admission.admit
-    >[1] & { record: CallRecord }
+    return {
+      model,
+      work: undefined,
+      metering: { current: {} },
+      record: { ...record, entries },
+    } as unknown as Parameters<typeof admission.admit>[1] & { record: CallRecord }
   }
   const [now, calls] = [clock.now(), Array.from({ length: CALLS }, newCall)]
   let best = Number.POSITIVE_INFINITY

@@ -204,6 +204,9 @@ describe('a refused key', () => {
     expect(await messageFor({ preset: 'openai', base_url }, environment)).toBe(
       '401: the provider refuses the key in OPENAI_API_KEY',
     )
+    const key_file = join(directory, 'vendor-key')
+    writeFileSync(key_file, KEY, { mode: 0o600 })
+    expect(await messageFor({ base_url, key_file })).toBe('401: the provider refuses the key in providers.p.key_file')
     const { out } = await reports({ providers: { p: { base_url, key: KEY } } })
     expect(out).not.toContain(KEY)
   })

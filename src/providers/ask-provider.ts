@@ -121,7 +121,8 @@ function keyAdvice({ id, key, config }: Asked, kind: string, environment: Enviro
   const variables = [...(presetOf(id, config)?.key_env ?? []), ...(row.environment ?? [])]
   const variable = variables.find((name) => environment[name])
   if (key !== null) return `the provider refuses the key "${key}" of providers.${id}.keys`
-  if (config.key) return `the provider refuses the key in providers.${id}.key`
+  const setting = config.key_file === undefined ? 'key' : 'key_file'
+  if (config.key) return `the provider refuses the key in providers.${id}.${setting}`
   if (resolveProvider(id, config, environment).key || variable) return `the provider refuses the key in ${variable}`
   const [first] = variables
   return `the provider wants a key: write providers.${id}.key${first === undefined ? '' : `, or set ${first}`}`
