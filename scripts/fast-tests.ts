@@ -54,6 +54,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/responses-background.test.ts': 3,
   'test/responses-crash.test.ts': 7,
   'test/rivalry.test.ts': 54,
+  'test/rolling-restart.test.ts': 40, // restarts gateways behind nginx, where it is installed
   'test/sandbox-3d.test.ts': 5,
   'test/sandbox-video.test.ts': 12,
   'test/sdk-anthropic.test.ts': 2,

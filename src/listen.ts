@@ -4,7 +4,9 @@ import { DEFAULT_SERVER, type ServerSettings } from './config/config.ts'
 import type { Peer } from './http/live.ts'
 import { isWebSocket, type SocketHandler } from './http/socket.ts'
 import { descriptorLimit, openDescriptors } from './kit/descriptors.ts'
+import { type ListeningSocket, listeningSocket } from './kit/listening-socket.ts'
 import type { Log } from './kit/log.ts'
+import { quietTurn } from './kit/quiet-turn.ts'
 
 type ListenParts = {
   gateway: {
@@ -42,6 +44,8 @@ export type Listener = {
 const IDLE_SECONDS = 75
 /** The last bytes may still be on their way to the socket, even after the deadline. */
 const FLUSH_MILLISECONDS = 500
+/** In this time after the port is closed, requests on connections that are open already are served. */
+const LAST_REQUEST_MILLISECONDS = 250
 /** A WebSocket message that is a little too large gets an error; a larger one closes the connection (1009). */
 const MESSAGE_MARGIN_BYTES = 64 * 1024
 /** A WebSocket whose client answers no ping for this long is closed. */
@@ -87,6 +91,13 @@ class ConnectedPeer implements Peer {
   }
 }
 
+/** Who has connected last may not have sent its request yet: it is served, and its connection closed after it. */
+async function closePort(socket: ListeningSocket, deadline_ms: number): Promise<void> {
+  await quietTurn()
+  socket.shutDown()
+  await Bun.sleep(Math.min(deadline_ms, LAST_REQUEST_MILLISECONDS))
+}
+
 export async function listen(parts: ListenParts): Promise<Listener> {
   const {
     gateway,
@@ -98,6 +109,7 @@ export async function listen(parts: ListenParts): Promise<Listener> {
   } = parts
   let isCrowded = false
   let isRetiring = false
+  let socket: ListeningSocket | undefined
   const bun = Bun.serve<SocketHandler>({
     hostname: server.host,
     port: server.port,
@@ -171,9 +183,12 @@ export async function listen(parts: ListenParts): Promise<Listener> {
     port: bun.port ?? server.port,
     retire() {
       isRetiring = true
+      socket = listeningSocket(bun.port ?? server.port)
+      socket?.acceptAtOnce()
     },
     async stop({ deadline_ms }) {
       const deadline = performance.now() + deadline_ms
+      if (socket && deadline_ms > 0) await closePort(socket, deadline_ms)
       bun.stop()
       clearInterval(timer)
       await gateway.drain({ deadline_ms })

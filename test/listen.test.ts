@@ -447,6 +447,26 @@ describe('a stop', () => {
     await Promise.all([busy.closed, idle.closed])
   })
 
+  test.skipIf(process.platform !== 'linux')(
+    'after it was announced serves who has connected, but not sent anything, before the port closed',
+    async () => {
+      const { server } = await start()
+      server.retire()
+      const fresh = dial(server)
+      await new Promise<void>((resolve) => fresh.socket.once('connect', () => resolve()))
+      const stopped = server.stop({ deadline_ms: 60_000 })
+      const isRefused = () =>
+        fetch(`${server.url}/hello`, { keepalive: false }).then(
+          () => false,
+          () => true,
+        )
+      while (!(await isRefused()));
+      fresh.send(head('GET /hello'))
+      expect(await fresh.closed).toMatch(/^HTTP\/1\.1 200 [\s\S]*connection: close/i)
+      await stopped
+    },
+  )
+
   test('cuts open requests at the deadline', async () => {
     const route = get('/forever', ({ signal }) => {
       const { promise, reject } = Promise.withResolvers<Response>()

@@ -12,7 +12,6 @@ import type { Gateway } from '../gateway.ts'
 import { thisBuild } from '../kit/build-info.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
 import { createLog, type Log } from '../kit/log.ts'
-import { quietTurn } from '../kit/quiet-turn.ts'
 import { type Arguments, readArguments } from './arguments.ts'
 import { bannerJson, bannerText, firstRequestText, isFirstRequestKnown, type Started } from './banner.ts'
 import { freePortsOf, openListeners, type Server } from './listeners.ts'
@@ -130,9 +129,7 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
   }
   const deadline_ms = (shutdown_seconds - drain_seconds) * 1000
   log.info('stopping', { signal, deadline_seconds: deadline_ms / 1000 })
-  const closed = quietTurn()
-    .then(() => server.stop({ deadline_ms }))
-    .then(() => gateway.close({ deadline_ms }))
+  const closed = server.stop({ deadline_ms }).then(() => gateway.close({ deadline_ms }))
   const cut = stopped.second.then(() => Promise.race([cutShort(server, gateway), after(clock, CUT_MILLISECONDS)]))
   await Promise.race([closed, cut])
   await worker?.close()

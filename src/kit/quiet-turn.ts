@@ -3,7 +3,7 @@
 /** A turn that accepts a connection or answers a request takes longer. */
 const QUIET_MILLISECONDS = 0.05
 /** On a busy process, or a busy machine, no turn may be so short. */
-const MAX_MILLISECONDS = 100
+const MAX_MILLISECONDS = 200
 
 /**
  * Linux resets the connections that wait to be accepted when their listener closes. Right after a quiet turn none waits:
