@@ -20,7 +20,8 @@ const DESCRIBED: Record<string, string> = {
   'tools[].googleSearch':
     'Web search, if model and provider support it; `excludeDomains` is kept. Also the older `googleSearchRetrieval`.',
   'tools[]': 'Other tools are rejected: `unsupported_parameter`.',
-  'toolConfig.functionCallingConfig': '`AUTO`, `ANY`, `NONE` with `allowedFunctionNames`; `VALIDATED` means `AUTO`.',
+  'toolConfig.functionCallingConfig':
+    '`AUTO`, `ANY`, `NONE` with `allowedFunctionNames`; `VALIDATED` means `AUTO`. Each name must be one of `functionDeclarations`.',
   'generationConfig.stopSequences': '`stop`, at most five.',
   'generationConfig.responseMimeType':
     '`application/json` is JSON mode, or structured output with a schema; `text/x.enum` is one value of the `enum` of the schema, as text; `text/plain` has no effect.',

@@ -68,7 +68,7 @@ describe('contentgen paths', () => {
     expect((await gateway.call('/v1beta/models/v/m:free')).status).toBe(200)
   })
 
-  test.each(['/v1beta/models/v/m:predict', '/v1/models/v/m:predict', '/v1alpha/v/m:', '/v1beta/x:generatecontent'])(
+  test.each(['/v1beta/models/v/m:dance', '/v1/models/v/m:dance', '/v1alpha/v/m:', '/v1beta/x:generatecontent'])(
     'reject %s as an unknown method or path',
     async (path) => {
       const { status, body } = await ask(path)
