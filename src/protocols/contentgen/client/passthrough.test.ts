@@ -101,26 +101,42 @@ describe('the provider’s response', () => {
     },
   )
 
-  test('leaves out the whole text where it comes again after the finish, however the bytes are split', () => {
-    const again = piece([{ text: 'Hello there' }], { finishReason: 'STOP' })
-    const source = piece([{ text: 'Hello' }]) + piece([{ text: ' there' }]) + end + again
-    const empty = piece([], { finishReason: 'STOP' })
-    for (const pieces of [[bytes(source)], singly(bytes(source))]) {
-      const { text, chunks } = forwarded(pieces)
-      expect(text).toBe(put(source.replace(again, empty)))
+  test.each([
+    ['the whole text again', piece([{ text: 'Hello there' }], { finishReason: 'STOP' }), ''],
+    ['other text', piece([{ text: ' you' }]), ''],
+    ['a call', piece([{ functionCall: { name: 'f', args: {} } }]), ''],
+    ['the end again', piece([], { finishReason: 'STOP' }), ''],
+    ['another end', piece([], { finishReason: 'MAX_TOKENS' }), ''],
+  ])('leaves out %s after the end, however the bytes are split', (_, again) => {
+    const source = piece([{ text: 'Hello' }]) + piece([{ text: ' there' }]) + end
+    for (const pieces of [[bytes(source + again + again)], singly(bytes(source + again))]) {
+      const { text, chunks, failure } = forwarded(pieces)
+      expect([failure, text]).toEqual([undefined, put(source)])
       expect(summary(chunks).texts).toBe('Hello there')
+      expect(chunks.at(-1)?.choices[0]?.finish_reason).toBe('stop')
     }
   })
 
+  test('passes usage and sources that come after the end', () => {
+    const source = piece([{ text: 'Hello' }]) + end
+    const grounding = { groundingMetadata: { webSearchQueries: ['x'] } }
+    const later = piece([{ text: 'Hello' }], { finishReason: 'STOP', ...grounding })
+    const usage = `data: ${JSON.stringify({ usageMetadata: { ...USAGE, totalTokenCount: 6 }, ...VERSION })}\n\n`
+    const counted = usage.replace('{', `{"candidates":[{"finishReason":"STOP","index":0}],`)
+    const rest = `data: ${JSON.stringify({ candidates: [{ index: 0, ...grounding }], ...VERSION })}\n\n`
+    expect(forwarded([bytes(source + later + usage)]).text).toBe(put(source + rest + usage))
+    expect(forwarded([bytes(source + counted)]).text).toBe(put(source + usage))
+  })
+
+  test('a call is not sent twice where the end repeats it', () => {
+    const call = piece([{ functionCall: { name: 'f', args: {} } }])
+    const again = piece([{ functionCall: { name: 'f', args: {} } }], { finishReason: 'STOP' })
+    const { text, chunks } = forwarded([bytes(call + end + again)])
+    expect(text).toBe(put(call + end))
+    expect(chunks.flatMap(({ choices }) => choices.flatMap(({ delta }) => delta.tool_calls ?? []))).toHaveLength(1)
+  })
+
   test.each([
-    [
-      'other text',
-      [
-        ['Hello', {}],
-        [' there', { finishReason: 'STOP' }],
-        [' you', {}],
-      ],
-    ],
     [
       'equal pieces with a finish reason each',
       [

@@ -79,16 +79,15 @@ function createCounter({ head, faults }: PassthroughParts) {
     hasCandidates: () => hasCandidates || isBlocked,
     isFinished: () => isBlocked || reader.isFinished(),
     hasEnded: reader.hasEnded,
-    /** The event without what it repeats; undefined if it repeats nothing. */
-    withoutRepetition(payload: JsonRecord): JsonRecord | undefined {
+    /** What an event has besides the content of candidates that have ended: the same object where they have not. */
+    beforeEnd(payload: JsonRecord): JsonRecord | undefined {
       const list = Array.isArray(payload.candidates) ? payload.candidates : []
-      if (!reader.hasEnded() || !list.some((one, at) => isRecord(one) && reader.isRepetition(one, at))) return undefined
-      const candidates = list.map((one, at) =>
-        isRecord(one) && isRecord(one.content) && reader.isRepetition(one, at)
-          ? { ...one, content: { ...one.content, parts: [] } }
-          : one,
-      )
-      return { ...payload, candidates }
+      const isAfterEnd = (one: unknown, at: number) => isRecord(one) && reader.isAfterEnd(one, at)
+      if (!list.some(isAfterEnd)) return payload
+      const candidates = list.flatMap((one, at) => (isAfterEnd(one, at) ? metadataOf(one) : [one]))
+      if (candidates.length > 0) return { ...payload, candidates }
+      const { candidates: _, ...rest } = payload
+      return isRecord(rest.usageMetadata) ? rest : undefined
     },
     /** The chunk that ends the response, with its usage. */
     end(): ChatChunk {
@@ -97,6 +96,12 @@ function createCounter({ head, faults }: PassthroughParts) {
       return { ...head, object: 'chat.completion.chunk', choices, ...(usage ? { usage } : {}) }
     },
   }
+}
+
+/** Sources may come with the end, and after it. */
+function metadataOf(candidate: JsonRecord): JsonRecord[] {
+  const metadata = Object.entries(candidate).filter(([name]) => name.endsWith('Metadata'))
+  return metadata.length > 0 ? [{ index: candidate.index ?? 0, ...Object.fromEntries(metadata) }] : []
 }
 
 const COUNTS = ['promptTokenCount', 'candidatesTokenCount', 'thoughtsTokenCount', 'totalTokenCount']
@@ -171,9 +176,11 @@ function createContentgenStream(parts: PassthroughParts, state: PassthroughState
       step.failure = payload
       return ''
     }
-    const rest = counter.withoutRepetition(payload)
+    const rest = counter.beforeEnd(payload)
     step.received.push(...counter.take(payload))
-    if (rest) return `data: ${toBytes(JSON.stringify({ ...rest, modelVersion: head.model }))}\n\n`
+    if (rest !== payload) {
+      return rest ? `data: ${toBytes(JSON.stringify({ ...rest, modelVersion: head.model }))}\n\n` : ''
+    }
     const isItself = !parsed.data.trimStart().startsWith('[') // a list around the object is removed
     if (isItself && parsed.isPlain && parsed.event === '' && textIn(payload)) learn(event, payload)
     const data = withValueAt(isItself ? parsed.data : toBytes(JSON.stringify(payload)), ['modelVersion'], model)

@@ -18,10 +18,10 @@ export type AnswerReader = {
   take(payload: JsonRecord): ChatChunk[]
   /** Whether every candidate has a finish reason. */
   isFinished(): boolean
-  /** Whether every candidate has ended: what comes now may be its text again. */
+  /** Whether every candidate has ended. */
   hasEnded(): boolean
-  /** Whether an event has the whole text of a candidate again, which `take` ignores. */
-  isRepetition(candidate: JsonRecord, place: number): boolean
+  /** Whether an event is about a candidate that has ended: `take` ignores its content. */
+  isAfterEnd(candidate: JsonRecord, place: number): boolean
   /** The last chunks. Throws if the stream was cut. */
   end(): ChatChunk[]
 }
@@ -89,7 +89,7 @@ export function createAnswerReader({ fallback, faults, one_call }: ReaderParts):
     },
     isFinished,
     hasEnded: () => candidates.size > 0 && [...candidates.values()].every((one) => one.hasEnded()),
-    isRepetition: (raw, place) => candidates.get(indexOf(raw, place))?.isRepetition(raw) ?? false,
+    isAfterEnd: (raw, place) => candidates.get(indexOf(raw, place))?.hasEnded() ?? false,
     end() {
       if (!isFinished()) throw faults.cut()
       return withUsage([...candidates].map(lastOf), usageOf(counts))

@@ -13,10 +13,8 @@ export const ARGUMENTS = ['args']
 export type Candidate = {
   /** The deltas of one event. */
   take(raw: JsonRecord): Delta[]
-  /** Whether a finish reason has ended the text: some providers send one with every event, and continue. */
+  /** Whether a finish reason has ended it: some providers send one with every event, and continue. */
   hasEnded(): boolean
-  /** Whether an event after the end has the whole text again, as some providers send it. */
-  isRepetition(raw: JsonRecord): boolean
   /** The finish reason; null if the provider has not sent one. */
   finish(): FinishReason | 'failed' | null
   /** The provider's own finish reason. */
@@ -32,7 +30,7 @@ export function createCandidate({ one_call }: { one_call: boolean }): Candidate 
   let text = ''
   let bytes = 0
   let reason: unknown
-  /** Whether text arrived without a finish reason. */
+  /** Whether text or a call arrived without a finish reason. */
   let isOpen = false
   /** Whether thought text was sent whose piece has not ended. */
   let isThinking = false
@@ -99,24 +97,17 @@ export function createCandidate({ one_call }: { one_call: boolean }): Candidate 
 
   const hasEnded = () => isOpen && reason !== undefined
 
-  function isRepetition(raw: JsonRecord): boolean {
-    if (!hasEnded() || text === '') return false
-    const parts = partsOf(raw)
-    const visible = parts.filter((part) => part.thought !== true)
-    return parts.every((part) => typeof part.text === 'string') && visible.map((part) => part.text).join('') === text
-  }
-
   return {
     take(raw) {
-      const parts = isRepetition(raw) ? [] : partsOf(raw)
       grounding.take(raw.groundingMetadata)
+      // Some providers repeat the whole text after the end.
+      if (hasEnded()) return []
       if (typeof raw.finishReason === 'string') reason = raw.finishReason
-      const deltas = parts.flatMap(partDeltas)
-      isOpen ||= reason === undefined && text !== ''
+      const deltas = partsOf(raw).flatMap(partDeltas)
+      isOpen ||= reason === undefined && (text !== '' || ids.size > 0)
       return deltas
     },
     hasEnded,
-    isRepetition,
     finish: () => finishOf(reason, ids.size > 0),
     reason: () => String(reason),
     annotations: () => grounding.annotations(text, starts),
