@@ -10,7 +10,14 @@ import { completion, startVendor, whole } from './kit/vendor.ts'
 const NEVER = new AbortController().signal
 
 describe('a provider with several APIs', () => {
-  const RESPONSE = { id: 'resp_v', object: 'response', created_at: 1, status: 'completed', model: 'm', output: [] }
+  const RESPONSE = {
+    id: 'resp_v',
+    object: 'response',
+    created_at: 1,
+    status: 'completed',
+    model: 'm',
+    output: [{ type: 'message', id: 'msg_v', role: 'assistant', content: [{ type: 'output_text', text: 'Hi' }] }],
+  }
   const MESSAGE = { id: 'msg_v', type: 'message', role: 'assistant', model: 'm', content: [], stop_reason: 'end_turn' }
   const messages = [{ role: 'user', content: 'Hello' }]
   const CASES = [

@@ -14,6 +14,8 @@ export type EventReader = {
   isFinished(): boolean
   /** Whether the provider has sent its last event. */
   isDone(): boolean
+  /** Whether the response has ended without any output. */
+  isEmpty?(): boolean
   /** Whether an event is an error in a form that is specific to this protocol. */
   isFailure?(event: JsonRecord): boolean
   /** The members with arguments of tools, whose numbers keep their digits. */
@@ -41,6 +43,7 @@ export async function* readEvents(
       if (chunk) chunks.push(chunk)
       if (failure || reader.isDone()) break
     }
+    if (reader.isEmpty?.()) throw faults.notUnderstood('answered with an empty response')
     if (chunks.length > 0) yield chunks
     if (failure && !reader.isFinished()) throw failure
     if (!bytes || failure || reader.isDone()) break

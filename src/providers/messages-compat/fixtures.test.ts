@@ -168,6 +168,6 @@ describe('a whole response', () => {
   })
 
   test('without usage has no usage', async () => {
-    expect((await complete('{"content":[]}'))?.usage).toBeUndefined()
+    expect((await complete('{"content":[{"type":"text","text":"x"}]}'))?.usage).toBeUndefined()
   })
 })

@@ -247,7 +247,7 @@ describe('a whole response', () => {
   })
 
   test('without output has no content, and without usage has no usage', async () => {
-    const completion = await complete('{"output":[]}')
+    const completion = await complete('{"status":"incomplete","output":[]}')
     expect(completion?.choices[0]?.message).toEqual({ role: 'assistant', content: null })
     expect(completion?.usage).toBeUndefined()
   })

@@ -183,11 +183,15 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
 
 export const isSuccess = ({ status }: UpstreamResponse): boolean => status >= 200 && status < 300
 
+/** The first byte of `data:`, `event:`, `id:`, `retry:`, a comment and a byte order mark. No JSON text begins with one. */
+const EVENT_BYTES = new Set([100, 101, 105, 114, 58, 0xef])
+
 /** Decides by the content type, and by the first byte where the type is wrong: no event stream begins with an object. */
 async function isEventStream(response: UpstreamResponse): Promise<boolean> {
   const type = response.headers.get('content-type') ?? ''
-  if (type.includes('text/html') || /^[^;]*\bjson\b/.test(type)) return false
+  if (type.includes('text/html')) return false
   const first = (await response.peek())?.find((byte) => byte > 32) // 9, 10, 13 and 32 are white space
+  if (/^[^;]*\bjson\b/.test(type)) return first !== undefined && EVENT_BYTES.has(first)
   return first !== 123
 }
 

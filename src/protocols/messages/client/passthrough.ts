@@ -74,6 +74,9 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
     if (chunk) step.received.push(chunk)
     if (isRecord(payload.usage)) counts = { ...counts, ...payload.usage }
     else if (isRecord(payload.message) && isRecord(payload.message.usage)) counts = payload.message.usage
+    const isRepeated = wasFinished && type === 'message_delta' && chunk !== undefined
+    // The message has ended before, or it has not: neither is what the client would take the event for.
+    if (isRepeated || (type === 'message_stop' && !reader.isFinished())) return ''
     const missing = chunk && type === 'message_stop' && !wasFinished ? stopEvent(hasCalls(chunk)) : ''
     // From here on, only events that the reader counts as text may skip it.
     known = chunk && type === 'content_block_delta' && parsed.isPlain ? textFrameOf(event, payload) : undefined

@@ -19,6 +19,10 @@ export function messageIn(text: string, faults: Faults): WholeMessage {
   if (!isRecord(payload)) throw faults.notUnderstood('answered with something that is not JSON')
   if (holdsError(payload)) throw faults.inAnswer(payload)
   if (!hasContent(payload)) throw faults.notUnderstood('answered with JSON that is not a message')
+  // With a stop reason the model had nothing to say, as after the results of tools.
+  if (payload.content.length === 0 && namedText(payload.stop_reason) === undefined) {
+    throw faults.notUnderstood('answered with an empty message')
+  }
   return payload
 }
 

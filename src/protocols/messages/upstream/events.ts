@@ -31,6 +31,8 @@ export function createEventReader(fallback: Fallback): EventReader {
   let calls = 0
   let textLength = 0
   let hasStarted = false
+  /** Whether anything of a block has arrived. */
+  let hasContent = false
   const open = new Map<unknown, Open>()
 
   function chunk(delta: Delta | undefined, more: Partial<ChatChunk> = {}): ChatChunk | undefined {
@@ -111,14 +113,15 @@ export function createEventReader(fallback: Fallback): EventReader {
     return one && one.call !== -1 && !one.hasContent ? argumentsDelta(one, JSON.stringify(one.input ?? {})) : undefined
   }
 
-  /** The stop reason of the message, and its usage. */
+  /** The stop reason of the message, and its usage. Of a repeated one only the usage counts. */
   function end(event: JsonRecord): ChatChunk | undefined {
     const delta = isRecord(event.delta) ? event.delta : {}
     counts = countsOf(event.usage, counts)
     const finish = finishOf(delta.stop_reason, calls > 0)
     if (!finish) return undefined
-    finished = finish
     const usage = usageOf(counts)
+    if (finished !== null) return usage && { ...head, object: 'chat.completion.chunk', choices: [], usage }
+    finished = finish
     const refusal = refusalOf(delta.stop_details)
     const choice = {
       index: 0,
@@ -130,10 +133,10 @@ export function createEventReader(fallback: Fallback): EventReader {
     return { ...head, object: 'chat.completion.chunk', choices: [choice], ...(usage ? { usage } : {}) }
   }
 
-  /** Some providers end a message without a stop reason. */
+  /** Some providers end a message without a stop reason. Without content too, it is not complete. */
   function stopMessage(): ChatChunk | undefined {
     done = true
-    return finished === null && hasStarted ? end({ delta: { stop_reason: defaultStop(calls > 0) } }) : undefined
+    return finished === null && hasContent ? end({ delta: { stop_reason: defaultStop(calls > 0) } }) : undefined
   }
 
   function startMessage({ message }: JsonRecord): ChatChunk | undefined {
@@ -146,8 +149,14 @@ export function createEventReader(fallback: Fallback): EventReader {
 
   return {
     take(event) {
-      if (event.type === 'content_block_delta') return chunk(takeDelta(event))
-      if (event.type === 'content_block_start') return chunk(start(event))
+      if (event.type === 'content_block_delta') {
+        hasContent = true
+        return chunk(takeDelta(event))
+      }
+      if (event.type === 'content_block_start') {
+        hasContent = true
+        return chunk(start(event))
+      }
       if (event.type === 'content_block_stop') return chunk(stop(event))
       if (event.type === 'message_start') return startMessage(event)
       if (event.type === 'message_delta') return end(event)

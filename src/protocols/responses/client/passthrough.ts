@@ -116,6 +116,10 @@ function createResponsesStream({ head, faults }: PassthroughParts, exchange: Pas
     }
     const type = typeOf(payload, parsed.event)
     const chunk = reader.take({ ...payload, type })
+    if (reader.isEmpty?.()) {
+      step.failure = faults.notUnderstood('answered with an empty response')
+      return ''
+    }
     if (chunk) step.received.push(chunk)
     const event = eventForClient(payload, type)
     if (type === 'response.output_item.done' && isRecord(payload.item)) done.push(payload.item)

@@ -5,7 +5,7 @@ import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion } from '../../canonical.ts'
 import { holdsError } from '../../provider-error.ts'
 import type { Fallback, Faults } from '../../upstream.ts'
-import { ARGUMENTS, createEventReader, isFailure } from './events.ts'
+import { ARGUMENTS, createEventReader, isFailure, isWithoutOutput } from './events.ts'
 
 /** The finished response in the text of a body. Throws the error that the body reports, or why it is no such response. */
 export function responseIn(text: string, faults: Faults): JsonRecord {
@@ -18,6 +18,7 @@ export function responseIn(text: string, faults: Faults): JsonRecord {
     throw faults.notUnderstood('answered before its response was complete')
   }
   if (!Array.isArray(payload.output)) throw faults.notUnderstood('answered with JSON that is not a response')
+  if (isWithoutOutput(payload)) throw faults.notUnderstood('answered with an empty response')
   return payload
 }
 

@@ -26,6 +26,7 @@ export function createEventReader(fallback: Fallback): EventReader {
   let head: Fallback = fallback
   let finished: FinishReason | undefined
   let hasStarted = false
+  let isEmpty = false
   const items = createItems()
 
   function chunk({ delta, logprobs }: ChoiceDelta): ChatChunk | undefined {
@@ -66,6 +67,7 @@ export function createEventReader(fallback: Fallback): EventReader {
     const status = response.status ?? (type === 'response.incomplete' ? 'incomplete' : 'completed')
     finished = finishOf({ ...response, status }, items.calls() > 0)
     const usage = usageOf(response.usage)
+    isEmpty = !hasStarted && isWithoutOutput({ ...response, status })
     const [choice] = last?.choices ?? []
     const role: Delta = hasStarted ? {} : { role: 'assistant', content: '' }
     return {
@@ -105,9 +107,17 @@ export function createEventReader(fallback: Fallback): EventReader {
     },
     isFinished: () => finished !== undefined,
     isDone: () => finished !== undefined,
+    isEmpty: () => isEmpty,
     exact: ARGUMENTS,
     isFailure,
   }
+}
+
+/** Whether a response claims to be complete without output, and without output tokens that are charged. */
+export function isWithoutOutput({ status, output, usage }: JsonRecord): boolean {
+  const tokens = isRecord(usage) ? usage.output_tokens : undefined
+  const hasTokens = typeof tokens === 'number' && tokens > 0
+  return status !== 'incomplete' && !hasTokens && !(Array.isArray(output) && output.length > 0)
 }
 
 const REASONS: Record<string, FinishReason> = {
