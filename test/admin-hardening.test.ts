@@ -95,6 +95,19 @@ test('wrong admin tokens and wrong links leave one row for their address', async
   expect(JSON.stringify(data)).not.toContain('xxxx')
 })
 
+test.each([
+  ['/requests?token_id=a', 'token_id', 'Did you mean "token"?'],
+  ['/requests?modle=a', 'modle', 'Did you mean "model"?'],
+  ['/tokens?project=a', 'project', 'it has limit, cursor'],
+  ['/me?constructor=1', 'constructor', 'it has none'],
+])('an unknown query parameter is refused: %s', async (path, param, message) => {
+  gateway = await startAdminGateway()
+  const response = await gateway.admin(path)
+  const { error } = await response.json()
+  expect([response.status, error.code, error.param]).toEqual([400, 'unsupported_parameter', param])
+  expect(error.message).toContain(message)
+})
+
 test('problems of a configuration are listed up to a bound', async () => {
   gateway = await startAdminGateway()
   const models = Array.from({ length: 300 }, (_, n) => `  "team/m${n}": { targets: [{ provider: none, model: x }] }`)

@@ -41,6 +41,12 @@ describe('an origin that is not configured', () => {
     }
   })
 
+  test('is added to what an answer varies by already', async () => {
+    await using gateway = await startGateway({ server: { cors_origins: ['https://app.example'] } })
+    const { headers } = await gateway.call('/', { headers: { origin: 'https://app.example' } })
+    expect(headers.get('vary')?.toLowerCase().split(/, */)).toEqual(['accept', 'origin'])
+  })
+
   test('never gets credentials, and neither does any other', async () => {
     await using gateway = await startGateway({ server: { cors_origins: ['*', 'https://app.example'] } })
     for (const method of ['GET', 'OPTIONS']) {

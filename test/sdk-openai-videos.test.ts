@@ -234,6 +234,10 @@ describe('an output link, by plain HTTP', () => {
     expect((await fetch(link, { headers: { 'if-none-match': etag } })).status).toBe(304)
     expect((await fetch(link, { headers: { range: `bytes=${FILE.length}-` } })).status).toBe(416)
     expect((await fetch(link.replace(/signature=./, 'signature=_'))).status).toBe(403)
+    for (const again of ['expires=9999999999', 'index=0&index=0', 'signature=x']) {
+      expect((await fetch(`${link}&${again}`)).status).toBe(403)
+      expect((await fetch(link.replace('?', `?${again}&`))).status).toBe(403)
+    }
     expect((await fetch(link.split('?')[0] ?? '')).status).toBe(401)
   })
 

@@ -70,13 +70,14 @@ const isSame = (one: Path, other: Path): boolean => JSON.stringify(one) === JSON
 /** A section whose lines are all commented out counts as absent; a provider or model without settings gets defaults. */
 function withoutEmptySections(value: unknown): unknown {
   if (!isMapping(value)) return value
-  const out: Record<string, unknown> = {}
-  for (const [name, section] of Object.entries(value)) {
-    if (section === null) continue
-    const isTable = (name === 'providers' || name === 'models') && isMapping(section)
-    out[name] = isTable ? mapValues(section, (entry) => (entry === null ? {} : entry)) : section
-  }
-  return out
+  const sections = Object.entries(value).filter(([, section]) => section !== null)
+  // Made of entries: an assignment to `__proto__` would make no key.
+  return Object.fromEntries(
+    sections.map(([name, section]) => {
+      const isTable = (name === 'providers' || name === 'models') && isMapping(section)
+      return [name, isTable ? mapValues(section, (entry) => (entry === null ? {} : entry)) : section]
+    }),
+  )
 }
 
 const mapValues = (value: Record<string, unknown>, change: (entry: unknown) => unknown): Record<string, unknown> =>

@@ -39,6 +39,12 @@ describe('parseBounded', () => {
 })
 
 describe('readYaml', () => {
+  it('makes keys of names that every object inherits, merged ones too', () => {
+    const { value } = readYaml('a: &a { __proto__: { x: 1 } }\nb: { <<: *a, constructor: 2 }\n__proto__: 3\n', {})
+    expect(Object.keys(value as object)).toEqual(['a', 'b', '__proto__'])
+    expect(Object.keys((value as { b: object }).b).toSorted()).toEqual(['__proto__', 'constructor'])
+  })
+
   it('reports too much once, with its place', () => {
     expect(readYaml(`a: 1\nb: ${'['.repeat(20_000)}`, {}).troubles).toEqual([
       { line: 2, column: expect.any(Number), path: [], message: TOO_MUCH },

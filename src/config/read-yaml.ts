@@ -189,7 +189,7 @@ function createWalk({ document, environment, place, secretAt, expansionProblem }
     const out: Record<string, unknown> = {}
     const seen = new Set<string>()
     for (const pair of pairs) {
-      if (isMergeKey(pair)) Object.assign(out, mergedOf(pair.value, path, placed))
+      if (isMergeKey(pair)) define(out, mergedOf(pair.value, path, placed))
     }
     for (const pair of pairs) {
       if (isMergeKey(pair)) continue
@@ -208,13 +208,7 @@ function createWalk({ document, environment, place, secretAt, expansionProblem }
       const member = memberOf(placed, name)
       member.key = at
       const value = pair.value === null ? null : valueAt(pair.value, [...path, name], member)
-      // Defined rather than assigned, so that a key named __proto__ is a key.
-      Object.defineProperty(out, name, {
-        value,
-        enumerable: true,
-        writable: true,
-        configurable: true,
-      })
+      define(out, { [name]: value })
     }
     return out
   }
@@ -224,7 +218,9 @@ function createWalk({ document, environment, place, secretAt, expansionProblem }
     if (isMap(target)) return inside(() => valueAt(target, path, placed)) as Record<string, unknown>
     if (isSeq(target)) {
       // The first of several mappings wins.
-      return Object.assign({}, ...target.items.map((item) => mergedOf(item, path, placed)).reverse())
+      const merged: Record<string, unknown> = {}
+      for (const item of target.items.toReversed()) define(merged, mergedOf(item, path, placed))
+      return merged
     }
     troubles.push({ ...place(startOf(node)), path, message: '"<<" must be a mapping or a list of mappings' })
     return {}
@@ -252,6 +248,13 @@ function aliasTargets(document: Document.Parsed): Map<Alias, Node> {
   }
   search(document.contents)
   return targets
+}
+
+/** Defined rather than assigned, so that a key named __proto__ is a key. */
+function define(out: Record<string, unknown>, members: Record<string, unknown> | undefined): void {
+  for (const [name, value] of Object.entries(members ?? {})) {
+    Object.defineProperty(out, name, { value, enumerable: true, writable: true, configurable: true })
+  }
 }
 
 const isMergeKey = (pair: Pair): boolean => isScalar(pair.key) && pair.key.value === '<<'

@@ -110,7 +110,7 @@ const ContentsConfig = Type.Object(
       }),
     ),
     redact: optional(
-      Type.Array(Type.Enum(['cards', 'email', 'phones', 'secrets']), {
+      Type.Array(Type.Enum(['cards', 'ibans', 'email', 'phones', 'secrets']), {
         description: 'What is replaced before contents are stored. Default: all of these.',
       }),
     ),

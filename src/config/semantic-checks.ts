@@ -9,6 +9,7 @@ import { checkContents } from './contents-checks.ts'
 import { declaredProblems } from './declared-checks.ts'
 import { HOST_DESCRIPTION, isHost } from './environment.ts'
 import { RANGED_FIELDS, type Range } from './limits-schema.ts'
+import { metadataHostProblems } from './metadata-hosts.ts'
 import { nearest } from './nearest.ts'
 import { checkPrices } from './price-checks.ts'
 import type { Path } from './read-yaml.ts'
@@ -68,6 +69,7 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
   const ownProblems = [
     ...declaredProblems(config, patternProblem),
     ...oidcProblems(config),
+    ...metadataHostProblems(config),
     ...checkTargetKeys(config),
     ...checkConditions(config),
     ...checkFallbacks({ models, mayExist }),

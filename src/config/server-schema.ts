@@ -65,6 +65,13 @@ export const ServerConfig = Type.Object(
           'After SIGTERM, the time for which /readyz fails and connections are closed after their responses, before the port closes: for load balancers. It is part of shutdown_seconds. Default 5 where several processes share the port or the store, which are workers and gateways with PostgreSQL or Valkey; else 0.',
       }),
     ),
+    metadata_hosts: optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        maxItems: 20,
+        description:
+          'Hosts of metadata services, and other link-local addresses, that addresses of this file may name, such as 169.254.169.254. Default: none.',
+      }),
+    ),
     cors_origins: optional(
       Type.Array(Type.String(), {
         description: 'Origins of web pages that may call the gateway; `*` is any. Default: none.',

@@ -75,3 +75,11 @@ describe('a variable in the configuration', () => {
     expect(expansionProblem(['no', 'such'], ['ACME_KEY'])).toBeUndefined()
   })
 })
+
+describe('a key of the configuration', () => {
+  it.each(['constructor', 'toString', '__proto__', 'hasOwnProperty'])('named %s is unknown like any other', (name) => {
+    expect(problemsOf(`${name}: 1\n`).join()).toContain(`unknown key "${name}"`)
+    expect(problemsOf(`server: { ${name}: {} }\n`).join()).toContain(`unknown key "${name}"`)
+    expect(problemsOf(`providers: { a: { base_url: 'https://a.test', ${name}: x } }\n`).join()).toContain(`"${name}"`)
+  })
+})

@@ -48,7 +48,7 @@ export function addCorsHeaders(headers: Headers, request: Request, { cors_origin
   const origin = request.headers.get('origin')
   if (origin === null) return
   const any = cors_origins.includes('*')
-  headers.set('vary', 'origin')
+  headers.append('vary', 'origin')
   if (!any && !cors_origins.includes(origin)) return
   headers.set('access-control-allow-origin', any ? '*' : origin)
   headers.set('access-control-expose-headers', EXPOSED)

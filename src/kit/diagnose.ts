@@ -157,7 +157,7 @@ function ofObject(schema: Schema, value: unknown, path: (string | number)[], lim
   for (const [name, inner] of Object.entries(fields)) {
     if (out.length >= limit) break
     if (inner === undefined) continue
-    const known = schema.properties?.[name] ?? otherProperty(schema)
+    const known = ownProperty(schema, name) ?? otherProperty(schema)
     if (known) out.push(...problems(known, inner, [...path, name], limit - out.length))
     else if (schema.additionalProperties === false) {
       const names = Object.keys(schema.properties ?? {})
@@ -166,6 +166,10 @@ function ofObject(schema: Schema, value: unknown, path: (string | number)[], lim
   }
   return out.slice(0, limit)
 }
+
+/** Every object inherits members such as `constructor`, which no schema has. */
+const ownProperty = ({ properties }: Schema, name: string): Schema | undefined =>
+  properties && Object.hasOwn(properties, name) ? properties[name] : undefined
 
 function otherProperty(schema: Schema): Schema | undefined {
   const pattern = Object.values(schema.patternProperties ?? {})[0]

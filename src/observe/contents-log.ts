@@ -20,7 +20,7 @@ const FLUSH_MILLISECONDS = 500
 const ROWS_PER_WRITE = 20
 const MAX_QUEUED = 20_000
 const WRITE_MILLISECONDS = 10_000
-const BUILT_IN = ['cards', 'email', 'phones', 'secrets'] as const
+const BUILT_IN = ['cards', 'ibans', 'email', 'phones', 'secrets'] as const
 
 /** The part of a request that is needed, once its caller is known. */
 type Arrived = {

@@ -2,9 +2,17 @@ import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import { createLog } from '../kit/log.ts'
 import type { AuditRow } from '../spec/audit.ts'
-import { createLiveEvents, LIVE_EVENT_TYPES, type LiveEvent, MAX_FOLLOWERS, MAX_WAITING } from './live-events.ts'
+import {
+  createLiveEvents,
+  LIVE_EVENT_TYPES,
+  type LiveEvent,
+  MAX_FOLLOWERS,
+  MAX_OF_ACTOR,
+  MAX_OF_PROJECTS,
+  MAX_WAITING,
+} from './live-events.ts'
 
-const ALL = { types: LIVE_EVENT_TYPES }
+const ALL = { types: LIVE_EVENT_TYPES, actor: 'owner' }
 
 function setUp() {
   const clock = manualClock()
@@ -91,7 +99,7 @@ describe('live events', () => {
 
   test('do not read the audit log while nobody follows it', async () => {
     const { live, asked, clock, ending, signal } = setUp()
-    live.follow({ types: ['alert'] }, signal)
+    live.follow({ actor: 'owner', types: ['alert'] }, signal)
     await settled()
     clock.advance(5_000)
     expect(asked).toEqual([])
@@ -109,7 +117,7 @@ describe('live events', () => {
 
   test('of one project leave out what belongs to others and to the installation', async () => {
     const { live, record, alert, clock, signal } = setUp()
-    const events = live.follow({ types: LIVE_EVENT_TYPES, project_id: 'proj_a' }, signal)
+    const events = live.follow({ types: LIVE_EVENT_TYPES, actor: 'owner', project_id: 'proj_a' }, signal)
     await settled()
     record(1, 'proj_b')
     record(1)
@@ -137,10 +145,25 @@ describe('live events', () => {
   test(`are followed by ${MAX_FOLLOWERS} at once; one more is refused until one leaves`, async () => {
     const { live, signal } = setUp()
     const first = new AbortController()
-    live.follow(ALL, first.signal)
-    for (let count = 1; count < MAX_FOLLOWERS; count++) live.follow(ALL, signal)
-    expect(() => live.follow(ALL, signal)).toThrow(`At most ${MAX_FOLLOWERS}`)
+    live.follow({ ...ALL, actor: 'first' }, first.signal)
+    for (let count = 1; count < MAX_FOLLOWERS; count++) live.follow({ ...ALL, actor: `actor ${count}` }, signal)
+    expect(() => live.follow(ALL, signal)).toThrow(`At most ${MAX_FOLLOWERS} streams`)
     first.abort()
+    expect(() => live.follow(ALL, signal)).not.toThrow()
+  })
+
+  test(`are followed by one administrator in ${MAX_OF_ACTOR} streams, and by another besides`, () => {
+    const { live, signal } = setUp()
+    for (let count = 0; count < MAX_OF_ACTOR; count++) live.follow(ALL, signal)
+    expect(() => live.follow(ALL, signal)).toThrow(`At most ${MAX_OF_ACTOR} of them by one administrator`)
+    expect(() => live.follow({ ...ALL, actor: 'another' }, signal)).not.toThrow()
+  })
+
+  test(`are followed by administrators of projects in ${MAX_OF_PROJECTS} streams, and by an owner besides`, () => {
+    const { live, signal } = setUp()
+    const ofProject = (number: number) => ({ ...ALL, project_id: 'p', actor: `actor ${number}` })
+    for (let count = 0; count < MAX_OF_PROJECTS; count++) live.follow(ofProject(count), signal)
+    expect(() => live.follow(ofProject(99), signal)).toThrow(`At most ${MAX_OF_PROJECTS} of them`)
     expect(() => live.follow(ALL, signal)).not.toThrow()
   })
 

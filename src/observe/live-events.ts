@@ -17,7 +17,11 @@ type LiveEventType = (typeof LIVE_EVENT_TYPES)[number]
 
 export type LiveEvent = { type: LiveEventType | 'dropped'; at_ms: number; data: object }
 /** `project_id`: only what belongs to this project. */
-type LiveFilter = { types: readonly LiveEventType[]; project_id?: string | undefined }
+type LiveFilter = {
+  types: readonly LiveEventType[]
+  project_id?: string | undefined /** Who follows. */
+  actor: string
+}
 
 export type LiveEvents = {
   observe: RequestObserver
@@ -35,6 +39,9 @@ type LiveEventsParts = {
 }
 
 export const MAX_FOLLOWERS = 32
+/** Of these, by one administrator, and by all administrators of projects: nobody locks the others out. */
+export const MAX_OF_ACTOR = 4
+export const MAX_OF_PROJECTS = 16
 /** Of one follower: some 2 MB. */
 export const MAX_WAITING = 1_000
 /** How soon a row of the audit log is sent. */
@@ -114,6 +121,21 @@ export function createLiveEvents({ audit, clock, log }: LiveEventsParts): LiveEv
     sequence = undefined
   }
 
+  /** Throws server_is_overloaded. */
+  function assertPlace({ actor, project_id }: LiveFilter): void {
+    const filters = [...followers].map(({ filter }) => filter)
+    const shares: [number, number, string][] = [
+      [filters.length, MAX_FOLLOWERS, 'streams of live events are open at once'],
+      [filters.filter((one) => one.actor === actor).length, MAX_OF_ACTOR, 'of them by one administrator'],
+    ]
+    if (project_id !== undefined) {
+      const ofProjects = filters.filter((one) => one.project_id !== undefined).length
+      shares.push([ofProjects, MAX_OF_PROJECTS, 'of them by administrators of projects'])
+    }
+    const full = shares.find(([open, most]) => open >= most)
+    if (full) throw new GatewayError('server_is_overloaded', `At most ${full[1]} ${full[2]}.`)
+  }
+
   async function* eventsOf(follower: Follower): AsyncGenerator<LiveEvent> {
     try {
       while (!follower.isEnded) {
@@ -145,9 +167,7 @@ export function createLiveEvents({ audit, clock, log }: LiveEventsParts): LiveEv
       publish({ type: 'alert', at_ms: now_ms, data: { event: type, message, data } }, null)
     },
     follow(filter, signal) {
-      if (followers.size >= MAX_FOLLOWERS) {
-        throw new GatewayError('server_is_overloaded', `At most ${MAX_FOLLOWERS} follow the live events at once.`)
-      }
+      assertPlace(filter)
       const follower: Follower = { filter, waiting: [], dropped: 0, isEnded: signal.aborted, wake() {} }
       if (!follower.isEnded) followers.add(follower)
       signal.addEventListener('abort', () => remove(follower), { once: true })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { createRedaction } from './redaction.ts'
 
-const redact = await createRedaction(['cards', 'email', 'phones', 'secrets'], [])
+const redact = await createRedaction(['cards', 'ibans', 'email', 'phones', 'secrets'], [])
 
 describe('redaction', () => {
   test.each([
@@ -11,6 +11,19 @@ describe('redaction', () => {
     ['3782 822463 10005', '[redacted:card]'],
     ['1 4111 1111 1111 1111 12', '1 [redacted:card] 12'],
     ['4111111111111111 5500000000000004', '[redacted:card] [redacted:card]'],
+    ['4111.1111.1111.1111', '[redacted:card]'],
+    ['4111 - 1111 - 1111 - 1111', '[redacted:card]'],
+    ['4111\n1111\n1111\n1111', '[redacted:card]'],
+    ['3782.822463.10005', '[redacted:card]'],
+    ['DE89370400440532013000', '[redacted:iban]'],
+    ['pay to DE89 3704 0044 0532 0130 00 NOW please', 'pay to [redacted:iban] NOW please'],
+    ['gb29nwbk60161331926819.', '[redacted:iban].'],
+    ['NO93 8601 1117 947', '[redacted:iban]'],
+    ['aws_secret_access_key = wJalrXUtnFEMI/K7MDENG', 'aws_secret_access_key = [redacted:secret]'],
+    ['AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI', 'AWS_SECRET_ACCESS_KEY=[redacted:secret]'],
+    ['mysql --password=hunter2 -u a', 'mysql --password=[redacted:secret] -u a'],
+    ['/x?password=hunter2&a=b', '/x?password=[redacted:secret]&a=b'],
+    ['{"password": "hunter2"}', '{"password": "[redacted:secret]"}'],
     ['write to Ann.Lee+x@mail.example.org.', 'write to [redacted:email].'],
     ['jürgen@müller.de', '[redacted:email]'],
     ['+49 (171) 123-4567', '[redacted:phone]'],
@@ -30,6 +43,10 @@ describe('redaction', () => {
     ['411111111111'], // 12 digits
     ['41111111111111111111'], // 20 digits
     ['1111222233334444'],
+    ['4111.1111.1111.1112'],
+    ['10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4'],
+    ['DE88370400440532013000'], // its check digits are wrong
+    ['my password is a secret, password: see below'],
     ['3.14159265358979'],
     ['In 2024 there were 1,234,567 of 7.5 million.'],
     ['a @ b, x@y, @name'],
@@ -46,10 +63,17 @@ describe('redaction', () => {
   })
 
   test('takes linear time on hostile text', async () => {
-    const own = await createRedaction(['cards', 'email', 'phones', 'secrets'], [{ name: 'x', pattern: '(a+)+$' }])
+    const own = await createRedaction(
+      ['cards', 'ibans', 'email', 'phones', 'secrets'],
+      [{ name: 'x', pattern: '(a+)+$' }],
+    )
     const size = 65_536
     const hostile = [
       'eyJ-',
+      'password = ',
+      'DE89 ',
+      '4111.',
+      '4111 - ',
       'a',
       'a@a-',
       '1 ',

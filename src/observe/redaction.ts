@@ -4,7 +4,7 @@ import { SECRET_TEXT } from '../kit/secret-text.ts'
 
 export type Redact = (text: string) => string
 
-type BuiltIn = 'cards' | 'email' | 'phones' | 'secrets'
+type BuiltIn = 'cards' | 'ibans' | 'email' | 'phones' | 'secrets'
 
 /** With bounded repetitions, as RFC 5321 has them: 64 characters before the `@`, 253 of the domain. */
 const EMAIL = /[\p{L}\p{N}._%+-]{1,64}@[\p{L}\p{N}][\p{L}\p{N}.-]{0,250}\.\p{L}{2,24}/gu
@@ -15,12 +15,22 @@ const PHONES = [
 ]
 /** Digits with at most one space or hyphen between them. */
 const DIGITS = /\d(?:[ \u00a0-]?\d){12,}/g
+/** What may stand between the groups of a card: white space, also as JSON writes it, and up to three other signs. */
+const GAP = '[\\s.\u00b7\\-\u2010-\u2015/_|,\ue001-\ue008]{1,3}'
+/** Four groups as most cards have them, and the three of American Express, with any gaps. */
+const GROUPED_CARD = new RegExp(
+  `(?<![\\d.])(?:\\d{4}${GAP}\\d{4}${GAP}\\d{4}${GAP}\\d{1,4}(?:${GAP}\\d{3})?|\\d{4}${GAP}\\d{6}${GAP}\\d{5})(?!\\d)`,
+  'g',
+)
+/** ISO 13616: country, check digits, and 11 to 30 letters and digits, in groups or not. */
+const IBAN = /(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ \u00a0.-]?[A-Za-z0-9]){11,30}/g
 /** ISO/IEC 7812. */
 const [MIN_CARD, MAX_CARD] = [13, 19]
 
 const BUILT_IN: Record<BuiltIn, Redact> = {
   secrets: (text) => SECRET_TEXT.reduce((clean, pattern) => clean.replace(pattern, '[redacted:secret]'), text),
-  cards: (text) => text.replace(DIGITS, withoutCards),
+  cards: (text) => text.replace(GROUPED_CARD, withoutGroupedCard).replace(DIGITS, withoutCards),
+  ibans: (text) => text.replace(IBAN, withoutIban),
   email: (text) => (text.includes('@') ? text.replace(EMAIL, '[redacted:email]') : text),
   phones: (text) => PHONES.reduce((clean, pattern) => clean.replace(pattern, '[redacted:phone]'), text),
 }
@@ -31,7 +41,7 @@ export async function createRedaction(
   patterns: readonly RedactionPattern[],
 ): Promise<Redact> {
   const own = patterns.length === 0 ? [] : await compiled(patterns)
-  const order = (['secrets', 'cards', 'email', 'phones'] as const).filter((name) => built_in.includes(name))
+  const order = (['secrets', 'ibans', 'cards', 'email', 'phones'] as const).filter((name) => built_in.includes(name))
   const steps = [...own, ...order.map((name) => BUILT_IN[name])]
   const redact: Redact = (text) => steps.reduce((clean, step) => (clean === '' ? clean : step(clean)), text)
   return (text) => (text.includes('\\') ? fromMarks(redact(toMarks(text))) : redact(text))
@@ -60,6 +70,36 @@ async function compiled(patterns: readonly RedactionPattern[]): Promise<Redact[]
     const regex = RE2JS.compile(pattern)
     return (text) => regex.matcher(text).replaceAll(`[redacted:${name}]`)
   })
+}
+
+function withoutGroupedCard(found: string): string {
+  const digits = found.replace(/\D/g, '')
+  const isCard = /^[2-6]/.test(digits) && digits.length <= MAX_CARD && isLuhn(digits, [...digits].keys().toArray())
+  return isCard ? '[redacted:card]' : found
+}
+
+/** The longest beginning that ends with a word and whose check digits are right: upper case may follow an IBAN. */
+function withoutIban(found: string, offset: number, text: string): string {
+  for (let end = found.length; end >= MIN_IBAN; end--) {
+    const next = end === found.length ? text[offset + end] : found[end]
+    if (next !== undefined && /[A-Za-z0-9]/.test(next)) continue
+    if (isIban(found.slice(0, end).replace(/[^A-Za-z0-9]/g, ''))) return `[redacted:iban]${found.slice(end)}`
+  }
+  return found
+}
+
+/** ISO 13616 has 15 characters at least (Norway). */
+const MIN_IBAN = 15
+
+/** The remainder of ISO 7064 (MOD 97-10): the first four characters go to the end, and letters count from 10. */
+function isIban(text: string): boolean {
+  if (text.length < MIN_IBAN) return false
+  let remainder = 0
+  for (const character of `${text.slice(4)}${text.slice(0, 4)}`) {
+    const value = Number.parseInt(character, 36)
+    remainder = (remainder * (value > 9 ? 100 : 10) + value) % 97
+  }
+  return remainder === 1
 }
 
 /** `run`: digits in groups. A card begins and ends with a group, so that a number beside it does not hide it. */

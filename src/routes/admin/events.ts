@@ -39,8 +39,8 @@ export function eventRoutes({ live, admit, settings, clock }: EventRouteParts): 
   function follow(context: Context): Response {
     const types = readTypes(context.query().get('types'))
     const ended = new AbortController()
-    const { project_id, role } = context.admin
-    const events = live.follow({ types, project_id }, AbortSignal.any([context.signal, ended.signal]))
+    const { project_id, role, actor } = context.admin
+    const events = live.follow({ types, project_id, actor }, AbortSignal.any([context.signal, ended.signal]))
     checkAgain(context, ended, ({ admin }) => admin.role === role && admin.project_id === project_id)
     return storedStream(written(events, ended), context, { settings, clock })
   }

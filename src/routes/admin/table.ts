@@ -1,6 +1,8 @@
 /** Every route of the admin API, with what they have in common: idempotency keys, and responses that no cache keeps. */
+import { nearest } from '../../config/nearest.ts'
 import type { Context, Route } from '../../http/context.ts'
 import type { Log } from '../../kit/log.ts'
+import { GatewayError } from '../../spec/error.ts'
 import type { AdminKeyStore } from '../../store/admin-store.ts'
 import { type AccountRouteParts, accountRoutes } from './accounts.ts'
 import { type AuditRouteParts, auditRoutes } from './audit.ts'
@@ -48,7 +50,14 @@ function asAdminRoute(route: Route, parts: AdminRouteParts): Route {
   const handle = isPost
     ? idempotently(route.handle, { ...parts, keys: parts.adminKeys })
     : (context: Context) => route.handle(context)
-  const { operation } = route
+  // A login is reached from elsewhere, by addresses to which others add parameters.
+  const isChecked = route.admin !== undefined
+  const known = Object.keys(route.operation.query ?? {})
+  const { errors = [] } = route.operation
+  const operation =
+    isChecked && !errors.includes('unsupported_parameter')
+      ? { ...route.operation, errors: [...errors, 'unsupported_parameter' as const] }
+      : route.operation
   return {
     ...route,
     answers_under_load: true,
@@ -60,9 +69,23 @@ function asAdminRoute(route: Route, parts: AdminRouteParts): Route {
         }
       : operation,
     async handle(context) {
+      if (isChecked) assertKnownQuery(context, known)
       const response = await handle(context)
       response.headers.set('cache-control', 'no-store')
       return response
     },
+  }
+}
+
+/** A filter with another name would return everybody's rows. */
+function assertKnownQuery(context: Context, known: readonly string[]): void {
+  for (const name of context.query().keys()) {
+    if (known.includes(name)) continue
+    // Lists name the same filter `token` here and `token_id` there.
+    const suggestion = nearest(name, known) ?? known.find((one) => name === `${one}_id` || one === `${name}_id`)
+    const hint = suggestion === undefined ? '' : ` Did you mean "${suggestion}"?`
+    const allowed = known.length === 0 ? 'it has none' : `it has ${known.join(', ')}`
+    const message = `"${name.slice(0, 100)}" is not a query parameter of ${context.request.method} ${context.route}; ${allowed}.${hint}`
+    throw new GatewayError('unsupported_parameter', message, { param: name.slice(0, 100) })
   }
 }

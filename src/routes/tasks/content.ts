@@ -40,6 +40,8 @@ export function contentRoute({ tasks, outputs, settings, clock }: TaskApiParts, 
     const query = queryOf(context.request)
     const signature = query.get('signature')
     if (signature === null) return undefined
+    // A proxy or cache might read the other of two.
+    if (Object.keys(QUERY).some((name) => query.getAll(name).length > 1)) return 'forged'
     const link = { task_id: idIn(context), index: indexOf(query.get('index')), expires: query.get('expires') ?? '' }
     return outputs.verify({ ...link, signature })
   }
