@@ -101,7 +101,9 @@ export function responsesDialect({ storedResponses, conversations, queue, clock 
     const clientRequest = checkedRequest(body)
     const conversation = await conversationOf(clientRequest, origin)
     const { before, input } = conversation
-    return { clientRequest, ...conversation, ...translatedRequest({ ...clientRequest, input }, before, places) }
+    // A text has no items that errors could name.
+    const resolved = typeof clientRequest.input === 'string' ? clientRequest : { ...clientRequest, input }
+    return { clientRequest, ...conversation, ...translatedRequest(resolved, before, places) }
   }
 
   /** The same, or a minimal request where only a provider of this protocol accepts it. */

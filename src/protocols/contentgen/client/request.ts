@@ -65,6 +65,9 @@ function requestOf(clientRequest: ContentgenRequest, { model, places = new WeakM
   const system = systemInstruction ? systemText(systemInstruction) : ''
   const before = system === '' ? [] : [{ role: 'system' as const, content: system }]
   for (const message of before) places.set(message, 'systemInstruction')
-  const messages = [...before, ...historyOf(contents, places)]
+  const history = historyOf(contents, places)
+  if (history.length === 0)
+    throw new GatewayError('invalid_value', '"contents" must not be empty.', { param: 'contents' })
+  const messages = [...before, ...history]
   return { model, messages, ...toolsOf(clientRequest, places), ...fieldsOf(clientRequest) }
 }

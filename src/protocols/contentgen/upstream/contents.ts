@@ -3,6 +3,7 @@
 import { parseExactJson } from '../../../kit/exact-json.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import { assertAnswerable, isNoText } from '../../answerable.ts'
 import type { Message } from '../../canonical.ts'
 import { refusedPart } from '../../request-error.ts'
 import type { ModelRule } from './model-rules.ts'
@@ -42,7 +43,9 @@ export async function conversationOf(messages: Message[], parts: Contents): Prom
     } else throw refused(`${at}.role`, 'must not be "function"; use the role "tool"')
   }
   const contents = turns.map(({ role, parts: content }) => ({ role, parts: content }))
-  return placed(system, contents, parts.rule)
+  const conversation = placed(system, contents, parts.rule)
+  assertAnswerable(messages, conversation.contents.length > 0, isNoText)
+  return conversation
 }
 
 /** If there are only instructions, or the model accepts none, they become text of the user. */

@@ -71,11 +71,11 @@ describe('contentgen contents', () => {
       messages: [
         { role: 'system', content: 'S' },
         { role: 'user', content: 'a' },
+        { role: 'user', content: '' },
         { role: 'user', content: [{ type: 'text', text: 'b' }] },
         { role: 'developer', content: [{ type: 'text', text: 'T' }] },
         { role: 'assistant', content: 'c' },
         { role: 'assistant', content: '', refusal: 'no' },
-        { role: 'user', content: '' },
       ],
     })
     expect(body).toEqual({

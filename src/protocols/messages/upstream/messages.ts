@@ -1,6 +1,7 @@
 /** Encodes canonical messages as turns of blocks. */
 import { parseExactJson } from '../../../kit/exact-json.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import { assertAnswerable } from '../../answerable.ts'
 import type { Message, Reasoning } from '../../canonical.ts'
 import { type Block, blockOf, refused } from './blocks.ts'
 
@@ -29,6 +30,7 @@ export function conversationOf(messages: Message[], { inner_system }: { inner_sy
     else if (message.role === 'assistant') add(turns, 'assistant', answerOf(message, { at, toolId }))
     else throw refused(`${at}.role`, `must not be "function"; use the role "tool"`)
   }
+  assertAnswerable(messages, turns.length > 0, isBlank)
   trimLast(turns)
   return { system, messages: turns }
 }
@@ -54,8 +56,10 @@ function contentOf({ content }: Message, at: string): Block[] {
   })
 }
 
+const isBlank = (text: string): boolean => text.trim() === ''
+
 /** The vendor refuses blocks of only white space. */
-const textBlocks = (text: string): Block[] => (text.trim() === '' ? [] : [{ type: 'text', text }])
+const textBlocks = (text: string): Block[] => (isBlank(text) ? [] : [{ type: 'text', text }])
 
 type Place = { at: string; toolId: ToolIds }
 

@@ -30,6 +30,7 @@ export const errorEvent = (error: GatewayError, sequence_number: number): string
 
 /** Canonical field -> the client's field, where they differ. */
 const CLIENT_FIELDS: ClientFields = {
+  messages: 'input',
   max_tokens: 'max_output_tokens',
   max_completion_tokens: 'max_output_tokens',
   response_format: 'text.format',

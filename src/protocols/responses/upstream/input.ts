@@ -2,6 +2,7 @@
 
 import type { JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import { assertAnswerable } from '../../answerable.ts'
 import { CUSTOM, type HistoryCall, type Message, type Reasoning } from '../../canonical.ts'
 import { freeText } from '../../custom-tools.ts'
 import { refusedPart } from '../../request-error.ts'
@@ -28,7 +29,7 @@ type Place = InputSupport & {
 export function inputOf(messages: Message[], support: InputSupport): Item[] {
   const callId = createCallIds()
   const customIds = new Set<string>()
-  return messages.flatMap((message, index) => {
+  const items = messages.flatMap((message, index) => {
     const place = { ...support, at: `messages[${index}]`, callId, customIds }
     if (message.role === 'assistant') return answerOf(message, place)
     if (message.role === 'tool') return [resultOf(message, place)]
@@ -36,6 +37,9 @@ export function inputOf(messages: Message[], support: InputSupport): Item[] {
     const role = message.role === 'developer' && !support.developer_role ? 'system' : message.role
     return [{ type: 'message', role, content: contentOf(message, place) }]
   })
+  // Without messages only the defaults of a body are made.
+  assertAnswerable(messages, items.length > 0 || messages.length === 0)
+  return items
 }
 
 function contentOf({ content }: Message, { at, audio }: Place): string | Part[] {

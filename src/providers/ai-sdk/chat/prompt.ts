@@ -2,6 +2,7 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
 import { parseExactJson } from '../../../kit/exact-json.ts'
 import { isRecord } from '../../../kit/json.ts'
+import { assertAnswerable, isNoText } from '../../../protocols/answerable.ts'
 import type { Message, Opaque, Reasoning } from '../../../protocols/canonical.ts'
 import { refusedPart } from '../../../protocols/request-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -48,8 +49,11 @@ export async function promptOf(messages: Message[], parts: PromptParts): Promise
         throw unsupported(`${at}.role`, 'must not be "function"; use the role "tool"')
     }
   }
+  if (parts.vendor.systemFirst) assertAnswerable(messages, prompt.some(hasContent), isNoText)
   return [...system, ...prompt]
 }
+
+const hasContent = ({ content }: LanguageModelV4Message): boolean => content.length > 0
 
 /** The id of a call -> the name of its tool, which a result does not have. */
 function toolNames(messages: Message[]): Map<string, string> {
