@@ -25,7 +25,7 @@ export function applyChatLimits(model: CatalogueModel, request: ChatRequest): Ch
   if (maxTokens !== undefined) fitted.max_tokens = maxTokens
   if (!request.stream) delete fitted.stream_options
   removeUnsupportedFields(model, fitted)
-  if (model.fields.size > 0 && !checkExtra.Check(fitted)) throw refusalOf(diagnose(Extra, fitted))
+  if (model.fields.size > 0 && !checkExtra.Check(fitted)) throw extraRefusal(fitted, request)
   for (const field of RANGED_FIELDS) {
     const range = model.limits[field]
     if (!range) continue
@@ -59,6 +59,13 @@ function removeUnsupportedFields(model: CatalogueModel, fitted: ChatRequest): vo
     fitted.web_search ??= { enable: true, ...fitted.web_search_options }
     delete fitted.web_search_options
   }
+}
+
+/** `web_search_options` are checked as `web_search`; the error has the name that the client sent. */
+function extraRefusal(fitted: ChatRequest, { web_search }: ChatRequest): GatewayError {
+  const problem = diagnose(Extra, fitted)
+  const isOther = web_search === undefined && problem?.path[0] === 'web_search'
+  return refusalOf(isOther ? { ...problem, path: ['web_search_options', ...problem.path.slice(1)] } : problem)
 }
 
 type Ability = {

@@ -41,10 +41,7 @@ export function createComponents(): Components {
   const useDeep = (schema: unknown): Json => place(schema, (value) => mapNested(inner(value, useDeep) as Json, change))
   const useRequest: Components['useRequest'] = (schema, nested_nulls) => {
     if (nested_nulls === true) return useDeep(schema)
-    const shallow = (value: unknown): Json => place(value, (one) => mapOptional(inner(one, useInside) as Json, change))
-    const useInside = (value: unknown) =>
-      (nested_nulls?.includes((value as Json).title as string) ? shallow : use)(value)
-    return shallow(schema)
+    return place(schema, (one) => mapOptional(inner(one, use) as Json, change))
   }
   const useForm = (schema: unknown, files: string[]): Json => {
     const { title: _, ...body } = mapOptional(inner(schema, use) as Json, withoutDefault)

@@ -39,8 +39,8 @@ export type Operation = {
   request?: TSchema
   /** The request may have no body. */
   body_optional?: true
-  /** `null` stands for an absent member in nested objects too, not only at the top: in all, or in those with these titles. */
-  nested_nulls?: true | string[]
+  /** `null` stands for an absent member in nested objects too, not only at the top. */
+  nested_nulls?: true
   /** The request may also be sent as `multipart/form-data`, with files in these fields. */
   files?: string[]
   /** Path parameters and their descriptions. */

@@ -24,7 +24,7 @@ export const chatcompatDialect = (settings: Settings): Dialect => ({
     description:
       'With `stream: true` the answer is a stream of server-sent events, one chunk each, ended by `data: [DONE]`.',
     tag: 'Chat',
-    nested_nulls: ['Message'],
+    nested_nulls: true,
     request: withRoutingFields(ChatRequest),
     response: ChatCompletion,
     stream: ChatChunk,

@@ -9,12 +9,21 @@ import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { ChatRequest, type ClientChatRequest, type HistoryCall, type Tool } from '../../canonical.ts'
 import { customCall, customFunction } from '../../custom-tools.ts'
+import { nullRemover } from '../../nulls.ts'
 import { refusalOf } from '../../request-error.ts'
 import { assertOffered } from '../../tool-choice.ts'
 
 /** `models/limits.ts` checks the extra fields. For a model without them they count as unknown fields. */
 const Shared = Type.Omit(ChatRequest, [...EXTRA_FIELDS])
 const check = checker(Shared)
+
+/** A body holds messages, which hold parts, which hold data. */
+const withoutNulls = nullRemover({
+  depth: 4,
+  ownData: new Set(['metadata', 'parameters', 'prediction', 'provider_options', 'schema']),
+  nullable: 'content',
+})
+const SEARCHES = ['web_search', 'web_search_options'] as const
 
 /**
  * Treats `null` as absent. Unknown top-level fields are not checked: they are forwarded if the operator allows them
@@ -24,15 +33,21 @@ export function parseChatRequest(body: unknown): ChatRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   }
-  const request: Record<string, unknown> = {}
+  let request: Record<string, unknown> = {}
   const members = body as Record<string, unknown>
   for (const name in members) {
     // Assigning this key would replace the object's prototype.
     if (members[name] !== null && name !== '__proto__') request[name] = members[name]
   }
-  if (Array.isArray(request.messages)) request.messages = request.messages.map(withoutNulls)
+  if (Array.isArray(request.messages)) request.messages = request.messages.map(plainMessage)
+  // Their members are not checked here, or not at all.
+  for (const name of SEARCHES) if (request[name] !== undefined) request[name] = withoutNulls(request[name])
   const seed = takeRawInteger(request, 'seed')
-  if (!check.Check(request)) throw refusalOf(diagnose(Shared, request))
+  if (!check.Check(request)) {
+    // Few clients send nested nulls, so that bodies are searched for them only here.
+    request = withoutNulls(request)
+    if (!check.Check(request)) throw refusalOf(diagnose(Shared, request))
+  }
   if (seed) Object.assign(request, { seed })
   const clientRequest = request as ClientChatRequest
   assertComplete(clientRequest.messages)
@@ -123,8 +138,8 @@ const allowedTool = (tool: Record<string, unknown>): Record<string, unknown> =>
 
 const OTHER_CONTENT = ['tool_calls', 'function_call', 'refusal', 'reasoning_content'] as const
 
-/** Removes members that are `null`. Only `content` may be `null`. */
-function withoutNulls(message: unknown): unknown {
+/** A message without members that are `null`. Only `content` may be `null`. */
+function plainMessage(message: unknown): unknown {
   if (typeof message !== 'object' || message === null || Array.isArray(message)) return message
   const members = message as Record<string, unknown>
   let copy: Record<string, unknown> | undefined

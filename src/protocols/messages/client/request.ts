@@ -6,6 +6,7 @@ import { diagnose, foundText } from '../../../kit/diagnose.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../canonical.ts'
+import { nullRemover } from '../../nulls.ts'
 import { type Places, refusalOf } from '../../request-error.ts'
 import { historyOf, promptText } from './history.ts'
 import { CountRequest, MessagesRequest } from './schema.ts'
@@ -29,7 +30,7 @@ export function parseCount(body: unknown, places: Places = new WeakMap()): ChatR
 
 function checked(body: unknown, schema: TSchema, check: { Check(value: unknown): boolean }): MessagesRequest {
   if (!isRecord(body)) throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
-  const request = withoutNulls(body, BLOCK_DEPTH)
+  const request = withoutNulls(body)
   if (!check.Check(request)) throw refusalOf(diagnose(schema, request))
   return request as MessagesRequest
 }
@@ -97,37 +98,4 @@ function assertSupported(clientRequest: MessagesRequest): void {
 }
 
 /** A body holds messages, which hold blocks, which hold blocks with a source, which holds blocks. */
-const BLOCK_DEPTH = 5
-
-/** Members whose value is the client's own data, where `null` is a value. */
-const OWN_DATA = new Set(['input', 'input_schema', 'schema'])
-
-/**
- * Removes members that are `null`, down to the depth of nested blocks. Lists do not count as a level. Copies only
- * what changes.
- */
-function withoutNulls<T>(value: T, depth: number): T {
-  if (Array.isArray(value)) return mapped(value, (item) => withoutNulls(item, depth)) as T
-  if (!isRecord(value) || depth < 0) return value
-  let copy: Record<string, unknown> | undefined
-  for (const [name, member] of Object.entries(value)) {
-    const cleaned = OWN_DATA.has(name) || member === null ? member : withoutNulls(member, depth - 1)
-    if (cleaned === member && member !== null) continue
-    copy ??= { ...value }
-    if (member === null) delete copy[name]
-    else copy[name] = cleaned
-  }
-  return (copy ?? value) as T
-}
-
-/** Returns the same list if no item changes. */
-function mapped(list: unknown[], change: (item: unknown) => unknown): unknown[] {
-  let copy: unknown[] | undefined
-  for (const [index, item] of list.entries()) {
-    const changed = change(item)
-    if (changed === item) continue
-    copy ??= [...list]
-    copy[index] = changed
-  }
-  return copy ?? list
-}
+const withoutNulls = nullRemover({ depth: 5, ownData: new Set(['input', 'input_schema', 'schema']) })

@@ -9,8 +9,7 @@ import { isRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { JsonObject } from '../../../spec/task.ts'
 import { refusalOf } from '../../request-error.ts'
-import { withoutNulls } from './nulls.ts'
-import { checkedRequest, itemsOf } from './request.ts'
+import { checkedRequest, itemsOf, withoutNulls } from './request.ts'
 import { InputItem } from './schema.ts'
 
 /** OpenAI's limits. */

@@ -5,17 +5,20 @@ import { diagnose, foundText } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest, Message } from '../../canonical.ts'
+import { nullRemover } from '../../nulls.ts'
 import { type Places, refusalOf } from '../../request-error.ts'
 import { isCompaction } from './compaction.ts'
 import { historyOf, type PlacedItem } from './history.ts'
 import type { Conversation } from './items.ts'
 import { checkMinimalBody, minimalRequestOf } from './minimal-request.ts'
-import { withoutNulls } from './nulls.ts'
 import { IGNORED_ITEMS, type InputItem, ITEM_TYPES, ResponsesRequest } from './schema.ts'
 import type { ToolNames } from './tool-names.ts'
 import { clientTools, toolsOf } from './tools.ts'
 
 const check = checker(ResponsesRequest)
+
+/** A body holds items, which hold parts, which hold data; a tool's location is as deep. */
+export const withoutNulls = nullRemover({ depth: 4, ownData: new Set(['parameters', 'schema', 'metadata']) })
 
 /**
  * Treats `null` as absent and ignores unknown fields. Throws GatewayError with the client's field and its allowed
