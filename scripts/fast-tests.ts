@@ -57,6 +57,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/rolling-restart.test.ts': 40, // restarts gateways behind nginx, where it is installed
   'test/sandbox-3d.test.ts': 5,
   'test/sandbox-video.test.ts': 12,
+  'test/sdk-answers.test.ts': 2,
   'test/sdk-anthropic.test.ts': 2,
   'test/sdk-google-genai-media.test.ts': 9, // draws videos
   'test/sdk-openai-videos.test.ts': 5,

@@ -372,6 +372,7 @@ describe('errors with passthrough', () => {
       type: 'error',
       error: { type: 'overloaded_error', details: { error_code: 'server_is_overloaded' } },
     })
+    await gateway.instance.drain({ deadline_ms: 60_000 }) // a failure does not wait for its record
     expect(text + gateway.logged()).not.toContain(KEY)
     expect(usedIn(gateway)[0]).toMatchObject({ error: 'server_is_overloaded' })
   })

@@ -222,6 +222,7 @@ describe('several targets', () => {
     expect(response.status).toBe(503)
     expect(response.headers.get('x-gatehouse-target')).toBe('two/m2')
     expect(response.headers.get('x-gatehouse-attempts')).toBe('2')
+    await gateway.instance.drain({ deadline_ms: 60_000 }) // a failure does not wait for its record
     expect(lines(gateway)[0]?.attempts).toMatchObject([
       { target: 'one/m1', error: 'bad_upstream_response', upstream_status: 500 },
       { target: 'two/m2', error: 'server_is_overloaded', upstream_status: 503 },
