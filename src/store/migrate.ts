@@ -29,6 +29,7 @@ import { declaredAdminTokens } from './migrations/0025-declared-admin-tokens.ts'
 import { logContents } from './migrations/0026-log-contents.ts'
 import { requestClasses } from './migrations/0027-request-classes.ts'
 import { contentsEndUsers } from './migrations/0028-contents-end-users.ts'
+import { sizeIndexes } from './migrations/0029-size-indexes.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -63,6 +64,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0026-log-contents': logContents,
   '0027-request-classes': requestClasses,
   '0028-contents-end-users': contentsEndUsers,
+  '0029-size-indexes': sizeIndexes,
 }
 
 /**

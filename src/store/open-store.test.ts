@@ -69,6 +69,16 @@ describe('files', () => {
     }
   })
 
+  test('has no function in its schema that SQLite before 3.43 does not know, so that older tools can check it', async () => {
+    const path = join(await freshDirectory(), 'gatehouse.db')
+    await open(path)
+    const file = new Database(path, { readonly: true })
+    const indexes = file.query<{ sql: string }, []>("select sql from sqlite_master where sql like '%index%'").all()
+    file.close()
+    const called = indexes.flatMap(({ sql }) => [...sql.matchAll(/(\w+)\(/g)].map(([, name]) => name))
+    expect([...new Set(called)].sort()).toEqual(['cast', 'length'])
+  })
+
   test('keeps the mode of an existing directory', async () => {
     const directory = await freshDirectory()
     await chmod(directory, 0o750)

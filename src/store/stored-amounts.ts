@@ -1,5 +1,5 @@
-/** How much a token has stored. Each sum is read from an index that holds the sizes (migration 0009). */
-import { type RawBuilder, sql } from 'kysely'
+/** How much a token has stored. Each sum is read from an index that holds the sizes (migrations 0009 and 0029). */
+import { type RawBuilder, SqliteAdapter, sql } from 'kysely'
 import type { StoredAmount, StoredAmounts } from './amount-store.ts'
 import type { Engine } from './engine.ts'
 import { UNFINISHED } from './task-sql.ts'
@@ -7,33 +7,38 @@ import { UNFINISHED } from './task-sql.ts'
 type Sums = { rows: number | string; bytes: number | string | null }
 
 export function storedAmounts({ db }: Engine): StoredAmounts {
+  // The expressions of the indexes.
+  const sizeOf =
+    db.getExecutor().adapter instanceof SqliteAdapter
+      ? (column: string) => sql`length(cast(${sql.ref(column)} as blob))`
+      : (column: string) => sql`octet_length(${sql.ref(column)})`
   return {
     async responses(token_id) {
       const sums = await Promise.all([
         db
           .selectFrom('responses')
-          .select(sumsOf(sql`octet_length(input) + octet_length(response)`))
+          .select(sumsOf(sql`${sizeOf('input')} + ${sizeOf('response')}`))
           .where('token_id', '=', token_id)
           .executeTakeFirstOrThrow(),
         db
           .selectFrom('conversations')
-          .select(sumsOf(sql`octet_length(metadata)`))
+          .select(sumsOf(sizeOf('metadata')))
           .where('token_id', '=', token_id)
           .executeTakeFirstOrThrow(),
         db
           .selectFrom('conversations')
           .innerJoin('conversation_items', 'conversation_items.conversation_id', 'conversations.conversation_id')
-          .select(sumsOf(sql`octet_length(item)`))
+          .select(sumsOf(sizeOf('item')))
           .where('token_id', '=', token_id)
           .executeTakeFirstOrThrow(),
         db
           .selectFrom('response_events')
-          .select(bytesOf(sql`octet_length(events)`))
+          .select(bytesOf(sizeOf('events')))
           .where('token_id', '=', token_id)
           .executeTakeFirstOrThrow(),
         db
           .selectFrom('response_runs')
-          .select(bytesOf(sql`octet_length(request)`))
+          .select(bytesOf(sizeOf('request')))
           .where('token_id', '=', token_id)
           .executeTakeFirstOrThrow(),
       ])
@@ -44,14 +49,14 @@ export function storedAmounts({ db }: Engine): StoredAmounts {
       const sums = await Promise.all([
         db
           .selectFrom('tasks')
-          .select(bytesOf(sql`octet_length(request)`))
+          .select(bytesOf(sizeOf('request')))
           .where('token_id', '=', token_id)
           .where('submit_time', '>=', since)
           .executeTakeFirstOrThrow(),
         db
           .selectFrom('tasks')
           .leftJoin('task_inputs', 'task_inputs.task_id', 'tasks.task_id')
-          .select(sumsOf(sql`octet_length(inputs)`))
+          .select(sumsOf(sizeOf('inputs')))
           .where('token_id', '=', token_id)
           .where(UNFINISHED)
           .executeTakeFirstOrThrow(),
