@@ -299,6 +299,47 @@ describe('references to the environment', () => {
     expect(config.providers.acme?.key).toBe('9000')
   })
 
+  test('become numbers and booleans where the schema takes a word beside them', () => {
+    const yaml = `server:\n  workers: \${WORKERS:-2}\n${provider('calls: { max: "${MAX}" }')}`
+    const config = load({ yaml, environment: { MAX: '3' } })
+    expect([config.server.workers, config.providers.acme?.calls?.max]).toEqual([2, 3])
+    const words = load({ yaml, environment: { WORKERS: 'auto', MAX: 'adaptive' } })
+    expect([words.server.workers, words.providers.acme?.calls?.max]).toEqual(['auto', 'adaptive'])
+    const models = [
+      'sandbox/a: { three_d: { target_polycount: "${OFF}" } }',
+      'sandbox/b: { three_d: { target_polycount: { minimum: "${LOW}" } } }',
+    ]
+    const counts = load({ yaml: `models:\n  ${models.join('\n  ')}\n`, environment: { OFF: 'false', LOW: '7' } }).models
+    expect([counts['sandbox/a'], counts['sandbox/b']].map((model) => model?.three_d?.target_polycount)).toEqual([
+      false,
+      { minimum: 7 },
+    ])
+  })
+
+  test('become numbers in more places than problems are told', () => {
+    const names = Array.from({ length: 150 }, (_, index) => `p${index}`)
+    const entries = names.map(
+      (name) => `  ${name}: { base_url: https://a.example, timeouts: { idle_seconds: "\${S}" } }`,
+    )
+    const yaml = `providers:\n${entries.join('\n')}\n`
+    const { providers } = load({ yaml, environment: { S: '9' } })
+    expect(names.map((name) => providers[name]?.timeouts?.idle_seconds)).toEqual(names.map(() => 9))
+    const told = wrong(yaml, { S: 'nine' })
+    expect([told.length, told[0]]).toEqual([
+      100,
+      'gatehouse.yaml:2:64  providers.p0.timeouts.idle_seconds: found "${S}" (string), must be a number',
+    ])
+  })
+
+  test('are refused with the word and the number where they are neither', () => {
+    expect(wrong('server:\n  workers: ${WORKERS}\n', { WORKERS: 'many' })).toEqual([
+      'gatehouse.yaml:2:12  server.workers: found "${WORKERS}" (string), must be "auto" or an integer',
+    ])
+    expect(wrong('server:\n  workers: ${WORKERS}\n', { WORKERS: '129' })).toEqual([
+      'gatehouse.yaml:2:12  server.workers: found "${WORKERS}" (string), must be from 1 to 128',
+    ])
+  })
+
   test('are all reported with their positions when the variable is not set', () => {
     expect(wrong(provider('key: ${NOPE}\n    headers: { a: "${ALSO_NOT}", b: "${" }'))).toEqual([
       'gatehouse.yaml:4:10  providers.acme.key: the environment variable NOPE is not set',

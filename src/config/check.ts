@@ -1,5 +1,5 @@
 /** Checks a configuration file against its schema and describes every problem with its position. */
-import { diagnoseAll, type Problem } from '../kit/diagnose.ts'
+import { diagnose, diagnoseAll, type Problem } from '../kit/diagnose.ts'
 import { nearest } from './nearest.ts'
 import { type ConfigProblem, placeName } from './problem.ts'
 import type { ExpansionCheck, Path, YamlText } from './read-yaml.ts'
@@ -83,15 +83,23 @@ function withoutEmptySections(value: unknown): unknown {
 const mapValues = (value: Record<string, unknown>, change: (entry: unknown) => unknown): Record<string, unknown> =>
   Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, change(entry)]))
 
-/** Environment values are text; where the schema requires a number or a boolean, they are converted. */
-function readNumbers(value: unknown, yaml: YamlText): unknown {
-  let out = value
-  for (const { path, kind, found } of diagnoseAll(FileConfig, value, MAX_PROBLEMS)) {
-    if (kind !== 'type' || typeof found !== 'string' || yaml.sourceAt(path) === undefined) continue
-    const read = /^-?\d+(\.\d+)?$/.test(found) ? Number(found) : ({ true: true, false: false } as const)[found]
-    if (read !== undefined) out = replaceAt(out, path, read)
-  }
-  return out
+/** Environment values are text; where the schema takes no such text but a number or a boolean, they are converted. */
+function readNumbers(value: unknown, yaml: YamlText, path: Path = []): unknown {
+  if (typeof value === 'string') return yaml.sourceAt(path) === undefined ? value : numberAt(path, value)
+  if (Array.isArray(value)) return value.map((item, index) => readNumbers(item, yaml, [...path, index]))
+  if (!isMapping(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, readNumbers(member, yaml, [...path, name])]),
+  )
+}
+
+function numberAt(path: Path, text: string): unknown {
+  const read = /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : ({ true: true, false: false } as const)[text]
+  if (read === undefined) return text
+  const schemas = schemasAt(path)
+  if (schemas.some((schema) => diagnose(schema, text) === undefined)) return text
+  const types = typeof read === 'boolean' ? ['boolean'] : ['integer', 'number']
+  return schemas.some(({ type = '' }) => types.includes(type)) ? read : text
 }
 
 function replaceAt(value: unknown, [step, ...rest]: Path, to: unknown): unknown {

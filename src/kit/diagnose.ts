@@ -185,7 +185,11 @@ function ofUnion(branches: Schema[], value: unknown, path: (string | number)[], 
   const results = branches.map((branch) => ({ branch, found: problems(branch, value, path, limit) }))
   if (results.some((result) => result.found.length === 0)) return []
   const ofType = results.filter(({ found }) => !(found[0]?.kind === 'type' && found[0].path.length === path.length))
-  const intended = ofType.filter(({ branch }) => fixedMembersFit(branch, value))
+  // Where one word is allowed beside a number, whoever wrote another word has to be told both.
+  const isWord =
+    typeof ofType[0]?.branch.const === 'string' &&
+    branches.every(({ type }) => type === 'string' || type === 'integer' || type === 'number')
+  const intended = isWord ? [] : ofType.filter(({ branch }) => fixedMembersFit(branch, value))
   if (intended.length === 1 || (intended.length > 0 && ofType.length === intended.length))
     return intended[0]?.found ?? []
   const tags = ofType.map(({ branch }) => fixedMember(branch)).filter((tag) => tag !== undefined)
@@ -201,7 +205,7 @@ function ofUnion(branches: Schema[], value: unknown, path: (string | number)[], 
           )
     return [{ path: [...path, tag.name], kind, expected: oneOf(tags.flatMap((other) => other.values)), found }]
   }
-  if (ofType.length === 1) return ofType[0]?.found ?? []
+  if (ofType.length === 1 && !isWord) return ofType[0]?.found ?? []
   const expected = [...new Set(results.map(({ found }) => found[0]?.expected ?? ''))].join(' or ')
   return [{ path, kind: ofType.length === 0 ? 'type' : 'value', expected, found: value }]
 }
