@@ -372,6 +372,12 @@ describe('a whole response', () => {
   test.each([
     ['with a length', whole('x'.repeat(100))],
     ['without a length', stream(['x'.repeat(100)], { done: false })],
+    [
+      'with a length beside chunks',
+      raw(
+        `HTTP/1.1 200 OK\r\ncontent-length: 10\r\ntransfer-encoding: chunked\r\n\r\n64\r\n${'x'.repeat(100)}\r\n0\r\n\r\n`,
+      ),
+    ],
   ])('of exactly the size limit passes, one byte more does not, %s', async (_, answer) => {
     const vendor = vendorWith(answer, answer)
     const { transport, settings } = upstream(vendor.url)

@@ -190,7 +190,10 @@ export class Exchange implements UpstreamResponse {
   }
 
   async text(limit = MAX_RESPONSE_BYTES): Promise<string> {
-    const length = Number(this.#received.headers.get('content-length') ?? Number.NaN)
+    const { headers } = this.#received
+    // With chunks, the length that is stated beside them does not count.
+    const stated = headers.has('transfer-encoding') ? null : headers.get('content-length')
+    const length = Number(stated ?? Number.NaN)
     if (length > limit) throw this.#tooLarge(limit)
     let text: string
     // For a stream, the idle timeout limits each read, and nothing limits the whole.
