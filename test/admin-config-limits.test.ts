@@ -163,17 +163,18 @@ describe('a variable given by the admin API', () => {
       `providers: { ${id}: { base_url: 'https://api.acme.test/v1', ${member} } }\n`
     writeFileSync(file, withFile('key_file: key'))
     expect(await problemsOf(withFile('key_file: key, concurrency: 2'))).toEqual([])
+    const elsewhere = await problemsOf(withFile('key_file: key').replace('acme.test', 'evil.test'))
+    expect(elsewhere.map((one) => one.message)).toEqual([expect.stringContaining('${file:key} elsewhere')])
     for (const text of [
-      withFile('key_file: key').replace('acme.test', 'evil.test'),
       withFile('key_file: key', 'other'),
       withFile('keys: [{ key_file: key }]', 'other'),
       withFile("key: '${file:key}'", 'other'),
       withFile("headers: { x-key: '${file:key}' }", 'other'),
     ]) {
       const problems = await problemsOf(text)
-      expect([text, problems.map((one) => one.message)]).toEqual([
+      expect([text, problems.map((one) => one.message).join()]).toEqual([
         text,
-        [expect.stringContaining('${file:key} elsewhere')],
+        expect.stringContaining('the configuration file on disk does not name it here'),
       ])
     }
   })

@@ -59,7 +59,7 @@ export type Loaded = {
   /** The parsed file; undefined without one. */
   yaml: YamlText | undefined
   /** The secret files that it names, as they are written there. */
-  secret_files: ReadonlySet<string>
+  secret_files: readonly SecretFile[]
 }
 
 /** Throws ConfigError with every problem of file, environment and flags. */
@@ -84,7 +84,7 @@ export function loadWithSources(parts: LoadParts): Loaded {
     if (settings.config !== undefined && problems.length === 0) problems.push(unreadable(name, 'there is no such file'))
     if (problems.length > 0) throw new ConfigError(problems)
     const config = settled({ settings, path: undefined, file: {}, cwd })
-    return { config, settings, yaml: undefined, secret_files: new Set() }
+    return { config, settings, yaml: undefined, secret_files: [] }
   }
   // Loaded only when there is a file, so that a start without one does not load the parser.
   const { readYaml } = require('./read-yaml.ts') as typeof import('./read-yaml.ts')
@@ -110,11 +110,11 @@ export function loadWithSources(parts: LoadParts): Loaded {
 
 /** Paths are relative to the directory of the configuration file. */
 function secretReader(directory: string, { readSecret = readSecretFile, origin = { from: 'disk' } }: LoadParts) {
-  const secret_files = new Set<string>()
+  const secret_files: SecretFile[] = []
   function secretAt(named: SecretFile): string {
     const problem = secretFileProblem(named, origin)
     if (problem !== undefined) throw new Error(problem)
-    secret_files.add(named.file)
+    secret_files.push(named)
     return readSecret(resolve(directory, named.file))
   }
   return { secretAt, secret_files }

@@ -51,6 +51,8 @@ export function proposalLimits(parts: LimitParts): ProposalLimits {
       if (!isSecretPlace(path)) return 'may not contain a variable that is new here: by the admin API only secrets may'
       const variable = refused.find((name) => !isFileReference(name)) // `secretFileProblem` decides which files
       if (variable !== undefined) return notAllowed(variable)
+      // An address such as that of a webhook would send the file wherever the text says.
+      if (refused.length > 0 && path[0] !== 'providers') return FILE_ELSEWHERE
     }
     kept.push(...refused.map((name) => ({ path, name })))
     return undefined
@@ -97,6 +99,9 @@ export function proposalLimits(parts: LimitParts): ProposalLimits {
 
 const notAllowed = (name: string): string =>
   `may not take \${${name}} by the admin API: the file on disk does not have it here, and it is not in ${LISTS}`
+
+const FILE_ELSEWHERE =
+  'may not take a file in a text that is new here: by the admin API only settings of providers may; change the file itself'
 
 /** A vendor's own variable may go to that vendor; with an address or options, such as a region, it may go elsewhere. */
 function variablesOf(provider: ProviderConfig | undefined, vendors: KnownProviders | undefined): readonly string[] {

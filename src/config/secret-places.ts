@@ -33,16 +33,23 @@ export type SecretFile = { path: Path; file: string }
 /** Where a text of the configuration comes from: the file on disk, or a request of the admin API. */
 export type ConfigOrigin =
   | { from: 'disk' }
-  /** `present`: the secret files that the configuration file on disk names. */
-  | { from: 'api'; present: ReadonlySet<string> }
+  /** `present`: the secret files that the configuration file on disk names, each with its place. */
+  | { from: 'api'; present: readonly SecretFile[] }
 
 /**
  * Why the content of a file may not be put there; undefined: it may. Every `${file:...}` and `key_file` is decided here.
- * Who may send a configuration to the admin API must not read files of the host by it: only those count that the file
- * on disk already names.
+ * Who may send a configuration to the admin API must not read files of the host by it, nor have them sent elsewhere: only
+ * those count that the file on disk already names, for the same provider or in the same setting.
  */
 export function secretFileProblem({ path, file }: SecretFile, origin: ConfigOrigin): string | undefined {
   if (!isSecretPlace(path)) return 'a file may stand only where a secret does, such as in a key or a header'
-  if (origin.from === 'disk' || origin.present.has(file)) return undefined
-  return 'the configuration file on disk does not name it, and the admin API reads no other files'
+  if (origin.from === 'disk' || origin.present.some((one) => one.file === file && isSameUse(one.path, path)))
+    return undefined
+  return 'the configuration file on disk does not name it here, and the admin API reads no other files'
+}
+
+/** What one provider has in a key, it may have in a header: both go to the same address. */
+function isSameUse(one: Path, other: Path): boolean {
+  const steps = one[0] === 'providers' ? 2 : Math.max(one.length, other.length)
+  return one.slice(0, steps).join('\n') === other.slice(0, steps).join('\n')
 }
