@@ -655,6 +655,36 @@ describe('a file with one mistake is rejected with one line', () => {
   })
 })
 
+describe('a file that is not YAML', () => {
+  const rest = Array.from({ length: 100 }, (_, index) => `  sandbox/m${index}: {}\n`).join('')
+  const hint = '; a value with "${" needs quotes around it here: "${NAME}"'
+
+  test('is rejected with its first error, and the advice to quote where that is a reference without quotes', () => {
+    expect(wrong(`server: { workers: \${X}, port: 1 }\nmodels:\n${rest}`, { X: '1' })).toEqual([
+      `gatehouse.yaml:1:21  not valid YAML: Unexpected flow-map-start at node end${hint}`,
+    ])
+    expect(wrong(`server: { base_url: https://\${X}/ }\nmodels:\n${rest}`, { X: '1' })).toEqual([
+      `gatehouse.yaml:1:30  not valid YAML: Unexpected flow-map-start at node end${hint}`,
+    ])
+    expect(wrong(`tokens: { models: [\${X}] }\nmodels:\n${rest}`)).toEqual([
+      `gatehouse.yaml:1:21  not valid YAML: Missing , or : between flow sequence items${hint}`,
+    ])
+    expect(wrong('server:\n  host: ${X:-a: b}\n')).toEqual([
+      `gatehouse.yaml:2:9  not valid YAML: Nested mappings are not allowed in compact mappings${hint}`,
+    ])
+  })
+
+  test('is rejected with its first error alone where that is something else', () => {
+    expect(wrong(`server: { port: 1 } }\nmodels:\n${rest}`)).toEqual([
+      'gatehouse.yaml:1:21  not valid YAML: Unexpected flow-map-end token in YAML stream: "}"',
+    ])
+  })
+
+  test('needs no quotes around a reference on a line of its own', () => {
+    expect(load({ yaml: 'server:\n  port: ${X}\n', environment: { X: '1' } }).server.port).toBe(1)
+  })
+})
+
 describe('a file with many mistakes', () => {
   test('is rejected with all of them, in the order of the file', () => {
     const yaml = `server:

@@ -56,10 +56,10 @@ export function readYaml(
   }
   if (!('document' in parsed)) return unreadable({ ...place(parsed.offset), path: [], message: TOO_MUCH })
   const { document } = parsed
-  const syntax = [...document.errors, ...document.warnings].slice(0, MOST_ERRORS).map((error) => ({
-    ...place(error.pos[0]),
+  const syntax = withoutFollowing(document).map(({ pos: [offset], code, message }) => ({
+    ...place(offset),
     path: [],
-    message: syntaxMessage(error.code, error.message),
+    message: `${syntaxMessage(code, message)}${quotesHint(text, offset)}`,
   }))
   const walk = createWalk({ document, environment, place, ...options })
   const value = syntax.length > 0 ? undefined : walk.valueAt(document.contents, [], walk.root)
@@ -95,7 +95,7 @@ const LONGEST_KEY = 512
 const DUPLICATE = 'duplicate key; each key may appear once'
 const TOO_MUCH = 'is nested too deeply or has too many values'
 /** More do not help a reader. */
-const MOST_ERRORS = 100
+const MOST_WARNINGS = 100
 
 const unreadable = (trouble: PlacedTrouble): YamlText => ({
   value: undefined,
@@ -258,6 +258,16 @@ function define(out: Record<string, unknown>, members: Record<string, unknown> |
 }
 
 const isMergeKey = (pair: Pair): boolean => isScalar(pair.key) && pair.key.value === '<<'
+
+/** The first error alone: the others are mostly of the rest of the file, which is read wrongly after it. */
+const withoutFollowing = ({ errors, warnings }: Document.Parsed) =>
+  errors.length > 0 ? errors.toSorted((a, b) => a.pos[0] - b.pos[0]).slice(0, 1) : warnings.slice(0, MOST_WARNINGS)
+
+/** Inside braces and brackets, the "{" of a reference without quotes begins a mapping. */
+const quotesHint = (text: string, offset: number): string =>
+  text.startsWith('${', offset) || text.startsWith('${', offset - 1)
+    ? '; a value with "${" needs quotes around it here: "${NAME}"'
+    : ''
 
 /** The library's message, with advice for programmers replaced by advice for operators. */
 function syntaxMessage(code: string, message: string): string {
