@@ -111,6 +111,24 @@ describe('the response cache', () => {
     expect(lines(gateway)[0]).not.toHaveProperty('cache')
   })
 
+  it('keeps the form of clients made for OpenRouter apart from that of others', async () => {
+    const { gateway, acme } = await start({ cache: {} })
+    const message = { role: 'assistant', content: 'hi', reasoning_content: 'Hm.' }
+    acme.otherwise(whole({ ...completion('hi'), choices: [{ index: 0, message, finish_reason: 'stop' }] }))
+    const openrouter = { headers: { 'user-agent': 'ai-sdk/openrouter/3.1.0' } }
+    const received: [string | null, string | undefined][] = []
+    for (const options of [undefined, openrouter, undefined, openrouter]) {
+      const response = await gateway.chat(QUESTION, options)
+      received.push([cacheOf(response), (await response.json()).choices[0].message.reasoning])
+    }
+    expect(received).toEqual([
+      ['miss', undefined],
+      ['miss', 'Hm.'],
+      ['hit', undefined],
+      ['hit', 'Hm.'],
+    ])
+  })
+
   it('answers an equal request with the same response under an id of its own', async () => {
     const { gateway, acme } = await start({ cache: {} })
     const first = await gateway.chat(QUESTION)

@@ -1,7 +1,7 @@
 /** What the response cache needs of chat: which requests may be cached, and a cached response as one of its own. */
 import { isRecord, type JsonRecord } from '../kit/json.ts'
 import type { AnswerCodec, CacheableRequest, SimilarRequest } from '../pipeline/family.ts'
-import type { ChatRequest, Message } from '../protocols/canonical.ts'
+import { type ChatRequest, type Message, OPENROUTER } from '../protocols/canonical.ts'
 import type { Usage } from '../spec/usage.ts'
 import type { PassthroughRequest } from './passthrough.ts'
 import type { ResponseContext, Whole } from './translate.ts'
@@ -13,6 +13,9 @@ export type ChatSource = { body: unknown; framing: string | undefined }
 const STORED_MEMBERS = ['previous_response_id', 'conversation', 'background', 'store', 'container', 'cachedContent']
 /** Members with which a provider calls tools of its own, whose results change with time. */
 const PROVIDER_TOOLS = ['web_search_options', 'web_search', 'mcp_servers']
+
+/** Equal bodies have different responses where one client is made for OpenRouter. */
+const formOf = (request: ChatRequest): string[] => (request[OPENROUTER] ? ['openrouter'] : [])
 
 /** What of a chat request decides on it. */
 type Cacheable = {
@@ -32,7 +35,14 @@ export function cacheableRequest(work: Cacheable): CacheableRequest | undefined 
   // The client's body, which the response may repeat, and the fitted request, with the defaults and limits of the model.
   const headers = passthroughRequest?.headers
   return {
-    request: [passthroughRequest?.family, source.framing, sorted(body), sorted(request), headers && sorted(headers)],
+    request: [
+      passthroughRequest?.family,
+      source.framing,
+      sorted(body),
+      sorted(request),
+      headers && sorted(headers),
+      ...formOf(request),
+    ],
     is_deterministic: (request.temperature === 0 || request.seed !== undefined) && !usesProviderTools(body),
     similar: () => similarRequest(work, body),
   }
@@ -69,7 +79,8 @@ function similarRequest(
   const asked = { ...request, messages: messages.map((message, at) => (at < first ? message : blank(message))) }
   const sent = sorted(body).map(([name, value]) => [name, MESSAGE_MEMBERS.has(name) ? blank(value) : value])
   const headers = passthroughRequest?.headers
-  const rest = [passthroughRequest?.family, source?.framing, sent, sorted(asked), headers && sorted(headers)]
+  const form = formOf(request)
+  const rest = [passthroughRequest?.family, source?.framing, sent, sorted(asked), headers && sorted(headers), ...form]
   return { text, rest }
 }
 

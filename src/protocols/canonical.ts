@@ -84,14 +84,18 @@ export const ChatRequest = Type.Object({
 })
 /** As a client of chat completions sends it. */
 export type ClientChatRequest = Type.Static<typeof ChatRequest>
+/** Marks a request whose client expects reasoning in OpenRouter's form. It is not part of any JSON. */
+export const OPENROUTER: unique symbol = Symbol('OpenRouter')
+
 export type ChatRequest = Omit<ClientChatRequest, 'messages' | 'seed' | 'tools' | 'tool_choice'> & {
+  [OPENROUTER]?: true
   /** Vendors accept integers of 64 bits, of which a number holds 53. */
   seed?: number | RawNumber
   messages: Message[]
   tools?: Tool[]
   tool_choice?: Exclude<ClientChatRequest['tool_choice'], { type: 'custom' } | undefined>
 }
-export type ChatRequestField = keyof ChatRequest
+export type ChatRequestField = Exclude<keyof ChatRequest, symbol>
 
 export type ToolCall = FunctionCall & Signed
 

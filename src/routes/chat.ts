@@ -28,7 +28,10 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
   const { family, has_routing_fields } = dialect
   const answer = { id_prefix: dialect.id_prefix }
   const passthroughOf = (exchange: Exchange) => exchange.passthrough ?? dialect.passthrough
-  const parse = (body: unknown): Exchange => ({ request: dialect.parse(body), writer: dialect.writer })
+  const parse = (body: unknown, context: Context): Exchange => ({
+    request: dialect.parse(body, context),
+    writer: dialect.writer,
+  })
   const readExchange = dialect.read?.bind(dialect) ?? parse
 
   /** Synchronous where nothing but the body is read, as almost always. */

@@ -4,6 +4,7 @@ import { aiGoogle } from './clients/ai-google.ts'
 import { aiOpenaiChat } from './clients/ai-openai-chat.ts'
 import { aiOpenaiCompatible } from './clients/ai-openai-compatible.ts'
 import { aiOpenaiResponses } from './clients/ai-openai-responses.ts'
+import { aiOpenrouter } from './clients/ai-openrouter.ts'
 import { anthropic0 } from './clients/anthropic-0.ts'
 import { anthropic1 } from './clients/anthropic-1.ts'
 import { genai1 } from './clients/genai-1.ts'
@@ -36,6 +37,7 @@ export const ROWS: Row[] = [
   ...aiAnthropic,
   ...aiGoogle,
   ...aiOpenaiCompatible,
+  aiOpenrouter,
   langchainChat,
   langchainResponses,
 ]

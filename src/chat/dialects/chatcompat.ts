@@ -1,5 +1,9 @@
 /** `POST /v1/chat/completions`: the chat-completions protocol over HTTP. */
-import type { ChatRequest as CanonicalRequest, ChatCompletion as ChatAnswer } from '../../protocols/canonical.ts'
+import {
+  type ChatRequest as CanonicalRequest,
+  type ChatCompletion as ChatAnswer,
+  OPENROUTER,
+} from '../../protocols/canonical.ts'
 import { customNames } from '../../protocols/chatcompat/client/custom-calls.ts'
 import { chatcompatPassthrough } from '../../protocols/chatcompat/client/passthrough.ts'
 import { parseChatRequest } from '../../protocols/chatcompat/client/request.ts'
@@ -30,7 +34,7 @@ export const chatcompatDialect = (settings: Settings): Dialect => ({
     stream: ChatChunk,
     example: { model: 'sandbox/general', messages: [{ role: 'user', content: 'What is Gatehouse?' }] },
   },
-  parse: parseChatRequest,
+  parse: (body, client) => parseChatRequest(body, client?.header('user-agent')),
   passthrough: chatcompatPassthrough,
   writer: (head, request) => new ChatcompatEncoder(head, request, settings),
 })
@@ -50,7 +54,8 @@ class ChatcompatEncoder implements ResponseEncoder {
 
   whole(answer: ChatAnswer, usage: Usage): unknown {
     const { delta_mirror } = this.#settings
-    return encodeWhole(answer, this.#head, { usage, delta_mirror, customs: customNames(this.#request) })
+    const customs = customNames(this.#request)
+    return encodeWhole(answer, this.#head, { usage, delta_mirror, customs, openrouter: this.#request[OPENROUTER] })
   }
 
   get encode() {
@@ -74,6 +79,7 @@ class ChatcompatEncoder implements ResponseEncoder {
     this.#stream ??= createChunkEncoder(this.#head, {
       include_usage: stream_options?.include_usage === true,
       customs: customNames(this.#request),
+      openrouter: this.#request[OPENROUTER],
     })
     return this.#stream
   }

@@ -43,8 +43,8 @@ export type Dialect = ErrorFormat & {
   exact?: readonly string[]
   /** Absent: server-sent events with a comment as keep-alive. */
   framing?: Framing
-  /** Decodes a body. Throws GatewayError that names the field and its rule. */
-  parse(body: unknown): ChatRequest
+  /** Decodes a body. Throws GatewayError that names the field and its rule. `client`: absent if no HTTP client sent it. */
+  parse(body: unknown, client?: Pick<ClientRequest, 'header'>): ChatRequest
   /** Replaces `parse` where a request is more than its body. Throws as `parse` does. */
   read?(body: unknown, request: ClientRequest): Exchange | Promise<Exchange>
   /** Accepts a request that is executed later; undefined for all others. Throws as `parse` does. */

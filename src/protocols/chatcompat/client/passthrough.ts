@@ -6,7 +6,7 @@ import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { withMember, withoutMember, withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { ChatChunk, ChunkChoice } from '../../canonical.ts'
+import { type ChatChunk, type ChunkChoice, OPENROUTER } from '../../canonical.ts'
 import { isDoneMark, payloadOf } from '../../event-payload.ts'
 import { escapeLineEnds } from '../../line-ends.ts'
 import { fromBytes, nothingYet, pushed, receiveText, toBytes } from '../../passthrough/bytes.ts'
@@ -51,7 +51,8 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
   const normaliser = createChunkNormaliser(head)
   const templates = createTemplates()
   const customs = customNames(request)
-  const writer = createChunkEncoder(head, { include_usage, customs })
+  const openrouter = request[OPENROUTER]
+  const writer = createChunkEncoder(head, { include_usage, customs, openrouter })
   const headValues = Object.entries(head).map(([name, value]) => [name, toBytes(JSON.stringify(value))] as const)
   let usage: JsonRecord = {}
   let isDone = false
@@ -68,8 +69,8 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
     if (Object.keys(reported).length > 0) usage = reported
     const counted = chunk.usage
     if (isUnchanged(original, chunk)) return { text: withClientHead(data, original), chunk }
-    // The encoder replaces the calls of custom tools, which the meter has to see.
-    const encoded = customs ? { ...chunk, choices: chunk.choices.map(copyOf) } : { ...chunk }
+    // The encoder replaces calls of custom tools and reasoning, which the meter has to see.
+    const encoded = customs || openrouter ? { ...chunk, choices: chunk.choices.map(copyOf) } : { ...chunk }
     return { text: toBytes(writer.encode([encoded])), chunk: counted ? { ...chunk, usage: counted } : chunk }
   }
 
@@ -87,6 +88,8 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
     if (Object.keys(HEAD).some((name) => typeof original[name] !== HEAD[name as keyof ResponseHead])) return false
     // With custom tools the encoder decides about calls, and their ends come with the finish.
     if (customs && chunk.choices.some(({ delta, finish_reason }) => delta.tool_calls || finish_reason)) return false
+    if (openrouter && chunk.choices.some(({ delta }) => delta.reasoning_content || delta.reasoning_details))
+      return false
     const raw = original.choices as JsonRecord[]
     if (raw.length === 0 || raw.length !== chunk.choices.length) return false
     if (!chunk.choices.every((choice, at) => isSameChoice(raw[at] ?? {}, choice))) return false

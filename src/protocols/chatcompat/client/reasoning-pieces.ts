@@ -1,5 +1,6 @@
 /** Collects the pieces of streamed reasoning, and sends them once, complete, with the finish reason. */
 import type { ChunkChoice, Reasoning } from '../../canonical.ts'
+import { isOfProvider } from './openrouter.ts'
 
 type Collected = { text: string; pieces: Reasoning[] }
 
@@ -23,7 +24,8 @@ export function createReasoningPieces() {
   return {
     /** Changes the delta of the choice. */
     take({ index, delta, finish_reason }: ChunkChoice): void {
-      if (delta.reasoning_details?.some((piece) => !isOwn(piece))) return
+      // Pieces in a provider's own format are parts of pieces and pass as they are.
+      if (delta.reasoning_details?.some(isOfProvider)) return
       let state = collected.get(index)
       if (delta.reasoning_content || delta.reasoning_details) {
         state ??= { text: '', pieces: [] }
@@ -37,6 +39,3 @@ export function createReasoningPieces() {
     },
   }
 }
-
-/** Pieces in a provider's own format, such as OpenRouter's, are parts of pieces and pass as they are. */
-const isOwn = (piece: Reasoning): boolean => Object.keys(piece).every((name) => name === 'text' || name === 'opaque')

@@ -12,6 +12,7 @@ import { customCall, customFunction } from '../../custom-tools.ts'
 import { nullRemover } from '../../nulls.ts'
 import { refusalOf } from '../../request-error.ts'
 import { assertOffered } from '../../tool-choice.ts'
+import { expectsOpenRouter, hasTypedReasoning, readAsOpenRouter, withoutTypedReasoning } from './openrouter.ts'
 
 /** `models/limits.ts` checks the extra fields. For a model without them they count as unknown fields. */
 const Shared = Type.Omit(ChatRequest, [...EXTRA_FIELDS])
@@ -29,7 +30,7 @@ const SEARCHES = ['web_search', 'web_search_options'] as const
  * Treats `null` as absent. Unknown top-level fields are not checked: they are forwarded if the operator allows them
  * for the provider. Throws GatewayError with the field and its allowed values.
  */
-export function parseChatRequest(body: unknown): ChatRequest {
+export function parseChatRequest(body: unknown, user_agent: string | null = null): ChatRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   }
@@ -56,7 +57,10 @@ export function parseChatRequest(body: unknown): ChatRequest {
   if (clientRequest.usage?.include === true && clientRequest.stream) {
     clientRequest.stream_options = { ...clientRequest.stream_options, include_usage: true }
   }
-  return withFunctions(clientRequest)
+  const decoded = withFunctions(clientRequest)
+  if (decoded.messages.some(hasTypedReasoning)) decoded.messages = decoded.messages.map(withoutTypedReasoning)
+  if (expectsOpenRouter(request, user_agent)) readAsOpenRouter(decoded, request)
+  return decoded
 }
 
 /**

@@ -7,6 +7,7 @@ import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, Delta } fro
 import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 import { createCustomCalls, publicCall } from './custom-calls.ts'
+import { createOpenRouterPieces, withOpenRouterReasoning } from './openrouter.ts'
 import { createReasoningPieces } from './reasoning-pieces.ts'
 
 /**
@@ -20,9 +21,10 @@ export function encodeWhole(
 ) {
   const { id, created, model } = head
   const system_fingerprint = answer.system_fingerprint ?? null
-  const { usage, delta_mirror, customs } = options
+  const { usage, delta_mirror, customs, openrouter } = options
   const choices = answer.choices.map((choice) => {
-    const own = customs ? withCustomCalls(choice.message, customs) : choice.message
+    const message = openrouter ? withOpenRouterReasoning(choice.message) : choice.message
+    const own = customs ? withCustomCalls(message, customs) : message
     const encoded: EncodedChoice = { ...choice, message: { refusal: null, ...own }, logprobs: choice.logprobs ?? null }
     if (delta_mirror) encoded.delta = mirrorOf(own)
     return encoded
@@ -30,8 +32,11 @@ export function encodeWhole(
   return { ...answer, id, created, model, object: 'chat.completion' as const, system_fingerprint, choices, usage }
 }
 
-/** `customs`: the names of the custom tools of the request, if it has any. */
-type EncoderOptions = { customs?: ReadonlySet<string> | undefined }
+/**
+ * `customs`: the names of the custom tools of the request, if it has any. `openrouter`: the client expects reasoning in
+ * the form of OpenRouter.
+ */
+type EncoderOptions = { customs?: ReadonlySet<string> | undefined; openrouter?: boolean | undefined }
 
 type EncodedMessage = Omit<AnswerMessage, 'tool_calls'> & Pick<PublicDelta, 'tool_calls'>
 type EncodedDelta = Omit<Delta, 'tool_calls'> & Pick<PublicDelta, 'tool_calls'>
@@ -65,11 +70,11 @@ type ChunkEncoder = Omit<ResponseEncoder, 'whole'> & {
  */
 export function createChunkEncoder(
   head: ResponseHead,
-  { include_usage, customs }: EncoderOptions & { include_usage: boolean },
+  { include_usage, customs, openrouter }: EncoderOptions & { include_usage: boolean },
 ): ChunkEncoder {
   const customCalls = customs && createCustomCalls(customs)
   const opened = new Set<number>()
-  const reasoning = createReasoningPieces()
+  const reasoning = openrouter ? createOpenRouterPieces() : createReasoningPieces()
   const object = 'chat.completion.chunk' as const
   const event = (chunk: unknown) => `data: ${JSON.stringify(chunk)}\n\n`
 

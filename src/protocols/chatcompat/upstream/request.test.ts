@@ -75,6 +75,15 @@ describe('the encoded body', () => {
     expect(bodyOf({ max_tokens: 5 }, { preset: 'openai' })).toEqual({ ...bodyOf({}), max_completion_tokens: 5 })
   })
 
+  test('has either "reasoning" or "reasoning_effort" of a client, for a provider that takes both', () => {
+    const config = { fields: { allow: ['reasoning'] } }
+    const reasoning = { effort: 'high' }
+    expect(bodyOf({ reasoning, reasoning_effort: 'high' }, config)).toEqual({ ...bodyOf({}), reasoning })
+    expect(bodyOf({ reasoning, reasoning_effort: 'high' })).toEqual({ ...bodyOf({}), reasoning_effort: 'high' })
+    const both = { reasoning: { effort: null, exclude: true }, reasoning_effort: 'low' }
+    expect(bodyOf(both, config)).toEqual({ ...bodyOf({}), ...both })
+  })
+
   test('follows the operator’s lists: allow, drop and rename', () => {
     const config = { fields: { allow: ['top_k'], drop: ['user', 'seed'], rename: { top_p: 'nucleus', top_k: 'k' } } }
     expect(bodyOf({ top_k: 5, user: 'u', seed: 1, top_p: 0.5 }, config)).toEqual({ ...bodyOf({}), k: 5, nucleus: 0.5 })

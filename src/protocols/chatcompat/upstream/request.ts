@@ -3,6 +3,7 @@
  * features are refused by name.
  */
 
+import { isRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest, ChatRequestField, Message } from '../../canonical.ts'
 import type { BodyOptions, UpstreamCall } from '../../upstream.ts'
@@ -84,6 +85,7 @@ export function createBodyEncoder(settings: ChatcompatOptions): (call: UpstreamC
       .map((field) => [field, wireName(field)]),
   )
   const maxTokens = wireName('max_tokens')
+  const takesReasoning = forwarded.has('reasoning')
   const defaults = Object.entries(request_defaults).filter(([field]) => !RESERVED.has(field))
   const encodeMessages = createMessageEncoder(settings)
 
@@ -102,6 +104,7 @@ export function createBodyEncoder(settings: ChatcompatOptions): (call: UpstreamC
       const value = given[field]
       if (name !== undefined && value !== undefined && value !== null) body[name] = value
     }
+    if (takesReasoning && setsEffort(given.reasoning)) delete body[wireName('reasoning_effort')]
     // Providers refuse an empty list of tools, which has no effect.
     if (request.tools?.length === 0) delete body[wireName('tools')]
     for (const [field, value] of defaults) body[wireName(field)] ??= value
@@ -112,6 +115,10 @@ export function createBodyEncoder(settings: ChatcompatOptions): (call: UpstreamC
     return JSON.stringify(body)
   }
 }
+
+/** A provider with OpenRouter's field refuses the same in another field. */
+const setsEffort = (reasoning: unknown): boolean =>
+  isRecord(reasoning) && (reasoning.effort ?? reasoning.max_tokens ?? reasoning.enabled ?? null) !== null
 
 function assertSupported(request: ChatRequest, quirks: ChatcompatOptions['quirks'], dropped: Set<string>): void {
   if (!quirks.tools) {
