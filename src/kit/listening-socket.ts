@@ -26,10 +26,10 @@ const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64
 /**
  * The runtime can only stop a server as a whole: it then closes connections that have sent no request yet, and the system
  * resets those that wait to be accepted, which are all that have not sent their first bytes (TCP_DEFER_ACCEPT). Undefined
- * where the socket is not found.
+ * where the socket is not found. `process_files`: replaced by tests.
  */
-export function listeningSocket(port: number): ListeningSocket | undefined {
-  const descriptor = process.platform === 'linux' ? descriptorOf(port) : undefined
+export function listeningSocket(port: number, process_files = '/proc/self'): ListeningSocket | undefined {
+  const descriptor = process.platform === 'linux' ? descriptorOf(port, process_files) : undefined
   const libc = descriptor === undefined ? undefined : openLibc()
   if (descriptor === undefined || libc === undefined) return undefined
   return {
@@ -41,10 +41,11 @@ export function listeningSocket(port: number): ListeningSocket | undefined {
   }
 }
 
-function descriptorOf(port: number): number | undefined {
+function descriptorOf(port: number, process_files: string): number | undefined {
+  const directory = `${process_files}/fd`
   try {
-    const links = new Set(inodesOf(port).map((inode) => `socket:[${inode}]`))
-    const name = readdirSync('/proc/self/fd').find((name) => links.has(linkOf(name)))
+    const links = new Set(inodesOf(port, process_files).map((inode) => `socket:[${inode}]`))
+    const name = readdirSync(directory).find((name) => links.has(linkOf(`${directory}/${name}`)))
     return name === undefined ? undefined : Number(name)
   } catch {
     return undefined // without /proc
@@ -52,18 +53,27 @@ function descriptorOf(port: number): number | undefined {
 }
 
 /** Other processes may listen on the port too. */
-function inodesOf(port: number): string[] {
+function inodesOf(port: number, process_files: string): string[] {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
-  const lines = ['tcp', 'tcp6'].flatMap((name) => readFileSync(`/proc/self/net/${name}`, 'latin1').split('\n'))
-  return lines
+  return ['tcp', 'tcp6']
+    .flatMap((name) => linesOf(`${process_files}/net/${name}`))
     .map((line) => line.trim().split(/\s+/))
     .filter((columns) => columns[STATE] === LISTEN && columns[LOCAL]?.endsWith(suffix))
     .map((columns) => columns[INODE] ?? '')
 }
 
-function linkOf(name: string): string {
+/** A system without IPv6 has no list of its sockets. */
+function linesOf(path: string): string[] {
   try {
-    return readlinkSync(`/proc/self/fd/${name}`)
+    return readFileSync(path, 'latin1').split('\n')
+  } catch {
+    return []
+  }
+}
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path)
   } catch {
     return '' // closed meanwhile
   }
