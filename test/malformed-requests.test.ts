@@ -84,6 +84,29 @@ for (const host of ['127.0.0.1', '::']) {
   })
 }
 
+describe('a request with several Host headers', () => {
+  for (const [name, lines, status] of [
+    ['of two hosts', 'Host: a.example\r\nHost: b.example\r\n', 400],
+    ['of one host twice', 'Host: a.example\r\nhost: a.example\r\n', 400],
+    ['as a list', 'Host: a.example, b.example\r\n', 400],
+    ['of which there is one', 'Host: a.example\r\n', 200],
+  ] as const) {
+    test(`${name} is answered with ${status}`, async () => {
+      await using gateway = await startGateway()
+      const log = createLog({ clock: manualClock(), level: 'silent', pretty: false, write() {} })
+      const { fetch, drain } = gateway.instance
+      const listener = await listen({ gateway: { fetch, drain }, server: { host: '127.0.0.1', port: 0 }, log })
+      for (const path of ['/healthz', '/v1/models']) {
+        const head = `GET ${path} HTTP/1.1\r\n${lines}authorization: Bearer ${gateway.token}\r\nconnection: close\r\n\r\n`
+        const answer = await exchanged(listener.port, head)
+        expect(answer).toStartWith(`HTTP/1.1 ${status} `)
+        expect(answer.includes('several Host headers')).toBe(status === 400)
+      }
+      await listener.stop({ deadline_ms: 0 })
+    })
+  }
+})
+
 describe('an item_reference', () => {
   const references = [{}, { id: 1 }, { id: null }, { id: {} }, { id: ['msg_x'] }, { id: '' }, { id: 'msg_none' }]
   for (const reference of references) {

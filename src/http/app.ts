@@ -12,6 +12,7 @@ import { errorResponse } from './errors.ts'
 import { isFilesHost } from './files-host.ts'
 import { Live, type LiveParts, NO_PARAMS, type Peer } from './live.ts'
 import { isAdminPath, pathOf } from './query.ts'
+import { hasSeveralHosts, severalHosts } from './request-host.ts'
 import { headOf, isLeftUnread } from './response-body.ts'
 import type { OpenRequest } from './revoked-calls.ts'
 import { bySpecificity, isLiteral, methodsByPath } from './route-order.ts'
@@ -221,6 +222,7 @@ export function createApp({
     if (closing) {
       return reject(new GatewayError('shutting_down', 'The gateway is being stopped.', { retry_after: 1 }), context)
     }
+    if (hasSeveralHosts(request)) return reject(severalHosts(), context)
     if (isWebSocket(request)) {
       const route = direct.get(`POST ${context.path}`)
       if (route?.socket) return upgrade(route, route.socket, context)
