@@ -98,7 +98,7 @@ export function createMetering({
   return {
     ...createWorkMetrics(metrics, calls.entry),
     observe: calls.observe,
-    routes: [metricsRoute({ settings: config.metrics, scrape: scrapeOnce })],
+    routes: [metricsRoute({ settings: config.metrics, server: config.server, scrape: scrapeOnce })],
     scrape: async () => (await scrapeOnce('text')).body,
     metrics,
     watchRequestLog: (health) => collectRequestLog(metrics, health),

@@ -151,3 +151,26 @@ test('trailers of a chunked body give nobody a second request', async () => {
     await port.close()
   }
 })
+
+describe('pages that need no token', () => {
+  const PAGES = ['/', '/docs', '/manual', '/openapi.json', '/healthz']
+
+  test('are served at any host by default, since a proxy may pass on any', async () => {
+    await using gateway = await startGateway()
+    for (const path of PAGES) expect((await gateway.call(path, { headers: { host: 'evil.example' } })).status).toBe(200)
+  })
+
+  test('are served only at known hosts where server.hosts lists names', async () => {
+    await using gateway = await startGateway({ server: { hosts: ['api.example'] } })
+    const statusAt = async (path: string, host: string) => (await gateway.call(path, { headers: { host } })).status
+    for (const path of PAGES) {
+      for (const host of ['api.example', 'API.example:443', 'localhost:8787', '10.0.0.1']) {
+        expect([path, host, await statusAt(path, host)]).toEqual([path, host, 200])
+      }
+      for (const host of ['evil.example', 'api.example.evil.example']) {
+        expect([path, host, await statusAt(path, host)]).toEqual([path, host, 404])
+      }
+    }
+    expect(await statusAt('/v1/models', 'evil.example')).toBe(200)
+  })
+})

@@ -490,6 +490,10 @@ const MISTAKES: [string, string][] = [
     '1:21  server.base_url: must be an http or https address, such as https://api.example.com/v1',
   ],
   [
+    'server: { hosts: [a.example, "b.example:8787"] }',
+    '1:30  server.hosts[1]: must be a host name such as models.example.com, without a scheme, port or path',
+  ],
+  [
     'server: { cors_origins: ["https://a.example/x"] }',
     '1:26  server.cors_origins[0]: must be "*" or an origin such as https://app.example.com, without a path',
   ],
@@ -635,7 +639,7 @@ describe('a file with one mistake is rejected with one line', () => {
   // Each range's other side: the same words within their bounds are taken.
   test.each([
     'server: { port: 0, body_seconds: 86400, max_body_bytes: 1024, host: localhost, base_url: "https://a.example/x", files_base_url: "https://b.example/" }',
-    'server: { port: 65535, max_body_bytes: 1073741824, shutdown_seconds: 0, cors_origins: ["*", "https://a.example:8443"] }',
+    'server: { port: 65535, max_body_bytes: 1073741824, shutdown_seconds: 0, hosts: [A.example, 10.0.0.1], cors_origins: ["*", "https://a.example:8443"] }',
     'models: { sandbox/x: { limits: { max_tokens: { minimum: 1, maximum: 1, default: 1 } } } }',
     'models: { sandbox/x: { limits: { temperature: { minimum: 0, maximum: 2 }, top_p: { minimum: 0, maximum: 1 } } } }',
     'models: { sandbox/x: { limits: { presence_penalty: { minimum: -2 }, frequency_penalty: { maximum: 2 } } } }',

@@ -54,6 +54,61 @@ describe('GET /metrics', () => {
     await trusting[Symbol.asyncDispose]()
   })
 
+  it('asks for a token where a foreign page may have led a browser to a gateway on loopback', async () => {
+    const named = await startAdminGateway({
+      server: { hosts: ['Box.example'], base_url: 'https://api.example/v1', files_base_url: 'https://files.example' },
+    })
+    const statusAt = async (host: string, of = gateway, headers = {}) =>
+      (await get({ host, ...headers }, undefined, of)).status
+    const foreign = [
+      'evil.example',
+      'evil.example:8787',
+      'localhost.evil.example',
+      '127.0.0.1.evil.example',
+      'x.internal.evil.example',
+      'a b.c',
+    ]
+    for (const host of foreign) {
+      expect([host, await statusAt(host)]).toEqual([host, 401])
+      expect([host, await statusAt(host, gateway, { authorization: `Bearer ${OWNER}` })]).toEqual([host, 200])
+    }
+    const own = [
+      'localhost:8787',
+      'a.localhost',
+      '127.0.0.1:8787',
+      '[::1]:8787',
+      '10.1.2.3',
+      'box',
+      'host.docker.internal',
+    ]
+    for (const host of own) expect([host, await statusAt(host)]).toEqual([host, 200])
+    for (const host of ['box.example', 'BOX.example.:8787', 'api.example']) {
+      expect([host, await statusAt(host)]).toEqual([host, 401])
+      expect([host, await statusAt(host, named)]).toEqual([host, 200])
+    }
+    await named[Symbol.asyncDispose]()
+  })
+
+  it('takes any name where it listens on other addresses, or where no token is ever needed', async () => {
+    const { metrics } = configOf()
+    for (const settings of [
+      { server: { host: '0.0.0.0' } },
+      { metrics: { ...metrics, host: '0.0.0.0', port: 9464 } },
+      { metrics: { ...metrics, require_token: 'never' as const } },
+    ]) {
+      const wide = await startAdminGateway(settings)
+      const peer = {
+        address: '127.0.0.1',
+        ...('metrics' in settings && settings.metrics?.port && { isMetrics: true as const }),
+      }
+      expect((await get({ host: 'box.example' }, peer, wide)).status).toBe(200)
+      await wide[Symbol.asyncDispose]()
+    }
+    const narrow = await startAdminGateway({ server: { host: '::1' } })
+    expect((await get({ host: 'box.example' }, undefined, narrow)).status).toBe(401)
+    await narrow[Symbol.asyncDispose]()
+  })
+
   it('answers everybody, or nobody without a token, where the settings say so', async () => {
     const { metrics } = configOf()
     const open = await startAdminGateway({ metrics: { ...metrics, require_token: 'never' } })

@@ -26,6 +26,8 @@ export type ServerSettings = {
   base_url: string | undefined
   /** Undefined: files have the same address as everything else. */
   files_base_url: string | undefined
+  /** Names, without a port, at which pages that need no token are served; empty: at any. */
+  hosts: string[]
   max_body_bytes: number
   /** For families other than chat and media generation. `max_body_bytes` limits these as well. */
   max_text_body_bytes: number
@@ -121,6 +123,7 @@ export const DEFAULT_SERVER: ServerSettings = {
   workers: 1,
   base_url: undefined,
   files_base_url: undefined,
+  hosts: [],
   max_body_bytes: 32 * 1024 * 1024,
   max_text_body_bytes: 8 * 1024 * 1024,
   body_seconds: 60,

@@ -17,6 +17,7 @@ export const SHOWN_TEXT = [
   'data_dir',
   'log_level',
   'server.host',
+  'server.hosts.*',
   'server.metadata_hosts.*',
   'server.explain_tokens.*',
   'server.caller_routing.*',

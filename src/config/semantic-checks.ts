@@ -94,6 +94,10 @@ function checkServer({ server }: FileConfig, report: Report): void {
   }
   if (server.base_url !== undefined) checkAddress(['server', 'base_url'], server.base_url, report)
   if (server.files_base_url !== undefined) checkFilesAddress(server.files_base_url, server.base_url, report)
+  for (const [index, host] of (server.hosts ?? []).entries()) {
+    if (host === undefined || URL.parse(`http://${host}/`)?.hostname === host.toLowerCase()) continue
+    report(['server', 'hosts', index], 'must be a host name such as models.example.com, without a scheme, port or path')
+  }
   for (const [index, origin] of (server.cors_origins ?? []).entries()) {
     if (origin === undefined || origin === '*' || URL.parse(origin)?.origin === origin) continue
     report(

@@ -31,6 +31,13 @@ export const ServerConfig = Type.Object(
     files_base_url: optional(
       Type.String({ description: 'A separate address of this gateway that serves stored files and nothing else.' }),
     ),
+    hosts: optional(
+      Type.Array(Type.String(), {
+        maxItems: 50,
+        description:
+          'Names, such as models.example.com, at which pages that need no token are served, beside addresses, localhost, names without a dot or below .internal, and the hosts of base_url and files_base_url; requests with another name in Host get 404. Default: any name, but /metrics without a token is read at these only where the gateway listens on loopback.',
+      }),
+    ),
     max_body_bytes: optional(
       Type.Integer({
         minimum: 1024,

@@ -13,6 +13,7 @@ const UNSHOWN = ['providers.*.request_defaults.**'] as const
 const LOCATIONS = [
   'data_dir',
   'server.host',
+  'server.hosts.*',
   'server.base_url',
   'server.files_base_url',
   'server.cors_origins.*',

@@ -12,7 +12,7 @@ import { errorResponse } from './errors.ts'
 import { isFilesHost } from './files-host.ts'
 import { Live, type LiveParts, NO_PARAMS, type Peer } from './live.ts'
 import { isAdminPath, pathOf } from './query.ts'
-import { hasSeveralHosts, severalHosts } from './request-host.ts'
+import { assertKnownHost, hasSeveralHosts, severalHosts } from './request-host.ts'
 import { headOf, isLeftUnread } from './response-body.ts'
 import type { OpenRequest } from './revoked-calls.ts'
 import { bySpecificity, isLiteral, methodsByPath } from './route-order.ts'
@@ -130,7 +130,10 @@ export function createApp({
     }
     if (context.peer.isCrowded && !route.answers_under_load) throw crowded()
     const isOpen = typeof route.public === 'function' ? route.public(context) : route.public === true
-    if (isOpen) return
+    if (isOpen) {
+      assertKnownHost(context.request, settings)
+      return
+    }
     if (route.admin) return admitAdmin(context, route.admin)
     const caller = authenticate(context)
     if (caller instanceof Promise) return caller.then((found) => enter(route, context, found))

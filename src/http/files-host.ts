@@ -1,5 +1,6 @@
 /** The host that serves stored files only, if the operator has configured one. */
 import type { ServerSettings } from '../config/config.ts'
+import { nameOf } from './request-host.ts'
 
 type HostSettings = Pick<ServerSettings, 'files_base_url' | 'trust_proxy'>
 
@@ -11,6 +12,3 @@ export function isFilesHost(request: Request, { files_base_url, trust_proxy }: H
   const requested = URL.parse(forwarded ? `http://${forwarded}` : request.url)
   return requested !== null && nameOf(requested) === nameOf(new URL(files_base_url))
 }
-
-/** A trailing dot names the same host. */
-const nameOf = ({ hostname }: URL): string => hostname.replace(/\.$/, '')

@@ -1,20 +1,26 @@
 /** `GET /metrics`: what Prometheus scrapes. */
+import type { ServerSettings } from '../config/config.ts'
 import type { MetricsConfig } from '../config/metrics-schema.ts'
 import type { Context, Route } from '../http/context.ts'
-import { networkMatcher } from '../kit/address.ts'
+import { isOwnHost } from '../http/request-host.ts'
+import { isLoopbackHost, networkMatcher } from '../kit/address.ts'
 import type { MetricsFormat } from '../telemetry/exposition.ts'
 
 type MetricsRouteParts = {
-  settings: Pick<Required<MetricsConfig>, 'require_token'> & Pick<MetricsConfig, 'port'>
+  settings: Pick<Required<MetricsConfig>, 'require_token'> & Pick<MetricsConfig, 'host' | 'port'>
+  server: Pick<ServerSettings, 'host' | 'hosts' | 'base_url' | 'files_base_url'>
   scrape(format: MetricsFormat): Promise<{ content_type: string; body: string }>
 }
 
-export const metricsRoute = ({ settings, scrape }: MetricsRouteParts): Route => ({
+export const metricsRoute = ({ settings, server, scrape }: MetricsRouteParts): Route => ({
   method: 'GET',
   path: '/metrics',
   answers_under_load: true,
   ...(settings.port === undefined ? {} : { only_at_metrics: true }),
-  public: (context) => settings.require_token === 'never' || (settings.require_token === 'remote' && isLocal(context)),
+  public: (context) => {
+    if (settings.require_token !== 'remote') return settings.require_token === 'never'
+    return isLocal(context) && (!isLoopbackName(settings.host ?? server.host) || isOwnHost(context.request, server))
+  },
   admin: { right: 'read' },
   operation: {
     tag: 'Gateway',
@@ -35,6 +41,12 @@ export const metricsRoute = ({ settings, scrape }: MetricsRouteParts): Route => 
 const FORWARDING = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via']
 
 const isLoopback = networkMatcher(['127.0.0.0/8', '::1/128'])
+
+/** Only there a scrape by another name is unusual: elsewhere the names of this machine lead to the listener as well. */
+function isLoopbackName(host: string): boolean {
+  const url = URL.parse(`http://${host.includes(':') ? `[${host}]` : host}`)
+  return url !== null && isLoopbackHost(url)
+}
 
 const isLocal = (context: Context): boolean =>
   isLoopback(context.address) && FORWARDING.every((name) => context.header(name) === null)
