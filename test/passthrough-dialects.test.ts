@@ -71,20 +71,30 @@ const sse = (name: string, options: Parameters<typeof stream>[1] = {}): Answer =
   stream([fixture(name)], { done: false, ...options })
 /** Estimates end after their responses, in any order: the gateway is drained first. */
 async function usedIn(gateway: TestGateway) {
+  const lines = await linesOf(gateway)
+  return lines.map(usedBy).sort((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1))
+}
+
+async function linesOf(gateway: TestGateway): Promise<Record<string, unknown>[]> {
   await gateway.instance.drain({ deadline_ms: 0 })
   return gateway
     .logged()
     .split('\n')
     .filter((line) => line.includes('"input_tokens"'))
     .map((line) => JSON.parse(line))
-    .map(({ input_tokens, output_tokens, estimated, error }) => ({ input_tokens, output_tokens, estimated, error }))
-    .sort((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1))
 }
+
+const usedBy = ({ input_tokens, output_tokens, estimated, error }: Record<string, unknown>) => ({
+  input_tokens,
+  output_tokens,
+  estimated,
+  error,
+})
 const withoutComments = (text: string) => text.replace(/^:.*\n\n/gm, '')
 
 /**
- * Sends the same requests with passthrough and with translation, and compares the usage in the log. Cut streams end
- * with the connection, as if they were complete.
+ * Sends the same requests with passthrough and with translation: what each has used by the log, and whether it delivered
+ * anything. Cut streams end with the connection, as if they were complete.
  */
 async function countedBothWays(
   names: string[],
@@ -94,17 +104,39 @@ async function countedBothWays(
   return await Promise.all(
     [true, false].map(async (passthrough) => {
       const all = await start({ passthrough })
+      const calls: { id: string | null; isDelivered: boolean }[] = []
       for (const name of names) {
         for (const share of [1, 0.8, 0.5]) {
           const text = fixture(name)
           const summary = text.slice(0, Math.floor(text.length * share))
           all[of].answer(stream([summary], { done: false, framing: 'close' }))
-          await (await ask(all.gateway)).text()
+          const response = await ask(all.gateway)
+          await response.text()
+          calls.push({ id: response.headers.get('x-request-id'), isDelivered: response.ok })
         }
       }
-      return usedIn(all.gateway)
+      const lines = await linesOf(all.gateway)
+      return calls.map(({ id, isDelivered }) => {
+        const line = lines.find(({ request_id }) => request_id === id)
+        return { isDelivered, used: line && usedBy(line) }
+      })
     }),
   )
+}
+
+type Counted = Awaited<ReturnType<typeof countedBothWays>>
+
+/** A cut call that has delivered nothing is charged at the most: translation delivers less than passthrough. */
+function expectEqualUsage(names: string[], [relayed = [], translated = []]: Counted): void {
+  expect(relayed).toHaveLength(names.length * 3)
+  const isCutBefore = (at: number) => {
+    const { isDelivered, used } = translated[at] ?? {}
+    return !isDelivered && used?.error === 'upstream_cut'
+  }
+  const most = { input_tokens: expect.any(Number), output_tokens: 500, estimated: true, error: 'upstream_cut' }
+  const expected = relayed.map(({ used }, at) => (isCutBefore(at) ? most : used))
+  expect(translated.map(({ used }) => used)).toEqual(expected)
+  expect(expected.filter((one) => one !== most && one?.estimated).length).toBeGreaterThan(0)
 }
 
 describe('Responses passthrough through the gateway', () => {
@@ -392,14 +424,8 @@ describe('Responses passthrough through the gateway', () => {
 
   test('counts the same usage as translation, for complete and for cut responses', async () => {
     const names = fixturesOf('responses-compat')
-    const [relayed, translated] = await countedBothWays(
-      names,
-      (gateway) => post(gateway, requestBody({ stream: true })),
-      'open',
-    )
-    expect(relayed).toHaveLength(names.length * 3)
-    expect(relayed).toEqual(translated)
-    expect(relayed?.some(({ estimated }) => estimated)).toBe(true)
+    const counted = await countedBothWays(names, (gateway) => post(gateway, requestBody({ stream: true })), 'open')
+    expectEqualUsage(names, counted)
   })
 
   test('returns errors in the client’s format, without the provider’s secrets', async () => {
@@ -550,10 +576,7 @@ describe('contentgen passthrough through the gateway', () => {
 
   test('counts the same usage as translation, for complete and for cut responses', async () => {
     const names = fixturesOf('contentgen-compat')
-    const [relayed, translated] = await countedBothWays(names, (gateway) => streamed(gateway, requestBody()), 'gemini')
-    expect(relayed).toHaveLength(names.length * 3)
-    expect(relayed).toEqual(translated)
-    expect(relayed?.some(({ estimated }) => estimated)).toBe(true)
+    expectEqualUsage(names, await countedBothWays(names, (gateway) => streamed(gateway, requestBody()), 'gemini'))
   })
 
   test('returns errors in the client’s format, without the provider’s secrets', async () => {
