@@ -18,6 +18,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'src/store/engines/valkey-connection.test.ts': 4, // waits for a server that does not answer, and for one that restarts
   'src/store/store.test.ts': 4,
   'src/store/tasks.test.ts': 9,
+  'test/cli-store.test.ts': 7,
   'test/cli-task.test.ts': 8,
   'test/cli.test.ts': 25,
   'test/client-package.test.ts': 4,

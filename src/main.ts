@@ -24,6 +24,7 @@ const COMMANDS: Commands = {
   budget: { summary: 'show budgets, and add credit', load: () => import('./cli/budget.ts') },
   cache: { summary: 'purge the response cache', load: () => import('./cli/cache.ts') },
   ledger: { summary: 'check that the ledger adds up', load: () => import('./cli/ledger.ts') },
+  store: { summary: 'check whether the database is damaged', load: () => import('./cli/store.ts') },
   models: { summary: 'list the catalogue, or import prices and limits', load: () => import('./cli/models.ts') },
   prices: { summary: 'compare prices with public data', load: () => import('./cli/prices.ts') },
   target: {

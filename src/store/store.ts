@@ -253,3 +253,12 @@ export class StoreError extends Error {
     this.name = 'StoreError'
   }
 }
+
+/** Whether a database is damaged. */
+export type StoreCheck = {
+  engine: 'sqlite' | 'postgres'
+  /** The checks that ran. */
+  checked: string[]
+  /** What they found; none: nothing is damaged, as far as they can tell. */
+  problems: string[]
+}

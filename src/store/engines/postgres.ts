@@ -90,7 +90,7 @@ export async function openPostgres(url: string): Promise<Engine> {
   }
 }
 
-function parseAddress(url: string): Address {
+export function parseAddress(url: string): Address {
   const config: ClientConfig = {
     connectionString: url,
     connectionTimeoutMillis: CONNECT_MILLISECONDS,
@@ -103,7 +103,7 @@ function parseAddress(url: string): Address {
   return { config, database, user, where: host.startsWith('/') ? host : `${host}:${port}` }
 }
 
-function createClient(config: ClientConfig): Client {
+export function createClient(config: ClientConfig): Client {
   try {
     return new Client(config)
   } catch {
@@ -152,7 +152,7 @@ const ADVICE: Record<string, string> = {
   ENOTFOUND: 'Check the host name.',
 }
 
-function cannotUse({ database, where, user }: Address, cause: unknown): string {
+export function cannotUse({ database, where, user }: Address, cause: unknown): string {
   const { code, message } = errorDetail(cause)
   const advice = ADVICE[code]
   const as_user = user === '' ? '' : ` as the user "${user}"`
