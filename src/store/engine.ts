@@ -23,6 +23,8 @@ export type Engine = {
   many_writers: boolean
   /** Whether an error says that the database cannot be reached or written now; false for a fault of a statement. */
   isUnavailable(error: unknown): boolean
+  /** Whether an error says that the file of the database is damaged, so that trying again does not help. */
+  isDamaged?(error: unknown): boolean
   /** The database's own clock in unix milliseconds, where it is not that of this machine. */
   now?(): Promise<number>
   /** Announces a committed change. Only for speed: polling finds it too. */

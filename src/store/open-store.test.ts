@@ -1,13 +1,13 @@
 /** Opening a store: what is created, what is rejected, and several processes at once. */
 import { Database } from 'bun:sqlite'
 import { afterEach, describe, expect, test } from 'bun:test'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MIGRATIONS } from './migrate.ts'
 import { openStore } from './open-store.ts'
-import { type Store, StoreError } from './store.ts'
+import { RESTORE, type Store, StoreError } from './store.ts'
 
 const directories: string[] = []
 const stores: Store[] = []
@@ -100,8 +100,49 @@ describe('files', () => {
     const text = 'not a database, but long enough to look at. '.repeat(100)
     await writeFile(path, text)
     const error = await refusal(`sqlite:${path}`)
-    expect(error.message).toBe(`Cannot use ${path} as the database: file is not a database.`)
+    expect(error.message).toBe(`Cannot use ${path} as the database: file is not a database. ${RESTORE}`)
     expect(await Bun.file(path).text()).toBe(text)
+  })
+
+  describe('whose database is damaged', () => {
+    async function damagedAt(name: string): Promise<string> {
+      const path = join(await freshDirectory(), 'gatehouse.db')
+      await (await open(path)).close()
+      const file = new Database(path)
+      const root = file
+        .query<{ rootpage: number }, [string]>('select rootpage from sqlite_master where name = ?')
+        .get(name)
+      const size = file.query<{ page_size: number }, []>('PRAGMA page_size').get()?.page_size ?? 0
+      file.close()
+      const bytes = await Bun.file(path).bytes()
+      const start = ((root?.rootpage ?? 0) - 1) * size
+      await writeFile(path, bytes.fill(0xa7, start, start + size))
+      return path
+    }
+    const MALFORMED = 'database disk image is malformed'
+
+    test('are rejected with the page of the manual where a start reads the damage', async () => {
+      const path = await damagedAt('sqlite_autoindex_kysely_migration_1')
+      expect((await refusal(`sqlite:${path}`)).message).toBe(
+        `Cannot use ${path} as the database: ${MALFORMED}. ${RESTORE}`,
+      )
+    })
+
+    test('are named with the page of the manual where an operation reads the damage', async () => {
+      const store = await open(await damagedAt('tokens'))
+      const error = await store.tokens.list().catch((reason: unknown) => reason)
+      expect(error).toMatchObject({
+        code: 'storage_unavailable',
+        message: `The gateway cannot use its database: ${MALFORMED}. ${RESTORE}`,
+      })
+      expect(await store.projects.list()).toEqual([])
+    })
+
+    test('are told to restore them by a page that exists', () => {
+      const [, page = ''] = /\((docs\/[^)]+)\)/.exec(RESTORE) ?? []
+      expect(readFileSync(join(import.meta.dir, '../..', page), 'utf8')).toStartWith('# Back up and restore\n')
+      expect(RESTORE).toContain('"Back up and restore"')
+    })
   })
 
   test('rejects a database that was emptied, with and without its write-ahead log, and does not change it', async () => {

@@ -23,7 +23,7 @@ import { requestContentsStore } from './request-contents.ts'
 import { requestLogStore } from './request-log.ts'
 import { responseRunStore } from './response-runs.ts'
 import { responseStore } from './responses.ts'
-import { type Store, StoreError } from './store.ts'
+import { RESTORE, type Store, StoreError } from './store.ts'
 import { storedAmounts } from './stored-amounts.ts'
 import { taskStore } from './tasks.ts'
 import { tokenStore } from './tokens.ts'
@@ -98,9 +98,13 @@ function storeOf(engine: Engine, onCall: OnCall | undefined): Store {
 const RETRY_SECONDS = 5
 
 /** Makes the methods of a store reject with `storage_unavailable` where the database cannot be reached or written. */
-function errorReporter({ isUnavailable }: Engine, onCall: OnCall | undefined) {
+function errorReporter({ isUnavailable, isDamaged }: Engine, onCall: OnCall | undefined) {
   const rethrow = (cause: unknown): never => {
     if (!isUnavailable(cause)) throw cause
+    if (isDamaged?.(cause)) {
+      const message = `The gateway cannot use its database: ${(cause as Error).message}. ${RESTORE}`
+      throw new GatewayError('storage_unavailable', message, { cause })
+    }
     throw new GatewayError('storage_unavailable', 'The gateway cannot reach or write its database now; try again.', {
       retry_after: RETRY_SECONDS,
       cause,

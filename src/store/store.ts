@@ -246,6 +246,10 @@ export type Store = {
   close(): Promise<void>
 }
 
+/** What helps where the file of the database is damaged. */
+export const RESTORE =
+  'The file is damaged, or not a database: restore it from a backup, as the page "Back up and restore" of the manual says (docs/manual/how-to/back-up.md).'
+
 /** A store that cannot be opened. The message tells the operator what is wrong, where, and what would be right. */
 export class StoreError extends Error {
   constructor(message: string, cause?: unknown) {

@@ -26,7 +26,7 @@ import {
 import { createNotifications, type Engine } from '../engine.ts'
 import { migrate } from '../migrate.ts'
 import { createSharedCommit } from '../shared-commit.ts'
-import { StoreError } from '../store.ts'
+import { RESTORE, StoreError } from '../store.ts'
 import type { Tables } from '../tables.ts'
 import { createDiskSync, type DiskSync, type SyncFile } from './disk-sync.ts'
 
@@ -63,7 +63,7 @@ export async function openSqlite(path: string, files?: SyncFile): Promise<Engine
     file.run(`PRAGMA cache_size = -${CACHE_KIBIBYTES}`)
   } catch (cause) {
     file.close()
-    throw new StoreError(`Cannot use ${path} as the database: ${describe(cause)}.`, cause)
+    throw unusable(path, cause)
   }
   const db = new Kysely<Tables>({ dialect: dialect(file) })
   try {
@@ -71,7 +71,7 @@ export async function openSqlite(path: string, files?: SyncFile): Promise<Engine
     file.run(`PRAGMA busy_timeout = ${RUNNING_BUSY_MILLISECONDS}`)
   } catch (cause) {
     await db.destroy()
-    throw cause
+    throw isDamaged(reasonOf(cause)) ? unusable(path, reasonOf(cause)) : cause
   }
   const holdWriteLock = (work: () => void) => db.transaction().execute(async () => work())
   const disk = syncBeside(file, path, { holdWriteLock, files })
@@ -84,6 +84,7 @@ export async function openSqlite(path: string, files?: SyncFile): Promise<Engine
     writeAlone: commit.write, // writes run in the order of their calls
     many_writers: false,
     isUnavailable,
+    isDamaged,
     ...createNotifications(),
     async close() {
       await commit.settled()
@@ -174,6 +175,19 @@ const isBusy = (error: unknown): boolean =>
 const UNAVAILABLE = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|PROTOCOL|NOMEM|CORRUPT|NOTADB)/
 const isUnavailable = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && UNAVAILABLE.test(String(error.code))
+
+const DAMAGED = /^SQLITE_(CORRUPT|NOTADB)/
+const isDamaged = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && DAMAGED.test(String(error.code))
+
+/** A migration that failed has SQLite's error as its cause. */
+const reasonOf = (error: unknown): unknown => (error instanceof StoreError ? error.cause : error)
+
+const unusable = (path: string, cause: unknown): StoreError =>
+  new StoreError(
+    `Cannot use ${path} as the database: ${describe(cause)}.${isDamaged(cause) ? ` ${RESTORE}` : ''}`,
+    cause,
+  )
 
 const describe = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
