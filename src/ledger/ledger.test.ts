@@ -206,8 +206,10 @@ describe('an open call that ends without an entry', () => {
     state.failure = undefined
     await until(async () => {
       await advance(1_000)
-      return (await interrupted()).length === 0
+      return !ledger.health().is_store_away
     })
+    for (let seconds = 0; seconds < 10; seconds++) await advance(1_000)
+    expect(await interrupted()).toEqual([])
     await ledger.close()
   })
 
