@@ -66,8 +66,8 @@ function routed(settings: RoutingConfig) {
       observer: {
         attemptStarted() {},
         attemptFailed() {},
-        serving(_, end) {
-          ended = end
+        serving(_, serving) {
+          ended = () => serving.end()
         },
       },
     })

@@ -41,7 +41,7 @@ export const gatehouse =
             attemptStarted() {},
             attemptFailed() {},
             serving(_, given) {
-              end = given
+              end = (error) => given.end(error)
             },
           },
         })

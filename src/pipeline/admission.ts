@@ -3,7 +3,8 @@ import type { Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import { type Estimate, NO_UNITS, type Units } from '../spec/units.ts'
 import type { AdmissionRequest, CallRecord, Hold } from './call.ts'
-import type { AnyMeter, Family, PreparedCall } from './family.ts'
+import type { AnyMeter, Family } from './family.ts'
+import type { PreparedCall } from './prepared-call.ts'
 
 /** Limits, or budgets. */
 export type Gate = {
@@ -24,7 +25,7 @@ export type Gate = {
 
 const NO_ESTIMATE: Estimate = { expected: NO_UNITS, most: NO_UNITS }
 
-type Admitting<Work> = Pick<PreparedCall<Work, unknown, AnyMeter>, 'model' | 'work' | 'record' | 'metering'>
+type Admitting<Work> = Pick<PreparedCall<Work, unknown, AnyMeter>, 'model' | 'work' | 'record' | 'meter'>
 
 export type Admission = {
   /** Undefined: the call is admitted. A promise where it has to wait. Throws GatewayError. */
@@ -42,6 +43,7 @@ export type Admission = {
 /** Attempts at providers, which have limits of their own. */
 export type AttemptAdmission = {
   hasLimits(targets: readonly Target[]): boolean
+  limitsProvider(provider_id: string): boolean
   /** The targets whose providers are below their limits, in order. Throws the refusal of the first where there is none. */
   targetsWithinLimits(record: CallRecord, targets: readonly Target[]): Promise<readonly Target[]>
   /** Why the provider of a target may get no attempt now; undefined: it may. */
@@ -59,6 +61,7 @@ export function createAttemptAdmission(gates: readonly Gate[]): AttemptAdmission
   const estimateOf = ({ estimate = NO_ESTIMATE }: CallRecord) => estimate
   return {
     hasLimits: (targets) => targets.some(({ provider }) => gate.limitsProvider?.(provider.id)),
+    limitsProvider: (provider_id) => gate.limitsProvider?.(provider_id) ?? false,
     async targetsWithinLimits(record, targets) {
       const within = new Map<string, boolean>()
       for (const { provider } of targets) {
@@ -124,12 +127,13 @@ export function createAdmission(gates: readonly Gate[]): Admission {
   }
 
   return {
-    admit(family, { model, work, record, metering }) {
+    admit(family, call) {
+      const { record } = call
       if (gates.length === 0 || family.is_admitted === false) return undefined
       const holds: Hold[] = []
       record.holds = holds
       record.is_refused = true
-      const waiting = admitAt(requestOf(family, { model, work, record, metering }), { record, holds })
+      const waiting = admitAt(requestOf(family, call), { record, holds })
       if (!waiting) {
         record.is_refused = false
         return undefined
@@ -155,12 +159,12 @@ export const gone = (): GatewayError =>
 
 function requestOf<Work>(
   { estimate }: Pick<Family<never, Work, never, AnyMeter>, 'estimate' | 'is_admitted'>,
-  { model, work, record, metering }: Admitting<Work>,
+  { model, work, record, meter }: Admitting<Work>,
 ): AdmissionRequest {
   const { call, family } = record
   record.estimate = estimate?.(work, model) ?? NO_ESTIMATE
   const request = { call, family, model, estimate: record.estimate }
-  return metering.current ? request : { ...request, is_unrecorded: true }
+  return meter ? request : { ...request, is_unrecorded: true }
 }
 
 function undo(holds: Hold[]): void {

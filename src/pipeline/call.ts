@@ -7,6 +7,7 @@ import type { Target } from '../providers/provider.ts'
 import type { Attempt } from '../routing/attempt.ts'
 import type { Decision } from '../routing/explain.ts'
 import type { ProviderPreferences } from '../routing/preferences.ts'
+import type { ServingAttempt } from '../routing/try.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { ErrorCode } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
@@ -169,5 +170,5 @@ export type CallRecord = {
   error: ErrorCode | undefined
   upstream_status?: number | undefined
   /** Tells the router that the response of the serving attempt has ended: with an error where it broke. */
-  endAttempt?: ((error?: unknown) => void) | undefined
+  serving?: ServingAttempt | undefined
 }

@@ -2,10 +2,11 @@
 import { chargeOf } from '../models/prices.ts'
 import { fromNano } from '../spec/money.ts'
 import { boundedUnits } from '../spec/units.ts'
-import type { AnyMeter, Family, PreparedCall, UsageOf } from './family.ts'
+import type { AnyMeter, Family, UsageOf } from './family.ts'
+import type { PreparedCall } from './prepared-call.ts'
 
 type Asked<Work, M extends AnyMeter> = Pick<Family<never, Work, never, M>, 'asksForCost'>
-type Metered<Work, M extends AnyMeter> = Pick<PreparedCall<Work, unknown, M>, 'record' | 'metering' | 'model' | 'work'>
+type Metered<Work, M extends AnyMeter> = Pick<PreparedCall<Work, unknown, M>, 'record' | 'meter' | 'model' | 'work'>
 
 /**
  * The usage that the provider has reported, for the client: with `cost`, in units of the ledger's currency, or null. A
@@ -15,7 +16,7 @@ export function usageForClient<Work, M extends AnyMeter>(
   { asksForCost }: Asked<Work, M>,
   call: Metered<Work, M>,
 ): UsageOf<M> | Promise<UsageOf<M>> {
-  const meter = call.metering.current
+  const { meter } = call
   if (!meter) return undefined as UsageOf<M>
   const usage = meter.usage()
   if (!asksForCost?.(call.work)) return usage as UsageOf<M> | Promise<UsageOf<M>>

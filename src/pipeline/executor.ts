@@ -1,15 +1,15 @@
 /** The stages fit and attempt: a request fitted to its model, at the targets of that model and then of its fallbacks. */
 import type { FallbackReason } from '../config/routing-schema.ts'
 import type { Catalogue, CatalogueModel } from '../models/catalogue.ts'
-import { type Bounds, boundsOf } from '../routing/bounds.ts'
+import { boundsOf } from '../routing/bounds.ts'
 import { isNoneAvailable } from '../routing/errors.ts'
-import { type AttemptPolicy, mayTryNext } from '../routing/outcome.ts'
+import { mayTryNext } from '../routing/outcome.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Admission } from './admission.ts'
 import type { CallRecord } from './call.ts'
-import { type ExecutionParts, ModelExecution } from './execution.ts'
-import { fallbacksOf, knownReason, reasonFor } from './fallback.ts'
-import type { AnyMeter, Family, PreparedCall } from './family.ts'
+import { fallbacksOf, hasFallbacks, knownReason, reasonFor } from './fallback.ts'
+import type { AnyMeter, Family } from './family.ts'
+import { type ExecutionParts, PreparedCall } from './prepared-call.ts'
 
 type ExecutorParts = ExecutionParts & {
   catalogue: Pick<Catalogue, 'require'>
@@ -24,18 +24,28 @@ type Preparing<Input, Work, Answer, M extends AnyMeter> = {
   requested: CatalogueModel
 }
 
-export function createExecutor(parts: ExecutorParts) {
+export type Executor = {
+  /** Fits the request to its model. Throws GatewayError that names the field and its rule. */
+  prepare<Input, Work, Answer, M extends AnyMeter>(
+    preparing: Preparing<Input, Work, Answer, M>,
+  ): PreparedCall<Work, Answer, M>
+  /** At the model of the call, then at its fallbacks: one number of tries and one deadline for all of them. Called once. */
+  execute<Work, Answer, M extends AnyMeter>(prepared: PreparedCall<Work, Answer, M>): Promise<Answer>
+}
+
+export function createExecutor(parts: ExecutorParts): Executor {
   const { catalogue, admission, clock } = parts
 
   /** The next model of the list that the caller may use and that accepts the request. */
-  function nextModel<Input, Work, Answer, M extends AnyMeter>(
+  function nextModel<Work, Answer, M extends AnyMeter>(
     names: string[],
-    { family, input, record }: Preparing<Input, Work, Answer, M>,
+    prepared: PreparedCall<Work, Answer, M>,
   ): { model: CatalogueModel; work: Work } | undefined {
+    const { record } = prepared
     for (let name = names.shift(); name !== undefined; name = names.shift()) {
       try {
         const { model } = catalogue.require(name, record.family, record.call.caller)
-        return { model, work: family.fit(model, input, record.call) }
+        return { model, work: prepared.fitTo(model) }
       } catch (thrown) {
         // The caller may not use it, or it does not accept this request.
         if (!(thrown instanceof GatewayError)) throw thrown
@@ -44,28 +54,16 @@ export function createExecutor(parts: ExecutorParts) {
     return undefined
   }
 
-  function replaceModel<Input, Work, Answer, M extends AnyMeter>(
-    { family, record, requested }: Preparing<Input, Work, Answer, M>,
-    prepared: Pick<PreparedCall<Work, Answer, M>, 'model' | 'work' | 'metering'>,
-    next: { model: CatalogueModel; work: Work },
-  ): void {
-    prepared.work = next.work
-    prepared.model = next.model
-    prepared.metering.current = family.meter(next.work)
-    record.model = next.model.id
-    record.requested = requested.id
-  }
-
   /** The next model that also has place within its limits replaces that of the call. */
-  async function fallBack<Input, Work, Answer, M extends AnyMeter>(
+  async function fallBack<Work, Answer, M extends AnyMeter>(
     names: string[],
-    preparing: Preparing<Input, Work, Answer, M>,
-    prepared: Pick<PreparedCall<Work, Answer, M>, 'model' | 'work' | 'metering'>,
+    prepared: PreparedCall<Work, Answer, M>,
   ): Promise<boolean> {
-    for (let next = nextModel(names, preparing); next; next = nextModel(names, preparing)) {
+    const { descriptor, record, meter } = prepared
+    for (let next = nextModel(names, prepared); next; next = nextModel(names, prepared)) {
       try {
-        await admission.moveTo(preparing.family, { ...next, record: preparing.record, metering: prepared.metering })
-        replaceModel(preparing, prepared, next)
+        await admission.moveTo(descriptor, { ...next, record, meter })
+        prepared.replaceModel(next)
         return true
       } catch (thrown) {
         if (!(thrown instanceof GatewayError)) throw thrown
@@ -74,76 +72,66 @@ export function createExecutor(parts: ExecutorParts) {
     return false
   }
 
-  /** At the model of the call, then at its fallbacks: one number of tries and one deadline for all of them. */
-  async function execute<Input, Work, Answer, M extends AnyMeter>(
-    preparing: Preparing<Input, Work, Answer, M>,
-    prepared: PreparedCall<Work, Answer, M>,
-  ): Promise<Answer> {
-    const { family, model, record } = preparing
-    const first = prepared.model
-    const bounds = boundsOf(first.routing, record.call.arrived, record.call.options)
-    const namesFor = (reason: FallbackReason) =>
-      fallbacksOf(first, reason, record.call.options).filter((name) => name !== model.id)
-    /** By the reason of the first failure: fallbacks of a fallback are not followed. */
-    let names: string[] | undefined
-    for (;;) {
-      const has_fallback = bounds.tries - record.attempts.length > 1 && (names ?? namesFor('unavailable')).length > 0
-      try {
-        const { model, work, metering } = prepared
-        const served = { family, record, model, work, metering, bounds, has_fallback }
-        return await family.execute(work, new ModelExecution(served, parts))
-      } catch (thrown) {
-        noteEnd(record, { thrown, policy: family.policy, bounds })
-        const reason = reasonFor(thrown, family.policy)
-        const { signal, options } = record.call
-        if (reason === undefined || signal.aborted || options?.no_fallback) throw thrown
-        names ??= namesFor(reason)
-        const tries_made = record.attempts.length
-        if (tries_made >= bounds.tries || clock.steady() >= bounds.deadline) throw thrown
-        // Without a fallback that accepts it, a call that was not sent yet goes to a target that is avoided.
-        const wasPassedOver = has_fallback && isNoneAvailable(thrown)
-        if (!(await fallBack(names, preparing, prepared)) && !wasPassedOver) throw thrown
-        bounds.tries_made = tries_made
+  /** Another model, where it is known before anything is sent that it is to serve the call. Nothing is held yet. */
+  function replaceBeforehand<Work, Answer, M extends AnyMeter>(prepared: PreparedCall<Work, Answer, M>): void {
+    const { model, descriptor, work, call } = prepared
+    const { options } = call
+    if (options?.no_fallback) return
+    const reason = knownReason(model, {
+      options,
+      leastTokens: () => descriptor.leastTokens?.(work),
+      clock,
+    })
+    const next = reason && nextModel([...fallbacksOf(model, reason, options)], prepared)
+    if (next) prepared.replaceModel(next)
+  }
+
+  return {
+    prepare({ family, input, record, model, requested }) {
+      const { call } = record
+      record.model = model.id
+      const work = family.fit(model, input, call)
+      if (call.capture?.is_recorded && family.texts) call.capture.input = family.texts(work)
+      const prepared = new PreparedCall({ descriptor: family, input, record, requested, model, work }, parts)
+      if (hasFallbacks(model, call)) replaceBeforehand(prepared)
+      return prepared
+    },
+
+    async execute(prepared) {
+      const { descriptor, record, model: first, chosen } = prepared
+      const { call } = record
+      const bounds = boundsOf(first.routing, call.arrived, call.options)
+      prepared.bounds = bounds
+      const namesFor = (reason: FallbackReason) =>
+        fallbacksOf(first, reason, call.options).filter((name) => name !== chosen.id)
+      /** By the reason of the first failure: fallbacks of a fallback are not followed. */
+      let names: string[] | undefined
+      for (;;) {
+        const mayFallBack = hasFallbacks(first, call) && bounds.tries - record.attempts.length > 1
+        prepared.has_fallback = mayFallBack && (names ?? namesFor('unavailable')).length > 0
+        try {
+          return await descriptor.execute(prepared.work, prepared)
+        } catch (thrown) {
+          noteEnd(prepared, thrown)
+          const reason = reasonFor(thrown, descriptor.policy)
+          if (reason === undefined || call.signal.aborted || call.options?.no_fallback) throw thrown
+          names ??= namesFor(reason)
+          const tries_made = record.attempts.length
+          if (tries_made >= bounds.tries || clock.steady() >= bounds.deadline) throw thrown
+          // Without a fallback that accepts it, a call that was not sent yet goes to a target that is avoided.
+          const wasPassedOver = prepared.has_fallback && isNoneAvailable(thrown)
+          if (!(await fallBack(names, prepared)) && !wasPassedOver) throw thrown
+          bounds.tries_made = tries_made
+        }
       }
-    }
+    },
   }
-
-  /** Fits the request to its model. Throws GatewayError that names the field and its rule. */
-  function prepare<Input, Work, Answer, M extends AnyMeter>(
-    preparing: Preparing<Input, Work, Answer, M>,
-  ): PreparedCall<Work, Answer, M> {
-    const { family, input, record, model, requested } = preparing
-    record.model = model.id
-    const work = family.fit(model, input, record.call)
-    if (record.call.capture?.is_recorded && family.texts) record.call.capture.input = family.texts(work)
-    const metering = { current: family.meter(work) }
-    const prepared: PreparedCall<Work, Answer, M> = {
-      requested,
-      record,
-      metering,
-      policy: family.policy,
-      model,
-      work,
-      execute: () => execute(preparing, prepared),
-    }
-    const { options } = record.call
-    const has = (reason: FallbackReason) => fallbacksOf(model, reason, options).length > 0
-    const reason = options?.no_fallback
-      ? undefined
-      : knownReason(model, { has, leastTokens: () => family.leastTokens?.(work) }, clock)
-    // Nothing is held yet.
-    const next = reason && nextModel([...fallbacksOf(model, reason, options)], preparing)
-    if (next) replaceModel(preparing, prepared, next)
-    return prepared
-  }
-
-  return { prepare }
 }
 
 /** Notes why no other target of the model followed the last one; a fallback may. */
-function noteEnd(
-  { attempts, call }: CallRecord,
-  { thrown, policy, bounds }: { thrown: unknown; policy: AttemptPolicy; bounds: Bounds },
+function noteEnd<Work, Answer, M extends AnyMeter>(
+  { record: { attempts, call }, policy, bounds }: PreparedCall<Work, Answer, M>,
+  thrown: unknown,
 ): void {
   const last = attempts.at(-1)
   if (!last) return

@@ -5,7 +5,7 @@ import type { CatalogueModel } from '../models/catalogue.ts'
 import { statusAt } from '../models/lifecycle.ts'
 import { type AttemptPolicy, isFaultOfTarget, mayTryNext } from '../routing/outcome.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { CallOptions } from './call.ts'
+import type { Call, CallOptions } from './call.ts'
 
 const NO_MODELS: readonly string[] = []
 
@@ -20,18 +20,20 @@ export function fallbacksOf(
   return options?.provider?.allow_fallbacks === false ? NO_MODELS : (fallbacks[reason] ?? NO_MODELS)
 }
 
+/** Whether any other model may serve a call: most models have none, and most callers name none. */
+export const hasFallbacks = ({ fallbacks }: CatalogueModel, { options }: Pick<Call, 'options'>): boolean =>
+  options?.models !== undefined || Object.keys(fallbacks).length > 0
+
 type Known = {
-  has(reason: FallbackReason): boolean
+  options: CallOptions | undefined
   /** The fewest tokens that the input of the call can have. */
   leastTokens(): number | undefined
+  clock: Clock
 }
 
 /** Why another model is to serve a call before anything was sent. */
-export function knownReason(
-  model: CatalogueModel,
-  { has, leastTokens }: Known,
-  clock: Clock,
-): FallbackReason | undefined {
+export function knownReason(model: CatalogueModel, { options, leastTokens, clock }: Known): FallbackReason | undefined {
+  const has = (reason: FallbackReason) => fallbacksOf(model, reason, options).length > 0
   if (has('deprecated') && statusAt(model, unixSeconds(clock)) !== 'active') return 'deprecated'
   if (model.context_tokens === undefined || !has('context_length')) return undefined
   return (leastTokens() ?? 0) > model.context_tokens ? 'context_length' : undefined

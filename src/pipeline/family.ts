@@ -7,7 +7,7 @@ import type { AttemptPolicy } from '../routing/outcome.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { GatewayError } from '../spec/error.ts'
 import type { Estimate } from '../spec/units.ts'
-import type { Call, CallRecord, Meter } from './call.ts'
+import type { Call, Meter } from './call.ts'
 
 /** A family whose calls use nothing, such as counting tokens, has no meter. */
 export type AnyMeter = Meter<unknown> | undefined
@@ -98,24 +98,6 @@ export type Execution<M extends AnyMeter> = {
     targets: readonly Target[],
     execute: (target: Target, tried: Try<M>) => Promise<Answer>,
   ): Promise<Answer>
-}
-
-/** The meter of the try that serves the call, or of the first one. */
-export type Metering<M extends AnyMeter> = {
-  current: M
-}
-
-/** A call whose request fits its model. Nothing was sent yet. */
-export type PreparedCall<Work, Answer, M extends AnyMeter> = {
-  readonly requested: CatalogueModel
-  readonly record: CallRecord
-  readonly metering: Metering<M>
-  readonly policy: AttemptPolicy
-  /** The model that serves it, and the request fitted to that model: they change when a fallback takes over. */
-  model: CatalogueModel
-  work: Work
-  /** Called once. */
-  execute(): Promise<Answer>
 }
 
 /** A streamed response whose first part has arrived. */

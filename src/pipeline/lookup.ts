@@ -6,15 +6,8 @@ import { type Target, targetName } from '../providers/provider.ts'
 import { boundsOf } from '../routing/bounds.ts'
 import type { Caller } from '../spec/token.ts'
 import type { Call, CallRecord } from './call.ts'
-import type {
-  AnyMeter,
-  CacheableRequest,
-  Family,
-  PreparedCall,
-  ResponseStream,
-  StreamFamily,
-  UsageOf,
-} from './family.ts'
+import type { AnyMeter, CacheableRequest, Family, ResponseStream, StreamFamily, UsageOf } from './family.ts'
+import type { PreparedCall } from './prepared-call.ts'
 
 /** Part of every key: increased when the form of the entries changes. */
 const KEY_VERSION = 3
@@ -138,6 +131,7 @@ export async function lookUpAnswer<Work, Result, M extends AnyMeter>(
 export async function lookUpStream<Work, M extends AnyMeter>(
   { replay, encodeError }: Required<Pick<StreamFamily<never, Work, M>, 'replay' | 'encodeError'>>,
   { cache, lookup, prepared }: Looking<Work, ResponseStream<UsageOf<M>>, M>,
+  execute: () => Promise<ResponseStream<UsageOf<M>>>,
 ): Promise<ResponseStream<UsageOf<M>>> {
   const { model, record } = prepared
   const found = await cache.find(lookup)
@@ -147,14 +141,14 @@ export async function lookUpStream<Work, M extends AnyMeter>(
       if (!parts.every((part) => typeof part === 'string')) throw new TypeError('no text')
       return { parts: replay(parts, prepared.work), target }
     })
-    if (!cached) return executeUncached(record, prepared.execute)
+    if (!cached) return executeUncached(record, execute)
     noteHit(record, found, cached.target)
     const { parts } = cached
     return { parts: inOrder(parts), includesUsage: false, end: () => '' }
   }
   dropOnAbort(found, lookup)
   try {
-    const stream = await prepared.execute()
+    const stream = await execute()
     const fail = stream.fail ?? ((error) => encodeError(error, prepared.work))
     if (prepared.model === model) {
       const put = (parts: string[]) => found.put(JSON.stringify({ parts, target: nameOf(record) }))

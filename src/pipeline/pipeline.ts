@@ -9,10 +9,10 @@ import { createAdmission, createAttemptAdmission, type Gate, gone } from './admi
 import type { Call, CallRecord } from './call.ts'
 import { usageForClient } from './cost.ts'
 import { type CallSubscriber, publishTo } from './events.ts'
-import type { TraceAttempt } from './execution.ts'
 import { createExecutor } from './executor.ts'
-import type { AnyMeter, Family, PreparedCall, ResponseStream, StreamFamily, UsageOf } from './family.ts'
+import type { AnyMeter, Family, ResponseStream, StreamFamily, UsageOf } from './family.ts'
 import { type EmbedText, lookUpAnswer, lookUpStream, lookupFor } from './lookup.ts'
+import type { PreparedCall, TraceAttempt } from './prepared-call.ts'
 import { createSettlements, type RecordUsage } from './settle.ts'
 import { deliver } from './stream.ts'
 
@@ -140,18 +140,21 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       if (waiting) await waiting
       const { codec } = family
       const lookup = cache && codec && isCached(prepared) ? lookupFor(family, prepared, embedText) : undefined
-      const usageOf = () => usageForClient<Work, M>(family, prepared)
-      const executed = async () => ({ answer: await prepared.execute(), usage: await usageOf() })
-      const answered =
-        cache && codec && lookup
-          ? await lookUpAnswer(codec, { cache, lookup, prepared }, executed)
-          : { answer: await prepared.execute(), usage: usageOf() }
-      const { answer } = answered
-      const usage = answered.usage instanceof Promise ? await answered.usage : answered.usage
+      let answered: Pick<Answered<Work, Answer, M>, 'answer' | 'usage'>
+      if (cache && codec && lookup) {
+        answered = await lookUpAnswer(codec, { cache, lookup, prepared }, async () => ({
+          answer: await executor.execute(prepared),
+          usage: await usageForClient<Work, M>(family, prepared),
+        }))
+      } else {
+        const answer = await executor.execute(prepared)
+        const usage = usageForClient<Work, M>(family, prepared)
+        answered = { answer, usage: usage instanceof Promise ? await usage : usage }
+      }
       // It was read to its end after the client had left, so that its usage is known.
-      if (record.call.signal.aborted && prepared.metering.current) throw record.call.signal.reason
+      if (record.call.signal.aborted && prepared.meter) throw record.call.signal.reason
       await settlement.succeeded()
-      return { answer, usage, model: prepared.model, work: prepared.work }
+      return { ...answered, model: prepared.model, work: prepared.work }
     } catch (thrown) {
       void settlement.failed(thrown) // the client gets the error before the usage is estimated
       throw thrown
@@ -167,12 +170,13 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   ): SentStream {
     const { record } = prepared
     const settlement = settlements.open(prepared)
+    const executed = () => executor.execute(prepared)
     const execute = () => {
       const { replay, encodeError } = family
       const lookup = cache && replay && isCached(prepared) ? lookupFor(family, prepared, embedText) : undefined
       return cache && replay && lookup
-        ? lookUpStream({ replay, encodeError }, { cache, lookup, prepared })
-        : prepared.execute()
+        ? lookUpStream({ replay, encodeError }, { cache, lookup, prepared }, executed)
+        : executed()
     }
     const response = Promise.try(() => admission.admit(family, prepared)?.then(execute) ?? execute())
     const started = response.then(

@@ -1,8 +1,6 @@
 /** Settles a call: records its usage exactly once, however it ended, and notifies the subscribers. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import type { CatalogueModel } from '../models/catalogue.ts'
-import type { AttemptPolicy } from '../routing/outcome.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import { NO_UNITS, type Units } from '../spec/units.ts'
 import type { LedgerEntry } from '../store/ledger-entry.ts'
@@ -11,12 +9,13 @@ import type { CallRecord, DoubtfulAttempt, Meter } from './call.ts'
 import { hasCounted, mayHaveCharged, noteDoubt } from './doubt.ts'
 import { callEntry, lostEntry } from './entries.ts'
 import type { CallEvents } from './events.ts'
-import type { AnyMeter, Metering } from './family.ts'
+import type { AnyMeter } from './family.ts'
+import type { PreparedCall } from './prepared-call.ts'
 
 /** Where entries of the ledger go. Must not throw. The result: resolves once they cannot be lost; undefined: nobody waits. */
 export type RecordUsage = (entries: readonly LedgerEntry[]) => Promise<void> | undefined
 
-type Settled = { record: CallRecord; metering: Metering<AnyMeter>; policy: AttemptPolicy; model: CatalogueModel }
+type Settled = Pick<PreparedCall<unknown, unknown, AnyMeter>, 'record' | 'meter' | 'policy' | 'model'>
 
 /** Only the first of these calls has an effect; the others wait for it. */
 export type Settlement = {
@@ -83,11 +82,11 @@ export function createSettlements({
    * `charged`: the attempt that it is charged for at the most that this can have used, instead.
    */
   async function settle(call: Settled, isCounted: boolean, charged?: DoubtfulAttempt): Promise<void> {
-    const { record, metering } = call
+    const { record, meter } = call
     let isRecorded: Promise<void> | undefined
     try {
-      if (metering.current && !record.is_refused) {
-        const counted = isCounted && record.cache !== 'hit' ? unitsOf(record, metering.current) : undefined
+      if (meter && !record.is_refused) {
+        const counted = isCounted && record.cache !== 'hit' ? unitsOf(record, meter) : undefined
         const units = counted instanceof Promise ? await counted : counted
         const entry = entryOf(call, units, charged)
         const entries = [entry]
@@ -167,10 +166,10 @@ export function createSettlements({
 
     /** What was delivered counts; where nothing was, the most that the attempt can have used. */
     #unfinished(isCharged: boolean, thrown?: unknown): Promise<void> {
-      const { record, metering, policy } = this.#call
-      const isServed = record.endAttempt !== undefined
+      const { record, meter, policy } = this.#call
+      const isServed = record.serving !== undefined
       endAttempt(record, thrown)
-      if (isServed && metering.current && hasCounted(metering.current)) return settle(this.#call, true)
+      if (isServed && meter && hasCounted(meter)) return settle(this.#call, true)
       const isOpen = isServed || (thrown === undefined && record.attempts.at(-1)?.ms === undefined)
       if (isOpen && (thrown === undefined || mayHaveCharged(thrown, policy))) noteUnanswered(this.#call)
       return settle(this.#call, false, isCharged ? record.doubts?.pop() : undefined)
@@ -207,8 +206,8 @@ const unmeasured = ({ error, estimate }: CallRecord): Units =>
   error === undefined ? (estimate?.expected ?? NO_UNITS) : NO_UNITS
 
 function endAttempt(record: CallRecord, error?: unknown): void {
-  record.endAttempt?.(error)
-  record.endAttempt = undefined
+  record.serving?.end(error)
+  record.serving = undefined
 }
 
 /** Not after an error that the provider has returned: it has delivered nothing, and the caller can do nothing about it. */

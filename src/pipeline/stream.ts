@@ -2,7 +2,8 @@
 import type { Log } from '../kit/log.ts'
 import { asGatewayError } from '../spec/error.ts'
 import { usageForClient } from './cost.ts'
-import type { AnyMeter, PreparedCall, ResponseStream, StreamFamily, UsageOf } from './family.ts'
+import type { AnyMeter, ResponseStream, StreamFamily, UsageOf } from './family.ts'
+import type { PreparedCall } from './prepared-call.ts'
 import type { Settlement } from './settle.ts'
 
 type Delivery<M extends AnyMeter> = {
@@ -15,7 +16,7 @@ type Delivery<M extends AnyMeter> = {
 
 export async function* deliver<Work, M extends AnyMeter>(
   family: Pick<StreamFamily<never, Work, M>, 'encodeError' | 'errorForClient' | 'asksForCost'>,
-  prepared: Pick<PreparedCall<Work, never, M>, 'record' | 'model' | 'work' | 'metering'>,
+  prepared: Pick<PreparedCall<Work, never, M>, 'record' | 'model' | 'work' | 'meter'>,
   { response, settlement, onFirstByte, log }: Delivery<M>,
 ): AsyncGenerator<string | Uint8Array> {
   const { call } = prepared.record

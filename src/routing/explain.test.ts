@@ -43,7 +43,11 @@ function remembering(targets: Target[], settings: RoutingConfig = {}) {
           if (failures[id]) throw failures[id]
           return id
         },
-        observer: { attemptStarted() {}, attemptFailed() {}, serving: (_, end) => void ends.push(end) },
+        observer: {
+          attemptStarted() {},
+          attemptFailed() {},
+          serving: (_, serving) => void ends.push(() => serving.end()),
+        },
       })
       .catch((error: unknown) => error)
   const decision = (has_fallback = false) =>

@@ -241,13 +241,13 @@ function simulate({ targets: given, limits, routing, policy, seed }: Case) {
           addOpen(attempt, -1)
           endedInStep.add(idOf(attempt.target))
         },
-        serving(attempt, end) {
+        serving(attempt, serving) {
           if (own.served) problems.push('two attempts serve one call')
           own.served = attempt
           endedInStep.add(idOf(attempt.target))
           own.end = (error) => {
             addOpen(attempt, -1)
-            end(error)
+            serving.end(error)
           }
         },
       },

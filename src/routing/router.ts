@@ -13,7 +13,7 @@ import { mayTryNext } from './outcome.ts'
 import { createRetryBudgets } from './retry-budget.ts'
 import { type Chosen, createSelector, newSelection, type Selection } from './selection.ts'
 import { cancelTry, createTryControl, type TryControl } from './time-limit.ts'
-import { createTrier, LOST, type Routing, type Tried } from './try.ts'
+import { beginTry, LOST, type OpenTry, type Routing, type Sending } from './try.ts'
 
 export type Router = OrderRouting &
   Pick<Memory, 'states' | 'candidates' | 'reset' | 'recovered' | 'override'> & {
@@ -26,7 +26,7 @@ type RouterParts = { clock: Clock; log: Log; random?: () => number }
 export function createRouter({ clock, log, random = Math.random }: RouterParts): Router {
   const { candidatesOf, candidates, states, reset, recovered, override } = createMemory(clock)
   const selector = createSelector({ budgets: createRetryBudgets(), clock, random })
-  const trier = createTrier({ clock, log })
+  const parts = { clock, log }
   /** By the settings object of a model: a reload begins anew. */
   const hedgeBudgets = new WeakMap<RoutingConfig, HedgeBudget>()
 
@@ -42,14 +42,27 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
     return quantilesOf(state)?.p95
   }
 
+  /** A try that may be ended by another one. */
+  async function sendUnder<Answer>(sending: Sending, routing: Routing<Answer>): Promise<Answered<Answer>> {
+    const open = await beginTry(sending, routing, parts)
+    try {
+      const answer = await open.response
+      open.answered()
+      return { open, answer }
+    } catch (error) {
+      open.failed(error)
+      throw error
+    }
+  }
+
   /** The first try, and a second one where that is slow. */
   async function sendHedged<Answer>(
     { selection, after_ms, ...given }: Hedging,
     routing: Routing<Answer>,
-  ): Promise<Tried<Answer>> {
+  ): Promise<Answered<Answer>> {
     const { signal, settings, bounds, observer } = routing
     const control = createTryControl(signal)
-    const first = trier.send({ ...given, control }, routing)
+    const first = sendUnder({ ...given, control }, routing)
     let second: { tried: typeof first; control: TryControl } | undefined
     const { answer, winner } = await race({
       clock,
@@ -62,7 +75,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
         if (!chosen) return undefined
         budget.take()
         const own = createTryControl(signal)
-        second = { tried: trier.send({ chosen, isLast: true, control: own, is_hedge: true }, routing), control: own }
+        second = { tried: sendUnder({ chosen, isLast: true, control: own, is_hedge: true }, routing), control: own }
         return second.tried
       },
     })
@@ -70,10 +83,10 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
     if (loser) cancelTry(loser.control, LOST)
     // It may have answered in the same moment.
     loser?.tried.then(
-      (tried) => {
-        tried.running.attempt.is_lost = true
-        trier.end(tried, LOST)
-        observer.attemptFailed(tried.running.attempt, LOST)
+      ({ open }) => {
+        open.attempt.is_lost = true
+        open.end(LOST)
+        observer.attemptFailed(open.attempt, LOST)
       },
       () => {},
     )
@@ -97,7 +110,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
     reset,
     recovered,
     override,
-    async attempt(targets, routing) {
+    async attempt<Answer>(targets: readonly Target[], routing: Routing<Answer>): Promise<Answer> {
       const { signal, policy, bounds, has_fallback, observer } = routing
       const most = bounds.tries - bounds.tries_made
       const now = clock.steady()
@@ -110,14 +123,22 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
         const { tries } = selection
         const hasNext = tries < most && policy !== 'until_accepted'
         const isLast = !hasNext || !(has_fallback || selector.hasOther(selection, chosen.at))
+        const sending = { chosen, isLast }
+        let open: OpenTry<Answer> | undefined
         try {
-          const tried =
-            tries === 1 && after_ms !== undefined
-              ? await sendHedged({ selection, after_ms, chosen, isLast }, routing)
-              : await trier.send({ chosen, isLast }, routing)
-          observer.serving(tried.running.attempt, (error) => trier.end(tried, error))
-          return tried.answer
+          if (tries === 1 && after_ms !== undefined) {
+            const hedged = await sendHedged({ selection, after_ms, ...sending }, routing)
+            observer.serving(hedged.open.attempt, hedged.open)
+            return hedged.answer
+          }
+          const begun = beginTry(sending, routing, parts)
+          open = begun instanceof Promise ? await begun : begun
+          const answer = await open.response
+          open.answered()
+          observer.serving(open.attempt, open)
+          return answer
         } catch (error) {
+          open?.failed(error)
           if (selection.tries >= most || signal.aborted || !mayTryNext(error, policy)) throw error
           chosen = await selector.after(selection, error, signal)
           if (!chosen) throw error
@@ -127,4 +148,5 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
   }
 }
 
+type Answered<Answer> = { open: OpenTry<Answer>; answer: Answer }
 type Hedging = { selection: Selection; after_ms: number; chosen: Chosen; isLast: boolean }

@@ -18,8 +18,8 @@ import { cancelTry, createTryControl, limitTotal, type TryControl, underControl 
 export type AttemptObserver = {
   attemptStarted(attempt: Attempt): void
   attemptFailed(attempt: Attempt, error: unknown): void
-  /** The attempt that serves the call. `end` must be called when its response has ended: with an error where it broke. */
-  serving(attempt: Attempt, end: (error?: unknown) => void): void
+  /** The attempt that serves the call, which must be ended when its response has ended. */
+  serving(attempt: Attempt, serving: ServingAttempt): void
 }
 
 /** One call, at the targets of one model. */
@@ -50,7 +50,10 @@ export type Routing<Answer> = {
   observer: AttemptObserver
 }
 
-type Sending = {
+/** The attempt that serves a call: to be ended when its response has ended, with an error where it broke. */
+export type ServingAttempt = { end(error?: unknown): void }
+
+export type Sending = {
   chosen: Chosen
   /** Whether no other target is left: then it may take as long as the time limits of its provider allow. */
   isLast: boolean
@@ -59,116 +62,138 @@ type Sending = {
   is_hedge?: boolean
 }
 
-type Running = {
-  readonly chosen: Chosen
+export type TryParts = { clock: Clock; log: Log }
+
+/**
+ * A try that has begun: one object for each, without closures. `response` is awaited by the router, which then calls
+ * `answered` or `failed`, once.
+ */
+export class OpenTry<Answer> implements ServingAttempt {
   readonly attempt: Attempt
-  /** Of the call. */
-  readonly signal: AbortSignal
-  readonly release: Release | undefined
+  readonly response: Promise<Answer>
+  readonly #chosen: Chosen
+  readonly #routing: Routing<Answer>
+  readonly #parts: TryParts
+  readonly #release: Release | undefined
+  #stopFirstByte: (() => void) | undefined
   /** Stops the limit of its total time. */
-  readonly stopTotal: (() => void) | undefined
+  #stopTotal: (() => void) | undefined
   /** The error of its time to the first byte, once that is over. */
-  timeout: GatewayError | undefined
-}
+  #timeout: GatewayError | undefined
 
-/** A try that has answered. */
-export type Tried<Answer> = { readonly running: Running; readonly answer: Answer }
-
-type Trier = {
-  /** Rejects when the target has failed, or with `LOST`. */
-  send<Answer>(sending: Sending, routing: Routing<Answer>): Promise<Tried<Answer>>
-  /** To be called when its response has ended: with an error where it broke. */
-  end(tried: Tried<unknown>, error?: unknown): void
-}
-
-export function createTrier({ clock, log }: { clock: Clock; log: Log }): Trier {
-  function remember({ chosen, attempt }: Running, outcome: Outcome, now: number, isProbe = chosen.isProbe): void {
-    const { state } = chosen.candidate
-    const change = note(state, outcome, { now, started: attempt.started, isProbe })
-    logChange(log, state, change)
+  constructor({ chosen, isLast, control: given, is_hedge = false }: Sending, routing: Routing<Answer>, own: Entered) {
+    const { parts, release, started } = own
+    const { candidate } = chosen
+    const { target } = candidate
+    const { signal, observer, bounds } = routing
+    this.#chosen = chosen
+    this.#routing = routing
+    this.#parts = parts
+    this.#release = release
+    this.attempt = newAttempt(target, started, is_hedge)
+    const ms = timeLimit({ tried: candidate, isLast, routing, left: bounds.deadline - started })
+    const control = given ?? (ms === undefined && !target.timeouts ? undefined : createTryControl(signal))
+    if (control) this.#stopTotal = limitTotal(control, target, parts.clock)
+    observer.attemptStarted(this.attempt)
+    if (control && ms !== undefined) this.#limitFirstByte(control, ms)
+    this.response = this.#execute(control)
   }
 
-  /** Waits where the provider has as many open calls as it may. */
-  function enter(chosen: Chosen, { token_id, bounds }: Routing<unknown>, signal: AbortSignal) {
-    const { limiter } = chosen.candidate
-    if (!limiter) return undefined
-    const entered = limiter.enter({ token_id, signal, at_most_ms: bounds.deadline - chosen.at })
-    return entered instanceof Promise ? waitFor(entered, chosen, signal) : entered
+  #limitFirstByte(control: TryControl, ms: number): void {
+    this.#stopFirstByte = this.#parts.clock.after(ms, () => {
+      this.#timeout = silentFor(this.attempt.target, ms)
+      cancelTry(control, this.#timeout)
+    })
   }
 
-  function failTry(
-    running: Running,
-    error: unknown,
-    { routing, target_ms }: { routing: Routing<unknown>; target_ms: number },
-  ): void {
-    const { attempt, chosen, signal } = running
-    leave(running, isFaultOfTarget(error) && !signal.aborted ? 'failed' : undefined)
-    const now = clock.steady()
-    answered(chosen.candidate.state, now)
+  #execute(control: TryControl | undefined): Promise<Answer> {
+    const { attempt } = this
+    const { target } = attempt
+    try {
+      return control
+        ? underControl(control, (own) => this.#routing.execute(target, own, attempt))
+        : this.#routing.execute(target, this.#routing.signal, attempt)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  answered(): void {
+    this.#stopFirstByte?.()
+    const { attempt } = this
+    const now = this.#parts.clock.steady()
+    answered(this.#chosen.candidate.state, now)
+    attempt.ms = now - attempt.started
+    this.#remember({ kind: 'ok', first_byte_ms: attempt.ms }, now)
+  }
+
+  failed(error: unknown): void {
+    this.#stopFirstByte?.()
+    const { attempt } = this
+    const { candidate } = this.#chosen
+    const { signal, observer } = this.#routing
+    this.#leave(isFaultOfTarget(error) && !signal.aborted ? 'failed' : undefined)
+    const now = this.#parts.clock.steady()
+    answered(candidate.state, now)
     const ms = now - attempt.started
     attempt.ms = ms
     attempt.is_lost = error === LOST
-    if (attempt.is_lost) remember(running, signal.aborted ? NEUTRAL : { kind: 'lost', after_ms: ms }, now)
+    if (attempt.is_lost) this.#remember(signal.aborted ? NEUTRAL : { kind: 'lost', after_ms: ms }, now)
     else {
       noteFailure(attempt, error)
       // One that had less time than the target is given says nothing, like one that the client has ended.
-      const isAborted = signal.aborted || (error === running.timeout && ms < target_ms)
-      const wasSilent = chosen.candidate.state.last_ok_at < attempt.started
-      if (!isAborted) noteError(chosen.candidate.state, error, now)
-      remember(running, outcomeOf(error, { isAborted, wasSilent }), now)
+      const hadLessTime = error === this.#timeout && ms < firstByteLimit(candidate, this.#routing)
+      const isAborted = signal.aborted || hadLessTime
+      const wasSilent = candidate.state.last_ok_at < attempt.started
+      if (!isAborted) noteError(candidate.state, error, now)
+      this.#remember(outcomeOf(error, { isAborted, wasSilent }), now)
     }
-    routing.observer.attemptFailed(attempt, error)
+    observer.attemptFailed(attempt, error)
   }
 
-  return {
-    async send(sending, routing) {
-      const { chosen, isLast, is_hedge = false } = sending
-      const { candidate } = chosen
-      const { target } = candidate
-      const { signal, observer, execute, bounds } = routing
-      const entering = enter(chosen, routing, sending.control?.controller.signal ?? signal)
-      const hasWaited = entering instanceof Promise
-      const release = hasWaited ? await entering : entering
-      const started = hasWaited ? clock.steady() : chosen.at
-      const ms = timeLimit({ tried: candidate, isLast, routing, left: bounds.deadline - started })
-      const control = sending.control ?? (ms === undefined && !target.timeouts ? undefined : createTryControl(signal))
-      const stopTotal = control && limitTotal(control, target, clock)
-      const attempt = newAttempt(target, started, is_hedge)
-      const running: Running = { chosen, attempt, signal, release, stopTotal, timeout: undefined }
-      observer.attemptStarted(attempt)
-      let stop: (() => void) | undefined
-      try {
-        if (control && ms !== undefined) {
-          stop = clock.after(ms, () => {
-            running.timeout = silentFor(target, ms)
-            cancelTry(control, running.timeout)
-          })
-        }
-        const answer = await (control
-          ? underControl(control, (own) => execute(target, own, attempt))
-          : execute(target, signal, attempt))
-        stop?.()
-        const now = clock.steady()
-        answered(candidate.state, now)
-        attempt.ms = now - started
-        remember(running, { kind: 'ok', first_byte_ms: attempt.ms }, now)
-        return { answer, running }
-      } catch (error) {
-        stop?.()
-        failTry(running, error, { routing, target_ms: firstByteLimit(candidate, routing) })
-        throw error
-      }
-    },
-    end({ running }, error) {
-      const { chosen, attempt, signal } = running
-      leave(running, attempt.ms)
-      // A stream that breaks says the same of its target as one that never began.
-      if (error === undefined) chosen.candidate.state.consecutive_cuts = 0
-      if (!isFaultOfTarget(error) || signal.aborted) return
-      noteError(chosen.candidate.state, error, clock.steady())
-      remember(running, { kind: 'failed', at_once: false, after_ok: true }, clock.steady(), false)
-    },
+  end(error?: unknown): void {
+    const { state } = this.#chosen.candidate
+    this.#leave(this.attempt.ms)
+    // A stream that breaks says the same of its target as one that never began.
+    if (error === undefined) state.consecutive_cuts = 0
+    if (!isFaultOfTarget(error) || this.#routing.signal.aborted) return
+    const now = this.#parts.clock.steady()
+    noteError(state, error, now)
+    this.#remember({ kind: 'failed', at_once: false, after_ok: true }, now, false)
   }
+
+  #remember(outcome: Outcome, now: number, isProbe = this.#chosen.isProbe): void {
+    const { state } = this.#chosen.candidate
+    const change = note(state, outcome, { now, started: this.attempt.started, isProbe })
+    if (change !== undefined) logChange(this.#parts.log, state, change)
+  }
+
+  #leave(seen: number | 'failed' | undefined): void {
+    this.#stopTotal?.()
+    leaveTarget(this.#chosen)
+    this.#release?.(seen)
+  }
+}
+
+type Entered = { parts: TryParts; release: Release | undefined; started: number }
+
+/** Begins a try. A promise where its provider has as many open calls as it may; rejects where the call may not wait. */
+export function beginTry<Answer>(
+  sending: Sending,
+  routing: Routing<Answer>,
+  parts: TryParts,
+): OpenTry<Answer> | Promise<OpenTry<Answer>> {
+  const { chosen, control } = sending
+  const { limiter } = chosen.candidate
+  if (!limiter) return new OpenTry(sending, routing, { parts, release: undefined, started: chosen.at })
+  const signal = control?.controller.signal ?? routing.signal
+  const { token_id, bounds } = routing
+  const entered = limiter.enter({ token_id, signal, at_most_ms: bounds.deadline - chosen.at })
+  if (!(entered instanceof Promise))
+    return new OpenTry(sending, routing, { parts, release: entered, started: chosen.at })
+  return waitFor(entered, chosen, signal).then(
+    (release) => new OpenTry(sending, routing, { parts, release, started: parts.clock.steady() }),
+  )
 }
 
 export function logChange(log: Log, { id: target }: TargetState, change: ReturnType<typeof note>): void {
@@ -182,12 +207,6 @@ export function noteError(state: TargetState, error: unknown, at: number): void 
 }
 
 const NEUTRAL: Outcome = { kind: 'neutral' }
-
-function leave({ chosen, release, stopTotal }: Running, seen: number | 'failed' | undefined): void {
-  stopTotal?.()
-  leaveTarget(chosen)
-  release?.(seen)
-}
 
 async function waitFor(entered: Promise<Release>, chosen: Chosen, signal: AbortSignal): Promise<Release> {
   try {

@@ -74,7 +74,7 @@ export function setUp(options: Partial<Target>[] = [{}, {}, {}], random = () => 
         observer: {
           attemptStarted: ({ target }) => void tried.push(nameOf(target)),
           attemptFailed: (attempt) => void failures.push(attempt),
-          serving: (_, end) => void ends.push(end),
+          serving: (_, serving) => void ends.push((error) => serving.end(error)),
         },
       })
       .catch((error: unknown) => error)
