@@ -1,10 +1,10 @@
 /** The stage admit: limits and budgets decide whether a call may run, and hold what it can use until it is settled. */
+import type { CatalogueModel } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import { type Estimate, NO_UNITS, type Units } from '../spec/units.ts'
 import type { AdmissionRequest, CallRecord, Hold } from './call.ts'
 import type { AnyMeter, Family } from './family.ts'
-import type { PreparedCall } from './prepared-call.ts'
 
 /** Limits, or budgets. */
 export type Gate = {
@@ -25,7 +25,7 @@ export type Gate = {
 
 const NO_ESTIMATE: Estimate = { expected: NO_UNITS, most: NO_UNITS }
 
-type Admitting<Work> = Pick<PreparedCall<Work, unknown, AnyMeter>, 'model' | 'work' | 'record' | 'meter'>
+type Admitting<Work> = { model: CatalogueModel; work: Work; record: CallRecord; meter: AnyMeter }
 
 export type Admission = {
   /** Undefined: the call is admitted. A promise where it has to wait. Throws GatewayError. */

@@ -24,7 +24,7 @@ type Preparing<Input, Work, Answer, M extends AnyMeter> = {
   requested: CatalogueModel
 }
 
-export type Executor = {
+type Executor = {
   /** Fits the request to its model. Throws GatewayError that names the field and its rule. */
   prepare<Input, Work, Answer, M extends AnyMeter>(
     preparing: Preparing<Input, Work, Answer, M>,

@@ -131,8 +131,8 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
             observer.serving(hedged.open.attempt, hedged.open)
             return hedged.answer
           }
-          const begun = beginTry(sending, routing, parts)
-          open = begun instanceof Promise ? await begun : begun
+          const entered = beginTry(sending, routing, parts)
+          open = entered instanceof Promise ? await entered : entered
           const answer = await open.response
           open.answered()
           observer.serving(open.attempt, open)

@@ -62,7 +62,7 @@ export type Sending = {
   is_hedge?: boolean
 }
 
-export type TryParts = { clock: Clock; log: Log }
+type TryParts = { clock: Clock; log: Log }
 
 /**
  * A try that has begun: one object for each, without closures. `response` is awaited by the router, which then calls
