@@ -378,6 +378,22 @@ describe('a budget', () => {
     expect(reached.map(({ threshold }) => threshold)).toEqual([50, 80, 100])
   })
 
+  it('is not used up by a call that it could never pay, and notifies of its thresholds after it', async () => {
+    const { process, reached } = await world()
+    const { budgets, charge, append } = process('p1')
+    const owner = { token_id: 'tok_a', budgets: [DAY(10)] }
+    expect(await refusedBy(() => budgets.admit(owner, undefined, toNano(10) + 1))).toBeDefined()
+    await settled()
+    expect(reached).toEqual([])
+    charge(await budgets.admit(owner, undefined, toNano(5)), owner, toNano(5))
+    await append()
+    await settled()
+    expect(reached.map(({ threshold }) => threshold)).toEqual([50])
+    expect(await refusedBy(() => budgets.admit(owner, undefined, toNano(10)))).toBeDefined()
+    await settled()
+    expect(reached.map(({ threshold }) => threshold)).toEqual([50, 100])
+  })
+
   it('is not used after the lease has ended while the store is away', async () => {
     const { process, clock, setAway } = await world()
     const { budgets, charge } = process('p1')

@@ -184,8 +184,10 @@ export function createBudgets(parts: BudgetsParts): Budgets {
       account.quiet_until[reason] = now + QUIET_MILLISECONDS
       parts.onRefusing({ account, most, reason })
     }
-    // By the ledger alone: a charge that is just being appended may be in `settled` and still in `unsettled`.
-    if (account.limit + account.credit - account.settled < most) notify(account, most)
+    // By the ledger alone: a charge that is just being appended may be in `settled` and still in `unsettled`. A call that the
+    // whole budget could not pay says nothing about what is left of it.
+    const whole = account.limit + account.credit
+    if (most <= whole && whole - account.settled < most) notify(account, most)
     return refusalBy(account, most, currency())
   }
 
