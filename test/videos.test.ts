@@ -529,6 +529,9 @@ describe('links lead', () => {
   })
 })
 
+/** A file that is not there. */
+const NOWHERE = [{ key: 'nowhere', content_type: 'video/mp4' }]
+
 describe('the file', () => {
   const linkTo = ({ task_id }: Task, index = 0) =>
     gateway.outputs.link({ base_url: 'http://gatehouse.test', path: '/v1/videos', task_id, index })
@@ -634,8 +637,24 @@ describe('the file', () => {
       ...gone,
       message: expect.stringContaining('2025-12-31T23:59:00.000Z'),
     })
-    const lost = await addTask({ ...SUCCESS, outputs: [{ key: 'nowhere', content_type: 'video/mp4' }] })
-    expect(await errorOf(await call(content(lost)))).toMatchObject(gone)
+    const removed = await addTask({ ...SUCCESS, outputs: NOWHERE, outputs_expire_at: NOW })
+    expect(await errorOf(await call(content(removed)))).toMatchObject(gone)
+  })
+
+  test('that is missing before it expires is reported as missing', async () => {
+    const missing = { status: 404, code: 'output_not_found', fail_code: '' }
+    const lost = await addTask({ ...SUCCESS, outputs: NOWHERE, outputs_expire_at: NOW + 1 })
+    expect(await errorOf(await call(content(lost)))).toMatchObject({
+      ...missing,
+      message:
+        'The file of this task is missing where the gateway stores files, which would have kept it until ' +
+        '2026-01-01T00:00:01.000Z: something else has deleted or moved it. Ask the operator to restore it, or submit a new task.',
+    })
+    const kept = await addTask({ ...SUCCESS, outputs: NOWHERE, outputs_expire_at: null })
+    expect(await errorOf(await call(content(kept)))).toMatchObject({
+      ...missing,
+      message: expect.stringContaining('stores files: something else'),
+    })
   })
 
   test('is selected by its index', async () => {

@@ -70,6 +70,9 @@ export function contentRoute({ tasks, outputs, settings, clock }: TaskApiParts, 
     return `private, max-age=${Math.max(0, Math.min(...ends) - unixSeconds(clock))}`
   }
 
+  const isExpired = ({ outputs_expire_at }: Task) =>
+    outputs_expire_at !== null && outputs_expire_at <= unixSeconds(clock)
+
   return {
     ...TASK_ERROR_FORMAT,
     method: 'GET',
@@ -118,7 +121,7 @@ export function contentRoute({ tasks, outputs, settings, clock }: TaskApiParts, 
         return movedTo({ url: outputs.link({ base_url: settings.files_base_url, path: api.path, task_id, index }) })
       }
       const file = await outputs.open(output.key)
-      if (!file) throw removed(task)
+      if (!file) throw isExpired(task) ? removed(task) : missing(task)
       const filename = filenameOf(task, index, file.content_type)
       return fileResponse(context.request, file, { filename, cache_control: cacheControl(context, task) })
     },
@@ -165,9 +168,19 @@ const removed = ({ outputs_expire_at }: Task) =>
   notFound(
     outputs_expire_at === null
       ? 'The file of this task is no longer available.'
-      : `The file of this task is no longer available: it expired at ${new Date(outputs_expire_at * 1000).toISOString()}.`,
+      : `The file of this task is no longer available: it expired at ${isoTime(outputs_expire_at)}.`,
     { fail_code: 'output_expired' },
   )
+
+/** The gateway has not removed it: no `fail_code` says that it has expired. */
+function missing({ outputs_expire_at }: Task): GatewayError {
+  const end = outputs_expire_at === null ? '' : `, which would have kept it until ${isoTime(outputs_expire_at)}`
+  return notFound(
+    `The file of this task is missing where the gateway stores files${end}: something else has deleted or moved it. Ask the operator to restore it, or submit a new task.`,
+  )
+}
+
+const isoTime = (seconds: number): string => new Date(seconds * 1000).toISOString()
 
 /** A redirect to a file that is not served here. */
 function movedTo({ url }: Pick<TaskOutput, 'url'>): Response {
