@@ -54,8 +54,8 @@ async function listenForMetrics(
   { log, isShared }: { log: Log; isShared: boolean },
 ): Promise<Listener> {
   const front: Front = {
-    fetch: (request, { address, isCrowded = false, ended = () => {} }) =>
-      fetch(request, { address, isCrowded, ended, isMetrics: true }),
+    // The peer itself: its methods need their own object.
+    fetch: (request, peer) => fetch(request, Object.assign(peer, { isMetrics: true as const })),
     drain: async () => {},
   }
   try {
