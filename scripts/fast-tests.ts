@@ -39,7 +39,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/fold.test.ts': 6,
   'test/hostile-bodies.test.ts': 4,
   'test/limited-token.test.ts': 4,
-  'test/listen.test.ts': 7,
+  'test/listen.test.ts': 11,
   'test/matrix.test.ts': 25,
   'test/narrow-token.test.ts': 7,
   'test/order-faults.test.ts': 4,

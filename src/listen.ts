@@ -1,6 +1,7 @@
 /** The listening port: accepts connections, passes requests to the gateway, and shuts down gracefully. */
 import type { Server } from 'bun'
 import { DEFAULT_SERVER, type ServerSettings } from './config/config.ts'
+import type { Outcome } from './http/context.ts'
 import type { Peer } from './http/live.ts'
 import { isWebSocket, type SocketHandler } from './http/socket.ts'
 import { descriptorLimit, openDescriptors } from './kit/descriptors.ts'
@@ -42,6 +43,11 @@ export type Listener = {
  * no handler is called: https://github.com/oven-sh/bun/issues/6556. `node:http` reports them, but would carry every call.
  */
 const IDLE_SECONDS = 75
+/**
+ * For a client that has stopped reading: what waits for it in the system's buffers is not worth its connection. The
+ * runtime closes a connection only by its idle time, which it measures in steps of four seconds.
+ */
+const GONE_SECONDS = 1
 /** The last bytes may still be on their way to the socket, even after the deadline. */
 const FLUSH_MILLISECONDS = 500
 /** In this time after the port is closed, requests on connections that are open already are served. */
@@ -86,8 +92,8 @@ class ConnectedPeer implements Peer {
     return this.#server.requestIP(this.#request)?.address ?? ''
   }
 
-  ended(): void {
-    this.#server.timeout(this.#request, this.#idle_seconds)
+  ended(outcome: Outcome): void {
+    this.#server.timeout(this.#request, outcome === 'client_gone' ? GONE_SECONDS : this.#idle_seconds)
   }
 }
 

@@ -182,13 +182,13 @@ describe('a large answer that nobody reads', () => {
     expect(logged()).toContain('"outcome":"client_gone"')
   })
 
-  test('counts until its client has read nothing for two to four minutes', async () => {
+  test('counts until its client has read nothing for a minute', async () => {
     const { call, vendor, clock } = await start({})
     vendor.answer(whole(completion(LONG)), whole(completion('Hello')))
     const large = await ask({ call }, 1_000)
-    clock.advance(119_000)
+    clock.advance(59_999)
     expect(await outcome(ask({ call }, 1_000))).toEqual(OVER_ALL)
-    clock.advance(121_000)
+    clock.advance(1)
     expect(await outcome(ask({ call }, 1_000))).toEqual(OK)
     expect(large.text()).rejects.toThrow()
   })

@@ -6,6 +6,7 @@ import { createApp } from '../src/http/app.ts'
 import { readJson } from '../src/http/body.ts'
 import type { Context, Outcome, Route } from '../src/http/context.ts'
 import { eventStream } from '../src/http/event-stream.ts'
+import { textResponse } from '../src/http/text-response.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
 import { type Listener, listen } from '../src/listen.ts'
@@ -411,6 +412,28 @@ describe('a client', () => {
     wire.socket.resume()
     await wire.closed
     expect(wire.text()).not.toEndWith('0\r\n\r\n')
+  })
+
+  test('that does not read a whole answer loses its connection soon after the answer is given up', async () => {
+    const clock = manualClock()
+    const lost = Promise.withResolvers<void>()
+    const route = get('/large', (context) => {
+      context.request.signal.addEventListener('abort', () => lost.resolve())
+      return textResponse('x'.repeat(50_000_000), { context, clock })
+    })
+    const { server, app } = await start({ routes: [route] })
+    const wire = dial(server)
+    wire.socket.pause()
+    wire.send(head('GET /large'))
+    while (app.open() === 0) await Bun.sleep(1)
+    // The buffers are full when the client's no longer grows.
+    for (let before = -1; before !== wire.socket.bytesRead; await Bun.sleep(50)) before = wire.socket.bytesRead
+    const gaveUpAt = performance.now()
+    clock.advance(60_000)
+    expect(app.open()).toBe(0)
+    await lost.promise
+    // Otherwise at the idle time, 75 s.
+    expect(performance.now() - gaveUpAt).toBeLessThan(20_000)
   })
 })
 

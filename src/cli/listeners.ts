@@ -94,7 +94,7 @@ async function listenForAdmin(
       },
       isAdmin: true,
       ...(peer.isRetiring && { isRetiring: true }),
-      ...(peer.ended && { ended: () => peer.ended?.() }),
+      ...(peer.ended && { ended: (outcome) => peer.ended?.(outcome) }),
     })
   const server = { ...config.server, host, port }
   // The main listener drains the gateway.

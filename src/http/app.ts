@@ -214,7 +214,7 @@ export function createApp({
 
   const ended: LiveParts['ended'] = (context, outcome) => {
     live.delete(context)
-    context.peer.ended?.()
+    context.peer.ended?.(outcome)
     const { status, arrived } = context
     onFinished({ context, path: truncated(context.path), status, outcome, total_ms: clock.steady() - arrived })
     if (live.size === 0) empty?.resolve()

@@ -22,8 +22,8 @@ export type Peer = {
   readonly isCrowded?: boolean
   /** The process is being replaced: its connection is closed after the response, so that the client opens another one. */
   readonly isRetiring?: boolean
-  /** Called when the request is over: its connection may be kept alive or closed. */
-  ended?(): void
+  /** Called when the request is over: its connection may be kept alive, and is closed where its client has stopped reading. */
+  ended?(outcome: Outcome): void
   /** Makes the connection a WebSocket; false where the request's headers do not allow it. Absent: it cannot. */
   upgrade?(handler: SocketHandler, headers: Record<string, string>): boolean
 }

@@ -6,7 +6,7 @@ import type { Context, Outcome } from './context.ts'
 const LARGE_CHARACTERS = 256 * 1024
 const SLICE_CHARACTERS = 64 * 1024
 /** A client that reads nothing for this long is disconnected. */
-const STALLED_MILLISECONDS = 120_000
+const STALLED_MILLISECONDS = 60_000
 
 type ResponseParts = { context: Context; clock: Clock; headers?: Record<string, string> | undefined }
 
@@ -23,26 +23,25 @@ export function textResponse(text: string, { context, clock, headers = {} }: Res
   return new Response(body, { headers })
 }
 
-function pulled(text: string, context: Context, clock: Clock): ReadableStream<Uint8Array> {
+function pulled(whole: string, context: Context, clock: Clock): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
-  context.sendLater(text.length)
+  let text = whole
   let at = 0
-  let hasProgress = true
+  let lastReadAt = clock.steady()
   let cancelTimer = () => {}
+  context.sendLater(bytesInMemory(text))
 
   function end(outcome: Outcome): void {
+    text = ''
     cancelTimer()
     context.finish(outcome)
   }
 
   /** One timer for the whole response, set again when it fires. */
-  function watch(controller: ReadableStreamDefaultController): void {
-    cancelTimer = clock.after(STALLED_MILLISECONDS, () => {
-      if (hasProgress) {
-        hasProgress = false
-        watch(controller)
-        return
-      }
+  function watch(controller: ReadableStreamDefaultController, ms = STALLED_MILLISECONDS): void {
+    cancelTimer = clock.after(ms, () => {
+      const left = lastReadAt + STALLED_MILLISECONDS - clock.steady()
+      if (left > 0) return watch(controller, left)
       end('client_gone')
       controller.error(new Error('The client read nothing for too long.'))
     })
@@ -59,7 +58,7 @@ function pulled(text: string, context: Context, clock: Clock): ReadableStream<Ui
         context.signal.addEventListener('abort', stop, { once: true })
       },
       pull(controller) {
-        hasProgress = true
+        lastReadAt = clock.steady()
         if (at >= text.length) {
           end('done')
           controller.close()
@@ -76,6 +75,11 @@ function pulled(text: string, context: Context, clock: Clock): ReadableStream<Ui
     { highWaterMark: 0 },
   )
 }
+
+/** The runtime holds a text with one byte a character, or with two if it has a character beyond Latin-1. */
+const bytesInMemory = (text: string): number => (BEYOND_LATIN_1.test(text) ? 2 * text.length : text.length)
+
+const BEYOND_LATIN_1 = /[^\0-\xff]/
 
 /** Never between the two halves of a character outside the basic plane. */
 function sliceEnd(text: string, at: number): number {
