@@ -12,7 +12,7 @@ export type CallEvents = {
   attemptFailed(record: CallRecord, attempt: Attempt, error: unknown): void
   /** The first part of a streamed response is sent to the client. */
   firstByte(record: CallRecord): void
-  /** Exactly once for each call that was refused or sent, after its usage was recorded. */
+  /** Exactly once for each call that was refused or sent, after its usage was given to the ledger. */
   finished(record: CallRecord): void
 }
 

@@ -103,12 +103,12 @@ export function createSettlements({
     }
     try {
       releaseHolds(record, record.units ?? unmeasured(record))
-      if (isRecorded) await isRecorded
     } finally {
       record.is_open = false
       events.finished(record)
       if (--open === 0) idle?.resolve()
     }
+    if (isRecorded) await isRecorded
   }
 
   /** Also sets the units of the record. */
