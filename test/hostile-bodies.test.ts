@@ -21,6 +21,7 @@ const TEXTS: Record<string, string> = {
 }
 const ORDERS: Record<string, string> = {
   '/v1/images/generations': '"model":"sandbox/image","prompt":"x"',
+  '/v1/images': '"model":"sandbox/image","prompt":"x"',
   '/v1/video/generations': '"model":"sandbox/text-to-video","prompt":"x"',
   '/v1/videos': '"model":"sandbox/text-to-video","prompt":"x"',
   '/v1/3d/generations': '"model":"sandbox/text-to-3d","prompt":"x"',

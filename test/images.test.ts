@@ -41,6 +41,60 @@ async function colourAt(bytes: Uint8Array, x: number, y: number): Promise<number
   return [...context.getImageData(Math.floor(x * image.width), Math.floor(y * image.height), 1, 1).data]
 }
 
+describe('POST /v1/images', () => {
+  const PNG = `data:image/png;base64,${TINY_PNG_BASE64}`
+  const reference = (url: unknown) => ({ type: 'image_url', image_url: { url } })
+
+  test('creates images with their type and the counts under the names of OpenRouter', async () => {
+    const body = { model: MODEL, prompt: 'A kite', n: 2, size: '512x512', output_format: 'webp', seed: null, other: 1 }
+    const response = await post('/v1/images', body)
+    const { created, data, usage } = await response.json()
+    expect([response.status, created]).toEqual([200, expect.any(Number)])
+    expect(data).toHaveLength(2)
+    for (const { b64_json, media_type } of data) {
+      expect([media_type, sniff(bytesOf(b64_json)), await sizeOf(bytesOf(b64_json))]).toEqual([
+        'image/webp',
+        'image/webp',
+        '512x512',
+      ])
+    }
+    expect(Object.keys(usage)).toEqual(['prompt_tokens', 'completion_tokens', 'total_tokens'])
+    expect(usage.total_tokens).toBe(usage.prompt_tokens + usage.completion_tokens)
+  })
+
+  test('edits the images of "input_references"', async () => {
+    const url = `data:image/png;base64,${Buffer.from(await square('red')).toString('base64')}`
+    const response = await post('/v1/images', { model: MODEL, prompt: 'Sign it', input_references: [reference(url)] })
+    const { data } = await response.json()
+    expect(response.status).toBe(200)
+    expect(await colourAt(bytesOf(data[0].b64_json), 0.02, 0.02)).toEqual([255, 0, 0, 255])
+  })
+
+  test('takes as many references as the model', async () => {
+    const asked = (count: number) =>
+      post('/v1/images', { model: MODEL, prompt: 'x', input_references: Array(count).fill(reference(PNG)) })
+    expect((await asked(16)).status).toBe(200)
+    const refused = await asked(17)
+    expect([refused.status, (await refused.json()).error.param]).toEqual([400, 'input_references'])
+  })
+
+  test.each([
+    [{ prompt: undefined }, 'prompt'],
+    [{ n: 0 }, 'n'],
+    [{ stream: true }, 'stream'],
+    [{ resolution: '4K' }, 'resolution'],
+    [{ input_references: [] }, 'input_references'],
+    [{ input_references: [reference(5)] }, 'input_references[0].image_url.url'],
+    [{ input_references: [reference('no image')] }, 'input_references[0]'],
+    [{ input_references: [{ ...reference(PNG), type: 'video_url' }] }, 'input_references[0].type'],
+  ])('refuses %j by the name of its field', async (fields, param) => {
+    const response = await post('/v1/images', { model: MODEL, prompt: 'A kite', ...fields })
+    const { error } = await response.json()
+    expect([response.status, error.param]).toEqual([400, param])
+    expect(error.message).toContain(`"${param}"`)
+  })
+})
+
 describe('a synchronous image', () => {
   for (const [name, Client] of [
     ['openai 7', OpenAI],

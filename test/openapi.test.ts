@@ -121,6 +121,7 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'POST /v1/conversations/{conversation_id}/items',
     'POST /v1/embeddings',
     'POST /v1/feedback',
+    'POST /v1/images',
     'POST /v1/images/edits',
     'POST /v1/images/generations',
     'POST /v1/images/generations/{task_id}/cancel',

@@ -30,6 +30,8 @@ export type ErrorFormat = {
 export type JsonEndpoint<Input, Work, Answer, M extends AnyMeter> = ErrorFormat & {
   path: string
   operation: Operation
+  /** Decides how large a body may be; absent: text. */
+  contents?: 'text' | 'media'
   family: Family<Input, Work, Answer, M>
   /** The family that the caller must be allowed to use; checked before the body is decoded. */
   endpoint: EndpointFamily

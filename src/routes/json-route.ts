@@ -16,14 +16,22 @@ import { readMetadata, readUserField } from './end-user.ts'
 export type RouteParts = { pipeline: Pipeline; settings: ServerSettings; clock: Clock }
 
 export function jsonRoute<Input, Work, Answer, M extends AnyMeter>(
-  { family, endpoint, decode, encode, errorForClient, ...described }: JsonEndpoint<Input, Work, Answer, M>,
+  {
+    family,
+    endpoint,
+    contents = 'text',
+    decode,
+    encode,
+    errorForClient,
+    ...described
+  }: JsonEndpoint<Input, Work, Answer, M>,
   { pipeline, settings, clock }: RouteParts,
 ): Route {
   return {
     ...described,
     method: 'POST',
     async handle(context) {
-      const body = await readJson(context.request, bodyLimits(context, 'text', { settings, clock }))
+      const body = await readJson(context.request, bodyLimits(context, contents, { settings, clock }))
       context.noteFields(body)
       pipeline.authorize(context, { family: endpoint, model: context.params.model ?? memberOf(body, 'model') })
       readUserField(context, body, endpoint)

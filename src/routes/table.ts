@@ -13,7 +13,9 @@ import type { EmbeddingFamily } from '../embeddings/embeddings.ts'
 import { embeddingsEndpoint } from '../embeddings/endpoint.ts'
 import type { Route } from '../http/context.ts'
 import type { Images } from '../images/images.ts'
+import { openRouterImagesEndpoint } from '../images/openrouter-endpoint.ts'
 import type { Build } from '../kit/build-info.ts'
+import { unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { Catalogue } from '../models/catalogue.ts'
@@ -83,6 +85,10 @@ export function routeTable(parts: TableParts): Route[] {
     ...rerankEndpoints(parts.rerank).map((endpoint) => jsonRoute(endpoint, parts)),
     jsonRoute(moderationsEndpoint(parts.moderations), parts),
     ...imageRoutes(parts),
+    jsonRoute(
+      openRouterImagesEndpoint(parts.images.whole, () => unixSeconds(clock)),
+      parts,
+    ),
   ]
   const routes: Route[] = [
     ...modelRoutes(parts),

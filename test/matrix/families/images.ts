@@ -118,6 +118,7 @@ const CHANGES: Omit<FamilyColumn<ImagesClient>, 'group'>[] = [
   },
   {
     name: 'edit with a mask',
+    has: ({ has_no_masks }) => !has_no_masks,
     async check(cell) {
       const { image, mask } = await pictures()
       const call = cell.client.edit({ ...kiteParams(cell), image, mask })

@@ -39,6 +39,8 @@ export type Drawn = { images: Uint8Array[]; tokens?: number | undefined }
 export type ImagesClient = Faulty & {
   draw(params: Drawing): Promise<Drawn>
   edit(params: Edit): Promise<Drawn>
+  /** Its edits take no mask. */
+  has_no_masks?: true
   vary?(params: Pick<Edit, 'model' | 'image' | 'size'>): Promise<Drawn>
   /** URLs instead of bytes. */
   links?(params: Drawing): Promise<string[]>

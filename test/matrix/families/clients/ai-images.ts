@@ -1,6 +1,7 @@
 /** Images with the `ai` package, by each suitable provider. */
 import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { createOpenRouter } from '@openrouter/ai-sdk-provider'
 import { generateImage, type ImageModel } from 'ai'
 import { createGatehouse } from '../../../../packages/ai-sdk/src/gatehouse.ts'
 import { aiFault } from '../../clients/ai.ts'
@@ -28,7 +29,7 @@ function clientOf(model: Provider): ImagesClient {
   }
 }
 
-type Made = { provider: string; make(gateway: Gateway): Provider }
+type Made = { provider: string; make(gateway: Gateway): Provider; has_no_masks?: true }
 
 const MADE: Made[] = [
   {
@@ -44,14 +45,19 @@ const MADE: Made[] = [
     provider: '@gatehouse/ai-sdk',
     make: ({ origin, token }) => createGatehouse({ baseURL: `${origin}/v1`, apiKey: token }).image,
   },
+  {
+    provider: '@openrouter/ai-sdk-provider',
+    make: ({ origin, token }) => createOpenRouter({ baseURL: `${origin}/v1`, apiKey: token }).imageModel,
+    has_no_masks: true,
+  },
 ]
 
 export const aiImages = MADE.map(
-  ({ provider, make }): FamilyRow<ImagesClient> => ({
+  ({ provider, make, ...made }): FamilyRow<ImagesClient> => ({
     name: `\`ai\` 7, \`${provider}\`, images`,
     packages: ['ai', provider],
     base: '/v1',
     dialect: 'image-generation',
-    connect: (gateway) => clientOf(make(gateway)),
+    connect: (gateway) => ({ ...clientOf(make(gateway)), ...made }),
   }),
 )
