@@ -24,6 +24,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/client-package.test.ts': 4,
   'test/client-traps.test.ts': 7,
   'test/clients-page.test.ts': 2,
+  'test/clients-suites.test.ts': 3, // starts processes
   'test/codex.test.ts': 10, // starts the real Codex, where it is installed
   'test/coding-agents.test.ts': 60, // starts the real coding agents, where they are installed
   'test/connections.test.ts': 6,
