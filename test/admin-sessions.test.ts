@@ -36,6 +36,30 @@ describe('a login', () => {
     expect((await login(link())).headers.get('set-cookie')).toEndWith('; Secure')
   })
 
+  test('sets a secure cookie behind a proxy with TLS if the proxy is trusted, and clears it as one', async () => {
+    for (const [trust_proxy, proto, isSecure] of [
+      [true, 'https', true],
+      [true, 'HTTPS, http', true],
+      [true, 'http', false],
+      [true, 'javascript', false],
+      [false, 'https', false],
+    ] as const) {
+      gateway = await startAdminGateway({ server: { trust_proxy } })
+      const forwarded = { ...CSRF, 'x-forwarded-proto': proto }
+      const response = await login(link(), forwarded)
+      const out = await as(cookieOf(response), '/logout', { method: 'POST', headers: forwarded })
+      for (const { headers } of [response, out]) {
+        expect([trust_proxy, proto, headers.get('set-cookie')?.endsWith('; Secure')]).toEqual([
+          trust_proxy,
+          proto,
+          isSecure,
+        ])
+      }
+      await gateway[Symbol.asyncDispose]()
+    }
+    gateway = await startAdminGateway()
+  })
+
   test('is possible once with a link, within 15 minutes, and not with another secret', async () => {
     gateway = await startAdminGateway()
     expect(await refusal(await login(`ghl-${'a'.repeat(48)}`))).toEqual([401, 'invalid_api_key'])
@@ -101,6 +125,19 @@ describe('a session', () => {
     }
     gateway.clock.advance(30 * 60_000)
     expect((await as(used, '/me')).status).toBe(401)
+  })
+
+  test('that has expired reads, changes and ends nothing', async () => {
+    gateway = await startAdminGateway()
+    const cookie = cookieOf(await login(link()))
+    gateway.clock.advance(12 * 3_600_000)
+    for (const path of ['/me', '/projects', '/sessions'])
+      expect([path, (await as(cookie, path)).status]).toEqual([path, 401])
+    expect(await refusal(await change(cookie, CSRF))).toEqual([401, 'invalid_api_key'])
+    const all = await as(cookie, '/sessions', { method: 'DELETE', headers: CSRF })
+    const out = await as(cookie, '/logout', { method: 'POST', headers: CSRF })
+    expect([all.status, out.status]).toEqual([401, 401])
+    expect((await gateway.read<{ data: object[] }>('/projects')).data).toEqual([])
   })
 
   test('ends by logout, and by the end of all', async () => {

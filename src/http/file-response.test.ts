@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { sniff } from '../kit/sniff.ts'
 import { GatewayError } from '../spec/error.ts'
 import { fileResponse, type Part, type ServedFile } from './file-response.ts'
 
@@ -153,5 +154,32 @@ test('a file name cannot add anything to its header', () => {
     const { headers } = fileResponse(request, file(), { filename, cache_control: 'private' })
     expect(headers.get('content-disposition')).toMatch(/^inline; filename="[\w.-]+"$/)
     expect(headers.get('set-cookie')).toBeNull()
+  }
+})
+
+describe('a file of two formats', () => {
+  const SCRIPT = '<script>alert(1)</script>'
+  const POLYGLOTS: [name: string, text: string, served: string | undefined][] = [
+    ['a GIF that is a script', `GIF89a/*\x01\x00*/=1;alert(1)//${SCRIPT}`, 'image/gif'],
+    ['a JPEG with HTML in its comment', `\xff\xd8\xff\xfe\x00\x40${SCRIPT}`, 'image/jpeg'],
+    ['a PNG with HTML behind its end', `\x89PNG\r\n\x1a\n${SCRIPT}`, 'image/png'],
+    ['a WAV that is a script', `RIFF=1/*WAVE*/;alert(1)`, 'audio/wav'],
+    ['an MP4 with HTML in its first box', `\x00\x00\x00\x40ftypisom${SCRIPT}`, 'video/mp4'],
+    ['HTML with an image behind it', `<!--\x89PNG\r\n\x1a\n-->${SCRIPT}`, undefined],
+    ['a PDF with a GIF head behind it', '%PDF-1.7 GIF89a', undefined],
+    ['SVG', `<svg xmlns="http://www.w3.org/2000/svg">${SCRIPT}</svg>`, undefined],
+  ]
+
+  for (const [name, text, served] of POLYGLOTS) {
+    test(`${name} is served as ${served ?? 'a download'}, without scripts and without another reading of its type`, () => {
+      const sniffed = sniff(Buffer.from(text, 'latin1'))
+      expect(sniffed).toBe(served as string)
+      const { headers } = ask({}, { content_type: sniffed ?? 'text/html' })
+      expect(headers.get('content-type')).toBe(served ?? 'application/octet-stream')
+      expect(headers.get('content-disposition')).toStartWith(served ? 'inline;' : 'attachment;')
+      expect(headers.get('x-content-type-options')).toBe('nosniff')
+      expect(headers.get('content-security-policy')).toMatch(/^sandbox( allow-same-origin)?; default-src 'none';/)
+      expect(headers.get('content-security-policy')).not.toMatch(/script|unsafe-eval/)
+    })
   }
 })
