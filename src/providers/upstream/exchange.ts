@@ -192,8 +192,7 @@ export class Exchange implements UpstreamResponse {
   async text(limit = MAX_RESPONSE_BYTES): Promise<string> {
     const { headers } = this.#received
     // With chunks, the length that is stated beside them does not count.
-    const stated = headers.has('transfer-encoding') ? null : headers.get('content-length')
-    const length = Number(stated ?? Number.NaN)
+    const length = headers.has('transfer-encoding') ? Number.NaN : Number(headers.get('content-length') ?? Number.NaN)
     if (length > limit) throw this.#tooLarge(limit)
     let text: string
     // For a stream, the idle timeout limits each read, and nothing limits the whole.
@@ -225,13 +224,15 @@ export class Exchange implements UpstreamResponse {
 
   async excerpt(): Promise<string> {
     const decoder = new TextDecoder()
+    const scrubbed = this.#scrubber?.body() // before the text is cut, which would leave the beginning of a secret
     let text = ''
     const cancel = this.#clock.after(EXCERPT_MILLISECONDS, () => this.drop())
     try {
       while (text.length < MAX_EXCERPT_BYTES) {
         const bytes = await this.#receive()
+        const passed = bytes && scrubbed ? scrubbed.push(bytes) : (bytes ?? scrubbed?.end())
+        if (passed) text += decoder.decode(passed, { stream: true })
         if (!bytes) break
-        text += decoder.decode(bytes, { stream: true })
       }
     } catch {
       // The status line alone is enough; a client that disconnected is detected by its own signal.
@@ -240,8 +241,7 @@ export class Exchange implements UpstreamResponse {
       cancel()
       this.drop()
     }
-    const excerpt = text.slice(0, MAX_EXCERPT_BYTES)
-    return this.#scrubber ? this.#scrubber.text(excerpt) : excerpt
+    return text.slice(0, MAX_EXCERPT_BYTES)
   }
 
   release(): void {

@@ -70,6 +70,14 @@ describe('a response whose first bytes were looked at', () => {
     expect(await response.excerpt()).toBe(clean)
   })
 
+  it('is cut as an excerpt without the beginning of a secret', async () => {
+    const filler = 'x'.repeat(64 * 1024 - 9)
+    for (const parts of [[`${filler}${KEY} and more`], [`${filler}${KEY.slice(0, 9)}`, `${KEY.slice(9)} and more`]]) {
+      const response = await responseOf(parts)
+      expect((await response.excerpt()).replace(/^x+/, '')).toBe('[redacted')
+    }
+  })
+
   it('shows no secret among these bytes, nor the beginning of one', async () => {
     for (const text of [`a ${KEY} b`, `a ${KEY.slice(0, 12)}`]) {
       const response = await responseOf([text])
