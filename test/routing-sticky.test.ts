@@ -39,7 +39,8 @@ function cachingVendor() {
   return { url: vendor.url, counts }
 }
 
-const CONVERSATIONS = 12
+/** So many that all of them go to two of three vendors once in a million runs: tokens, and so the choices, are random. */
+const CONVERSATIONS = 36
 const TURNS = 6
 
 /** In another order in each turn: in the same one, taking turns could send each conversation to one key by chance. */
