@@ -8,6 +8,7 @@ import { answerOf } from '../src/protocols/responses/upstream/answer.ts'
 import { inputOf } from '../src/protocols/responses/upstream/input.ts'
 import { FIELD_MAPPINGS } from '../src/protocols/responses/upstream/request-fields.ts'
 import type { ChatCall } from '../src/providers/provider.ts'
+import { GatewayError } from '../src/spec/error.ts'
 import { startGateway } from './kit/gateway.ts'
 import { manualPath } from './kit/manual.ts'
 import { createStandaloneProvider, NEVER } from './kit/standalone-provider.ts'
@@ -249,24 +250,26 @@ describe('a round trip of Responses items', () => {
       const output = [...reasoning, ...(text === null ? [] : [summary(text)]), ...functions]
       const completion = answerOf({ status: 'completed', output }, { id: 'x', model: 'm', created: 1 })
       const { content = null, reasoning_details, tool_calls = [] } = completion?.choices[0]?.message ?? {}
-      const again = inputOf(
-        [
-          {
-            role: 'assistant',
-            content,
-            ...(reasoning_details ? { reasoning_details } : {}),
-            tool_calls: tool_calls.map(({ id = '', function: called }) => ({
-              id,
-              function: { name: called.name ?? '', arguments: called.arguments },
-            })),
-          },
-        ],
-        { developer_role: true, custom_tools: true, audio: false, reasoning: true },
-      )
+      const sent = () =>
+        inputOf(
+          [
+            {
+              role: 'assistant',
+              content,
+              ...(reasoning_details ? { reasoning_details } : {}),
+              tool_calls: tool_calls.map(({ id = '', function: called }) => ({
+                id,
+                function: { name: called.name ?? '', arguments: called.arguments },
+              })),
+            },
+          ],
+          { developer_role: true, custom_tools: true, audio: false, reasoning: true },
+        )
       const plain = text === null ? [] : [{ type: 'message', role: 'assistant', content: text }]
-      // Reasoning alone is the rest of a response that was cut.
       const rest = [...plain, ...functions]
-      expect(again as unknown).toEqual(rest.length === 0 ? [] : [...reasoning, ...rest])
+      // Reasoning alone is the rest of a response that was cut: it leaves the provider nothing to answer.
+      if (rest.length === 0) expect(sent).toThrow(GatewayError)
+      else expect(sent() as unknown).toEqual([...reasoning, ...rest])
     })
     fc.assert(property, { numRuns: 300 })
   })

@@ -2,6 +2,7 @@
 import Type from 'typebox'
 import { checker } from '../kit/checker.ts'
 import { diagnose } from '../kit/diagnose.ts'
+import { isRawNumber } from '../kit/exact-json.ts'
 import { isRecord, type JsonRecord } from '../kit/json.ts'
 import { refusalOf } from '../protocols/request-error.ts'
 import type { ProviderPreferences } from '../routing/preferences.ts'
@@ -57,7 +58,8 @@ function supported(field: JsonRecord): JsonRecord {
   if (members.sort === 'throughput') {
     throw notSupported('provider.sort', '"throughput" is not measured here; it may be "price" or "latency"')
   }
-  if (isRecord(members.max_price)) members.max_price = pricesOf(members.max_price)
+  const max_price = plainNumber(members.max_price)
+  if (max_price !== undefined) members.max_price = isRecord(max_price) ? pricesOf(max_price) : max_price
   return members
 }
 
@@ -69,10 +71,14 @@ function sortOf({ by, partition, ...others }: JsonRecord): unknown {
   throw notSupported('provider.sort.partition', 'it may only be "model"')
 }
 
+/** A number that is too large for JavaScript has its text. */
+const plainNumber = (value: unknown): unknown => (isRawNumber(value) ? Number(value.rawJSON) : value)
+
 /** Libraries also send numbers as text. */
 function pricesOf(given: JsonRecord): JsonRecord {
   const prices: JsonRecord = {}
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, member] of Object.entries(given)) {
+    const value = plainNumber(member)
     if (value === null) continue
     if (!PRICES.includes(name)) throw notSupported(`provider.max_price.${name}`)
     // JSON has such a number (1e309), and a schema no rule for it.
