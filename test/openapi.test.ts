@@ -271,6 +271,7 @@ test('every documented operation exists, for HEAD too; public operations are mar
     .filter((one) => !isAdmin(one) && one.path !== '/metrics')
     .toSorted((left, right) => last(left) - last(right))) {
     const url = path
+      .replace('{model}/operations', 'v%2Ffilm/operations')
       .replace('{model}', 'sandbox%2Fgeneral')
       .replace('{response_id}', response)
       .replace('{conversation_id}', conversation)

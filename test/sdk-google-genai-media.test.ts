@@ -181,6 +181,14 @@ describe('POST :predict and :predictLongRunning', () => {
     }
   })
 
+  it('knows an operation by the name of its model, with or without its provider, and by no other', async () => {
+    const { body } = await post(VIDEO, { instances })
+    const status = async (model: string) =>
+      (await port.gateway.call(`/v1beta/models/${model}/operations/${body.name.split('/').at(-1)}`)).status
+    expect(await Promise.all(['sandbox/text-to-video', 'text-to-video'].map(status))).toEqual([200, 200])
+    expect(await Promise.all(['sandbox/general', 'null%2Cnull', 'video'].map(status))).toEqual([404, 404, 404])
+  })
+
   it.each(['nothing', 'nothing:download', 'zzx0:download', '7461736bx9:download'])(
     'GET /v1beta/files/%s gets 404',
     async (name) => {

@@ -116,8 +116,8 @@ def name_resource(path, operation, known):
                 continue
             [of_path] = found
             value = next((model for method, model in MODEL_OF_METHOD.items() if path.endswith(method)), None)
-            if value is None and parameter["name"] == "task_id" and "/operations/" in path:
-                value = known["task_id of an operation"]
+            if value is None and "/operations/" in path:
+                value = known["task_id of an operation"] if parameter["name"] == "task_id" else "sandbox/text-to-video"
             parameter["schema"] = {"enum": [value or known.get(parameter["name"], of_path)]}
 
 

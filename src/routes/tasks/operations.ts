@@ -106,13 +106,21 @@ const fetchRoute = (parts: TaskApiParts): MethodRoute => ({
   ...FORMAT,
   operation: {
     summary: 'Retrieve the operation of a video, by its name in the body',
+    description: 'How clients of Vertex AI poll. The operation is the one that `predictLongRunning` returned.',
     tag: TAG,
     params: { model: 'Not read: the name of the operation has the id of the task.' },
     request: FetchOperation,
     example: { operationName: 'models/sandbox/text-to-video/operations/task_0123456789abcdefghijABCDEFGHIJ12' },
     response: VideoOperation,
     responseHeaders: RETRY_HEADERS,
-    errors: ['invalid_json', 'missing_required_parameter', 'task_not_exist'],
+    errors: [
+      'invalid_json',
+      'missing_required_parameter',
+      'task_not_exist',
+      'request_timeout',
+      'request_too_large',
+      'unsupported_media_type',
+    ],
   },
   async handle(context) {
     const body = await readJson(context.request, bodyLimits(context, 'text', parts))
@@ -134,6 +142,12 @@ async function find({ tasks }: TaskApiParts, context: Context, task_id: string) 
   return task
 }
 
+/** Whether this is the model of a task, with or without the provider prefix. */
+const isNamedBy = ({ model }: { model: string }, name: string): boolean => model === name || model.endsWith(`/${name}`)
+
+const unknownOperation = (model: string, task_id: string): GatewayError =>
+  new GatewayError('task_not_exist', `There is no operation "${task_id}" of the model "${model}".`)
+
 const VERSIONS = ['/v1beta', '/v1', '/v1alpha', '/v1beta1']
 
 /** Operations, and the files of ended ones, by their names. The first version is the documented one. */
@@ -150,6 +164,8 @@ export function operationRoutes(parts: TaskApiParts): Route[] {
         exclusive: true,
         operation: {
           summary: 'Retrieve the operation of a video',
+          description:
+            'The operation that `predictLongRunning` returned, by its name. It is done once its files are stored.',
           tag: TAG,
           params: { model: 'The model of the operation.', task_id: 'The last part of its name.' },
           response: VideoOperation,
@@ -157,7 +173,9 @@ export function operationRoutes(parts: TaskApiParts): Route[] {
           errors: ['task_not_exist'],
         },
         async handle(context) {
-          const task = await find(parts, context, context.params.task_id ?? '')
+          const { model = '', task_id = '' } = context.params
+          const task = await find(parts, context, task_id)
+          if (!isNamedBy(task, model)) throw unknownOperation(model, task_id)
           return Response.json(encodeOperation(task, linksFor(parts, context)), { headers: taskHeaders(parts, task) })
         },
       },

@@ -27,6 +27,10 @@ describe('a nested null', () => {
     expect(parse({ tools: [tool] }).tools?.[0]?.function.parameters).toEqual(parameters)
   })
 
+  it('is not a bias of a token', () => {
+    expect(() => parse({ logit_bias: { '50256': null } })).toThrow('logit_bias')
+  })
+
   it('does not stand for a required member', () => {
     expect(() => parse({ tools: [{ type: 'function', function: { name: null } }] })).toThrow(
       'function.name" is required',

@@ -21,7 +21,7 @@ const check = checker(Shared)
 /** A body holds messages, which hold parts, which hold data. */
 const withoutNulls = nullRemover({
   depth: 4,
-  ownData: new Set(['metadata', 'parameters', 'prediction', 'provider_options', 'schema']),
+  ownData: new Set(['logit_bias', 'metadata', 'parameters', 'prediction', 'provider_options', 'schema']),
   nullable: 'content',
 })
 const SEARCHES = ['web_search', 'web_search_options'] as const
