@@ -67,7 +67,7 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
   let held = ''
   let isRestarting = false
   let { shutdown_seconds } = config.server
-  /** In this time the clients of a worker that is replaced are told to open other connections. */
+  /** For this time a worker that is replaced asks its clients to open other connections. */
   let retire_ms = drainSeconds(config) * 1000
 
   function print(text: string): void {

@@ -1,4 +1,4 @@
-/** Checks that no address of the configuration leads to a cloud's metadata service, which hands out credentials. */
+/** Checks that no address of the configuration is that of a cloud metadata service, which returns credentials. */
 import { networkMatcher, readAddress } from '../kit/address.ts'
 import type { FileConfig } from './schema.ts'
 

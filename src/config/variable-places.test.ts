@@ -60,7 +60,7 @@ describe('a variable in the configuration', () => {
     "sandbox: '${SANDBOX:-false}'",
     "when_retired: '${WORDS}'",
     "projects: { a: { labels: { team: '$${ACME_KEY}' } } }",
-  ])('is filled in in secrets, locations, numbers and words of a list: %s', (text) => {
+  ])('is replaced in secrets, locations, numbers and enumerated values: %s', (text) => {
     expect(problemsOf(text)).toEqual([])
   })
 

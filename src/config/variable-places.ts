@@ -50,7 +50,7 @@ export const isLocation = (path: Path): boolean => isListed(LOCATIONS, path)
 
 /**
  * Why the variables may not be filled in at this place, if so: answers of the APIs show names, labels and texts such as
- * those of models, so only secrets, locations, numbers, booleans and words of a closed list take variables.
+ * those of models, so only secrets, locations, numbers, booleans and enumerated values take variables.
  */
 export function expansionProblem(path: Path, references: readonly string[]): string | undefined {
   const names = references.filter((reference) => !isFileReference(reference))

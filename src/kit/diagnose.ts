@@ -185,7 +185,7 @@ function ofUnion(branches: Schema[], value: unknown, path: (string | number)[], 
   const results = branches.map((branch) => ({ branch, found: problems(branch, value, path, limit) }))
   if (results.some((result) => result.found.length === 0)) return []
   const ofType = results.filter(({ found }) => !(found[0]?.kind === 'type' && found[0].path.length === path.length))
-  // Where one word is allowed beside a number, whoever wrote another word has to be told both.
+  // Where a fixed text is allowed beside a number, the error of another text names both.
   const isWord =
     typeof ofType[0]?.branch.const === 'string' &&
     branches.every(({ type }) => type === 'string' || type === 'integer' || type === 'number')

@@ -21,8 +21,11 @@ export function fallbacksOf(
 }
 
 /** Whether any other model may serve a call: most models have none, and most callers name none. */
-export const hasFallbacks = ({ fallbacks }: CatalogueModel, { options }: Pick<Call, 'options'>): boolean =>
-  options?.models !== undefined || Object.keys(fallbacks).length > 0
+export function hasFallbacks({ fallbacks }: CatalogueModel, { options }: Pick<Call, 'options'>): boolean {
+  if (options?.models !== undefined) return true
+  for (const _ in fallbacks) return true
+  return false
+}
 
 type Known = {
   options: CallOptions | undefined

@@ -15,7 +15,7 @@ const STOP_WORDS = new Set(
 
 /** Runs of letters (with their marks) and digits, of any script; a longer run is no word, but may fill megabytes. */
 const WORD = /[\p{L}\p{M}\p{N}]{1,256}/gu
-/** Where words are looked for, in characters: far more than so many words of any language take. */
+/** How many characters of a prompt are searched for terms: more than the terms of any language take. */
 const MIN_SEARCHED = 10_000
 const SEARCHED_PER_WORD = 64
 
