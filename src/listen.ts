@@ -7,7 +7,6 @@ import { isWebSocket, type SocketHandler } from './http/socket.ts'
 import { descriptorLimit, openDescriptors } from './kit/descriptors.ts'
 import { type ListeningSocket, listeningSocket } from './kit/listening-socket.ts'
 import type { Log } from './kit/log.ts'
-import { quietTurn } from './kit/quiet-turn.ts'
 
 type ListenParts = {
   gateway: {
@@ -99,8 +98,7 @@ class ConnectedPeer implements Peer {
 
 /** Who has connected last may not have sent its request yet: it is served, and its connection closed after it. */
 async function closePort(socket: ListeningSocket, deadline_ms: number): Promise<void> {
-  await quietTurn()
-  socket.shutDown()
+  await socket.shutDown()
   await Bun.sleep(Math.min(deadline_ms, LAST_REQUEST_MILLISECONDS))
 }
 

@@ -1,5 +1,6 @@
 /** The listening port, seen from raw sockets: what it accepts, what it cuts off, and how it stops. */
 import { afterEach, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { DEFAULT_SERVER } from '../src/config/config.ts'
 import { createApp } from '../src/http/app.ts'
@@ -452,6 +453,15 @@ describe('an internal error', () => {
   })
 })
 
+/** Whether the system has a listening socket (state 0A) with this port. */
+function isListening(port: number): boolean {
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  return readFileSync('/proc/self/net/tcp', 'latin1')
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .some((columns) => columns[1]?.endsWith(suffix) && columns[3] === '0A')
+}
+
 describe('a stop', () => {
   test('lets open requests finish, accepts no new ones, and then resolves', async () => {
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
@@ -478,12 +488,7 @@ describe('a stop', () => {
       const fresh = dial(server)
       await new Promise<void>((resolve) => fresh.socket.once('connect', () => resolve()))
       const stopped = server.stop({ deadline_ms: 60_000 })
-      const isRefused = () =>
-        fetch(`${server.url}/hello`, { keepalive: false }).then(
-          () => false,
-          () => true,
-        )
-      while (!(await isRefused()));
+      while (isListening(server.port)) await Bun.sleep(1)
       fresh.send(head('GET /hello'))
       expect(await fresh.closed).toMatch(/^HTTP\/1\.1 200 [\s\S]*connection: close/i)
       await stopped

@@ -1,12 +1,12 @@
 /** Closes the listening socket of a server that goes on serving the connections that it has accepted. Linux only. */
-import { dlopen } from 'bun:ffi'
+import { dlopen, ptr } from 'bun:ffi'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 export type ListeningSocket = {
   /** Connections are accepted when they are open, and no longer only with their first bytes. */
   acceptAtOnce(): void
-  /** No connection is accepted any more. */
-  shutDown(): void
+  /** No connection is accepted any more; those that the system has opened by now are, and none of them is reset. */
+  shutDown(): Promise<void>
 }
 
 /** The columns of /proc/net/tcp, by position, and the state of a listening socket. */
@@ -19,6 +19,19 @@ const LISTEN = '0A'
 const IPPROTO_TCP = 6
 const TCP_DEFER_ACCEPT = 9
 const SHUT_RD = 0
+const SOL_SOCKET = 1
+const SO_ATTACH_FILTER = 26
+
+/** `struct sock_filter` of <linux/filter.h>: code, jump if true, jump if false, value. */
+const DROP_SYN = [
+  [0x30, 0, 0, 13], // load the byte of the TCP header that has the flags
+  [0x45, 0, 1, 0x02], // a segment with SYN opens a connection
+  [0x06, 0, 0, 0], // it is dropped
+  [0x06, 0, 0, 0xffff], // any other passes
+] as const
+const INSTRUCTION_BYTES = 8
+/** Enough to finish handshakes that have begun, in one network, and to accept their connections. */
+const HANDSHAKE_MILLISECONDS = 5
 
 /** The C library of most distributions, and that of Alpine. */
 const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
@@ -37,8 +50,30 @@ export function listeningSocket(port: number, process_files = '/proc/self'): Lis
       const off = new Int32Array([0])
       libc.setsockopt(descriptor, IPPROTO_TCP, TCP_DEFER_ACCEPT, off, off.byteLength)
     },
-    shutDown: () => void libc.shutdown(descriptor, SHUT_RD),
+    async shutDown() {
+      // Linux resets the connections that wait to be accepted when their listener closes. A client whose SYN was dropped
+      // repeats it after a second: it is then refused, or another process of the port accepts it.
+      dropSyn(libc, descriptor)
+      await Bun.sleep(HANDSHAKE_MILLISECONDS)
+      // The turn after this one accepts what has come.
+      await new Promise((resolve) => setImmediate(resolve))
+      libc.shutdown(descriptor, SHUT_RD)
+    },
   }
+}
+
+function dropSyn({ setsockopt }: Libc, descriptor: number): void {
+  const filter = new DataView(new ArrayBuffer(DROP_SYN.length * INSTRUCTION_BYTES))
+  for (const [index, [code, ifTrue, ifFalse, value]] of DROP_SYN.entries()) {
+    const start = index * INSTRUCTION_BYTES
+    filter.setUint16(start, code, true)
+    filter.setUint8(start + 2, ifTrue)
+    filter.setUint8(start + 3, ifFalse)
+    filter.setUint32(start + 4, value, true)
+  }
+  // `struct sock_fprog`: the count and, aligned, the address.
+  const program = new BigUint64Array([BigInt(DROP_SYN.length), BigInt(ptr(filter.buffer))])
+  setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, program, program.byteLength)
 }
 
 function descriptorOf(port: number, process_files: string): number | undefined {
@@ -78,6 +113,8 @@ function linkOf(path: string): string {
     return '' // closed meanwhile
   }
 }
+
+type Libc = NonNullable<ReturnType<typeof openLibc>>
 
 function openLibc() {
   for (const library of LIBRARIES) {
