@@ -32,7 +32,7 @@ describe('the search of the manual', () => {
     ['several gateways', 'postgresql'],
     ['graceful shutdown', 'operations'],
     ['rate limit per user', 'rate-limits'],
-    ['cheapest provider first', 'models'],
+    ['cheapest provider first', 'route-requests'],
     ['caching of responses', 'cache-responses'],
     ['semantic cache', 'cache-responses'],
     ['what does a model cost', 'set-prices'],
