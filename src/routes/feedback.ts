@@ -1,9 +1,9 @@
 /** What a client thinks of a response, joined to its row of the request log. */
 import Type from 'typebox'
+import { BODY_ERRORS, type BodyParts, bodyReader } from '../http/checked-body.ts'
 import type { Context, Route } from '../http/context.ts'
 import type { RequestReader } from '../observe/request-reader.ts'
 import { GatewayError } from '../spec/error.ts'
-import { BODY_ERRORS, type BodyParts, bodyReader } from './admin/edit.ts'
 
 const MAX_SCORE = 100
 const MAX_TEXT = 4_096

@@ -2,9 +2,10 @@
 import Type from 'typebox'
 import type { AdminAccounts } from '../../admin/accounts.ts'
 import { rightsOf } from '../../admin/rights.ts'
+import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { ADMIN_ROLES, AdminToken, RIGHTS } from '../../spec/admin.ts'
-import { BODY_ERRORS, type BodyParts, bodyReader, noSuch, objectAnswer, originOf } from './edit.ts'
+import { noSuch, objectAnswer, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 
 export type AccountRouteParts = BodyParts & { accounts: AdminAccounts }

@@ -2,13 +2,14 @@
 import Type from 'typebox'
 import type { Projects } from '../../accounts/projects.ts'
 import type { Tokens } from '../../accounts/tokens.ts'
+import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { creditOf, isCredit } from '../../ledger/credit.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { fromNano, MAX_AMOUNT } from '../../spec/money.ts'
 import { type BudgetStore, NEVER } from '../../store/budget-store.ts'
 import type { LedgerStore } from '../../store/ledger-store.ts'
-import { BODY_ERRORS, type BodyParts, bodyReader, noSuch, originOf } from './edit.ts'
+import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 
 export type BudgetRouteParts = BodyParts & {

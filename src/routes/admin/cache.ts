@@ -1,8 +1,9 @@
 /** The admin API's response cache: its purge. */
 import Type from 'typebox'
 import type { ResponseCache } from '../../cache/response-cache.ts'
+import { BODY_ERRORS, type BodyParts, optionalBodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
-import { BODY_ERRORS, type BodyParts, noSuch, optionalBodyReader, originOf } from './edit.ts'
+import { noSuch, originOf } from './edit.ts'
 
 export type CacheRouteParts = BodyParts & {
   cache: Pick<ResponseCache, 'purge'>

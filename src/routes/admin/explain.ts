@@ -1,9 +1,9 @@
 /** The admin API's explanation of how a request would be routed now, with what this process remembers. */
 import Type from 'typebox'
+import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Route } from '../../http/context.ts'
 import { ENDPOINT_FAMILIES } from '../../spec/endpoint-family.ts'
 import type { Explained, ExplainRequest } from '../explain-request.ts'
-import { BODY_ERRORS, type BodyParts, bodyReader } from './edit.ts'
 
 export type ExplainRouteParts = BodyParts & {
   /** Throws GatewayError as the request would. */

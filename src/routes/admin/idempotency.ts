@@ -1,6 +1,7 @@
 /** Idempotency keys of the admin API: a POST that is sent twice is carried out once, and answered twice. */
 import Type from 'typebox'
 import { bodyLimits } from '../../http/body.ts'
+import { type BodyParts, readAhead } from '../../http/checked-body.ts'
 import type { Context } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
@@ -10,7 +11,6 @@ import { GatewayError } from '../../spec/error.ts'
 import type { Parameter } from '../../spec/operation.ts'
 import type { AdminKeyStore } from '../../store/admin-store.ts'
 import { parseIdempotencyKey } from '../tasks/request-parameters.ts'
-import { type BodyParts, readAhead } from './edit.ts'
 
 const KEEP_SECONDS = 86_400
 /** Of each administrator. */

@@ -1,5 +1,6 @@
 /** The admin API's runtime overrides: weight, drain and disable of providers, keys, targets and models. */
 import Type from 'typebox'
+import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
 import { targetName } from '../../providers/provider.ts'
@@ -7,17 +8,7 @@ import type { LiveOverrides } from '../../routing/live-overrides.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Override } from '../../store/override-store.ts'
 import type { Supply } from '../../supply.ts'
-import {
-  assertMatch,
-  BODY_ERRORS,
-  type BodyParts,
-  bodyReader,
-  ETAG_HEADER,
-  IF_MATCH_HEADER,
-  noSuch,
-  objectAnswer,
-  originOf,
-} from './edit.ts'
+import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
 import { targetId } from './health-schema.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 

@@ -1,19 +1,10 @@
 /** The admin API's projects. */
 import type { Projects } from '../../accounts/projects.ts'
+import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { Project, ProjectChange, ProjectOrder } from '../../spec/token.ts'
-import {
-  assertMatch,
-  BODY_ERRORS,
-  type BodyParts,
-  bodyReader,
-  ETAG_HEADER,
-  IF_MATCH_HEADER,
-  noSuch,
-  objectAnswer,
-  originOf,
-} from './edit.ts'
+import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 
 export type ProjectRouteParts = BodyParts & {

@@ -1,12 +1,13 @@
 /** The admin API's sessions: login by a one-time link, logout, and the list. */
 import Type from 'typebox'
 import type { AdminSessions } from '../../admin/sessions.ts'
+import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { assertSameOrigin, setCookie } from '../../http/session-cookie.ts'
 import { AdminSession } from '../../spec/admin.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { requestBaseUrl } from '../tasks/request-parameters.ts'
-import { BODY_ERRORS, type BodyParts, bodyReader, noSuch, originOf } from './edit.ts'
+import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { LOGIN_PAGE, LOGIN_PAGE_HEADERS } from './login-page.ts'
 

@@ -1,12 +1,13 @@
 /** The admin API's tasks: list them, look at one, and cancel it. */
 import Type from 'typebox'
+import { BODY_ERRORS, type BodyParts, optionalBodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { readTaskStatuses, TASK_STATUSES, type Task, type TaskStatus } from '../../spec/task.ts'
 import type { TaskStore, WebhookStore } from '../../store/store.ts'
 import { MAX_DEADLINE_SECONDS, resumeTask } from '../../tasks/resume-task.ts'
-import { BODY_ERRORS, type BodyParts, noSuch, optionalBodyReader, originOf } from './edit.ts'
+import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { AdminTask, AdminTaskDetail, taskDetail, taskRow } from './task-view.ts'
 

@@ -2,22 +2,12 @@
 import Type from 'typebox'
 import type { Projects } from '../../accounts/projects.ts'
 import type { Tokens } from '../../accounts/tokens.ts'
+import { BODY_ERRORS, type BodyParts, bodyReader, optionalBodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { Token, TokenChange, TokenOrder } from '../../spec/token.ts'
 import { type LimitsRouteParts, limitsOf, TokenLimits } from '../limits.ts'
-import {
-  assertMatch,
-  BODY_ERRORS,
-  type BodyParts,
-  bodyReader,
-  ETAG_HEADER,
-  IF_MATCH_HEADER,
-  noSuch,
-  objectAnswer,
-  optionalBodyReader,
-  originOf,
-} from './edit.ts'
+import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 
 export type TokenRouteParts = BodyParts & LimitsRouteParts & { tokens: Tokens; projects: Projects }
