@@ -11,7 +11,7 @@ import { createAccessLog } from '../src/observe/access-log.ts'
 import { createCallMetrics } from '../src/observe/call-metrics.ts'
 import { CALL_METRICS } from '../src/observe/metric-table.ts'
 import { createRequestLog } from '../src/observe/request-log.ts'
-import { joinRequests, type RequestObserver } from '../src/observe/requests.ts'
+import { createRequests, type EndedRequest, type Recorder } from '../src/observe/requests.ts'
 import type { CallRecord } from '../src/pipeline/call.ts'
 import type { LedgerEntry } from '../src/store/ledger-entry.ts'
 import { createMetrics, type MetricDefinition } from '../src/telemetry/metrics.ts'
@@ -60,10 +60,15 @@ function endedCall(n: number): Ended {
 
 const calls = Array.from({ length: KINDS }, (_, n) => endedCall(n))
 
-function ours(): (ended: Ended) => void {
+function recorder(): Recorder {
   const metrics = createMetrics({ max_values: 200, max_series: 1_000 })
-  const { observe } = createCallMetrics({ metrics, currency: () => 'USD', clock: systemClock })
-  return observe
+  return createCallMetrics({ metrics, currency: () => 'USD' }).record
+}
+
+function ours(): (ended: Ended) => void {
+  const record = recorder()
+  const each = (ended: readonly EndedRequest[], count: (one: EndedRequest) => void) => ended.forEach(count)
+  return ({ request, record: call }) => record([{ request, record: call, at: 0, left: undefined }], { offset: 0, each })
 }
 
 /** As a gateway has it: no spans are exported, and nobody follows live events. */
@@ -72,8 +77,8 @@ function everything(): { count(ended: Ended): void; flush(): Promise<void> } {
   const store = { reserve: async () => 1, append: async () => {}, prune: async () => false }
   const settings = () => ({ enabled: true, keep_days: 7 })
   const requestLog = createRequestLog({ store, settings, clock: systemClock, log })
-  const metrics = ours() as RequestObserver
-  const requests = joinRequests([createAccessLog({ log }), requestLog.observe, metrics], log)
+  const recorders = [createAccessLog({ log }), requestLog.record, recorder()]
+  const requests = createRequests({ recorders, clock: systemClock, log })
   return { count: ({ request }) => requests.requestFinished(request), flush: requestLog.flush }
 }
 

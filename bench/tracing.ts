@@ -5,6 +5,7 @@
  */
 import { systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
+import type { Recording } from '../src/observe/requests.ts'
 import { createTelemetry } from '../src/tracing.ts'
 import { configOf } from '../test/kit/gateway.ts'
 
@@ -22,6 +23,11 @@ const CASES: Record<string, { sampling: number; traceparent?: string; most?: num
 }
 
 const log = createLog({ clock: systemClock, level: 'error', pretty: false, write() {} })
+
+const RECORDING: Recording = {
+  offset: systemClock.now() - systemClock.steady(),
+  each: (ended, record) => ended.forEach(record),
+}
 
 async function measure(sampling: number, headers: Headers): Promise<number> {
   const otlp = { endpoint: `http://127.0.0.1:${collector.port}`, sampling }
@@ -47,7 +53,8 @@ async function measure(sampling: number, headers: Headers): Promise<number> {
     const attempt = { target, started: now, ms: 1, is_hedge: false, is_lost: false }
     const record = { call: { ...context, caller: { token_id: 't' } }, family: 'chatcompat', attempts: [attempt] }
     await tracing.traceAttempt(record.call as never, attempt as never, async () => {})
-    tracing.observe({ request: { context, path: '/', status: 200, outcome: 'done', total_ms: 1 }, record } as never)
+    const finished = { context, path: '/', status: 200, outcome: 'done', total_ms: 1 }
+    tracing.record([{ request: finished, record, at: now, left: undefined }] as never, RECORDING)
     if (call % 64 === 0) await new Promise((resolve) => setImmediate(resolve))
   }
   await telemetry.close({ deadline_ms: 60_000 })

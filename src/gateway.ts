@@ -77,6 +77,8 @@ export type Gateway = {
   tasks: Tasks
   /** Webhooks at the end of tasks. */
   webhooks: Webhooks
+  /** Writes the access log and counts the metrics of the requests that have ended, which otherwise takes some milliseconds. */
+  flushRequests(): void
   /** Recorded usage, newest hour first. */
   usage: UsageStore['list']
   /** From now on `/readyz` says that it is not ready; everything else is served as before. */
@@ -132,7 +134,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const conversations = createConversations({ ...storing, store: store.conversations, clock: storeClock, log })
   const valkey = parts.is_idle || !config.valkey ? undefined : openValkey(config.valkey, { clock, log })
   const shared = { store, valkey, process_id, config: () => live, guardedFetch, onUsed: tokens.used }
-  const onRaised = observation.live.alerted
+  const onRaised = observation.readers.live.alerted
   const accounting = createAccounting({ ...shared, onRaised, onRefused: metering?.refused, clock: storeClock, log })
   const { ledger, alerts, attemptLimits, reports } = accounting
   const cache = createResponseCache({
@@ -198,13 +200,11 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     crashHook: parts.crashHook,
   })
   const { outputs, tasks, webhooks, files } = generation
-  const prune = { pruneLedger: accounting.pruneLedger, pruneRequests: observation.pruneRequests }
-  const cleaner = createCleaner({ ...prune, tasks: store.tasks, outputs, cache, clock, log })
+  const cleaner = createCleaner({ ...accounting, ...observation, tasks: store.tasks, outputs, cache, clock, log })
   const { canStore, accepts: ready, announceStop } = createReadiness({ store, files, clock, log })
   const controls = control.routes({ supply, attemptLimits, settings, tokens, projects, cache })
-  const { requests, live: events } = observation
   const health = { ledger: ledger.health, tasks: tasks.health, open_requests: () => app.open() }
-  const accounts = { ...shared, projects, tokens, requests, reports, live: events, ready, health, version, metering }
+  const accounts = { ...shared, ...observation.readers, projects, tokens, reports, ready, health, version, metering }
   const administration = createAdministration({ ...accounts, settings, controls, environment, clock, log })
   const first_login = first_token && !parts.is_idle ? await administration.firstLogin() : undefined
   const load = createLoad({ settings, onDelay: metering?.loopDelayed, log })
@@ -223,7 +223,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       moderations: createModerations({ tokenizer }),
       ...generation.routeParts,
       admin: [...administration.routes, ...(metering?.routes ?? [])],
-      requests,
+      ...observation.readers,
       manual,
       ready,
       version,
@@ -258,17 +258,18 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   async function drain(options: { deadline_ms: number }): Promise<void> {
     tasks.endWaits()
     lateReads.close()
-    observation.live.close()
+    observation.readers.live.close()
     await app.close(options)
     await settle()
     await ledger.flush()
   }
 
-  /** Waits for the usage of calls whose response was sent. */
+  /** Waits for the usage of calls whose response was sent, and records them. */
   async function settle(): Promise<void> {
     const cancel = clock.after(SETTLE_MILLISECONDS, tokenizer.close)
     await pipeline.close({ deadline_ms: 2 * SETTLE_MILLISECONDS })
     cancel()
+    observation.flush()
   }
 
   return {
@@ -284,6 +285,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     projects,
     tasks,
     webhooks,
+    flushRequests: observation.flush,
     usage: store.usage.list,
     async reload(next) {
       checkDeclared(next)

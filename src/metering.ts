@@ -5,7 +5,7 @@ import type { Clock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
 import { createCallMetrics } from './observe/call-metrics.ts'
 import type { ContentsLog } from './observe/contents-log.ts'
-import type { RequestObserver } from './observe/requests.ts'
+import type { Recorder } from './observe/requests.ts'
 import { collectContents, collectRequestLog, collectState, type ObservedState } from './observe/state-metrics.ts'
 import { createWorkMetrics, type WorkMetrics } from './observe/work-metrics.ts'
 import { metricsRoute } from './routes/metrics.ts'
@@ -16,12 +16,14 @@ import { type FamilyValues, readValues, withOthers } from './telemetry/process-m
 import type { Telemetry } from './tracing.ts'
 
 export type Metering = WorkMetrics & {
-  observe: RequestObserver
+  record: Recorder
   routes: Route[]
   /** What Prometheus reads. */
   scrape(): Promise<string>
   /** For the metrics of further parts. */
   metrics: Metrics
+  /** Counts what has ended and is not counted yet, before each scrape. */
+  countFirst(flush: () => void): void
   /** The state of the request log and its sinks, which is read for each scrape. */
   watchRequestLog(health: Parameters<typeof collectRequestLog>[1]): void
   /** The state of the recorded contents, which is read for each scrape. */
@@ -68,15 +70,20 @@ export function createMetering({
   const metrics = createMetrics()
   let live = () => config
   const currency = () => live().ledger.currency
-  const calls = createCallMetrics({ metrics, currency, clock })
+  const calls = createCallMetrics({ metrics, currency })
   let read_errors = 0
+  let flush = () => {}
+  const families = () => {
+    flush()
+    return metrics.families()
+  }
   /** Scrapers that come at the same time get the same text. */
   const running = new Map<MetricsFormat, ReturnType<typeof scrape>>()
 
   async function scrape(format: MetricsFormat): Promise<{ content_type: string; body: string }> {
-    const own = metrics.families()
-    const families = siblings ? withOthers(own, await siblings.counted()) : own
-    const { failed, ...text } = await expose(families, { format, clock })
+    const own = families()
+    const all = siblings ? withOthers(own, await siblings.counted()) : own
+    const { failed, ...text } = await expose(all, { format, clock })
     if (failed.length > 0) {
       if (read_errors === 0)
         log.error('metrics could not be read', { metrics: failed.map(({ name }) => name).join(', ') }, failed[0]?.cause)
@@ -94,19 +101,22 @@ export function createMetering({
     return scraping
   }
 
-  siblings?.share(() => readValues(metrics.families(), clock))
+  siblings?.share(() => readValues(families(), clock))
   return {
     ...createWorkMetrics(metrics, calls.entry),
-    observe: calls.observe,
+    record: calls.record,
     routes: [metricsRoute({ settings: config.metrics, server: config.server, scrape: scrapeOnce })],
     scrape: async () => (await scrapeOnce('text')).body,
     metrics,
+    countFirst(first) {
+      flush = first
+    },
     watchRequestLog: (health) => collectRequestLog(metrics, health),
     watchContents: (health) => collectContents(metrics, health),
     watch({ config, store: { engine }, app: requests, telemetry, ...state }) {
       live = config
       const exports = () => telemetry?.counts() ?? {}
-      telemetry?.exportMetrics(metrics.families)
+      telemetry?.exportMetrics(families)
       collectState(metrics, { ...state, engine, requests, exports, version, currency, clock }, () => read_errors)
     },
   }

@@ -1,4 +1,4 @@
-/** What is told of requests and calls: the access log, the request log. Observers never delay a call. */
+/** Connects all that records requests and calls: the access log, the request log, metrics, traces. Recorders never delay a call. */
 import type { Config } from './config/config.ts'
 import type { Context, FinishedRequest } from './http/context.ts'
 import type { Clock } from './kit/clock.ts'
@@ -11,7 +11,7 @@ import { createIds, createRequestLog } from './observe/request-log.ts'
 import { createRequestReader, type RequestReader } from './observe/request-reader.ts'
 import { createRequestSinks } from './observe/request-sinks.ts'
 import { viewRow } from './observe/request-view.ts'
-import { joinRequests } from './observe/requests.ts'
+import { createRequests, type Recorder } from './observe/requests.ts'
 import type { CallSubscriber } from './pipeline/events.ts'
 import type { RequestRow } from './store/request-row.ts'
 import type { Store } from './store/store.ts'
@@ -24,10 +24,12 @@ type Observation = {
   admitted(context: Context): void
   /** To be called at the end of each request. */
   requestFinished(request: FinishedRequest): void
+  /** Records the requests that have ended until now, which otherwise takes some milliseconds. */
+  flush(): void
   /** Deletes one batch of old rows of the request log, and of contents; false: nothing is left. */
   pruneRequests(): Promise<boolean>
-  requests: RequestReader
-  live: LiveEvents
+  /** For operators. */
+  readers: { requests: RequestReader; live: LiveEvents }
   /** After the last call was settled. */
   close(options: { deadline_ms: number }): Promise<void>
 }
@@ -68,30 +70,37 @@ export function createObservation({ store, config, telemetry, metering, clock, l
     return { sinks: [{ sink: 'store', ...rows }, ...sinks.health()], suppressed }
   })
   const live = createLiveEvents({ audit: store.audit, clock, log })
-  const observers = [createAccessLog({ log }), requestLog.observe, live.observe]
+  const recorders: Recorder[] = [createAccessLog({ log }), requestLog.record, live.record]
   const keys = contentsKeys(config())
-  if (metering) observers.push(metering.observe)
-  if (telemetry?.tracing) observers.push(telemetry.tracing.observe)
-  const requests = joinRequests(observers, log)
+  if (metering) recorders.push(metering.record)
+  if (telemetry?.tracing) recorders.push(telemetry.tracing.record)
+  const requests = createRequests({ recorders, clock, log })
+  metering?.countFirst(requests.flush)
+  const reader = createRequestReader({
+    store: store.requestLog,
+    flush() {
+      requests.flush()
+      return requestLog.flush()
+    },
+    async contents(row) {
+      requests.flush()
+      await contents.flush()
+      return readContents(row, { store: store.requestContents, keys })
+    },
+    clock,
+  })
   return {
     calls: [requests.calls],
     requestFinished: requests.requestFinished,
-    live,
+    flush: requests.flush,
     admitted: contents.admit,
     async pruneRequests() {
       const left = [await requestLog.prune(), await contents.prune()]
       return left.includes(true)
     },
-    requests: createRequestReader({
-      store: store.requestLog,
-      flush: requestLog.flush,
-      async contents(row) {
-        await contents.flush()
-        return readContents(row, { store: store.requestContents, keys })
-      },
-      clock,
-    }),
+    readers: { requests: reader, live },
     async close(options) {
+      requests.flush()
       await Promise.all([requestLog.close(options), contents.close(options), sinks.close(options)])
     },
   }

@@ -6,7 +6,7 @@ import type { Clock } from './kit/clock.ts'
 import type { Log } from './kit/log.ts'
 import { type TraceContext, traceHeaders } from './kit/trace-context.ts'
 import { createCallTraces } from './observe/call-traces.ts'
-import type { RequestObserver } from './observe/requests.ts'
+import type { Recorder } from './observe/requests.ts'
 import type { TraceAttempt } from './pipeline/prepared-call.ts'
 import type { WorkTracer } from './tasks/task-traces.ts'
 import type { ExportCounts } from './telemetry/export-queue.ts'
@@ -16,7 +16,7 @@ import { type OtlpSettings, otlpSettings } from './telemetry/otlp-settings.ts'
 import type { Tracer } from './telemetry/otlp-traces.ts'
 
 type Tracing = {
-  observe: RequestObserver
+  record: Recorder
   /** Sets the trace of a request of the API. */
   openTrace(context: Context): void
   /** Executes an attempt in its trace. */
@@ -64,7 +64,7 @@ export async function createTelemetry(parts: TelemetryParts): Promise<Telemetry 
   const common = { settings, version, instance_id, clock, log }
   const { traces: endpoint, logs: logs_endpoint } = settings
   const tracer = endpoint && (await import('./telemetry/otlp-traces.ts')).createTracer({ ...common, endpoint })
-  const traces = tracer && createTracing(tracer, settings, clock)
+  const tracing = tracer && createTracing(tracer, settings)
   const logs =
     logs_endpoint &&
     (await import('./telemetry/otlp-logs.ts')).createOtlpLogs({
@@ -77,29 +77,28 @@ export async function createTelemetry(parts: TelemetryParts): Promise<Telemetry 
     metrics_endpoint &&
     (await import('./telemetry/otlp-metrics.ts')).createOtlpMetrics({ ...common, endpoint: metrics_endpoint })
   return {
-    tracing: traces?.tracing,
+    tracing,
     logs,
     exportMetrics: (families) => metrics?.start(families),
     counts: () => ({ ...(tracer && { spans: tracer.counts() }), ...(logs && { logs: logs.counts() }) }),
     async close({ deadline_ms: given }) {
       const deadline_ms = Math.max(given, MIN_CLOSE_MILLISECONDS)
-      traces?.flush()
       await Promise.all([tracer?.close({ deadline_ms }), logs?.close({ deadline_ms }), metrics?.close({ deadline_ms })])
     },
   }
 }
 
-function createTracing(tracer: Tracer, settings: OtlpSettings, clock: Clock): { tracing: Tracing; flush(): void } {
+function createTracing(tracer: Tracer, settings: OtlpSettings): Tracing {
   /** The traces of calls that belong to no request. */
   const own = new WeakSet<TraceContext>()
-  const calls = createCallTraces({ tracer, isOwn: (trace) => own.has(trace), clock })
+  const calls = createCallTraces({ tracer, isOwn: (trace) => own.has(trace) })
   /** What is sent in the trace of the work that is going on. */
   const outgoing = new AsyncLocalStorage<TraceContext>()
   const isSentTo = (provider: string): boolean =>
     settings.is_propagated && (settings.propagate_to.includes(provider) || settings.propagate_to.includes('*'))
 
-  const tracing: Tracing = {
-    observe: calls.observe,
+  return {
+    record: calls.record,
     openTrace(context) {
       if (!TRACED_PATH.test(context.path)) return
       context.trace = tracer.open(context.request.headers)
@@ -126,5 +125,4 @@ function createTracing(tracer: Tracer, settings: OtlpSettings, clock: Clock): { 
       return trace && isSentTo(provider) ? traceHeaders(trace) : undefined
     },
   }
-  return { tracing, flush: calls.flush }
 }

@@ -6,7 +6,7 @@ import type { Context, Route } from '../src/http/context.ts'
 import { eventStream } from '../src/http/event-stream.ts'
 import { createLog } from '../src/kit/log.ts'
 import { createAccessLog } from '../src/observe/access-log.ts'
-import { joinRequests } from '../src/observe/requests.ts'
+import { createRequests } from '../src/observe/requests.ts'
 import { pageRoutes } from '../src/routes/pages.ts'
 import { ERRORS, type ErrorCode, GatewayError } from '../src/spec/error.ts'
 import type { Caller } from '../src/spec/token.ts'
@@ -32,6 +32,7 @@ function gateway({ routes = [], authenticate = () => CALLER, settings = {} }: Pa
   }
   const log = createLog({ clock, level: 'debug', pretty: false, write })
   const all = { ...DEFAULT_SERVER, ...settings }
+  const requests = createRequests({ recorders: [createAccessLog({ log })], clock, log })
   const app = createApp({
     routes: [
       get('/ok', () => Response.json({ ok: true })),
@@ -45,11 +46,12 @@ function gateway({ routes = [], authenticate = () => CALLER, settings = {} }: Pa
     settings: all,
     clock,
     log,
-    onFinished: joinRequests([createAccessLog({ log })], log).requestFinished,
+    onFinished: requests.requestFinished,
   })
   const call = (path: string, init: RequestInit = {}) =>
     app.fetch(new Request(`http://gatehouse.test${path}`, init), { address: '192.0.2.1' })
   const lines = () => {
+    requests.flush()
     log.flush()
     return logText
       .split('\n')

@@ -12,7 +12,7 @@ import { systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
 import { type Listener, listen } from '../src/listen.ts'
 import { createAccessLog } from '../src/observe/access-log.ts'
-import { joinRequests } from '../src/observe/requests.ts'
+import { createRequests } from '../src/observe/requests.ts'
 import { manualClock } from './kit/clock.ts'
 
 const open: (() => unknown)[] = []
@@ -34,13 +34,14 @@ async function start({ routes = [], idle_seconds }: { routes?: Route[]; idle_sec
   const log = createLog({ clock: systemClock, level: 'debug', pretty: false, write })
   const limits = { max_bytes: settings.max_body_bytes, seconds: settings.body_seconds, clock: systemClock }
   const echo = async ({ request }: Context) => Response.json({ echo: await readJson(request, limits) })
+  const requests = createRequests({ recorders: [createAccessLog({ log })], clock: systemClock, log })
   const app = createApp({
     routes: [post('/echo', echo), get('/hello', () => new Response('hello')), ...routes],
     authenticate: () => ({ token_id: 'tok_x', mayUseModel: () => true, mayUseFamily: () => true }),
     settings,
     clock: systemClock,
     log,
-    onFinished: joinRequests([createAccessLog({ log })], log).requestFinished,
+    onFinished: requests.requestFinished,
   })
   const server = await listen({
     gateway: { fetch: app.fetch, drain: app.close },
@@ -50,6 +51,7 @@ async function start({ routes = [], idle_seconds }: { routes?: Route[]; idle_sec
   })
   open.push(() => server.stop({ deadline_ms: 0 }))
   const lines = () => {
+    requests.flush()
     log.flush()
     return logged
   }

@@ -47,6 +47,7 @@ describe('live events', () => {
     const events = reader(await gateway.admin('/events?types=request'))
     const first = events.next()
     await gateway.chat(QUESTION, { headers: { 'x-request-id': 'mine' } })
+    gateway.clock.advance(20)
     expect(await first).toMatchObject({
       type: 'request',
       data: { request_id: 'mine', model: 'sandbox/general', status: 200, attempts: [{ target: 'sandbox/general' }] },
@@ -80,6 +81,7 @@ describe('live events', () => {
     for (const token of [other, own]) {
       await gateway.chat(QUESTION, { headers: { authorization: `Bearer ${token}` } })
     }
+    gateway.clock.advance(20)
     expect(await first).toMatchObject({ data: { project_id } })
     await events.cancel()
   })

@@ -10,7 +10,8 @@ export type LogFields = Record<string, LogValue | readonly Record<string, LogVal
 
 export type Log = {
   debug(event: string, fields?: LogFields): void
-  info(event: string, fields?: LogFields): void
+  /** `at_ms`: when it happened, in unix milliseconds, where that is not now. */
+  info(event: string, fields?: LogFields, at_ms?: number): void
   warn(event: string, fields?: LogFields): void
   error(event: string, fields?: LogFields, cause?: unknown): void
   /** Writes the buffered lines. */
@@ -47,11 +48,10 @@ export function createLog({ clock, level, pretty, write, worker }: LogParts): Lo
     write(text)
   }
   const encode = pretty || jsonLine
-  const line = (rank: LogLevel, event: string, given: LogFields = {}, cause?: unknown) => {
-    if (LOG_LEVELS.indexOf(rank) < floor) return
-    const fields = cause === undefined ? given : { ...given, cause: describeCause(cause) }
-    held += encode({ now: clock.now(), level: rank, event, worker, fields })
-    if (held.length > HOLD_CHARACTERS || rank === 'error') return flush()
+  const line = (level: LogLevel, event: string, fields: LogFields = {}, now = clock.now()) => {
+    if (LOG_LEVELS.indexOf(level) < floor) return
+    held += encode({ now, level, event, worker, fields })
+    if (held.length > HOLD_CHARACTERS || level === 'error') return flush()
     if (timed) return
     timed = true
     clock.after(HOLD_MILLISECONDS, () => {
@@ -61,9 +61,10 @@ export function createLog({ clock, level, pretty, write, worker }: LogParts): Lo
   }
   return {
     debug: (event, fields) => line('debug', event, fields),
-    info: (event, fields) => line('info', event, fields),
+    info: (event, fields, at_ms) => line('info', event, fields, at_ms),
     warn: (event, fields) => line('warn', event, fields),
-    error: (event, fields, cause) => line('error', event, fields, cause),
+    error: (event, fields = {}, cause) =>
+      line('error', event, cause === undefined ? fields : { ...fields, cause: describeCause(cause) }),
     flush,
   }
 }

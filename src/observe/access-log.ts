@@ -1,23 +1,27 @@
 /** The access log: one line for each request, with what HTTP and the pipeline know of it. */
+import type { FinishedRequest } from '../http/context.ts'
 import { tenth } from '../kit/clock.ts'
 import type { Log, LogFields } from '../kit/log.ts'
 import type { CallRecord } from '../pipeline/call.ts'
 import { targetName } from '../providers/provider.ts'
 import { attemptReport } from '../routing/attempt.ts'
-import type { RequestObserver } from './requests.ts'
+import type { Recorder } from './requests.ts'
 
-export function createAccessLog({ log }: { log: Log }): RequestObserver {
-  return ({ request: finished, record }) => {
-    if (!finished) return
-    const { context, path, status, outcome, total_ms } = finished
-    const { request_id, request, note } = context
-    const fields: LogFields = { request_id, method: request.method, path, status, outcome, total_ms: tenth(total_ms) }
-    if (context.trace) fields.trace_id = context.trace.trace_id
-    Object.assign(fields, note)
-    if (note.first_byte_ms !== undefined) fields.first_byte_ms = tenth(note.first_byte_ms)
-    if (record) addCall(fields, record)
-    log.info('request', fields)
-  }
+export function createAccessLog({ log }: { log: Log }): Recorder {
+  return (ended, { offset, each }) =>
+    each(ended, ({ request, record, at }) => {
+      if (request) log.info('request', fieldsOf(request, record), at + offset)
+    })
+}
+
+function fieldsOf({ context, path, status, outcome, total_ms }: FinishedRequest, record?: CallRecord): LogFields {
+  const { request_id, request, note, trace } = context
+  const fields: LogFields = { request_id, method: request.method, path, status, outcome, total_ms: tenth(total_ms) }
+  if (trace) fields.trace_id = trace.trace_id
+  Object.assign(fields, note)
+  if (note.first_byte_ms !== undefined) fields.first_byte_ms = tenth(note.first_byte_ms)
+  if (record) addCall(fields, record)
+  return fields
 }
 
 function addCall(

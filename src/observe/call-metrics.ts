@@ -3,7 +3,6 @@
  * it has anyway, and then only added to.
  */
 import type { FinishedRequest } from '../http/context.ts'
-import type { Clock } from '../kit/clock.ts'
 import type { CallRecord } from '../pipeline/call.ts'
 import type { Target } from '../providers/provider.ts'
 import type { Attempt } from '../routing/attempt.ts'
@@ -11,12 +10,12 @@ import type { LedgerEntry } from '../store/ledger-entry.ts'
 import type { Counter, Histogram, Metrics } from '../telemetry/metrics.ts'
 import { isServing, operationOf, providerName } from './call-attributes.ts'
 import { CALL_METRICS } from './metric-table.ts'
-import type { RequestObserver } from './requests.ts'
+import type { EndedRequest, Recorder } from './requests.ts'
 
-type CallMetricsParts = { metrics: Metrics; currency(): string; clock: Clock }
+type CallMetricsParts = { metrics: Metrics; currency(): string }
 
 type CallMetrics = {
-  observe: RequestObserver
+  record: Recorder
   /** An entry that does not belong to a call, such as that of a task. */
   entry(entry: LedgerEntry): void
 }
@@ -43,6 +42,8 @@ type MoneySeries = {
   errors: Counter
 }
 
+type EndedCall = EndedRequest & { readonly record: CallRecord }
+
 type OwnerSeries = { calls: Counter; charged: Counter }
 
 type TargetSeries = { served: Counter; duration: Histogram; key: string }
@@ -62,7 +63,7 @@ function child<Value>(node: Node<Value>, name: string): Node<Value> {
   return made
 }
 
-export function createCallMetrics({ metrics, currency, clock }: CallMetricsParts): CallMetrics {
+export function createCallMetrics({ metrics, currency }: CallMetricsParts): CallMetrics {
   const duration = metrics.histogram(CALL_METRICS.duration)
   const first_token = metrics.histogram(CALL_METRICS.first_token)
   const per_token = metrics.histogram(CALL_METRICS.per_token)
@@ -104,10 +105,9 @@ export function createCallMetrics({ metrics, currency, clock }: CallMetricsParts
     targets = new WeakMap()
   }
 
-  function callSeries(record: CallRecord): CallSeries {
+  function callSeries(record: CallRecord, error_type: string): CallSeries {
     const { family, model = '', requested = model } = record
     const provider = record.cache === 'hit' ? undefined : record.target?.provider
-    const error_type = errorTypeOf(record)
     let node = child(calls, family)
     node = child(node, provider?.id ?? '')
     node = child(node, requested)
@@ -196,11 +196,11 @@ export function createCallMetrics({ metrics, currency, clock }: CallMetricsParts
     return made
   }
 
-  function addAttempt(attempt: Attempt, record: CallRecord): void {
+  function addAttempt(attempt: Attempt, ended: EndedCall): void {
     const { target, error, is_lost, ms } = attempt
     const series = targetSeries(target)
     if (ms !== undefined && error === undefined && !is_lost) series.duration.observe(ms / 1000)
-    const { outcome, error_type } = outcomeOf(attempt, record)
+    const { outcome, error_type } = outcomeOf(attempt, ended)
     const { provider, model } = target
     if (outcome === 'served') series.served.value++
     else attempts.with(provider.id, model, series.key, outcome, error_type).value++
@@ -217,9 +217,10 @@ export function createCallMetrics({ metrics, currency, clock }: CallMetricsParts
     node.value.value++
   }
 
-  function addCall(record: CallRecord, request: FinishedRequest | undefined): void {
-    const series = callSeries(record)
-    const total_ms = request ? request.total_ms : clock.steady() - record.call.arrived
+  function addCall(ended: EndedCall): void {
+    const { record, request, at, left } = ended
+    const series = callSeries(record, errorTypeOf(ended))
+    const total_ms = request ? request.total_ms : at - record.call.arrived
     series.duration.observe(total_ms / 1000)
     const { caller } = record.call
     const { project, token } = ownerSeries(caller.project_id ?? '', caller.token_id)
@@ -228,7 +229,7 @@ export function createCallMetrics({ metrics, currency, clock }: CallMetricsParts
     if (record.cache) cache.with(record.requested ?? record.model ?? '', record.cache).value++
     if (record.cache_similarity !== undefined) similarity.observe(record.cache_similarity)
     if (record.queued_ms !== undefined) queue_wait.observe(record.queued_ms / 1000)
-    for (const attempt of record.attempts) addAttempt(attempt, record)
+    for (const attempt of record.attempts) addAttempt(attempt, ended)
     const { entries } = record
     if (!entries) return
     for (const entry of entries) {
@@ -245,14 +246,16 @@ export function createCallMetrics({ metrics, currency, clock }: CallMetricsParts
     const { first_byte_ms, stream } = request.context.note
     if (!stream || first_byte_ms === undefined) return
     series.first_token.observe(first_byte_ms / 1000)
-    if (units.output_tokens > 1 && record.error === undefined && !record.call.signal.aborted)
+    if (units.output_tokens > 1 && record.error === undefined && left === undefined)
       series.per_token.observe((total_ms - first_byte_ms) / 1000 / (units.output_tokens - 1))
   }
 
   return {
-    observe({ request, record }) {
-      if (request) addRequest(request)
-      if (record) addCall(record, request)
+    record(ended, { each }) {
+      each(ended, (one) => {
+        if (one.request) addRequest(one.request)
+        if (isCall(one)) addCall(one)
+      })
     },
     entry: addEntry,
   }
@@ -261,21 +264,23 @@ export function createCallMetrics({ metrics, currency, clock }: CallMetricsParts
 /** The texts of statuses, so that none is made for each request. */
 const STATUS: readonly string[] = Array.from({ length: 600 }, (_, status) => String(status))
 
-/** Of a call whose client has left, whatever its provider did then. */
-const errorTypeOf = ({ error, call }: CallRecord): string =>
-  call.signal.aborted ? (call.signal.reason?.code ?? error ?? '') : (error ?? '')
+const isCall = (ended: EndedRequest): ended is EndedCall => ended.record !== undefined
 
-function outcomeOf(attempt: Attempt, record: CallRecord): { outcome: string; error_type: string } {
+/** Of a call whose client has left, whatever its provider did then. */
+const errorTypeOf = ({ record, left }: EndedCall): string => left || (record.error ?? '')
+
+function outcomeOf(attempt: Attempt, ended: EndedCall): { outcome: string; error_type: string } {
   if (attempt.is_lost) return { outcome: 'lost', error_type: '' }
-  const hasLeft = record.call.signal.aborted
+  const { record } = ended
+  const hasLeft = ended.left !== undefined
   if (attempt.error !== undefined)
     return {
-      outcome: hasLeft && attempt.error === errorTypeOf(record) ? 'abandoned' : 'failed',
+      outcome: hasLeft && attempt.error === errorTypeOf(ended) ? 'abandoned' : 'failed',
       error_type: attempt.error,
     }
   if (record.error === undefined && !hasLeft) return SERVED
   if (!isServing(attempt, record)) return SERVED
-  return { outcome: hasLeft ? 'abandoned' : 'broken', error_type: errorTypeOf(record) }
+  return { outcome: hasLeft ? 'abandoned' : 'broken', error_type: errorTypeOf(ended) }
 }
 
 const SERVED = { outcome: 'served', error_type: '' }

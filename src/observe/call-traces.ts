@@ -2,7 +2,6 @@
  * Spans of requests and their calls, made from the settled record: a server span for a request, a client span for each of
  * its attempts. Nothing is done where the trace is not sampled.
  */
-import type { Clock } from '../kit/clock.ts'
 import type { TraceContext } from '../kit/trace-context.ts'
 import type { CallRecord } from '../pipeline/call.ts'
 import type { Attempt } from '../routing/attempt.ts'
@@ -16,36 +15,25 @@ import {
   requestAttributes,
 } from './call-attributes.ts'
 import { capturedAttributes, capturedEvents } from './captured-attributes.ts'
-import type { EndedRequest, RequestObserver } from './requests.ts'
+import type { EndedRequest, Recorder } from './requests.ts'
 
 /** The part of a tracer that is used here. */
 type Spans = { newSpanId(): string; add(span: Span): void }
 
 type CallTraces = {
-  observe: RequestObserver
-  /** Makes the spans of the requests that have ended. */
-  flush(): void
+  record: Recorder
 }
 
 type CallTracesParts = {
   tracer: Spans
   /** Whether no request has this trace: the call has a span of its own. */
   isOwn(trace: TraceContext): boolean
-  clock: Clock
 }
 
-/** `offset`: from the steady clock to unix milliseconds. `at`: when it was settled, by the steady clock. */
-type Ended = EndedRequest & { trace: TraceContext; offset: number; at: number }
+/** `offset`: from the steady clock to unix milliseconds. */
+type Ended = EndedRequest & { trace: TraceContext; offset: number }
 
-export function createCallTraces({ tracer, isOwn, clock }: CallTracesParts): CallTraces {
-  let ended: Ended[] = []
-
-  function flush(): void {
-    const batch = ended
-    ended = []
-    for (const one of batch) addSpans(one)
-  }
-
+export function createCallTraces({ tracer, isOwn }: CallTracesParts): CallTraces {
   function addSpans(one: Ended): void {
     const { record, trace } = one
     const end_ms = one.request ? startOf(one) + one.request.total_ms : one.at + one.offset
@@ -76,14 +64,12 @@ export function createCallTraces({ tracer, isOwn, clock }: CallTracesParts): Cal
   }
 
   return {
-    observe(one) {
-      const trace = one.request ? one.request.context.trace : one.record.call.trace
-      if (!trace?.is_sampled) return
-      const at = clock.steady()
-      if (ended.length === 0) setImmediate(flush)
-      ended.push({ ...one, trace, offset: clock.now() - at, at })
+    record(ended, { offset, each }) {
+      each(ended, (one) => {
+        const trace = one.request ? one.request.context.trace : one.record.call.trace
+        if (trace?.is_sampled) addSpans({ ...one, trace, offset })
+      })
     },
-    flush,
   }
 }
 

@@ -10,7 +10,7 @@ import { GatewayError } from '../spec/error.ts'
 import type { AuditStore } from '../store/audit-store.ts'
 import { requestRow } from './request-row.ts'
 import { viewRow } from './request-view.ts'
-import type { EndedRequest, RequestObserver } from './requests.ts'
+import type { EndedRequest, Recorder } from './requests.ts'
 
 export const LIVE_EVENT_TYPES = ['request', 'audit', 'alert'] as const
 type LiveEventType = (typeof LIVE_EVENT_TYPES)[number]
@@ -24,7 +24,7 @@ type LiveFilter = {
 }
 
 export type LiveEvents = {
-  observe: RequestObserver
+  record: Recorder
   alerted(alert: RaisedAlert): void
   /** From now on, until the signal is aborted or the gateway stops. Throws `server_is_overloaded` where too many follow already. */
   follow(filter: LiveFilter, signal: AbortSignal): AsyncGenerator<LiveEvent>
@@ -82,13 +82,12 @@ export function createLiveEvents({ audit, clock, log }: LiveEventsParts): LiveEv
     }
   }
 
-  function observe(ended: EndedRequest): void {
-    if (followers.size === 0 || !isFollowed('request')) return
-    const row = requestRow(ended, clock)
+  function publishRequest(ended: EndedRequest, offset: number): void {
+    const row = requestRow(ended, offset)
     // Without a known token and project, it is no caller's.
     if (row.token_id === '') return
     const { id: _, feedback: __, ...data } = viewRow(row)
-    publish({ type: 'request', at_ms: clock.now(), data }, row.project_id)
+    publish({ type: 'request', at_ms: ended.at + offset, data }, row.project_id)
   }
 
   async function lookAtAudit(): Promise<void> {
@@ -157,7 +156,10 @@ export function createLiveEvents({ audit, clock, log }: LiveEventsParts): LiveEv
   }
 
   return {
-    observe,
+    record(ended, { offset, each }) {
+      if (followers.size === 0 || !isFollowed('request')) return
+      each(ended, (one) => publishRequest(one, offset))
+    },
     alerted({ key, again_seconds, type, message, data }) {
       if (followers.size === 0) return
       const now_ms = clock.now()

@@ -6,7 +6,7 @@ import type { RequestLogStore, RequestRow } from '../store/request-row.ts'
 import { type Batches, type BatchHealth, createBatches } from '../telemetry/batches.ts'
 import { requestRow } from './request-row.ts'
 import type { RequestSinks } from './request-sinks.ts'
-import type { EndedRequest, RequestObserver } from './requests.ts'
+import type { EndedRequest, Recorder } from './requests.ts'
 
 /** What a process that is killed loses at most, while its store can be written. */
 const FLUSH_MILLISECONDS = 500
@@ -19,7 +19,7 @@ const WRITE_MILLISECONDS = 10_000
 const REFUSED_PER_MINUTE = 600
 
 type RequestLog = {
-  observe: RequestObserver
+  record: Recorder
   /** `suppressed`: rows of refused requests beyond those of a minute. */
   health(): BatchHealth & { suppressed: number }
   /** Deletes one batch of rows that are no longer kept; false: nothing is left. */
@@ -44,7 +44,7 @@ type RequestLogParts = {
 
 export function createRequestLog(parts: RequestLogParts): RequestLog {
   const { store, sinks, contents, settings, clock, log } = parts
-  const refused = createRefusedLimit(clock)
+  const refused = createRefusedLimit()
   const assignIds = parts.assignIds ?? createIds(store)
   const rows: Batches<RequestRow> = createBatches({
     name: 'the request log',
@@ -61,17 +61,19 @@ export function createRequestLog(parts: RequestLogParts): RequestLog {
     log,
   })
   return {
-    observe(ended) {
+    record(ended, { offset, each }) {
       const { enabled } = settings()
       if (!enabled && !sinks) return
-      const { record } = ended
-      const hasServed = record !== undefined && (record.attempts.length > 0 || record.error === undefined)
-      if (!hasServed && !refused.admits(ended)) return
-      const row = requestRow(ended, clock)
-      if (enabled) rows.push(row)
-      const capture = record?.call.capture
-      if (enabled && capture?.is_recorded) contents?.add(capture, row)
-      sinks?.push(row)
+      each(ended, (one) => {
+        const { record } = one
+        const hasServed = record !== undefined && (record.attempts.length > 0 || record.error === undefined)
+        if (!hasServed && !refused.admits(one)) return
+        const row = requestRow(one, offset)
+        if (enabled) rows.push(row)
+        const capture = record?.call.capture
+        if (enabled && capture?.is_recorded) contents?.add(capture, row)
+        sinks?.push(row)
+      })
     },
     health: () => ({ ...rows.health(), suppressed: refused.suppressed() }),
     prune: () => store.prune((unixSeconds(clock) - settings().keep_days * 86_400) * 1000),
@@ -105,16 +107,16 @@ export function createIds(store: Pick<RequestLogStore, 'reserve'>): AssignIds {
   }
 }
 
-function createRefusedLimit(clock: Clock) {
+function createRefusedLimit() {
   let minute = 0
   let counts = new Map<string, number>()
   let suppressed = 0
   return {
-    admits({ record, request }: EndedRequest): boolean {
+    admits({ record, request, at }: EndedRequest): boolean {
       const token_id = record?.call.caller.token_id ?? request?.context.caller.token_id ?? ''
       // Of known tokens, since nobody else may fill the disk.
       if (!record && (token_id === '' || !request || request.status < 400)) return false
-      const now = Math.floor(clock.steady() / 60_000)
+      const now = Math.floor(at / 60_000)
       if (now !== minute) {
         minute = now
         counts = new Map()

@@ -1,6 +1,6 @@
 /** What the request log records of a request that has ended. */
 import type { FinishedRequest } from '../http/context.ts'
-import { type Clock, tenth } from '../kit/clock.ts'
+import { tenth } from '../kit/clock.ts'
 import type { Call, CallRecord } from '../pipeline/call.ts'
 import { targetName } from '../providers/provider.ts'
 import { attemptReport } from '../routing/attempt.ts'
@@ -18,19 +18,18 @@ const MAX_TAG = 128
 const MAX_ATTEMPTS = 20
 const NO_TAGS: readonly string[] = []
 
-/** `row_id` is 0 until the store has given one. */
-export function requestRow(ended: EndedRequest, clock: Clock): RequestRow {
-  return ended.record
-    ? callRow(ended.record, ended.request, clock)
-    : refusedRow(ended.request as FinishedRequest, clock)
+/** `row_id` is 0 until the store has given one. `offset`: from the steady clock to unix milliseconds. */
+export function requestRow(ended: EndedRequest, offset: number): RequestRow {
+  const { record, request } = ended
+  return record ? callRow(record, ended, offset) : refusedRow(request as FinishedRequest, offset)
 }
 
-function refusedRow(request: FinishedRequest, clock: Clock): RequestRow {
+function refusedRow(request: FinishedRequest, offset: number): RequestRow {
   const { context, status } = request
   const { caller } = context
   return {
     row_id: 0,
-    at_ms: Math.round(clock.now() - request.total_ms),
+    at_ms: Math.round(context.arrived + offset),
     request_id: context.request_id,
     token_id: caller.token_id,
     project_id: caller.project_id ?? null,
@@ -50,13 +49,13 @@ function refusedRow(request: FinishedRequest, clock: Clock): RequestRow {
   }
 }
 
-function callRow(record: CallRecord, request: FinishedRequest | undefined, clock: Clock): RequestRow {
+function callRow(record: CallRecord, { request, at }: EndedRequest, offset: number): RequestRow {
   const { call, target, entries } = record
-  const total_ms = request ? request.total_ms : clock.steady() - call.arrived
+  const total_ms = request ? request.total_ms : at - call.arrived
   const metadata = call.metadata && boundedMetadata(call.metadata)
   return {
     row_id: 0,
-    at_ms: Math.round(clock.now() - (clock.steady() - call.arrived)),
+    at_ms: Math.round(call.arrived + offset),
     request_id: call.request_id,
     token_id: call.caller.token_id,
     project_id: call.caller.project_id ?? null,

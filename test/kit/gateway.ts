@@ -122,6 +122,7 @@ export async function startGateway(
     clock,
     token,
     logged() {
+      gateway.flushRequests()
       log.flush()
       return lines
     },

@@ -6,7 +6,7 @@ import { createLog } from '../../src/kit/log.ts'
 import { randomAlphanumerics } from '../../src/kit/secret.ts'
 import { catalogueModel, createCatalogue } from '../../src/models/catalogue.ts'
 import { createAccessLog } from '../../src/observe/access-log.ts'
-import { joinRequests } from '../../src/observe/requests.ts'
+import { createRequests } from '../../src/observe/requests.ts'
 import { createLinks } from '../../src/outputs/links.ts'
 import type { Outputs, StoredFile } from '../../src/outputs/outputs.ts'
 import type { Provider } from '../../src/providers/provider.ts'
@@ -86,6 +86,7 @@ export async function createVideoApp(server: Parameters<typeof configOf>[0] = {}
     log,
   })
   const settings = config.server
+  const requests = createRequests({ recorders: [createAccessLog({ log })], clock, log })
   const app = createApp({
     routes: taskRoutes({ tasks, pipeline, outputs, settings, clock }),
     authenticate({ request }) {
@@ -96,7 +97,7 @@ export async function createVideoApp(server: Parameters<typeof configOf>[0] = {}
     settings,
     clock,
     log,
-    onFinished: joinRequests([createAccessLog({ log })], log).requestFinished,
+    onFinished: requests.requestFinished,
   })
 
   /** Calls with the token `one` by default; `token: ''` sends none. */
@@ -123,6 +124,7 @@ export async function createVideoApp(server: Parameters<typeof configOf>[0] = {}
     outputs,
     call,
     logged() {
+      requests.flush()
       log.flush()
       return lines
     },
