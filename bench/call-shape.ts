@@ -1,6 +1,7 @@
-/** What one whole answer makes and executes in the gateway: objects, garbage, promises, source files and lines. */
+/** What one answer makes and executes in the gateway: objects, garbage, promises, source files and lines. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { CallAnswer } from './one-call.ts'
 
 export type CallShape = { objects: number; garbage: number; promises: number; files: number; lines: number }
 
@@ -9,10 +10,14 @@ const CALLS = [10, 13] as const
 const ROOT = join(import.meta.dir, '..')
 
 /** `dir`: for temporary files. Throws where a call fails. */
-export async function callShape(dir: string): Promise<CallShape> {
-  const { stdout } = run(['bench/call-objects.ts'], { BUN_JSC_useGC: '0', BUN_GC_TIMER_DISABLE: '1' })
+export async function callShape(dir: string, answer: CallAnswer = 'whole'): Promise<CallShape> {
+  const { stdout } = run(['bench/call-objects.ts'], {
+    ANSWER: answer,
+    BUN_JSC_useGC: '0',
+    BUN_GC_TIMER_DISABLE: '1',
+  })
   const counted = JSON.parse(stdout) as Pick<CallShape, 'objects' | 'garbage' | 'promises'>
-  const [few, more] = CALLS.map((calls) => coverageOf(calls, join(dir, `coverage-${calls}`)))
+  const [few, more] = CALLS.map((calls) => coverageOf({ calls, answer, dir: join(dir, `coverage-${answer}-${calls}`) }))
   let [files, lines] = [0, 0]
   for (const [file, counts] of more ?? []) {
     let executed = 0
@@ -37,9 +42,17 @@ function run(args: string[], env: Record<string, string>) {
 }
 
 /** File -> line -> how often it was executed, of the gateway's sources. */
-function coverageOf(calls: number, dir: string): Map<string, Map<number, number>> {
+function coverageOf({
+  calls,
+  answer,
+  dir,
+}: {
+  calls: number
+  answer: CallAnswer
+  dir: string
+}): Map<string, Map<number, number>> {
   const coverage = ['--coverage', '--coverage-reporter=lcov', `--coverage-dir=${dir}`]
-  run(['test', ...coverage, './bench/call-coverage.ts'], { COVERED_CALLS: String(calls) })
+  run(['test', ...coverage, './bench/call-coverage.ts'], { ANSWER: answer, COVERED_CALLS: String(calls) })
   const files = new Map<string, Map<number, number>>()
   let counts = new Map<number, number>()
   for (const text of readFileSync(join(dir, 'lcov.info'), 'utf8').split('\n')) {

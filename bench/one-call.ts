@@ -1,4 +1,4 @@
-/** The gateway with everything on, in this process: whole answers without the socket of a client, from a vendor in another process. */
+/** The gateway with everything on, in this process: answers without the socket of a client, from a vendor in another process. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,14 +13,28 @@ import { bodyFor, startVendor } from './subjects.ts'
 /** Until all recorders have written what they hold. */
 export const SETTLE_MILLISECONDS = 1_500
 
-const body = bodyFor('bench/whole', false)
+/** `ANSWER`: a whole answer, a stream that passes through, or the same stream translated to Messages. */
+const ANSWERS = { whole: 'chat/completions', stream: 'chat/completions', messages: 'messages' }
+export type CallAnswer = keyof typeof ANSWERS
+const answer = (process.env.ANSWER ?? 'whole') as CallAnswer
+
+function bodyOf(): string {
+  if (answer === 'whole') return bodyFor('bench/whole', false)
+  const body = bodyFor('bench/stream', true)
+  if (answer === 'stream') return body
+  const { messages, ...rest } = JSON.parse(body)
+  const [{ content: system }, ...others] = messages
+  return JSON.stringify({ ...rest, system, messages: others })
+}
+
+const body = bodyOf()
 const headers = {
   'content-type': 'application/json',
   'content-length': String(body.length),
   authorization: `Bearer ${TOKEN}`,
 }
 
-export const newRequest = () => new Request('http://127.0.0.1/v1/chat/completions', { method: 'POST', headers, body })
+export const newRequest = () => new Request(`http://127.0.0.1/v1/${ANSWERS[answer]}`, { method: 'POST', headers, body })
 
 /** The function makes one call, and throws where it is not answered with 200. */
 export async function startOneCall(): Promise<() => Promise<void>> {
