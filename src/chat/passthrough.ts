@@ -17,7 +17,7 @@ import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { Usage } from '../spec/usage.ts'
 import type { ChatMeter } from './meter.ts'
-import { awaitFirstPart, type ResponseContext, translated, type Whole } from './translate.ts'
+import { awaitFirstPart, type ResponseContext, ResponseParts, translated, type Whole } from './translate.ts'
 
 /** A client's request that may pass without translation. */
 export type PassthroughRequest = {
@@ -136,56 +136,88 @@ export async function passThroughStream(relaying: PassingThrough): Promise<Respo
   const stream = passthroughRequest.passthrough.stream({ ...responseContext, request: chatCall.request, faults })
   const { includesUsage, end } = stream
   const { fail, store } = responseContext.writer
-  return await awaitFirstPart(passing(body, stream, meter), { includesUsage, end, fail, ...(store ? { store } : {}) })
+  return await awaitFirstPart(new PassedBytes(body, stream, meter), {
+    includesUsage,
+    end,
+    fail,
+    ...(store ? { store } : {}),
+  })
 }
 
 const isBytes = (answer: PassthroughResponse | AsyncIterable<ChatChunk[]>): answer is PassthroughResponse =>
   'faults' in answer
 
 /**
- * The bytes for the client, one item for each read of the provider's bytes. Once the response is complete, a connection
+ * The bytes for the client, one part for each read of the provider's bytes. Once the response is complete, a connection
  * that breaks or times out is a normal end.
  */
-async function* passing(
-  body: PassthroughResponse['body'],
-  stream: PassthroughStream,
-  meter: ChatMeter,
-): AsyncGenerator<Uint8Array> {
-  let isClosed = false
-  let isComplete = false
-  try {
-    while (!isClosed) {
-      let bytes: Uint8Array | undefined
-      try {
-        bytes = await body.read()
-      } catch (error) {
-        if (!isLost(error) || !stream.isFinished()) throw error
-      }
-      const step = bytes ? stream.push(bytes) : stream.close()
-      const encoded = encodeStep(step, meter)
-      if (encoded) yield encoded
-      if (step.failure) throw step.failure
-      if (bytes && step.isDone) {
-        const last = stream.close()
-        const end = encodeStep(last, meter)
-        if (end) yield end
-        if (last.failure) throw last.failure
-      }
-      isClosed = !bytes || step.isDone
-    }
-    isComplete = true
-  } finally {
-    if (isComplete) body.release()
-    else body.drop()
-  }
-}
+class PassedBytes extends ResponseParts {
+  readonly #body: PassthroughResponse['body']
+  readonly #stream: PassthroughStream
+  readonly #meter: ChatMeter
+  #isOver = false
+  #isReleased = false
+  /** Follows the bytes that came before it. */
+  #failure: GatewayError | undefined
 
-function encodeStep({ events, received }: PassthroughStep, meter: ChatMeter): Uint8Array | undefined {
-  for (const one of received) {
-    if (typeof one === 'string') meter.countRaw(one)
-    else meter.count([one])
+  constructor(body: PassthroughResponse['body'], stream: PassthroughStream, meter: ChatMeter) {
+    super()
+    this.#body = body
+    this.#stream = stream
+    this.#meter = meter
   }
-  return events === '' ? undefined : Buffer.from(events, 'latin1')
+
+  protected async read(): Promise<IteratorResult<Uint8Array>> {
+    try {
+      while (!this.#isOver) {
+        let bytes: Uint8Array | undefined
+        try {
+          bytes = await this.#body.read()
+        } catch (error) {
+          if (!isLost(error) || !this.#stream.isFinished()) throw error
+        }
+        const events = this.#take(bytes)
+        if (events !== '') return { done: false, value: Buffer.from(events, 'latin1') }
+      }
+      if (this.#failure) throw this.#failure
+      return { done: true, value: undefined }
+    } catch (thrown) {
+      this.#drop()
+      throw thrown
+    }
+  }
+
+  /** The events that these bytes complete, without bytes the last ones. */
+  #take(bytes: Uint8Array | undefined): string {
+    const step = bytes ? this.#stream.push(bytes) : this.#stream.close()
+    this.#count(step)
+    const last = bytes && step.isDone && !step.failure ? this.#stream.close() : undefined
+    if (last) this.#count(last)
+    this.#failure = step.failure ?? last?.failure
+    this.#isOver = !bytes || step.isDone || this.#failure !== undefined
+    if (this.#isOver && !this.#failure) {
+      this.#isReleased = true
+      this.#body.release()
+    }
+    return last ? step.events + last.events : step.events
+  }
+
+  #count({ received }: PassthroughStep): void {
+    for (const item of received) {
+      if (typeof item === 'string') this.#meter.countRaw(item)
+      else this.#meter.count([item])
+    }
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array>> {
+    this.#drop()
+    return { done: true, value: undefined }
+  }
+
+  #drop(): void {
+    this.#isOver = true
+    if (!this.#isReleased) this.#body.drop()
+  }
 }
 
 const isLost = (error: unknown): boolean =>

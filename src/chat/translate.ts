@@ -17,17 +17,66 @@ export const translated = (
   chunks: AsyncIterable<ChatChunk[]>,
   writer: ResponseEncoder,
   meter: ChatMeter,
-): Promise<ResponseStream<Usage>> => awaitFirstPart(encode(chunks, writer.encode, meter), writer)
+): Promise<ResponseStream<Usage>> => awaitFirstPart(new EncodedChunks(chunks, writer, meter), writer)
 
-async function* encode(
-  batches: AsyncIterable<ChatChunk[]>,
-  write: ResponseEncoder['encode'],
-  meter: ChatMeter,
-): AsyncGenerator<string> {
-  for await (const batch of batches) {
-    meter.count(batch)
-    const text = write(batch)
-    if (text !== '') yield text
+type Part = string | Uint8Array
+
+/** The parts of a response, and the first one, which is read before the response begins. */
+export abstract class ResponseParts implements AsyncIterableIterator<Part> {
+  #first: IteratorResult<Part> | undefined;
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /** Reads the next part from the provider. Never an empty one. */
+  protected abstract read(): Promise<IteratorResult<Part>>
+  /** Closes the connection to the provider. */
+  abstract return(): Promise<IteratorResult<Part>>
+
+  async start(): Promise<void> {
+    this.#first = await this.read()
+  }
+
+  next(): Promise<IteratorResult<Part>> {
+    const first = this.#first
+    if (!first) return this.read()
+    this.#first = undefined
+    return Promise.resolve(first)
+  }
+}
+
+class EncodedChunks extends ResponseParts {
+  readonly #chunks: AsyncIterator<ChatChunk[]>
+  readonly #writer: ResponseEncoder
+  readonly #meter: ChatMeter
+
+  constructor(chunks: AsyncIterable<ChatChunk[]>, writer: ResponseEncoder, meter: ChatMeter) {
+    super()
+    this.#chunks = chunks[Symbol.asyncIterator]()
+    this.#writer = writer
+    this.#meter = meter
+  }
+
+  protected async read(): Promise<IteratorResult<Part>> {
+    for (;;) {
+      const { done, value } = await this.#chunks.next()
+      if (done) return { done, value: undefined }
+      let text: string
+      try {
+        this.#meter.count(value)
+        text = this.#writer.encode(value)
+      } catch (thrown) {
+        await this.return()
+        throw thrown
+      }
+      if (text !== '') return { done: false, value: text }
+    }
+  }
+
+  async return(): Promise<IteratorResult<Part>> {
+    await this.#chunks.return?.()
+    return { done: true, value: undefined }
   }
 }
 
@@ -35,25 +84,9 @@ type End = Pick<ResponseEncoder, 'includesUsage' | 'end' | 'fail' | 'store'>
 
 /** Waits for the first part, so that an error can still set the status: nothing was sent to the client yet. */
 export async function awaitFirstPart(
-  parts: AsyncGenerator<string | Uint8Array>,
+  parts: ResponseParts,
   { includesUsage, end, fail, store }: End,
 ): Promise<ResponseStream<Usage>> {
-  let first: IteratorResult<string | Uint8Array> | undefined = await parts.next()
-  return {
-    includesUsage: includesUsage,
-    end,
-    fail,
-    ...(store ? { store } : {}),
-    parts: {
-      [Symbol.asyncIterator]: () => ({
-        next() {
-          if (!first) return parts.next()
-          const item = first
-          first = undefined
-          return Promise.resolve(item)
-        },
-        return: () => parts.return(undefined),
-      }),
-    },
-  }
+  await parts.start()
+  return { parts, includesUsage, end, fail, ...(store ? { store } : {}) }
 }

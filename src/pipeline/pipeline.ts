@@ -14,7 +14,7 @@ import type { AnyMeter, Family, ResponseStream, StreamFamily, UsageOf } from './
 import { type EmbedText, lookUpAnswer, lookUpStream, lookupFor } from './lookup.ts'
 import type { PreparedCall, TraceAttempt } from './prepared-call.ts'
 import { createSettlements, type RecordUsage } from './settle.ts'
-import { deliver } from './stream.ts'
+import { DeliveredStream } from './stream.ts'
 
 /** `model`, `work`: of the model that served the call, which may be a fallback of the one that was prepared. */
 type Answered<Work, Answer, M extends AnyMeter> = {
@@ -191,7 +191,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     return {
       record,
       started,
-      parts: deliver(family, prepared, { response, settlement, onFirstByte, log }),
+      parts: new DeliveredStream(family, prepared, { response, settlement, onFirstByte, log }),
       abandon: () => (record.is_refused ? settlement.failed(gone()) : settlement.left()),
     }
   }

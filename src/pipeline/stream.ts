@@ -6,6 +6,8 @@ import type { AnyMeter, ResponseStream, StreamFamily, UsageOf } from './family.t
 import type { PreparedCall } from './prepared-call.ts'
 import type { Settlement } from './settle.ts'
 
+type Part = string | Uint8Array
+
 type Delivery<M extends AnyMeter> = {
   /** Rejects with the provider's error. */
   response: Promise<ResponseStream<UsageOf<M>>>
@@ -14,35 +16,94 @@ type Delivery<M extends AnyMeter> = {
   log: Log
 }
 
-export async function* deliver<Work, M extends AnyMeter>(
-  family: Pick<StreamFamily<never, Work, M>, 'encodeError' | 'errorForClient' | 'asksForCost'>,
-  prepared: Pick<PreparedCall<Work, never, M>, 'record' | 'model' | 'work' | 'meter'>,
-  { response, settlement, onFirstByte, log }: Delivery<M>,
-): AsyncGenerator<string | Uint8Array> {
-  const { call } = prepared.record
-  let stream: ResponseStream<UsageOf<M>> | undefined
-  try {
-    stream = await response
-    const { parts, includesUsage, end, store } = stream
-    onFirstByte()
-    yield* parts
-    call.signal.throwIfAborted() // some sources end, and do not throw, when they are aborted
+type DeliveredFamily<Work, M extends AnyMeter> = Pick<
+  StreamFamily<never, Work, M>,
+  'encodeError' | 'errorForClient' | 'asksForCost'
+>
+type Delivered<Work, M extends AnyMeter> = Pick<PreparedCall<Work, never, M>, 'record' | 'model' | 'work' | 'meter'>
+
+const OVER: IteratorResult<Part> = { done: true, value: undefined }
+
+/** The parts of one response, one at a time: each `next` waits for one part of the provider. */
+export class DeliveredStream<Work, M extends AnyMeter> implements AsyncIterableIterator<Part> {
+  readonly #family: DeliveredFamily<Work, M>
+  readonly #prepared: Delivered<Work, M>
+  readonly #delivery: Delivery<M>
+  #stream: ResponseStream<UsageOf<M>> | undefined
+  #source: AsyncIterator<Part> | undefined
+  #isOver = false
+
+  constructor(family: DeliveredFamily<Work, M>, prepared: Delivered<Work, M>, delivery: Delivery<M>) {
+    this.#family = family
+    this.#prepared = prepared
+    this.#delivery = delivery
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  async next(): Promise<IteratorResult<Part>> {
+    if (this.#isOver) return OVER
+    try {
+      const source = this.#source ?? (await this.#begin())
+      if (!source) return OVER
+      const item = await source.next()
+      return item.done ? await this.#end() : item
+    } catch (thrown) {
+      return this.#fail(thrown)
+    }
+  }
+
+  /** The client reads no more. */
+  async return(): Promise<IteratorResult<Part>> {
+    if (this.#isOver) return OVER
+    this.#isOver = true
+    void this.#delivery.settlement.left()
+    await this.#source?.return?.()
+    return OVER
+  }
+
+  /** Undefined where the client has left meanwhile. */
+  async #begin(): Promise<AsyncIterator<Part> | undefined> {
+    const stream = await this.#delivery.response
+    const source = stream.parts[Symbol.asyncIterator]()
+    if (this.#isOver) {
+      await source.return?.()
+      return undefined
+    }
+    this.#stream = stream
+    this.#source = source
+    this.#delivery.onFirstByte()
+    return source
+  }
+
+  async #end(): Promise<IteratorResult<Part>> {
+    const { includesUsage, end, store } = this.#stream as ResponseStream<UsageOf<M>>
+    const { record } = this.#prepared
+    const { settlement } = this.#delivery
+    record.call.signal.throwIfAborted() // some sources end, and do not throw, when they are aborted
     // Only a client that requested the usage waits for it: an estimate takes a while.
-    const usage = includesUsage ? await usageForClient<Work, M>(family, prepared) : undefined
+    const usage = includesUsage ? await usageForClient<Work, M>(this.#family, this.#prepared) : undefined
     const settled = settlement.succeeded()
     const last = end(usage)
     await store?.()
     // Once its usage is known without an estimate, it is recorded within this turn of the event loop.
-    if (settlement.isAwaited() || prepared.record.entries) await settled
-    if (last !== '') yield last
-  } catch (thrown) {
-    const reason = call.signal.reason ?? family.errorForClient?.(thrown, prepared.work) ?? thrown
-    const error = asGatewayError(reason, { log, request_id: call.request_id })
+    if (settlement.isAwaited() || record.entries) await settled
+    this.#isOver = true
+    return last === '' ? OVER : { done: false, value: last }
+  }
+
+  #fail(thrown: unknown): IteratorResult<Part> {
+    if (this.#isOver) return OVER
+    this.#isOver = true
+    const { encodeError, errorForClient } = this.#family
+    const { record, work } = this.#prepared
+    const { call } = record
+    const reason = call.signal.reason ?? errorForClient?.(thrown, work) ?? thrown
+    const error = asGatewayError(reason, { log: this.#delivery.log, request_id: call.request_id })
     // The response ends before the usage is estimated: that may take longer than a client, or a stop, waits.
-    void settlement.failed(error)
-    yield stream?.fail ? stream.fail(error) : family.encodeError(error, prepared.work)
-  } finally {
-    // Not read to its end. After an end or a failure this has no effect.
-    void settlement.left()
+    void this.#delivery.settlement.failed(error)
+    return { done: false, value: this.#stream?.fail ? this.#stream.fail(error) : encodeError(error, work) }
   }
 }
