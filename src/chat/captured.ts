@@ -1,7 +1,8 @@
 /** Notes of a response what a capture asks for, as its meter counts it. */
 
-import type { ChatChunk, ChatCompletion } from '../protocols/canonical.ts'
+import type { ChatChunk } from '../protocols/canonical.ts'
 import type { Capture, CapturedResponse } from '../protocols/capture.ts'
+import type { CountedWhole } from '../protocols/protocol.ts'
 import type { ChatMeter } from './meter.ts'
 
 /** A response with more tool calls or choices than this is noted in part. */
@@ -64,7 +65,7 @@ export function captured(meter: ChatMeter, capture: Capture): ChatMeter {
       capture.response = noted
       addText(text, true, 0)
     },
-    countWhole(answer: ChatCompletion) {
+    countWhole(answer: CountedWhole) {
       meter.countWhole(answer)
       capture.response = noted
       for (const { index, message, finish_reason } of answer.choices) {

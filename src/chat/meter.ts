@@ -2,7 +2,8 @@
 import { createSample, type Sample } from '../kit/sample.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { Meter } from '../pipeline/call.ts'
-import type { ChatChunk, ChatCompletion, ChatRequest, Message } from '../protocols/canonical.ts'
+import type { ChatChunk, ChatRequest, Message } from '../protocols/canonical.ts'
+import type { CountedWhole } from '../protocols/protocol.ts'
 import { type Units, unitsOfUsage } from '../spec/units.ts'
 import { type Usage, usageFrom } from '../spec/usage.ts'
 
@@ -11,7 +12,7 @@ export type ChatMeter = Required<Meter<Usage>> & {
   count(batch: ChatChunk[]): void
   /** The same for text that passes without being parsed: as it is between the quotes of JSON, in latin1, one character per byte. */
   countRaw(text: string): void
-  countWhole(answer: ChatCompletion): void
+  countWhole(answer: CountedWhole): void
 }
 
 export function createMeter(parts: MeterParts): ChatMeter {
@@ -54,7 +55,7 @@ class CountingMeter implements ChatMeter {
     this.#generated.addRaw(text)
   }
 
-  countWhole(answer: ChatCompletion): void {
+  countWhole(answer: CountedWhole): void {
     this.#isWhole = true
     if (answer.usage) this.#measured = answer.usage
     else addWhole(this.#generated, answer)
@@ -91,7 +92,7 @@ class CountingMeter implements ChatMeter {
   }
 }
 
-function addWhole(sample: Sample, { choices }: ChatCompletion): void {
+function addWhole(sample: Sample, { choices }: CountedWhole): void {
   for (const { message } of choices) {
     sample.add(message.content ?? '')
     sample.add(message.reasoning_content ?? '')

@@ -122,9 +122,9 @@ export async function passThroughWhole(relaying: PassingThrough): Promise<Whole>
   const { body, faults } = answer
   const { head, writer } = responseContext
   const parts = { head, writer, request: chatCall.request, faults }
-  const read = passthroughRequest.passthrough.whole(await body.text(), parts)
-  meter.countWhole(read.answer)
-  return read
+  const whole = passthroughRequest.passthrough.whole(await body.text(), parts)
+  meter.countWhole(whole)
+  return whole
 }
 
 /** Resolves when the first part has arrived. */

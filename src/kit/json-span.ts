@@ -53,8 +53,8 @@ function isEscaped(text: string, at: number, from: number): boolean {
 const QUOTE = 34
 const COMMA = 44
 const BACKSLASH = 92
-const OPEN = new Set([91, 123]) // [ {
-const CLOSE = new Set([93, 125]) // ] }
+const isOpening = (sign: number): boolean => sign === 91 || sign === 123 // [ {
+const isClosing = (sign: number): boolean => sign === 93 || sign === 125 // ] }
 
 function skipSpace(text: string, from: number): number {
   let at = from
@@ -62,7 +62,15 @@ function skipSpace(text: string, from: number): number {
   return at
 }
 
-/** The last of a name's members counts, as it does when the text is parsed. */
+/** Whether the string from `open` to `close`, its quotes, is this name. It is decoded only if it may have escapes. */
+function isName(text: string, [open, close]: [number, number], name: string): boolean {
+  const length = close - open - 1
+  if (length <= name.length) return length === name.length && text.startsWith(name, open + 1)
+  const written = text.slice(open, close + 1)
+  return written.includes('\\') && JSON.parse(written) === name
+}
+
+/** The last of a name's members counts, as it does when the text is parsed. The name has no sign that JSON escapes. */
 function memberOf(text: string, open: number, name: string): Span | undefined {
   if (text[open] !== '{') return undefined
   let found: Span | undefined
@@ -70,7 +78,7 @@ function memberOf(text: string, open: number, name: string): Span | undefined {
   while (text.charCodeAt(at) === QUOTE) {
     const close = closingQuote(text, at + 1)
     if (close === -1) return undefined
-    const isNamed = JSON.parse(text.slice(at, close + 1)) === name
+    const isNamed = isName(text, [at, close], name)
     const start = skipSpace(text, skipSpace(text, close + 1) + 1) // after the colon
     const end = endOfValue(text, start)
     if (isNamed) found = { key: at, start, end }
@@ -89,8 +97,8 @@ function endOfValue(text: string, start: number): number {
       at = closingQuote(text, at + 1)
       if (at === -1) return text.length
       if (depth === 0) return at + 1
-    } else if (OPEN.has(sign)) depth++
-    else if (CLOSE.has(sign)) {
+    } else if (isOpening(sign)) depth++
+    else if (isClosing(sign)) {
       if (depth === 0) return at
       if (--depth === 0) return at + 1
     } else if (depth === 0 && (sign === COMMA || sign <= 32)) return at

@@ -59,6 +59,18 @@ export type PassthroughStream = {
   end(usage: Usage | undefined): string
 }
 
+/**
+ * What the meter counts of a whole response. Without usage it counts the content, which may be decoded only when it is
+ * read.
+ */
+export type CountedWhole = { readonly usage?: Usage | null | undefined; readonly choices: ChatCompletion['choices'] }
+
+/** A whole response that passes through. */
+export type PassthroughWhole = CountedWhole & {
+  /** The body for the client. Called once. */
+  encode(usage: Usage): unknown
+}
+
 /** Passthrough of a protocol, where the client and the provider have the same API. */
 export type ProtocolPassthrough = {
   /** The client's headers that are forwarded to the provider, in lower case. */
@@ -70,7 +82,7 @@ export type ProtocolPassthrough = {
    * Throws like `parse`. Absent if `parse` refuses nothing that a provider accepts.
    */
   minimalRequest?(body: unknown): ChatRequest
-  /** A whole response: its content for the meter, and the body for the client. Throws if it is invalid. */
-  whole(text: string, parts: PassthroughParts): { answer: ChatCompletion; encode(usage: Usage): unknown }
+  /** A whole response. Throws if it is invalid. */
+  whole(text: string, parts: PassthroughParts): PassthroughWhole
   stream(parts: PassthroughParts): PassthroughStream
 }

@@ -75,8 +75,9 @@ export function compactDialect(responses: Dialect, storedResponses: StoredRespon
           passthrough: {
             ...passthrough,
             whole(text, parts) {
-              const { answer, encode } = passthrough.whole(text, parts)
-              return { answer, encode: (usage) => compacted(parseJson(String(encode(usage)))) }
+              const answer = passthrough.whole(text, parts)
+              const { usage: counted, choices } = answer
+              return { usage: counted, choices, encode: (usage) => compacted(parseJson(String(answer.encode(usage)))) }
             },
           },
         }),

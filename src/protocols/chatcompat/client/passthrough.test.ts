@@ -198,8 +198,8 @@ describe('Messages passthrough', () => {
     for (const given of [{}, { stop_reason: null }, { stop_reason: '' }]) {
       const text = JSON.stringify({ ...message, ...given, usage })
       const writer = createMessagesEncoder(head, requestOf(), 'req_1')
-      const { encode } = messagesPassthrough.whole(text, { head, request: requestOf(), writer, faults })
-      const encoded = JSON.parse(String(encode(usageFrom({ input: 9, output: 9 }))))
+      const whole = messagesPassthrough.whole(text, { head, request: requestOf(), writer, faults })
+      const encoded = JSON.parse(String(whole.encode(usageFrom({ input: 9, output: 9 }))))
       expect(encoded).toEqual({ ...message, model: 'house/model', stop_reason, usage })
     }
   })

@@ -2,11 +2,12 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { parseJsonKeeping } from '../../../kit/exact-json.ts'
-import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, memberOf, parseJson } from '../../../kit/json.ts'
 import { withMember, withoutMember, withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { type ChatChunk, type ChunkChoice, OPENROUTER } from '../../canonical.ts'
+import type { Usage } from '../../../spec/usage.ts'
+import { type ChatChunk, type ChatCompletion, type ChunkChoice, OPENROUTER } from '../../canonical.ts'
 import { isDoneMark, payloadOf } from '../../event-payload.ts'
 import { escapeLineEnds } from '../../line-ends.ts'
 import { fromBytes, nothingYet, pushed, receiveText, toBytes } from '../../passthrough/bytes.ts'
@@ -15,7 +16,9 @@ import type {
   PassthroughParts,
   PassthroughStep,
   PassthroughStream,
+  PassthroughWhole,
   ProtocolPassthrough,
+  ResponseEncoder,
   ResponseHead,
 } from '../../protocol.ts'
 import { createChunkNormaliser } from '../upstream/chunk.ts'
@@ -27,18 +30,39 @@ import { createChunkEncoder, isHollow } from './response.ts'
 export const chatcompatPassthrough: ProtocolPassthrough = {
   headers: ['openai-beta'],
   body: (body) => body,
-  whole(text, { head, writer, faults }) {
-    const payload = parseJsonKeeping(text, ARGUMENTS)
-    const answer = wholeIn(payload, head, faults) ?? readWhole(text, head, faults)
-    return { answer, encode: (usage) => writer.whole(answer, Object.assign(usageIn(payload), usage)) }
-  },
+  whole: (text, parts) => new WholeCompletion(text, parts),
   stream: createChatcompatStream,
 }
 
-/** Without what the provider charges: the caller is charged by other prices. */
-function usageIn(payload: unknown): JsonRecord {
-  if (!isRecord(payload) || !isRecord(payload.usage)) return {}
-  const usage = { ...payload.usage }
+/** A whole completion, normalised and encoded in place. */
+class WholeCompletion implements PassthroughWhole {
+  readonly #answer: ChatCompletion
+  readonly #reported: unknown
+  readonly #writer: ResponseEncoder
+
+  constructor(text: string, { head, writer, faults }: PassthroughParts) {
+    const payload = parseJsonKeeping(text, ARGUMENTS)
+    this.#reported = memberOf(payload, 'usage')
+    this.#answer = wholeIn(payload, head, faults) ?? readWhole(text, head, faults)
+    this.#writer = writer
+  }
+
+  get usage() {
+    return this.#answer.usage
+  }
+
+  get choices() {
+    return this.#answer.choices
+  }
+
+  encode(usage: Usage): unknown {
+    return this.#writer.whole(this.#answer, Object.assign(clientUsage(this.#reported), usage))
+  }
+}
+
+/** Without what the provider charges, in place: the caller is charged by other prices. */
+function clientUsage(usage: unknown): JsonRecord {
+  if (!isRecord(usage)) return {}
   for (const name of OF_THE_PROVIDER) if (usage[name] !== undefined) delete usage[name]
   return usage
 }
@@ -65,7 +89,7 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
     const original = { ...payload }
     const chunk = normaliser.take(payload)
     if (!chunk) return { text: '', chunk }
-    const reported = usageIn(original)
+    const reported = clientUsage(isRecord(original.usage) ? { ...original.usage } : undefined)
     if (Object.keys(reported).length > 0) usage = reported
     const counted = chunk.usage
     if (isUnchanged(original, chunk)) return { text: withClientHead(data, original), chunk }

@@ -155,7 +155,7 @@ describe('a chat-completions stream', () => {
 
 describe('a whole chat completion', () => {
   const call = { id: 'call_1', type: 'function' as const, function: { name: 'f', arguments: '{}' } }
-  const answer: ChatCompletion = {
+  const answer = (): ChatCompletion => ({
     id: 'theirs',
     object: 'chat.completion',
     created: 1,
@@ -164,10 +164,10 @@ describe('a whole chat completion', () => {
       { index: 0, message: { role: 'assistant', content: 'hi', reasoning_content: 'hm' }, finish_reason: 'stop' },
       { index: 1, message: { role: 'assistant', content: null, tool_calls: [call] }, finish_reason: 'tool_calls' },
     ],
-  }
+  })
 
   test('has message and a mirrored delta, and matches the schema', () => {
-    const whole = encodeWhole(answer, head, { usage, delta_mirror: true })
+    const whole = encodeWhole(answer(), head, { usage, delta_mirror: true })
     expect(Compile(CompletionSchema).Check(whole)).toBe(true)
     expect(whole).toMatchObject({ ...head, object: 'chat.completion', system_fingerprint: null, usage })
     expect(whole.choices[0]).toEqual({
@@ -181,7 +181,7 @@ describe('a whole chat completion', () => {
   })
 
   test('has no delta with the mirror turned off', () => {
-    const whole = encodeWhole(answer, head, { usage, delta_mirror: false })
+    const whole = encodeWhole(answer(), head, { usage, delta_mirror: false })
     expect(whole.choices.map((choice) => 'delta' in choice)).toEqual([false, false])
   })
 })

@@ -12,24 +12,31 @@ import { createReasoningPieces } from './reasoning-pieces.ts'
 
 /**
  * A whole response. With `delta_mirror`, each choice has `delta` with the content of `message`, as section 2.4 is
- * written.
+ * written. The answer itself becomes the response: a copy of it would cost more than the rest.
  */
 export function encodeWhole(
   answer: ChatCompletion,
   head: ResponseHead,
   options: EncoderOptions & { usage: Usage; delta_mirror: boolean },
-) {
-  const { id, created, model } = head
-  const system_fingerprint = answer.system_fingerprint ?? null
+): EncodedCompletion {
   const { usage, delta_mirror, customs, openrouter } = options
-  const choices = answer.choices.map((choice) => {
-    const message = openrouter ? withOpenRouterReasoning(choice.message) : choice.message
-    const own = customs ? withCustomCalls(message, customs) : message
-    const encoded: EncodedChoice = { ...choice, message: { refusal: null, ...own }, logprobs: choice.logprobs ?? null }
-    if (delta_mirror) encoded.delta = mirrorOf(own)
-    return encoded
-  })
-  return { ...answer, id, created, model, object: 'chat.completion' as const, system_fingerprint, choices, usage }
+  for (const choice of answer.choices) {
+    const reasoned = openrouter ? withOpenRouterReasoning(choice.message) : choice.message
+    const message: EncodedMessage = customs ? withCustomCalls(reasoned, customs) : reasoned
+    const encoded = choice as EncodedChoice
+    if (delta_mirror) encoded.delta = mirrorOf(message)
+    message.refusal ??= null
+    encoded.message = message
+    encoded.logprobs ??= null
+  }
+  const response = answer as EncodedCompletion
+  response.id = head.id
+  response.object = 'chat.completion'
+  response.created = head.created
+  response.model = head.model
+  response.system_fingerprint ??= null
+  response.usage = usage
+  return response
 }
 
 /**
@@ -45,15 +52,17 @@ type EncodedChoice = Omit<ChatCompletion['choices'][number], 'message' | 'delta'
   delta?: EncodedDelta
 }
 
+type EncodedCompletion = Omit<ChatCompletion, 'choices' | 'usage'> & { choices: EncodedChoice[]; usage: Usage }
+
 function withCustomCalls(message: AnswerMessage, customs: ReadonlySet<string>): EncodedMessage {
   const { tool_calls: calls } = message
   return calls ? { ...message, tool_calls: calls.map((call) => publicCall(call, customs)) } : message
 }
 
-function mirrorOf({ content, tool_calls, ...rest }: EncodedMessage): EncodedDelta {
-  const delta: EncodedDelta = rest
-  if (content !== null) delta.content = content
-  if (tool_calls) delta.tool_calls = tool_calls.map((call, index) => ({ index, ...call }))
+function mirrorOf(message: EncodedMessage): EncodedDelta {
+  const delta: EncodedDelta = { ...message }
+  if (message.content === null) delete delta.content
+  if (message.tool_calls) delta.tool_calls = message.tool_calls.map((call, index) => ({ index, ...call }))
   return delta
 }
 

@@ -8,35 +8,36 @@ import { argumentsText, type Fallback, namedText, newToolCallId } from '../../up
 import { usageOf } from '../../usage.ts'
 import { annotationsOf, contentOf, finishReasonOf } from './content.ts'
 
-type WholeChoice = ChatCompletion['choices'][number]
-
-/** Returns undefined if the object has no choices and so is no completion. Keeps unknown members. */
+/**
+ * Makes the parsed body of a provider a completion, in place. Returns undefined if it has no choices and so is no
+ * completion. Keeps unknown members.
+ */
 export function normaliseWhole(payload: JsonRecord, fallback: Fallback): ChatCompletion | undefined {
-  if (!Array.isArray(payload.choices)) return undefined
-  const choices = payload.choices.filter(isRecord).map(normaliseChoice)
-  if (choices.length === 0) return undefined
-  const id = namedText(payload.id) ?? fallback.id
-  const created = Number.isInteger(payload.created) ? Number(payload.created) : fallback.created
-  const model = namedText(payload.model) ?? fallback.model
-  const answer: ChatCompletion = { ...payload, id, object: 'chat.completion', created, model, choices }
+  const { choices } = payload
+  if (!Array.isArray(choices)) return undefined
+  const records: JsonRecord[] = choices.every(isRecord) ? choices : choices.filter(isRecord)
+  if (records.length === 0) return undefined
+  for (let position = 0; position < records.length; position++) normaliseChoice(records[position] ?? {}, position)
+  payload.choices = records
+  payload.id = namedText(payload.id) ?? fallback.id
+  payload.object = 'chat.completion'
+  if (!Number.isInteger(payload.created)) payload.created = fallback.created
+  payload.model = namedText(payload.model) ?? fallback.model
   const usage = usageOf(payload.usage)
-  if (usage) answer.usage = usage
-  else delete answer.usage
-  return answer
+  if (usage) payload.usage = usage
+  else delete payload.usage
+  return payload as unknown as ChatCompletion
 }
 
-function normaliseChoice(raw: JsonRecord, position: number): WholeChoice {
-  const { delta } = raw
-  const message = normaliseMessage(
-    isRecord(raw.message) ? raw.message : isRecord(delta) ? delta : { content: raw.text },
-  )
-  const index = Number.isInteger(raw.index) ? Number(raw.index) : position
+function normaliseChoice(choice: JsonRecord, position: number): void {
+  const { message: raw, delta } = choice
+  const message = normaliseMessage(isRecord(raw) ? raw : isRecord(delta) ? delta : { content: choice.text })
+  if (!Number.isInteger(choice.index)) choice.index = position
+  choice.message = message
   const hasToolCalls = message.tool_calls !== undefined
   // A whole response has ended, even if the provider gives no finish reason.
-  const finish_reason = finishReasonOf(raw.finish_reason, hasToolCalls) ?? (hasToolCalls ? 'tool_calls' : 'stop')
-  const choice: WholeChoice = { ...raw, index, message, finish_reason }
+  choice.finish_reason = finishReasonOf(choice.finish_reason, hasToolCalls) ?? (hasToolCalls ? 'tool_calls' : 'stop')
   if (delta !== undefined) delete choice.delta
-  return choice
 }
 
 /** Members of a message that are normalised; the others are kept. Assigning `__proto__` would replace the prototype. */
@@ -51,27 +52,28 @@ const NORMALISED = new Set([
 ])
 
 function normaliseMessage(raw: JsonRecord): AnswerMessage {
-  const read = contentOf(raw.content)
-  const message: AnswerMessage = { role: 'assistant', content: read.content }
+  const parts = typeof raw.content === 'string' ? undefined : contentOf(raw.content)
+  const message: AnswerMessage = { role: 'assistant', content: parts ? parts.content : (raw.content as string) }
   const others: JsonRecord = message
   for (const name in raw) if (raw[name] !== null && !NORMALISED.has(name)) others[name] = raw[name]
-  if (typeof raw.refusal === 'string' || raw.refusal === null) message.refusal = raw.refusal
+  if (raw.refusal === null) message.refusal = null
   // Assigned to the member that is there, so that the order of the provider stays.
   if (Array.isArray(raw.annotations)) message.annotations = annotationsOf(raw.annotations)
-  else delete message.annotations
-  const reasoning = textIn(raw.reasoning_content) ?? textIn(raw.reasoning) ?? textIn(read.reasoning)
+  else if (raw.annotations !== undefined) delete message.annotations
+  const reasoning = textIn(raw.reasoning_content) ?? textIn(raw.reasoning) ?? textIn(parts?.reasoning)
   if (reasoning !== undefined) message.reasoning_content = reasoning
   const calls = toolCallsIn(raw)
-  if (calls.length > 0) message.tool_calls = calls
+  if (calls) message.tool_calls = calls
   return message
 }
 
 const textIn = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
 
-function toolCallsIn({ tool_calls, function_call }: JsonRecord): ToolCall[] {
-  if (!Array.isArray(tool_calls) && !isRecord(function_call)) return []
-  const calls = Array.isArray(tool_calls) ? tool_calls : [{ function: function_call }]
-  return calls.map(normaliseToolCall).filter((call) => call !== undefined)
+function toolCallsIn({ tool_calls, function_call }: JsonRecord): ToolCall[] | undefined {
+  if (!Array.isArray(tool_calls) && !isRecord(function_call)) return undefined
+  const given = Array.isArray(tool_calls) ? tool_calls : [{ function: function_call }]
+  const calls = given.map(normaliseToolCall).filter((call) => call !== undefined)
+  return calls.length > 0 ? calls : undefined
 }
 
 function normaliseToolCall(raw: unknown): ToolCall | undefined {

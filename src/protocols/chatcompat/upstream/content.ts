@@ -46,8 +46,8 @@ export function contentOf(value: unknown): { content: string | null; reasoning: 
 }
 
 /** The citations of URLs among a provider's annotations; others have no place in another API. */
-export function annotationsOf(values: unknown[]): Annotation[] {
-  return (values as Annotation[]).filter(
-    (item) => isRecord(item) && isRecord(item.url_citation) && typeof item.url_citation.url === 'string',
-  )
-}
+export const annotationsOf = (values: unknown[]): Annotation[] =>
+  values.every(isUrlCitation) ? values : values.filter(isUrlCitation)
+
+const isUrlCitation = (item: unknown): item is Annotation =>
+  isRecord(item) && isRecord(item.url_citation) && typeof item.url_citation.url === 'string'

@@ -95,9 +95,9 @@ describe('the provider’s response', () => {
     '%s passes whole, except for the model',
     (name) => {
       const text = fixture(name)
-      const { answer, encode: write } = contentgenPassthrough({ hasStarted: false }).whole(text, partsFor())
-      expect(write(usageFrom({ input: 1, output: 1 }))).toBe(put(text))
-      expect(answer.usage?.input_tokens).toBeGreaterThan(0)
+      const whole = contentgenPassthrough({ hasStarted: false }).whole(text, partsFor())
+      expect(whole.encode(usageFrom({ input: 1, output: 1 }))).toBe(put(text))
+      expect(whole.usage?.input_tokens).toBeGreaterThan(0)
     },
   )
 
@@ -225,8 +225,8 @@ describe('the provider’s response', () => {
     const output = forwarded([bytes(stream)])
     expect([output.failure, output.text]).toEqual([undefined, put(stream)])
     expect(summary(output.chunks).usage?.input_tokens).toBe(3)
-    const { encode: write } = contentgenPassthrough({ hasStarted: false }).whole(JSON.stringify(blocked), partsFor())
-    expect(write(usageFrom({ input: 1, output: 1 }))).toBe(put(JSON.stringify(blocked)))
+    const whole = contentgenPassthrough({ hasStarted: false }).whole(JSON.stringify(blocked), partsFor())
+    expect(whole.encode(usageFrom({ input: 1, output: 1 }))).toBe(put(JSON.stringify(blocked)))
     const failed = piece([], { finishReason: 'MALFORMED_FUNCTION_CALL', finishMessage: 'call:x' })
     const { failure, text } = forwarded([bytes(failed)])
     expect([failure, text]).toEqual([undefined, put(failed)])

@@ -5,12 +5,19 @@ import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { ChatChunk } from '../../canonical.ts'
+import type { Usage } from '../../../spec/usage.ts'
+import type { ChatChunk, ChatCompletion } from '../../canonical.ts'
 import { payloadOf } from '../../event-payload.ts'
 import { escapeLineEnds } from '../../line-ends.ts'
 import { fromBytes, nothingYet, pushed, toBytes } from '../../passthrough/bytes.ts'
 import { createSlots, type Member, type Slots } from '../../passthrough/event-slots.ts'
-import type { PassthroughParts, PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocol.ts'
+import type {
+  PassthroughParts,
+  PassthroughStep,
+  PassthroughStream,
+  PassthroughWhole,
+  ProtocolPassthrough,
+} from '../../protocol.ts'
 import { holdsError } from '../../provider-error.ts'
 import { createAnswerReader } from '../upstream/answer.ts'
 import { ARGUMENTS } from '../upstream/candidate.ts'
@@ -26,34 +33,68 @@ type PassthroughState = { hasStarted: boolean }
 export const contentgenPassthrough = (state: PassthroughState): ProtocolPassthrough => ({
   headers: [],
   body: passthroughBody,
-  whole: readWhole,
+  whole: (text, parts) => new WholeContents(text, parts),
   stream: (parts) => createContentgenStream(parts, state),
 })
 
-function readWhole(text: string, parts: PassthroughParts): ReturnType<ProtocolPassthrough['whole']> {
-  const { head, faults, writer } = parts
-  const payload = parseJsonKeeping(text, ARGUMENTS)
-  const pieces = [payload].flat()
-  if (pieces.length === 0 || !pieces.every(isRecord)) {
-    throw faults.notUnderstood('answered with something that is not a JSON object')
+/** A whole response, whose text passes with another model name. */
+class WholeContents implements PassthroughWhole {
+  readonly #text: string
+  readonly #parts: PassthroughParts
+  readonly #payload: unknown
+  #answer: ChatCompletion | undefined
+  readonly usage: Usage | null | undefined
+
+  constructor(text: string, parts: PassthroughParts) {
+    this.#text = text
+    this.#parts = parts
+    this.#payload = parseJsonKeeping(text, ARGUMENTS)
+    if (isRecord(this.#payload) && isPlain(this.#payload)) {
+      const { usageMetadata: counts } = this.#payload
+      this.usage = isRecord(counts) ? usageIn(counts) : undefined
+    } else {
+      this.#answer = this.#read()
+      this.usage = this.#answer.usage
+    }
   }
-  const failed = pieces.find(holdsError)
-  if (failed) throw faults.inAnswer(failed)
-  const counter = createCounter(parts)
-  const chunks = pieces.flatMap(counter.take)
-  if (!counter.hasCandidates()) throw faults.notUnderstood('answered with JSON that holds no response')
-  const answer = wholeOf([...chunks, counter.end()], head)
-  return {
-    answer,
-    encode(usage) {
-      // The provider sent the pieces of a stream although a whole response was requested.
-      if (!isRecord(payload)) return writer.whole(answer, usage)
-      return isRecord(payload.usageMetadata)
-        ? withValueAt(text, ['modelVersion'], JSON.stringify(head.model))
-        : JSON.stringify({ ...payload, usageMetadata: usageOf(usage), modelVersion: head.model })
-    },
+
+  get choices() {
+    this.#answer ??= this.#read()
+    return this.#answer.choices
+  }
+
+  /** Throws where the body is no response. */
+  #read(): ChatCompletion {
+    const { head, faults } = this.#parts
+    const pieces = [this.#payload].flat()
+    if (pieces.length === 0 || !pieces.every(isRecord)) {
+      throw faults.notUnderstood('answered with something that is not a JSON object')
+    }
+    const failed = pieces.find(holdsError)
+    if (failed) throw faults.inAnswer(failed)
+    const counter = createCounter(this.#parts)
+    const chunks = pieces.flatMap(counter.take)
+    if (!counter.hasCandidates()) throw faults.notUnderstood('answered with JSON that holds no response')
+    return wholeOf([...chunks, counter.end()], head)
+  }
+
+  encode(usage: Usage): unknown {
+    const payload = this.#payload
+    const { head, writer } = this.#parts
+    // The provider sent the pieces of a stream although a whole response was requested.
+    if (!isRecord(payload)) return writer.whole(this.#answer ?? this.#read(), usage)
+    return isRecord(payload.usageMetadata)
+      ? withValueAt(this.#text, ['modelVersion'], JSON.stringify(head.model))
+      : JSON.stringify({ ...payload, usageMetadata: usageOf(usage), modelVersion: head.model })
   }
 }
+
+/** Whether a body certainly is a response, so that only its usage need be read. */
+const isPlain = (payload: JsonRecord): boolean =>
+  Array.isArray(payload.candidates) &&
+  payload.candidates.length > 0 &&
+  payload.candidates.every(isRecord) &&
+  !holdsError(payload)
 
 /** Extracts what the meter needs. The provider's own refusals and failures pass, and count as an end. */
 function createCounter({ head, faults }: PassthroughParts) {

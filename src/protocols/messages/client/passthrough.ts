@@ -5,13 +5,22 @@ import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { closingQuote, withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import type { Usage } from '../../../spec/usage.ts'
 import { payloadOf } from '../../event-payload.ts'
 import { escapeLineEnds } from '../../line-ends.ts'
 import { fromBytes, nothingYet, pushed, receiveText, toBytes } from '../../passthrough/bytes.ts'
-import type { PassthroughParts, PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocol.ts'
+import type {
+  PassthroughParts,
+  PassthroughStep,
+  PassthroughStream,
+  PassthroughWhole,
+  ProtocolPassthrough,
+  ResponseHead,
+} from '../../protocol.ts'
 import { namedText } from '../../upstream.ts'
 import { answerOf, messageIn } from '../upstream/answer.ts'
 import { ARGUMENTS, createEventReader, defaultStop } from '../upstream/events.ts'
+import { countsOf, usageOf as usageIn } from '../upstream/usage.ts'
 import { minimalRequestOf, passthroughBody } from './minimal-request.ts'
 import { usageOf } from './response.ts'
 
@@ -19,22 +28,37 @@ export const messagesPassthrough: ProtocolPassthrough = {
   headers: ['anthropic-beta', 'anthropic-version'],
   body: passthroughBody,
   minimalRequest: minimalRequestOf,
-  whole(text, { head, faults }) {
-    const payload = messageIn(text, faults)
-    const answer = answerOf(payload, head)
+  whole: (text, parts) => new WholeMessage(text, parts),
+  stream: createMessagesStream,
+}
+
+/** A whole message, whose text passes with another model name. */
+class WholeMessage implements PassthroughWhole {
+  readonly #text: string
+  readonly #head: ResponseHead
+  readonly #payload: ReturnType<typeof messageIn>
+  readonly usage: Usage | undefined
+
+  constructor(text: string, { head, faults }: PassthroughParts) {
+    this.#text = text
+    this.#head = head
+    this.#payload = messageIn(text, faults)
+    this.usage = usageIn(countsOf(this.#payload.usage))
+  }
+
+  get choices() {
+    return answerOf(this.#payload, this.#head).choices
+  }
+
+  encode(usage: Usage): string {
+    const payload = this.#payload
+    const { model } = this.#head
     // Client libraries write to `usage`, and agents decide by `stop_reason`.
     const stop = namedText(payload.stop_reason)
-    const isComplete = isRecord(payload.usage) && stop !== undefined
-    const stop_reason = stop ?? defaultStop(hasCalls(answer))
-    return {
-      answer,
-      encode: (usage) =>
-        isComplete
-          ? withValueAt(text, ['model'], JSON.stringify(head.model))
-          : JSON.stringify({ ...payload, stop_reason, model: head.model, usage: payload.usage ?? usageOf(usage) }),
-    }
-  },
-  stream: createMessagesStream,
+    if (isRecord(payload.usage) && stop !== undefined) return withValueAt(this.#text, ['model'], JSON.stringify(model))
+    const stop_reason = stop ?? defaultStop(hasCalls(this))
+    return JSON.stringify({ ...payload, stop_reason, model, usage: payload.usage ?? usageOf(usage) })
+  }
 }
 
 const hasCalls = ({ choices: [choice] }: { choices: { finish_reason?: unknown }[] }): boolean =>

@@ -6,30 +6,28 @@ import { count } from '../../usage.ts'
 
 export type Counts = {
   input: number
-  cached?: number
+  cached?: number | undefined
   /** All that was written to the cache, and the part of it that is kept for an hour. */
-  cacheWrite?: number
-  cacheWrite1h?: number
+  cacheWrite?: number | undefined
+  cacheWrite1h?: number | undefined
   output: number
-  reasoning?: number
+  reasoning?: number | undefined
 }
 
+const NONE: Counts = { input: 0, output: 0 }
+
 /** The counts so far. A stream reports them twice, the second time partly. A zero does not replace a count. */
-export function countsOf(raw: unknown, before: Counts = { input: 0, output: 0 }): Counts {
+export function countsOf(raw: unknown, before = NONE): Counts {
   if (!isRecord(raw)) return before
-  const details = isRecord(raw.output_tokens_details) ? raw.output_tokens_details : {}
-  const cached = count(raw.cache_read_input_tokens) || before.cached
-  const cacheWrite = count(raw.cache_creation_input_tokens) || before.cacheWrite
-  const written = isRecord(raw.cache_creation) ? raw.cache_creation : {}
-  const cacheWrite1h = count(written.ephemeral_1h_input_tokens) || before.cacheWrite1h
-  const reasoning = count(details.thinking_tokens) || before.reasoning
+  const written = isRecord(raw.cache_creation) ? raw.cache_creation : undefined
+  const details = isRecord(raw.output_tokens_details) ? raw.output_tokens_details : undefined
   return {
     input: count(raw.input_tokens) || before.input,
+    cached: count(raw.cache_read_input_tokens) || before.cached,
+    cacheWrite: count(raw.cache_creation_input_tokens) || before.cacheWrite,
+    cacheWrite1h: count(written?.ephemeral_1h_input_tokens) || before.cacheWrite1h,
     output: count(raw.output_tokens) || before.output,
-    ...(cached === undefined ? {} : { cached }),
-    ...(cacheWrite === undefined ? {} : { cacheWrite }),
-    ...(cacheWrite1h === undefined ? {} : { cacheWrite1h }),
-    ...(reasoning === undefined ? {} : { reasoning }),
+    reasoning: count(details?.thinking_tokens) || before.reasoning,
   }
 }
 

@@ -10,7 +10,15 @@ import { payloadOf } from '../../event-payload.ts'
 import { escapeLineEnds } from '../../line-ends.ts'
 import { fromBytes, nothingYet, pushed, toBytes } from '../../passthrough/bytes.ts'
 import { createSlots, type Member, type Slots } from '../../passthrough/event-slots.ts'
-import type { PassthroughParts, PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocol.ts'
+import type {
+  PassthroughParts,
+  PassthroughStep,
+  PassthroughStream,
+  PassthroughWhole,
+  ProtocolPassthrough,
+  ResponseHead,
+} from '../../protocol.ts'
+import { usageOf as usageIn } from '../../usage.ts'
 import { answerOf, responseIn } from '../upstream/answer.ts'
 import { ARGUMENTS, createEventReader, ENDS, isFailure } from '../upstream/events.ts'
 import { usageOf } from './answer.ts'
@@ -20,28 +28,38 @@ import { createResponseRewriter, type PassthroughExchange, passthroughBody } fro
 export const responsesPassthrough = (exchange: PassthroughExchange): ProtocolPassthrough => ({
   headers: ['openai-beta'],
   body: () => passthroughBody(exchange),
-  whole: (text, parts) => readWhole(text, parts, exchange),
+  whole: (text, parts) => new WholeResponse(text, parts, exchange),
   stream: (parts) => createResponsesStream(parts, exchange),
 })
 
-function readWhole(
-  text: string,
-  { head, faults }: PassthroughParts,
-  exchange: PassthroughExchange,
-): ReturnType<ProtocolPassthrough['whole']> {
-  const response = responseIn(text, faults)
-  const answer = answerOf(response, head)
-  if (!answer) throw faults.notUnderstood('answered with JSON that is not a response')
-  const rewriter = createResponseRewriter(exchange, head)
-  return {
-    answer,
-    encode(usage) {
-      const whole = withUsage(rewriter.response(response), usage)
-      if (whole === response) return withValueAt(text, ['model'], JSON.stringify(head.model))
-      const forClient = { ...whole, model: head.model }
-      exchange.state.final = { ...forClient, id: head.id, created_at: head.created }
-      return JSON.stringify(rewriter.visible(forClient))
-    },
+/** A whole response, whose text passes with another model name where nothing else in it must change. */
+class WholeResponse implements PassthroughWhole {
+  readonly #text: string
+  readonly #head: ResponseHead
+  readonly #exchange: PassthroughExchange
+  readonly #response: JsonRecord
+  readonly usage: Usage | undefined
+
+  constructor(text: string, { head, faults }: PassthroughParts, exchange: PassthroughExchange) {
+    this.#text = text
+    this.#head = head
+    this.#exchange = exchange
+    this.#response = responseIn(text, faults)
+    this.usage = usageIn(this.#response.usage)
+  }
+
+  get choices() {
+    return answerOf(this.#response, this.#head)?.choices ?? []
+  }
+
+  encode(usage: Usage): string {
+    const { model, id, created } = this.#head
+    const rewriter = createResponseRewriter(this.#exchange, this.#head)
+    const whole = withUsage(rewriter.response(this.#response), usage)
+    if (whole === this.#response) return withValueAt(this.#text, ['model'], JSON.stringify(model))
+    const forClient = { ...whole, model }
+    this.#exchange.state.final = { ...forClient, id, created_at: created }
+    return JSON.stringify(rewriter.visible(forClient))
   }
 }
 
