@@ -25,26 +25,27 @@ export const gatehouse =
     return {
       async call(send, signal) {
         let end: ((error?: unknown) => void) | undefined
-        await router.attempt(targets, {
-          settings,
-          bounds: boundsOf(settings, clock.steady()),
-          token_id: 't',
-          signal,
-          is_stream: true,
-          policy: 'until_answered',
-          is_observed: true,
-          is_hedged: true,
-          has_fallback: false,
-          costOf: (target) => world.prices[indexOf(target)],
-          execute: (target, own) => send(indexOf(target), own),
-          observer: {
+        await router.attempt(
+          targets,
+          {
+            settings,
+            bounds: boundsOf(settings, clock.steady()),
+            token_id: 't',
+            signal,
+            is_stream: true,
+            policy: 'until_answered',
+            is_observed: true,
+            is_hedged: true,
+            has_fallback: false,
+            costOf: (target) => world.prices[indexOf(target)],
             attemptStarted() {},
             attemptFailed() {},
-            serving(_, given) {
+            serving(given) {
               end = (error) => given.end(error)
             },
           },
-        })
+          (target, own) => send(indexOf(target), own),
+        )
         return () => end?.()
       },
     }

@@ -3,7 +3,7 @@ import type { RoutingConfig } from '../config/routing-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
-import type { Attempt, NextStep } from '../routing/attempt.ts'
+import { type Attempt, LOST, type NextStep, type Routing, type ServingAttempt } from '../routing/attempt.ts'
 import type { Bounds } from '../routing/bounds.ts'
 import {
   eligibleTargets,
@@ -16,7 +16,6 @@ import { explainModel } from '../routing/explain-model.ts'
 import type { AttemptPolicy } from '../routing/outcome.ts'
 import type { ProviderPreferences } from '../routing/preferences.ts'
 import type { Router } from '../routing/router.ts'
-import { type AttemptObserver, LOST, type Routing, type ServingAttempt } from '../routing/try.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { AttemptAdmission } from './admission.ts'
 import type { Call, CallRecord } from './call.ts'
@@ -51,7 +50,7 @@ type Sticky = NonNullable<RoutingConfig['sticky']>
 
 const UNBOUNDED: Bounds = { tries: 1, tries_made: 0, deadline: Number.POSITIVE_INFINITY }
 
-export class PreparedCall<Work, Answer, M extends AnyMeter> implements Execution<M>, AttemptObserver, SizedRequest {
+export class PreparedCall<Work, Answer, M extends AnyMeter> implements Execution<M>, Routing, SizedRequest {
   readonly call: Call
   readonly record: CallRecord
   readonly requested: CatalogueModel
@@ -117,9 +116,10 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Execution
       const { targets, excluded } = eligibleTargets(all, this)
       if (this.call.is_explained) this.#explain(all)
       if (targets.length === 0 && excluded.length > 0) throw noneEligible(excluded)
-      const routed = new RoutedCall(this, (target, tried) => this.#execute(execute, target, tried))
-      if (!attempts?.hasLimits(targets)) return router.attempt(targets, routed)
-      return attempts.targetsWithinLimits(record, targets).then((within) => router.attempt(within, routed))
+      const send = (target: Target, signal: AbortSignal, attempt: Attempt) =>
+        this.#execute(execute, target, { signal, attempt })
+      if (!attempts?.hasLimits(targets)) return router.attempt(targets, this, send)
+      return attempts.targetsWithinLimits(record, targets).then((within) => router.attempt(within, this, send))
     } catch (thrown) {
       return Promise.reject(thrown)
     }
@@ -165,11 +165,11 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Execution
     noteDoubt(record, { target, model, most: record.estimate?.most, ...(lost_hedge ? { lost_hedge } : {}) })
   }
 
-  serving(attempt: Attempt, serving: ServingAttempt): void {
+  serving(attempt: Attempt & ServingAttempt): void {
     const { record } = this
     const hedge = this.#hedge
     record.target = attempt.target
-    record.serving = record.serving ? new Both(record.serving, serving) : serving
+    record.serving = record.serving ? new Both(record.serving, attempt) : attempt
     if (!hedge) return
     const lost = record.attempts.findLast(({ is_hedge }) => is_hedge !== attempt.is_hedge)
     // One that has failed before is noted already, unless its provider has refused it.
@@ -194,6 +194,49 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Execution
     }
     record.decisions ??= []
     record.decisions.push({ model: model.id, ...explainModel(request, router) })
+  }
+
+  // What the router needs to know of the call.
+
+  get settings(): RoutingConfig {
+    return this.model.routing
+  }
+
+  get strategy(): ProviderPreferences['sort'] {
+    return this.preferences?.sort
+  }
+
+  get is_one_provider(): boolean {
+    const { preferences } = this
+    return preferences?.allow_fallbacks === false && preferences.order === undefined
+  }
+
+  get token_id(): string {
+    return this.call.caller.token_id
+  }
+
+  get signal(): AbortSignal {
+    return this.call.signal
+  }
+
+  get is_stream(): boolean {
+    return this.record.is_stream
+  }
+
+  get is_observed(): boolean {
+    return this.descriptor.is_observed ?? true
+  }
+
+  get is_hedged(): boolean {
+    return (this.descriptor.is_hedged ?? true) && !this.call.options?.no_fallback
+  }
+
+  costOf(target: Target): number | undefined {
+    return expectedCost(target, this.facts(), this.now())
+  }
+
+  affinity(sticky: Sticky): number | undefined {
+    return this.strategy === undefined ? this.descriptor.affinity?.(this.work, this.call, sticky) : undefined
   }
 
   // What conditions and strategies need to know of the request.
@@ -225,53 +268,6 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Execution
 }
 
 type Trying = { signal: AbortSignal; attempt: Attempt }
-
-/** A call at the targets of its model, as the router sees it. */
-class RoutedCall<Work, Whole, M extends AnyMeter, Answer> implements Routing<Answer> {
-  readonly settings: RoutingConfig
-  readonly strategy: ProviderPreferences['sort']
-  readonly is_one_provider: boolean
-  readonly bounds: Bounds
-  readonly token_id: string
-  readonly signal: AbortSignal
-  readonly is_stream: boolean
-  readonly policy: AttemptPolicy
-  readonly is_observed: boolean
-  readonly is_hedged: boolean
-  readonly has_fallback: boolean
-  readonly observer: PreparedCall<Work, Whole, M>
-  readonly #send: (target: Target, tried: Trying) => Promise<Answer>
-
-  constructor(prepared: PreparedCall<Work, Whole, M>, send: (target: Target, tried: Trying) => Promise<Answer>) {
-    const { call, descriptor, model, preferences } = prepared
-    this.settings = model.routing
-    this.strategy = preferences?.sort
-    this.is_one_provider = preferences?.allow_fallbacks === false && preferences.order === undefined
-    this.bounds = prepared.bounds
-    this.token_id = call.caller.token_id
-    this.signal = call.signal
-    this.is_stream = prepared.record.is_stream
-    this.policy = descriptor.policy
-    this.is_observed = descriptor.is_observed ?? true
-    this.is_hedged = (descriptor.is_hedged ?? true) && !call.options?.no_fallback
-    this.has_fallback = prepared.has_fallback
-    this.observer = prepared
-    this.#send = send
-  }
-
-  costOf(target: Target): number | undefined {
-    return expectedCost(target, this.observer.facts(), this.observer.now())
-  }
-
-  affinity(sticky: Sticky): number | undefined {
-    const { descriptor, work, call } = this.observer
-    return this.strategy === undefined ? descriptor.affinity?.(work, call, sticky) : undefined
-  }
-
-  execute(target: Target, signal: AbortSignal, attempt: Attempt): Promise<Answer> {
-    return this.#send(target, { signal, attempt })
-  }
-}
 
 function stepTo({ target, is_hedge }: Attempt, { target: last }: Attempt): NextStep {
   if (is_hedge) return 'hedge'

@@ -1,7 +1,11 @@
-/** One upstream call of a request: what the router notes of it, and what is reported. */
+/** One upstream call of a request: what is noted and reported of it, and what it needs to know of its call. */
+import type { RoutingConfig } from '../config/routing-schema.ts'
 import { tenth } from '../kit/clock.ts'
 import { type Target, targetName } from '../providers/provider.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
+import type { Bounds } from './bounds.ts'
+import type { AttemptPolicy } from './outcome.ts'
+import type { Strategy } from './preferences.ts'
 
 /** One upstream call of a request. */
 export type Attempt = {
@@ -37,21 +41,43 @@ export type NextStep =
   | 'call_ended'
   | 'none_left'
 
-export const newAttempt = (target: Target, started: number, is_hedge: boolean): Attempt => ({
-  target,
-  started,
-  ms: undefined,
-  error: undefined,
-  upstream_status: undefined,
-  is_hedge,
-  is_lost: false,
-})
-
-export function noteFailure(attempt: Attempt, error: unknown): void {
-  const isKnown = error instanceof GatewayError
-  attempt.error = isKnown ? error.code : 'internal_error'
-  attempt.upstream_status = isKnown ? error.detail.upstream_status : undefined
+/** One call, at the targets of one model; notified of each attempt, in order. */
+export type Routing = {
+  readonly settings: RoutingConfig
+  /** Instead of that of the settings; absent: that one. */
+  readonly strategy?: Strategy | undefined
+  /** Whether no other provider is tried after the first one. */
+  readonly is_one_provider?: boolean
+  readonly bounds: Bounds
+  /** Whose turn it is, where calls of several callers wait. */
+  readonly token_id: string
+  readonly signal: AbortSignal
+  readonly is_stream: boolean
+  readonly policy: AttemptPolicy
+  /** False: the calls say nothing about how the targets work. */
+  readonly is_observed: boolean
+  /** Whether two targets may be asked at once. */
+  readonly is_hedged: boolean
+  /** Whether another model serves the call where no target is available: then those that are avoided are not tried. */
+  readonly has_fallback: boolean
+  /** What the call costs at a target, for the strategy `cheapest`; undefined: not known. */
+  costOf?(target: Target): number | undefined
+  /** The number that calls of one conversation share; called only where it is needed. */
+  affinity?(sticky: NonNullable<RoutingConfig['sticky']>): number | undefined
+  attemptStarted(attempt: Attempt): void
+  attemptFailed(attempt: Attempt, error: unknown): void
+  /** The attempt that serves the call, which must be ended when its response has ended. */
+  serving(attempt: Attempt & ServingAttempt): void
 }
+
+/** Calls a target. Resolves with the first part of a stream, or with a whole response. */
+export type Send<Answer> = (target: Target, signal: AbortSignal, attempt: Attempt) => Promise<Answer>
+
+/** The attempt that serves a call: to be ended when its response has ended, with an error where it broke. */
+export type ServingAttempt = { end(error?: unknown): void }
+
+/** The reason for which an attempt ends that another one has beaten. */
+export const LOST = new GatewayError('client_closed_request', 'Another target answered first.')
 
 /** What is reported of one upstream call. Members that are undefined are left out of JSON. */
 export const attemptReport = ({ target, error, upstream_status, ms, next, is_hedge, is_lost }: Attempt) => ({

@@ -7,6 +7,7 @@ import type { Strategy } from './preferences.ts'
 import { byWeight, type Share } from './shares.ts'
 import { availableAt, avoidedBecause, type TargetState } from './target-state.ts'
 
+/** Of all calls of a model: what one call has tried of it is noted in its selection. */
 export type Candidate = {
   target: Target
   state: TargetState
@@ -14,25 +15,25 @@ export type Candidate = {
   weight: number
   /** Of the calls of the model. */
   share: Share
-  is_tried: boolean
-  /** Of the call at this target, where the strategy needs it; undefined: not known. */
-  cost?: number | undefined
   /** Of its provider; undefined: no limit. */
   limiter: Pick<Limiter, 'isFree' | 'isQueueFull' | 'enter'> | undefined
 }
 
-type Choice = {
-  strategy: Strategy
-  now: number
+export type Choice = {
+  readonly strategy: Strategy
+  readonly now: number
   /** A number from 0 up to, not including, 1. */
   random(): number
   /** Calls with the same number go to the same target; undefined: by the strategy. */
-  affinity: number | undefined
+  readonly affinity: number | undefined
+  isTried(candidate: Candidate): boolean
+  /** What the call costs at a target, for the strategy `cheapest`; undefined: not known. */
+  costOf(target: Target): number | undefined
 }
 
 /** The candidate to try next among those that are neither tried nor avoided; undefined: there is none. */
 export function chooseAvailable(candidates: readonly Candidate[], choice: Choice): Candidate | undefined {
-  const best = firstPriority(candidates, choice.now)
+  const best = firstPriority(candidates, choice)
   return Array.isArray(best) ? byStrategy(best, choice) : best
 }
 
@@ -40,10 +41,13 @@ export function chooseAvailable(candidates: readonly Candidate[], choice: Choice
  * The one that is avoided for the shortest time, and those whose probes fail after all others, for a call that would otherwise fail without having been sent: a breaker
  * that refuses everybody is worse than the fault it protects from.
  */
-export function chooseAvoided(candidates: readonly Candidate[]): Candidate | undefined {
+export function chooseAvoided(
+  candidates: readonly Candidate[],
+  choice: Pick<Choice, 'isTried'>,
+): Candidate | undefined {
   let best: Candidate | undefined
   for (const candidate of candidates) {
-    if (candidate.is_tried || candidate.state.blocked !== undefined) continue
+    if (choice.isTried(candidate) || candidate.state.blocked !== undefined) continue
     if (!best || isSooner(candidate.state, best.state)) best = candidate
   }
   return best
@@ -55,12 +59,12 @@ function isSooner(one: TargetState, other: TargetState): boolean {
 }
 
 /** The available candidates of the lowest priority number; those of weight 0 only where there is no other at all. */
-function firstPriority(candidates: readonly Candidate[], now: number): Candidate | Candidate[] | undefined {
+function firstPriority(candidates: readonly Candidate[], choice: Choice): Candidate | Candidate[] | undefined {
   let best: Candidate | undefined
   let equal: Candidate[] | undefined
   let lowest = Number.POSITIVE_INFINITY
   for (const candidate of candidates) {
-    if (candidate.is_tried || avoidedBecause(candidate.state, now) !== undefined) continue
+    if (choice.isTried(candidate) || avoidedBecause(candidate.state, choice.now) !== undefined) continue
     const priority = candidate.weight === 0 ? Number.MAX_VALUE : priorityOf(candidate)
     if (priority > lowest) continue
     if (best === undefined || priority < lowest) {
@@ -80,7 +84,9 @@ const priorityOf = ({ target: { priority = 0 }, limiter }: Candidate): number =>
 /** Above every priority that can be configured. */
 const MOST_PRIORITY = 1_000_000
 
-function byStrategy(candidates: Candidate[], { strategy, now, random, affinity }: Choice): Candidate | undefined {
+function byStrategy(candidates: Candidate[], choice: Choice): Candidate | undefined {
+  const { strategy, now, affinity } = choice
+  const random = () => choice.random()
   if (affinity !== undefined) return byAffinity(candidates, affinity)
   switch (strategy) {
     case 'least_latency':
@@ -88,17 +94,17 @@ function byStrategy(candidates: Candidate[], { strategy, now, random, affinity }
     case 'least_busy':
       return leastOf(candidates, random, ({ state, weight }) => (state.open + 1) / (weight || 1))
     case 'cheapest':
-      return byWeight(cheapestOf(candidates))
+      return byWeight(cheapestOf(candidates, choice))
     default:
       return byWeight(candidates)
   }
 }
 
 /** All of the lowest cost; those of unknown cost only where no cost is known. */
-function cheapestOf(candidates: Candidate[]): Candidate[] {
-  const costOf = ({ cost = Number.POSITIVE_INFINITY }: Candidate) => cost
-  const lowest = Math.min(...candidates.map(costOf))
-  return candidates.filter((one) => costOf(one) === lowest)
+function cheapestOf(candidates: Candidate[], choice: Choice): Candidate[] {
+  const costs = candidates.map(({ target }) => choice.costOf(target) ?? Number.POSITIVE_INFINITY)
+  const lowest = Math.min(...costs)
+  return candidates.filter((_, at) => costs[at] === lowest)
 }
 
 /**

@@ -34,9 +34,6 @@ export function explainModel(
   const { sort, allow_fallbacks, order } = conditional.preferences ?? {}
   const settings = withSort(routing, sort)
   const candidates = router.candidates(targets, routing)
-  if (settings.strategy === 'cheapest') {
-    for (const one of candidates) one.cost = expectedCost(one.target, conditional.facts(), conditional.now())
-  }
   const left = router.candidates(
     excluded.map(({ target }) => target),
     routing,
@@ -45,6 +42,7 @@ export function explainModel(
     ...request,
     candidates,
     settings,
+    costOf: (target) => expectedCost(target, conditional.facts(), conditional.now()),
     excluded: left.map((candidate, index) => ({ candidate, reason: excluded[index]?.reason ?? '' })),
     is_one_provider: allow_fallbacks === false && order === undefined,
     affinity: settings.sticky && targets.length > 1 ? affinity?.(settings.sticky) : undefined,

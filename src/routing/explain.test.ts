@@ -28,27 +28,28 @@ function remembering(targets: Target[], settings: RoutingConfig = {}) {
   const called: string[] = []
   const call = (failures: Record<string, GatewayError> = {}) =>
     router
-      .attempt(targets, {
-        settings,
-        token_id: 't',
-        bounds: boundsOf(settings, clock.steady()),
-        signal: new AbortController().signal,
-        is_stream: true,
-        policy: 'until_answered',
-        is_observed: true,
-        is_hedged: true,
-        has_fallback: false,
-        async execute({ provider: { id } }) {
+      .attempt(
+        targets,
+        {
+          settings,
+          token_id: 't',
+          bounds: boundsOf(settings, clock.steady()),
+          signal: new AbortController().signal,
+          is_stream: true,
+          policy: 'until_answered',
+          is_observed: true,
+          is_hedged: true,
+          has_fallback: false,
+          attemptStarted() {},
+          attemptFailed() {},
+          serving: (attempt) => void ends.push(() => attempt.end()),
+        },
+        async ({ provider: { id } }) => {
           called.push(id)
           if (failures[id]) throw failures[id]
           return id
         },
-        observer: {
-          attemptStarted() {},
-          attemptFailed() {},
-          serving: (_, serving) => void ends.push(() => serving.end()),
-        },
-      })
+      )
       .catch((error: unknown) => error)
   const decision = (has_fallback = false) =>
     explain({

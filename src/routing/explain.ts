@@ -2,7 +2,7 @@
 import type { RoutingConfig } from '../config/routing-schema.ts'
 import { type Target, targetName } from '../providers/provider.ts'
 import { boundsOf, firstByteLimit } from './bounds.ts'
-import { type Candidate, chooseAvailable, chooseAvoided } from './choose.ts'
+import { type Candidate, type Choice, chooseAvailable, chooseAvoided } from './choose.ts'
 import { availableAt, avoidedBecause } from './target-state.ts'
 
 /** One target of a decision. Names keys, and never contains one. */
@@ -64,15 +64,18 @@ type Explaining = {
   has_fallback?: boolean
   /** Whether a target serves the kind of request; absent: all do. */
   serves?(target: Target): boolean
+  /** What the request is expected to cost at a target, for the strategy `cheapest`; undefined: not known. */
+  costOf?(target: Target): number | undefined
 }
 
 export function explain(explaining: Explaining): Decision {
   const { settings, options, now, excluded = [], serves = () => true } = explaining
   // Copies: choosing by weight counts.
-  const candidates = explaining.candidates.map((one) => ({ ...copied(one), is_tried: !serves(one.target) }))
-  const wrong = new Set(candidates.filter(({ is_tried }) => is_tried))
-  const isShared = sharesCalls(candidates, explaining)
-  const order = orderOf(candidates, explaining)
+  const candidates = explaining.candidates.map(copied)
+  const wrong = new Set(candidates.filter(({ target }) => !serves(target)))
+  const served = candidates.filter((one) => !wrong.has(one))
+  const isShared = sharesCalls(served, explaining)
+  const order = orderOf(served, explaining)
   const { tries, deadline } = boundsOf(settings, 0, options)
   const position = (candidate: Candidate) => {
     const at = order.indexOf(candidate)
@@ -112,7 +115,7 @@ function shown(candidate: Candidate, explaining: Explaining) {
     first_byte_seconds: firstByteLimit(candidate, explaining) / 1000,
     ...(state.count === 0 ? {} : { latency_ms: Math.round(state.latency_ms) }),
     open_calls: state.open,
-    ...(strategy === 'cheapest' ? { expected_cost: inCurrency(candidate.cost) } : {}),
+    ...(strategy === 'cheapest' ? { expected_cost: inCurrency(explaining.costOf?.(target)) } : {}),
     ...(limiter === undefined || limiter.isFree() ? {} : { is_full: true as const }),
   }
 }
@@ -130,21 +133,29 @@ function availability({ state, limiter }: Candidate, isWrong: boolean, now: numb
   return { available: false, reason, ...wait }
 }
 
-type Choosing = Pick<Explaining, 'settings' | 'now' | 'affinity' | 'has_fallback' | 'is_one_provider'>
+type Choosing = Pick<Explaining, 'settings' | 'now' | 'affinity' | 'has_fallback' | 'is_one_provider' | 'costOf'>
 
 /** The candidates in the order in which a request would try them; those that are avoided only where all are. */
 function orderOf(candidates: readonly Candidate[], choosing: Choosing): Candidate[] {
-  const { settings, now, affinity, has_fallback, is_one_provider } = choosing
-  const choice = { strategy: settings.strategy ?? 'priority', now, random: () => 0, affinity }
+  const { settings, now, affinity, has_fallback, is_one_provider, costOf } = choosing
+  const tried = new Set<Candidate>()
+  const choice: Choice = {
+    strategy: settings.strategy ?? 'priority',
+    now,
+    random: () => 0,
+    affinity,
+    isTried: (candidate) => tried.has(candidate),
+    costOf: (target) => costOf?.(target),
+  }
   const order: Candidate[] = []
   const isLastResort = !has_fallback && chooseAvailable(candidates.map(copied), choice) === undefined
   for (;;) {
-    const next = chooseAvailable(candidates, choice) ?? (isLastResort ? chooseAvoided(candidates) : undefined)
+    const next = chooseAvailable(candidates, choice) ?? (isLastResort ? chooseAvoided(candidates, choice) : undefined)
     if (!next) return order
-    next.is_tried = true
+    tried.add(next)
     order.push(next)
     if (!is_one_provider) continue
-    for (const other of candidates) other.is_tried ||= other.target.provider.id !== next.target.provider.id
+    for (const other of candidates) if (other.target.provider.id !== next.target.provider.id) tried.add(other)
   }
 }
 
@@ -158,8 +169,8 @@ const copied = (candidate: Candidate): Candidate => ({
 function sharesCalls(candidates: readonly Candidate[], { now, affinity }: Choosing): boolean {
   if (affinity !== undefined) return false
   const seen = new Set<number>()
-  return candidates.some(({ target, weight, state, is_tried }) => {
-    if (is_tried || weight === 0 || avoidedBecause(state, now) !== undefined) return false
+  return candidates.some(({ target, weight, state }) => {
+    if (weight === 0 || avoidedBecause(state, now) !== undefined) return false
     const priority = target.priority ?? 0
     if (seen.has(priority)) return true
     seen.add(priority)

@@ -11,7 +11,7 @@ import { createTargetState, endEjections, forget, stateId, type TargetState } fr
 
 export type Memory = {
   /** The candidates for a call that is observed; those of any other are as if they had never been called. */
-  candidatesOf(targets: readonly Target[], settings: RoutingConfig, isObserved: boolean): Candidate[]
+  candidatesOf(targets: readonly Target[], settings: RoutingConfig, isObserved: boolean): readonly Candidate[]
   /** What is remembered of the targets that were called. */
   states(): Iterable<TargetState>
   /** The targets with what is remembered of them; those that were never called are not remembered by this. */
@@ -27,12 +27,17 @@ export type Memory = {
 /** What is known of a target. */
 type Known = { state: TargetState; weight: number }
 
+/** The candidates of one list of targets, and the settings whose shares they have. */
+type CandidateList = { settings: RoutingConfig; candidates: readonly Candidate[] }
+
 export function createMemory(clock: Clock): Memory {
   const states = new Map<string, TargetState>()
   /** The targets of the states, for what is overridden later. */
   const named = new Map<string, OverridableTarget>()
   /** By the object of the target: one look-up without making its id. */
   let known = new WeakMap<Target, Known>()
+  /** By the list of targets of a model, which a reload replaces. */
+  let lists = new WeakMap<readonly Target[], CandidateList>()
   let overrides = NO_OVERRIDES
   const limiterOf = createLimiters(clock)
   const sharesOf = createShares()
@@ -61,7 +66,7 @@ export function createMemory(clock: Clock): Memory {
 
   function candidateOf(target: Target, { state, weight }: Known, share: Share): Candidate {
     state.health = target.provider.health?.()
-    return { target, state, weight, share, is_tried: false, cost: undefined, limiter: limiterOf(target) }
+    return { target, state, weight, share, limiter: limiterOf(target) }
   }
 
   /** Without a trace in the memory. */
@@ -70,11 +75,15 @@ export function createMemory(clock: Clock): Memory {
   return {
     candidatesOf(targets, settings, isObserved) {
       if (!isObserved) return targets.map((target) => candidateOf(target, looked(target), newShare()))
+      const list = lists.get(targets)
+      if (list?.settings === settings && isOf(list.candidates, targets)) return list.candidates
       const shareOf = sharesOf(settings)
-      return targets.map((target) => {
-        const found = knownOf(target)
-        return candidateOf(target, found, shareOf(found.state.id))
+      const candidates = targets.map((target) => {
+        const known = knownOf(target)
+        return candidateOf(target, known, shareOf(known.state.id))
       })
+      lists.set(targets, { settings, candidates })
+      return candidates
     },
     states: () => states.values(),
     candidates: (targets, settings) =>
@@ -91,10 +100,22 @@ export function createMemory(clock: Clock): Memory {
     override(next) {
       overrides = next
       known = new WeakMap()
+      lists = new WeakMap()
       for (const [id, target] of named) {
         const state = states.get(id)
         if (state) state.blocked = next.stateOf(target)
       }
     },
   }
+}
+
+/** Whether the candidates are still those of the targets; also refreshes what the probes of their providers show. */
+function isOf(candidates: readonly Candidate[], targets: readonly Target[]): boolean {
+  if (candidates.length !== targets.length) return false
+  for (let at = 0; at < targets.length; at++) {
+    const candidate = candidates[at]
+    if (candidate === undefined || candidate.target !== targets[at]) return false
+    candidate.state.health = candidate.target.provider.health?.()
+  }
+  return true
 }

@@ -3,12 +3,12 @@ import type { RoutingConfig } from '../config/routing-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Target } from '../providers/provider.ts'
-import { chooseAvailable, chooseAvoided } from './choose.ts'
+import { type Choice, chooseAvailable, chooseAvoided } from './choose.ts'
 import { expectedCost } from './conditions.ts'
 import type { Memory } from './memory.ts'
+import { logChange, noteError } from './open-attempt.ts'
 import { outcomeOf } from './outcome.ts'
 import { answered, begin, note, type Outcome } from './target-state.ts'
-import { logChange, noteError } from './try.ts'
 
 type Choosing = {
   settings: RoutingConfig
@@ -37,12 +37,15 @@ export const createOrderRouting = ({ candidatesOf, clock, log, random }: OrderRo
   choose(targets, { settings, tried }) {
     const now = unixSeconds(clock)
     const candidates = candidatesOf(targets, settings, true)
-    for (const candidate of candidates) {
-      candidate.is_tried = tried.includes(candidate.state.id)
-      candidate.cost = expectedCost(candidate.target, undefined, now)
+    const choice: Choice = {
+      strategy: settings.strategy ?? 'priority',
+      now: clock.steady(),
+      random,
+      affinity: undefined,
+      isTried: ({ state }) => tried.includes(state.id),
+      costOf: (target) => expectedCost(target, undefined, now),
     }
-    const choice = { strategy: settings.strategy ?? 'priority', now: clock.steady(), random, affinity: undefined }
-    return (chooseAvailable(candidates, choice) ?? chooseAvoided(candidates))?.target
+    return (chooseAvailable(candidates, choice) ?? chooseAvoided(candidates, choice))?.target
   },
   begin(target) {
     const [candidate] = candidatesOf([target], NO_SETTINGS, true)

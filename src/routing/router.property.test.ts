@@ -198,18 +198,42 @@ function simulate({ targets: given, limits, routing, policy, seed }: Case) {
     calls.push(own)
     const bounds = boundsOf(routing, clock.steady())
     let sent = 0
-    const result = router.attempt(targets, {
-      settings: routing,
-      bounds,
-      token_id: 't',
-      signal: client.signal,
-      is_stream: true,
-      policy,
-      is_observed: observed,
-      is_hedged: true,
-      has_fallback: fallback,
-      affinity: () => calls.length % 3,
-      execute: (_, signal) =>
+    const result = router.attempt(
+      targets,
+      {
+        settings: routing,
+        bounds,
+        token_id: 't',
+        signal: client.signal,
+        is_stream: true,
+        policy,
+        is_observed: observed,
+        is_hedged: true,
+        has_fallback: fallback,
+        affinity: () => calls.length % 3,
+        attemptStarted(attempt) {
+          own.started.push(attempt)
+          addOpen(attempt, 1)
+          if (attempt.is_hedge) hedges++
+          checkStart(own, attempt, { deadline: bounds.deadline, observed, fallback })
+        },
+        attemptFailed(attempt, error) {
+          if (own.errors.has(attempt) || own.served === attempt) problems.push('an attempt ended twice')
+          own.errors.set(attempt, error)
+          addOpen(attempt, -1)
+          endedInStep.add(idOf(attempt.target))
+        },
+        serving(attempt) {
+          if (own.served) problems.push('two attempts serve one call')
+          own.served = attempt
+          endedInStep.add(idOf(attempt.target))
+          own.end = (error) => {
+            addOpen(attempt, -1)
+            attempt.end(error)
+          }
+        },
+      },
+      (_, signal) =>
         new Promise((resolve, reject) => {
           const one: Upstream = {
             signal,
@@ -228,30 +252,7 @@ function simulate({ targets: given, limits, routing, policy, seed }: Case) {
           })
           one.settle(behaviours[sent++ % behaviours.length] ?? 'ok')
         }),
-      observer: {
-        attemptStarted(attempt) {
-          own.started.push(attempt)
-          addOpen(attempt, 1)
-          if (attempt.is_hedge) hedges++
-          checkStart(own, attempt, { deadline: bounds.deadline, observed, fallback })
-        },
-        attemptFailed(attempt, error) {
-          if (own.errors.has(attempt) || own.served === attempt) problems.push('an attempt ended twice')
-          own.errors.set(attempt, error)
-          addOpen(attempt, -1)
-          endedInStep.add(idOf(attempt.target))
-        },
-        serving(attempt, serving) {
-          if (own.served) problems.push('two attempts serve one call')
-          own.served = attempt
-          endedInStep.add(idOf(attempt.target))
-          own.end = (error) => {
-            addOpen(attempt, -1)
-            serving.end(error)
-          }
-        },
-      },
-    })
+    )
     result.catch(() => {})
   }
 

@@ -55,28 +55,29 @@ export function setUp(options: Partial<Target>[] = [{}, {}, {}], random = () => 
     const { policy = 'until_answered', signal = new AbortController().signal, routing = usual, observed = true } = given
     tried.length = 0
     return await router
-      .attempt(targets, {
-        settings: routing,
-        bounds: boundsOf(routing, given.arrived ?? clock.steady()),
-        token_id: 't',
-        signal,
-        is_stream: true,
-        policy,
-        is_observed: observed,
-        is_hedged: true,
-        has_fallback: given.fallback ?? false,
-        affinity: given.affinity,
-        async execute(target, own) {
+      .attempt(
+        targets,
+        {
+          settings: routing,
+          bounds: boundsOf(routing, given.arrived ?? clock.steady()),
+          token_id: 't',
+          signal,
+          is_stream: true,
+          policy,
+          is_observed: observed,
+          is_hedged: true,
+          has_fallback: given.fallback ?? false,
+          affinity: () => given.affinity?.(),
+          attemptStarted: ({ target }) => void tried.push(nameOf(target)),
+          attemptFailed: (attempt) => void failures.push(attempt),
+          serving: (attempt) => void ends.push((error) => attempt.end(error)),
+        },
+        async (target, own) => {
           const result = await answers[nameOf(target)]?.(own)
           if (result instanceof Error) throw result
           return nameOf(target)
         },
-        observer: {
-          attemptStarted: ({ target }) => void tried.push(nameOf(target)),
-          attemptFailed: (attempt) => void failures.push(attempt),
-          serving: (_, serving) => void ends.push((error) => serving.end(error)),
-        },
-      })
+      )
       .catch((error: unknown) => error)
   }
   /** The targets of so many calls that are answered and end at once. */
