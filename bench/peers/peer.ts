@@ -9,6 +9,7 @@ import { bodyFor, freePort } from '../subjects.ts'
 
 const Text = Type.String({ minLength: 1 })
 const Texts = Type.Record(Type.String(), Type.String())
+const Lines = Type.Union([Type.String(), Type.Array(Type.String())])
 
 /**
  * In each text `{port}` and `{port2}` stand for free ports of its own, `{dir}` for a directory of its own, `{vendor}` for the
@@ -20,10 +21,12 @@ export const PeerFile = Type.Object(
     version: Text,
     /** What is switched on, for the reader of the table. */
     on: Text,
+    /** How to get the binary, for the reader. */
+    build: Type.Optional(Lines),
     command: Type.Array(Text, { minItems: 1 }),
     env: Type.Optional(Texts),
-    /** Written into `{dir}` before the start: text by name. */
-    files: Type.Optional(Texts),
+    /** Written into `{dir}` before the start: text, or its lines, by name. */
+    files: Type.Optional(Type.Record(Type.String(), Lines)),
     /** The base of its API, such as `http://127.0.0.1:{port}/v1`. */
     url: Text,
     headers: Type.Optional(Texts),
@@ -76,7 +79,9 @@ export function preparePeer(file: PeerFile, ports: Ports, dir: string): Peer {
   const fill = (text: string) => text.replaceAll(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole)
   const fillAll = (texts: Record<string, string> = {}) =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fill(text)]))
-  for (const [name, text] of Object.entries(file.files ?? {})) writeFileSync(join(home, name), fill(text))
+  for (const [name, text] of Object.entries(file.files ?? {})) {
+    writeFileSync(join(home, name), fill(typeof text === 'string' ? text : `${text.join('\n')}\n`))
+  }
   const { model = '{model}', start_seconds = 30 } = file
   const url = fill(file.url)
   const headers = fillAll(file.headers)
