@@ -90,7 +90,7 @@ describe('a body', () => {
         pieces.push(bytes)
         if (pieces.reduce((sum, one) => sum + one, 0) > most) throw new GatewayError('server_is_overloaded', 'Full.')
       }
-      return { pieces, limits: { ...limits, hold } }
+      return { pieces, limits: { ...limits, holder: { hold } } }
     }
     const announced = counted(7)
     const silent = new ReadableStream<Uint8Array>({ pull: () => new Promise(() => {}) })

@@ -11,8 +11,8 @@ export type BodyLimits = {
   max_bytes: number
   seconds: number
   clock: Clock
-  /** Counts bytes before they are read; throws where the gateway holds too many. */
-  hold?(bytes: number): void
+  /** Counts bytes before they are read; throws where the gateway holds too many. Absent: they are not counted. */
+  holder?: Pick<Context, 'hold'>
 }
 
 /** What the bodies of a family mostly contain: text, or images and other media. */
@@ -20,28 +20,29 @@ type BodyContents = 'text' | 'media'
 
 /** The limits of a request body as configured; read at each request, since a reload changes them. */
 export function bodyLimits(
-  context: Pick<Context, 'hold'>,
+  holder: Pick<Context, 'hold'>,
   contents: BodyContents,
   { settings, clock }: { settings: ServerSettings; clock: Clock },
 ): BodyLimits {
   const { max_body_bytes, max_text_body_bytes, body_seconds } = settings
   const max_bytes = contents === 'text' ? Math.min(max_text_body_bytes, max_body_bytes) : max_body_bytes
-  return { max_bytes, seconds: body_seconds, clock, hold: (bytes) => context.hold(bytes) }
+  return { max_bytes, seconds: body_seconds, clock, holder }
 }
 
 /**
- * The parsed JSON body. Numbers below the members `exact` keep their digits, and integers beyond 2^53 everywhere. Throws
- * unsupported_media_type, request_too_large, request_timeout or invalid_json.
+ * The parsed JSON body. Numbers below the members `exact` keep their digits, and integers beyond 2^53 everywhere. Rejects
+ * with unsupported_media_type, request_too_large, request_timeout or invalid_json.
  */
-export async function readJson(request: Request, limits: BodyLimits, exact?: readonly string[]): Promise<unknown> {
+export function readJson(request: Request, limits: BodyLimits, exact?: readonly string[]): Promise<unknown> {
   const type = request.headers.get('content-type') ?? ''
-  if (!isJson(type)) throw wrongType(type, 'application/json')
-  const bytes = withinLimit(await arriving(request, limits), limits)
-  const hasLarge = assertBounded(bytes)
-  const text = decode(bytes)
-  // At once: the collector would keep the bytes for as long as it likes, beside the text and its values.
-  if (bytes.length > LARGE_BYTES) bytes.buffer.transfer(0)
-  return parseText(text, hasLarge, exact)
+  if (!isJson(type)) return Promise.reject(wrongType(type, 'application/json'))
+  return arriving(request, limits, (bytes) => {
+    const hasLarge = assertBounded(bytes)
+    const text = decode(bytes)
+    // At once: the collector would keep the bytes for as long as it likes, beside the text and its values.
+    if (bytes.length > LARGE_BYTES) bytes.buffer.transfer(0)
+    return parseText(text, hasLarge, exact)
+  })
 }
 
 const LARGE_BYTES = 256 * 1024
@@ -54,55 +55,29 @@ export function wrongType(type: string, right: string): GatewayError {
   return new GatewayError('unsupported_media_type', `The body must be sent as ${right}, not ${found}.`)
 }
 
-/** The whole body, within its limits. Throws unsupported_media_type for a compressed body. */
-export async function readBytes(request: Request, limits: BodyLimits): Promise<Uint8Array<ArrayBuffer>> {
-  return withinLimit(await arriving(request, limits), limits)
-}
+/** The whole body, within its limits. Rejects with unsupported_media_type for a compressed body. */
+export const readBytes = (request: Request, limits: BodyLimits): Promise<Uint8Array<ArrayBuffer>> =>
+  arriving(request, limits, (bytes) => bytes)
 
-/** The bytes while they arrive. Throws for what the headers say of them. */
-function arriving(
-  request: Request,
-  { max_bytes, seconds, clock, hold = () => {} }: BodyLimits,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const coding = request.headers.get('content-encoding')
-  if (coding && coding !== 'identity') {
-    throw new GatewayError(
-      'unsupported_media_type',
-      `The body must not be compressed, but is "${coding.slice(0, 40)}".`,
-    )
-  }
-  const length = Number(request.headers.get('content-length') ?? Number.NaN)
-  if (length > max_bytes) throw tooLarge(max_bytes)
-  // Before any of it is read: a client that announces much and sends little holds its own token's share only.
-  if (Number.isFinite(length)) hold(length)
-  // The server enforces an announced length; only a chunked body must be counted while it arrives.
-  const reading = Number.isFinite(length)
-    ? request.bytes()
-    : countedBytes(request, (size, piece) => {
-        if (size > max_bytes) throw tooLarge(max_bytes)
-        hold(piece)
-      })
-  return inTime(reading, seconds, clock)
-}
+type Bytes = Uint8Array<ArrayBuffer>
 
-function withinLimit<Bytes extends Uint8Array>(bytes: Bytes, { max_bytes }: BodyLimits): Bytes {
-  if (bytes.length > max_bytes) throw tooLarge(max_bytes)
-  return bytes
-}
-
-const tooLarge = (max_bytes: number): GatewayError =>
-  new GatewayError('request_too_large', `The body may have at most ${max_bytes} bytes.`)
-
-/** Rejects where the bytes take longer. */
-function inTime<Bytes>(reading: Promise<Bytes>, seconds: number, clock: Clock): Promise<Bytes> {
+/** What `read` makes of the bytes once all have arrived; rejects where they take too long or exceed a limit. */
+function arriving<Value>(request: Request, limits: BodyLimits, read: (bytes: Bytes) => Value): Promise<Value> {
+  const { max_bytes, seconds, clock } = limits
   return new Promise((resolve, reject) => {
+    const reading = readingOf(request, limits)
     const cancel = clock.after(seconds * 1000, () =>
       reject(new GatewayError('request_timeout', `The body did not arrive within ${seconds} s.`)),
     )
     reading.then(
       (bytes) => {
         cancel()
-        resolve(bytes)
+        try {
+          if (bytes.length > max_bytes) throw tooLarge(max_bytes)
+          resolve(read(bytes))
+        } catch (thrown) {
+          reject(thrown)
+        }
       },
       (thrown) => {
         cancel()
@@ -111,13 +86,35 @@ function inTime<Bytes>(reading: Promise<Bytes>, seconds: number, clock: Clock): 
     )
   })
 }
+/** The bytes while they arrive. Throws for what the headers say of them. */
+function readingOf(request: Request, { max_bytes, holder }: BodyLimits): Promise<Bytes> {
+  const { headers } = request
+  const coding = headers.get('content-encoding')
+  if (coding && coding !== 'identity') {
+    throw new GatewayError(
+      'unsupported_media_type',
+      `The body must not be compressed, but is "${coding.slice(0, 40)}".`,
+    )
+  }
+  const length = Number(headers.get('content-length') ?? Number.NaN)
+  if (length > max_bytes) throw tooLarge(max_bytes)
+  // The server enforces an announced length; only a chunked body must be counted while it arrives.
+  if (!Number.isFinite(length)) return countedBytes(request, max_bytes, holder)
+  // Before any of it is read: a client that announces much and sends little holds its own token's share only.
+  holder?.hold(length)
+  return request.bytes()
+}
 
-async function countedBytes(request: Request, count: (size: number, piece: number) => void) {
+const tooLarge = (max_bytes: number): GatewayError =>
+  new GatewayError('request_too_large', `The body may have at most ${max_bytes} bytes.`)
+
+async function countedBytes(request: Request, max_bytes: number, holder: BodyLimits['holder']): Promise<Bytes> {
   const pieces: Uint8Array[] = []
   let size = 0
   for await (const piece of request.body ?? []) {
     size += piece.length
-    count(size, piece.length)
+    if (size > max_bytes) throw tooLarge(max_bytes)
+    holder?.hold(piece.length)
     pieces.push(piece)
   }
   return Buffer.concat(pieces)
