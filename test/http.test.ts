@@ -395,7 +395,7 @@ describe('the log', () => {
         batches: batches(),
         keep_alive_ms: 15_000,
         clock: manualClock(),
-        abort: context.leave,
+        abort: () => context.leave(),
         onEnd: (outcome) => context.finish(outcome),
       })
     })

@@ -396,7 +396,7 @@ describe('a client', () => {
         context.finish(how)
         resolve(how)
       }
-      return eventStream({ batches: endless(), keep_alive_ms: 15_000, clock, abort: context.leave, onEnd })
+      return eventStream({ batches: endless(), keep_alive_ms: 15_000, clock, abort: () => context.leave(), onEnd })
     })
     const { server, app } = await start({ routes: [route] })
     const wire = dial(server)

@@ -6,18 +6,18 @@ import type { Log } from '../kit/log.ts'
 import { asGatewayError, errorBody, GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import { createByteBudget } from './byte-budget.ts'
-import type { AdminAccess, Context, FinishedRequest, Route } from './context.ts'
+import type { AdminAccess, Context, FinishedRequest, Outcome, Route } from './context.ts'
 import { addCorsHeaders, isPreflight, preflight } from './cors.ts'
 import { errorResponse } from './errors.ts'
 import { isFilesHost } from './files-host.ts'
-import { Live, type LiveParts, NO_PARAMS, type Peer } from './live.ts'
+import { Live, type LiveParts, type Peer } from './live.ts'
 import { isAdminPath, pathOf } from './query.ts'
 import { assertKnownHost, hasSeveralHosts, severalHosts } from './request-host.ts'
 import { headOf, isLeftUnread } from './response-body.ts'
 import type { OpenRequest } from './revoked-calls.ts'
-import { bySpecificity, isLiteral, methodsByPath } from './route-order.ts'
-import { createSockets, isWebSocket, messageRequest, type SocketMessage, type SocketProtocol } from './socket.ts'
-import { fieldsOf, WARNING_HEADER } from './unknown-fields.ts'
+import { bySpecificity, isLiteral, type MatchedRoute, matchable, methodsByPath } from './route-order.ts'
+import { createSockets, isWebSocket, messageRequest, type SocketProtocol } from './socket.ts'
+import { WARNING_HEADER } from './unknown-fields.ts'
 import { createPathHints } from './unknown-path.ts'
 
 /** Identifies the caller; throws invalid_api_key. Synchronous where possible, so that the hot path awaits nothing. */
@@ -82,19 +82,28 @@ export function createApp({
   const live = new Set<Live>()
   const sockets = createSockets({ clock })
   const budget = createByteBudget(settings)
+  const parts: LiveParts = { settings, clock, budget, ended }
   let closing = false
   /** Resolved when the last open request is over or abandoned; created when `close` waits for it. */
   let empty: PromiseWithResolvers<void> | undefined
 
   const hintFor = createPathHints(routes)
   const hono = new Hono<Env>({ getPath: pathOf })
-  /** Routes without parameters are looked up by method and path; Hono matches the others. */
-  const direct = new Map<string, Route>()
-  const fields = new Map(routes.map((route) => [route, fieldsOf(route.operation.request)]))
+  // The response to an error is made in one place, by `respond`.
+  hono.onError((thrown) => {
+    throw thrown
+  })
+  /** Routes without parameters are looked up by path and method; Hono matches the others. */
+  const direct = new Map<string, Map<string, MatchedRoute>>()
   for (const group of bySpecificity(routes)) {
     for (const route of group) {
-      if (isLiteral(route)) direct.set(`${route.method} ${route.path}`, route)
-      hono.on(route.method, route.path, ({ env, req }) => answer(route, env.live, req.param()))
+      const matched = matchable(route)
+      if (isLiteral(route)) direct.set(route.path, (direct.get(route.path) ?? new Map()).set(route.method, matched))
+      hono.on(route.method, route.path, async ({ env, req }) => {
+        env.live.params = req.param()
+        const response = await handle(matched, env.live)
+        return env.live.request.method === 'HEAD' ? headOf(response) : response
+      })
     }
     for (const [path, allow] of methodsByPath(group)) hono.all(path, ({ env }) => withoutRoute(env.live, allow))
   }
@@ -102,19 +111,18 @@ export function createApp({
     const { path, request } = env.live
     // A browser that is refused here could not read the 404 of its request.
     if (isPreflight(request)) return preflight(request, settings)
-    if (isWebSocket(request)) return reject(noWebSocket(), env.live)
+    if (isWebSocket(request)) throw noWebSocket()
     const hint = hintFor(path)
     const message = `Invalid URL (${req.method} ${truncated(path)})${hint === undefined ? '' : `; ${hint}`}`
-    return reject(new GatewayError('unknown_url', message), env.live)
+    throw new GatewayError('unknown_url', message)
   })
 
   /** The response to a method that no route of the path has. */
-  function withoutRoute(context: Live, allow: string[]): Response | Promise<Response> {
-    const { request, path } = context
+  function withoutRoute({ request, path }: Live, allow: string[]): Response {
     if (request.method === 'OPTIONS') return preflight(request, settings, allow)
-    if (isWebSocket(request)) return reject(noWebSocket(), context)
+    if (isWebSocket(request)) throw noWebSocket()
     const message = `${request.method} is not a method of ${truncated(path)}; it has ${allow.join(', ')}.`
-    return reject(new GatewayError('method_not_allowed', message, { allow }), context)
+    throw new GatewayError('method_not_allowed', message, { allow })
   }
 
   /** Checks the host, and identifies the caller. */
@@ -147,58 +155,55 @@ export function createApp({
     onAdmitted(context)
   }
 
-  async function answer(route: Route, context: Live, params: Record<string, string>): Promise<Response> {
-    try {
-      context.params = params
-      context.route = route.path
-      context.fields = fields.get(route)
-      const admitted = admit(route, context)
-      if (admitted) await admitted
-      if (BROKEN_ENCODING.test(context.path)) {
-        throw new GatewayError('invalid_value', 'The path has a "%" without two hexadecimal digits after it.')
-      }
-      const response = await route.handle(context)
-      return context.request.method === 'HEAD' ? await headOf(response) : response
-    } catch (thrown) {
-      return reject(thrown, context, route)
+  /** Throws where the request is refused. */
+  function handle(matched: MatchedRoute, context: Live): Response | Promise<Response> {
+    const { route } = matched
+    context.matched = matched
+    const admitted = admit(route, context)
+    if (admitted) return admitted.then(() => handleAdmitted(route, context))
+    return handleAdmitted(route, context)
+  }
+
+  function handleAdmitted(route: Route, context: Live): Response | Promise<Response> {
+    if (BROKEN_ENCODING.test(context.path)) {
+      throw new GatewayError('invalid_value', 'The path has a "%" without two hexadecimal digits after it.')
     }
+    return route.handle(context)
   }
 
   /** Makes the request's connection a WebSocket. Each of its messages is then handled like a request of the route. */
-  async function upgrade(route: Route, protocol: SocketProtocol, context: Live): Promise<Response> {
+  async function upgrade(matched: MatchedRoute, protocol: SocketProtocol, context: Live): Promise<Response> {
     const { request, request_id: connection_id, peer } = context
-    try {
-      await admit(route, context)
-      const origin = { address: peer.address }
-      const handler = sockets.open(protocol, {
-        connection_id,
-        token_id: context.caller.token_id,
-        call: (message, signal) => respond(messageRequest(request, route.method, signal), origin, message),
-      })
-      if (peer.upgrade?.(handler, { 'x-request-id': connection_id })) return new Response(null, { status: 101 })
-      handler.closed()
-      throw noWebSocket()
-    } catch (thrown) {
-      return reject(thrown, context, route)
-    }
+    const { route } = matched
+    context.matched = matched
+    await admit(route, context)
+    const { address } = peer
+    const handler = sockets.open(protocol, {
+      connection_id,
+      token_id: context.caller.token_id,
+      call: (message, signal) => respond(messageRequest(request, route.method, signal), { address, message }),
+    })
+    if (peer.upgrade?.(handler, { 'x-request-id': connection_id })) return new Response(null, { status: 101 })
+    handler.closed()
+    throw noWebSocket()
   }
 
-  function reject(thrown: unknown, context: Live, route?: Route): Response | Promise<Response> {
-    const left = context.signal.aborted ? context.signal.reason : undefined
-    const error = asGatewayError(left ?? thrown, { log, request_id: context.request_id })
-    context.note.error = error.code
-    context.note.stream = false
-    if (error.detail.upstream_status !== undefined) context.note.upstream_status = error.detail.upstream_status
+  function errorFor(thrown: unknown, context: Live): Response {
+    const error = asGatewayError(context.abortedBy ?? thrown, { log, request_id: context.request_id })
+    const { note, path, matched } = context
+    note.error = error.code
+    note.stream = false
+    if (error.detail.upstream_status !== undefined) note.upstream_status = error.detail.upstream_status
     const family =
-      route ??
-      routes.find(({ errors_below }) => errors_below !== undefined && context.path.startsWith(errors_below)) ??
-      routes.find(({ path, encodeError }) => encodeError && isAkin(path, context.path))
+      matched?.route ??
+      routes.find(({ errors_below }) => errors_below !== undefined && path.startsWith(errors_below)) ??
+      routes.find((route) => route.encodeError && isAkin(route.path, path))
     const response = errorResponse(error, {
       write: (one) => bodyOf(one, context, family?.encodeError),
       status: family?.errorStatus?.(error),
     })
-    if (route?.admin) response.headers.set('cache-control', 'no-store')
-    return context.request.method === 'HEAD' ? headOf(response) : response
+    if (matched?.route.admin) response.headers.set('cache-control', 'no-store')
+    return response
   }
 
   /** An error in its family's form; in the common form if that cannot be encoded. */
@@ -212,7 +217,7 @@ export function createApp({
     }
   }
 
-  const ended: LiveParts['ended'] = (context, outcome) => {
+  function ended(context: Live, outcome: Outcome): void {
     live.delete(context)
     context.peer.ended?.(outcome)
     const { status, arrived } = context
@@ -222,28 +227,27 @@ export function createApp({
 
   function responseTo(context: Live): Response | Promise<Response> {
     const { request } = context
-    if (closing) {
-      return reject(new GatewayError('shutting_down', 'The gateway is being stopped.', { retry_after: 1 }), context)
-    }
-    if (hasSeveralHosts(request)) return reject(severalHosts(), context)
+    if (closing) throw new GatewayError('shutting_down', 'The gateway is being stopped.', { retry_after: 1 })
+    if (hasSeveralHosts(request)) throw severalHosts()
+    const methods = direct.get(context.path)
     if (isWebSocket(request)) {
-      const route = direct.get(`POST ${context.path}`)
-      if (route?.socket) return upgrade(route, route.socket, context)
+      const matched = methods?.get('POST')
+      if (matched?.route.socket) return upgrade(matched, matched.route.socket, context)
     }
-    const route = direct.get(`${request.method} ${context.path}`)
-    return route ? answer(route, context, NO_PARAMS) : hono.fetch(request, { live: context })
+    const matched = methods?.get(request.method)
+    return matched ? handle(matched, context) : hono.fetch(request, { live: context })
   }
 
-  async function respond(request: Request, peer: Peer, message?: SocketMessage): Promise<Response> {
-    const arrived = { arrived: clock.steady(), arrived_ms: clock.now() }
-    const context = new Live(request, { peer, settings, ...arrived, budget, ended, message })
+  async function respond(request: Request, peer: Peer): Promise<Response> {
+    const context = new Live(request, peer, parts)
     live.add(context)
     onArrival?.(context)
     let response: Response
     try {
       response = await responseTo(context)
     } catch (thrown) {
-      response = await reject(thrown, context) // thrown before a route was reached, or by the router
+      response = errorFor(thrown, context)
+      if (request.method === 'HEAD') response = await headOf(response)
     }
     context.status = response.status
     const { headers } = response
@@ -262,7 +266,7 @@ export function createApp({
   }
 
   return {
-    fetch: (request, peer) => respond(request, peer),
+    fetch: respond,
     open: () => live.size,
     sockets: sockets.count,
     bytes: budget.held,

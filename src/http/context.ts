@@ -41,7 +41,7 @@ export type Context = {
   /** As it was sent, without the query. */
   readonly path: string
   /** The pattern of the route that it was matched to; undefined: none. */
-  route: string | undefined
+  readonly route: string | undefined
   /** The trace that it belongs to; undefined: none is recorded. */
   trace: TraceContext | undefined
   /** What is to be noted of its call; absent: nothing. */
@@ -52,7 +52,7 @@ export type Context = {
   header(name: string): string | null
   query(): URLSearchParams
   /** Aborted, with the reason, when the client has left or when the gateway stops for good. */
-  signal: AbortSignal
+  readonly signal: AbortSignal
   /** Aborts `signal` because the client has left. For a response that is still being written. */
   leave(): void
   /** Ends the request for the log, once. A response that is written later (`note.stream`) calls it at its end. */

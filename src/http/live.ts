@@ -1,19 +1,24 @@
 /** An open HTTP request: what the app and its routes know of it until its response is written. */
 import type { ServerSettings } from '../config/config.ts'
+import type { Clock } from '../kit/clock.ts'
 import { orderedAlphanumerics } from '../kit/secret.ts'
 import type { TraceContext } from '../kit/trace-context.ts'
+import type { Capture } from '../protocols/capture.ts'
 import type { AdminCaller } from '../spec/admin.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import type { AccessNote, Context, Outcome } from './context.ts'
 import { pathOf, queryOf } from './query.ts'
+import type { MatchedRoute } from './route-order.ts'
 import type { SocketHandler, SocketMessage } from './socket.ts'
-import { fieldWarning, type KnownFields } from './unknown-fields.ts'
+import { fieldWarning } from './unknown-fields.ts'
 
 /** The other end of a connection, as the listener knows it. */
 export type Peer = {
   readonly address: string
+  /** The request is this message of its WebSocket. */
+  readonly message?: SocketMessage
   /** It has connected to the listener of the admin API. */
   readonly isAdmin?: true
   /** It has connected to the listener of the metrics. */
@@ -28,69 +33,89 @@ export type Peer = {
   upgrade?(handler: SocketHandler, headers: Record<string, string>): boolean
 }
 
-export const NO_PARAMS: Record<string, string> = {}
+const NO_PARAMS: Record<string, string> = {}
 const NO_ADMIN: AdminCaller = { actor: '', role: 'viewer', project_id: '', via: 'token' }
 const NO_CALLER: Caller = { token_id: '', mayUseModel: () => false, mayUseFamily: () => false }
+const ONCE = { once: true } as const
 
+/** The same for all requests of an app. */
 export type LiveParts = {
-  peer: Peer
   settings: ServerSettings
-  /** When it arrived: by the steady clock, and in unix milliseconds. */
-  arrived: number
-  arrived_ms: number
+  clock: Clock
   budget: ByteBudget
-  /** Called once. */
+  /** Called once for each request. */
   ended(context: Live, outcome: Outcome): void
-  message: SocketMessage | undefined
 }
 
-/** An open request. */
+/** An open request: one object with all its fields, and without closures. */
 export class Live implements Context {
   readonly request: Request
   readonly request_id: string
   readonly path: string
   readonly arrived: number
   readonly peer: Peer
+  matched: MatchedRoute | undefined
   params = NO_PARAMS
-  route: string | undefined
-  trace: TraceContext | undefined
+  trace: TraceContext | undefined = undefined
+  capture: Capture | undefined = undefined
   caller = NO_CALLER
   admin = NO_ADMIN
   readonly note: AccessNote = {}
   readonly message: SocketMessage | undefined
   status = 0
-  /** The top-level fields that its route knows; undefined where it takes no JSON body. */
-  fields: KnownFields | undefined
   warning: string | undefined
-  readonly #control = new AbortController()
-  readonly #parts: LiveParts
-  #isOver = false
-  #held = 0
   isSentLater = false
   is_explained = false
+  /** Why it was aborted; undefined: it was not. */
+  abortedBy: GatewayError | undefined
+  readonly #parts: LiveParts
+  #control: AbortController | undefined
+  #isOver = false
+  #held = 0
 
-  constructor(request: Request, parts: LiveParts) {
+  constructor(request: Request, peer: Peer, parts: LiveParts) {
     this.#parts = parts
     this.request = request
-    this.request_id = requestId(request, parts.arrived_ms)
+    this.request_id = requestId(request, parts.clock.now())
     this.path = pathOf(request)
-    this.arrived = parts.arrived
-    this.peer = parts.peer
-    this.message = parts.message
-    if (parts.message) this.note.websocket = parts.message.connection_id
-    if (request.signal.aborted) this.leave()
-    else request.signal.addEventListener('abort', this.leave, { once: true })
+    this.arrived = parts.clock.steady()
+    this.peer = peer
+    this.message = peer.message
+    if (peer.message) this.note.websocket = peer.message.connection_id
+    const { signal } = request
+    if (signal.aborted) this.leave()
+    else signal.addEventListener('abort', this, ONCE)
   }
 
-  readonly leave = () =>
+  /** The signal of the request was aborted. */
+  handleEvent(): void {
+    this.leave()
+  }
+
+  leave(): void {
     this.abort(new GatewayError('client_closed_request', 'The client has left.', { has_left: true }))
+  }
+
+  abort(reason: GatewayError): void {
+    if (this.abortedBy) return
+    this.abortedBy = reason
+    this.#control?.abort(reason)
+  }
 
   get signal(): AbortSignal {
+    if (!this.#control) {
+      this.#control = new AbortController()
+      if (this.abortedBy) this.#control.abort(this.abortedBy)
+    }
     return this.#control.signal
   }
 
+  get route(): string | undefined {
+    return this.matched?.route.path
+  }
+
   get address(): string {
-    return clientAddress(this.request, this.#parts)
+    return clientAddress(this.request, this.peer, this.#parts.settings)
   }
 
   header(name: string): string | null {
@@ -119,24 +144,19 @@ export class Live implements Context {
     this.#held += bytes
   }
 
-  abort(reason: GatewayError): void {
-    this.#control.abort(reason)
-  }
-
   noteFields(body: unknown): void {
-    if (this.fields) this.warning = fieldWarning(body, this.fields)
+    const fields = this.matched?.fields
+    if (fields) this.warning = fieldWarning(body, fields)
   }
 
   finish(outcome: Outcome): void {
     if (this.#isOver) return
     this.#isOver = true
     if (this.#held > 0) this.#parts.budget.release(this.#holder, this.#held)
-    this.request.signal.removeEventListener('abort', this.leave)
-    this.#parts.ended(this, hasLeft(this) ? 'client_gone' : outcome)
+    this.request.signal.removeEventListener('abort', this)
+    this.#parts.ended(this, this.abortedBy?.code === 'client_closed_request' ? 'client_gone' : outcome)
   }
 }
-
-const hasLeft = ({ signal }: Context): boolean => signal.aborted && signal.reason?.code === 'client_closed_request'
 
 /** The client's own id where it is safe in a log; otherwise a generated one. */
 function requestId(request: Request, now_ms: number): string {
@@ -145,7 +165,7 @@ function requestId(request: Request, now_ms: number): string {
 }
 
 /** Behind a trusted proxy: the address that the proxy saw, the last of its list. */
-function clientAddress(request: Request, { peer, settings }: { peer: Peer; settings: ServerSettings }): string {
-  const forwarded = settings.trust_proxy ? request.headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() : ''
+function clientAddress(request: Request, peer: Peer, { trust_proxy }: ServerSettings): string {
+  const forwarded = trust_proxy ? request.headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() : ''
   return forwarded || peer.address
 }

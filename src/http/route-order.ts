@@ -1,5 +1,11 @@
 /** The order in which routes are matched, and the methods of each path. */
 import type { Route } from './context.ts'
+import { fieldsOf, type KnownFields } from './unknown-fields.ts'
+
+/** A route as requests are matched to it. `fields`: those of its JSON body; undefined where it takes none. */
+export type MatchedRoute = { readonly route: Route; readonly fields: KnownFields | undefined }
+
+export const matchable = (route: Route): MatchedRoute => ({ route, fields: fieldsOf(route.operation.request) })
 
 /** Whether the path has no parameters. */
 export const isLiteral = ({ path }: Route): boolean => !path.includes(':')

@@ -67,7 +67,7 @@ function respond(
     batches,
     ...(headers ? { headers } : {}),
     ...(framing ? { framing } : {}),
-    abort: context.leave,
+    abort: () => context.leave(),
     onFirstByte() {
       context.note.first_byte_ms = clock.steady() - context.arrived
     },
