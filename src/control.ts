@@ -12,6 +12,7 @@ import type { Gate } from './pipeline/admission.ts'
 import { askedOf, askProvider } from './providers/ask-provider.ts'
 import { createSettingsOf } from './routes/admin/config.ts'
 import { type ControlRouteParts, controlRoutes } from './routes/admin/control-table.ts'
+import { isInSupply } from './routes/admin/overrides.ts'
 import { explainRequest } from './routes/explain-request.ts'
 import { createLiveOverrides, type LiveOverrides } from './routing/live-overrides.ts'
 import type { Router } from './routing/router.ts'
@@ -47,6 +48,7 @@ type LaterParts = Omit<
   | 'webhooks'
   | 'ledger'
   | 'isModel'
+  | 'isConfigured'
 > & { supply: Supply; attemptLimits: Pick<Gate, 'limitOfAttempt'> }
 
 type Control = {
@@ -93,6 +95,7 @@ export function createControl(parts: ControlParts): Control {
           explain: (request) =>
             explainRequest(request, { catalogue, router, attemptLimits, settings: later.settings, clock }),
           supply,
+          isConfigured: (named) => isInSupply(named, supply),
           router,
           overrides,
           source,

@@ -25,6 +25,7 @@ const COMPOSITION_ROOT = [
   'accounting.ts',
   'control.ts',
   'administration.ts',
+  'local-admin.ts',
   'generation.ts',
   'observation.ts',
   'tracing.ts',
@@ -83,6 +84,7 @@ test('a file imports from a lower layer or from its own module', () => {
 
 /** What the composition root imports from `http/` beside `routes/`, where every route is: the app, and its types. */
 const KNOWS_HTTP = [
+  'local-admin.ts',
   'control.ts',
   'administration.ts',
   'gateway.ts',

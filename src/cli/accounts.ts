@@ -1,16 +1,19 @@
 /** What the commands on tokens and on projects have in common: their actions, the store, and the configuration. */
-import { createProjects, type Projects } from '../accounts/projects.ts'
-import { createTokens, type Tokens } from '../accounts/tokens.ts'
+import { createProjects } from '../accounts/projects.ts'
+import { createTokens } from '../accounts/tokens.ts'
 import type { Config } from '../config/config.ts'
+import { readEnvironment } from '../config/environment.ts'
 import { loadConfig } from '../config/load.ts'
 import { systemClock } from '../kit/clock.ts'
 import { createLog } from '../kit/log.ts'
+import { createLocalAdmin } from '../local-admin.ts'
+import { contentsKeys } from '../observe/contents-log.ts'
 import type { AuditOrigin } from '../spec/audit.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
 import { commandLineActor } from './actor.ts'
-import { type AdminApi, API_FLAGS, connectedApi } from './admin-api.ts'
-import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
+import { type AdminApi, API_FLAGS, connectedApi, createAdminApi } from './admin-api.ts'
+import { type Arguments, configFlags, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
 import { terminalFormat } from './log-format.ts'
 import { patternWarnings } from './pattern-warnings.ts'
 import { type AccountProjects, type AccountTokens, remoteProjects, remoteTokens } from './remote-accounts.ts'
@@ -20,26 +23,19 @@ import { knownVendors } from './vendors.ts'
 
 export type Work = {
   given: Arguments
-  store: Store
-  tokens: Tokens
-  projects: Projects
-  config: Config | undefined
   terminal: Terminal
+  /** Of a running gateway, or of this process on the store. */
+  api: AdminApi
+  tokens: AccountTokens
+  projects: AccountProjects
+  /** Undefined: the command works on a running gateway. */
+  store: Store | undefined
+  /** Read where it is needed, and only on the store. */
+  config: Config | undefined
   /** Who runs the command. */
   by: AuditOrigin
 }
-
-/** What works on a running gateway too. */
-export type AccountWork = Omit<Work, 'store' | 'tokens' | 'projects'> & {
-  /** Undefined: the command works on a running gateway. */
-  store: Store | undefined
-  tokens: AccountTokens
-  projects: AccountProjects
-}
-export type AccountAction = Omit<Action, 'run'> & { run(work: AccountWork): Promise<number> }
-
-/** What a command has on a running gateway. */
-export type RemoteWork = Pick<AccountWork, 'given' | 'terminal' | 'tokens' | 'projects'> & { api: AdminApi }
+export type StoreWork = Work & { store: Store }
 
 export type Action = {
   flags: FlagTable
@@ -48,27 +44,19 @@ export type Action = {
   creates?: true
   /** It has defaults from the configuration. */
   has_defaults?: true
+  /** Absent: it works on a running gateway and on the store. */
+  only_on?: 'gateway' | 'store'
   run(work: Work): Promise<number>
-  /** The same on a running gateway; absent: it works on the store only. */
-  remotely?(work: RemoteWork): Promise<number>
 }
 
-type Command<A = Action> = { command: string; help: string; actions: Record<string, A> }
+type Command = { command: string; help: string; actions: Record<string, Action> }
 
-/** Of a command whose actions are the same on a running gateway and on the store. */
-export function runAccountAction(
-  { actions, ...command }: Command<AccountAction>,
-  args: string[],
-  terminal: Terminal,
-): Promise<number> {
-  const inBoth = ({ run, ...action }: AccountAction): Action => ({
-    ...action,
-    run,
-    remotely: ({ api: _, ...work }) => run({ ...work, config: undefined, store: undefined, by: commandLineActor() }),
-  })
-  const both = Object.fromEntries(Object.entries(actions).map(([name, action]) => [name, inBoth(action)]))
-  return runAction({ ...command, actions: both }, args, terminal)
-}
+/** An action that works on the store, whether or not a gateway is named. */
+export const storeAction = (action: Omit<Action, 'run'> & { run(work: StoreWork): Promise<number> }): Action => ({
+  ...action,
+  only_on: 'store',
+  run: (work) => action.run(work as StoreWork),
+})
 
 export const STORE_OPTIONS_HELP = `\
   --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then data_dir of the configuration file,
@@ -91,44 +79,56 @@ export async function runAction(
   const action = Object.hasOwn(actions, name) ? actions[name] : undefined
   if (!action) throw new UsageError(command, unknownCommand(name, known))
   const { flags, positionals } = action
-  const hasRemote = Object.values(actions).some(({ remotely }) => remotely !== undefined)
-  const all = { ...flags, ...(hasRemote && API_FLAGS), config: 'text', 'data-dir': 'text' } as const
+  const isRemote = Object.values(actions).some(({ only_on }) => only_on !== 'store')
+  const all = { ...flags, ...(isRemote && API_FLAGS), config: 'text', 'data-dir': 'text' } as const
   const given = readArguments({ command: `${command} ${name}`, args: rest, flags: all, positionals })
   if (given.has('help')) {
     terminal.out(help)
     return 0
   }
-  return runOnGateway(`${command} ${name}`, action, given, terminal) ?? withAccounts(action, given, terminal)
+  return runWork(`${command} ${name}`, action, { given, terminal })
 }
 
-/** Undefined: the command works on the store. */
-function runOnGateway(command: string, { remotely, flags }: Action, given: Arguments, terminal: Terminal) {
-  if (!remotely && !('url' in flags) && given.text('url') !== undefined) {
-    throw new UsageError(command, 'works on the store, not on a running gateway: leave out --url')
+/** Runs it on the gateway that is named, else on the store. */
+export async function runWork(
+  command: string,
+  action: Omit<Action, 'flags' | 'positionals'>,
+  { given, terminal }: Pick<Work, 'given' | 'terminal'>,
+): Promise<number> {
+  const api = action.only_on === 'store' ? undefined : connectedApi(given, terminal)
+  if (api) {
+    const remote = { tokens: remoteTokens(api), projects: remoteProjects(api), store: undefined, config: undefined }
+    return action.run({ given, terminal, api, ...remote, by: commandLineActor() })
   }
-  const api = remotely && connectedApi(given, terminal)
-  return api && remotely({ api, given, terminal, tokens: remoteTokens(api), projects: remoteProjects(api) })
+  if (action.only_on !== 'gateway') return runOnStore(action, { given, terminal })
+  const message = 'needs a running gateway: --url <address>, and its admin token in GATEHOUSE_ADMIN_TOKEN'
+  throw new UsageError(command, message)
 }
 
 /** The configuration is read only where it is needed: a token can be revoked while the file is invalid. */
-async function withAccounts(action: Action, given: Arguments, terminal: Terminal): Promise<number> {
+async function runOnStore(
+  action: Pick<Action, 'creates' | 'has_defaults' | 'run'>,
+  { given, terminal }: Pick<Work, 'given' | 'terminal'>,
+): Promise<number> {
   const { environment, cwd, interactive, err } = terminal
-  const [config_, data_dir] = [given.text('config'), given.text('data-dir')]
-  const flags = {
-    ...(config_ === undefined ? {} : { config: config_ }),
-    ...(data_dir === undefined ? {} : { data_dir }),
-  }
   const needsConfig = action.has_defaults === true || given.text('models') !== undefined
-  const config = needsConfig ? loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) }) : undefined
+  const config = needsConfig
+    ? loadConfig({ environment, cwd, flags: configFlags(given), vendors: knownVendors(environment) })
+    : undefined
   const clock = systemClock
+  const by = commandLineActor()
   const log = createLog({ clock, level: 'error', pretty: interactive && terminalFormat(terminal), write: err })
   const store = await openStore({ url: action.creates ? storeToWrite(given, terminal) : storeToRead(given, terminal) })
+  const keys = () => contentsKeys(readEnvironment({ environment, cwd }))
+  const admin = createLocalAdmin({ store, config, keys, by, clock, log })
+  const api = createAdminApi(admin.send, 'the store')
   try {
     const defaults = config?.tokens ?? { models: ['*'] }
     const projects = createProjects({ store: store.projects, clock })
     const tokens = createTokens({ store: store.tokens, projects: store.projects, clock, log, defaults })
-    return await action.run({ given, terminal, config, store, tokens, projects, by: commandLineActor() })
+    return await action.run({ given, terminal, config, store, api, tokens, projects, by })
   } finally {
+    await admin.close()
     await store.close()
     log.flush()
   }
@@ -144,7 +144,7 @@ function storeToWrite(given: Arguments, terminal: Terminal): string {
 }
 
 /** Of patterns that match no model; also printed, unless the output is for a program. */
-export async function warnOfPatterns(models: string[] | undefined, work: AccountWork): Promise<string[]> {
+export async function warnOfPatterns(models: string[] | undefined, work: Work): Promise<string[]> {
   const { config, terminal, store, given } = work
   if (!config || !models || !store) return []
   const seen = await store.models.ids()

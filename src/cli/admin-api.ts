@@ -58,7 +58,18 @@ export function connectedApi(given: Arguments, { environment }: Terminal): Admin
     if (flag === undefined) return undefined
     throw new Error('--url needs an admin token in the variable GATEHOUSE_ADMIN_TOKEN.')
   }
-  return createAdminApi({ address: checkedAddress(address, given.has('insecure')), token })
+  const url = checkedAddress(address, given.has('insecure'))
+  return createAdminApi((path, init) => sendTo(url, token, [path, init]), url.host)
+}
+
+async function sendTo(address: URL, token: string, [path, init]: [string, RequestInit]): Promise<Response> {
+  const headers = { ...init.headers, authorization: `Bearer ${token}` }
+  // A redirect would take the token elsewhere.
+  const more = { headers, redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS) } as const
+  return fetch(`${address.href.replace(/\/+$/, '')}/admin/v1${path}`, { ...init, ...more }).catch((cause: unknown) => {
+    const message = `No gateway answers at ${address.host}. Check --url or GATEHOUSE_URL; without them the command works on the store.`
+    throw new Error(message, { cause })
+  })
 }
 
 function checkedAddress(text: string, may_be_plain: boolean): URL {
@@ -74,28 +85,17 @@ function checkedAddress(text: string, may_be_plain: boolean): URL {
   return url
 }
 
-function createAdminApi({ address, token }: { address: URL; token: string }): AdminApi {
-  const root = `${address.href.replace(/\/+$/, '')}/admin/v1`
-
+/** `send`: takes what follows /admin/v1. `host`: for messages. */
+export function createAdminApi(send: (path: string, init: RequestInit) => Promise<Response>, host: string): AdminApi {
   async function call(path: string, { method = 'GET', body, if_match }: Sent = {}): Promise<ApiAnswer> {
-    const headers: Record<string, string> = { authorization: `Bearer ${token}` }
+    const headers: Record<string, string> = {}
     if (body !== undefined) headers['content-type'] = 'application/json'
     if (if_match !== undefined) headers['if-match'] = if_match
-    const response = await fetch(`${root}${path}`, {
-      method,
-      headers,
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      // A redirect would take the token elsewhere.
-      redirect: 'manual',
-      signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS),
-    }).catch((cause: unknown) => {
-      const message = `No gateway answers at ${address.host}. Check --url or GATEHOUSE_URL; without them the command works on the store.`
-      throw new Error(message, { cause })
-    })
+    const response = await send(path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
     const read: unknown = await response.json().catch(() => undefined)
     if (response.status === 412) throw new ChangedMeanwhile()
     if (!response.ok || !isRecord(read)) {
-      throw new GatewayRefusal(response.status, troubleOf(response.status, read, address.host))
+      throw new GatewayRefusal(response.status, troubleOf(response.status, read, host))
     }
     return { body: read, etag: response.headers.get('etag') ?? undefined }
   }

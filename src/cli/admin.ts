@@ -5,7 +5,7 @@ import type { Config } from '../config/config.ts'
 import { systemClock, unixSeconds } from '../kit/clock.ts'
 import { createLog } from '../kit/log.ts'
 import { ADMIN_ROLES, type AdminRole } from '../spec/admin.ts'
-import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
+import { runAction, STORE_OPTIONS_HELP, type StoreWork, storeAction } from './accounts.ts'
 import { commandLineActor } from './actor.ts'
 import { UsageError } from './arguments.ts'
 import { readExpiry } from './expiry.ts'
@@ -37,16 +37,22 @@ Examples:
   gatehouse admin create --name dashboard --role viewer
 `
 
-const ACTIONS: Record<string, Action> = {
-  login: { flags: { url: 'text', quiet: 'switch' }, positionals: [], creates: true, has_defaults: true, run: login },
-  create: {
+const ACTIONS = {
+  login: storeAction({
+    flags: { url: 'text', quiet: 'switch' },
+    positionals: [],
+    creates: true,
+    has_defaults: true,
+    run: login,
+  }),
+  create: storeAction({
     flags: { name: 'text', role: 'text', project: 'text', expires: 'text', quiet: 'switch' },
     positionals: [],
     creates: true,
     run: create,
-  },
-  list: { flags: {}, positionals: [], run: list },
-  revoke: { flags: { quiet: 'switch' }, positionals: ['the id of an admin token'], run: revoke },
+  }),
+  list: storeAction({ flags: {}, positionals: [], run: list }),
+  revoke: storeAction({ flags: { quiet: 'switch' }, positionals: ['the id of an admin token'], run: revoke }),
 }
 
 export const run = (args: string[], terminal: Terminal): Promise<number> =>
@@ -55,7 +61,7 @@ export const run = (args: string[], terminal: Terminal): Promise<number> =>
 const clock = systemClock
 const quietLog = () => createLog({ clock, level: 'error', pretty: false, write: () => {} })
 
-const accountsOf = ({ store }: Work) =>
+const accountsOf = ({ store }: StoreWork) =>
   createAdminAccounts({
     store: store.admin.tokens,
     projects: store.projects,
@@ -65,7 +71,7 @@ const accountsOf = ({ store }: Work) =>
     log: quietLog(),
   })
 
-async function login({ given, store, config, terminal }: Work): Promise<number> {
+async function login({ given, store, config, terminal }: StoreWork): Promise<number> {
   const url = given.text('url') ?? (terminal.environment.GATEHOUSE_URL || adminUrl(config))
   if (url === undefined || !/^https?:\/\/[^\s/]/.test(url)) {
     throw new UsageError('admin login', 'needs the address of the gateway, as in --url https://gateway.example.com')
@@ -91,7 +97,7 @@ function adminUrl(config: Config | undefined): string | undefined {
   return `http://${reached.includes(':') ? `[${reached}]` : reached}:${admin.port ?? server.port}`
 }
 
-async function create(work: Work): Promise<number> {
+async function create(work: StoreWork): Promise<number> {
   const { given, projects, terminal } = work
   const [name, which] = [given.text('name')?.trim(), given.text('project')]
   if (!name) throw new UsageError('admin create', 'needs a name, as in --name dashboard')
@@ -119,7 +125,7 @@ function roleOf(text: string | undefined): AdminRole {
 
 const PAGE = 200
 
-async function list(work: Work): Promise<number> {
+async function list(work: StoreWork): Promise<number> {
   const { given, terminal } = work
   const accounts = accountsOf(work)
   const rows = []
@@ -149,7 +155,7 @@ async function list(work: Work): Promise<number> {
   return 0
 }
 
-async function revoke(work: Work): Promise<number> {
+async function revoke(work: StoreWork): Promise<number> {
   const { given, terminal } = work
   const [id = ''] = given.positionals
   const token = await accountsOf(work).revoke(id, commandLineActor())

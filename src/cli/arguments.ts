@@ -79,6 +79,12 @@ export function readArguments({ command, args, flags, positionals: expected = []
   }
 }
 
+/** The options that name the configuration and the store, as the loader takes them. */
+export function configFlags(given: Arguments): { config?: string; data_dir?: string } {
+  const [config, data_dir] = [given.text('config'), given.text('data-dir')]
+  return { ...(config !== undefined && { config }), ...(data_dir !== undefined && { data_dir }) }
+}
+
 function unknownFlag(typed: string, known: string[]): string {
   const suggestion = nearest(typed.replace(/^-+/, ''), known)
   const hint = suggestion === undefined ? '' : `; did you mean --${suggestion}?`

@@ -1,8 +1,6 @@
 /** `gatehouse audit`: who changed what, and whether the log was tampered with. */
-import { createAudit } from '../audit/audit.ts'
-import { systemClock } from '../kit/clock.ts'
 import type { AuditRow } from '../spec/audit.ts'
-import { type Action, type RemoteWork, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
+import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
 import { API_OPTIONS_HELP, pathWith } from './admin-api.ts'
 import { type Arguments, UsageError } from './arguments.ts'
 import { table } from './table.ts'
@@ -39,9 +37,8 @@ const ACTIONS: Record<string, Action> = {
     flags: { actor: 'text', action: 'text', object: 'text', project: 'text', limit: 'text' },
     positionals: [],
     run: list,
-    remotely: listRemotely,
   },
-  verify: { flags: {}, positionals: [], run: verify, remotely: verifyRemotely },
+  verify: { flags: {}, positionals: [], run: verify },
 }
 
 export const run = (args: string[], terminal: Terminal): Promise<number> =>
@@ -54,27 +51,9 @@ const filterOf = (given: Arguments) => ({
   project_id: given.text('project'),
 })
 
-async function list({ given, store, terminal }: Work): Promise<number> {
-  const { actor, action, object_id, project_id } = filterOf(given)
-  const { rows } = await createAudit({ store: store.audit, clock: systemClock }).page({
-    limit: limitOf(given.text('limit')),
-    ...(actor !== undefined && { actor }),
-    ...(action !== undefined && { action }),
-    ...(object_id !== undefined && { object_id }),
-    ...(project_id !== undefined && { project_id }),
-  })
-  return showRows(rows, { given, terminal })
-}
-
-async function listRemotely({ given, api, terminal }: RemoteWork): Promise<number> {
+async function list({ given, api, terminal }: Work): Promise<number> {
   const limit = limitOf(given.text('limit'))
-  const { rows } = await api.some(pathWith('/audit', filterOf(given)), { limit })
-  return showRows(rows as AuditRow[], { given, terminal })
-}
-
-type Shown = Pick<Work, 'given' | 'terminal'>
-
-function showRows(rows: AuditRow[], { given, terminal }: Shown): number {
+  const rows = (await api.some(pathWith('/audit', filterOf(given)), { limit })).rows as AuditRow[]
   if (given.has('json')) terminal.out(json({ audit: rows }))
   else if (rows.length === 0) terminal.out('There are no such rows.\n')
   else {
@@ -100,23 +79,9 @@ function limitOf(text: string | undefined): number {
   throw new UsageError('audit list', `--limit: found ${JSON.stringify(text)}, must be from 1 to ${MAX_LIMIT}`)
 }
 
-async function verify({ given, store, terminal }: Work): Promise<number> {
-  return showCheck(await store.audit.verify(), { given, terminal })
-}
-
-async function verifyRemotely({ given, api, terminal }: RemoteWork): Promise<number> {
+async function verify({ given, api, terminal }: Work): Promise<number> {
   const { rows, last_hash, broken } = (await api.call('/audit/verify')).body as AuditCheck
-  return showCheck({ rows, last_hash, broken: broken ?? undefined }, { given, terminal })
-}
-
-type AuditCheck = {
-  rows: number
-  last_hash: string
-  broken?: { sequence: number; trouble: string } | null | undefined
-}
-
-function showCheck({ rows, last_hash, broken }: AuditCheck, { given, terminal }: Shown): number {
-  if (given.has('json')) terminal.out(json({ rows, last_hash, broken: broken ?? null }))
+  if (given.has('json')) terminal.out(json({ rows, last_hash, broken }))
   else if (broken) {
     terminal.out(
       `The audit log is broken at row ${broken.sequence}: ${broken.trouble}. The ${rows} rows before are in order.\n`,
@@ -124,3 +89,5 @@ function showCheck({ rows, last_hash, broken }: AuditCheck, { given, terminal }:
   } else terminal.out(`The audit log is in order: ${rows} rows, last hash ${last_hash}.\n`)
   return broken ? 1 : 0
 }
+
+type AuditCheck = { rows: number; last_hash: string; broken: { sequence: number; trouble: string } | null }

@@ -1,10 +1,7 @@
 /** `gatehouse budget`: how budgets stand, and credit for prepaid ones. */
-import { systemClock } from '../kit/clock.ts'
-import { creditOf, isCredit } from '../ledger/credit.ts'
-import { fromNano, MAX_AMOUNT, nanoText, toNano } from '../spec/money.ts'
-import type { Project, Token } from '../spec/token.ts'
-import { NEVER } from '../store/budget-store.ts'
-import { type Action, type RemoteWork, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
+import { isCredit } from '../ledger/credit.ts'
+import { MAX_AMOUNT, nanoText, toNano } from '../spec/money.ts'
+import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
 import { API_OPTIONS_HELP } from './admin-api.ts'
 import { type Arguments, UsageError } from './arguments.ts'
 import { scopeNames } from './scope-names.ts'
@@ -36,20 +33,17 @@ Examples:
 `
 
 const ACTIONS: Record<string, Action> = {
-  list: { flags: {}, positionals: [], run: list, remotely: listRemotely },
+  list: { flags: {}, positionals: [], run: list },
   credit: {
     flags: { token: 'text', project: 'text', note: 'text', quiet: 'switch' },
     positionals: ['an amount, as in 20'],
     has_defaults: true,
     run: credit,
-    remotely: creditRemotely,
   },
 }
 
 export const run = (args: string[], terminal: Terminal): Promise<number> =>
   runAction({ command: 'budget', help: HELP, actions: ACTIONS }, args, terminal)
-
-const MAX_LISTED = 10_000
 
 /** A budget as the admin API shows it. */
 type BudgetRow = {
@@ -63,26 +57,8 @@ type BudgetRow = {
   window_end: number | null
 }
 
-async function list({ given, store, tokens, projects, terminal }: Work): Promise<number> {
-  const found = await store.budgets.list({ now_ms: systemClock.now(), limit: MAX_LISTED })
-  const budgets = found.map(({ account_key, scope_key, start_ms, end_ms, settled, credit, held }) => ({
-    budget: account_key,
-    scope: scope_key,
-    used: fromNano(settled),
-    credit: fromNano(credit),
-    held: fromNano(held),
-    window_start: Math.floor(start_ms / 1000),
-    window_end: end_ms === NEVER ? null : Math.floor(end_ms / 1000),
-  }))
-  return show(budgets, { given, tokens, projects, terminal })
-}
-
-async function listRemotely({ api, ...work }: RemoteWork): Promise<number> {
-  return show((await api.all('/budgets')) as BudgetRow[], work)
-}
-
-async function show(budgets: BudgetRow[], work: Pick<RemoteWork, 'given' | 'tokens' | 'projects' | 'terminal'>) {
-  const { given, terminal } = work
+async function list({ given, api, terminal, ...work }: Work): Promise<number> {
+  const budgets = (await api.all('/budgets')) as BudgetRow[]
   const [tokens, projects] = await Promise.all([work.tokens.list(), work.projects.list()])
   const names = scopeNames({ tokens, projects })
   if (given.has('json')) {
@@ -119,38 +95,13 @@ function readCredit(given: Arguments): { amount: number; of: 'token' | 'project'
   throw new UsageError(command, 'needs either --token or --project')
 }
 
-async function credit({ given, store, tokens, projects, config, terminal, by }: Work): Promise<number> {
+async function credit({ given, api, tokens, projects, terminal }: Work): Promise<number> {
   const { amount, of, which } = readCredit(given)
   const owner = of === 'token' ? await tokens.choose(which) : await projects.choose(which)
-  const { project_id } = owner
-  const { entry, audit } = creditOf({
-    owner: 'token_id' in owner ? owner : { project_id },
-    amount,
-    note: given.text('note'),
-    at_ms: systemClock.now(),
-    origin: by,
-  })
-  await store.ledger.append([entry], { audit })
-  return showCredit({ ...entry, amount, currency: config?.ledger.currency ?? 'USD', owner }, { given, terminal })
-}
-
-async function creditRemotely({ given, api, tokens, projects, terminal }: RemoteWork): Promise<number> {
-  const { amount, of, which } = readCredit(given)
-  const owner = of === 'token' ? await tokens.choose(which) : await projects.choose(which)
-  const { project_id } = owner
-  const id = 'token_id' in owner ? { token_id: owner.token_id } : { project_id }
+  const id = 'token_id' in owner ? { token_id: owner.token_id } : { project_id: owner.project_id }
   const note = given.text('note')
   const body = { amount, ...id, ...(note !== undefined && { note }) }
   const { entry_id, currency } = (await api.call('/budgets/credit', { method: 'POST', body })).body
-  return showCredit({ entry_id: String(entry_id), currency: String(currency), amount, owner }, { given, terminal })
-}
-
-type Given = { entry_id: string; amount: number; currency: string; owner: Pick<Token | Project, 'name' | 'budgets'> }
-
-function showCredit(
-  { entry_id, amount, currency, owner }: Given,
-  { given, terminal }: Pick<Work, 'given' | 'terminal'>,
-) {
   const isUsed = owner.budgets.some(({ window }) => window === 'total')
   const warnings = isUsed
     ? []

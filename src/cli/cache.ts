@@ -1,7 +1,5 @@
 /** `gatehouse cache`: purges the response cache. */
-import { purgeStore } from '../cache/purges.ts'
-import { systemClock } from '../kit/clock.ts'
-import { type Action, type RemoteWork, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
+import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
 import { API_OPTIONS_HELP } from './admin-api.ts'
 import { json, type Terminal } from './terminal.ts'
 
@@ -24,33 +22,16 @@ Examples:
 `
 
 const ACTIONS: Record<string, Action> = {
-  purge: { flags: { model: 'text' }, positionals: [], run: purge, remotely: purgeRemotely },
+  purge: { flags: { model: 'text' }, positionals: [], run: purge },
 }
 
 export const run = (args: string[], terminal: Terminal): Promise<number> =>
   runAction({ command: 'cache', help: HELP, actions: ACTIONS }, args, terminal)
 
-async function purge({ given, store, terminal, by }: Work): Promise<number> {
-  const model = given.text('model')
-  const entries = await purgeStore(store.cachedAnswers, model, {
-    ...by,
-    at_ms: systemClock.now(),
-    action: 'cache.purge',
-    object_type: 'cache',
-    object_id: model ?? '',
-  })
-  return show({ model: model ?? null, entries }, { given, terminal })
-}
-
-async function purgeRemotely({ given, api, terminal }: RemoteWork): Promise<number> {
-  const model = given.text('model')
-  const { body } = await api.call('/cache/purge', { method: 'POST', body: model === undefined ? {} : { model } })
-  return show(body as Purged, { given, terminal })
-}
-
-type Purged = { model: string | null; entries: number | null }
-
-function show({ model, entries }: Purged, { given, terminal }: Pick<Work, 'given' | 'terminal'>): number {
+async function purge({ given, api, terminal }: Work): Promise<number> {
+  const given_model = given.text('model')
+  const order = given_model === undefined ? {} : { model: given_model }
+  const { model, entries } = (await api.call('/cache/purge', { method: 'POST', body: order })).body
   if (given.has('json')) terminal.out(json({ model, entries }))
   else {
     const whose = model === null ? 'The response cache' : `The response cache of ${model}`

@@ -12,8 +12,8 @@ import { contentsKeys, readContents } from '../observe/contents-log.ts'
 import { viewRequests } from '../observe/request-view.ts'
 import type { EndUser, EndUserRest, EndUserRows } from '../store/end-user-store.ts'
 import type { RequestPosition } from '../store/request-row.ts'
-import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
-import { UsageError } from './arguments.ts'
+import { runAction, STORE_OPTIONS_HELP, type StoreWork, storeAction } from './accounts.ts'
+import { configFlags, UsageError } from './arguments.ts'
 import { json, type Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
 
@@ -43,22 +43,22 @@ Examples:
 
 const FLAGS = { user: 'text', project: 'text' } as const
 const PAGE = 200
-const ACTIONS: Record<string, Action> = {
-  export: { flags: FLAGS, positionals: [], run: exportData },
-  erase: { flags: { ...FLAGS, yes: 'switch', pseudonymise: 'switch' }, positionals: [], run: erase },
+const ACTIONS = {
+  export: storeAction({ flags: FLAGS, positionals: [], run: exportData }),
+  erase: storeAction({ flags: { ...FLAGS, yes: 'switch', pseudonymise: 'switch' }, positionals: [], run: erase }),
 }
 
 export const run = (args: string[], terminal: Terminal): Promise<number> =>
   runAction({ command: 'data', help: HELP, actions: ACTIONS }, args, terminal)
 
-async function readUser({ given, projects }: Work, action: string): Promise<EndUser> {
+async function readUser({ given, projects }: StoreWork, action: string): Promise<EndUser> {
   const end_user = endUserName(given.text('user') ?? '')
   if (end_user === undefined) throw new UsageError(`data ${action}`, 'needs --user <name>')
   const project = given.text('project')
   return { end_user, project_id: project === undefined ? undefined : (await projects.choose(project)).project_id }
 }
 
-async function* requestsOf(work: Work, user: EndUser) {
+async function* requestsOf(work: StoreWork, user: EndUser) {
   const { end_user, project_id } = user
   const filter = { end_user, ...(project_id !== undefined && { project_id }) }
   let after: RequestPosition | undefined
@@ -69,7 +69,7 @@ async function* requestsOf(work: Work, user: EndUser) {
   } while (after)
 }
 
-async function exportData(work: Work): Promise<number> {
+async function exportData(work: StoreWork): Promise<number> {
   const { store, terminal, by } = work
   const user = await readUser(work, 'export')
   const { environment, cwd } = terminal
@@ -92,7 +92,7 @@ async function exportData(work: Work): Promise<number> {
   return 0
 }
 
-async function erase(work: Work): Promise<number> {
+async function erase(work: StoreWork): Promise<number> {
   const { given, store, terminal, by } = work
   const user = await readUser(work, 'erase')
   const { unfinished_tasks, ledger_entries, ...found } = await store.endUsers.count(user)
@@ -128,7 +128,7 @@ async function erase(work: Work): Promise<number> {
   return 0
 }
 
-async function eraseAll({ store }: Work, user: EndUser): Promise<EndUserRows> {
+async function eraseAll({ store }: StoreWork, user: EndUser): Promise<EndUserRows> {
   const erased: EndUserRows = { requests: 0, contents: 0, responses: 0, conversations: 0, tasks: 0 }
   const kinds = Object.keys(erased) as (keyof EndUserRows)[]
   for (;;) {
@@ -162,11 +162,14 @@ function restText({ unfinished_tasks, ledger_entries, sinks }: EndUserRest & { s
 }
 
 /** Where rows of the request log go besides the store. An invalid configuration does not keep anything from being erased. */
-function sinksOf({ given, terminal: { environment, cwd } }: Work): Sinks {
-  const [config, data_dir] = [given.text('config'), given.text('data-dir')]
-  const flags = { ...(config !== undefined && { config }), ...(data_dir !== undefined && { data_dir }) }
+function sinksOf({ given, terminal: { environment, cwd } }: StoreWork): Sinks {
   try {
-    const { request_log, data_dir } = loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) })
+    const { request_log, data_dir } = loadConfig({
+      environment,
+      cwd,
+      flags: configFlags(given),
+      vendors: knownVendors(environment),
+    })
     return { sinks: request_log.sinks.map((sink) => sinkName(sink, data_dir)) }
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error

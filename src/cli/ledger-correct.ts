@@ -7,7 +7,7 @@ import { nanoText } from '../spec/money.ts'
 import type { LedgerEntry } from '../store/ledger-entry.ts'
 import type { VendorDay } from '../store/ledger-store.ts'
 import type { Store } from '../store/store.ts'
-import type { Arguments } from './arguments.ts'
+import { type Arguments, configFlags } from './arguments.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 import type { ExportDay } from './vendor-export.ts'
@@ -67,9 +67,7 @@ function chargeBy({ models, ledger }: Config) {
 }
 
 export function configFor(given: Arguments, { environment, cwd }: Terminal): Config {
-  const config = given.text('config')
-  const flags = config === undefined ? {} : { config }
-  return loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) })
+  return loadConfig({ environment, cwd, flags: configFlags(given), vendors: knownVendors(environment) })
 }
 
 export function correctedText({ adjustments, left }: Corrected, is_dry_run: boolean): string {

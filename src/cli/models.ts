@@ -2,7 +2,7 @@
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import type { Model } from '../spec/model.ts'
-import { readArguments } from './arguments.ts'
+import { configFlags, readArguments } from './arguments.ts'
 import { withIdleGateway } from './idle-gateway.ts'
 import { table } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
@@ -36,12 +36,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
     return 0
   }
   const { environment, cwd } = terminal
-  const [config_, data_dir] = [given.text('config'), given.text('data-dir')]
-  const flags = {
-    ...(config_ === undefined ? {} : { config: config_ }),
-    ...(data_dir === undefined ? {} : { data_dir }),
-  }
-  const config = loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) })
+  const config = loadConfig({ environment, cwd, flags: configFlags(given), vendors: knownVendors(environment) })
   const rows = await catalogueOf(config, terminal)
   terminal.out(given.has('json') ? json({ models: rows }) : asTable(rows, terminal))
   return 0

@@ -3,13 +3,7 @@ import { systemClock, unixSeconds } from '../kit/clock.ts'
 import { LOG_CONTENTS, type LogContents, type Project } from '../spec/token.ts'
 import { ACCOUNT_FLAGS, ACCOUNT_FLAGS_HELP, changedSettings, readAccountFlags } from './account-flags.ts'
 import { accountStatus, accountText } from './account-text.ts'
-import {
-  type AccountAction,
-  type AccountWork,
-  runAccountAction,
-  STORE_OPTIONS_HELP,
-  warnOfPatterns,
-} from './accounts.ts'
+import { type Action, runAction, STORE_OPTIONS_HELP, type Work, warnOfPatterns } from './accounts.ts'
 import { API_OPTIONS_HELP } from './admin-api.ts'
 import { UsageError } from './arguments.ts'
 import { table, timeText } from './table.ts'
@@ -50,7 +44,7 @@ const QUIET = { quiet: 'switch' } as const
 
 const OWN_FLAGS = { ...ACCOUNT_FLAGS, 'log-contents': 'text', ...QUIET } as const
 
-const ACTIONS: Record<string, AccountAction> = {
+const ACTIONS: Record<string, Action> = {
   create: { flags: OWN_FLAGS, positionals: ['a name, as in mobile'], creates: true, run: create },
   update: { flags: { name: 'text', ...OWN_FLAGS }, positionals: [WHICH], run: update },
   list: { flags: {}, positionals: [], run: list },
@@ -61,11 +55,11 @@ const ACTIONS: Record<string, AccountAction> = {
 }
 
 export const run = (args: string[], terminal: Terminal): Promise<number> =>
-  runAccountAction({ command: 'project', help: HELP, actions: ACTIONS }, args, terminal)
+  runAction({ command: 'project', help: HELP, actions: ACTIONS }, args, terminal)
 
-const referenceOf = ({ given }: AccountWork): string => given.positionals[0] ?? ''
+const referenceOf = ({ given }: Work): string => given.positionals[0] ?? ''
 
-async function create(work: AccountWork): Promise<number> {
+async function create(work: Work): Promise<number> {
   const change = readAccountFlags(work.given, 'project create')
   const warnings = await warnOfPatterns(change.models, work)
   const project = await work.projects.create(
@@ -75,7 +69,7 @@ async function create(work: AccountWork): Promise<number> {
   return report(work, { project, done: 'created', warnings })
 }
 
-async function update(work: AccountWork): Promise<number> {
+async function update(work: Work): Promise<number> {
   const change = readAccountFlags(work.given, 'project update')
   const warnings = await warnOfPatterns(change.models, work)
   const name = work.given.text('name')
@@ -85,7 +79,7 @@ async function update(work: AccountWork): Promise<number> {
   return report(work, { project, done: 'updated', warnings })
 }
 
-function logContentsOf({ given }: AccountWork, command: string): { log_contents?: LogContents | null } {
+function logContentsOf({ given }: Work, command: string): { log_contents?: LogContents | null } {
   const text = given.text('log-contents')
   if (text === undefined) return {}
   if (text === 'default') return { log_contents: null }
@@ -95,12 +89,12 @@ function logContentsOf({ given }: AccountWork, command: string): { log_contents?
   throw new UsageError(command, `--log-contents: found ${found}, must be ${LOG_CONTENTS.join(', ')} or default`)
 }
 
-async function setDisabled(work: AccountWork, disabled: boolean): Promise<number> {
+async function setDisabled(work: Work, disabled: boolean): Promise<number> {
   const project = await work.projects.update(referenceOf(work), { disabled }, work.by)
   return report(work, { project, done: disabled ? 'disabled; its tokens are refused' : 'enabled' })
 }
 
-async function remove(work: AccountWork): Promise<number> {
+async function remove(work: Work): Promise<number> {
   const project = await work.projects.delete(referenceOf(work), work.by)
   const refused = (await work.tokens.list({ project_id: project.project_id })).filter(({ disabled }) => !disabled)
   return report(work, { project, done: `deleted; ${tokenCount(refused.length)} refused` })
@@ -111,7 +105,7 @@ const tokenCount = (count: number): string =>
 
 type Reported = { project: Project; done: string; warnings?: readonly string[] }
 
-function report({ given, terminal }: AccountWork, { project, done, warnings = [] }: Reported): number {
+function report({ given, terminal }: Work, { project, done, warnings = [] }: Reported): number {
   const { project_id, name } = project
   if (given.has('json')) terminal.out(json({ project, ...(warnings.length > 0 ? { warnings } : {}) }))
   else if (given.has('quiet')) terminal.out(`${project_id}\n`)
@@ -119,7 +113,7 @@ function report({ given, terminal }: AccountWork, { project, done, warnings = []
   return 0
 }
 
-async function list({ given, projects, tokens, terminal }: AccountWork): Promise<number> {
+async function list({ given, projects, tokens, terminal }: Work): Promise<number> {
   const now = unixSeconds(systemClock)
   const counts = new Map<string | null, number>()
   for (const { project_id, disabled } of await tokens.list())
@@ -151,7 +145,7 @@ async function list({ given, projects, tokens, terminal }: AccountWork): Promise
 
 const statusOf = (project: Project, now: number): string => accountStatus(project, { now, off: 'disabled' })
 
-async function show(work: AccountWork): Promise<number> {
+async function show(work: Work): Promise<number> {
   const { given, projects, tokens, terminal } = work
   const project = await projects.choose(referenceOf(work))
   const owned = await tokens.list({ project_id: project.project_id })

@@ -1,16 +1,10 @@
 /** `gatehouse requests`: searches the request log, whether or not a gateway is running. */
-import { chooseToken } from '../accounts/choose.ts'
 import { REQUEST_CONDITIONS, readRequestFilter } from '../observe/request-filter.ts'
-import { cursorOf, type RequestView, readCursor, viewRequests } from '../observe/request-view.ts'
-import type { Project, Token } from '../spec/token.ts'
-import { openStore } from '../store/open-store.ts'
-import type { RequestFilter, RequestPosition } from '../store/request-row.ts'
-import type { Store } from '../store/store.ts'
-import { type AdminApi, API_FLAGS, API_OPTIONS_HELP, connectedApi, pathWith } from './admin-api.ts'
-import { type Arguments, type FlagTable, readArguments, UsageError } from './arguments.ts'
-import { remoteProjects, remoteTokens } from './remote-accounts.ts'
+import type { RequestView } from '../observe/request-view.ts'
+import { runWork, type Work } from './accounts.ts'
+import { API_FLAGS, API_OPTIONS_HELP, pathWith } from './admin-api.ts'
+import { type FlagTable, readArguments, UsageError } from './arguments.ts'
 import { showRequest } from './requests-show.ts'
-import { storeToRead } from './store-location.ts'
 import { table } from './table.ts'
 import { json, type Terminal } from './terminal.ts'
 import { readTimeRange } from './time-range.ts'
@@ -85,90 +79,48 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
     return 0
   }
   const { from, to } = readTimeRange(COMMAND, given, ALL_DAYS)
-  const filter = readRequestFilter(
+  readRequestFilter(
     (name) => given.text(flagOf(name)),
     (name, rule) => {
       throw new UsageError(COMMAND, `--${flagOf(name)}: ${rule}, found ${JSON.stringify(given.text(flagOf(name)))}`)
     },
   )
-  const limit = readLimit(given.text('limit'))
-  const api = connectedApi(given, terminal)
-  const { data, next_cursor } = api
-    ? await searchGateway(api, given, { from, to, limit })
-    : await searchStore(storeToRead(given, terminal), filter, { from, to, limit, after: readAfter(given) })
-  if (given.has('json')) terminal.out(json({ data, next_cursor }))
+  const page = { from, to, limit: readLimit(given.text('limit')), after: given.text('after') }
+  return runWork(COMMAND, { run: (work) => search(work, page) }, { given, terminal })
+}
+
+type Page = { from: number; to: number; limit: number; after: string | undefined }
+
+async function search(work: Work, { from, to, limit, after }: Page): Promise<number> {
+  const { given, api, terminal } = work
+  const conditions = Object.keys(REQUEST_CONDITIONS).map((name) => [name, given.text(flagOf(name))] as const)
+  const path = pathWith('/requests', {
+    ...Object.fromEntries(conditions),
+    ...(await accountsIn(work)),
+    from: String(from),
+    to: String(to),
+  })
+  const { rows, next = null } = await api.some(path, { limit, after }).catch((error: Error) => {
+    throw new Error(error.message.replace('"cursor"', '--after'))
+  })
+  const data = rows as RequestView[]
+  if (given.has('json')) terminal.out(json({ data, next_cursor: next }))
   else {
     terminal.out(data.length === 0 ? 'No request matches.\n' : textOf(data))
-    if (next_cursor !== null) terminal.err(`There are more requests; the next page: --after ${next_cursor}\n`)
+    if (next !== null) terminal.err(`There are more requests; the next page: --after ${next}\n`)
   }
   return 0
 }
 
-type Page = { from: number; to: number; limit: number }
-type Found = { data: RequestView[]; next_cursor: string | null }
-
-async function searchStore(
-  url: string,
-  filter: RequestFilter,
-  { from, to, after, limit }: Page & { after: RequestPosition | undefined },
-): Promise<Found> {
-  const store = await openStore({ url })
-  try {
-    await nameAccounts(filter, { tokens: store.tokens.list, projects: store.projects.list })
-    const range = { from_ms: from * 1000, to_ms: to * 1000 }
-    const { rows, next } = await searchAll(store, { ...filter, ...range }, { after, limit })
-    return { data: await viewRequests(store.requestLog, rows), next_cursor: next ? cursorOf(next) : null }
-  } finally {
-    await store.close()
-  }
-}
-
-async function searchGateway(api: AdminApi, given: Arguments, { from, to, limit }: Page): Promise<Found> {
-  const given_names = { token_id: given.text('token'), project_id: given.text('project') }
-  const named: Pick<RequestFilter, 'token_id' | 'project_id'> = Object.fromEntries(
-    Object.entries(given_names).filter(([, name]) => name !== undefined),
-  )
-  await nameAccounts(named, { tokens: remoteTokens(api).list, projects: remoteProjects(api).list })
-  const conditions = Object.keys(REQUEST_CONDITIONS).map((name) => [name, given.text(flagOf(name))] as const)
-  const path = pathWith('/requests', {
-    ...Object.fromEntries(conditions),
-    token: named.token_id,
-    project: named.project_id,
-    from: String(from),
-    to: String(to),
-  })
-  const { rows, next = null } = await api.some(path, { limit, after: given.text('after') })
-  return { data: rows as RequestView[], next_cursor: next }
-}
-
-/** A search ends after a bounded number of rows; nobody waits for this process, so it goes on. */
-async function searchAll(
-  { requestLog }: Store,
-  filter: RequestFilter,
-  { after, limit }: Pick<Parameters<Store['requestLog']['search']>[0], 'after' | 'limit'>,
-) {
-  const found = await requestLog.search({ filter, after, limit })
-  while (found.next && found.rows.length < limit) {
-    const more = await requestLog.search({ filter, after: found.next, limit: limit - found.rows.length })
-    found.rows.push(...more.rows)
-    found.next = more.next
-  }
-  return found
-}
-
-/** A token or project that is not known may have been deleted, and still have rows: its id is searched as it is. */
-async function nameAccounts(
-  filter: Pick<RequestFilter, 'token_id' | 'project_id'>,
-  list: { tokens(): Promise<Token[]>; projects(): Promise<Project[]> },
-): Promise<void> {
-  if (filter.token_id !== undefined && !filter.token_id.startsWith('tok_')) {
-    filter.token_id = chooseToken(await list.tokens(), filter.token_id).token_id
-  }
-  const { project_id } = filter
-  if (project_id === undefined || project_id.startsWith('proj_')) return
-  const named = (await list.projects()).find(({ name }) => name === project_id)
-  if (!named) throw new UsageError(COMMAND, `there is no project ${JSON.stringify(project_id)}`)
-  filter.project_id = named.project_id
+/** The ids of those that are named. One that is not known may have been deleted, and still have rows: its id is searched as it is. */
+async function accountsIn({ given, tokens, projects }: Work): Promise<{ token?: string; project?: string }> {
+  const [token, project] = [given.text('token'), given.text('project')]
+  const found: { token?: string; project?: string } = {}
+  if (token !== undefined) found.token = token.startsWith('tok_') ? token : (await tokens.choose(token)).token_id
+  if (project === undefined || project.startsWith('proj_')) return project === undefined ? found : { ...found, project }
+  const named = (await projects.list()).find(({ name }) => name === project)
+  if (!named) throw new UsageError(COMMAND, `there is no project ${JSON.stringify(project)}`)
+  return { ...found, project: named.project_id }
 }
 
 function readLimit(text: string | undefined): number {
@@ -176,14 +128,6 @@ function readLimit(text: string | undefined): number {
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
   if (limit >= 1 && limit <= MAX_LISTED) return limit
   throw new UsageError(COMMAND, `--limit: found ${JSON.stringify(text)}, must be a number from 1 to ${MAX_LISTED}`)
-}
-
-function readAfter(given: Arguments) {
-  const text = given.text('after')
-  if (text === undefined) return undefined
-  const position = readCursor(text)
-  if (position) return position
-  throw new UsageError(COMMAND, `--after: found ${JSON.stringify(text)}, must be a cursor as --json or a page shows it`)
 }
 
 function textOf(data: readonly RequestView[]): string {

@@ -8,7 +8,7 @@ import type { Explained } from '../routes/explain-request.ts'
 import { requestedModel } from '../routes/routing-fields.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
 import { API_FLAGS, API_OPTIONS_HELP, connectedApi } from './admin-api.ts'
-import { readArguments, UsageError, unknownCommand } from './arguments.ts'
+import { configFlags, readArguments, UsageError, unknownCommand } from './arguments.ts'
 import { withIdleGateway } from './idle-gateway.ts'
 import { table } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
@@ -68,12 +68,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
     terminal.out(given.has('json') ? json(explained) : asText(explained, terminal))
     return 0
   }
-  const [config_, data_dir] = [given.text('config'), given.text('data-dir')]
-  const flags = {
-    ...(config_ === undefined ? {} : { config: config_ }),
-    ...(data_dir === undefined ? {} : { data_dir }),
-  }
-  const config = loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) })
+  const config = loadConfig({ environment, cwd, flags: configFlags(given), vendors: knownVendors(environment) })
   const explained = await withIdleGateway(config, terminal, (gateway) =>
     gateway.explain({ model, family, is_stream: body.stream === true, body, tags }),
   )

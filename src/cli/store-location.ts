@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { storePath, storeUrl } from '../config/config.ts'
 import { readEnvironment } from '../config/environment.ts'
 import { DEFAULT_FILE, fileDataDir } from '../config/load.ts'
-import type { Arguments } from './arguments.ts'
+import { type Arguments, configFlags } from './arguments.ts'
 import type { Terminal } from './terminal.ts'
 
 type StoreLocation = {
@@ -22,9 +22,7 @@ export const OTHER_DIRECTORIES =
 
 /** The first of: --data-dir or the variables, `data_dir` of the configuration file, `./data`. */
 export function locateStore(given: Arguments, { environment, cwd }: Terminal): StoreLocation {
-  const [config, data_dir] = [given.text('config'), given.text('data-dir')]
-  const flags = { ...(config === undefined ? {} : { config }), ...(data_dir === undefined ? {} : { data_dir }) }
-  const settings = readEnvironment({ environment, cwd, flags })
+  const settings = readEnvironment({ environment, cwd, flags: configFlags(given) })
   if (settings.database_url !== undefined) {
     return { url: settings.database_url, exists: true, is_named: true, name: 'the PostgreSQL database' }
   }

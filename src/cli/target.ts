@@ -1,8 +1,7 @@
 /** `gatehouse target`: takes providers, keys and targets out of service and puts them back, tests and resets them. */
-import { systemClock, unixSeconds } from '../kit/clock.ts'
 import type { ProviderReport } from '../providers/ask-provider.ts'
 import type { Override, OverrideState } from '../store/override-store.ts'
-import { type Action, type RemoteWork, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
+import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
 import { type AdminApi, API_OPTIONS_HELP, GatewayRefusal } from './admin-api.ts'
 import { UsageError } from './arguments.ts'
 import { onlineTable } from './check-online.ts'
@@ -41,13 +40,9 @@ const setting = (state: OverrideState): Action => ({
   positionals: NAME,
   async run(work) {
     const named = namedIn(work)
-    const set = await setOnStore(work, named, state)
-    return show(work, set, `${TEXTS[state](named.name)} Gateways on this store that have it see it within a second.`)
-  },
-  async remotely(work) {
-    const named = namedIn(work)
     const { body } = await work.api.call(pathOf(named), { method: 'PATCH', body: { state } })
-    return show(work, body, TEXTS[state](named.name))
+    const where = work.store ? ' Gateways on this store that have it see it within a second.' : ''
+    return show(work, body, `${TEXTS[state](named.name)}${where}`)
   },
 })
 
@@ -57,12 +52,12 @@ const TEXTS: Record<OverrideState, (name: string) => string> = {
 }
 
 const ACTIONS: Record<string, Action> = {
-  list: { flags: {}, positionals: [], run: list, remotely: listRemotely },
+  list: { flags: {}, positionals: [], run: list },
   drain: setting('drained'),
   disable: setting('disabled'),
-  restore: { flags: {}, positionals: NAME, run: restore, remotely: restoreRemotely },
-  test: { flags: {}, positionals: NAME, run: needsGateway('test'), remotely: test },
-  reset: { flags: {}, positionals: NAME, run: needsGateway('reset'), remotely: reset },
+  restore: { flags: {}, positionals: NAME, run: restore },
+  test: { flags: {}, positionals: NAME, only_on: 'gateway', run: test },
+  reset: { flags: {}, positionals: NAME, only_on: 'gateway', run: reset },
 }
 
 export const run = (args: string[], terminal: Terminal): Promise<number> =>
@@ -84,35 +79,12 @@ function show({ given, terminal }: Given, result: unknown, text: string): number
   return 0
 }
 
-async function setOnStore({ store, by }: Work, named: Named, state: OverrideState | null): Promise<Override> {
-  const set = { set_by: by.actor, set_at: unixSeconds(systemClock) }
-  const { after } = await store.overrides.set(named, { state }, set, {
-    check(before) {
-      if (state === null && before === undefined) throw nothingSet(named)
-    },
-    audit: (states) => ({
-      ...by,
-      at_ms: systemClock.now(),
-      action: states.after ? 'override.set' : 'override.remove',
-      object_type: named.kind,
-      object_id: named.name,
-      ...states,
-    }),
-  })
-  return after ?? { ...named, weight: null, state: null, ...set }
-}
-
 const nothingSet = ({ name }: Named): Error =>
   new Error(`Nothing is set for ${JSON.stringify(name)}. See: gatehouse target list`)
 
 const restored = ({ name }: Named): string => `${name} is in service, as configured.`
 
 async function restore(work: Work): Promise<number> {
-  const named = namedIn(work)
-  return show(work, await setOnStore(work, named, null), restored(named))
-}
-
-async function restoreRemotely(work: RemoteWork): Promise<number> {
   const named = namedIn(work)
   await work.api.call(pathOf(named)).catch((error: unknown) => {
     throw error instanceof GatewayRefusal && error.status === 404 ? nothingSet(named) : error
@@ -121,15 +93,8 @@ async function restoreRemotely(work: RemoteWork): Promise<number> {
   return show(work, body, restored(named))
 }
 
-async function list(work: Work): Promise<number> {
-  return showList(work, await work.store.overrides.list())
-}
-
-async function listRemotely(work: RemoteWork): Promise<number> {
-  return showList(work, (await work.api.all('/overrides')) as Override[])
-}
-
-function showList({ given, terminal }: Given, overrides: readonly Override[]): number {
+async function list({ given, terminal, api }: Work): Promise<number> {
+  const overrides = (await api.all('/overrides')) as Override[]
   if (given.has('json')) terminal.out(json({ overrides }))
   else if (overrides.length === 0) terminal.out('Everything is in service, as configured.\n')
   else {
@@ -147,13 +112,6 @@ function showList({ given, terminal }: Given, overrides: readonly Override[]): n
   return 0
 }
 
-function needsGateway(action: string): Action['run'] {
-  return () => {
-    const message = 'needs a running gateway: --url <address>, and its admin token in GATEHOUSE_ADMIN_TOKEN'
-    throw new UsageError(`target ${action}`, message)
-  }
-}
-
 const postTo = (api: AdminApi, provider: string, action: string, body: object) =>
   api.call(`/providers/${encodeURIComponent(provider)}/${action}`, { method: 'POST', body })
 
@@ -163,7 +121,7 @@ function partsOf(name: string): { provider: string; key: string | undefined } {
   return { provider: target.split('/', 1)[0] ?? '', key }
 }
 
-async function test(work: RemoteWork): Promise<number> {
+async function test(work: Work): Promise<number> {
   const { given, terminal, api } = work
   const { provider, key } = partsOf(namedIn(work).name)
   const report = (await postTo(api, provider, 'test', key === undefined ? {} : { key })).body as ProviderReport
@@ -171,7 +129,7 @@ async function test(work: RemoteWork): Promise<number> {
   return report.result === 'failed' ? 1 : 0
 }
 
-async function reset(work: RemoteWork): Promise<number> {
+async function reset(work: Work): Promise<number> {
   const { kind, name } = namedIn(work)
   if (kind === 'key') throw new UsageError('target reset', `needs a provider or a target, not a key: ${name}`)
   const { provider } = partsOf(name)

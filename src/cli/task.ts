@@ -1,13 +1,12 @@
 /** `gatehouse task`: lists, shows, cancels and resumes tasks, whether or not a gateway is running. */
 import { nearest } from '../config/nearest.ts'
-import { systemClock, unixSeconds } from '../kit/clock.ts'
+import { systemClock } from '../kit/clock.ts'
+import { cursorOf } from '../routes/admin/list.ts'
 import type { AdminTaskDetail } from '../routes/admin/task-view.ts'
-import type { AuditDraft, AuditOrigin } from '../spec/audit.ts'
 import { isEndedStatus, readTaskStatuses, TASK_STATUSES, type Task, type TaskStatus } from '../spec/task.ts'
-import type { Store, TaskFilter } from '../store/store.ts'
-import { endOf, MAX_DEADLINE_SECONDS, resumeTask } from '../tasks/resume-task.ts'
-import { type Action, type RemoteWork, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
-import { API_OPTIONS_HELP, pathWith } from './admin-api.ts'
+import { MAX_DEADLINE_SECONDS, type resumeTask } from '../tasks/resume-task.ts'
+import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
+import { API_OPTIONS_HELP, GatewayRefusal, pathWith } from './admin-api.ts'
 import { type Arguments, UsageError } from './arguments.ts'
 import { type ListedTask, type ShownTask, taskTable, taskText } from './task-text.ts'
 import { json, type Terminal } from './terminal.ts'
@@ -46,88 +45,56 @@ Examples:
 const WHICH = 'a task: its task_id, as gatehouse task list shows it'
 
 const ACTIONS: Record<string, Action> = {
-  list: {
-    flags: { status: 'text', token: 'text', limit: 'text', after: 'text' },
-    positionals: [],
-    run: list,
-    remotely: listRemotely,
-  },
-  show: { flags: {}, positionals: [WHICH], run: show, remotely: showRemotely },
-  cancel: { flags: {}, positionals: [WHICH], run: cancel, remotely: cancelRemotely },
-  resume: { flags: { deadline: 'text' }, positionals: [WHICH], run: resume, remotely: resumeRemotely },
-  'retry-delivery': { flags: {}, positionals: [WHICH], run: retryDelivery, remotely: retryDeliveryRemotely },
+  list: { flags: { status: 'text', token: 'text', limit: 'text', after: 'text' }, positionals: [], run: list },
+  show: { flags: {}, positionals: [WHICH], run: show },
+  cancel: { flags: {}, positionals: [WHICH], run: cancel },
+  resume: { flags: { deadline: 'text' }, positionals: [WHICH], run: resume },
+  'retry-delivery': { flags: {}, positionals: [WHICH], run: retryDelivery },
 }
 
 export const run = (args: string[], terminal: Terminal): Promise<number> =>
   runAction({ command: 'task', help: HELP, actions: ACTIONS }, args, terminal)
 
-type Shown = Pick<Work, 'given' | 'terminal'>
-
 const DEFAULT_LIMIT = 50
 const MAX_LISTED = 1_000
 
-async function list({ given, store, tokens, terminal }: Work): Promise<number> {
-  const [status, which, after] = [given.text('status'), given.text('token'), given.text('after')]
-  const limit = readLimit(given.text('limit'))
-  if (after !== undefined) await find(store, after)
-  const filter: TaskFilter = {
-    limit: limit + 1,
-    ...(status === undefined ? {} : { statuses: readStatuses(status) }),
-    ...(which === undefined ? {} : { token_id: (await tokens.choose(which)).token_id }),
-    ...(after === undefined ? {} : { after }),
-  }
-  const found = await store.tasks.list(filter)
-  const tasks = found.slice(0, limit).map(brief)
-  const next = found.length > limit ? tasks.at(-1)?.task_id : undefined
-  return showList(tasks, { given, terminal, next, named: await tokens.list() })
-}
-
-/** Without fields that may be long. */
-const brief = ({ request: _, operation: __, made: ___, ...rest }: Task) => rest
-
-async function listRemotely({ given, api, tokens, terminal }: RemoteWork): Promise<number> {
+async function list(work: Work): Promise<number> {
+  const { given, api, tokens, terminal } = work
   const [status, which, after] = [given.text('status'), given.text('token'), given.text('after')]
   const limit = readLimit(given.text('limit'))
   const path = pathWith('/tasks', {
     status: status === undefined ? undefined : readStatuses(status).join(','),
     token_id: which === undefined ? undefined : (await tokens.choose(which)).token_id,
   })
-  const { rows, next } = await api.some(path, { limit, after })
-  return showList(rows as ListedTask[], { given, terminal, next, named: await tokens.list() })
-}
-
-type Page = Shown & { next: string | undefined; named: readonly { token_id: string; name: string }[] }
-
-function showList(tasks: ListedTask[], { given, terminal, next, named }: Page): number {
+  if (after !== undefined) await callTask(work, after)
+  const page = await api.some(path, { limit, after: after === undefined ? undefined : cursorOf([after]) })
+  const tasks = page.rows as ListedTask[]
+  const next = page.next === undefined ? undefined : tasks.at(-1)?.task_id
   if (given.has('json')) {
     terminal.out(json({ tasks, has_more: next !== undefined, next_cursor: next ?? '' }))
   } else if (tasks.length === 0) {
-    const isFiltered = given.text('status') !== undefined || given.text('token') !== undefined
-    terminal.out(isFiltered ? 'No task matches.\n' : 'There are no tasks.\n')
+    terminal.out(status === undefined && which === undefined ? 'There are no tasks.\n' : 'No task matches.\n')
   } else {
-    terminal.out(taskTable(tasks, { names: new Map(named.map(({ token_id, name }) => [token_id, name])), terminal }))
+    const names = new Map((await tokens.list()).map(({ token_id, name }) => [token_id, name]))
+    terminal.out(taskTable(tasks, { names, terminal }))
     if (next !== undefined) terminal.err(`There are more tasks; the next page: --after ${next}\n`)
   }
   return 0
 }
 
-async function show({ given, store, terminal }: Work): Promise<number> {
-  const task = await find(store, given.positionals[0])
-  const [callback, token] = await Promise.all([store.webhooks.ofTask(task.task_id), store.tokens.find(task.token_id)])
-  if (given.has('json')) terminal.out(json({ task, callback: callback ?? null }))
-  else terminal.out(taskText({ task, callback, token_name: token?.name, now_ms: systemClock.now() }))
-  return 0
-}
-
-async function showRemotely({ given, api, tokens, terminal }: RemoteWork): Promise<number> {
-  const { webhook, ...task } = (await api.call(pathOf(given))).body as AdminTaskDetail
+/** On the store, with its request and what its provider answered, which the admin API does not show. */
+async function show(work: Work): Promise<number> {
+  const { given, store, tokens, terminal } = work
+  const { webhook, ...task } = (await callTask(work, idIn(work))) as AdminTaskDetail
+  const stored = store && (await store.tasks.find(task.task_id))
+  const callback = store ? ((await store.webhooks.ofTask(task.task_id)) ?? null) : webhook
   if (given.has('json')) {
-    terminal.out(json({ task, callback: webhook }))
+    terminal.out(json({ task: stored ?? task, callback }))
     return 0
   }
-  const token = (await tokens.list()).find(({ token_id }) => token_id === task.token_id)
-  const callback = webhook ? { ...webhook, last_status: webhook.last_status ?? 0 } : undefined
-  terminal.out(taskText({ task: shownTask(task), callback, token_name: token?.name, now_ms: systemClock.now() }))
+  const token_name = (await tokens.list()).find(({ token_id }) => token_id === task.token_id)?.name
+  const state = callback ? { ...callback, last_status: callback.last_status ?? 0 } : undefined
+  terminal.out(taskText({ task: stored ?? shownTask(task), callback: state, token_name, now_ms: systemClock.now() }))
   return 0
 }
 
@@ -146,63 +113,38 @@ const shownTask = (task: Omit<AdminTaskDetail, 'webhook'>): ShownTask => ({
   })),
 })
 
-const pathOf = (given: Arguments): string => `/tasks/${encodeURIComponent(given.positionals[0] ?? '')}`
+const idIn = ({ given: { positionals } }: Work): string => positionals[0] ?? ''
 
-async function cancel({ given, store, terminal, by }: Work): Promise<number> {
-  const now = { now: unixSeconds(systemClock), now_ms: systemClock.now() }
-  const before = await find(store, given.positionals[0])
-  const { task_id } = before
-  const task = await store.tasks.requestCancel(task_id, now, ({ status }) => ({
-    ...auditOf(before, by, 'task.cancel'),
-    before: { status: before.status },
-    after: { status, is_cancel_requested: true },
-  }))
-  if (!task) throw new Error(`${endOf(await find(store, task_id))}: there is nothing to cancel.`)
-  return showCanceled(task, { given, terminal })
+/** Reads the task, or does something to it. What the admin API says of members of a request is said of options here. */
+async function callTask({ api, store }: Work, task_id: string, action?: { path: string; body?: object }) {
+  const sent = action && { method: 'POST', body: action.body ?? {} }
+  const { body } = await api
+    .call(`/tasks/${encodeURIComponent(task_id)}${action?.path ?? ''}`, sent)
+    .catch((error: Error) => {
+      const place = store ? 'in this store' : 'at this gateway'
+      if (error instanceof GatewayRefusal && error.status === 404)
+        throw new Error(`There is no task ${JSON.stringify(task_id)} ${place}. See: gatehouse task list`)
+      throw new Error(
+        error.message.replace(/"deadline_seconds":( 7200)?/, (_, value) => `--deadline${value ? ' 2h' : ''}`),
+      )
+    })
+  return body
 }
 
-async function cancelRemotely({ given, api, terminal }: RemoteWork): Promise<number> {
-  const { body } = await api.call(`${pathOf(given)}/cancel`, { method: 'POST', body: {} })
-  return showCanceled(body as { task_id: string }, { given, terminal })
-}
-
-function showCanceled(task: { task_id: string }, { given, terminal }: Shown): number {
+async function cancel(work: Work): Promise<number> {
+  const { given, terminal } = work
+  const task = await callTask(work, idIn(work), { path: '/cancel' })
   if (given.has('json')) terminal.out(json({ task }))
   else terminal.out(`Task ${task.task_id} will be canceled at the next step of a running gateway.\n`)
   return 0
 }
 
-const auditOf = ({ task_id, project_id, status, deadline_at }: Task, by: AuditOrigin, action: string): AuditDraft => ({
-  ...by,
-  at_ms: systemClock.now(),
-  action,
-  object_type: 'task',
-  object_id: task_id,
-  project_id,
-  before: { status, deadline_at },
-})
-
-async function resume({ given, store, terminal, by }: Work): Promise<number> {
-  const now = unixSeconds(systemClock)
-  const seconds = readDeadline(given)
-  const task = await find(store, given.positionals[0])
-  const { outcome, deadline_at } = await resumeTask(store.tasks, task, {
-    requested: seconds === undefined ? undefined : now + seconds,
-    now,
-    now_ms: systemClock.now(),
-    deadline_name: '--deadline 2h',
-    audit: (after) => ({ ...auditOf(task, by, 'task.resume'), after }),
-  })
-  if (given.has('json')) terminal.out(json({ task: await find(store, task.task_id) }))
-  else terminal.out(resumedText(task, outcome, deadline_at))
-  return 0
-}
-
-async function resumeRemotely({ given, api, terminal }: RemoteWork): Promise<number> {
+async function resume(work: Work): Promise<number> {
+  const { given, terminal } = work
   const deadline_seconds = readDeadline(given)
-  const before = (await api.call(pathOf(given))).body as AdminTaskDetail
+  const before = (await callTask(work, idIn(work))) as AdminTaskDetail
   const body = deadline_seconds === undefined ? {} : { deadline_seconds }
-  const task = (await api.call(`${pathOf(given)}/resume`, { method: 'POST', body })).body as AdminTaskDetail
+  const task = (await callTask(work, idIn(work), { path: '/resume', body })) as AdminTaskDetail
   if (given.has('json')) terminal.out(json({ task }))
   else {
     const isOver = isEndedStatus(before.status)
@@ -212,25 +154,10 @@ async function resumeRemotely({ given, api, terminal }: RemoteWork): Promise<num
   return 0
 }
 
-async function retryDelivery({ given, store, terminal, by }: Work): Promise<number> {
-  const task = await find(store, given.positionals[0])
-  const { task_id } = task
-  if (!(await store.webhooks.retry(task_id, systemClock.now(), auditOf(task, by, 'task.retry_delivery')))) {
-    throw new Error(`The task ${task_id} has no webhook to deliver: it was submitted without one, or has not ended.`)
-  }
-  const webhook = await store.webhooks.ofTask(task_id)
-  return showDelivery({ task_id, webhook_id: webhook?.callback_id ?? '' }, { given, terminal })
-}
-
-async function retryDeliveryRemotely({ given, api, terminal }: RemoteWork): Promise<number> {
-  const { body } = await api.call(`${pathOf(given)}/retry-delivery`, { method: 'POST', body: {} })
-  const { task_id, webhook_id } = body as { task_id: string; webhook_id: string }
-  return showDelivery({ task_id, webhook_id }, { given, terminal })
-}
-
-function showDelivery(delivery: { task_id: string; webhook_id: string }, { given, terminal }: Shown): number {
-  const { task_id, webhook_id } = delivery
-  if (given.has('json')) terminal.out(json(delivery))
+async function retryDelivery(work: Work): Promise<number> {
+  const { given, terminal } = work
+  const { task_id, webhook_id } = await callTask(work, idIn(work), { path: '/retry-delivery' })
+  if (given.has('json')) terminal.out(json({ task_id, webhook_id }))
   else terminal.out(`A running gateway delivers the webhook of task ${task_id} again, as ${webhook_id}.\n`)
   return 0
 }
@@ -248,12 +175,6 @@ function resumedText(
 }
 
 const timeOf = (at: number): string => `${new Date(at * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC`
-
-async function find(store: Store, task_id = ''): Promise<Task> {
-  const task = await store.tasks.find(task_id)
-  if (!task) throw new Error(`There is no task ${JSON.stringify(task_id)} in this store. See: gatehouse task list`)
-  return task
-}
 
 function readStatuses(text: string): TaskStatus[] {
   const { statuses, unknown } = readTaskStatuses(text)

@@ -6,13 +6,7 @@ import type { Token } from '../spec/token.ts'
 import { webhookMasterSecret, webhookSecret } from '../tasks/webhook-delivery.ts'
 import { ACCOUNT_FLAGS, ACCOUNT_FLAGS_HELP, changedSettings, readAccountFlags } from './account-flags.ts'
 import { accountStatus, accountText, rightsSentence } from './account-text.ts'
-import {
-  type AccountAction,
-  type AccountWork,
-  runAccountAction,
-  STORE_OPTIONS_HELP,
-  warnOfPatterns,
-} from './accounts.ts'
+import { type Action, runAction, STORE_OPTIONS_HELP, type Work, warnOfPatterns } from './accounts.ts'
 import { API_OPTIONS_HELP } from './admin-api.ts'
 import { type Arguments, UsageError } from './arguments.ts'
 import { readDuration } from './expiry.ts'
@@ -57,7 +51,7 @@ const WHICH = 'a token: its id or its name, as gatehouse token list shows them'
 const QUIET = { quiet: 'switch' } as const
 const OWN_FLAGS = { name: 'text', project: 'text', ...ACCOUNT_FLAGS, ...QUIET } as const
 
-const ACTIONS: Record<string, AccountAction> = {
+const ACTIONS: Record<string, Action> = {
   create: { flags: OWN_FLAGS, positionals: [], creates: true, has_defaults: true, run: create },
   update: { flags: OWN_FLAGS, positionals: [WHICH], run: update },
   list: { flags: { project: 'text' }, positionals: [], run: list },
@@ -68,9 +62,9 @@ const ACTIONS: Record<string, AccountAction> = {
 }
 
 export const run = (args: string[], terminal: Terminal): Promise<number> =>
-  runAccountAction({ command: 'token', help: HELP, actions: ACTIONS }, args, terminal)
+  runAction({ command: 'token', help: HELP, actions: ACTIONS }, args, terminal)
 
-async function create(work: AccountWork): Promise<number> {
+async function create(work: Work): Promise<number> {
   const { given, tokens, terminal } = work
   const name = given.text('name')?.trim()
   if (!name) throw new UsageError('token create', 'needs a name, as in --name laptop')
@@ -86,7 +80,7 @@ async function create(work: AccountWork): Promise<number> {
 }
 
 /** Names may repeat, as those of two tokens of one program; a command then needs the id. Not looked up for a program. */
-async function warnOfName(name: string, project_id: string | null, { given, tokens, terminal }: AccountWork) {
+async function warnOfName(name: string, project_id: string | null, { given, tokens, terminal }: Work) {
   if (given.has('json') || given.has('quiet')) return []
   const filter = project_id === null ? {} : { project_id }
   const same = (await tokens.list(filter)).find(
@@ -99,13 +93,13 @@ async function warnOfName(name: string, project_id: string | null, { given, toke
 }
 
 /** null: none; undefined: not named. */
-async function projectOf({ given, projects }: AccountWork): Promise<string | null | undefined> {
+async function projectOf({ given, projects }: Work): Promise<string | null | undefined> {
   const which = given.text('project')
   if (which === undefined) return undefined
   return which === 'none' ? null : (await projects.choose(which)).project_id
 }
 
-async function update(work: AccountWork): Promise<number> {
+async function update(work: Work): Promise<number> {
   const { given, tokens, terminal } = work
   const change = readAccountFlags(given, 'token update')
   const [project_id, name] = [await projectOf(work), given.text('name')]
@@ -121,7 +115,7 @@ async function update(work: AccountWork): Promise<number> {
   return 0
 }
 
-async function showOne({ given, tokens, terminal }: AccountWork): Promise<number> {
+async function showOne({ given, tokens, terminal }: Work): Promise<number> {
   const token = await tokens.choose(given.positionals[0] ?? '')
   const status = statusOf(token, unixSeconds(systemClock))
   if (given.has('json')) terminal.out(json({ token: { ...token, status } }))
@@ -137,7 +131,7 @@ const textOf = (token: Token): string =>
     ['last used', token.last_used_at === null ? '' : `${timeText(token.last_used_at)} UTC`],
   ])
 
-async function rotate({ given, tokens, terminal, by }: AccountWork): Promise<number> {
+async function rotate({ given, tokens, terminal, by }: Work): Promise<number> {
   const [which = ''] = given.positionals
   const text = given.text('overlap')
   const overlap_seconds = text === undefined ? 0 : readDuration(text)
@@ -153,7 +147,7 @@ async function rotate({ given, tokens, terminal, by }: AccountWork): Promise<num
   return show({ ...rotated, given, terminal, done: `rotated; the old secret is ${old}` })
 }
 
-async function revoke({ given, tokens, terminal, by }: AccountWork): Promise<number> {
+async function revoke({ given, tokens, terminal, by }: Work): Promise<number> {
   const [which = ''] = given.positionals
   const token = await tokens.revoke(which, by)
   if (given.has('json')) terminal.out(json({ token }))
@@ -162,7 +156,7 @@ async function revoke({ given, tokens, terminal, by }: AccountWork): Promise<num
 }
 
 /** The same for every process on this store, and not derivable from the token's secret. */
-async function printWebhookSecret({ given, store, terminal }: AccountWork): Promise<number> {
+async function printWebhookSecret({ given, store, terminal }: Work): Promise<number> {
   if (!store)
     throw new Error(
       'The secret of webhooks is read from the store: run this where the store is, without --url and GATEHOUSE_URL.',
@@ -178,7 +172,7 @@ async function printWebhookSecret({ given, store, terminal }: AccountWork): Prom
   return 0
 }
 
-async function list({ given, tokens, projects, terminal }: AccountWork): Promise<number> {
+async function list({ given, tokens, projects, terminal }: Work): Promise<number> {
   const which = given.text('project')
   const filter = which === undefined ? {} : { project_id: (await projects.choose(which)).project_id }
   const all = await tokens.list(filter)

@@ -1,12 +1,10 @@
 /** `gatehouse usage`: what tokens, projects, models and end users used, were charged and cost. */
 import { nanoText, toNano } from '../spec/money.ts'
 import { USAGE_DIMENSIONS, type UsageDimension, type UsageResult, type UsageSum } from '../store/ledger-store.ts'
-import { openStore } from '../store/open-store.ts'
-import { type AdminApi, API_FLAGS, API_OPTIONS_HELP, connectedApi, pathWith } from './admin-api.ts'
+import { runWork, type Work } from './accounts.ts'
+import { API_FLAGS, API_OPTIONS_HELP, pathWith } from './admin-api.ts'
 import { type Arguments, readArguments, UsageError } from './arguments.ts'
 import { csv } from './csv.ts'
-import { remoteProjects, remoteTokens } from './remote-accounts.ts'
-import { storeToRead } from './store-location.ts'
 import { table } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
 import { readTimeRange } from './time-range.ts'
@@ -54,39 +52,16 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   }
   const by = readDimensions(given)
   const range = readTimeRange('usage', given, 30)
-  const api = connectedApi(given, terminal)
-  const { result, tokens, projects } = api
-    ? await usageOfGateway(api, { by, ...range })
-    : await usageOfStore(storeToRead(given, terminal), { by, ...range })
-  const names = new Map<string, string>([
-    ...tokens.map(({ token_id, name }) => [token_id, name] as const),
-    ...projects.map(({ project_id, name }) => [project_id, name] as const),
-  ])
-  print(given, { by, result, names, terminal })
-  return 0
+  return runWork('usage', { run: (work) => show(work, { by, ...range }) }, { given, terminal })
 }
 
 type Query = { by: UsageDimension[]; from: number; to: number }
 
-async function usageOfStore(url: string, query: Query) {
-  const store = await openStore({ url })
-  try {
-    const [result, tokens, projects] = await Promise.all([
-      store.ledger.usage(query),
-      store.tokens.list(),
-      store.projects.list(),
-    ])
-    return { result, tokens, projects }
-  } finally {
-    await store.close()
-  }
-}
-
-async function usageOfGateway(api: AdminApi, { by, from, to }: Query) {
-  const [{ body }, tokens, projects] = await Promise.all([
+async function show({ given, api, tokens, projects, terminal }: Work, { by, from, to }: Query): Promise<number> {
+  const [{ body }, ...accounts] = await Promise.all([
     api.call(pathWith('/usage', { by: by.join(','), from: String(from), to: String(to) })),
-    remoteTokens(api).list(),
-    remoteProjects(api).list(),
+    tokens.list(),
+    projects.list(),
   ])
   const answer = body as Pick<UsageResult, 'from' | 'to'> & {
     data: (Omit<UsageSum, 'amount' | 'cost'> & { amount: number; cost: number })[]
@@ -96,7 +71,11 @@ async function usageOfGateway(api: AdminApi, { by, from, to }: Query) {
     amount: BigInt(toNano(row.amount)),
     cost: BigInt(toNano(row.cost)),
   }))
-  return { result: { from: answer.from, to: answer.to, rows }, tokens, projects }
+  const names = new Map(
+    accounts.flat().map((account) => ['token_id' in account ? account.token_id : account.project_id, account.name]),
+  )
+  print(given, { by, result: { from: answer.from, to: answer.to, rows }, names, terminal })
+  return 0
 }
 
 type Printing = {

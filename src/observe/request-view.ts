@@ -1,6 +1,6 @@
 /** Rows of the request log as operators see them, with what is known of them since: feedback, and what their task was charged. */
 import { fromNano } from '../spec/money.ts'
-import type { Feedback, RequestDetail, RequestLogStore, RequestPosition, RequestRow } from '../store/request-row.ts'
+import type { Feedback, RequestDetail, RequestLogStore, RequestRow } from '../store/request-row.ts'
 
 /** Amounts in units of the ledger's currency; null: not known. Members that are undefined are left out of JSON. */
 export type RequestView = Omit<RequestDetail, 'provider_cost' | 'attempts'> &
@@ -55,14 +55,3 @@ export function viewRow({ row_id, detail, cost, ...row }: RequestRow): RequestVi
 
 const money = (nano: number | null | undefined): number | null =>
   nano === null || nano === undefined ? null : fromNano(nano)
-
-/** Opaque to clients. */
-export const cursorOf = ({ at_ms, row_id }: RequestPosition): string => `${at_ms.toString(36)}-${row_id.toString(36)}`
-
-/** Undefined: it is none. */
-export function readCursor(text: string): RequestPosition | undefined {
-  const [, at, id] = /^([0-9a-z]{1,11})-([0-9a-z]{1,11})$/.exec(text) ?? []
-  return at === undefined || id === undefined
-    ? undefined
-    : { at_ms: Number.parseInt(at, 36), row_id: Number.parseInt(id, 36) }
-}

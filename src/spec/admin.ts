@@ -20,7 +20,7 @@ export type AdminCaller = {
   role: AdminRole
   /** The project of a project_admin; undefined for the other roles. */
   project_id?: string
-  via: 'token' | 'session'
+  via: 'token' | 'session' | 'command'
   session_id?: string
 }
 

@@ -53,11 +53,8 @@ export const IF_MATCH_HEADER: Record<string, Parameter> = {
 export const ETAG_HEADER = { etag: 'Of the present state, for If-Match.' }
 
 /** Who makes a change, for the audit log. */
-export const originOf = ({ admin, address, request_id }: Context): AuditOrigin => ({
-  actor: admin.actor,
-  address,
-  request_id,
-})
+export const originOf = ({ admin: { actor, via }, address, request_id }: Context): AuditOrigin =>
+  via === 'command' ? { actor } : { actor, address, request_id }
 
 /** An object that is not there, or that the caller may not see: the same answer. */
 export const noSuch = (what: string, id: string | undefined) =>

@@ -39,8 +39,12 @@ function readCursor(text: string): string[] {
 export const listAnswer = (data: unknown[], next: readonly (string | number)[] | undefined): Response =>
   Response.json({
     data,
-    next_cursor: next ? Buffer.from(JSON.stringify(next.map(String))).toString('base64url') : null,
+    next_cursor: next ? cursorOf(next) : null,
   })
+
+/** Names the last row of a page. */
+export const cursorOf = (place: readonly (string | number)[]): string =>
+  Buffer.from(JSON.stringify(place.map(String))).toString('base64url')
 
 export const listSchema = (item: TSchema, title: string) =>
   Type.Object(

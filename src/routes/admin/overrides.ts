@@ -14,7 +14,8 @@ import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 
 export type OverrideRouteParts = BodyParts & {
   overrides: LiveOverrides
-  supply: Pick<Supply, 'models' | 'find'>
+  /** Whether there is a provider, key, target or model of this name. */
+  isConfigured(named: Pick<Override, 'kind' | 'name'>): boolean
 }
 
 const KINDS = ['model', 'provider', 'key', 'target'] as const
@@ -55,7 +56,7 @@ const params = {
 type OverrideChange = Type.Static<typeof OverrideChange>
 type Named = Pick<Override, 'kind' | 'name'>
 
-export function overrideRoutes({ overrides, supply, ...parts }: OverrideRouteParts): Route[] {
+export function overrideRoutes({ overrides, isConfigured, ...parts }: OverrideRouteParts): Route[] {
   const readChange = bodyReader(OverrideChange, parts)
 
   function namedIn({ params: { kind = '', name = '' } }: Context): Named {
@@ -92,7 +93,7 @@ export function overrideRoutes({ overrides, supply, ...parts }: OverrideRoutePar
     const named = namedIn(context)
     const requested = await readChange(context)
     const isReset = Object.values(requested).every((value) => value === null)
-    if (!isReset && !exists(named, supply)) throw noSuch(named.kind, named.name)
+    if (!isReset && !isConfigured(named)) throw noSuch(named.kind, named.name)
     if (named.kind === 'model' && (requested.weight ?? requested.state ?? 'disabled') !== 'disabled') {
       throw new GatewayError('invalid_value', 'Of a model only "state": "disabled" can be set, or null.', {
         param: typeof requested.weight === 'number' ? 'weight' : 'state',
@@ -195,7 +196,7 @@ export function overrideRoutes({ overrides, supply, ...parts }: OverrideRoutePar
 
 const unset = (named: Named): Override => ({ ...named, weight: null, state: null, set_by: '', set_at: 0 })
 
-function exists({ kind, name }: Named, { models, find }: OverrideRouteParts['supply']): boolean {
+export function isInSupply({ kind, name }: Named, { models, find }: Pick<Supply, 'models' | 'find'>): boolean {
   const [provider = '', key] = name.split('#', 2)
   switch (kind) {
     case 'model':

@@ -6,7 +6,7 @@ import { unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { readTaskStatuses, TASK_STATUSES, type Task, type TaskStatus } from '../../spec/task.ts'
 import type { TaskStore, WebhookStore } from '../../store/store.ts'
-import { MAX_DEADLINE_SECONDS, resumeTask } from '../../tasks/resume-task.ts'
+import { endOf, MAX_DEADLINE_SECONDS, resumeTask } from '../../tasks/resume-task.ts'
 import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { AdminTask, AdminTaskDetail, taskDetail, taskRow } from './task-view.ts'
@@ -78,7 +78,8 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
       before: { status: before.status },
       after: { status: changed.status, is_cancel_requested: true },
     }))
-    if (!task) throw new GatewayError('invalid_value', `The task ${task_id} has ended: there is nothing to cancel.`)
+    if (!task)
+      throw new GatewayError('invalid_value', `${endOf((await find(context)) ?? before)}: there is nothing to cancel.`)
     return Response.json(taskRow(task))
   }
 

@@ -7,7 +7,11 @@ import { nanoText } from '../../spec/money.ts'
 import { type LedgerStore, USAGE_DIMENSIONS, type UsageDimension, type UsageSum } from '../../store/ledger-store.ts'
 import { listSchema } from './list.ts'
 
-export type UsageRouteParts = { ledger: { usage: LedgerStore['usage']; currency(): string }; clock: Clock }
+export type UsageRouteParts = {
+  ledger: { usage: LedgerStore['usage']; currency(): string }
+  max_rows?: number
+  clock: Clock
+}
 
 const DAY = 86_400
 const DEFAULT_DAYS = 30
@@ -50,7 +54,7 @@ const AdminUsageList = Type.Object(
   { title: 'AdminUsageList' },
 )
 
-export function adminUsageRoutes({ ledger, clock }: UsageRouteParts): Route[] {
+export function adminUsageRoutes({ ledger, max_rows = MAX_ROWS, clock }: UsageRouteParts): Route[] {
   async function usage(context: Context): Promise<Response> {
     const query = context.query()
     const tomorrow = (Math.floor(unixSeconds(clock) / DAY) + 1) * DAY
@@ -68,12 +72,12 @@ export function adminUsageRoutes({ ledger, clock }: UsageRouteParts): Route[] {
       by,
       from,
       to,
-      limit: MAX_ROWS + 1,
+      limit: max_rows + 1,
       ...(token_id !== undefined && { token_id }),
       ...(own !== undefined && { project_id: own }),
     })
-    if (rows.length > MAX_ROWS) {
-      const message = `More than ${MAX_ROWS} rows: group by less, or ask for a shorter time.`
+    if (rows.length > max_rows) {
+      const message = `More than ${max_rows} rows: group by less, or ask for a shorter time.`
       throw new GatewayError('invalid_value', message, { param: 'by' })
     }
     const currency = ledger.currency()
