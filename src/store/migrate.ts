@@ -30,6 +30,7 @@ import { logContents } from './migrations/0026-log-contents.ts'
 import { requestClasses } from './migrations/0027-request-classes.ts'
 import { contentsEndUsers } from './migrations/0028-contents-end-users.ts'
 import { sizeIndexes } from './migrations/0029-size-indexes.ts'
+import { fewerRequestIndexes } from './migrations/0030-fewer-request-indexes.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -65,6 +66,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0027-request-classes': requestClasses,
   '0028-contents-end-users': contentsEndUsers,
   '0029-size-indexes': sizeIndexes,
+  '0030-fewer-request-indexes': fewerRequestIndexes,
 }
 
 /**

@@ -21,6 +21,7 @@ const CONDITIONS: RequestFilter[] = [
   { token_id: 'tok_even' },
   { model: 'p/third' },
   { provider: 'p' },
+  { target: 'p/m' },
   { project_id: 'proj' },
   { end_user: 'ann' },
   { tag: 'usual' },
@@ -47,9 +48,11 @@ const rows = (): RequestRow[] =>
     requestRow({
       row_id: at + 1,
       at_ms: at,
+      ...(at === 9 && { request_id: 'req_unique' }),
       token_id: at % 2 ? 'tok_odd' : 'tok_even',
       model: at % 3 ? 'p/other' : 'p/third',
       provider: 'p',
+      target: at % 2 ? 'p/m' : 'p/n',
       project_id: at % 2 ? null : 'proj',
       end_user: 'ann',
       error: at % 2 ? 'upstream_error' : null,
@@ -144,6 +147,82 @@ describe('SQLite', () => {
       prepare.mockRestore()
       await engine.close()
     }
+  })
+})
+
+/** What each condition of the admin API is read by. Of a status below 300 and of small amounts, by time. */
+const INDEXES: [RequestFilter, string][] = [
+  [{}, 'by_time'],
+  [{ request_id: 'req_unique' }, 'by_request'],
+  [{ trace_id: 't' }, 'by_trace'],
+  [{ session: 's' }, 'by_session'],
+  [{ end_user: 'ann' }, 'by_user'],
+  [{ token_id: 'tok_even' }, 'by_token'],
+  [{ project_id: 'proj' }, 'by_project'],
+  [{ model: 'p/third' }, 'by_model'],
+  [{ target: 'p/m' }, 'by_provider'],
+  [{ provider: 'p' }, 'by_provider'],
+  [{ error: 'any' }, 'errors'],
+  [{ error: 'upstream_error' }, 'by_error'],
+  [{ status: 502 }, 'by_status'],
+  [{ status: 5 }, 'by_class'],
+  [{ status: 200 }, 'by_time'],
+  [{ min_cost: 20_000_000 }, 'by_cost'],
+  [{ min_ms: 20_000 }, 'by_duration'],
+  [{ min_cost: 500 }, 'by_time'],
+]
+
+describe('a condition alone', () => {
+  let engine: Engine
+  let log: RequestLogStore
+  beforeAll(async () => {
+    engine = await openSqlite(':memory:')
+    log = requestLogStore(engine)
+    await fill(log, rows())
+  })
+  afterAll(() => engine.close())
+
+  test.each(INDEXES)('%j is read by the index %s', async (filter, index) => {
+    const prepare = spyOn(Database.prototype, 'prepare')
+    await log.search({ filter, limit: 5 })
+    const statements = prepare.mock.calls.map(([statement]) => statement)
+    const file = prepare.mock.contexts[0] as Database
+    prepare.mockRestore()
+    const used = statements
+      .flatMap((statement) => file.query<{ detail: string }, []>(`explain query plan ${statement}`).all())
+      .flatMap(({ detail }) => /USING (?:COVERING )?INDEX request_log_(\w+)/.exec(detail)?.[1] ?? [])
+    expect([...new Set(used)]).toEqual([index])
+  })
+
+  test('a tag is read by the key of its table', async () => {
+    const prepare = spyOn(Database.prototype, 'prepare')
+    await log.search({ filter: { tag: 'usual' }, limit: 5 })
+    const [statement = ''] = prepare.mock.calls.map(([statement]) => statement)
+    const file = prepare.mock.contexts[0] as Database
+    prepare.mockRestore()
+    const [plan] = file.query<{ detail: string }, []>(`explain query plan ${statement}`).all()
+    expect(plan?.detail).toMatch(/^SEARCH hits USING .*INDEX .*\(tag=\?/)
+  })
+})
+
+describe('a search by target', () => {
+  test.each([
+    ['a/b/c', [3, 2, 1]],
+    ['a/b', [4]],
+    ['b/c', []],
+    ['nothing', []],
+  ])('finds %s, whichever of its slashes ends the provider', async (target, expected) => {
+    const engine = await openSqlite(':memory:')
+    const log = requestLogStore(engine)
+    await fill(log, [
+      requestRow({ row_id: 1, at_ms: 1, provider: 'a', target: 'a/b/c' }),
+      requestRow({ row_id: 2, at_ms: 2, provider: 'a/b', target: 'a/b/c' }),
+      requestRow({ row_id: 3, at_ms: 3, provider: 'a', target: 'a/b/c' }),
+      requestRow({ row_id: 4, at_ms: 4, provider: 'a', target: 'a/b' }),
+    ])
+    const { rows: found } = await log.search({ filter: { target }, limit: 9 })
+    expect(found.map(({ row_id }) => row_id)).toEqual(expected)
+    await engine.close()
   })
 })
 

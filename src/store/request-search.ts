@@ -32,6 +32,9 @@ export async function searchRequests(
 ): Promise<RequestPage> {
   const started = now()
   const conditions = conditionsOf(filter)
+  const provider = await providerOf(db, filter)
+  if (provider === 'none') return { rows: [], next: undefined }
+  if (provider !== undefined) conditions.push(byProvider(provider))
   const driver = await chooseDriver(db, conditions, { filter, after })
   if (driver === 'none_match') return { rows: [], next: undefined }
   const others = conditions.filter((one) => one !== driver).map(({ condition }) => condition)
@@ -195,14 +198,36 @@ const COLUMNS = [
   'provider',
 ] as const
 
+/** Targets have no index of their own: see `providerOf`. */
+const INDEX_OF: Partial<Record<(typeof COLUMNS)[number], Driver['index']>> = { request_id: 'by_value', target: 'no' }
+
+const byProvider = (provider: string): Driver => ({
+  condition: sql`examined.provider = ${provider}`,
+  index: 'by_time',
+})
+
+/**
+ * The provider of the target that is searched. The ids of providers and of models may contain a slash: it is the one that
+ * the log knows; undefined where it knows several, or none is needed.
+ */
+async function providerOf(db: Database, { target, provider }: RequestFilter): Promise<string | 'none' | undefined> {
+  if (target === undefined || provider !== undefined) return undefined
+  const known: string[] = []
+  for (let at = target.indexOf('/'); at > 0 && known.length < 2; at = target.indexOf('/', at + 1)) {
+    const id = target.slice(0, at)
+    const { rows } = await sql`select 1 from request_log where provider = ${id} limit 1`.execute(db)
+    if (rows.length > 0) known.push(id)
+  }
+  return known.length > 1 ? undefined : (known[0] ?? 'none')
+}
+
 /** The most selective kinds first: the first one decides where several are met by many rows. */
 function conditionsOf(filter: RequestFilter): Driver[] {
   const drivers: Driver[] = []
   const add = (condition: Condition, index: Driver['index'] = 'by_time') => void drivers.push({ condition, index })
   for (const column of COLUMNS) {
     const value = filter[column]
-    if (value !== undefined)
-      add(sql`${sql.ref(`examined.${column}`)} = ${value}`, column === 'request_id' ? 'by_value' : 'by_time')
+    if (value !== undefined) add(sql`${sql.ref(`examined.${column}`)} = ${value}`, INDEX_OF[column] ?? 'by_time')
   }
   const { tag, error, status, min_cost, min_ms } = filter
   if (tag !== undefined) drivers.push({ condition: hasTag(tag), index: 'by_time', tag })
