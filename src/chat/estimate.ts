@@ -35,7 +35,9 @@ export function estimateChat(
   { limits, context_tokens }: Pick<CatalogueModel, 'limits' | 'context_tokens'>,
 ): Estimate {
   const input: Input = { bytes: 0, media_bytes: 0, media: 0, most_media: 0, audio: 0, around: 0, isKeptAnHour: false }
-  let [output, most_output, hasAudioOutput] = [0, 0, false]
+  let output = 0
+  let most_output = 0
+  let hasAudioOutput = false
   for (const request of requests) {
     addInput(input, request, body_bytes === undefined)
     const { n = 1, max_tokens, modalities } = request
@@ -44,10 +46,10 @@ export function estimateChat(
     most_output += n * Math.min(limit, context_tokens ?? limit)
     hasAudioOutput ||= modalities?.includes('audio') === true
   }
-  const { body, refusal } = passthroughRequest ?? {}
-  if (body !== undefined && body.system !== undefined) noteCacheTime(input, body.system)
+  const body = passthroughRequest?.body
+  if (body?.system !== undefined) noteCacheTime(input, body.system)
   // Only the provider understands all of such a request.
-  if (body !== undefined && refusal !== undefined && body_bytes === undefined) input.bytes = jsonSize(body)
+  if (passthroughRequest?.refusal !== undefined && body_bytes === undefined) input.bytes = jsonSize(body)
   const bytes = body_bytes === undefined ? input.bytes : Math.max(0, body_bytes - input.media_bytes)
   const most = bytes + input.most_media + input.around + MOST_TOKENS_AROUND
   const most_input = Math.min(most, (context_tokens ?? most) * requests.length)
@@ -98,10 +100,10 @@ function addInput(input: Input, request: ChatRequest, isMeasured: boolean): void
     if (reasoning_content) input.bytes += Buffer.byteLength(reasoning_content)
     if (tool_calls) input.bytes += jsonSize(tool_calls)
   }
-  const tools: readonly object[] = request.tools ?? request.functions ?? []
-  for (const tool of tools) noteCacheTime(input, tool)
+  const tools: readonly object[] | undefined = request.tools ?? request.functions
+  if (tools) for (const tool of tools) noteCacheTime(input, tool)
   if (!isMeasured) return
-  if (tools.length > 0) input.bytes += jsonSize(tools)
+  if (tools && tools.length > 0) input.bytes += jsonSize(tools)
   if (response_format?.type === 'json_schema') input.bytes += jsonSize(response_format)
 }
 

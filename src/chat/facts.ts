@@ -10,20 +10,34 @@ import type { RequestFacts } from '../routing/conditions.ts'
 export const USUAL_OUTPUT_TOKENS = 500
 
 /** Of requests that are sent together, such as the prompts of one text completion. */
-export function chatFacts(requests: readonly ChatRequest[]): RequestFacts {
-  let input: number | undefined
-  return {
-    hasTools: () => requests.some(({ tools, functions }) => (tools ?? functions ?? []).length > 0),
-    hasImages: () => requests.some(({ messages }) => messages.some(hasImage)),
-    inputTokens() {
-      input ??= requests.reduce((sum, request) => sum + roughTokens(request), 0)
-      return input
-    },
-    outputTokens: () =>
-      requests.reduce(
-        (sum, { n, max_tokens }) => sum + (n ?? 1) * Math.min(max_tokens ?? USUAL_OUTPUT_TOKENS, USUAL_OUTPUT_TOKENS),
-        0,
-      ),
+export const chatFacts = (requests: readonly ChatRequest[]): RequestFacts => new ChatFacts(requests)
+
+class ChatFacts implements RequestFacts {
+  readonly #requests: readonly ChatRequest[]
+  #input: number | undefined
+
+  constructor(requests: readonly ChatRequest[]) {
+    this.#requests = requests
+  }
+
+  hasTools(): boolean {
+    return this.#requests.some(({ tools, functions = [] }) => (tools ?? functions).length > 0)
+  }
+
+  hasImages(): boolean {
+    return this.#requests.some(({ messages }) => messages.some(hasImage))
+  }
+
+  inputTokens(): number {
+    this.#input ??= this.#requests.reduce((sum, request) => sum + roughTokens(request), 0)
+    return this.#input
+  }
+
+  outputTokens(): number {
+    return this.#requests.reduce(
+      (sum, { n = 1, max_tokens = USUAL_OUTPUT_TOKENS }) => sum + n * Math.min(max_tokens, USUAL_OUTPUT_TOKENS),
+      0,
+    )
   }
 }
 

@@ -62,12 +62,13 @@ function skipSpace(text: string, from: number): number {
   return at
 }
 
-/** Whether the string from `open` to `close`, its quotes, is this name. It is decoded only if it may have escapes. */
-function isName(text: string, [open, close]: [number, number], name: string): boolean {
-  const length = close - open - 1
-  if (length <= name.length) return length === name.length && text.startsWith(name, open + 1)
-  const written = text.slice(open, close + 1)
-  return written.includes('\\') && JSON.parse(written) === name
+/** Whether the name whose quote opens there is this one, written without escapes. */
+const isName = (text: string, open: number, name: string): boolean =>
+  text.startsWith(name, open + 1) && text.charCodeAt(open + 1 + name.length) === QUOTE
+
+function hasEscapes(text: string, from: number, to: number): boolean {
+  for (let at = from; at < to; at++) if (text.charCodeAt(at) === BACKSLASH) return true
+  return false
 }
 
 /** The last of a name's members counts, as it does when the text is parsed. The name has no sign that JSON escapes. */
@@ -78,7 +79,9 @@ function memberOf(text: string, open: number, name: string): Span | undefined {
   while (text.charCodeAt(at) === QUOTE) {
     const close = closingQuote(text, at + 1)
     if (close === -1) return undefined
-    const isNamed = isName(text, [at, close], name)
+    const isNamed = hasEscapes(text, at, close)
+      ? JSON.parse(text.slice(at, close + 1)) === name
+      : isName(text, at, name)
     const start = skipSpace(text, skipSpace(text, close + 1) + 1) // after the colon
     const end = endOfValue(text, start)
     if (isNamed) found = { key: at, start, end }

@@ -46,8 +46,13 @@ export function applyChatLimits(model: CatalogueModel, request: ChatRequest): Ch
     if (model.capabilities[ability] !== false || !isUsed(fitted)) continue
     throw new GatewayError('unsupported_parameter', `The model "${model.id}" has no ${what}.`, { param })
   }
-  if (MEDIA_ABILITIES.some((ability) => model.capabilities[ability] === false)) assertReadable(model, fitted)
+  if (lacksMedia(model)) assertReadable(model, fitted)
   return fitted
+}
+
+function lacksMedia({ capabilities }: CatalogueModel): boolean {
+  for (const ability of MEDIA_ABILITIES) if (capabilities[ability] === false) return true
+  return false
 }
 
 /** The extra fields of 2.3 mean nothing to a model that does not list them; they are ignored like unknown ones. */

@@ -19,46 +19,62 @@ const TOOL_TOKENS = 8
 /** The tokenizer's count of all text, and fixed estimates for the rest. */
 export async function estimateTokens(request: ChatRequest, tokenizer: Tokenizer): Promise<number> {
   const sample = createSample()
-  const rest = walk(request, (text) => sample.add(`${text}\n`))
+  const rest = walk(request, { add: (text) => sample.add(`${text}\n`) })
   return rest + (await sample.tokens(tokenizer))
 }
 
 /** The same without a tokenizer: a token is about four bytes. */
 export function roughTokens(request: ChatRequest): number {
-  let bytes = 0
-  const rest = walk(request, (text) => {
-    bytes += Buffer.byteLength(text)
-  })
-  return rest + Math.ceil(bytes / 4)
+  const texts = new TextSize(Buffer.byteLength)
+  return walk(request, texts) + Math.ceil(texts.size / 4)
 }
 
 /** Fewer than the prompt has in nearly every case: few texts have more than eight characters a token. Cheap. */
 export function leastTokens(request: ChatRequest): number {
-  let characters = 0
-  const rest = walk(request, (text) => {
-    characters += text.length
-  })
-  return rest + Math.floor(characters / 8)
+  const texts = new TextSize(charactersOf)
+  return walk(request, texts) + Math.floor(texts.size / 8)
 }
 
-/** Passes each text of the prompt to `addText`, and returns an estimate of the rest in tokens. */
-function walk(request: ChatRequest, addText: (text: string) => void): number {
+const charactersOf = ({ length }: string): number => length
+
+class TextSize {
+  readonly #sizeOf: (text: string) => number
+  size = 0
+
+  constructor(sizeOf: (text: string) => number) {
+    this.#sizeOf = sizeOf
+  }
+
+  add(text: string): void {
+    this.size += this.#sizeOf(text)
+  }
+}
+
+/** Adds each text of the prompt, and returns an estimate of the rest in tokens. */
+function walk(request: ChatRequest, texts: { add(text: string): void }): number {
+  const { messages, tools = request.functions, response_format } = request
+  let tokens = messages.length * MESSAGE_TOKENS
+  for (const { content, reasoning_content, tool_calls } of messages) {
+    if (typeof content === 'string') texts.add(content)
+    else if (content) tokens += walkParts(content, texts)
+    if (reasoning_content) texts.add(reasoning_content)
+    if (tool_calls) for (const { function: called } of tool_calls) texts.add(`${called.name} ${called.arguments}`)
+  }
+  if (tools) {
+    tokens += tools.length * TOOL_TOKENS
+    for (const tool of tools) texts.add(JSON.stringify(tool))
+  }
+  if (response_format?.type === 'json_schema') texts.add(JSON.stringify(response_format.json_schema))
+  return tokens
+}
+
+function walkParts(parts: readonly (string | ContentPart)[], texts: { add(text: string): void }): number {
   let tokens = 0
-  for (const { content, reasoning_content, tool_calls = [] } of request.messages) {
-    tokens += MESSAGE_TOKENS
-    for (const part of Array.isArray(content) ? content : [content ?? '']) {
-      const text = textOf(part)
-      if (text === undefined) tokens += mediaTokens(part as ContentPart)
-      else addText(text)
-    }
-    if (reasoning_content) addText(reasoning_content)
-    for (const call of tool_calls) addText(`${call.function.name} ${call.function.arguments}`)
+  for (const part of parts) {
+    const text = textOf(part)
+    if (text === undefined) tokens += mediaTokens(part as ContentPart)
+    else texts.add(text)
   }
-  for (const tool of request.tools ?? request.functions ?? []) {
-    tokens += TOOL_TOKENS
-    addText(JSON.stringify(tool))
-  }
-  if (request.response_format?.type === 'json_schema') addText(JSON.stringify(request.response_format.json_schema))
   return tokens
 }
 

@@ -40,7 +40,8 @@ export function parseChatRequest(body: unknown, user_agent: string | null = null
     // Assigning this key would replace the object's prototype.
     if (members[name] !== null && name !== '__proto__') request[name] = members[name]
   }
-  if (Array.isArray(request.messages)) request.messages = request.messages.map(plainMessage)
+  if (Array.isArray(request.messages) && request.messages.some(hasNull))
+    request.messages = request.messages.map(plainMessage)
   // Their members are not checked here, or not at all.
   for (const name of SEARCHES) if (request[name] !== undefined) request[name] = withoutNulls(request[name])
   const seed = takeRawInteger(request, 'seed')
@@ -68,26 +69,39 @@ export function parseChatRequest(body: unknown, user_agent: string | null = null
  * without text, and it may be absent if the message has other content. A `tool` message names its call.
  */
 function assertComplete(messages: ClientMessage[]): void {
-  for (const [index, message] of messages.entries()) {
-    if (message.role === 'tool' && message.tool_call_id === undefined) {
-      const param = `messages[${index}].tool_call_id`
-      throw new GatewayError('missing_required_parameter', `"${param}" is required in a "tool" message.`, { param })
-    }
-    if (message.content !== undefined && message.content !== null) continue
-    const isAnswer = message.role === 'assistant'
-    if (isAnswer && (message.content === null || OTHER_CONTENT.some((name) => message[name]))) continue
-    const param = `messages[${index}].content`
-    const unless = isAnswer ? ' in an assistant message without "tool_calls"' : ''
-    throw new GatewayError('missing_required_parameter', `"${param}" is required${unless}.`, { param })
+  const index = messages.findIndex(isIncomplete)
+  const message = messages[index]
+  if (!message) return
+  if (lacksCall(message)) {
+    const param = `messages[${index}].tool_call_id`
+    throw new GatewayError('missing_required_parameter', `"${param}" is required in a "tool" message.`, { param })
   }
+  const param = `messages[${index}].content`
+  const unless = message.role === 'assistant' ? ' in an assistant message without "tool_calls"' : ''
+  throw new GatewayError('missing_required_parameter', `"${param}" is required${unless}.`, { param })
 }
 
-function assertChoiceOffered({ tools, tool_choice: choice, functions, function_call }: ClientChatRequest): void {
+const lacksCall = ({ role, tool_call_id }: ClientMessage): boolean => role === 'tool' && tool_call_id === undefined
+
+function isIncomplete(message: ClientMessage): boolean {
+  if (lacksCall(message)) return true
+  const { role, content } = message
+  if (content !== undefined && content !== null) return false
+  return role !== 'assistant' || (content === undefined && !hasOtherContent(message))
+}
+
+const hasOtherContent = ({ tool_calls, function_call, refusal, reasoning_content }: ClientMessage): boolean =>
+  Boolean(tool_calls || function_call || refusal || reasoning_content)
+
+function assertChoiceOffered({ tools, tool_choice, functions, function_call }: ClientChatRequest): void {
   if (typeof function_call === 'object') {
     const names = new Set(functions?.map(({ name }) => name))
     assertOffered(function_call.name, names, { param: 'function_call.name', list: 'functions' })
   }
-  if (typeof choice !== 'object') return
+  if (typeof tool_choice === 'object') assertToolOffered(tool_choice, tools)
+}
+
+function assertToolOffered(choice: ClientToolChoice, tools: ClientTool[] | undefined): void {
   const names = new Set(tools?.map((tool) => (tool.type === 'custom' ? tool.custom.name : tool.function.name)))
   const list = 'tools'
   if (choice.type === 'function') {
@@ -107,30 +121,28 @@ function assertChoiceOffered({ tools, tool_choice: choice, functions, function_c
 
 type ClientMessage = ClientChatRequest['messages'][number]
 type ClientTool = NonNullable<ClientChatRequest['tools']>[number]
+type ClientToolChoice = Extract<ClientChatRequest['tool_choice'], object>
 type ClientCall = NonNullable<ClientMessage['tool_calls']>[number]
 
 /** Custom tools, their calls and choices as functions. Returns the same object: it is a copy of the client's. */
 function withFunctions(request: ClientChatRequest): ChatRequest {
   const { tools, tool_choice: choice, messages } = request
-  if (tools?.some(({ type }) => type === 'custom')) request.tools = tools.map(toolOf)
+  if (tools?.some(isCustom)) request.tools = tools.map(toolOf)
   if (typeof choice === 'object' && choice.type === 'custom') {
     request.tool_choice = { type: 'function', function: choice.custom }
   } else if (typeof choice === 'object' && choice.type === 'allowed_tools') {
     const { mode, tools: allowed } = choice.allowed_tools
     request.tool_choice = { type: 'allowed_tools', allowed_tools: { mode, tools: allowed.map(allowedTool) } }
   }
-  if (messages.some(hasCustomCall)) {
-    request.messages = messages.map((message) =>
-      message.tool_calls && hasCustomCall(message)
-        ? { ...message, tool_calls: message.tool_calls.map(callOf) }
-        : message,
-    )
-  }
+  if (messages.some(hasCustomCall)) request.messages = messages.map(withFunctionCalls)
   return request as ChatRequest
 }
 
-const hasCustomCall = ({ tool_calls }: ClientMessage): boolean =>
-  tool_calls?.some(({ type }) => type === 'custom') ?? false
+const withFunctionCalls = (message: ClientMessage): ClientMessage =>
+  message.tool_calls && hasCustomCall(message) ? { ...message, tool_calls: message.tool_calls.map(callOf) } : message
+
+const isCustom = ({ type }: { type?: unknown }): boolean => type === 'custom'
+const hasCustomCall = ({ tool_calls }: ClientMessage): boolean => tool_calls?.some(isCustom) ?? false
 
 const toolOf = (tool: ClientTool): Tool => (tool.type === 'custom' ? customFunction(tool.custom) : tool)
 const callOf = (call: ClientCall): HistoryCall =>
@@ -140,17 +152,17 @@ const signatureOf = ({ opaque }: ClientCall) => (opaque ? { opaque } : {})
 const allowedTool = (tool: Record<string, unknown>): Record<string, unknown> =>
   tool.type === 'custom' ? { type: 'function', function: tool.custom ?? { name: tool.name } } : tool
 
-const OTHER_CONTENT = ['tool_calls', 'function_call', 'refusal', 'reasoning_content'] as const
+/** Whether a message has a member that is `null`. Only `content` may be `null`. */
+function hasNull(message: unknown): boolean {
+  if (!isRecord(message)) return false
+  for (const name in message) if (message[name] === null && name !== 'content') return true
+  return false
+}
 
-/** A message without members that are `null`. Only `content` may be `null`. */
+/** The message without these members. */
 function plainMessage(message: unknown): unknown {
-  if (typeof message !== 'object' || message === null || Array.isArray(message)) return message
-  const members = message as Record<string, unknown>
-  let copy: Record<string, unknown> | undefined
-  for (const name in members) {
-    if (members[name] !== null || name === 'content') continue
-    copy ??= { ...members }
-    delete copy[name]
-  }
-  return copy ?? message
+  if (!isRecord(message) || !hasNull(message)) return message
+  const copy = { ...message }
+  for (const name in message) if (message[name] === null && name !== 'content') delete copy[name]
+  return copy
 }

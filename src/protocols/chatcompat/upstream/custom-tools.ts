@@ -3,20 +3,28 @@ import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { type ChatRequest, CUSTOM, type HistoryCall, type Message, type Tool } from '../../canonical.ts'
 import { freeText } from '../../custom-tools.ts'
 
+const isCustom = (tool: Tool | HistoryCall): boolean => tool[CUSTOM] !== undefined
+
 type ToolFields = { tools?: unknown; tool_choice?: unknown }
 
 /** The fields to send in place of those of the request; undefined if they are sent as they are. */
 export function toolFields(request: ChatRequest, isNative: boolean): ToolFields | undefined {
-  const { tools = [], tool_choice: choice } = request
-  if (!isNative) {
-    // Only OpenAI's API knows the choice `allowed_tools`; without the other tools, it means the same.
-    if (typeof choice !== 'object' || choice.type !== 'allowed_tools') return undefined
-    const names = new Set(choice.allowed_tools.tools.map(nameOf))
-    const allowed = tools.filter((tool) => names.has(tool.function.name))
-    return allowed.length === 0 ? {} : { tools: allowed, tool_choice: choice.allowed_tools.mode }
-  }
-  const customs = new Set(tools.filter((tool) => tool[CUSTOM]).map((tool) => tool.function.name))
-  if (customs.size === 0) return undefined
+  const { tools, tool_choice: choice } = request
+  if (isNative) return tools?.some(isCustom) ? nativeFields(tools, choice) : undefined
+  // Only OpenAI's API knows the choice `allowed_tools`; without the other tools, it means the same.
+  return typeof choice === 'object' && choice.type === 'allowed_tools' ? allowedOnly(tools ?? [], choice) : undefined
+}
+
+type ToolChoice = ChatRequest['tool_choice']
+
+function allowedOnly(tools: Tool[], { allowed_tools }: Extract<ToolChoice, { type: 'allowed_tools' }>): ToolFields {
+  const names = new Set(allowed_tools.tools.map(nameOf))
+  const allowed = tools.filter((tool) => names.has(tool.function.name))
+  return allowed.length === 0 ? {} : { tools: allowed, tool_choice: allowed_tools.mode }
+}
+
+function nativeFields(tools: Tool[], choice: ToolChoice): ToolFields {
+  const customs = new Set(tools.filter(isCustom).map((tool) => tool.function.name))
   return {
     tools: tools.map(toolOf),
     ...(choice === undefined ? {} : { tool_choice: choiceOf(choice, customs) }),
@@ -31,7 +39,7 @@ function toolOf(tool: Tool): unknown {
   return custom ? { type: 'custom', custom } : tool
 }
 
-function choiceOf(choice: NonNullable<ChatRequest['tool_choice']>, customs: Set<unknown>): unknown {
+function choiceOf(choice: NonNullable<ToolChoice>, customs: Set<unknown>): unknown {
   if (typeof choice !== 'object') return choice
   if (choice.type === 'function') return namedChoice(choice.function.name, customs) ?? choice
   const { mode, tools } = choice.allowed_tools
@@ -52,7 +60,7 @@ export function customHistory(messages: Message[]): unknown[] {
   )
 }
 
-const hasCustomCall = ({ tool_calls }: Message): boolean => tool_calls?.some((call) => call[CUSTOM]) ?? false
+const hasCustomCall = ({ tool_calls }: Message): boolean => tool_calls?.some(isCustom) ?? false
 
 function callOf(call: HistoryCall): unknown {
   if (!call[CUSTOM]) return call

@@ -7,8 +7,10 @@ import type { ContentPart } from '../../../spec/message.ts'
 import type { Message } from '../../canonical.ts'
 
 /** Returns the same array if nothing has to change, which is the usual case. */
-export function plainHistory(messages: Message[]): Message[] {
-  if (!messages.some(isForeign)) return messages
+export const plainHistory = (messages: Message[]): Message[] =>
+  messages.some(isForeign) ? rewritten(messages) : messages
+
+function rewritten(messages: Message[]): Message[] {
   const out: Message[] = []
   /** A tool message may hold only text. Other parts of a tool result follow in a user message. */
   let pending: ContentPart[] = []

@@ -152,15 +152,14 @@ function createMessageEncoder({ quirks, fields }: ChatcompatOptions): (messages:
   const touched = [...drop, ...rename.map(([name]) => name)]
   const needsChange = (message: Message) =>
     (message.role === 'developer' && !quirks.developer_role) || touched.some((name) => name in message)
-  return (messages) => {
-    if (!messages.some(needsChange)) return messages
-    return messages.map((message) => {
-      if (!needsChange(message)) return message
-      const copy: Record<string, unknown> = { ...message }
-      if (message.role === 'developer' && !quirks.developer_role) copy.role = 'system'
-      for (const [name, to] of rename) if (name in copy) copy[to] = copy[name]
-      for (const name of touched) delete copy[name]
-      return copy as Message
-    })
+  function encode(message: Message): Message {
+    if (!needsChange(message)) return message
+    const copy: Record<string, unknown> = { ...message }
+    if (message.role === 'developer' && !quirks.developer_role) copy.role = 'system'
+    for (const [name, to] of rename) if (name in copy) copy[to] = copy[name]
+    for (const name of touched) delete copy[name]
+    return copy as Message
   }
+  if (touched.length === 0 && quirks.developer_role) return (messages) => messages
+  return (messages) => (messages.some(needsChange) ? messages.map(encode) : messages)
 }
