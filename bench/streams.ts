@@ -11,9 +11,10 @@ import { passThroughStream, passthroughRequestFor } from '../src/chat/passthroug
 import { watchSecrets } from '../src/chat/secret-watch.ts'
 import { translated } from '../src/chat/translate.ts'
 import type { ResponseStream } from '../src/pipeline/family.ts'
-import type { ChatChunk, ChatRequest } from '../src/protocols/canonical.ts'
-import { readStream } from '../src/protocols/chatcompat/upstream/stream.ts'
-import { readEvents } from '../src/protocols/event-source.ts'
+import type { ChatRequest } from '../src/protocols/canonical.ts'
+import { createChunkDecoder } from '../src/protocols/chatcompat/upstream/stream.ts'
+import { type ChunkDecoder, ChunkStream } from '../src/protocols/chunk-stream.ts'
+import { createEventDecoder } from '../src/protocols/event-decoder.ts'
 import { createEventReader } from '../src/protocols/messages/upstream/events.ts'
 import type { Faults } from '../src/protocols/upstream.ts'
 import type { PassthroughProvider } from '../src/providers/provider.ts'
@@ -56,18 +57,18 @@ const answerOf = (reads: Uint8Array[]) => {
   } as unknown as UpstreamResponse
 }
 
-type Case = { dialect: Dialect; events: string[]; read(answer: UpstreamResponse): AsyncIterable<ChatChunk[]> }
+type Case = { dialect: Dialect; events: string[]; decoder(): ChunkDecoder }
 
 const CASES: Record<string, Case> = {
   'chat completions': {
     dialect: chatcompatDialect({ delta_mirror: true }),
     events: chatEvents(EVENTS_A_STREAM),
-    read: (answer) => readStream(answer, head, faults),
+    decoder: () => createChunkDecoder(head, faults),
   },
   messages: {
     dialect: messagesDialect(),
     events: messagesEvents(EVENTS_A_STREAM),
-    read: (answer) => readEvents(answer, createEventReader(head), faults),
+    decoder: () => createEventDecoder(createEventReader(head), faults),
   },
 }
 
@@ -115,13 +116,14 @@ const ROUTES = {
     })
   },
   async translated(
-    { dialect, read }: Case,
+    { dialect, decoder }: Case,
     reads: Uint8Array[],
     way: Way,
     meter: ChatMeter,
   ): Promise<ResponseStream<Usage>> {
     const answer = await sendOver(way, reads)
-    return translated(read(answer), dialect.writer(head, request, 'req'), meterFor(way, meter))
+    const chunks = new ChunkStream(async () => ({ body: answer, decoder: decoder(), faults }))
+    return translated(chunks, dialect.writer(head, request, 'req'), meterFor(way, meter))
   },
 }
 

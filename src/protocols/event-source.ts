@@ -1,59 +1,8 @@
-/** Reads a response that arrives as events, and detects whether it is complete. */
+/** Reads a response that arrives as events. */
 
-import type { JsonRecord } from '../kit/json.ts'
 import { createSseParser, type SseEvent, type SseParser, SseTooLong } from '../kit/sse.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { ChatChunk } from './canonical.ts'
-import { payloadOf } from './event-payload.ts'
 import type { ByteSource, Faults } from './upstream.ts'
-
-export type EventReader = {
-  /** The chunk for one event; undefined if the event has no content. */
-  take(event: JsonRecord): ChatChunk | undefined
-  /** Whether the provider has sent a finish reason. */
-  isFinished(): boolean
-  /** Whether the provider has sent its last event. */
-  isDone(): boolean
-  /** Whether the response has ended without any output. */
-  isEmpty?(): boolean
-  /** Whether an event is an error in a form that is specific to this protocol. */
-  isFailure?(event: JsonRecord): boolean
-  /** The members with arguments of tools, whose numbers keep their digits. */
-  exact?: readonly string[]
-}
-
-/** The chunks, one batch for each read. Throws if the body ends before the provider sent a finish reason. */
-export async function* readEvents(
-  answer: ByteSource,
-  reader: EventReader,
-  faults: Faults,
-): AsyncGenerator<ChatChunk[]> {
-  const next = createEventSource({ answer, faults, isFinished: reader.isFinished })
-  const isFailure =
-    reader.isFailure && ((read: JsonRecord, event: string) => reader.isFailure?.(typed(read, event)) === true)
-  for (;;) {
-    const { bytes, events } = await next()
-    const chunks: ChatChunk[] = []
-    let failure: GatewayError | undefined
-    for (const event of events) {
-      const read = payloadOf(event, { faults, atEnd: !bytes, isFailure, exact: reader.exact })
-      if (read instanceof GatewayError) failure = read
-      const chunk =
-        read === undefined || read instanceof GatewayError ? undefined : reader.take(typed(read, event.event))
-      if (chunk) chunks.push(chunk)
-      if (failure || reader.isDone()) break
-    }
-    if (reader.isEmpty?.()) throw faults.notUnderstood('answered with an empty response')
-    if (chunks.length > 0) yield chunks
-    if (failure && !reader.isFinished()) throw failure
-    if (!bytes || failure || reader.isDone()) break
-  }
-  if (!reader.isFinished()) throw faults.cut()
-}
-
-/** Some imitations of an API name the type only in `event:`. */
-const typed = (payload: JsonRecord, event: string): JsonRecord =>
-  payload.type === undefined ? { ...payload, type: event } : payload
 
 type SourceParts = {
   answer: ByteSource
@@ -73,7 +22,8 @@ export function createEventSource({ answer, faults, isFinished = () => false, li
   }
 }
 
-async function readNext(answer: ByteSource, isFinished: () => boolean): Promise<Uint8Array | undefined> {
+/** The next bytes; undefined at the end, which is also a connection that breaks once the response is finished. */
+export async function readNext(answer: ByteSource, isFinished: () => boolean): Promise<Uint8Array | undefined> {
   try {
     return await answer.read()
   } catch (error) {

@@ -1,10 +1,9 @@
 /** Kind `chatcompat`: any vendor or runtime with the OpenAI chat API, including another Gatehouse. */
 
-import type { ChatChunk } from '../../protocols/canonical.ts'
 import { chunksOf } from '../../protocols/chatcompat/upstream/answer.ts'
 import { createBodyEncoder } from '../../protocols/chatcompat/upstream/request.ts'
-import { readStream, readWhole } from '../../protocols/chatcompat/upstream/stream.ts'
-import { fallbackOf } from '../../protocols/upstream.ts'
+import { createChunkDecoder, readWhole } from '../../protocols/chatcompat/upstream/stream.ts'
+import { type Faults, fallbackOf } from '../../protocols/upstream.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, PassthroughProvider, Provider } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'
@@ -29,24 +28,20 @@ export function createChatcompat(parts: ChatcompatParts): Provider {
 
   const fallbackFor = (call: ChatCall) => fallbackOf('chatcmpl-', call, clock)
 
-  async function* chunks(call: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
-    yield* chunksIn(await request(call, signal, true), call)
-  }
+  const reading = (call: ChatCall, faults: Faults) => ({
+    decoder: () => createChunkDecoder(fallbackFor(call), faults),
+    whole: (text: string) => chunksOf(readWhole(text, fallbackFor(call), faults)),
+  })
 
-  function chunksIn(response: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
-    const faults = upstream.faultsOf(call.model, response)
-    return upstream.readStreamOrWhole(response, {
-      events: () => readStream(response, fallbackFor(call), faults),
-      whole: async () => chunksOf(readWhole(await response.text(), fallbackFor(call), faults)),
-    })
-  }
+  const chunks = (call: ChatCall, signal: AbortSignal) =>
+    upstream.chunks(() => request(call, signal, true), call, reading)
 
   /** The request is encoded as for translation: unknown fields pass only if the operator allows them. */
   const passthrough: PassthroughProvider = {
     dialect: 'chatcompat',
     send: (call, stream, signal) =>
       request(call, signal, stream).then((response) =>
-        upstream.toPassthroughResponse(response, call, stream ? chunksIn : undefined),
+        upstream.toPassthroughResponse(response, call, stream ? reading : undefined),
       ),
   }
 

@@ -13,16 +13,15 @@ import { ARGUMENTS } from '../../protocols/contentgen/upstream/candidate.ts'
 import { failureOf, refusalOf } from '../../protocols/contentgen/upstream/error.ts'
 import { passthroughBody } from '../../protocols/contentgen/upstream/passthrough.ts'
 import { createBodyEncoder, modelPath } from '../../protocols/contentgen/upstream/request.ts'
-import { readEvents } from '../../protocols/contentgen/upstream/stream.ts'
+import { createChunkDecoder } from '../../protocols/contentgen/upstream/stream.ts'
 import { ended, wholeOf } from '../../protocols/contentgen/upstream/whole.ts'
 import { objectIn } from '../../protocols/event-payload.ts'
-import { fallbackOf, namedText } from '../../protocols/upstream.ts'
+import { type Faults, fallbackOf, namedText } from '../../protocols/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { createRequestMedia, type Media } from '../media.ts'
 import { type ModelPage, readPages } from '../model-list.ts'
 import type { ChatCall, DiscoveredModel, PassthroughProvider, Provider } from '../provider.ts'
 import { createUpstream, type UpstreamParts } from '../upstream/upstream.ts'
-import type { UpstreamResponse } from '../upstream/upstream-request.ts'
 import type { ContentgenSettings } from './settings.ts'
 
 type ContentgenParts = UpstreamParts & { settings: ContentgenSettings; media?: Media }
@@ -33,8 +32,8 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
   const encoder = createBodyEncoder(settings, media && (() => createRequestMedia(media)))
   const upstream = createUpstream(parts, { errorFromResponse: refusalOf, errorFromBody: failureOf })
 
-  const faultsOf = (model: string, response: UpstreamResponse): ContentgenFaults => ({
-    ...upstream.faultsOf(model, response),
+  const withBlocked = (faults: Faults): ContentgenFaults => ({
+    ...faults,
     blocked: (reason) =>
       new GatewayError(
         'content_policy_violation',
@@ -68,20 +67,22 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
 
   async function complete(call: ChatCall, signal: AbortSignal): Promise<ChatCompletion> {
     const response = await request(call, signal, false)
-    return wholeOf(chunksOf(await response.text(), call, faultsOf(call.model, response)), fallbackFor(call))
+    return wholeOf(
+      chunksOf(await response.text(), call, withBlocked(upstream.faultsOf(call.model, response))),
+      fallbackFor(call),
+    )
   }
 
-  async function* chunks(call: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
-    yield* chunksIn(await request(call, signal, true), call)
+  function reading(call: ChatCall, plain: Faults) {
+    const faults = withBlocked(plain)
+    return {
+      decoder: () => createChunkDecoder(createReader(call, faults), faults),
+      whole: (text: string) => chunksOf(text, call, faults),
+    }
   }
 
-  function chunksIn(response: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
-    const faults = faultsOf(call.model, response)
-    return upstream.readStreamOrWhole(response, {
-      events: () => readEvents(response, createReader(call, faults), faults),
-      whole: async () => chunksOf(await response.text(), call, faults),
-    })
-  }
+  const chunks = (call: ChatCall, signal: AbortSignal) =>
+    upstream.chunks(() => request(call, signal, true), call, reading)
 
   async function countTokens(call: ChatCall, signal: AbortSignal): Promise<number> {
     const body = await encoder.count(call, signal)
@@ -98,7 +99,7 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
     dialect: 'contentgen-compat',
     async send(call, stream, signal) {
       const response = await send(JSON.stringify(passthroughBody(call, settings)), { call, stream }, signal)
-      return upstream.toPassthroughResponse(response, call, stream ? chunksIn : undefined)
+      return upstream.toPassthroughResponse(response, call, stream ? reading : undefined)
     },
   }
   return {

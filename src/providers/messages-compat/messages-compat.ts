@@ -1,18 +1,17 @@
 /** Kind `messages-compat`: Anthropic's API, and every vendor or runtime with the same API. */
 
 import { isRecord } from '../../kit/json.ts'
-import type { ChatChunk, ChatCompletion } from '../../protocols/canonical.ts'
-import { readEvents } from '../../protocols/event-source.ts'
+import type { ChatCompletion } from '../../protocols/canonical.ts'
+import { createEventDecoder } from '../../protocols/event-decoder.ts'
 import { answerOf, eventsOf, messageIn } from '../../protocols/messages/upstream/answer.ts'
 import { failureOf, refusalOf } from '../../protocols/messages/upstream/error.ts'
 import { createEventReader } from '../../protocols/messages/upstream/events.ts'
 import { countedBody, passthroughBody } from '../../protocols/messages/upstream/passthrough.ts'
 import { createBodyEncoder } from '../../protocols/messages/upstream/request.ts'
-import { fallbackOf, namedText } from '../../protocols/upstream.ts'
+import { type Faults, fallbackOf, namedText } from '../../protocols/upstream.ts'
 import { type ModelPage, readPages } from '../model-list.ts'
 import type { ChatCall, PassthroughCall, PassthroughProvider, Provider } from '../provider.ts'
 import { createUpstream, type UpstreamParts } from '../upstream/upstream.ts'
-import type { UpstreamResponse } from '../upstream/upstream-request.ts'
 import type { MessagesSettings } from './settings.ts'
 
 type MessagesParts = UpstreamParts & { settings: MessagesSettings }
@@ -41,21 +40,18 @@ export function createMessagesCompat(parts: MessagesParts): Provider {
     return answerOf(messageIn(await response.text(), faults), fallbackFor(call))
   }
 
-  async function* chunks(call: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
-    yield* chunksIn(await request(call, signal, true), call)
-  }
+  const reading = (call: ChatCall, faults: Faults) => ({
+    decoder: () => createEventDecoder(createEventReader(fallbackFor(call)), faults),
+    whole: (text: string) => {
+      const reader = createEventReader(fallbackFor(call))
+      return eventsOf(messageIn(text, faults))
+        .map(reader.take)
+        .filter((chunk) => chunk !== undefined)
+    },
+  })
 
-  function chunksIn(response: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
-    const faults = upstream.faultsOf(call.model, response)
-    const reader = createEventReader(fallbackFor(call))
-    return upstream.readStreamOrWhole(response, {
-      events: () => readEvents(response, reader, faults),
-      async whole() {
-        const events = eventsOf(messageIn(await response.text(), faults))
-        return events.map(reader.take).filter((chunk) => chunk !== undefined)
-      },
-    })
-  }
+  const chunks = (call: ChatCall, signal: AbortSignal) =>
+    upstream.chunks(() => request(call, signal, true), call, reading)
 
   const countTokens = (call: ChatCall, signal: AbortSignal) => countTokensOf(encoder.count(call), call, signal)
 
@@ -81,7 +77,7 @@ export function createMessagesCompat(parts: MessagesParts): Provider {
         { path: '/v1/messages', body, call, stream, headers: call.headers },
         signal,
       )
-      return upstream.toPassthroughResponse(response, call, stream ? chunksIn : undefined)
+      return upstream.toPassthroughResponse(response, call, stream ? reading : undefined)
     },
     count: (call, signal) => countTokensOf(JSON.stringify(countedBody(call, settings)), call, signal),
   }

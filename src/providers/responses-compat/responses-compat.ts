@@ -1,17 +1,16 @@
 /** Kind `responses-compat`: OpenAI's Responses API, and every vendor or runtime with the same API. */
 
-import type { ChatChunk, ChatCompletion } from '../../protocols/canonical.ts'
-import { readEvents } from '../../protocols/event-source.ts'
+import type { ChatCompletion } from '../../protocols/canonical.ts'
+import { createEventDecoder } from '../../protocols/event-decoder.ts'
 import { answerOf, endOf, responseIn } from '../../protocols/responses/upstream/answer.ts'
 import { failureOf, refusalOf } from '../../protocols/responses/upstream/error.ts'
 import { createEventReader } from '../../protocols/responses/upstream/events.ts'
 import { passthroughBody } from '../../protocols/responses/upstream/passthrough.ts'
 import { createBodyEncoder } from '../../protocols/responses/upstream/request.ts'
-import { fallbackOf } from '../../protocols/upstream.ts'
+import { type Faults, fallbackOf } from '../../protocols/upstream.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, ChatProvider, PassthroughProvider, Provider } from '../provider.ts'
 import { createUpstream, isSuccess, type UpstreamParts } from '../upstream/upstream.ts'
-import type { UpstreamResponse } from '../upstream/upstream-request.ts'
 import type { ResponsesSettings } from './settings.ts'
 
 type ResponsesParts = UpstreamParts & { settings: ResponsesSettings }
@@ -41,21 +40,16 @@ export function createResponsesCompat(parts: ResponsesParts): Provider {
     throw faults.notUnderstood('answered with JSON that is not a response')
   }
 
-  async function* chunks(call: ChatCall, signal: AbortSignal): AsyncGenerator<ChatChunk[]> {
-    yield* chunksIn(await request(call, signal, true), call)
-  }
+  const reading = (call: ChatCall, faults: Faults) => ({
+    decoder: () => createEventDecoder(createEventReader(fallbackFor(call)), faults),
+    whole: (text: string) => {
+      const chunk = createEventReader(fallbackFor(call)).take(endOf(responseIn(text, faults)))
+      return chunk ? [chunk] : []
+    },
+  })
 
-  function chunksIn(response: UpstreamResponse, call: ChatCall): AsyncGenerator<ChatChunk[]> {
-    const faults = upstream.faultsOf(call.model, response)
-    const reader = createEventReader(fallbackFor(call))
-    return upstream.readStreamOrWhole(response, {
-      events: () => readEvents(response, reader, faults),
-      async whole() {
-        const chunk = reader.take(endOf(responseIn(await response.text(), faults)))
-        return chunk ? [chunk] : []
-      },
-    })
-  }
+  const chunks = (call: ChatCall, signal: AbortSignal) =>
+    upstream.chunks(() => request(call, signal, true), call, reading)
 
   async function countTokens(call: ChatCall, signal: AbortSignal): Promise<number> {
     const response = await upstream.send({ path: '/responses/input_tokens', body: encoder.count(call), call }, signal)
@@ -75,7 +69,7 @@ export function createResponsesCompat(parts: ResponsesParts): Provider {
     async send(call, stream, signal) {
       const body = JSON.stringify(passthroughBody(call, settings, encoder.defaults(call.model)))
       const response = await upstream.request({ path: '/responses', body, call, stream, headers: call.headers }, signal)
-      return upstream.toPassthroughResponse(response, call, stream ? chunksIn : undefined)
+      return upstream.toPassthroughResponse(response, call, stream ? reading : undefined)
     },
   }
   return {

@@ -2,6 +2,7 @@
 
 import { isRecord, parseJson } from '../../kit/json.ts'
 import type { ChatChunk } from '../../protocols/canonical.ts'
+import { type ChunkDecoder, ChunkStream } from '../../protocols/chunk-stream.ts'
 import { type ErrorResponse, errorFromBody, errorFromResponse } from '../../protocols/provider-error.ts'
 import type { Faults } from '../../protocols/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -40,7 +41,8 @@ type UpstreamCall = {
 
 type PassthroughAnswer = PassthroughResponse | AsyncIterable<ChatChunk[]>
 
-type ReadChunks = (response: UpstreamResponse, call: ChatCall) => AsyncIterable<ChatChunk[]>
+/** How a kind decodes the response to one call: its events, or its text where it came as one body. */
+type ReadChunks<Call> = (call: Call, faults: Faults) => { decoder(): ChunkDecoder; whole(text: string): ChatChunk[] }
 
 export function createUpstream({ id, settings, transport, clock, log }: UpstreamParts, rules: ApiRules = {}) {
   const { listHeaders = [], clientHeaders = [] } = rules
@@ -122,17 +124,43 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
     cut,
   })
 
-  /** Reads the response to a stream request to its end, whether it came as events or as one body. */
+  /** Whether it came as events or as one body: some providers return one JSON body instead of a stream, or label it as one. */
+  async function isStream(response: UpstreamResponse): Promise<boolean> {
+    const type = response.headers.get('content-type') ?? ''
+    if (type.includes('text/html')) throw notUnderstood('answered with a web page', response.status)
+    return await isEventStream(response)
+  }
+
+  /** The chunks of the response to a stream request, which is sent when they are read. */
+  function chunks<Call extends ChatCall>(
+    send: () => Promise<UpstreamResponse>,
+    call: Call,
+    reading: ReadChunks<Call>,
+  ): ChunkStream {
+    return new ChunkStream(async () => {
+      const response = await send()
+      try {
+        const faults = faultsOf(call.model, response)
+        const { decoder, whole } = reading(call, faults)
+        if (await isStream(response)) return { body: response, decoder: decoder(), faults }
+        const chunks = whole(await response.text())
+        response.release()
+        return { whole: chunks }
+      } catch (thrown) {
+        response.drop()
+        throw thrown
+      }
+    })
+  }
+
+  /** Reads the response to a stream request to its end. */
   async function* readStreamOrWhole<T>(
     response: UpstreamResponse,
     { events, whole }: { events(): AsyncIterable<T>; whole(): Promise<T> },
   ): AsyncGenerator<T> {
     let isComplete = false
     try {
-      const type = response.headers.get('content-type') ?? ''
-      if (type.includes('text/html')) throw notUnderstood('answered with a web page', response.status)
-      // Some providers return one JSON body instead of a stream, and some of them label it as a stream.
-      if (await isEventStream(response)) yield* events()
+      if (await isStream(response)) yield* events()
       else yield await whole()
       isComplete = true
     } finally {
@@ -142,14 +170,16 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   }
 
   /** The response for the client: as it is, or as chunks where a stream was requested and the body is not one. */
-  function toPassthroughResponse(
+  function toPassthroughResponse<Call extends ChatCall>(
     response: UpstreamResponse,
-    call: ChatCall,
-    chunksIn?: ReadChunks,
+    call: Call,
+    reading?: ReadChunks<Call>,
   ): PassthroughAnswer | Promise<PassthroughAnswer> {
     const passed = { body: response, faults: faultsOf(call.model, response) }
-    if (!chunksIn) return passed
-    return isEventStream(response).then((isOne) => (isOne ? passed : chunksIn(response, call)))
+    if (!reading) return passed
+    return isEventStream(response).then((isOne) =>
+      isOne ? passed : chunks(() => Promise.resolve(response), call, reading),
+    )
   }
 
   /** Reads the named member of a response as a token count. */
@@ -174,6 +204,7 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
     errorFrom,
     notUnderstood,
     faultsOf,
+    chunks,
     readStreamOrWhole,
     toPassthroughResponse,
     readTokenCount,

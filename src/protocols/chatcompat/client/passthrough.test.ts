@@ -8,11 +8,12 @@ import type { UpstreamResponse } from '../../../providers/upstream/upstream-requ
 import { GatewayError } from '../../../spec/error.ts'
 import { usageFrom } from '../../../spec/usage.ts'
 import type { ChatChunk, ChatRequest } from '../../canonical.ts'
+import { ChunkStream } from '../../chunk-stream.ts'
 import { messagesPassthrough } from '../../messages/client/passthrough.ts'
 import { createMessagesEncoder } from '../../messages/client/response.ts'
 import type { ProtocolPassthrough, ResponseEncoder } from '../../protocol.ts'
 import type { Faults } from '../../upstream.ts'
-import { readStream } from '../upstream/stream.ts'
+import { createChunkDecoder } from '../upstream/stream.ts'
 import { chatcompatPassthrough } from './passthrough.ts'
 import { createChunkEncoder, encodeWhole } from './response.ts'
 
@@ -235,7 +236,8 @@ describe('chat-completions passthrough', () => {
     const answer = { read: async () => pieces.shift() } as unknown as UpstreamResponse
     const writer = createChunkEncoder(head, { include_usage })
     let text = ''
-    for await (const batch of readStream(answer, head, faults)) text += writer.encode(batch)
+    const chunks = new ChunkStream(async () => ({ body: answer, decoder: createChunkDecoder(head, faults), faults }))
+    for await (const batch of chunks) text += writer.encode(batch)
     return eventsOf(text).map(({ data }) => withoutNulls(JSON.parse(data)))
   }
   /** Members that translation removes, or that it leaves out of the role event. */

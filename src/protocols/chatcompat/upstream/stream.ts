@@ -5,13 +5,14 @@
 
 import { parseJsonKeeping } from '../../../kit/exact-json.ts'
 import { isRecord } from '../../../kit/json.ts'
-import { createSseParser, type SseEvent } from '../../../kit/sse.ts'
+import { createSseParser } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatChunk, ChatCompletion } from '../../canonical.ts'
+import type { ChunkDecoder } from '../../chunk-stream.ts'
 import { isDoneMark, payloadOf } from '../../event-payload.ts'
-import { createEventSource, eventsIn } from '../../event-source.ts'
+import { eventsIn } from '../../event-source.ts'
 import { holdsError } from '../../provider-error.ts'
-import type { ByteSource, Fallback, Faults } from '../../upstream.ts'
+import type { Fallback, Faults } from '../../upstream.ts'
 import { createFold, normaliseWhole } from './answer.ts'
 import { createChunkNormaliser } from './chunk.ts'
 import { ARGUMENTS } from './tool-call.ts'
@@ -35,8 +36,9 @@ function foldedFrom(text: string, fallback: Fallback, faults: Faults): ChatCompl
   // A stream starts with a field or a comment, possibly after a BOM.
   if (!/^\uFEFF?\s*(data:|event:|:)/.test(text)) throw faults.notUnderstood('answered with something that is not JSON')
   const parser = createSseParser()
-  const reading = createReading(fallback, faults)
-  const step = reading.take([...eventsIn(parser, new TextEncoder().encode(text), faults), ...parser.end()])
+  const reading = createChunkDecoder(fallback, faults)
+  const bytes = new TextEncoder().encode(text)
+  const step = reading.take([...eventsIn(parser, bytes, faults), ...parser.end()], bytes)
   if (step.failure) throw step.failure
   const fold = createFold()
   for (const chunk of [...step.chunks, ...reading.end()]) fold.add(chunk)
@@ -46,17 +48,13 @@ function foldedFrom(text: string, fallback: Fallback, faults: Faults): ChatCompl
 }
 
 /** The state of one stream: it turns events into chunks and checks the end. */
-function createReading(fallback: Fallback, faults: Faults) {
+export function createChunkDecoder(fallback: Fallback, faults: Faults): ChunkDecoder {
   const normaliser = createChunkNormaliser(fallback)
   let isDone = false
   return {
-    /**
-     * Decodes events. A failure applies after the returned chunks. At the end of the body the last event may be
-     * incomplete.
-     */
-    take(events: SseEvent[], atEnd = false): { chunks: ChatChunk[]; done: boolean; failure: GatewayError | undefined } {
+    take(events, bytes) {
       const chunks: ChatChunk[] = []
-      const parts = { faults, atEnd, isFailure: hasHiddenError }
+      const parts = { faults, atEnd: !bytes, isFailure: hasHiddenError }
       for (const event of events) {
         if (isDoneMark(event.data)) {
           isDone = true
@@ -64,18 +62,15 @@ function createReading(fallback: Fallback, faults: Faults) {
         }
         const payload = payloadOf(event, parts)
         if (payload === undefined) continue
-        if (payload instanceof GatewayError) return { chunks, done: true, failure: payload }
+        if (payload instanceof GatewayError) return { chunks, failure: payload, isDone: true }
         const chunk = normaliser.take(payload)
         if (chunk) chunks.push(chunk)
       }
-      return { chunks, done: isDone, failure: undefined }
+      return { chunks, failure: undefined, isDone }
     },
     isFinished: normaliser.isFinished,
-    /**
-     * Called at the end of the body. Returns the finish chunk that the provider left out, if any. Throws if the
-     * stream was cut.
-     */
-    end(): ChatChunk[] {
+    /** Also returns the finish chunk that the provider left out. */
+    end() {
       if (normaliser.isFinished()) return []
       if (!isDone) throw faults.cut()
       if (!normaliser.hasStarted()) throw faults.notUnderstood('answered with an empty stream')
@@ -83,21 +78,6 @@ function createReading(fallback: Fallback, faults: Faults) {
       return missing ? [missing] : []
     },
   }
-}
-
-/** The chunks of a streamed response, one batch for each read. */
-export async function* readStream(answer: ByteSource, fallback: Fallback, faults: Faults): AsyncGenerator<ChatChunk[]> {
-  const reading = createReading(fallback, faults)
-  const next = createEventSource({ answer, faults, isFinished: reading.isFinished })
-  for (;;) {
-    const { bytes, events } = await next()
-    const { chunks, done, failure } = reading.take(events, !bytes)
-    if (chunks.length > 0) yield chunks
-    if (failure) throw failure
-    if (done || !bytes) break
-  }
-  const rest = reading.end()
-  if (rest.length > 0) yield rest
 }
 
 /** Groq reports an error during a stream beside the choices. */

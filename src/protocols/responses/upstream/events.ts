@@ -3,7 +3,7 @@
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import type { ChatChunk, Delta } from '../../canonical.ts'
-import type { EventReader } from '../../event-source.ts'
+import type { EventReader } from '../../event-decoder.ts'
 import { type Fallback, namedText } from '../../upstream.ts'
 import { usageOf } from '../../usage.ts'
 import { logprobsOf } from './annotations.ts'
