@@ -41,90 +41,108 @@ const STREAM_HEADERS = {
  * stream without a buffer does that; a `direct` one was measured not to apply back-pressure to its source.
  */
 export function eventStream(parts: EventStreamParts): Response {
-  const { batches, keep_alive_ms, clock, headers, framing = COMMENTS, abort, onEnd, onFirstByte } = parts
-  const encoder = new TextEncoder()
-  const keepAlive = encoder.encode(framing.keep_alive)
-  const source = batches[Symbol.asyncIterator]()
-  let lastSentAt = parts.arrived ?? clock.steady()
-  let cancelTimer = () => {}
-  let ended = false
-  let hasStarted = false
-  /** Whether the client is waiting for data. */
-  let isPulling = false
+  const { headers, framing: { content_type = EVENT_STREAM } = COMMENTS } = parts
+  const body = new ReadableStream<Uint8Array>(new ClientStream(parts), PULLED)
+  return new Response(body, { headers: { ...headers, ...STREAM_HEADERS, 'content-type': content_type } })
+}
 
-  const end = (outcome: Outcome) => {
-    if (ended) return
-    ended = true
-    cancelTimer()
-    onEnd(outcome)
+const PULLED = { highWaterMark: 0 }
+const encoder = new TextEncoder()
+
+/** The loop of one stream: each `pull` of the client reads one part of the source and writes it. */
+class ClientStream implements UnderlyingDefaultSource<Uint8Array> {
+  readonly #parts: EventStreamParts
+  readonly #source: AsyncIterator<string | Uint8Array>
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined
+  #lastSentAt: number
+  #cancelTimer: (() => void) | undefined
+  #isEnded = false
+  #hasStarted = false
+  /** Whether the client is waiting for data. */
+  #isPulling = false
+
+  constructor(parts: EventStreamParts) {
+    this.#parts = parts
+    this.#source = parts.batches[Symbol.asyncIterator]()
+    this.#lastSentAt = parts.arrived ?? parts.clock.steady()
   }
 
-  const abandon = (controller: ReadableStreamDefaultController<Uint8Array>) => {
-    end('client_gone')
-    abort()
-    controller.error(new Error('The client read nothing for too long.'))
-    void source.return?.()
+  start(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    this.#controller = controller
+    const { clock, keep_alive_ms } = this.#parts
+    // Proxies may buffer a head without a body: the keep-alive is sent with it.
+    if (clock.steady() - this.#lastSentAt >= keep_alive_ms) this.#keepAlive()
+    this.#watchSilence(keep_alive_ms - (clock.steady() - this.#lastSentAt))
+  }
+
+  async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    this.#isPulling = true
+    try {
+      const { done, value } = await this.#source.next()
+      if (this.#isEnded) return
+      if (done) {
+        this.#end('done')
+        controller.close()
+        return
+      }
+      this.#lastSentAt = this.#parts.clock.steady()
+      if (!this.#hasStarted) this.#parts.onFirstByte?.()
+      this.#hasStarted = true
+      controller.enqueue(typeof value === 'string' ? encoder.encode(value) : value)
+    } catch (error) {
+      this.#end('cut')
+      controller.error(error)
+    } finally {
+      this.#isPulling = false
+    }
+  }
+
+  async cancel(): Promise<void> {
+    this.#end('client_gone')
+    // The source ends only after the read for which it waits.
+    this.#parts.abort()
+    await this.#source.return?.()
+  }
+
+  #end(outcome: Outcome): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
+    this.#cancelTimer?.()
+    this.#parts.onEnd(outcome)
+  }
+
+  #keepAlive(): void {
+    this.#lastSentAt = this.#parts.clock.steady()
+    const { keep_alive } = this.#parts.framing ?? COMMENTS
+    this.#controller?.enqueue(encoder.encode(keep_alive))
   }
 
   /** One timer for the whole stream, rescheduled when it fires: a timer per chunk would cost more than the chunk. */
-  const watchSilence = (controller: ReadableStreamDefaultController<Uint8Array>, ms: number) => {
-    cancelTimer = clock.after(ms, () => {
-      if (ended) return
-      const silence = clock.steady() - lastSentAt
-      // If the queue is not empty, the client has not read the last chunk.
-      const isReading = isPulling && (controller.desiredSize ?? 0) >= 0
-      if (!isReading && silence >= STALLED_MILLISECONDS) return abandon(controller)
-      const left = keep_alive_ms - silence
-      if (left <= 0 && isReading) {
-        lastSentAt = clock.steady()
-        controller.enqueue(keepAlive)
-      }
-      watchSilence(controller, left > 0 ? left : keep_alive_ms)
-    })
+  #watchSilence(ms: number): void {
+    this.#cancelTimer = this.#parts.clock.after(ms, this.#checkSilence)
   }
 
-  const body = new ReadableStream<Uint8Array>(
-    {
-      start(controller) {
-        // Proxies may buffer a head without a body: the keep-alive is sent with it.
-        if (clock.steady() - lastSentAt >= keep_alive_ms) {
-          lastSentAt = clock.steady()
-          controller.enqueue(keepAlive)
-        }
-        watchSilence(controller, keep_alive_ms - (clock.steady() - lastSentAt))
-      },
-      async pull(controller) {
-        isPulling = true
-        try {
-          const { done, value } = await source.next()
-          if (ended) return
-          if (done) {
-            end('done')
-            controller.close()
-            return
-          }
-          lastSentAt = clock.steady()
-          if (!hasStarted) onFirstByte?.()
-          hasStarted = true
-          controller.enqueue(typeof value === 'string' ? encoder.encode(value) : value)
-        } catch (error) {
-          end('cut')
-          controller.error(error)
-        } finally {
-          isPulling = false
-        }
-      },
-      async cancel() {
-        end('client_gone')
-        // `return` does not reach a generator that awaits a read; that read must end first.
-        abort()
-        await source.return?.()
-      },
-    },
-    { highWaterMark: 0 },
-  )
-  const { content_type = EVENT_STREAM } = framing
-  return new Response(body, { headers: { ...headers, ...STREAM_HEADERS, 'content-type': content_type } })
+  readonly #checkSilence = (): void => {
+    if (this.#isEnded) return
+    const { clock, keep_alive_ms } = this.#parts
+    const silence = clock.steady() - this.#lastSentAt
+    // If the queue is not empty, the client has not read the last chunk.
+    const isReading = this.#isPulling && (this.#controller?.desiredSize ?? 0) >= 0
+    if (!isReading && silence >= STALLED_MILLISECONDS) {
+      this.#abandon()
+      return
+    }
+    const left = keep_alive_ms - silence
+    if (left <= 0 && isReading) this.#keepAlive()
+    this.#watchSilence(left > 0 ? left : keep_alive_ms)
+  }
+
+  #abandon(): void {
+    this.#end('client_gone')
+    this.#parts.abort()
+    this.#controller?.error(new Error('The client read nothing for too long.'))
+    void this.#source.return?.()
+  }
 }
 
 /**

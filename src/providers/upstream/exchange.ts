@@ -133,54 +133,59 @@ export class Exchange implements UpstreamResponse {
 
   async read(): Promise<Uint8Array | undefined> {
     for (;;) {
-      if (this.#isEnded && this.#peeked === undefined) {
-        if (this.#failure) throw this.#failure.thrown
-        return undefined
-      }
+      if (this.#isEnded && !this.#peeked && this.#failure) throw this.#failure.thrown
+      if (this.#isEnded && !this.#peeked) return undefined
+      let bytes: Uint8Array | undefined
       try {
-        const bytes = await this.#receive()
-        if (!this.#scrubber) return bytes
-        const passed = bytes ? this.#bodyScrubber.push(bytes) : this.#body?.end()
-        if (passed && passed.length > 0) return passed
-        if (!bytes) return undefined
-      } catch (thrown) {
+        bytes = this.#takePeeked() ?? this.#accept(await this.#next())
+      } catch (error) {
+        const thrown = this.#failed(error)
         this.#failure = { thrown }
         const rest = this.#body?.end()
         if (rest && rest.length > 0) return rest
         throw thrown
       }
+      if (!this.#scrubber) return bytes
+      if (bytes) this.#body ??= this.#scrubber.body()
+      const passed = bytes ? this.#body?.push(bytes) : this.#body?.end()
+      if (passed && passed.length > 0) return passed
+      if (!bytes) return undefined
     }
-  }
-
-  get #bodyScrubber(): BodyScrubber {
-    this.#body ??= (this.#scrubber as SecretScrubber).body()
-    return this.#body
   }
 
   /** The next bytes as they were received. */
   async #receive(): Promise<Uint8Array | undefined> {
-    if (this.#peeked) {
-      const bytes = this.#peeked
-      this.#peeked = undefined
-      return bytes
+    if (this.#isEnded && !this.#peeked) return undefined
+    try {
+      return this.#takePeeked() ?? this.#accept(await this.#next())
+    } catch (thrown) {
+      throw this.#failed(thrown)
     }
-    if (this.#isEnded) return undefined
+  }
+
+  #takePeeked(): Uint8Array | undefined {
+    const bytes = this.#peeked
+    this.#peeked = undefined
+    return bytes
+  }
+
+  /** What the runtime reads next. */
+  #next(): ReturnType<ByteReader['read']> {
     if (this.request.stream) {
       this.#waitingSince = this.#clock.steady()
       if (!this.#cancelTimer) this.#watchIdle(this.request.timeouts.idle_seconds * 1000)
     }
-    try {
-      this.#reader ??= this.#readerOf(this.#received.body?.getReader())
-      const { done, value } = await this.#reader.read()
-      this.#waitingSince = undefined
-      // The end of a body may be reported before the abort that caused it.
-      if (this.reason) throw this.reason
-      if (!done) return value
-      this.#finish()
-      return undefined
-    } catch (thrown) {
-      throw this.#failed(thrown)
-    }
+    this.#reader ??= this.#readerOf(this.#received.body?.getReader())
+    return this.#reader.read()
+  }
+
+  #accept({ done, value }: Awaited<ReturnType<ByteReader['read']>>): Uint8Array | undefined {
+    this.#waitingSince = undefined
+    // The end of a body may be reported before the abort that caused it.
+    if (this.reason) throw this.reason
+    if (!done) return value
+    this.#finish()
+    return undefined
   }
 
   /** Without what may be the beginning of a secret. */
@@ -288,17 +293,11 @@ export class Exchange implements UpstreamResponse {
   }
 
   #failed(thrown: unknown): GatewayError {
-    const cause = thrown instanceof InflateError ? this.#unreadable(thrown) : thrown
-    const error = this.reason ?? failedToRead(this.request, cause)
+    const error = this.reason ?? failedToRead(this.request, thrown)
     // Its server may go on to send it.
     if (thrown instanceof InflateError) this.end(error)
     this.#finish()
     return error
-  }
-
-  #unreadable({ message }: Error): GatewayError {
-    const { provider } = this.request
-    return new GatewayError('bad_upstream_response', `The upstream "${provider}" sent a body that ${message}.`)
   }
 
   #tooLarge(limit: number): GatewayError {

@@ -1,5 +1,6 @@
 /** Errors for failed connections; what a runtime throws never leaves this file, since it may hold the URL. */
 import type { Timeouts } from '../../config/schema.ts'
+import { InflateError } from '../../kit/inflate.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { acceptanceAfterFailure } from '../orders/acceptance.ts'
 
@@ -51,6 +52,9 @@ export function failedToRead(
   thrown: unknown,
 ): GatewayError {
   if (thrown instanceof GatewayError) return thrown
+  if (thrown instanceof InflateError) {
+    return new GatewayError('bad_upstream_response', `The upstream "${provider}" sent a body that ${thrown.message}.`)
+  }
   return new GatewayError(
     stream ? 'upstream_cut' : 'bad_upstream_response',
     `The upstream "${provider}" closed the connection in the middle of its response (${errorCodeOf(thrown)}).`,
