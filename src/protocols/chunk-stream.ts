@@ -16,13 +16,13 @@ export type ChunkDecoder = {
 }
 
 /** `failure`: follows the chunks. `isDone`: the provider has sent its last event. */
-export type DecodedEvents = { chunks: ChatChunk[]; failure?: unknown; isDone: boolean }
+type DecodedEvents = { chunks: ChatChunk[]; failure?: unknown; isDone: boolean }
 
 /** `release`: the body was read to its end. `drop`: it was not. */
 type ChunkBody = ByteSource & { release?(): void; drop?(): void }
 
 /** A response that has begun: a stream, or one body. */
-export type OpenedChunks = { body: ChunkBody; decoder: ChunkDecoder; faults: Faults } | { whole: ChatChunk[] }
+type OpenedChunks = { body: ChunkBody; decoder: ChunkDecoder; faults: Faults } | { whole: ChatChunk[] }
 
 type Batch = IteratorResult<ChatChunk[], undefined>
 
