@@ -13,6 +13,8 @@ export type BodyLimits = {
   clock: Clock
   /** Counts bytes before they are read; throws where the gateway holds too many. Absent: they are not counted. */
   holder?: Pick<Context, 'hold'>
+  /** The members of a JSON body below which numbers keep their digits; absent: none. */
+  exact?: readonly string[] | undefined
 }
 
 /** What the bodies of a family mostly contain: text, or images and other media. */
@@ -22,27 +24,28 @@ type BodyContents = 'text' | 'media'
 export function bodyLimits(
   holder: Pick<Context, 'hold'>,
   contents: BodyContents,
-  { settings, clock }: { settings: ServerSettings; clock: Clock },
+  { settings, clock, exact }: { settings: ServerSettings } & Pick<BodyLimits, 'clock' | 'exact'>,
 ): BodyLimits {
   const { max_body_bytes, max_text_body_bytes, body_seconds } = settings
   const max_bytes = contents === 'text' ? Math.min(max_text_body_bytes, max_body_bytes) : max_body_bytes
-  return { max_bytes, seconds: body_seconds, clock, holder }
+  return { max_bytes, seconds: body_seconds, clock, holder, exact }
 }
 
 /**
  * The parsed JSON body. Numbers below the members `exact` keep their digits, and integers beyond 2^53 everywhere. Rejects
  * with unsupported_media_type, request_too_large, request_timeout or invalid_json.
  */
-export function readJson(request: Request, limits: BodyLimits, exact?: readonly string[]): Promise<unknown> {
+export function readJson(request: Request, limits: BodyLimits): Promise<unknown> {
   const type = request.headers.get('content-type') ?? ''
-  if (!isJson(type)) return Promise.reject(wrongType(type, 'application/json'))
-  return arriving(request, limits, (bytes) => {
-    const hasLarge = assertBounded(bytes)
-    const text = decode(bytes)
-    // At once: the collector would keep the bytes for as long as it likes, beside the text and its values.
-    if (bytes.length > LARGE_BYTES) bytes.buffer.transfer(0)
-    return parseText(text, hasLarge, exact)
-  })
+  return isJson(type) ? arriving(request, limits, parseBody) : Promise.reject(wrongType(type, 'application/json'))
+}
+
+function parseBody(bytes: Bytes, { exact }: BodyLimits): unknown {
+  const hasLarge = assertBounded(bytes)
+  const text = decode(bytes)
+  // At once: the collector would keep the bytes for as long as it likes, beside the text and its values.
+  if (bytes.length > LARGE_BYTES) bytes.buffer.transfer(0)
+  return parseText(text, hasLarge, exact)
 }
 
 const LARGE_BYTES = 256 * 1024
@@ -56,25 +59,22 @@ export function wrongType(type: string, right: string): GatewayError {
 }
 
 /** The whole body, within its limits. Rejects with unsupported_media_type for a compressed body. */
-export const readBytes = (request: Request, limits: BodyLimits): Promise<Uint8Array<ArrayBuffer>> =>
+export const readBytes = (request: Request, limits: BodyLimits): Promise<Bytes> =>
   arriving(request, limits, (bytes) => bytes)
 
 type Bytes = Uint8Array<ArrayBuffer>
+type Read<Value> = (bytes: Bytes, limits: BodyLimits) => Value
 
-/** What `read` makes of the bytes once all have arrived; rejects where they take too long or exceed a limit. */
-function arriving<Value>(request: Request, limits: BodyLimits, read: (bytes: Bytes) => Value): Promise<Value> {
-  const { max_bytes, seconds, clock } = limits
-  return new Promise((resolve, reject) => {
-    const reading = readingOf(request, limits)
-    const cancel = clock.after(seconds * 1000, () =>
-      reject(new GatewayError('request_timeout', `The body did not arrive within ${seconds} s.`)),
-    )
-    reading.then(
+/** What `read` makes of the bytes once all have arrived. Rejects where they take too long or exceed a limit. */
+function arriving<Value>(request: Request, limits: BodyLimits, read: Read<Value>): Promise<Value> {
+  const { promise, resolve, reject } = Promise.withResolvers<Value>()
+  let cancel: () => void
+  try {
+    readingOf(request, limits).then(
       (bytes) => {
         cancel()
         try {
-          if (bytes.length > max_bytes) throw tooLarge(max_bytes)
-          resolve(read(bytes))
+          resolve(read(withinLimit(bytes, limits), limits))
         } catch (thrown) {
           reject(thrown)
         }
@@ -84,8 +84,21 @@ function arriving<Value>(request: Request, limits: BodyLimits, read: (bytes: Byt
         reject(thrown)
       },
     )
-  })
+    cancel = limits.clock.after(limits.seconds * 1000, () => reject(tooSlow(limits)))
+  } catch (thrown) {
+    reject(thrown)
+  }
+  return promise
 }
+
+const tooSlow = ({ seconds }: BodyLimits): GatewayError =>
+  new GatewayError('request_timeout', `The body did not arrive within ${seconds} s.`)
+
+function withinLimit(bytes: Bytes, { max_bytes }: BodyLimits): Bytes {
+  if (bytes.length > max_bytes) throw tooLarge(max_bytes)
+  return bytes
+}
+
 /** The bytes while they arrive. Throws for what the headers say of them. */
 function readingOf(request: Request, { max_bytes, holder }: BodyLimits): Promise<Bytes> {
   const { headers } = request

@@ -48,7 +48,8 @@ export function fieldWarning(body: unknown, known: KnownFields): string | undefi
   if (!isRecord(body)) return undefined
   let warning: string | undefined
   let unknown = 0
-  for (const name of Object.keys(body)) {
+  // Without a list of the names: parsed JSON inherits none.
+  for (const name in body) {
     if (known.names.has(name)) continue
     if (++unknown > MAX_UNKNOWN) break
     const meant = COMPARABLE.test(name) ? meantBy(name, known) : null

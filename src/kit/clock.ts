@@ -31,14 +31,14 @@ const ORIGIN = performance.timeOrigin
 export const systemClock: Clock = {
   now: () => Date.now(),
   steady: () => ORIGIN + performance.now(),
-  after(ms, work) {
-    const cancel = afterInList(ms, work)
-    if (cancel) return cancel
-    // A time that is past is due now: the runtime would print a warning.
-    const timer = setTimeout(work, Math.max(0, ms))
-    timer.unref()
-    return () => clearTimeout(timer)
-  },
+  after: (ms, work) => afterInList(ms, work) ?? afterAlone(ms, work),
+}
+
+function afterAlone(ms: number, work: () => void): () => void {
+  // A time that is past is due now: the runtime would print a warning.
+  const timer = setTimeout(work, Math.max(0, ms))
+  timer.unref()
+  return () => clearTimeout(timer)
 }
 
 export const unixSeconds = (clock: Clock): number => Math.floor(clock.now() / 1000)

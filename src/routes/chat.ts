@@ -116,8 +116,7 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
     return storedStream(deferred.events, context, { headers, settings, clock })
   }
 
-  const readBody = (context: Context): Promise<unknown> =>
-    readJson(context.request, bodyLimits(context, 'media', { settings, clock }), dialect.exact)
+  const bodyParts = { settings, clock, exact: dialect.exact }
 
   return {
     method: 'POST',
@@ -129,7 +128,7 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
     async handle(context) {
       const { message, request } = context
       if (message) context.hold(message.bytes)
-      const given = message ? message.body : await readBody(context)
+      const given = message ? message.body : await readJson(request, bodyLimits(context, 'media', bodyParts))
       context.noteFields(given)
       const model = has_routing_fields ? requestedModel(given) : memberOf(given, 'model')
       pipeline.authorize(context, { family, model: context.params.model ?? model })

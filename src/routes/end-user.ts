@@ -45,14 +45,14 @@ export function readMetadata(call: Pick<Call, 'request_id' | 'metadata'>, body: 
 export function readUserField(call: Named, body: unknown, family: EndpointFamily): void {
   if (call.end_user !== undefined || !isRecord(body)) return
   if (family === 'messages-compat') name(call, memberOf(body.metadata, 'user_id'))
-  else readUserFields(call, (field) => body[field])
+  else readUserFields(call, body.user, body.safety_identifier)
 }
 
 /** The same for a body that may be a form. */
-export function readUserFields(call: Named, fieldOf: (name: string) => unknown): void {
+export function readUserFields(call: Named, user: unknown, safety_identifier: unknown): void {
   if (call.end_user !== undefined) return
-  name(call, fieldOf('user'))
-  if (call.end_user === undefined) name(call, fieldOf('safety_identifier'))
+  name(call, user)
+  if (call.end_user === undefined) name(call, safety_identifier)
 }
 
 /** A value of another type is left to the parser, and an empty one names nobody. */

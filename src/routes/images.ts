@@ -135,7 +135,7 @@ export function imageRoutes(parts: ImageRouteParts): Route[] {
       const limits = bodyLimits(context, 'media', parts)
       const posted = await readJsonOrForm(context.request, limits)
       if (posted.kind === 'json') context.noteFields(posted.value)
-      readUserFields(context, (name) => fieldOf(posted, name))
+      readUserFields(context, fieldOf(posted, 'user'), fieldOf(posted, 'safety_identifier'))
       // A repeated order with the same key returns its task, even if the model is no longer available.
       if (!context.request.headers.has('idempotency-key'))
         pipeline.authorize(context, { family: 'image-generation', model: fieldOf(posted, 'model') })

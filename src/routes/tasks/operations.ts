@@ -85,7 +85,7 @@ const createRoute = (parts: TaskApiParts): MethodRoute => ({
   async handle(context) {
     const body = await readJson(context.request, bodyLimits(context, 'media', parts))
     context.noteFields(body)
-    readUserFields(context, (name) => memberOf(body, name))
+    readUserFields(context, memberOf(body, 'user'), memberOf(body, 'safety_identifier'))
     const model = context.params.model ?? ''
     // A repeated order with a known key gets its task, whatever has become of the model.
     if (!context.request.headers.has('idempotency-key'))

@@ -66,7 +66,7 @@ export async function parseAndSubmit<F extends TaskFamily>(
   const limits = bodyLimits(context, 'media', parts)
   const posted = await readJsonOrForm(context.request, limits)
   if (posted.kind === 'json') context.noteFields(posted.value)
-  readUserFields(context, (name) => fieldOf(posted, name))
+  readUserFields(context, fieldOf(posted, 'user'), fieldOf(posted, 'safety_identifier'))
   // A repeated order with a known key gets its task, whatever has become of the model.
   if (!context.request.headers.has('idempotency-key'))
     pipeline.authorize(context, { family, model: fieldOf(posted, 'model') })
