@@ -39,19 +39,6 @@ export type Presence = {
   seen(name: string, found: { isEveryone: boolean; apart: number } | undefined): void
 }
 
-export type Leases = {
-  /** Notes that something was used of it. */
-  used(counter: Counter, amount: number): void
-  /** Whether it may be of use to ask for more. */
-  mayGrow(counter: Counter, now: number): boolean
-  /** Asks for so much more of each. Resolves once the store has answered, or after a short time. */
-  ask(requested: readonly { counter: Counter; amount: number }[]): Promise<void>
-  /** Reports what was used, now. */
-  report(): Promise<void>
-  /** Reports what was used, and gives back the rest. */
-  close(): Promise<void>
-}
-
 const RENEW_MS = 1_000
 /** What is used beyond what is held while it is counted elsewhere. */
 export const EARLY_MS = 100
@@ -70,99 +57,167 @@ const AHEAD_TIMES = 2
 /** In longer windows no more than that part: a process that is killed may leave as much uncounted. */
 const SHORT_WINDOW_MS = 60_000
 
-export function createLeases(parts: LeasesParts): Leases {
-  const { store, process_id, clock, log, when_store_fails, presence } = parts
+export class Leases {
+  readonly #store: RateLimitStore
+  readonly #process_id: string
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #when_store_fails: () => WhenStoreFails
+  readonly #presence: Presence | undefined
   /** What is held or was used since the last exchange. None of it is forgotten: no two counters have one name. */
-  const active = new Set<Counter>()
-  let cancelTimer: (() => void) | undefined
-  let timer_ms = RENEW_MS
-  let running: Promise<void> | undefined
-  let started_at = 0
+  readonly #active = new Set<Counter>()
+  #cancelTimer: (() => void) | undefined
+  #timer_ms = RENEW_MS
+  #running: Promise<void> | undefined
+  #started_at = 0
   /** The exchange that follows the running one. */
-  let next: Promise<void> | undefined
-  let processes = 1
-  let announced: string | undefined
-  let isFailing = false
-  let isClosed = false
+  #next: Promise<void> | undefined
+  #processes = 1
+  #announced: string | undefined
+  #isFailing = false
+  #isClosed = false
 
-  function schedule(ms = RENEW_MS): void {
-    if ((cancelTimer && ms >= timer_ms) || isClosed) return
-    cancelTimer?.()
-    timer_ms = ms
-    cancelTimer = clock.after(ms, () => {
-      cancelTimer = undefined
-      void exchangeAfter()
+  constructor({ store, process_id, clock, log, when_store_fails, presence }: LeasesParts) {
+    this.#store = store
+    this.#process_id = process_id
+    this.#clock = clock
+    this.#log = log
+    this.#when_store_fails = when_store_fails
+    this.#presence = presence
+  }
+
+  /** Notes that something was used of it. */
+  used(counter: Counter, amount: number): void {
+    counter.recent += amount
+    // What others do not know of is told to them soon: one that counts by leases alone relies on it.
+    if (this.#presence?.decides() && counter.window.total > counter.held) this.#schedule(EARLY_MS)
+    if (this.#active.has(counter)) return
+    this.#activate(counter)
+    this.#schedule()
+  }
+
+  /** Whether it may be of use to ask for more. */
+  mayGrow({ denied_until, held_until, held, limit }: Counter, now: number): boolean {
+    return held_until <= now || (held < limit && (denied_until <= now || this.#isFailing))
+  }
+
+  /** Asks for so much more of each. Resolves once the store has answered, or after a short time. */
+  async ask(requested: readonly { counter: Counter; amount: number }[]): Promise<void> {
+    const unreported_ms = this.#presence?.unreported_ms() ?? 0
+    if (unreported_ms > 0 && !this.#isFailing) await pause(this.#clock, unreported_ms)
+    for (const { counter } of requested) this.#activate(counter)
+    if (this.#isFailing) this.#schedule()
+    else await this.#exchangeFor(requested)
+    const now = this.#clock.steady()
+    if (!this.#isFailing && !(this.#running && now - this.#started_at > SLOW_MS)) return
+    for (const { counter } of requested) this.#fallBack(counter, now)
+  }
+
+  /** Waits for the store, or as long as a call may wait. */
+  async #exchangeFor(requested: readonly { counter: Counter; amount: number }[]): Promise<void> {
+    // Until the calls have taken it: the next exchange may begin before, and must not give it back.
+    for (const { counter, amount } of requested) counter.asked += amount
+    const late = Promise.withResolvers<void>()
+    const cancel = this.#clock.after(SLOW_MS, late.resolve)
+    await Promise.race([this.report(), late.promise])
+    cancel()
+    for (const { counter, amount } of requested) {
+      const left = counter.asked - amount
+      counter.asked = left < LEAST_AMOUNT ? 0 : left
+    }
+  }
+
+  /** Reports what was used and is requested now, in one exchange: after the running one, if there is one. */
+  report(): Promise<void> {
+    if (!this.#running) return this.#exchange()
+    this.#next ??= this.#running.then(() => {
+      this.#next = undefined
+      return this.#exchange()
+    })
+    return this.#next
+  }
+
+  /** Reports what was used, and gives back the rest. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#cancelTimer?.()
+    await this.#running
+    await this.#exchange()
+  }
+
+  #schedule(ms = RENEW_MS): void {
+    if ((this.#cancelTimer && ms >= this.#timer_ms) || this.#isClosed) return
+    this.#cancelTimer?.()
+    this.#timer_ms = ms
+    this.#cancelTimer = this.#clock.after(ms, () => {
+      this.#cancelTimer = undefined
+      void this.report()
     })
   }
 
-  function activate(counter: Counter): void {
-    if (active.has(counter)) return
-    active.add(counter)
+  #activate(counter: Counter): void {
+    if (this.#active.has(counter)) return
+    this.#active.add(counter)
     counter.users++
   }
 
   /** Where nothing of it was used since it was reported. */
-  function release(counter: Counter): void {
-    if (isUsed(counter) && !isClosed) return
-    active.delete(counter)
+  #release(counter: Counter): void {
+    if (isUsed(counter) && !this.#isClosed) return
+    this.#active.delete(counter)
     counter.users--
   }
 
-  /** One exchange that includes all that is requested now: after the running one, if there is one. */
-  function exchangeAfter(): Promise<void> {
-    if (!running) return exchange()
-    next ??= running.then(() => {
-      next = undefined
-      return exchange()
+  #exchange(): Promise<void> {
+    this.#running = this.#exchangeNow().finally(() => {
+      this.#running = undefined
+      if (this.#active.size > 0 || this.#isExpected()) this.#schedule()
     })
-    return next
-  }
-
-  function exchange(): Promise<void> {
-    running = exchangeNow().finally(() => {
-      running = undefined
-      if (active.size > 0 || isExpected()) schedule()
-    })
-    return running
+    return this.#running
   }
 
   /** Whether the other processes may come to count where this one does. */
-  const isExpected = () => presence?.name() !== undefined && !presence.decides()
+  #isExpected(): boolean {
+    return this.#presence?.name() !== undefined && !this.#presence.decides()
+  }
 
-  async function exchangeNow(): Promise<void> {
-    const counters = [...active]
-    const here = presence?.name()
-    if (counters.length === 0 && here === announced && !isExpected()) return
-    const now = clock.steady()
-    started_at = now
-    const unused = counters.filter((counter) => isClosed || !isUsed(counter))
-    const wishes = counters.map((counter) => wishOf(counter, now))
-    if (announced && announced !== here) wishes.push(presenceIn(announced, 0))
+  async #exchangeNow(): Promise<void> {
+    const counters = [...this.#active]
+    const here = this.#presence?.name()
+    if (counters.length === 0 && here === this.#announced && !this.#isExpected()) return
+    const now = this.#clock.steady()
+    this.#started_at = now
+    const unused = counters.filter((counter) => this.#isClosed || !isUsed(counter))
+    const wishes = counters.map((counter) => this.#wishOf(counter, now))
+    if (this.#announced && this.#announced !== here) wishes.push(presenceIn(this.#announced, 0))
     if (here) wishes.push(presenceIn(here, 1))
     try {
-      const found = await writeAtTime(clock, ({ now_ms, moves }) =>
-        store.exchange(process_id, wishes, { now_ms: now_ms - Math.ceil(clock.steady() - now), moves }, here),
-      )
-      processes = found.processes
-      announced = here
+      const found = await writeAtTime(this.#clock, ({ now_ms, moves }) => {
+        const at = { now_ms: now_ms - Math.ceil(this.#clock.steady() - now), moves }
+        return this.#store.exchange(this.#process_id, wishes, at, here)
+      })
+      this.#processes = found.processes
+      this.#announced = here
       const leases = new Map(found.leases.map((lease) => [lease.counter, lease]))
       if (here) {
-        const isEveryone = (leases.get(here)?.others ?? 0) + 1 >= processes
-        presence?.seen(here, { isEveryone, apart: found.apart })
+        const isEveryone = (leases.get(here)?.others ?? 0) + 1 >= found.processes
+        this.#presence?.seen(here, { isEveryone, apart: found.apart })
       }
-      for (const counter of unused) release(counter)
-      for (const counter of counters) adopt(counter, leases.get(storedName(counter)), now)
-      if (isFailing) log.info('rate limits are shared again')
-      isFailing = false
+      for (const counter of unused) this.#release(counter)
+      for (const counter of counters) this.#adopt(counter, leases.get(storedName(counter)), now)
+      if (this.#isFailing) this.#log.info('rate limits are shared again')
+      this.#isFailing = false
     } catch (error) {
-      if (!isFailing) log.error('rate limits are not shared: the store cannot be reached', { processes }, error)
-      isFailing = true
-      if (here) presence?.seen(here, undefined)
+      const processes = this.#processes
+      if (!this.#isFailing)
+        this.#log.error('rate limits are not shared: the store cannot be reached', { processes }, error)
+      this.#isFailing = true
+      if (here) this.#presence?.seen(here, undefined)
     }
   }
 
   /** What is no longer needed is not used from here on, since the store may grant it to others. */
-  function wishOf(counter: Counter, now: number): LeaseWish {
+  #wishOf(counter: Counter, now: number): LeaseWish {
     const { window, limit, is_concurrent, asked, recent } = counter
     expire(window, now)
     const isNeeded = isUsed(counter)
@@ -172,20 +227,20 @@ export function createLeases(parts: LeasesParts): Leases {
     const requested = Math.min(window.total + more, Math.max(limit, window.total))
     counter.held = counter.held_until <= now ? 0 : Math.min(counter.held, requested)
     counter.recent = 0
-    if (!isNeeded || isClosed) counter.held = 0
+    if (!isNeeded || this.#isClosed) counter.held = 0
     const parts: [number, number][] = []
     if (!is_concurrent) eachPart(window, (at, amount) => void (amount > 0 && parts.push([Math.ceil(at - now), amount])))
     const window_ms = is_concurrent ? 0 : window.length_ms
     return { counter: storedName(counter), limit, window_ms, total: window.total, requested, parts }
   }
 
-  function adopt(counter: Counter, lease: Lease | undefined, now: number): void {
+  #adopt(counter: Counter, lease: Lease | undefined, now: number): void {
     if (!lease) return
     counter.apart = lease.apart
     counter.apart_until = now + LEASE_VALID_MS
-    if (!active.has(counter)) return
+    if (!this.#active.has(counter)) return
     counter.held = lease.held
-    if (presence?.decides()) {
+    if (this.#presence?.decides()) {
       // To be asked for again, once leases decide: until then others may use what is held here.
       counter.held_until = 0
       return
@@ -197,58 +252,14 @@ export function createLeases(parts: LeasesParts): Leases {
   }
 
   /** What a process may use on its own while the store cannot be reached. */
-  function fallBack(counter: Counter, now: number): void {
-    const policy = when_store_fails()
+  #fallBack(counter: Counter, now: number): void {
+    const policy = this.#when_store_fails()
     if (policy === 'refuse') return
     counter.held = Math.max(
       counter.held_until > now ? counter.held : 0,
-      policy === 'allow' ? Number.POSITIVE_INFINITY : Math.floor(counter.limit / processes),
+      policy === 'allow' ? Number.POSITIVE_INFINITY : Math.floor(counter.limit / this.#processes),
     )
     counter.held_until = now + RENEW_MS
-  }
-
-  return {
-    used(counter, amount) {
-      counter.recent += amount
-      // What others do not know of is told to them soon: one that counts by leases alone relies on it.
-      if (presence?.decides() && counter.window.total > counter.held) schedule(EARLY_MS)
-      if (active.has(counter)) return
-      activate(counter)
-      schedule()
-    },
-
-    mayGrow: ({ denied_until, held_until, held, limit }, now) =>
-      held_until <= now || (held < limit && (denied_until <= now || isFailing)),
-
-    async ask(requested) {
-      const unreported_ms = presence?.unreported_ms() ?? 0
-      if (unreported_ms > 0 && !isFailing) await pause(clock, unreported_ms)
-      for (const { counter } of requested) activate(counter)
-      if (!isFailing) {
-        // Until the calls have taken it: the next exchange may begin before, and must not give it back.
-        for (const { counter, amount } of requested) counter.asked += amount
-        const late = Promise.withResolvers<void>()
-        const cancel = clock.after(SLOW_MS, late.resolve)
-        await Promise.race([exchangeAfter(), late.promise])
-        cancel()
-        for (const { counter, amount } of requested) {
-          const left = counter.asked - amount
-          counter.asked = left < LEAST_AMOUNT ? 0 : left
-        }
-      } else schedule()
-      const now = clock.steady()
-      if (!isFailing && !(running && now - started_at > SLOW_MS)) return
-      for (const { counter } of requested) fallBack(counter, now)
-    },
-
-    report: exchangeAfter,
-
-    async close() {
-      isClosed = true
-      cancelTimer?.()
-      await running
-      await exchange()
-    },
   }
 }
 

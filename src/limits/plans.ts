@@ -29,6 +29,8 @@ type Plan = {
   readonly end_users: readonly { owner: string; rate_limits: RateLimits }[]
 }
 
+export type Plans = ReturnType<typeof createPlans>
+
 type PlansOfCaller = { config: ConfiguredLimits; version: number; byModel: Map<string, Plan> }
 
 export function createPlans(scopes: Scopes, config: () => ConfiguredLimits) {

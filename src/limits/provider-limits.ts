@@ -1,24 +1,9 @@
 /** The limits of providers, which each attempt counts. */
-import type { Clock } from '../kit/clock.ts'
-import type { GatewayError } from '../spec/error.ts'
 import type { Estimate, Units } from '../spec/units.ts'
-import {
-  type Exceeded,
-  firstExceeded,
-  type HoldParts,
-  keeping,
-  LimitHold,
-  type Limits,
-  lacking,
-  NEW,
-  need,
-  neededOf,
-  type TakeParts,
-} from './hold.ts'
-import type { Leases } from './leases.ts'
+import { type Counting, mayFit } from './counting.ts'
+import { firstExceeded, keeping, LimitHold, type Limits, lacking, NEW, need, neededOf, type TakeParts } from './hold.ts'
 import type { ConfiguredLimits } from './plans.ts'
 import type { Counter, Scopes } from './scopes.ts'
-import type { ValkeyCounts } from './valkey-counts.ts'
 
 /** What is counted for one attempt. An attempt is over before another model takes over its call. */
 type AttemptHold = {
@@ -37,18 +22,7 @@ export type ProviderLimits = {
   admitAttempt(provider_id: string, estimate: Estimate): AttemptHold | undefined | Promise<AttemptHold>
 }
 
-type ProviderLimitsParts = {
-  config(): ConfiguredLimits
-  scopes: Scopes
-  counts: ValkeyCounts | undefined
-  leases: Leases | undefined
-  clock: Clock
-  parts: HoldParts
-  /** For what Valkey has counted. */
-  counted: TakeParts
-  mayFit(exceeded: Exceeded, now: number): boolean
-  refusalFor(blocked: Exceeded, now: number): GatewayError
-}
+type ProviderLimitsParts = { config(): ConfiguredLimits; scopes: Scopes; counting: Counting }
 
 /** A provider that Valkey has found at its limit is passed over for so long. */
 const FULL_MS = 250
@@ -59,8 +33,8 @@ class ProviderHold extends LimitHold implements AttemptHold {
   moveTo(): void {}
 }
 
-export function createProviderLimits(given: ProviderLimitsParts): ProviderLimits {
-  const { config, scopes, counts, leases, clock, parts, counted, mayFit, refusalFor } = given
+export function createProviderLimits({ config, scopes, counting }: ProviderLimitsParts): ProviderLimits {
+  const { clock, sharing, parts, refusalFor } = counting
 
   function listsOf(provider_id: string, now: number): readonly Limits[] {
     const { providers = {} } = config()
@@ -73,9 +47,9 @@ export function createProviderLimits(given: ProviderLimitsParts): ProviderLimits
   function admit(lists: readonly Limits[], expected: Units, now: number): AttemptHold | Promise<AttemptHold> {
     const blocked = firstExceeded(lists, now, NEW)
     if (!blocked) return hold(lists, now, parts)
-    if (!leases || !mayFit(blocked, now)) throw refusalFor(blocked, now)
+    if (!mayFit(counting, blocked, now)) throw refusalFor(blocked, now)
     // What was leased when it was asked for may have been returned meanwhile, unused.
-    const admitted = leases.ask(lacking(lists, now)).then(() => {
+    const admitted = sharing.ask(lacking(lists, now)).then(() => {
       const then = clock.steady()
       need(expected)
       const blocked = firstExceeded(lists, then, NEW)
@@ -87,9 +61,9 @@ export function createProviderLimits(given: ProviderLimitsParts): ProviderLimits
 
   /** What Valkey counts is not known here, but for what it has just refused. */
   function exceededNow(lists: readonly Limits[], now: number): Counter | undefined {
-    if (counts?.decides()) return neededOf(lists).find(({ counter }) => counter.denied_until > now)?.counter
+    if (sharing.decides()) return neededOf(lists).find(({ counter }) => counter.denied_until > now)?.counter
     const blocked = firstExceeded(lists, now, NEW)
-    return blocked && !(leases && mayFit(blocked, now)) ? blocked.counter : undefined
+    return blocked && !mayFit(counting, blocked, now) ? blocked.counter : undefined
   }
 
   function hold(lists: readonly Limits[], at: number, taking: TakeParts): AttemptHold {
@@ -98,13 +72,13 @@ export function createProviderLimits(given: ProviderLimitsParts): ProviderLimits
     return taken
   }
 
-  async function admitByValkey(by: ValkeyCounts, lists: readonly Limits[], expected: Units): Promise<AttemptHold> {
-    const verdict = await by.count(neededOf(lists))
+  async function admitByCount(lists: readonly Limits[], expected: Units): Promise<AttemptHold> {
+    const verdict = await sharing.count(neededOf(lists))
     need(expected)
     const now = clock.steady()
     if (!verdict) return admit(lists, expected, now)
     const { blocked } = verdict
-    if (!blocked) return hold(lists, verdict.at, counted)
+    if (!blocked) return hold(lists, verdict.at, sharing.counted)
     blocked.counter.denied_until = now + Math.min(blocked.wait_ms ?? FULL_MS, FULL_MS)
     throw refusalFor(blocked, now)
   }
@@ -117,10 +91,10 @@ export function createProviderLimits(given: ProviderLimitsParts): ProviderLimits
       if (lists.length === 0) return true
       need(expected)
       // The attempt itself asks Valkey.
-      if (counts?.decides()) return !neededOf(lists).some(({ counter }) => counter.denied_until > now)
+      if (sharing.decides()) return !neededOf(lists).some(({ counter }) => counter.denied_until > now)
       const blocked = firstExceeded(lists, now, NEW)
-      if (!blocked || !leases || !mayFit(blocked, now)) return blocked === undefined
-      return leases.ask(lacking(lists, now)).then(() => {
+      if (!blocked || !mayFit(counting, blocked, now)) return blocked === undefined
+      return sharing.ask(lacking(lists, now)).then(() => {
         need(expected)
         return firstExceeded(lists, clock.steady(), NEW) === undefined
       })
@@ -130,7 +104,7 @@ export function createProviderLimits(given: ProviderLimitsParts): ProviderLimits
       const lists = listsOf(provider_id, now)
       if (lists.length === 0) return undefined
       need(expected)
-      if (counts?.decides()) return keeping(lists, admitByValkey(counts, lists, expected))
+      if (sharing.decides()) return keeping(lists, admitByCount(lists, expected))
       return admit(lists, expected, now)
     },
     limitOfAttempt(provider_id, { expected }) {

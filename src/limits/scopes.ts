@@ -100,15 +100,9 @@ const OTHERS = ''
 
 export function createScopes({ maxEndUsers, is_shared }: ScopesParts): Scopes {
   const scopes = new Map<string, Scope>()
-  /** The least recently used first. */
-  const endUsers = new Map<string, Scope>()
-  const perOwner = new Map<string, number>()
+  const endUsers = createEndUserScopes(maxEndUsers)
   let version = 0
   let sweep_at = MOST_SCOPES
-
-  function create(kind: ScopeKind, id: string, name: string): Scope {
-    return { kind, id, name, counters: [], used_at: 0, limited: undefined }
-  }
 
   /** Forgets what has used nothing within its windows. */
   function sweep(now: number): void {
@@ -116,6 +110,69 @@ export function createScopes({ maxEndUsers, is_shared }: ScopesParts): Scopes {
     sweep_at = Math.max(MOST_SCOPES, 2 * scopes.size)
     version++
   }
+
+  function counterOf(scope: Scope, key: RateLimitKey): Counter {
+    const found = scope.counters.find((one) => one.key === key)
+    if (found) return found
+    const counter = newCounter(scope, key, is_shared)
+    scope.counters.push(counter)
+    return counter
+  }
+
+  return {
+    of(kind, name, now) {
+      const id = `${kind}:${name}`
+      let scope = scopes.get(id)
+      if (!scope) {
+        if (scopes.size >= sweep_at) sweep(now)
+        scope = newScope(kind, id, kind === 'installation' ? 'the installation' : `${kind} ${name}`)
+        scopes.set(id, scope)
+      }
+      scope.used_at = now
+      return scope
+    },
+
+    endUser: endUsers.of,
+
+    limited(scope, limits) {
+      if (limits === undefined) return undefined
+      if (scope.limited?.of === limits) return scope.limited
+      const keys = Object.keys(limits) as RateLimitKey[]
+      const counted = keys.filter((key) => limits[key] !== undefined && key !== 'tasks_in_flight')
+      const { tasks_in_flight: limit } = limits
+      if (counted.length === 0 && limit === undefined) return undefined
+      scope.limited = {
+        of: limits,
+        counters: counted.map((key) => counterOf(scope, key)),
+        limits: counted.map((key) => limits[key] ?? 0),
+        tasks: limit === undefined ? [] : [{ name: scope.name, columns: columnsOf(scope), limit }],
+      }
+      return scope.limited
+    },
+
+    *counters() {
+      for (const scope of scopes.values()) yield* scope.counters
+      for (const scope of endUsers.all()) yield* scope.counters
+    },
+
+    get version() {
+      return version
+    },
+    get size() {
+      return scopes.size + endUsers.size
+    },
+  }
+}
+
+function newScope(kind: ScopeKind, id: string, name: string): Scope {
+  return { kind, id, name, counters: [], used_at: 0, limited: undefined }
+}
+
+/** End users: at most so many are counted apart, and the least recently used of them are forgotten for others. */
+function createEndUserScopes(maxEndUsers: () => number) {
+  /** The least recently used first. */
+  const endUsers = new Map<string, Scope>()
+  const perOwner = new Map<string, number>()
 
   /** Whether there is a place for another end user of this owner. */
   function makePlace(owner: string, now: number): boolean {
@@ -140,75 +197,31 @@ export function createScopes({ maxEndUsers, is_shared }: ScopesParts): Scopes {
     return false
   }
 
-  function counterOf(scope: Scope, key: RateLimitKey): Counter {
-    const found = scope.counters.find((one) => one.key === key)
-    if (found) return found
-    const counter = newCounter(scope, key, is_shared)
-    scope.counters.push(counter)
-    return counter
+  function of(owner: string, name: string, now: number): Scope {
+    const id = `${owner} ${name}`
+    const known = endUsers.get(id)
+    if (known) {
+      if (now - known.used_at > TOUCH_MS) {
+        endUsers.delete(id)
+        endUsers.set(id, known)
+        known.used_at = now
+      }
+      return known
+    }
+    if (name !== OTHERS && !makePlace(owner, now)) return of(owner, OTHERS, now)
+    const shown = name === OTHERS ? 'the end users that are not counted apart' : `end user ${JSON.stringify(name)}`
+    const scope = newScope('end_user', `end_user:${id}`, `${shown} of ${owner}`)
+    scope.used_at = now
+    endUsers.set(id, scope)
+    perOwner.set(owner, (perOwner.get(owner) ?? 0) + 1)
+    return scope
   }
 
   return {
-    of(kind, name, now) {
-      const id = `${kind}:${name}`
-      let scope = scopes.get(id)
-      if (!scope) {
-        if (scopes.size >= sweep_at) sweep(now)
-        scope = create(kind, id, kind === 'installation' ? 'the installation' : `${kind} ${name}`)
-        scopes.set(id, scope)
-      }
-      scope.used_at = now
-      return scope
-    },
-
-    endUser(owner, name, now) {
-      const id = `${owner} ${name}`
-      let scope = endUsers.get(id)
-      if (scope) {
-        if (now - scope.used_at > TOUCH_MS) {
-          endUsers.delete(id)
-          endUsers.set(id, scope)
-          scope.used_at = now
-        }
-        return scope
-      }
-      if (name === OTHERS || makePlace(owner, now)) {
-        const shown = name === OTHERS ? 'the end users that are not counted apart' : `end user ${JSON.stringify(name)}`
-        scope = create('end_user', `end_user:${id}`, `${shown} of ${owner}`)
-        scope.used_at = now
-        endUsers.set(id, scope)
-        perOwner.set(owner, (perOwner.get(owner) ?? 0) + 1)
-        return scope
-      }
-      return this.endUser(owner, OTHERS, now)
-    },
-
-    limited(scope, limits) {
-      if (limits === undefined) return undefined
-      if (scope.limited?.of === limits) return scope.limited
-      const keys = Object.keys(limits) as RateLimitKey[]
-      const counted = keys.filter((key) => limits[key] !== undefined && key !== 'tasks_in_flight')
-      const { tasks_in_flight: limit } = limits
-      if (counted.length === 0 && limit === undefined) return undefined
-      scope.limited = {
-        of: limits,
-        counters: counted.map((key) => counterOf(scope, key)),
-        limits: counted.map((key) => limits[key] ?? 0),
-        tasks: limit === undefined ? [] : [{ name: scope.name, columns: columnsOf(scope), limit }],
-      }
-      return scope.limited
-    },
-
-    *counters() {
-      for (const scope of scopes.values()) yield* scope.counters
-      for (const scope of endUsers.values()) yield* scope.counters
-    },
-
-    get version() {
-      return version
-    },
+    of,
+    all: () => endUsers.values(),
     get size() {
-      return scopes.size + endUsers.size
+      return endUsers.size
     },
   }
 }

@@ -1,7 +1,10 @@
 /** The arguments of the scripts that count in Valkey, and what they answer. */
 import type { Change, Needed } from './hold.ts'
+import { storedName } from './leases.ts'
 import type { Counter } from './scopes.ts'
 import { eachPart, expire } from './window.ts'
+
+export const keyOf = (counter: Counter, generation: string): string => `{limits}:${generation}:${storedName(counter)}`
 
 /** 0: open calls. */
 const lengthOf = ({ is_concurrent, window }: Counter): number => (is_concurrent ? 0 : window.length_ms)

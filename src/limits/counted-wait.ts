@@ -1,12 +1,12 @@
-/** A call that waits for limits which Valkey counts: asks again when it may fit, one script at a time. */
+/** A call that waits for limits which all processes count together: asks again when it may fit, one request at a time. */
 import type { Clock } from '../kit/clock.ts'
 import type { Exceeded, Verdict } from './hold.ts'
 
-type ValkeyWaitParts<Hold> = {
+type CountedWaitParts<Hold> = {
   clock: Pick<Clock, 'steady'>
   count(): Promise<Verdict | undefined>
   onBlocked(blocked: Exceeded): void
-  /** Holds what Valkey has counted. */
+  /** Holds what was counted. */
   take(at: number): Hold
   /** Changes whenever this process gives something back. */
   freed(): number
@@ -17,7 +17,7 @@ type ValkeyWaitParts<Hold> = {
 /** Others may give something back at any time. */
 const LONGEST_PAUSE_MS = 250
 
-export function createValkeyWait<Hold extends { cancel(): void }>(parts: ValkeyWaitParts<Hold>) {
+export function createCountedWait<Hold extends { cancel(): void }>(parts: CountedWaitParts<Hold>) {
   const { clock, count, onBlocked, take, freed, retry } = parts
   let hold: Hold | undefined
   let isPending = false
