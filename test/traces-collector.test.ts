@@ -40,7 +40,7 @@ async function timesOf(endpoint: string | undefined): Promise<{ times: number[];
 }
 
 const lostIn = (logged: string): number =>
-  [...logged.matchAll(/"event":"spans [^"]*","lost":(\d+)/g)].reduce((sum, [, lost]) => sum + Number(lost), 0)
+  [...logged.matchAll(/"event":"spans: [^"]*","lost":(\d+)/g)].reduce((sum, [, lost]) => sum + Number(lost), 0)
 
 function collector(answer?: Collector['answer']): Collector {
   const started = startCollector()

@@ -1,6 +1,7 @@
 /** Records the contents of calls, off their path: redacted, then encrypted, then written in batches. */
 import type { Config } from '../config/config.ts'
 import { type ContentsConfig, mayRecordContents } from '../config/request-log-schema.ts'
+import { type BatchHealth, BatchQueue } from '../kit/batch-queue.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { openSealed, type SealingKey, sealingKey, sealText } from '../kit/sealed-text.ts'
@@ -9,7 +10,6 @@ import { GatewayError } from '../spec/error.ts'
 import type { Caller, LogContents } from '../spec/token.ts'
 import type { ContentsRow, RequestContentsStore } from '../store/contents-row.ts'
 import type { RequestRow } from '../store/request-row.ts'
-import { type BatchHealth, createBatches } from '../telemetry/batches.ts'
 import { type Contents, contentsOf, MARGIN_CHARACTERS, redactContents } from './captured-contents.ts'
 import { createRedaction, type Redact } from './redaction.ts'
 import type { AssignIds } from './request-log.ts'
@@ -56,7 +56,7 @@ export function createContentsLog({ store, assignIds, config, clock, log }: Cont
   let [characters, dropped] = [0, 0]
   let isWarned = false
   let redaction: { settings: ContentsConfig; redact: Promise<Redact> } | undefined
-  const queue = createBatches<Queued>({
+  const queue = new BatchQueue<Queued>({
     name: 'contents of the request log',
     async write(batch) {
       await assignIds(batch.map(({ row }) => row))
@@ -140,8 +140,8 @@ export function createContentsLog({ store, assignIds, config, clock, log }: Cont
       const days = Math.min(contents?.keep_days ?? 7, keep_days)
       return store.prune((unixSeconds(clock) - days * 86_400) * 1000)
     },
-    flush: queue.flush,
-    close: queue.close,
+    flush: () => queue.flush(),
+    close: (options) => queue.close(options),
   }
 }
 

@@ -1,9 +1,9 @@
 /** The request log: a row for each call that has ended, and for each request of a known token that was refused before. */
+import { type BatchHealth, BatchQueue } from '../kit/batch-queue.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Capture } from '../protocols/capture.ts'
 import type { RequestLogStore, RequestRow } from '../store/request-row.ts'
-import { type Batches, type BatchHealth, createBatches } from '../telemetry/batches.ts'
 import { requestRow } from './request-row.ts'
 import type { RequestSinks } from './request-sinks.ts'
 import type { EndedRequest, Recorder } from './requests.ts'
@@ -46,7 +46,7 @@ export function createRequestLog(parts: RequestLogParts): RequestLog {
   const { store, sinks, contents, settings, clock, log } = parts
   const refused = createRefusedLimit()
   const assignIds = parts.assignIds ?? createIds(store)
-  const rows: Batches<RequestRow> = createBatches({
+  const rows = new BatchQueue<RequestRow>({
     name: 'the request log',
     async write(batch) {
       await assignIds(batch)
@@ -77,8 +77,8 @@ export function createRequestLog(parts: RequestLogParts): RequestLog {
     },
     health: () => ({ ...rows.health(), suppressed: refused.suppressed() }),
     prune: () => store.prune((unixSeconds(clock) - settings().keep_days * 86_400) * 1000),
-    flush: rows.flush,
-    close: rows.close,
+    flush: () => rows.flush(),
+    close: (options) => rows.close(options),
   }
 }
 

@@ -2,11 +2,11 @@
 import { resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
 import type { RequestSink } from '../config/request-log-schema.ts'
+import { type BatchHealth, BatchQueue } from '../kit/batch-queue.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import type { RequestRow } from '../store/request-row.ts'
-import { type Batches, type BatchHealth, createBatches } from '../telemetry/batches.ts'
 import { createHttpBatch } from '../telemetry/http-batch.ts'
 import { createNdjsonFile } from '../telemetry/ndjson-file.ts'
 import { viewRow } from './request-view.ts'
@@ -28,7 +28,7 @@ export function createRequestSinks({ config, clock, log }: SinkParts): RequestSi
   const sinks = config.request_log.sinks.map((sink, index) => {
     const name = `request_log.sinks[${index}]`
     const { max_queued = 10_000, max_batch = 500, flush_seconds = 1 } = sink
-    const queue: Batches<RequestRow> = createBatches({
+    const queue = new BatchQueue<RequestRow>({
       name,
       write: writerOf(sink, config.data_dir, clock),
       max_queued,
@@ -40,7 +40,7 @@ export function createRequestSinks({ config, clock, log }: SinkParts): RequestSi
     })
     return { name, queue }
   })
-  const each = (work: (queue: Batches<RequestRow>) => Promise<void>) =>
+  const each = (work: (queue: BatchQueue<RequestRow>) => Promise<void>) =>
     Promise.all(sinks.map(({ queue }) => work(queue))).then(() => undefined)
   return {
     push(row) {

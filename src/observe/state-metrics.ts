@@ -5,8 +5,8 @@ import { type BudgetAccount, usedOf } from '../ledger/budget-accounts.ts'
 import type { LedgerHealth } from '../ledger/ledger.ts'
 import type { Router } from '../routing/router.ts'
 import { avoidedBecause, type TargetState } from '../routing/target-state.ts'
-import type { ExportCounts } from '../telemetry/export-queue.ts'
 import type { MetricDefinition, Metrics, Sample } from '../telemetry/metrics.ts'
+import type { ExportCounts } from '../telemetry/otlp-settings.ts'
 import { STATE_METRICS as TABLE } from './metric-table.ts'
 
 /** What is read. Each function returns what is known now. */

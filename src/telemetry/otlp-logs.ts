@@ -4,8 +4,14 @@
  */
 import { type AnyValue, SeverityNumber, TraceFlags } from '@opentelemetry/api'
 import { OTLPLogExporter } from '@opentelemetry/exporter-logs-otlp-proto'
-import { createExportQueue, type ExportCounts } from './export-queue.ts'
-import { type ExporterParts, exportBatch, exporterOptions, hrTime, originOf } from './otlp-common.ts'
+import {
+  createExportQueue,
+  type ExporterParts,
+  type ExportQueue,
+  exporterOptions,
+  hrTime,
+  originOf,
+} from './otlp-common.ts'
 
 /** Plain data: JSON, where members that are undefined or null are left out. */
 type LogRow = {
@@ -21,25 +27,16 @@ type LogRow = {
 export type OtlpLogs = {
   /** Returns at once. */
   add(rows: readonly LogRow[]): void
-  counts(): ExportCounts
-  /** Exports what is queued, at most until the deadline. */
-  close(options: { deadline_ms: number }): Promise<void>
-}
+} & Pick<ExportQueue<unknown>, 'counts' | 'close'>
 
 type Record = Parameters<OTLPLogExporter['export']>[0][number]
 
 /** `event_name`: what each row is, such as `gatehouse.request`. */
 export function createOtlpLogs(parts: ExporterParts & { event_name: string }): OtlpLogs {
   const { settings, endpoint, event_name, clock, log } = parts
-  const exporter = new OTLPLogExporter(exporterOptions(endpoint))
   const origin = originOf(parts)
-  const queue = createExportQueue<Record>({
-    name: 'log records',
-    limits: settings.logs_batch,
-    send: (records) => exportBatch(exporter, records),
-    clock,
-    log,
-  })
+  const exporter = new OTLPLogExporter(exporterOptions(endpoint))
+  const queue = createExportQueue<Record>(exporter, { name: 'log records', limits: settings.logs_batch, clock, log })
 
   function recordOf({ at_ms, trace_id, ...row }: LogRow): Record {
     const failed = row.error !== undefined && row.error !== null
@@ -64,10 +61,7 @@ export function createOtlpLogs(parts: ExporterParts & { event_name: string }): O
       for (const row of rows) queue.add(recordOf(row), BARE_BYTES + 2 * JSON.stringify(row).length)
     },
     counts: queue.counts,
-    async close(options) {
-      await queue.close(options)
-      exporter.shutdown().catch(() => {})
-    },
+    close: queue.close,
   }
 }
 

@@ -17,6 +17,16 @@ const SAMPLERS = [
 type SamplerName = (typeof SAMPLERS)[number]
 
 /** Of one queue of spans or log records. */
+/** Items since the start. */
+export type ExportCounts = {
+  exported: number
+  /** The queue was full, or the gateway stopped before they could be exported. */
+  dropped: number
+  /** The receiver refused them, or did not answer in time. */
+  failed: number
+  queued: number
+}
+
 export type BatchLimits = { max_queue: number; max_batch: number; delay_ms: number; timeout_ms: number }
 
 export type OtlpSettings = {

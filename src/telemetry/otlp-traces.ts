@@ -16,8 +16,14 @@ import {
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace'
 import type { TraceContext } from '../kit/trace-context.ts'
-import { createExportQueue, type ExportCounts } from './export-queue.ts'
-import { type ExporterParts, exportBatch, exporterOptions, hrTime, originOf } from './otlp-common.ts'
+import {
+  createExportQueue,
+  type ExporterParts,
+  type ExportQueue,
+  exporterOptions,
+  hrTime,
+  originOf,
+} from './otlp-common.ts'
 import type { OtlpSettings } from './otlp-settings.ts'
 import type { Span, SpanAttributes } from './span.ts'
 
@@ -27,10 +33,7 @@ export type Tracer = {
   newSpanId(): string
   /** Returns at once. A span that is not sampled is ignored. */
   add(span: Span): void
-  counts(): ExportCounts
-  /** Exports what is queued, at most until the deadline. */
-  close(options: { deadline_ms: number }): Promise<void>
-}
+} & Pick<ExportQueue<unknown>, 'counts' | 'close'>
 
 /** The header has 55 characters; later versions may append more. Longer ones are not looked at. */
 const MAX_TRACEPARENT = 512
@@ -43,13 +46,7 @@ export function createTracer(parts: ExporterParts): Tracer {
   const ids = new RandomIdGenerator()
   const sampler = samplerOf(settings.sampler)
   const origin = originOf(parts)
-  const queue = createExportQueue<ReadableSpan>({
-    name: 'spans',
-    limits: settings.spans_batch,
-    send: (spans) => exportBatch(exporter, spans),
-    clock,
-    log,
-  })
+  const queue = createExportQueue<ReadableSpan>(exporter, { name: 'spans', limits: settings.spans_batch, clock, log })
 
   function parentOf(headers: { get(name: string): string | null } | undefined) {
     const header = settings.is_propagated ? headers?.get('traceparent') : undefined
@@ -80,11 +77,7 @@ export function createTracer(parts: ExporterParts): Tracer {
       queue.add(readable(span, origin), bytesOf(span))
     },
     counts: queue.counts,
-    async close(options) {
-      await queue.close(options)
-      // Not awaited: it may wait for the last export, which has had its time.
-      exporter.shutdown().catch(() => {})
-    },
+    close: queue.close,
   }
 }
 
