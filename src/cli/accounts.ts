@@ -59,10 +59,9 @@ export const storeAction = (action: Omit<Action, 'run'> & { run(work: StoreWork)
 })
 
 export const STORE_OPTIONS_HELP = `\
-  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then data_dir of the configuration file,
-                          then ./data); not used with GATEHOUSE_DATABASE_URL
-  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
-  --json                  print the result as one line of JSON`
+  --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
+  --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --json                  print one line of JSON`
 
 export async function runAction(
   { command, help, actions }: Command,

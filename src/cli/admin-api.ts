@@ -37,9 +37,8 @@ export class GatewayRefusal extends Error {
 export const API_FLAGS = { url: 'text', insecure: 'switch' } as const
 
 export const API_OPTIONS_HELP = `\
-  --url <address>         work on the running gateway at this address, with the admin token of GATEHOUSE_ADMIN_TOKEN
-                          (default: GATEHOUSE_URL where that token is set too; else work on the store)
-  --insecure              send the admin token over plain http to another machine`
+  --url <address>         a gateway, with GATEHOUSE_ADMIN_TOKEN (default: GATEHOUSE_URL with that token; else the store)
+  --insecure              allow plain http to another machine`
 
 const TIMEOUT_MILLISECONDS = 30_000
 const PAGE = 200

@@ -23,7 +23,7 @@ Options:
                    each failure, such as a refused key or a wrong address; exits with 1 if one failed. Takes 10 seconds
                    at most
   --schema         print the JSON Schema of the file, for completion in editors
-  --json           print the result as one line of JSON
+  --json           print one line of JSON
 
 Examples:
   gatehouse check

@@ -29,7 +29,7 @@ Commands:
 Options:
 ${API_OPTIONS_HELP}
   --config <file>    the present file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
-  --json             print the result as one line of JSON
+  --json             print one line of JSON
 
 Examples:
   gatehouse config show --changed

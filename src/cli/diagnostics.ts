@@ -23,9 +23,8 @@ whether the store can be opened. Read it before you send it: it names your model
 Options:
   --output <file>    write to this file; - for standard output (default: gatehouse-diagnostics.json)
 ${API_OPTIONS_HELP}
-  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then data_dir of the configuration file,
-                          then ./data); not used with GATEHOUSE_DATABASE_URL
-  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
+  --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
   --json             print {"file": ...} as one line of JSON
 
 Examples:

@@ -27,10 +27,9 @@ Options:
   --correct          first correct calls whose process ended before them, as far as the file of --vendor tells what they
                      used; needs --provider, and the configuration for prices. Adds entries, and changes none
   --dry-run          with --correct: print what would be corrected, and correct nothing
-  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then data_dir of the configuration file,
-                          then ./data); not used with GATEHOUSE_DATABASE_URL
-  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
-  --json             print the result as one line of JSON; "difference" is the number of differences
+  --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
+  --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --json             print one line of JSON; "difference" is the number of differences
 
 Examples:
   gatehouse ledger reconcile

@@ -33,8 +33,8 @@ Options:
   --existing                  only models that are in the file; add none
   --overwrite                 also replace your own settings
   --write                     write the file; create it if there is none
-  --config <file>             the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
-  --json                      print the result as one line of JSON
+  --config <file>             configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --json                      print one line of JSON
 
 Examples:
   gatehouse models import --provider openai --only 'gpt-5*'

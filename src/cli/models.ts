@@ -16,7 +16,7 @@ lists. Works whether or not a gateway is running. \`models import\` adds prices 
 configuration; it has its own --help.
 
 Options:
-  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
   --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then ./data)
   --json                  print the models as one line of JSON
 

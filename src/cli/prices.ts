@@ -23,8 +23,8 @@ Options:
   --from <file|url>           source of the data (default: ${MODELS_DEV})
   --provider <id>[=<vendor>]  only this provider, and its name in the data; may be repeated
   --only <pattern>            only models whose id or name matches; "*" matches any text; may be repeated
-  --config <file>             the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
-  --json                      print the result as one line of JSON
+  --config <file>             configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --json                      print one line of JSON
 
 Examples:
   gatehouse prices diff

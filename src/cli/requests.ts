@@ -35,9 +35,8 @@ Options:
   --limit <number>        at most this many, 1 to 1000 (default: 50)
   --after <cursor>        continue where the last page ended
 ${API_OPTIONS_HELP}
-  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then data_dir of the configuration file,
-                          then ./data); not used with GATEHOUSE_DATABASE_URL
-  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
+  --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
   --json                  print {"data": [...], "next_cursor": ...} as one line of JSON, with all that is recorded
 
 Examples:

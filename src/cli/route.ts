@@ -25,9 +25,9 @@ Options:
   --body <file>           a JSON request: its \`model\`, \`models\`, \`provider\`, \`stream\`, tools, images and size count
   --tags <tags>           tags of the request, separated by commas, as in the header x-gatehouse-tags
 ${API_OPTIONS_HELP}
-  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
   --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then ./data)
-  --json                  print the result as one line of JSON
+  --json                  print one line of JSON
 
 Examples:
   gatehouse route explain --model acme/large

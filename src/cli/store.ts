@@ -16,10 +16,9 @@ Commands:
       --quick            SQLite: do not compare the indexes with the rows, which is faster in a large file
 
 Options:
-  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then data_dir of the configuration file,
-                          then ./data); not used with GATEHOUSE_DATABASE_URL
-  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
-  --json                  print the result as one line of JSON; "problems" has what was found
+  --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
+  --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --json                  print one line of JSON; "problems" has what was found
 
 Examples:
   gatehouse store check

@@ -22,9 +22,8 @@ Options:
   --csv          print comma-separated values
   --json         print one line of JSON: {"usage": [...], "total": {...}}
 ${API_OPTIONS_HELP}
-  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then data_dir of the configuration file,
-                          then ./data); not used with GATEHOUSE_DATABASE_URL
-  --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
+  --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
 
 Cost is what the providers charge, amount what the callers are charged; both leave out the requests whose price is not
 known, which are counted as unknown_requests.

@@ -20,7 +20,7 @@ const OidcConfig = Type.Object(
     issuer: Type.String({
       pattern: '^https?://',
       description:
-        'The address of the OpenID provider, such as https://login.example.com; /.well-known/openid-configuration is read below it. http only on this machine.',
+        'Address of the OpenID provider, above /.well-known/openid-configuration. http only on this machine.',
     }),
     client_id: Type.String({ minLength: 1, description: 'How the gateway is registered with the provider.' }),
     client_secret: Type.String({ minLength: 1, description: 'Its secret: ${NAME} takes it from the environment.' }),
@@ -82,20 +82,19 @@ export const AdminConfig = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: 1_000_000,
-        description: 'How many requests each administrator may send to each gateway process. Default 1200.',
+        description: 'Requests of each administrator to each process. Default 1200.',
       }),
     ),
     config_by_api: optional(
       Type.Enum([...CONFIG_BY_API], {
-        description:
-          'What the admin API may do with a proposed configuration file: off, validate (and compare), or apply. Default apply.',
+        description: 'What the admin API may do with a proposed file; validate also compares. Default apply.',
       }),
     ),
     config_variables: optional(
       Type.Array(Type.String({ pattern: '^(?!GATEHOUSE_)[A-Za-z_][A-Za-z0-9_]*$' }), {
         maxItems: 1_000,
         description:
-          'Names of the variables that a file given by the admin API may take besides those that the file on disk takes at the same place. The API cannot extend it. Default: none.',
+          'Variables that a file given by the admin API may take besides those of the file on disk at the same place. The API cannot extend it. Default: none.',
       }),
     ),
     oidc: optional(OidcConfig),

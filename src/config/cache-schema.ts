@@ -13,7 +13,7 @@ const SemanticCache = Type.Object(
   {
     embedding_model: Type.String({
       minLength: 1,
-      description: 'The full id of the model that embeds the texts. Callers need the right to use it.',
+      description: 'Full id of the embedding model. Callers need the right to it.',
     }),
     threshold: optional(
       Type.Number({
@@ -26,14 +26,14 @@ const SemanticCache = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: 10_000,
-        description: 'How long a request waits for the embedding, before it goes to the provider. Default 500.',
+        description: 'How long a request waits for the embedding. Default 500.',
       }),
     ),
   },
   {
     ...closed,
     description:
-      'Also serves the response to a request whose last user message is similar, with the same numbers, and everything else equal. Default: no.',
+      'Also serves requests whose last user message is similar, with the same numbers and all else equal. Default: no.',
   },
 )
 
@@ -50,7 +50,7 @@ export const ModelCache = Type.Object(
     scope: optional(
       Type.Enum([...SCOPES], {
         description:
-          'Who receives a cached response. token: only the token whose request created it; project: the tokens of its project, and without one the token alone; all: every token that may use the model; in each case only for the same end user. Default token.',
+          'Who receives a cached response, for the same end user: the token that created it, its project, or every token that may use the model. Default token.',
       }),
     ),
     max_entry_bytes: optional(
@@ -63,7 +63,7 @@ export const ModelCache = Type.Object(
     requests: optional(
       Type.Enum([...CACHED_REQUESTS], {
         description:
-          'Which requests are cached without the header `x-gatehouse-cache: on`. deterministic: chat with `temperature: 0` or a `seed` and no tools that the provider runs, and every embedding, rerank and moderation; all: every request. Default deterministic.',
+          'Cached without `x-gatehouse-cache: on`. deterministic: chat with `temperature: 0` or a `seed` and without provider tools; embeddings, rerank, moderations. Default deterministic.',
       }),
     ),
     semantic: optional(SemanticCache),
@@ -77,7 +77,7 @@ export const CacheConfig = Type.Object(
     storage: optional(
       Type.Enum([...STORAGES], {
         description:
-          'Where cached responses are. memory: in each gateway, until it stops; database: shared by all gateways on it, also after a restart; valkey: the same, on the server of `valkey`. Default memory.',
+          'memory: in each gateway, until it stops; database, valkey: shared by gateways, also after a restart. Default memory.',
       }),
     ),
     max_entries: optional(
@@ -98,7 +98,7 @@ export const CacheConfig = Type.Object(
         minimum: 1,
         maximum: 1_073_741_824,
         description:
-          'The most bytes of vectors of semantic caches, in the memory of each gateway: 6144 for a vector of 1536 dimensions. Default 33554432.',
+          'The most bytes of vectors of semantic caches in each gateway: 6144 for 1536 dimensions. Default 33554432.',
       }),
     ),
   },

@@ -38,7 +38,7 @@ const DeclaredProject = Type.Object(
     log_contents: optional(
       Type.Enum([...LOG_CONTENTS], {
         description:
-          'Whether prompts and responses of its tokens are recorded: on, off, or as each request says by header. Default: as request_log.contents says.',
+          'Whether contents of its tokens are recorded; header: as each request says. Default: as request_log.contents says.',
       }),
     ),
   },

@@ -27,9 +27,7 @@ export const EmbeddingLimits = Type.Object(
     most_inputs: count(
       'How many inputs one call to the provider has; longer lists are split. Default: the limit of the provider.',
     ),
-    input_tokens: count(
-      'How many tokens one input may have. Checked for inputs of token numbers; texts are checked by the provider.',
-    ),
+    input_tokens: count('Tokens of one input; checked for token numbers only.'),
     tokens: optional(
       Type.Boolean({ description: "Accepts inputs as token numbers. Default: as the provider's API does." }),
     ),

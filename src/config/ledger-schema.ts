@@ -18,7 +18,7 @@ export const LedgerConfig = Type.Object(
     durable: optional(
       Type.Boolean({
         description:
-          'Store each call before its provider is called, and its charge before its response ends: a crash then loses none. Costs two commits a call. Default false: a crash loses the calls under way, a power cut also the last 100 ms.',
+          'Store each call before its provider is called, and its charge before its response ends: two commits a call, and a crash loses none. Default false: a crash loses the calls under way, a power cut also the last 100 ms.',
       }),
     ),
     spool_megabytes: optional(
@@ -34,14 +34,12 @@ export const LedgerConfig = Type.Object(
     keep_entries_days: days('single entries; sums by day are kept for ever', 400),
     exchange_rates: optional(
       Type.Record(Type.String(), Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 }), {
-        description:
-          'What one unit of another currency is worth in the currency of the ledger, such as CNY: 0.14. Without a rate, prices in that currency count as unknown.',
+        description: 'Worth of one unit of another currency, such as CNY: 0.14. Without a rate its prices are unknown.',
       }),
     ),
     unknown_price: optional(
       Type.Enum(['allow', 'refuse'], {
-        description:
-          'What a call gets that counts towards a budget and whose price is not known. allow: it counts as nothing. Default allow.',
+        description: 'For calls with a budget and no known price. allow: they count as nothing. Default allow.',
       }),
     ),
   },

@@ -20,7 +20,7 @@ export const MetricsConfig = Type.Object(
     require_token: optional(
       Type.Enum(['remote', 'always', 'never'], {
         description:
-          'Who needs an admin token with the right to read. remote: all but clients on this machine that no proxy forwards for. Default remote.',
+          'Who needs an admin token that may read. remote: all but unproxied clients on this machine. Default remote.',
       }),
     ),
   },

@@ -15,7 +15,7 @@ export const Quirks = Type.Object(
     custom_tools: optional(
       Type.Boolean({
         description:
-          'Supports custom tools and the tool choice allowed_tools; otherwise a custom tool is sent as a function with one text argument. Default false; true for responses-compat.',
+          'Supports custom tools and allowed_tools; otherwise a custom tool is sent as a function. Default false; true for responses-compat.',
       }),
     ),
     json_schema: optional(Type.Boolean({ description: 'Supports response_format json_schema. Default true.' })),
@@ -59,8 +59,7 @@ export const Passthrough = Type.Object(
   {
     applies_to: Type.Optional(
       Type.Enum(['limited_tokens', 'all_tokens'], {
-        description:
-          'The tokens whose requests may contain only fields that cannot reach another model. Default limited_tokens.',
+        description: 'Whose requests may contain only fields that cannot reach another model. Default limited_tokens.',
       }),
     ),
     allow: Type.Optional(

@@ -19,28 +19,26 @@ export const LimitsConfig = Type.Object(
       Type.Number({
         minimum: 0,
         maximum: 300,
-        description:
-          'How long a call waits for a rate limit instead of being refused, where it fits within that time. Default 0.',
+        description: 'How long a call waits for a rate limit if it fits within that time. Default 0.',
       }),
     ),
     max_end_users: optional(
       Type.Integer({
         minimum: 1,
         maximum: 10_000_000,
-        description:
-          'How many end users each gateway counts apart; further ones share one count of their token. Default 100000.',
+        description: 'End users counted apart; further ones share one count of their token. Default 100000.',
       }),
     ),
     store: optional(
       Type.Enum([...LIMIT_STORES], {
         description:
-          'database: all gateways on a database share the limits, and a restart keeps what was counted; memory: each gateway counts for itself; valkey: all gateways on the server of `valkey` share them, with one request to it for each call, and those on a database while it is away. Takes effect at the next start. Default database.',
+          'database: gateways share limits, also after a restart; memory: each counts for itself; valkey: shared exactly, with one request a call; by the database while it is away. Needs a restart. Default database.',
       }),
     ),
     when_store_fails: optional(
       Type.Enum([...WHEN_STORE_FAILS], {
         description:
-          'What a gateway does that has used up what it holds of a limit while the database cannot be reached. share: it uses an equal part of the limit; refuse: it refuses calls; allow: it uses all of the limit by itself. Default share.',
+          'While the database is away, beyond what a gateway holds: share uses an equal part of the limit, refuse refuses calls, allow uses all of it. Default share.',
       }),
     ),
   },

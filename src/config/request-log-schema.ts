@@ -84,7 +84,7 @@ const ContentsConfig = Type.Object(
       'Ids of the tokens and projects whose prompts and responses are recorded; "*" is every call. Default: none.',
     ),
     by_header_for: accounts(
-      'Ids of the tokens and projects that decide by the header x-gatehouse-log-contents, on or off; "*" is all. Others are refused with it. Default: none.',
+      'Ids of the tokens and projects that may send x-gatehouse-log-contents, on or off; "*" is all. Default: none.',
     ),
     max_kilobytes: optional(
       Type.Integer({
@@ -99,7 +99,7 @@ const ContentsConfig = Type.Object(
         minimum: 1,
         maximum: 1_024,
         description:
-          'Text that waits in memory to be written, in millions of characters; further contents are dropped and counted. Default 16.',
+          'Millions of characters that may wait in memory; further contents are dropped and counted. Default 16.',
       }),
     ),
     keep_days: optional(
@@ -141,8 +141,7 @@ export const RequestLogConfig = Type.Object(
     sinks: optional(
       Type.Array(RequestSink, {
         maxItems: 10,
-        description:
-          'Where rows go besides the store, also where `enabled` is false. A change needs a restart. Default: nowhere.',
+        description: 'Where rows go besides the store, also with `enabled: false`. Needs a restart. Default: nowhere.',
       }),
     ),
     contents: optional(ContentsConfig),

@@ -10,8 +10,7 @@ const weight = (description: string) => optional(Type.Number({ minimum: 0, maxim
 
 export const KeyFile = Type.String({
   minLength: 1,
-  description:
-    'A file with the API key and nothing else, instead of `key`; relative to this file. The gateway reads it again when it changes.',
+  description: 'A file with only the API key, instead of `key`; relative to this file, read again when it changes.',
 })
 
 const WrittenKey = Type.Object(
@@ -81,7 +80,7 @@ export const HealthConfig = Type.Object(
       Type.String({
         pattern: '^/[\\x21-\\x7e]{0,1000}$',
         description:
-          'The path of the probe at the host of base_url, such as /health: a 2xx response is a success. It is sent without the key and the headers. Default: the model list, with the key; any response but a 5xx is a success.',
+          'Path at the host of base_url, such as /health, requested without key and headers: 2xx is a success. Default: the model list, with the key; any response but a 5xx is a success.',
       }),
     ),
     interval_seconds: optional(
@@ -199,19 +198,19 @@ export const RoutingConfig = Type.Object(
     strategy: optional(
       Type.Enum([...STRATEGIES], {
         description:
-          'How a target is chosen among those of one priority. priority: in order, or by weight where weights are set; weighted: by weight; least_latency: the faster of two random ones; least_busy: the one with the fewest open calls; cheapest: the one with the lowest price of the estimated request. Default priority.',
+          'Among targets of one priority. priority: in order, or by weights; weighted: by weight; least_latency: the faster of two random ones; least_busy: fewest open calls; cheapest: lowest price of the estimated request. Default priority.',
       }),
     ),
     sticky: optional(
       Type.Enum([...STICKY], {
         description:
-          'Calls of one conversation go to the same target and key while it is healthy, so that the provider finds them in its prompt cache. conversation: calls with the same `prompt_cache_key` or conversation id; prefix: also calls with the same tools, system prompt and first message. Default: off.',
+          'Calls of one conversation go to the same healthy target and key, for its prompt cache. conversation: same `prompt_cache_key` or conversation id; prefix: also same tools, system prompt and first message. Default: off.',
       }),
     ),
     hedge: optional(
       Type.Boolean({
         description:
-          'Ask a second target where the first byte comes later than for 95 % of the calls, take the first answer, and abort the other one, which may be charged too. At most 5 % of the calls. Default false.',
+          'Ask a second target if the first byte is later than for 95 % of calls, at most 5 % of calls; the slower is aborted, and may be charged. Default false.',
       }),
     ),
     tries: optional(
@@ -219,7 +218,7 @@ export const RoutingConfig = Type.Object(
         minimum: 1,
         maximum: 20,
         description:
-          'The total of upstream calls for one request, over all keys and targets. A target is called again only after all others have failed. Default: each key and target once, at most 5.',
+          'Upstream calls for one request; a target is called again only after all others failed. Default: each key and target once, at most 5.',
       }),
     ),
     deadline_seconds: optional(
@@ -234,7 +233,7 @@ export const RoutingConfig = Type.Object(
         exclusiveMinimum: 0,
         maximum: 86_400,
         description:
-          'How long a call may wait for its first byte while another target or a fallback model is left. Default: 3 times the measured p99 of the target, at least 5 and at most 15 for streams or 60 for whole responses, which also hold until it is known.',
+          'Wait for the first byte while another target or fallback is left. Default: 3 times the measured p99 of the target, at least 5 and at most 15 for streams or 60 for whole responses, which also hold until it is known.',
       }),
     ),
   },

@@ -139,8 +139,7 @@ export const ProviderConfig = Type.Object(
     ),
     discover: optional(
       Type.Boolean({
-        description:
-          'Read the model list of the provider at start, and add the models that are not in `models`. Default false.',
+        description: "Add the models of the provider's list that are not in `models`. Default false.",
       }),
     ),
   },
@@ -179,7 +178,7 @@ export const ModelConfig = Type.Object(
       Type.String({
         minLength: 1,
         description:
-          'The full id of the model that serves it. The key may then contain `*`, which matches any text; other settings are those of that model.',
+          "Full id of the model that serves it. The key may then contain `*`; other settings are that model's.",
       }),
     ),
     created: unixTime('Unix time at which it was made. Default: when it first entered the catalogue.'),
@@ -199,7 +198,7 @@ export const ModelConfig = Type.Object(
     context_tokens: optional(
       Type.Integer({
         minimum: 1,
-        description: 'The context window in tokens, input and output together. It is shown and not enforced.',
+        description: 'Context window in tokens, input and output together; not enforced.',
       }),
     ),
     fields: optional(
@@ -224,7 +223,7 @@ export const ModelConfig = Type.Object(
     fallbacks: optional({
       ...Fallbacks,
       description:
-        'Other models that serve a call that this one cannot serve, in order: a list for unavailable and context_length, or a list for each reason. The token must be allowed to use them.',
+        'Models that serve what this one cannot, in order: a list for unavailable and context_length, or one for each reason. The token must be allowed to use them.',
     }),
     prices: optional({
       ...Prices,

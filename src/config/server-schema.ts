@@ -21,8 +21,7 @@ export const ServerConfig = Type.Object(
     ),
     workers: optional(
       Type.Union([Type.Literal('auto'), Type.Integer({ minimum: 1, maximum: MAX_WORKERS })], {
-        description:
-          'Processes that share the port and the store, for machines with several cores; `auto`: as many as there are cores. Default 1.',
+        description: 'Processes that share the port and the store; `auto`: as many as there are cores. Default 1.',
       }),
     ),
     base_url: optional(
@@ -35,7 +34,7 @@ export const ServerConfig = Type.Object(
       Type.Array(Type.String(), {
         maxItems: 50,
         description:
-          'Names, such as models.example.com, at which pages that need no token are served, beside addresses, localhost, names without a dot or below .internal, and the hosts of base_url and files_base_url; requests with another name in Host get 404. Default: any name, but /metrics without a token is read at these only where the gateway listens on loopback.',
+          'Names in Host at which pages without a token are served, beside addresses, localhost, names without a dot or below .internal, and the hosts of base_url and files_base_url; others get 404. Default: any name, but /metrics without a token is read at these only where the gateway listens on loopback.',
       }),
     ),
     max_body_bytes: optional(
@@ -69,7 +68,7 @@ export const ServerConfig = Type.Object(
         minimum: 0,
         maximum: 3600,
         description:
-          'After SIGTERM, the time for which /readyz fails and connections are closed after their responses, before the port closes: for load balancers. It is part of shutdown_seconds. Default 5 where several processes share the port or the store, which are workers and gateways with PostgreSQL or Valkey; else 0.',
+          'Time after SIGTERM in which /readyz fails and connections close after their responses, before the port closes. Part of shutdown_seconds. Default 5 where several processes share the port or the store, which are workers and gateways with PostgreSQL or Valkey; else 0.',
       }),
     ),
     metadata_hosts: optional(
@@ -92,15 +91,14 @@ export const ServerConfig = Type.Object(
     ),
     families: optional(
       Type.Enum(['all', 'specified'], {
-        description:
-          'Which families `supported_endpoint_types` names: all, or only the ten of the specification, for clients with a closed list of them. Default all.',
+        description: 'The families in `supported_endpoint_types`: all, or the ten of the specification. Default all.',
       }),
     ),
     max_bytes_in_flight: optional(
       Type.Integer({
         minimum: 1024,
         description:
-          'Bytes of request bodies and unread answers that may be in memory at once; beyond it requests get 503. ' +
+          'Bytes of request bodies and unread answers in memory; beyond it requests get 503. ' +
           'Default: a quarter of the memory of the machine or container, at least 256 MiB.',
       }),
     ),
@@ -121,8 +119,7 @@ export const ServerConfig = Type.Object(
     ),
     http_client: optional(
       Type.Enum(['sockets', 'fetch'], {
-        description:
-          'Has no effect: providers are always called by the client of the runtime. Accepted so that an earlier configuration loads.',
+        description: 'Has no effect; accepted for earlier configurations.',
       }),
     ),
     end_revoked_calls: optional(
@@ -134,25 +131,24 @@ export const ServerConfig = Type.Object(
     explain_tokens: optional(
       Type.Array(Type.String({ pattern: '^(\\*|tok_[A-Za-z0-9]+)$' }), {
         description:
-          'Ids of the tokens whose requests with the header `x-gatehouse-explain: 1` get the whole routing decision in the response; `*`: all. Default: none.',
+          'Ids of tokens that get the routing decision with `x-gatehouse-explain: 1`; `*`: all. Default: none.',
       }),
     ),
     caller_routing: optional(
       Type.Union([Type.Boolean(), Type.Array(Type.String({ pattern: '^(tok|proj)_[A-Za-z0-9]+$' }))], {
         description:
-          'Whether a request may ask for a routing of its own: the fields `models` and `provider`, and the headers `x-gatehouse-timeout` and `x-gatehouse-no-fallback`. false: they get 400. A list of ids: only these tokens, and the tokens of these projects, may. Default true.',
+          'Whether requests may have `models`, `provider`, `x-gatehouse-timeout` and `x-gatehouse-no-fallback`; else 400. A list of ids: only these tokens, and those of these projects. Default true.',
       }),
     ),
     show_target: optional(
       Type.Boolean({
-        description:
-          'Responses name the target that answered and the number of upstream calls (`x-gatehouse-target`, `x-gatehouse-attempts`). Default true.',
+        description: 'Responses have `x-gatehouse-target` and `x-gatehouse-attempts`. Default true.',
       }),
     ),
     show_cost: optional(
       Type.Boolean({
         description:
-          'Whole responses say what the caller is charged (`x-gatehouse-cost`), in units of the currency of the ledger, or unknown. Default true.',
+          'Whole responses have `x-gatehouse-cost`, in the currency of the ledger, or unknown. Default true.',
       }),
     ),
   },

@@ -126,7 +126,7 @@ export const TasksConfig = Type.Object(
         exclusiveMinimum: 0,
         maximum: 43_200,
         description:
-          'Time for which copying a finished file is retried, counted from its completion; never longer than the provider keeps the file. Default 1440.',
+          'Time for which copying a finished file is retried, at most as long as the provider keeps it. Default 1440.',
       }),
     ),
     poll_seconds: seconds('Time between two polls of a new task. Default 4.', 300),

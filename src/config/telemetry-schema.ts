@@ -11,7 +11,7 @@ const OtlpConfig = Type.Object(
       Type.String({
         pattern: '^https?://',
         description:
-          'The base URL of an OTLP collector (HTTP, protobuf), such as http://127.0.0.1:4318; /v1/traces, /v1/logs and /v1/metrics are appended. OTEL_EXPORTER_OTLP_ENDPOINT wins.',
+          'Base URL of an OTLP collector (HTTP, protobuf), without /v1/traces, such as http://127.0.0.1:4318. OTEL_EXPORTER_OTLP_ENDPOINT wins.',
       }),
     ),
     headers: optional(
@@ -26,17 +26,13 @@ const OtlpConfig = Type.Object(
       Type.Number({
         minimum: 0,
         maximum: 1,
-        description:
-          'The share of the traces that begin here which is exported. A request with a traceparent follows its client. OTEL_TRACES_SAMPLER wins. Default 1.',
+        description: 'Share of traces exported; a traceparent follows its client. OTEL_TRACES_SAMPLER wins. Default 1.',
       }),
     ),
-    contents: flag(
-      'Put the prompts and responses of chat into spans, at most 16,384 characters of each. Whoever reads the traces reads them. Default false.',
-    ),
+    contents: flag('Put prompts and responses of chat into spans, at most 16,384 characters of each. Default false.'),
     propagate_to: optional(
       Type.Array(Type.String({ minLength: 1 }), {
-        description:
-          'Ids of the providers that get the headers traceparent and tracestate with each request; "*" is all. For gateways and model servers of your own. Default: none.',
+        description: 'Ids of the providers, your own, that get traceparent and tracestate; "*" is all. Default: none.',
       }),
     ),
   },

@@ -13,21 +13,20 @@ export const ValkeyConfig = Type.Object(
     prefix: optional(
       Type.String({
         pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$',
-        description:
-          'What every key on the server begins with; gateways with the same prefix share. Default gatehouse.',
+        description: 'Prefix of every key; gateways with the same one share. Default gatehouse.',
       }),
     ),
     timeout_ms: optional(
       Type.Integer({
         minimum: 1,
         maximum: 10_000,
-        description: 'How long a call waits for an answer of the server, before it proceeds without. Default 100.',
+        description: 'How long a call waits for the server. Default 100.',
       }),
     ),
   },
   {
     ...closed,
-    description: 'A Valkey or Redis server (version 6 or newer) that gateways share. Takes effect at the next start.',
+    description: 'A Valkey or Redis server (version 6 or newer) that gateways share. Needs a restart.',
   },
 )
 export type ValkeyConfig = Type.Static<typeof ValkeyConfig>
