@@ -201,10 +201,7 @@ function generatorOf(
       let failure: GatewayError | undefined
       const family: Chat['stream'] = {
         ...chat.stream,
-        async execute(work, execution) {
-          await onStart(writer.started())
-          return chat.stream.execute(work, execution)
-        },
+        beforeSend: () => onStart(writer.started()),
         encodeError(error) {
           failure = error
           return ''

@@ -6,7 +6,7 @@ import type { Tokenizer } from '../kit/tokenizer.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import { applyChatLimits } from '../models/limits.ts'
 import type { Call } from '../pipeline/call.ts'
-import type { Family, StreamFamily } from '../pipeline/family.ts'
+import type { ByTarget, Family, ResponseStream, StreamFamily, Try } from '../pipeline/family.ts'
 import type { ChatRequest } from '../protocols/canonical.ts'
 import type { Capture } from '../protocols/capture.ts'
 import type { ResponseEncoder, ResponseHead } from '../protocols/protocol.ts'
@@ -14,6 +14,7 @@ import { leastTokens } from '../protocols/token-estimate.ts'
 import type { ChatCall, ChatProvider, Target } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
+import type { Usage } from '../spec/usage.ts'
 import { affinityOf } from './affinity.ts'
 import { type ChatSource, cacheableRequest, chatCodec, replayParts } from './cached.ts'
 import { captured } from './captured.ts'
@@ -61,8 +62,8 @@ export type ChatWork = Pick<ChatInput, 'passthroughRequest' | 'errorForClient' |
 }
 
 export type Chat = {
-  whole: Family<ChatInput, ChatWork, Whole, ChatMeter>
-  stream: StreamFamily<ChatInput, ChatWork, ChatMeter>
+  whole: Family<ChatInput, ChatWork, Whole, ChatMeter> & ByTarget<ChatWork, Whole, ChatMeter>
+  stream: StreamFamily<ChatInput, ChatWork, ChatMeter> & ByTarget<ChatWork, ResponseStream<Usage>, ChatMeter>
 }
 
 export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: Clock }): Chat {
@@ -113,42 +114,37 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     affinity: ({ request }: ChatWork, { caller }: Call, sticky: 'conversation' | 'prefix') =>
       affinityOf(request, caller.token_id, sticky),
     cacheable: cacheableRequest,
+    targets: ({ targets }: ChatWork) => targets,
+    beforeSend: ({ admit }: ChatWork, call: Call) => admit?.(call),
   }
 
   return {
     whole: {
       ...shared,
       codec: chatCodec,
-      execute(work, { call, attempt }) {
-        const send = () =>
-          attempt(work.targets, (target, { signal, meter }) => wholeFrom(target, work, { call, signal, meter }))
-        return work.admit ? work.admit(call).then(send) : send()
-      },
+      send: wholeFrom,
     },
     stream: {
       ...shared,
-      async execute(work, { call, attempt }) {
-        const { request, targets, passthroughRequest, admit } = work
-        if (admit) await admit(call)
-        return attempt(targets, (target, { signal, meter, is_hedge }) => {
-          // Of two tries at once each has an encoder of its own, since both may have begun to encode.
-          const responseContext = is_hedge ? contextOf(work) : work.responseContext
-          const chatCall = callFor(target, request, call)
-          const passthrough = passthroughFor(target, passthroughRequest)
-          const watched = watchSecrets(meter, target.provider)
-          if (passthrough && passthroughRequest)
-            return passThroughStream({
-              target,
-              passthrough,
-              passthroughRequest,
-              chatCall,
-              call,
-              signal,
-              responseContext,
-              meter: watched,
-            })
-          return translated(chatOf(target).chunks(chatCall, signal), responseContext.writer, watched)
-        })
+      send(target, work, { call, signal, meter, is_hedge }) {
+        const { request, passthroughRequest } = work
+        // Of two tries at once each has an encoder of its own, since both may have begun to encode.
+        const responseContext = is_hedge ? contextOf(work) : work.responseContext
+        const passthrough = passthroughFor(target, passthroughRequest)
+        const watched = watchSecrets(meter, target.provider)
+        if (passthrough && passthroughRequest)
+          return passThroughStream({
+            target,
+            passthrough,
+            passthroughRequest,
+            request,
+            call,
+            signal,
+            responseContext,
+            meter: watched,
+          })
+        const chunks = chatOf(target).chunks(callFor(target, request, call), signal)
+        return translated(chunks, responseContext.writer, watched)
       },
       errorForClient: (thrown, { request, errorForClient }) =>
         errorForClient ? errorForClient(thrown, request) : thrown,
@@ -158,22 +154,22 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
   }
 }
 
-type Sending = { call: Call; signal: AbortSignal; meter: ChatMeter }
-
-function wholeFrom(target: Target, work: ChatWork, { call, signal, meter }: Sending): Promise<Whole> {
+function wholeFrom(target: Target, work: ChatWork, { call, signal, meter }: Try<ChatMeter>): Promise<Whole> {
   const { request, passthroughRequest, responseContext } = work
-  const chatCall = callFor(target, request, call)
   const passthrough = passthroughFor(target, passthroughRequest)
-  if (passthrough && passthroughRequest) {
-    const relaying = { target, passthrough, passthroughRequest, chatCall, call, signal, responseContext, meter }
-    return passThroughWhole(relaying)
-  }
-  return chatOf(target)
-    .complete(chatCall, signal)
-    .then((answer) => {
-      meter.countWhole(answer)
-      return { encode: (usage) => responseContext.writer.whole(answer, usage) }
-    })
+  return passthrough && passthroughRequest
+    ? passThroughWhole({ target, passthrough, passthroughRequest, request, call, signal, responseContext, meter })
+    : translateWhole(target, work, { call, signal, meter })
+}
+
+async function translateWhole(
+  target: Target,
+  { request, responseContext }: ChatWork,
+  { call, signal, meter }: Omit<Try<ChatMeter>, 'is_hedge'>,
+): Promise<Whole> {
+  const answer = await chatOf(target).complete(callFor(target, request, call), signal)
+  meter.countWhole(answer)
+  return { encode: (usage) => responseContext.writer.whole(answer, usage) }
 }
 
 function contextOf({ responseContext: { head }, writer, request, request_id }: ChatWork): ResponseContext {

@@ -55,7 +55,7 @@ async function passed(last: GatewayError | undefined, isFinished: boolean) {
     target: { provider: { id: 'v', kind: 'messages-compat' }, model: 'm' },
     passthrough: { dialect: 'messages-compat', send: async () => answer } as unknown as PassthroughProvider,
     passthroughRequest: { family: 'messages-compat', passthrough, body: {}, headers: {} },
-    chatCall: { model: 'm', request: { model: 'v/m', messages: [] }, request_id: 'req_1' },
+    request: { model: 'v/m', messages: [] },
     responseContext: { writer: {} } as ResponseContext,
     meter,
     signal: new AbortController().signal,

@@ -102,26 +102,28 @@ type PassingThrough = {
   target: Target
   passthrough: PassthroughProvider
   passthroughRequest: PassthroughRequest
+  request: ChatRequest
   call: Call
   signal: AbortSignal
-  chatCall: ChatCall
   responseContext: ResponseContext
   meter: ChatMeter
 }
 
-function send({ passthrough, passthroughRequest, chatCall, target, call, signal }: PassingThrough, stream: boolean) {
-  const { caller } = call
-  const sent = passthroughCall(chatCall, passthroughRequest, { provider: target.provider, caller })
-  return passthrough.send(sent, stream, signal)
+function send({ passthrough, passthroughRequest, request, target, call, signal }: PassingThrough, stream: boolean) {
+  const { provider, model } = target
+  const { request_id, caller } = call
+  const { body } = passthroughRequest
+  const headers = allowedHeaders(passthroughRequest.headers, provider, caller)
+  return passthrough.send({ model, request, request_id, body, headers }, stream, signal)
 }
 
 export async function passThroughWhole(relaying: PassingThrough): Promise<Whole> {
-  const { passthroughRequest, chatCall, responseContext, meter } = relaying
+  const { passthroughRequest, request, responseContext, meter } = relaying
   const answer = await send(relaying, false)
   if (!isBytes(answer)) throw new GatewayError('internal_error', 'A whole answer came in chunks.')
   const { body, faults } = answer
   const { head, writer } = responseContext
-  const parts = { head, writer, request: chatCall.request, faults }
+  const parts = { head, writer, request, faults }
   const whole = passthroughRequest.passthrough.whole(await body.text(), parts)
   meter.countWhole(whole)
   return whole
@@ -129,11 +131,11 @@ export async function passThroughWhole(relaying: PassingThrough): Promise<Whole>
 
 /** Resolves when the first part has arrived. */
 export async function passThroughStream(relaying: PassingThrough): Promise<ResponseStream<Usage>> {
-  const { passthroughRequest, chatCall, responseContext, meter } = relaying
+  const { passthroughRequest, request, responseContext, meter } = relaying
   const answer = await send(relaying, true)
   if (!isBytes(answer)) return await translated(answer, responseContext.writer, meter)
   const { body, faults } = answer
-  const stream = passthroughRequest.passthrough.stream({ ...responseContext, request: chatCall.request, faults })
+  const stream = passthroughRequest.passthrough.stream({ ...responseContext, request, faults })
   const { includesUsage, end } = stream
   const { fail, store } = responseContext.writer
   return await awaitFirstPart(new PassedBytes(body, stream, meter), {

@@ -4,7 +4,7 @@ import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import type { Call, Meter } from '../pipeline/call.ts'
-import type { Execution, Family, ResponseStream, StreamFamily } from '../pipeline/family.ts'
+import type { ByTarget, Execution, Family, ResponseStream, StreamFamily } from '../pipeline/family.ts'
 import { errorForClient, type TextCompletionInput } from '../protocols/chatcompat/client/text-request.ts'
 import {
   createTextCompletionEncoder,
@@ -46,30 +46,24 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
     return { parts, encoder, model }
   }
 
-  /** Executes the request of each prompt at once. The first failure aborts the others. */
-  async function executeAll<Answer>(
+  /** Sends the request of each prompt at once. The first failure aborts the others. */
+  async function sendAll<Answer>(
     { parts }: Work,
     { call, attempt }: Execution<TextMeter>,
-    execute: (part: ChatWork, execution: Execution<ChatMeter>) => Promise<Answer>,
+    { targets, send }: ByTarget<ChatWork, Answer, ChatMeter>,
   ): Promise<{ answers: Answer[]; control: AbortController }> {
     const control = new AbortController()
     const { request_id, caller, arrived } = call
     const own = { request_id, caller, arrived, signal: AbortSignal.any([call.signal, control.signal]) }
-    /** The attempts of one prompt, which count in its own meter. */
-    const attemptOf =
-      (part: ChatWork, at: number): Execution<ChatMeter>['attempt'] =>
-      (targets, execute) =>
-        attempt(targets, async (target, { signal, meter, is_hedge }) => {
-          const either = AbortSignal.any([signal, control.signal])
-          const partMeter = meter.parts[at] ?? chat.whole.meter(part)
-          return await execute(target, { signal: either, meter: partMeter, is_hedge })
-        })
+    /** One prompt, which counts in its own meter. */
+    const sendPart = (part: ChatWork, at: number) =>
+      attempt(targets(part), async (target, { signal, meter, is_hedge }) => {
+        const either = AbortSignal.any([signal, control.signal])
+        const partMeter = meter.parts[at] ?? chat.whole.meter(part)
+        return await send(target, part, { call: own, signal: either, meter: partMeter, is_hedge })
+      })
     try {
-      const answers = parts.map((part, at) =>
-        inClientTerms(part.request, placeOf(at, parts), () =>
-          execute(part, { call: own, attempt: attemptOf(part, at) }),
-        ),
-      )
+      const answers = parts.map((part, at) => inClientTerms(part.request, placeOf(at, parts), () => sendPart(part, at)))
       return { answers: await Promise.all(answers), control }
     } catch (thrown) {
       control.abort(thrown)
@@ -99,7 +93,7 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
     whole: {
       ...shared,
       async execute(work, execution) {
-        const { answers } = await executeAll(work, execution, chat.whole.execute)
+        const { answers } = await sendAll(work, execution, chat.whole)
         return {
           encode(usage) {
             for (const answer of answers) answer.encode(usage)
@@ -111,7 +105,7 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
     stream: {
       ...shared,
       async execute(work, execution): Promise<ResponseStream<Usage>> {
-        const { answers, control } = await executeAll(work, execution, chat.stream.execute)
+        const { answers, control } = await sendAll(work, execution, chat.stream)
         const { includesUsage, end } = work.encoder
         const sources = answers.map(({ parts }, at) => inTermsOf(parts, work.parts, at))
         return { parts: mergeStreams(sources, control), includesUsage, end }

@@ -34,12 +34,12 @@ export const createEmbeddings = ({ tokenizer }: { tokenizer: Tokenizer }): Embed
   estimate: ({ order }) => estimateTexts(order.inputs),
   texts: ({ order }) => order.inputs.filter((input) => typeof input === 'string'),
   policy: 'until_answered',
-  execute: ({ model, order, targets }, { call, attempt }) =>
-    attempt(targets, async (target, { signal, meter }) => {
-      const answer = await embedAll(target, { model, order, call, signal })
-      meter.reported(answer.prompt_tokens)
-      return answer
-    }),
+  targets: ({ targets }) => targets,
+  async send(target, { model, order }, { call, signal, meter }) {
+    const answer = await embedAll(target, { model, order, call, signal })
+    meter.reported(answer.prompt_tokens)
+    return answer
+  },
   cacheable: ({ order: { inputs, request } }) => ({ request: [inputs, request], is_deterministic: true }),
   codec: jsonCodec(),
 })

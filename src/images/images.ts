@@ -134,14 +134,14 @@ export function createImages({ fetchImage, clock }: ImagesParts): Images {
     },
     stream: {
       ...shared,
-      execute: ({ order, partial_images, targets, writer }, { call, attempt }) =>
-        attempt(targets, async (target, { signal, meter }) => {
-          const provider = imagesOf(target)
-          const imageCall = callOf(target, order, call)
-          const events = provider.stream?.(imageCall, partial_images, signal) ?? whole(provider, imageCall, signal)
-          const parts = await awaitFirst(encode(events, { writer, target, meter, signal })).catch(mayBeCharged)
-          return { parts, includesUsage: false, end: () => '' }
-        }),
+      targets: ({ targets }) => targets,
+      async send(target, { order, partial_images, writer }, { call, signal, meter }) {
+        const provider = imagesOf(target)
+        const imageCall = callOf(target, order, call)
+        const events = provider.stream?.(imageCall, partial_images, signal) ?? whole(provider, imageCall, signal)
+        const parts = await awaitFirst(encode(events, { writer, target, meter, signal })).catch(mayBeCharged)
+        return { parts, includesUsage: false, end: () => '' }
+      },
       encodeError: (error, { writer }) => writer.fail(error),
     },
   }

@@ -29,12 +29,12 @@ export const createModerations = ({ tokenizer }: { tokenizer: Tokenizer }): Mode
   estimate: ({ inputs }) => estimateTexts(inputs.flatMap(textsOf)),
   texts: ({ inputs }) => inputs.flatMap(textsOf),
   policy: 'until_answered',
-  execute: ({ inputs, targets }, { call, attempt }) =>
-    attempt(targets, async (target, { signal, meter }) => {
-      const answer = await askOne(target, { inputs, request_id: call.request_id, signal })
-      meter.reported(answer.prompt_tokens)
-      return answer.results
-    }),
+  targets: ({ targets }) => targets,
+  async send(target, { inputs }, { call, signal, meter }) {
+    const answer = await askOne(target, { inputs, request_id: call.request_id, signal })
+    meter.reported(answer.prompt_tokens)
+    return answer.results
+  },
   cacheable: ({ inputs }) => ({ request: inputs, is_deterministic: true }),
   codec: jsonCodec(),
 })

@@ -94,11 +94,8 @@ export function createAttemptAdmission(gates: readonly Gate[]): AttemptAdmission
 }
 
 export function createAdmission(gates: readonly Gate[]): Admission {
-  /** At one gate after another; the first that refuses undoes those before it. */
-  async function pass(
-    request: AdmissionRequest,
-    { record, holds, waiting, next }: Waiting & { waiting: Promise<Hold | undefined>; next: number },
-  ): Promise<void> {
+  /** At one gate after another from `waiting` on; the first that refuses undoes those before it. */
+  async function pass(request: AdmissionRequest, { record, holds, waiting, next }: Waiting): Promise<void> {
     const take = (hold: Hold | undefined) => {
       if (hold) holds.push(hold)
       if (record.holds === undefined) throw gone() // the call has ended
@@ -110,20 +107,7 @@ export function createAdmission(gates: readonly Gate[]): Admission {
       undo(holds)
       throw thrown
     }
-  }
-
-  function admitAt(request: AdmissionRequest, { record, holds }: Waiting): Promise<void> | undefined {
-    try {
-      for (let at = 0; at < gates.length; at++) {
-        const hold = gates[at]?.admit(request)
-        if (hold instanceof Promise) return pass(request, { record, holds, waiting: hold, next: at + 1 })
-        if (hold) holds.push(hold)
-      }
-    } catch (thrown) {
-      undo(holds)
-      throw thrown
-    }
-    return undefined
+    record.is_refused = false
   }
 
   return {
@@ -133,14 +117,19 @@ export function createAdmission(gates: readonly Gate[]): Admission {
       const holds: Hold[] = []
       record.holds = holds
       record.is_refused = true
-      const waiting = admitAt(requestOf(family, call), { record, holds })
-      if (!waiting) {
-        record.is_refused = false
-        return undefined
+      const request = requestOf(family, call)
+      try {
+        for (let at = 0; at < gates.length; at++) {
+          const hold = gates[at]?.admit(request)
+          if (hold instanceof Promise) return pass(request, { record, holds, waiting: hold, next: at + 1 })
+          if (hold) holds.push(hold)
+        }
+      } catch (thrown) {
+        undo(holds)
+        throw thrown
       }
-      return waiting.then(() => {
-        record.is_refused = false
-      })
+      record.is_refused = false
+      return undefined
     },
     async moveTo(family, call) {
       const { holds } = call.record
@@ -151,7 +140,7 @@ export function createAdmission(gates: readonly Gate[]): Admission {
   }
 }
 
-type Waiting = { record: CallRecord; holds: Hold[] }
+type Waiting = { record: CallRecord; holds: Hold[]; waiting: Promise<Hold | undefined>; next: number }
 
 /** Why a call that has ended is not sent. */
 export const gone = (): GatewayError =>
@@ -163,8 +152,9 @@ function requestOf<Work>(
 ): AdmissionRequest {
   const { call, family } = record
   record.estimate = estimate?.(work, model) ?? NO_ESTIMATE
-  const request = { call, family, model, estimate: record.estimate }
-  return meter ? request : { ...request, is_unrecorded: true }
+  const request: AdmissionRequest = { call, family, model, estimate: record.estimate }
+  if (!meter) request.is_unrecorded = true
+  return request
 }
 
 function undo(holds: Hold[]): void {

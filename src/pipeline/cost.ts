@@ -20,10 +20,14 @@ export function usageForClient<Work, M extends AnyMeter>(
   if (!meter) return undefined as UsageOf<M>
   const usage = meter.usage()
   if (!asksForCost?.(call.work)) return usage as UsageOf<M> | Promise<UsageOf<M>>
-  return usage instanceof Promise
-    ? usage.then((found) => withCost<M>(call, meter, found))
-    : withCost<M>(call, meter, usage)
+  return usage instanceof Promise ? withLateCost(call, meter, usage) : withCost<M>(call, meter, usage)
 }
+
+const withLateCost = async <Work, M extends AnyMeter>(
+  call: Metered<Work, M>,
+  meter: NonNullable<M>,
+  usage: Promise<unknown>,
+): Promise<UsageOf<M>> => withCost<M>(call, meter, await usage)
 
 function withCost<M extends AnyMeter>(
   { record, model }: Pick<Metered<never, M>, 'record' | 'model'>,

@@ -20,18 +20,19 @@ const EVENTS = ['started', 'attemptStarted', 'attemptFailed', 'firstByte', 'fini
 
 /** One object that calls every subscriber in order. An exception in a subscriber is logged; the others are still called. */
 export function publishTo(subscribers: readonly CallSubscriber[], log: Log): CallEvents {
-  const events: Partial<Record<keyof CallEvents, (...values: never[]) => void>> = {}
+  const events: Partial<Record<keyof CallEvents, (record: never, attempt: never, error: never) => void>> = {}
   for (const name of EVENTS) {
     const listeners = subscribers.flatMap((subscriber) => {
       const listener = subscriber[name]?.bind(subscriber) as ((...values: unknown[]) => void) | undefined
       return listener ? [listener] : []
     })
-    events[name] = (...values: unknown[]) => {
+    // Parameters and not a list of them: this is called several times a call.
+    events[name] = (record: unknown, attempt: unknown, error: unknown) => {
       for (const listener of listeners) {
         try {
-          listener(...values)
-        } catch (error) {
-          log.error('a subscriber of call events failed', { call_event: name }, error)
+          listener(record, attempt, error)
+        } catch (thrown) {
+          log.error('a subscriber of call events failed', { call_event: name }, thrown)
         }
       }
     }

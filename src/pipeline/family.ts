@@ -15,8 +15,27 @@ export type AnyMeter = Meter<unknown> | undefined
 /** The usage as it is reported to the client. */
 export type UsageOf<M extends AnyMeter> = M extends Meter<infer Usage> ? Usage : undefined
 
-/** `Input`: a parsed request. `Work`: the same, fitted to its model. `Answer`: the result of `execute`. */
-export type Family<Input, Work, Answer, M extends AnyMeter> = {
+/** `Input`: a parsed request. `Work`: the same, fitted to its model. `Answer`: the result of its calls. */
+export type Family<Input, Work, Answer, M extends AnyMeter> = FamilyParts<Input, Work, Answer, M> &
+  (ByTarget<Work, Answer, M> | ByItself<Work, Answer, M>)
+
+/** A family whose calls are answered by one target: the pipeline tries one after another. */
+export type ByTarget<Work, Answer, M extends AnyMeter> = {
+  targets(work: Work): readonly Target[]
+  /** Sends the call to one target. */
+  send(target: Target, work: Work, tried: Try<M>): Promise<Answer>
+  /** Awaited before the first target is called; rejects where the call must not proceed. Absent or undefined: nothing is. */
+  beforeSend?(work: Work, call: Call): Promise<void> | undefined
+  execute?: undefined
+}
+
+/** A family that does more than that, or makes several attempts. */
+type ByItself<Work, Answer, M extends AnyMeter> = {
+  /** Executes the call, at one target after another through `attempt`. */
+  execute(work: Work, execution: Execution<M>): Promise<Answer>
+}
+
+type FamilyParts<Input, Work, Answer, M extends AnyMeter> = {
   endpoint(input: Input): EndpointFamily
   /** The model as the client named it; undefined where the family takes requests without one. */
   modelOf(input: Input): string | undefined
@@ -37,8 +56,6 @@ export type Family<Input, Work, Answer, M extends AnyMeter> = {
   is_hedged?: false
   /** Whether one call makes several attempts at the same time, which its estimate covers together. Absent: never. */
   attemptsAtOnce?(work: Work): boolean
-  /** Executes the call, at one target after another through `attempt`. */
-  execute(work: Work, execution: Execution<M>): Promise<Answer>
   /** The texts of its input, for the request log where contents are recorded. Absent: the family notes them itself. */
   texts?(work: Work): string[]
   /** The least number of tokens that its input can have, cheaply; undefined: not known. */
@@ -81,8 +98,9 @@ export const jsonCodec = <Answer>(): AnswerCodec<unknown, Answer, unknown> => ({
 
 type Sticky = NonNullable<RoutingConfig['sticky']>
 
-/** One call of `execute` to one target. */
+/** One attempt at one target. */
 export type Try<M extends AnyMeter> = {
+  call: Call
   /** Ends with the call; it may end earlier, when another target is tried instead. */
   signal: AbortSignal
   /** Counts what this target generates. */

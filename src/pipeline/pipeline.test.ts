@@ -13,7 +13,7 @@ import type { Family, ResponseStream, StreamFamily } from './family.ts'
 import { createPipeline } from './pipeline.ts'
 
 type Input = { model: string; refuse?: true }
-type Execute<Answer> = Family<Input, Input, Answer, Meter<number>>['execute']
+type Execute<Answer> = NonNullable<Family<Input, Input, Answer, Meter<number>>['execute']>
 
 const caller = { token_id: 'tok_a', mayUseModel: () => true, mayUseFamily: () => true }
 const broken = (code: GatewayError['code'], accepted?: 'no') =>

@@ -3,16 +3,17 @@ import type { ResponseCache } from '../cache/response-cache.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Catalogue, CatalogueModel, Chosen } from '../models/catalogue.ts'
+import { boundsOf } from '../routing/bounds.ts'
 import type { Router } from '../routing/router.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { createAdmission, createAttemptAdmission, type Gate, gone } from './admission.ts'
 import type { Call, CallRecord } from './call.ts'
 import { usageForClient } from './cost.ts'
 import { type CallSubscriber, publishTo } from './events.ts'
-import { createExecutor } from './executor.ts'
+import { createFallbacks, hasFallbacks } from './fallback.ts'
 import type { AnyMeter, Family, ResponseStream, StreamFamily, UsageOf } from './family.ts'
 import { type EmbedText, lookUpAnswer, lookUpStream, lookupFor } from './lookup.ts'
-import type { PreparedCall, TraceAttempt } from './prepared-call.ts'
+import { PreparedCall, type TraceAttempt } from './prepared-call.ts'
 import { createSettlements, type RecordUsage } from './settle.ts'
 import { DeliveredStream } from './stream.ts'
 
@@ -98,8 +99,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   const events = publishTo(subscribers, log)
   const settlements = createSettlements({ recordUsage, isDurable: parts.isDurable, events, clock, log })
   const admission = createAdmission(gates)
-  const attempts = createAttemptAdmission(gates)
-  const executor = createExecutor({ ...parts, admission, attempts, events })
+  const execution = { ...parts, attempts: createAttemptAdmission(gates), events }
+  const fallbacks = createFallbacks({ catalogue, admission, clock })
 
   /** resolve, authorize, fit: synchronous, since nothing has to wait. */
   function open<Input, Work, Answer, M extends AnyMeter>(
@@ -111,7 +112,9 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     events.started(record)
     try {
       const { model, requested } = chosenFor(call, family.modelOf(input), record.family)
-      return executor.prepare({ family, input, record, model, requested })
+      const prepared = new PreparedCall({ family, input: input as never, record, model, requested }, execution)
+      if (hasFallbacks(model, call)) fallbacks.replaceBeforehand(prepared)
+      return prepared
     } catch (thrown) {
       settlements.refused(record, thrown)
       throw thrown
@@ -129,34 +132,46 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   const isCached = ({ model, record }: Pick<PreparedCall<never, never, AnyMeter>, 'model' | 'record'>) =>
     model.cache !== undefined || record.call.options?.cache !== undefined
 
+  /** At the targets of its model, then of its fallbacks where it has any. Called once. */
+  function execute<Work, Answer, M extends AnyMeter>(prepared: PreparedCall<Work, Answer, M>): Promise<Answer> {
+    const { model, call } = prepared
+    prepared.bounds = boundsOf(model.routing, call.arrived, call.options)
+    return hasFallbacks(model, call) ? fallbacks.execute(prepared) : prepared.execute()
+  }
+
+  /** From the cache where it is on. */
+  async function cachedAnswer<Work, Answer, M extends AnyMeter>(
+    prepared: PreparedCall<Work, Answer, M>,
+  ): Promise<Pick<Answered<Work, Answer, M>, 'answer' | 'usage'> | undefined> {
+    const { descriptor } = prepared
+    const { codec } = descriptor
+    const lookup = codec && lookupFor(descriptor, prepared, embedText)
+    if (!cache || !codec || !lookup) return undefined
+    return await lookUpAnswer(codec, { cache, lookup, prepared }, async () => ({
+      answer: await execute(prepared),
+      usage: await usageForClient<Work, M>(descriptor, prepared),
+    }))
+  }
+
   async function answer<Work, Answer, M extends AnyMeter>(
-    family: Pick<Family<never, Work, Answer, M>, 'estimate' | 'is_admitted' | 'cacheable' | 'codec' | 'asksForCost'>,
     prepared: PreparedCall<Work, Answer, M>,
   ): Promise<Answered<Work, Answer, M>> {
-    const { record } = prepared
-    const settlement = settlements.open(prepared)
+    const { record, descriptor } = prepared
+    settlements.open(prepared)
     try {
-      const waiting = admission.admit(family, prepared)
+      const waiting = admission.admit(descriptor, prepared)
       if (waiting) await waiting
-      const { codec } = family
-      const lookup = cache && codec && isCached(prepared) ? lookupFor(family, prepared, embedText) : undefined
-      let answered: Pick<Answered<Work, Answer, M>, 'answer' | 'usage'>
-      if (cache && codec && lookup) {
-        answered = await lookUpAnswer(codec, { cache, lookup, prepared }, async () => ({
-          answer: await executor.execute(prepared),
-          usage: await usageForClient<Work, M>(family, prepared),
-        }))
-      } else {
-        const answer = await executor.execute(prepared)
-        const usage = usageForClient<Work, M>(family, prepared)
-        answered = { answer, usage: usage instanceof Promise ? await usage : usage }
-      }
+      const cached = cache && isCached(prepared) ? await cachedAnswer(prepared) : undefined
+      const answer = cached ? cached.answer : await execute(prepared)
+      const usage = cached ? cached.usage : usageForClient<Work, M>(descriptor, prepared)
+      const counted = usage instanceof Promise ? await usage : usage
       // It was read to its end after the client had left, so that its usage is known.
       if (record.call.signal.aborted && prepared.meter) throw record.call.signal.reason
-      await settlement.succeeded()
-      return { ...answered, model: prepared.model, work: prepared.work }
+      const settled = settlements.succeeded(prepared)
+      if (settled) await settled
+      return { answer, usage: counted, model: prepared.model, work: prepared.work }
     } catch (thrown) {
-      void settlement.failed(thrown) // the client gets the error before the usage is estimated
+      void settlements.failed(prepared, thrown) // the client gets the error before the usage is estimated
       throw thrown
     }
   }
@@ -169,20 +184,20 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     prepared: PreparedCall<Work, ResponseStream<UsageOf<M>>, M>,
   ): SentStream {
     const { record } = prepared
-    const settlement = settlements.open(prepared)
-    const executed = () => executor.execute(prepared)
-    const execute = () => {
+    settlements.open(prepared)
+    const executed = () => execute(prepared)
+    const lookUp = () => {
       const { replay, encodeError } = family
       const lookup = cache && replay && isCached(prepared) ? lookupFor(family, prepared, embedText) : undefined
       return cache && replay && lookup
         ? lookUpStream({ replay, encodeError }, { cache, lookup, prepared }, executed)
         : executed()
     }
-    const response = Promise.try(() => admission.admit(family, prepared)?.then(execute) ?? execute())
+    const response = Promise.try(() => admission.admit(family, prepared)?.then(lookUp) ?? lookUp())
     const started = response.then(
       () => {},
       (thrown) => {
-        void settlement.failed(record.call.signal.reason ?? thrown)
+        void settlements.failed(prepared, record.call.signal.reason ?? thrown)
         throw thrown
       },
     )
@@ -191,8 +206,9 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     return {
       record,
       started,
-      parts: new DeliveredStream(family, prepared, { response, settlement, onFirstByte, log }),
-      abandon: () => (record.is_refused ? settlement.failed(gone()) : settlement.left()),
+      parts: new DeliveredStream(family, prepared, { response, settlements, onFirstByte, log }),
+      abandon: () =>
+        (record.is_refused ? settlements.failed(prepared, gone()) : settlements.left(prepared)) ?? Promise.resolve(),
     }
   }
 
@@ -212,12 +228,12 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     prepare(family, call, input) {
       const prepared = open(family, call, input)
       const { model, requested, work } = prepared
-      return { model, requested, work, send: () => answer(family, prepared) }
+      return { model, requested, work, send: () => answer(prepared) }
     },
 
     async run(family, call, input) {
       const prepared = open(family, call, input)
-      const answered = await answer(family, prepared)
+      const answered = await answer(prepared)
       return { requested: prepared.requested, ...answered }
     },
 

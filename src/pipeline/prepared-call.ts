@@ -3,12 +3,20 @@ import type { RoutingConfig } from '../config/routing-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
-import { type Attempt, LOST, type NextStep, type Routing, type ServingAttempt } from '../routing/attempt.ts'
+import {
+  type Attempt,
+  LOST,
+  type Routing,
+  type Sender,
+  type ServingAttempt,
+  ServingTogether,
+  stepTo,
+} from '../routing/attempt.ts'
 import type { Bounds } from '../routing/bounds.ts'
 import {
-  eligibleTargets,
+  acceptingTargets,
   expectedCost,
-  noneEligible,
+  haveConditions,
   type RequestFacts,
   type SizedRequest,
 } from '../routing/conditions.ts'
@@ -21,13 +29,13 @@ import type { AttemptAdmission } from './admission.ts'
 import type { Call, CallRecord } from './call.ts'
 import { mayHaveCharged, noteDoubt } from './doubt.ts'
 import type { CallEvents } from './events.ts'
-import type { AnyMeter, Execution, Family, Try } from './family.ts'
+import type { AnyMeter, ByTarget, Execution, Family, Try } from './family.ts'
 
 /** Executes an attempt in the trace of its call. */
 export type TraceAttempt = <Answer>(call: Call, attempt: Attempt, execute: () => Promise<Answer>) => Promise<Answer>
 
 /** The same for all calls. */
-export type ExecutionParts = {
+type ExecutionParts = {
   router: Pick<Router, 'attempt' | 'candidates'>
   /** Undefined: providers have no limits. */
   attempts: AttemptAdmission | undefined
@@ -37,20 +45,19 @@ export type ExecutionParts = {
   clock: Clock
 }
 
-type Prepared<Work, Answer, M extends AnyMeter> = {
-  descriptor: Family<never, Work, Answer, M>
-  input: unknown
+type Preparing<Input, Work, Answer, M extends AnyMeter> = {
+  family: Family<Input, Work, Answer, M>
+  input: Input
   record: CallRecord
-  requested: CatalogueModel
   model: CatalogueModel
-  work: Work
+  requested: CatalogueModel
 }
 
 type Sticky = NonNullable<RoutingConfig['sticky']>
 
 const UNBOUNDED: Bounds = { tries: 1, tries_made: 0, deadline: Number.POSITIVE_INFINITY }
 
-export class PreparedCall<Work, Answer, M extends AnyMeter> implements Execution<M>, Routing, SizedRequest {
+export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, Sender<Answer>, SizedRequest {
   readonly call: Call
   readonly record: CallRecord
   readonly requested: CatalogueModel
@@ -65,6 +72,8 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Execution
   /** Of the try that serves the call, or of the first one. */
   meter: M
   has_fallback = false
+  /** Set once it is settled: `true`, or what resolves then. */
+  settled: Promise<void> | true | undefined
   readonly #input: unknown
   readonly #parts: ExecutionParts
   /** How many attempts there were at other models. */
@@ -73,17 +82,21 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Execution
   /** Of the second one of two tries at the same time. */
   #hedge: { meter: M } | undefined
 
-  constructor({ descriptor, input, record, requested, model, work }: Prepared<Work, Answer, M>, parts: ExecutionParts) {
-    this.call = record.call
+  constructor(preparing: Preparing<never, Work, Answer, M>, parts: ExecutionParts) {
+    const { family, input, record, model, requested } = preparing
+    const { call } = record
+    record.model = model.id
+    this.call = call
     this.record = record
     this.requested = requested
-    this.descriptor = descriptor
+    this.descriptor = family
     this.chosen = model
     this.model = model
-    this.work = work
-    this.meter = descriptor.meter(work)
     this.#input = input
     this.#parts = parts
+    this.work = family.fit(model, input, call)
+    if (call.capture?.is_recorded && family.texts) call.capture.input = family.texts(this.work)
+    this.meter = family.meter(this.work)
   }
 
   get policy(): AttemptPolicy {
@@ -108,37 +121,71 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Execution
     record.requested = this.requested.id
   }
 
-  /** Rejects, and does not throw, where no target takes the request. */
-  readonly attempt: Execution<M>['attempt'] = (all, execute) => {
+  /** At the targets of its model, one after another. */
+  execute(): Promise<Answer> {
+    const { descriptor, work } = this
+    if (descriptor.execute) return descriptor.execute(work, this.#execution())
+    const waiting = descriptor.beforeSend?.(work, this.call)
+    return waiting ? this.#executeAfter(waiting) : this.#attempt(descriptor.targets(work), this)
+  }
+
+  /** For a family that does more than to send the call to one target. */
+  #execution(): Execution<M> {
+    return {
+      call: this.call,
+      attempt: (all, send) =>
+        this.#attempt(all, {
+          sendTo: (target, signal, attempt) => {
+            const tried = this.#tryOf(signal, attempt)
+            return this.#sendWithin({ target, signal, attempt }, () => send(target, tried))
+          },
+        }),
+    }
+  }
+
+  async #executeAfter(waiting: Promise<void>): Promise<Answer> {
+    await waiting
+    return await this.#attempt((this.descriptor as ByTarget<Work, Answer, M>).targets(this.work), this)
+  }
+
+  #attempt<Part>(all: readonly Target[], sender: Sender<Part>): Promise<Part> {
     const { attempts, router } = this.#parts
-    const { record } = this
+    const { record, call } = this
     try {
-      const { targets, excluded } = eligibleTargets(all, this)
-      if (this.call.is_explained) this.#explain(all)
-      if (targets.length === 0 && excluded.length > 0) throw noneEligible(excluded)
-      const send = (target: Target, signal: AbortSignal, attempt: Attempt) =>
-        this.#execute(execute, target, { signal, attempt })
-      if (!attempts?.hasLimits(targets)) return router.attempt(targets, this, send)
-      return attempts.targetsWithinLimits(record, targets).then((within) => router.attempt(within, this, send))
+      if (call.is_explained) this.#explain(all)
+      const hasConditions = this.preferences !== undefined || haveConditions(all)
+      const targets = hasConditions ? acceptingTargets(all, this) : all
+      if (!attempts?.hasLimits(targets)) return router.attempt(targets, this, sender)
+      return attempts.targetsWithinLimits(record, targets).then((within) => router.attempt(within, this, sender))
     } catch (thrown) {
       return Promise.reject(thrown)
     }
   }
 
-  #execute<Part>(
-    execute: (target: Target, tried: Try<M>) => Promise<Part>,
-    target: Target,
-    { signal, attempt }: Trying,
-  ): Promise<Part> {
+  sendTo(target: Target, signal: AbortSignal, attempt: Attempt): Promise<Answer> {
+    const { descriptor, work } = this
     const { attempts, traceAttempt } = this.#parts
-    const { is_hedge } = attempt
-    const meter = is_hedge ? this.descriptor.meter(this.work) : this.meter
-    if (is_hedge) this.#hedge = { meter }
-    const isLimited = attempts?.limitsProvider(target.provider.id)
-    if (!isLimited && !traceAttempt) return execute(target, { signal, meter, is_hedge })
-    const run = () => execute(target, { signal, meter, is_hedge })
+    const { send } = descriptor as ByTarget<Work, Answer, M>
+    const tried = this.#tryOf(signal, attempt)
+    const isPlain = traceAttempt === undefined && !attempts?.limitsProvider(target.provider.id)
+    if (isPlain) return send(target, work, tried)
+    return this.#sendWithin({ target, signal, attempt }, () => send(target, work, tried))
+  }
+
+  #tryOf(signal: AbortSignal, { is_hedge }: Attempt): Try<M> {
+    if (!is_hedge) return { call: this.call, signal, meter: this.meter, is_hedge }
+    const meter = this.descriptor.meter(this.work)
+    this.#hedge = { meter }
+    return { call: this.call, signal, meter, is_hedge }
+  }
+
+  /** Within the limits of its provider, and in the trace of the call. */
+  #sendWithin<Part>({ target, signal, attempt }: Sending, send: () => Promise<Part>): Promise<Part> {
+    const { attempts, traceAttempt } = this.#parts
     const limited = () =>
-      attempts && isLimited ? attempts.withinLimits(this.record, { target, signal, execute: run }) : run()
+      attempts?.limitsProvider(target.provider.id)
+        ? attempts.withinLimits(this.record, { target, signal, execute: send })
+        : send()
     return traceAttempt ? traceAttempt(this.call, attempt, limited) : limited()
   }
 
@@ -169,7 +216,7 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Execution
     const { record } = this
     const hedge = this.#hedge
     record.target = attempt.target
-    record.serving = record.serving ? new Both(record.serving, attempt) : attempt
+    record.serving = record.serving ? new ServingTogether(record.serving, attempt) : attempt
     if (!hedge) return
     const lost = record.attempts.findLast(({ is_hedge }) => is_hedge !== attempt.is_hedge)
     // One that has failed before is noted already, unless its provider has refused it.
@@ -267,26 +314,4 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Execution
   }
 }
 
-type Trying = { signal: AbortSignal; attempt: Attempt }
-
-function stepTo({ target, is_hedge }: Attempt, { target: last }: Attempt): NextStep {
-  if (is_hedge) return 'hedge'
-  if (target.provider.id !== last.provider.id || target.model !== last.model) return 'other_target'
-  return target.key === last.key ? 'same_target' : 'other_key'
-}
-
-/** Attempts that serve one call together. */
-class Both implements ServingAttempt {
-  readonly #first: ServingAttempt
-  readonly #second: ServingAttempt
-
-  constructor(first: ServingAttempt, second: ServingAttempt) {
-    this.#first = first
-    this.#second = second
-  }
-
-  end(error?: unknown): void {
-    this.#first.end(error)
-    this.#second.end(error)
-  }
-}
+type Sending = { target: Target; signal: AbortSignal; attempt: Attempt }

@@ -9,27 +9,31 @@ import type { CallRecord, DoubtfulAttempt, Meter } from './call.ts'
 import { hasCounted, mayHaveCharged, noteDoubt } from './doubt.ts'
 import { callEntry, lostEntry } from './entries.ts'
 import type { CallEvents } from './events.ts'
+import { noteEnd } from './fallback.ts'
 import type { AnyMeter } from './family.ts'
 import type { PreparedCall } from './prepared-call.ts'
 
 /** Where entries of the ledger go. Must not throw. The result: resolves once they cannot be lost; undefined: nobody waits. */
 export type RecordUsage = (entries: readonly LedgerEntry[]) => Promise<void> | undefined
 
-type Settled = Pick<PreparedCall<unknown, unknown, AnyMeter>, 'record' | 'meter' | 'policy' | 'model'>
+export type Settled = Pick<
+  PreparedCall<unknown, unknown, AnyMeter>,
+  'record' | 'meter' | 'policy' | 'model' | 'bounds' | 'settled'
+>
 
-/** Only the first of these calls has an effect; the others wait for it. */
-export type Settlement = {
-  /** Whether the end of the response waits until the call is recorded. */
-  isAwaited(): boolean
-  succeeded(): Promise<void>
-  /** The response was not read to its end. */
-  left(): Promise<void>
-  failed(thrown: unknown): Promise<void>
-}
-
-type Settlements = {
+/**
+ * Of `succeeded`, `left` and `failed` only the first has an effect on a call, and the others wait for it. A promise only
+ * where something is waited for: a usage that is estimated, or a journal that has to be durable.
+ */
+export type Settlements = {
   /** Counts a call as open until it is settled. Without a meter its usage is not recorded. */
-  open(call: Settled): Settlement
+  open(call: Settled): void
+  /** Whether the end of a response waits until its call is recorded. */
+  isAwaited(): boolean
+  succeeded(call: Settled): Promise<void> | undefined
+  /** The response was not read to its end. */
+  left(call: Settled): Promise<void> | undefined
+  failed(call: Settled, thrown: unknown): Promise<void> | undefined
   /** Ends a call that was refused before anything was sent. */
   refused(record: CallRecord, thrown: unknown): void
   /** Waits until every open call is settled, at most until the deadline. */
@@ -65,38 +69,61 @@ export function createSettlements({
 
   /** By its meter. A promise only where the usage is estimated. */
   function unitsOf(record: CallRecord, meter: Meter<unknown>): Units | Promise<Units> {
-    const failed = (error: unknown): Units => {
-      log.error('usage could not be measured', { request_id: record.call.request_id }, error)
-      return { ...(record.estimate?.most ?? NO_UNITS), estimated: true }
-    }
     try {
       const usage = meter.usage()
-      return usage instanceof Promise ? usage.then((found) => meter.units(found)).catch(failed) : meter.units(usage)
+      return usage instanceof Promise ? estimatedUnits(record, meter, usage) : meter.units(usage)
     } catch (error) {
-      return failed(error)
+      return unmeasurable(record, error)
     }
   }
 
+  async function estimatedUnits(record: CallRecord, meter: Meter<unknown>, usage: Promise<unknown>): Promise<Units> {
+    try {
+      return meter.units(await usage)
+    } catch (error) {
+      return unmeasurable(record, error)
+    }
+  }
+
+  function unmeasurable({ call, estimate }: CallRecord, error: unknown): Units {
+    log.error('usage could not be measured', { request_id: call.request_id }, error)
+    return { ...(estimate?.most ?? NO_UNITS), estimated: true }
+  }
+
   /**
-   * Asynchronous only where something waits: mostly nothing does. `isCounted`: the meter has counted what the call used.
-   * `charged`: the attempt that it is charged for at the most that this can have used, instead.
+   * `isCounted`: the meter has counted what the call used. `charged`: the attempt that it is charged for at the most that
+   * this can have used, instead.
    */
-  async function settle(call: Settled, isCounted: boolean, charged?: DoubtfulAttempt): Promise<void> {
+  function settle(call: Settled, isCounted: boolean, charged?: DoubtfulAttempt): Promise<void> | undefined {
     const { record, meter } = call
-    let isRecorded: Promise<void> | undefined
+    call.settled = true
+    const isRecorded = meter !== undefined && !record.is_refused
+    const counted = isRecorded && isCounted && record.cache !== 'hit' ? unitsOf(record, meter) : undefined
+    const lost = isRecorded ? record.doubts?.map((attempt) => unitsOfLost(record, attempt)) : undefined
+    if (counted instanceof Promise || lost?.some((units) => units instanceof Promise)) {
+      const later = finishLater(call, { counted, lost, charged })
+      call.settled = later
+      return later
+    }
+    return finish(call, { units: counted, lost: lost as Counted[] | undefined, charged })
+  }
+
+  async function finishLater(call: Settled, { counted, lost = [], charged }: Estimated): Promise<void> {
+    const [units, ...lostUnits] = await Promise.all([counted, ...lost])
+    const recorded = finish(call, { units, lost: lostUnits, charged })
+    if (recorded) await recorded
+  }
+
+  /** Records what the call used, releases what it holds, and notifies the subscribers. */
+  function finish(call: Settled, used: UsedUnits): Promise<void> | undefined {
+    const { record, meter } = call
+    let recorded: Promise<void> | undefined
     try {
       if (meter && !record.is_refused) {
-        const counted = isCounted && record.cache !== 'hit' ? unitsOf(record, meter) : undefined
-        const units = counted instanceof Promise ? await counted : counted
-        const entry = entryOf(call, units, charged)
-        const entries = [entry]
-        for (const attempt of record.doubts ?? NONE) {
-          const lost = unitsOfLost(record, attempt)
-          const counted = lost instanceof Promise ? await lost : lost
-          entries.push(lostEntry(entry, { attempt, at: record.at, counted, number: entries.length }))
-        }
+        const entries = entriesOf(call, used)
         record.entries = entries
-        isRecorded = recordUsage(entries)
+        recorded = recordUsage(entries)
+        if (recorded) call.settled = recorded
       }
     } catch (error) {
       log.error('a call could not be recorded', { request_id: record.call.request_id }, error)
@@ -108,16 +135,20 @@ export function createSettlements({
       events.finished(record)
       if (--open === 0) idle?.resolve()
     }
-    if (isRecorded) await isRecorded
+    return recorded
   }
 
-  /** Also sets the units of the record. */
-  function entryOf({ record, model }: Settled, units: Units | undefined, charged?: DoubtfulAttempt): LedgerEntry {
+  /** The entry of the call first. Also sets the units of the record. */
+  function entriesOf({ record, model }: Settled, { units, lost, charged }: UsedUnits): LedgerEntry[] {
     // Of its admission: what it is charged counts towards the budgets that hold it. Without budgets, of its arrival.
     const at_ms = record.admitted_ms ?? Math.round(clock.now() - (clock.steady() - record.call.arrived))
     const entry = callEntry({ record, model, now_ms: at_ms, units, charged })
     record.units = entry.units
-    return entry
+    const entries = [entry]
+    for (const [at, attempt] of (record.doubts ?? NONE).entries()) {
+      entries.push(lostEntry(entry, { attempt, at: record.at, counted: lost?.[at], number: entries.length }))
+    }
+    return entries
   }
 
   /** What an attempt has counted that another one has beaten; undefined: nothing. */
@@ -130,57 +161,36 @@ export function createSettlements({
     if (target) noteDoubt(record, { target, model, most: estimate?.most })
   }
 
-  /** One object for each call, without closures. */
-  class OneSettlement implements Settlement {
-    readonly #call: Settled
-    #settled: Promise<void> | undefined
-
-    constructor(call: Settled) {
-      this.#call = call
-    }
-
-    isAwaited(): boolean {
-      return isDurable()
-    }
-
-    succeeded(): Promise<void> {
-      if (this.#settled) return this.#settled
-      endAttempt(this.#call.record)
-      this.#settled = settle(this.#call, true)
-      return this.#settled
-    }
-
-    left(): Promise<void> {
-      this.#settled ??= this.#unfinished(true)
-      return this.#settled
-    }
-
-    failed(thrown: unknown): Promise<void> {
-      if (this.#settled) return this.#settled
-      const { record, policy } = this.#call
-      noteError(record, thrown)
-      const isOrder = policy === 'until_accepted'
-      this.#settled = this.#unfinished(isOrder || isChargedAfter(record, thrown), thrown)
-      return this.#settled
-    }
-
-    /** What was delivered counts; where nothing was, the most that the attempt can have used. */
-    #unfinished(isCharged: boolean, thrown?: unknown): Promise<void> {
-      const { record, meter, policy } = this.#call
-      const isServed = record.serving !== undefined
-      endAttempt(record, thrown)
-      if (isServed && meter && hasCounted(meter)) return settle(this.#call, true)
-      const isOpen = isServed || (thrown === undefined && record.attempts.at(-1)?.ms === undefined)
-      if (isOpen && (thrown === undefined || mayHaveCharged(thrown, policy))) noteUnanswered(this.#call)
-      return settle(this.#call, false, isCharged ? record.doubts?.pop() : undefined)
-    }
+  /** What was delivered counts; where nothing was, the most that the attempt can have used. */
+  function settleUnfinished(call: Settled, isCharged: boolean, thrown?: unknown): Promise<void> | undefined {
+    const { record, meter, policy } = call
+    const isServed = record.serving !== undefined
+    endAttempt(record, thrown)
+    if (isServed && meter && hasCounted(meter)) return settle(call, true)
+    const isOpen = isServed || (thrown === undefined && record.attempts.at(-1)?.ms === undefined)
+    if (isOpen && (thrown === undefined || mayHaveCharged(thrown, policy))) noteUnanswered(call)
+    return settle(call, false, isCharged ? record.doubts?.pop() : undefined)
   }
 
   return {
     open(call) {
       open++
       call.record.is_open = true
-      return new OneSettlement(call)
+    },
+    isAwaited: isDurable,
+    succeeded(call) {
+      if (call.settled) return waitingOf(call)
+      endAttempt(call.record)
+      return settle(call, true)
+    },
+    left: (call) => (call.settled ? waitingOf(call) : settleUnfinished(call, true)),
+    failed(call, thrown) {
+      if (call.settled) return waitingOf(call)
+      const { record, policy } = call
+      noteEnd(call, thrown)
+      noteError(record, thrown)
+      const isOrder = policy === 'until_accepted'
+      return settleUnfinished(call, isOrder || isChargedAfter(record, thrown), thrown)
     },
     refused(record, thrown) {
       noteError(record, thrown)
@@ -200,6 +210,19 @@ export function createSettlements({
 }
 
 const NONE: readonly DoubtfulAttempt[] = []
+
+type Counted = Units | undefined
+
+/** `units`: of the call. `lost`: of each attempt in doubt. Undefined: not counted. */
+type UsedUnits = { units: Counted; lost: Counted[] | undefined; charged: DoubtfulAttempt | undefined }
+
+/** The same, while it is estimated. */
+type Estimated = Pick<UsedUnits, 'charged'> & {
+  counted: Counted | Promise<Units>
+  lost: (Counted | Promise<Units>)[] | undefined
+}
+
+const waitingOf = ({ settled }: Settled): Promise<void> | undefined => (settled === true ? undefined : settled)
 
 /** A call without a meter, such as the submission of a task, counts as estimated where it succeeded. */
 const unmeasured = ({ error, estimate }: CallRecord): Units =>

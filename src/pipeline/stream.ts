@@ -4,14 +4,14 @@ import { asGatewayError } from '../spec/error.ts'
 import { usageForClient } from './cost.ts'
 import type { AnyMeter, ResponseStream, StreamFamily, UsageOf } from './family.ts'
 import type { PreparedCall } from './prepared-call.ts'
-import type { Settlement } from './settle.ts'
+import type { Settled, Settlements } from './settle.ts'
 
 type Part = string | Uint8Array
 
 type Delivery<M extends AnyMeter> = {
   /** Rejects with the provider's error. */
   response: Promise<ResponseStream<UsageOf<M>>>
-  settlement: Settlement
+  settlements: Pick<Settlements, 'isAwaited' | 'succeeded' | 'left' | 'failed'>
   onFirstByte(): void
   log: Log
 }
@@ -20,7 +20,7 @@ type DeliveredFamily<Work, M extends AnyMeter> = Pick<
   StreamFamily<never, Work, M>,
   'encodeError' | 'errorForClient' | 'asksForCost'
 >
-type Delivered<Work, M extends AnyMeter> = Pick<PreparedCall<Work, never, M>, 'record' | 'model' | 'work' | 'meter'>
+type Delivered<Work, M extends AnyMeter> = Settled & Pick<PreparedCall<Work, never, M>, 'work' | 'meter'>
 
 const OVER: IteratorResult<Part> = { done: true, value: undefined }
 
@@ -59,7 +59,7 @@ export class DeliveredStream<Work, M extends AnyMeter> implements AsyncIterableI
   async return(): Promise<IteratorResult<Part>> {
     if (this.#isOver) return OVER
     this.#isOver = true
-    void this.#delivery.settlement.left()
+    void this.#delivery.settlements.left(this.#prepared)
     await this.#source?.return?.()
     return OVER
   }
@@ -81,15 +81,15 @@ export class DeliveredStream<Work, M extends AnyMeter> implements AsyncIterableI
   async #end(): Promise<IteratorResult<Part>> {
     const { includesUsage, end, store } = this.#stream as ResponseStream<UsageOf<M>>
     const { record } = this.#prepared
-    const { settlement } = this.#delivery
+    const { settlements } = this.#delivery
     record.call.signal.throwIfAborted() // some sources end, and do not throw, when they are aborted
     // Only a client that requested the usage waits for it: an estimate takes a while.
     const usage = includesUsage ? await usageForClient<Work, M>(this.#family, this.#prepared) : undefined
-    const settled = settlement.succeeded()
+    const settled = settlements.succeeded(this.#prepared)
     const last = end(usage)
     await store?.()
     // Once its usage is known without an estimate, it is recorded within this turn of the event loop.
-    if (settlement.isAwaited() || record.entries) await settled
+    if (settlements.isAwaited() || record.entries) await settled
     this.#isOver = true
     return last === '' ? OVER : { done: false, value: last }
   }
@@ -103,7 +103,7 @@ export class DeliveredStream<Work, M extends AnyMeter> implements AsyncIterableI
     const reason = call.signal.reason ?? errorForClient?.(thrown, work) ?? thrown
     const error = asGatewayError(reason, { log: this.#delivery.log, request_id: call.request_id })
     // The response ends before the usage is estimated: that may take longer than a client, or a stop, waits.
-    void this.#delivery.settlement.failed(error)
+    void this.#delivery.settlements.failed(this.#prepared, error)
     return { done: false, value: this.#stream?.fail ? this.#stream.fail(error) : encodeError(error, work) }
   }
 }

@@ -46,12 +46,10 @@ export const createRerank = ({ tokenizer }: { tokenizer: Tokenizer }): RerankFam
   estimate: ({ request, documents }) => estimateRerank(request.query, documents),
   texts: ({ request, documents }) => [request.query, ...documents],
   policy: 'until_answered',
-  async execute(work, { call, attempt }) {
-    const answer = await attempt(work.targets, async (target, { signal, meter }) => {
-      const ranked = await rankAt(target, { work, call, signal })
-      meter.reported(ranked.prompt_tokens, ranked.search_units)
-      return ranked
-    })
+  targets: ({ targets }) => targets,
+  async send(target, work, { call, signal, meter }) {
+    const answer = await rankAt(target, { work, call, signal })
+    meter.reported(answer.prompt_tokens, answer.search_units)
     const search_units = answer.search_units ?? searchesFor(work.documents)
     return { results: answer.results, search_units }
   },

@@ -70,14 +70,39 @@ export type Routing = {
   serving(attempt: Attempt & ServingAttempt): void
 }
 
-/** Calls a target. Resolves with the first part of a stream, or with a whole response. */
-export type Send<Answer> = (target: Target, signal: AbortSignal, attempt: Attempt) => Promise<Answer>
+export type Sender<Answer> = {
+  /** Calls a target. Resolves with the first part of a stream, or with a whole response. */
+  sendTo(target: Target, signal: AbortSignal, attempt: Attempt): Promise<Answer>
+}
 
 /** The attempt that serves a call: to be ended when its response has ended, with an error where it broke. */
 export type ServingAttempt = { end(error?: unknown): void }
 
+/** Attempts that serve one call together. */
+export class ServingTogether implements ServingAttempt {
+  readonly #first: ServingAttempt
+  readonly #second: ServingAttempt
+
+  constructor(first: ServingAttempt, second: ServingAttempt) {
+    this.#first = first
+    this.#second = second
+  }
+
+  end(error?: unknown): void {
+    this.#first.end(error)
+    this.#second.end(error)
+  }
+}
+
 /** The reason for which an attempt ends that another one has beaten. */
 export const LOST = new GatewayError('client_closed_request', 'Another target answered first.')
+
+/** How an attempt follows the last one. */
+export function stepTo({ target, is_hedge }: Attempt, { target: last }: Attempt): NextStep {
+  if (is_hedge) return 'hedge'
+  if (target.provider.id !== last.provider.id || target.model !== last.model) return 'other_target'
+  return target.key === last.key ? 'same_target' : 'other_key'
+}
 
 /** What is reported of one upstream call. Members that are undefined are left out of JSON. */
 export const attemptReport = ({ target, error, upstream_status, ms, next, is_hedge, is_lost }: Attempt) => ({

@@ -20,11 +20,11 @@ type Asked = { timeout_ms?: number; no_fallback?: true }
 export const boundsOf = (
   { tries = DEFAULT_TRIES, deadline_seconds = Number.POSITIVE_INFINITY }: RoutingConfig,
   arrived: number,
-  { timeout_ms = Number.POSITIVE_INFINITY, no_fallback }: Asked = {},
+  asked?: Asked,
 ): Bounds => ({
-  tries: no_fallback ? 1 : tries,
+  tries: asked?.no_fallback ? 1 : tries,
   tries_made: 0,
-  deadline: arrived + Math.min(deadline_seconds * 1000, timeout_ms),
+  deadline: arrived + Math.min(deadline_seconds * 1000, asked?.timeout_ms ?? Number.POSITIVE_INFINITY),
 })
 
 /** Enough to find a target that answers; more would only multiply the load of an outage. */

@@ -39,10 +39,16 @@ type Eligible = { targets: readonly Target[]; excluded: readonly Excluded[] }
 
 const NONE: readonly Excluded[] = []
 
+/** Whether a target takes only some requests: mostly none does. */
+export function haveConditions(all: readonly Target[]): boolean {
+  for (const { when } of all) if (when) return true
+  return false
+}
+
 /** The targets that take the request, with their priorities for it, and the others. */
 export function eligibleTargets(all: readonly Target[], request: Conditional): Eligible {
   const { preferences } = request
-  const taking = all.some(({ when }) => when) ? takingTargets(all, request) : { targets: all, excluded: NONE }
+  const taking = haveConditions(all) ? takingTargets(all, request) : { targets: all, excluded: NONE }
   if (!preferences) return taking
   const priced = { at: request.now(), inputTokens: () => request.facts()?.inputTokens?.() }
   const { targets, excluded } = preferredTargets(taking.targets, preferences, priced)
@@ -57,6 +63,13 @@ function takingTargets(all: readonly Target[], request: Conditional): Eligible {
     return reason === undefined
   })
   return { targets, excluded }
+}
+
+/** The targets that take the request. Throws where there are some, and none does. */
+export function acceptingTargets(all: readonly Target[], request: Conditional): readonly Target[] {
+  const { targets, excluded } = eligibleTargets(all, request)
+  if (targets.length === 0 && excluded.length > 0) throw noneEligible(excluded)
+  return targets
 }
 
 /** The error of a request that no target takes. */

@@ -44,10 +44,12 @@ function remembering(targets: Target[], settings: RoutingConfig = {}) {
           attemptFailed() {},
           serving: (attempt) => void ends.push(() => attempt.end()),
         },
-        async ({ provider: { id } }) => {
-          called.push(id)
-          if (failures[id]) throw failures[id]
-          return id
+        {
+          async sendTo({ provider: { id } }) {
+            called.push(id)
+            if (failures[id]) throw failures[id]
+            return id
+          },
         },
       )
       .catch((error: unknown) => error)

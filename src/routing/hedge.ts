@@ -1,7 +1,7 @@
 /** Hedging: where the first byte comes later than usual, a second target is asked, and the first answer is taken. */
 import type { RoutingConfig } from '../config/routing-schema.ts'
 import type { Clock } from '../kit/clock.ts'
-import type { Routing, Send } from './attempt.ts'
+import type { Routing, Sender } from './attempt.ts'
 import { quantilesOf } from './latency.ts'
 import type { OpenAttempt } from './open-attempt.ts'
 import type { Selection } from './selection.ts'
@@ -70,7 +70,7 @@ type Sending<Answer> = {
   routing: Routing
   hedge_ms: number
   isLast: boolean
-  send: Send<Answer>
+  sender: Sender<Answer>
 }
 
 type Answered<Answer> = { attempt: OpenAttempt; answer: Answer }
@@ -98,10 +98,10 @@ export function createHedging(clock: Clock): Hedging {
       return quantilesOf(selection.current.state)?.p95
     },
 
-    async send(attempt, { selection, routing, hedge_ms, isLast, send }) {
+    async send(attempt, { selection, routing, hedge_ms, isLast, sender }) {
       const { signal, settings, bounds } = routing
       attempt.mayBeLost(false)
-      const first = sendUnder(attempt, isLast, send)
+      const first = sendUnder(attempt, isLast, sender)
       let second: { attempt: OpenAttempt; answered: typeof first } | undefined
       const { answer: fastest, winner } = await race({
         clock,
@@ -114,7 +114,7 @@ export function createHedging(clock: Clock): Hedging {
           if (!hedge) return undefined
           budget.take()
           hedge.mayBeLost(true)
-          second = { attempt: hedge, answered: sendUnder(hedge, true, send) }
+          second = { attempt: hedge, answered: sendUnder(hedge, true, sender) }
           return second.answered
         },
       })
@@ -132,11 +132,15 @@ export function createHedging(clock: Clock): Hedging {
 }
 
 /** An attempt that may be ended by another one. */
-async function sendUnder<Answer>(attempt: OpenAttempt, isLast: boolean, send: Send<Answer>): Promise<Answered<Answer>> {
+async function sendUnder<Answer>(
+  attempt: OpenAttempt,
+  isLast: boolean,
+  sender: Sender<Answer>,
+): Promise<Answered<Answer>> {
   try {
     const waiting = attempt.enter()
     if (waiting) await waiting
-    const answer = await attempt.send(isLast, send)
+    const answer = await attempt.send(isLast, sender)
     attempt.answered()
     return { attempt, answer }
   } catch (error) {

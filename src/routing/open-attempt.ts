@@ -3,7 +3,7 @@ import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Target } from '../providers/provider.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
-import { type Attempt, LOST, type NextStep, type Routing, type Send, type ServingAttempt } from './attempt.ts'
+import { type Attempt, LOST, type NextStep, type Routing, type Sender, type ServingAttempt } from './attempt.ts'
 import { firstByteLimit, timeLimit } from './bounds.ts'
 import type { Candidate } from './choose.ts'
 import type { Release } from './concurrency.ts'
@@ -101,7 +101,7 @@ export class OpenAttempt implements Attempt, ServingAttempt {
   }
 
   /** `isLast`: no other target is left, so it may take as long as the time limits of its provider allow. */
-  send<Answer>(isLast: boolean, send: Send<Answer>): Promise<Answer> {
+  send<Answer>(isLast: boolean, sender: Sender<Answer>): Promise<Answer> {
     const { target } = this
     const routing = this.#routing
     const left = routing.bounds.deadline - this.started
@@ -111,11 +111,11 @@ export class OpenAttempt implements Attempt, ServingAttempt {
     this.#isSent = true
     if (control) this.#limitTotal(control)
     routing.attemptStarted(this)
-    if (!control) return send(target, routing.signal, this)
+    if (!control) return sender.sendTo(target, routing.signal, this)
     if (ms !== undefined) this.#limitFirstByte(control, ms)
     return new Promise((resolve, reject) => {
       control.reject = reject
-      send(target, control.controller.signal, this).then(resolve, reject)
+      sender.sendTo(target, control.controller.signal, this).then(resolve, reject)
     })
   }
 

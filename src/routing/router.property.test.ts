@@ -233,25 +233,27 @@ function simulate({ targets: given, limits, routing, policy, seed }: Case) {
           }
         },
       },
-      (_, signal) =>
-        new Promise((resolve, reject) => {
-          const one: Upstream = {
-            signal,
-            isOpen: true,
-            settle(behaviour) {
-              if (behaviour === 'silent') return
+      {
+        sendTo: (_, signal) =>
+          new Promise((resolve, reject) => {
+            const one: Upstream = {
+              signal,
+              isOpen: true,
+              settle(behaviour) {
+                if (behaviour === 'silent') return
+                one.isOpen = false
+                if (behaviour === 'ok') resolve('ok')
+                else reject(ERRORS[behaviour])
+              },
+            }
+            upstream.push(one)
+            signal.addEventListener('abort', () => {
               one.isOpen = false
-              if (behaviour === 'ok') resolve('ok')
-              else reject(ERRORS[behaviour])
-            },
-          }
-          upstream.push(one)
-          signal.addEventListener('abort', () => {
-            one.isOpen = false
-            reject(own.abortWith ?? signal.reason)
-          })
-          one.settle(behaviours[sent++ % behaviours.length] ?? 'ok')
-        }),
+              reject(own.abortWith ?? signal.reason)
+            })
+            one.settle(behaviours[sent++ % behaviours.length] ?? 'ok')
+          }),
+      },
     )
     result.catch(() => {})
   }

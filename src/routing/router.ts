@@ -2,7 +2,7 @@
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Target } from '../providers/provider.ts'
-import type { Routing, Send } from './attempt.ts'
+import type { Routing, Sender } from './attempt.ts'
 import { noneAvailable, tooLate } from './errors.ts'
 import { createHedging } from './hedge.ts'
 import { createMemory, type Memory } from './memory.ts'
@@ -14,7 +14,7 @@ import { Selection } from './selection.ts'
 export type Router = OrderRouting &
   Pick<Memory, 'states' | 'candidates' | 'reset' | 'recovered' | 'override'> & {
     /** The answer of the first target that succeeds. Throws the last failure, or `no_available_channel` if none was tried. */
-    attempt<Answer>(targets: readonly Target[], routing: Routing, send: Send<Answer>): Promise<Answer>
+    attempt<Answer>(targets: readonly Target[], routing: Routing, sender: Sender<Answer>): Promise<Answer>
   }
 
 type RouterParts = { clock: Clock; log: Log; random?: () => number }
@@ -31,7 +31,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
     reset,
     recovered,
     override,
-    async attempt(targets, routing, send) {
+    async attempt(targets, routing, sender) {
       const { signal, policy, bounds } = routing
       const most = bounds.tries - bounds.tries_made
       const now = clock.steady()
@@ -44,10 +44,11 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
         const hasNext = selection.tries < most && policy !== 'until_accepted'
         const isLast = !hasNext || !(routing.has_fallback || selection.hasOther())
         try {
-          if (hedge_ms !== undefined) return await hedging.send(attempt, { selection, routing, hedge_ms, isLast, send })
+          if (hedge_ms !== undefined)
+            return await hedging.send(attempt, { selection, routing, hedge_ms, isLast, sender })
           const waiting = attempt.enter()
           if (waiting) await waiting
-          const answer = await attempt.send(isLast, send)
+          const answer = await attempt.send(isLast, sender)
           attempt.answered()
           routing.serving(attempt)
           return answer

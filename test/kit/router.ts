@@ -72,10 +72,12 @@ export function setUp(options: Partial<Target>[] = [{}, {}, {}], random = () => 
           attemptFailed: (attempt) => void failures.push(attempt),
           serving: (attempt) => void ends.push((error) => attempt.end(error)),
         },
-        async (target, own) => {
-          const result = await answers[nameOf(target)]?.(own)
-          if (result instanceof Error) throw result
-          return nameOf(target)
+        {
+          async sendTo(target, own) {
+            const result = await answers[nameOf(target)]?.(own)
+            if (result instanceof Error) throw result
+            return nameOf(target)
+          },
         },
       )
       .catch((error: unknown) => error)
