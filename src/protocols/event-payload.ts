@@ -3,8 +3,7 @@ import { parseJsonKeeping } from '../kit/exact-json.ts'
 import { isRecord, type JsonRecord, parseJson } from '../kit/json.ts'
 import type { SseEvent } from '../kit/sse.ts'
 import type { GatewayError } from '../spec/error.ts'
-import { holdsError } from './provider-error.ts'
-import type { Faults } from './upstream.ts'
+import { type Faults, holdsError } from './upstream.ts'
 
 type PayloadParts = {
   faults: Faults

@@ -139,12 +139,6 @@ export function errorFromBody(refusal: Omit<ErrorResponse, 'status' | 'headers'>
 const withKnownPhrase = (message: string): string =>
   message.includes('maximum context length') ? message : `The input exceeds the maximum context length: ${message}`
 
-/** Whether an object is, or holds, an error instead of a response. */
-export const holdsError = (payload: JsonRecord): boolean =>
-  (payload.error !== undefined && payload.error !== null && payload.error !== false && payload.error !== '') ||
-  payload.object === 'error' ||
-  payload.type === 'error'
-
 /**
  * Reads `{error:{..}}`, `{error:"text"}`, `{message,code}`, `{detail:".."}`, `{detail:[{msg,loc}]}`, and a list
  * around any of them.

@@ -54,8 +54,8 @@ class ChatcompatEncoder implements ResponseEncoder {
 
   whole(answer: ChatAnswer, usage: Usage): unknown {
     const { delta_mirror } = this.#settings
-    const customs = customNames(this.#request)
-    return encodeWhole(answer, this.#head, { usage, delta_mirror, customs, openrouter: this.#request[OPENROUTER] })
+    const { tools, [OPENROUTER]: openrouter } = this.#request
+    return encodeWhole(answer, this.#head, { usage, delta_mirror, customs: tools && customNames(tools), openrouter })
   }
 
   get encode() {
@@ -75,11 +75,11 @@ class ChatcompatEncoder implements ResponseEncoder {
   }
 
   get #chunks() {
-    const { stream_options } = this.#request
+    const { stream_options, tools, [OPENROUTER]: openrouter } = this.#request
     this.#stream ??= createChunkEncoder(this.#head, {
       include_usage: stream_options?.include_usage === true,
-      customs: customNames(this.#request),
-      openrouter: this.#request[OPENROUTER],
+      customs: tools && customNames(tools),
+      openrouter,
     })
     return this.#stream
   }

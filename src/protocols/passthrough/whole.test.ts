@@ -15,14 +15,13 @@ import { type Usage, usageFrom } from '../../spec/usage.ts'
 import type { ChatCompletion } from '../canonical.ts'
 import { chatcompatPassthrough } from '../chatcompat/client/passthrough.ts'
 import { encodeWhole } from '../chatcompat/client/response.ts'
-import { annotationsOf, contentOf, finishReasonOf } from '../chatcompat/upstream/content.ts'
+import { annotationsOf, contentOf, finishReasonOf } from '../chatcompat/upstream/answer.ts'
 import { contentgenPassthrough } from '../contentgen/client/passthrough.ts'
 import { usageOf as contentgenUsageOf } from '../contentgen/client/response.ts'
 import { messagesPassthrough } from '../messages/client/passthrough.ts'
 import { usageOf as messagesUsageOf } from '../messages/client/response.ts'
 import { answerOf as messageAnswerOf, messageIn } from '../messages/upstream/answer.ts'
 import type { ProtocolPassthrough, ResponseEncoder } from '../protocol.ts'
-import { holdsError } from '../provider-error.ts'
 import { usageOf as responsesUsageOf } from '../responses/client/answer.ts'
 import { responsesPassthrough } from '../responses/client/passthrough.ts'
 import {
@@ -31,8 +30,7 @@ import {
   type PassthroughExchange,
 } from '../responses/client/passthrough-items.ts'
 import { answerOf as responseAnswerOf, responseIn } from '../responses/upstream/answer.ts'
-import { argumentsText, type Faults, namedText } from '../upstream.ts'
-import { usageOf } from '../usage.ts'
+import { argumentsText, type Faults, holdsError, namedText, usageOf } from '../upstream.ts'
 
 const head = { id: 'ours-1', created: 1_800_000_000, model: 'house/model' }
 const faults: Faults = {

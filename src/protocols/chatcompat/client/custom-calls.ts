@@ -1,11 +1,11 @@
 /** Encodes calls of custom tools, which the inner chat type holds as functions, for the client that offered the tools. */
 import type { ToolCall as PublicToolCall } from '../../../spec/chat-completion.ts'
-import { type ChatRequest, type ChunkChoice, CUSTOM, type ToolCall } from '../../canonical.ts'
+import { type ChunkChoice, CUSTOM, type Tool, type ToolCall } from '../../canonical.ts'
 import { createFreeTextReader, type FreeTextReader, freeText } from '../../custom-tools.ts'
 
-/** The names of the custom tools of a request; undefined if it has none. */
-export function customNames({ tools }: Pick<ChatRequest, 'tools'>): ReadonlySet<string> | undefined {
-  const names = tools?.flatMap((tool) => (tool[CUSTOM] ? [tool.function.name] : [])) ?? []
+/** The names of the custom tools among the tools of a request; undefined if there are none. */
+export function customNames(tools: Tool[]): ReadonlySet<string> | undefined {
+  const names = tools.flatMap((tool) => (tool[CUSTOM] ? [tool.function.name] : []))
   return names.length === 0 ? undefined : new Set(names)
 }
 

@@ -22,10 +22,6 @@ import { decodeSigned, encodeSigned, isEncoded } from '../../signed-content.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
-/** Whether a client expects answers in OpenRouter's form: by its name, or by a field that only OpenRouter has. */
-export const expectsOpenRouter = ({ reasoning, include_reasoning }: Body, user_agent: string | null): boolean =>
-  user_agent?.includes('ai-sdk/openrouter') === true || include_reasoning === true || isRecord(reasoning)
-
 const { reasoning_effort, reasoning_budget } = ChatRequestSchema.properties
 /** What the gateway reads of it; its other members are forwarded like unknown fields. */
 const Requested = Type.Object({
@@ -127,7 +123,7 @@ const isTyped = (detail: ClientDetail): boolean =>
   typeof detail.type === 'string' && detail.type.startsWith('reasoning.')
 
 /** Whether a message of the client has reasoning in OpenRouter's form. */
-export const hasTypedReasoning = ({ reasoning_details }: Message): boolean => reasoning_details?.some(isTyped) ?? false
+const hasTypedReasoning = ({ reasoning_details }: Message): boolean => reasoning_details?.some(isTyped) ?? false
 
 /** The reverse of the encoder: the signatures of calls return to their calls. Details of providers have only text. */
 export function withoutTypedReasoning(message: Message): Message {

@@ -21,8 +21,9 @@ import type {
   ResponseEncoder,
   ResponseHead,
 } from '../../protocol.ts'
+import { wholeIn } from '../upstream/answer.ts'
 import { createChunkNormaliser } from '../upstream/chunk.ts'
-import { hasHiddenError, readWhole, wholeIn } from '../upstream/stream.ts'
+import { hasHiddenError, readWhole } from '../upstream/stream.ts'
 import { ARGUMENTS } from '../upstream/tool-call.ts'
 import { customNames } from './custom-calls.ts'
 import { createChunkEncoder, isHollow } from './response.ts'
@@ -74,7 +75,7 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
   const blocks = createSseBlocks()
   const normaliser = createChunkNormaliser(head)
   const templates = createTemplates()
-  const customs = customNames(request)
+  const customs = request.tools && customNames(request.tools)
   const openrouter = request[OPENROUTER]
   const writer = createChunkEncoder(head, { include_usage, customs, openrouter })
   const headValues = Object.entries(head).map(([name, value]) => [name, toBytes(JSON.stringify(value))] as const)

@@ -7,12 +7,12 @@ import { takeRawInteger } from '../../../kit/exact-json.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { ChatRequest, type ClientChatRequest, type HistoryCall, type Tool } from '../../canonical.ts'
+import { ChatRequest, type ClientChatRequest, type HistoryCall, type Message, type Tool } from '../../canonical.ts'
 import { customCall, customFunction } from '../../custom-tools.ts'
 import { nullRemover } from '../../nulls.ts'
 import { refusalOf } from '../../request-error.ts'
 import { assertOffered } from '../../tool-choice.ts'
-import { expectsOpenRouter, hasTypedReasoning, readAsOpenRouter, withoutTypedReasoning } from './openrouter.ts'
+import { readAsOpenRouter, withoutTypedReasoning } from './openrouter.ts'
 
 /** `models/limits.ts` checks the extra fields. For a model without them they count as unknown fields. */
 const Shared = Type.Omit(ChatRequest, [...EXTRA_FIELDS])
@@ -59,7 +59,7 @@ export function parseChatRequest(body: unknown, user_agent: string | null = null
     clientRequest.stream_options = { ...clientRequest.stream_options, include_usage: true }
   }
   const decoded = withFunctions(clientRequest)
-  if (decoded.messages.some(hasTypedReasoning)) decoded.messages = decoded.messages.map(withoutTypedReasoning)
+  if (decoded.messages.some(hasReasoningDetails)) decoded.messages = decoded.messages.map(withoutTypedReasoning)
   if (expectsOpenRouter(request, user_agent)) readAsOpenRouter(decoded, request)
   return decoded
 }
@@ -118,6 +118,14 @@ function assertToolOffered(choice: ClientToolChoice, tools: ClientTool[] | undef
     }
   }
 }
+
+const hasReasoningDetails = ({ reasoning_details }: Message): boolean => reasoning_details !== undefined
+
+/** Whether a client expects answers in OpenRouter's form: by its name, or by a field that only OpenRouter has. */
+const expectsOpenRouter = (
+  { reasoning, include_reasoning }: Readonly<Record<string, unknown>>,
+  user_agent: string | null,
+): boolean => user_agent?.includes('ai-sdk/openrouter') === true || include_reasoning === true || isRecord(reasoning)
 
 type ClientMessage = ClientChatRequest['messages'][number]
 type ClientTool = NonNullable<ClientChatRequest['tools']>[number]

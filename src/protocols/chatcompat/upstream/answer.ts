@@ -1,12 +1,31 @@
-/** Normalises whole responses of OpenAI-shaped providers, and converts between whole responses and chunks. */
+/**
+ * Normalises whole responses of OpenAI-shaped providers, with what their chunks share with them, and converts between
+ * both.
+ */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { FinishReason } from '../../../spec/chat-completion.ts'
+import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, ToolCall } from '../../canonical.ts'
 import { argumentsOf } from '../../custom-tools.ts'
-import { argumentsText, type Fallback, namedText, newToolCallId } from '../../upstream.ts'
-import { usageOf } from '../../usage.ts'
-import { annotationsOf, contentOf, finishReasonOf } from './content.ts'
+import {
+  argumentsText,
+  type Fallback,
+  type Faults,
+  holdsError,
+  namedText,
+  newToolCallId,
+  usageOf,
+} from '../../upstream.ts'
+
+/** The completion in parsed JSON; undefined if the payload is not JSON. */
+export function wholeIn(payload: unknown, fallback: Fallback, faults: Faults): ChatCompletion | undefined {
+  if (!isRecord(payload) && !Array.isArray(payload)) return undefined
+  const body = Array.isArray(payload) ? payload[0] : payload
+  if (!isRecord(body) || holdsError(body)) throw faults.inAnswer(body)
+  const answer = normaliseWhole(body, fallback)
+  if (answer) return answer
+  throw faults.notUnderstood('answered with JSON that is not a chat completion')
+}
 
 /**
  * Makes the parsed body of a provider a completion, in place. Returns undefined if it has no choices and so is no
@@ -158,3 +177,53 @@ export function createFold(): { add(chunk: ChatChunk): void; whole(): ChatComple
     },
   }
 }
+
+const FINISH_REASONS: Record<string, FinishReason> = {
+  stop: 'stop',
+  length: 'length',
+  tool_calls: 'tool_calls',
+  content_filter: 'content_filter',
+  max_tokens: 'length',
+  max_output_tokens: 'length',
+  model_length: 'length',
+  tool_use: 'tool_calls',
+  tool_call: 'tool_calls',
+  function_call: 'tool_calls',
+  safety: 'content_filter',
+  sensitive: 'content_filter',
+  recitation: 'content_filter',
+  prohibited_content: 'content_filter',
+  refusal: 'content_filter',
+}
+
+/** Maps a provider's finish reason to one of the four of the specification; null if the response has not ended. */
+export function finishReasonOf(value: unknown, hasToolCalls: boolean): FinishReason | null {
+  if (typeof value !== 'string' || value === '' || value === 'null') return null
+  const reason = FINISH_REASONS[value] ?? FINISH_REASONS[value.toLowerCase()] ?? 'stop'
+  // Clients look for tool calls only with this reason, and some providers send `stop` after them.
+  return hasToolCalls && reason === 'stop' ? 'tool_calls' : reason
+}
+
+/** Splits content (a text, or an array of parts that may include `thinking` parts) into text and reasoning. */
+export function contentOf(value: unknown): { content: string | null; reasoning: string } {
+  if (typeof value === 'string') return { content: value, reasoning: '' }
+  if (!Array.isArray(value)) return { content: null, reasoning: '' }
+  let content = ''
+  let reasoning = ''
+  for (const part of value) {
+    if (typeof part === 'string') content += part
+    else if (!isRecord(part)) continue
+    else if (part.type === 'thinking' || part.type === 'reasoning') {
+      const inner = contentOf(part.thinking ?? part.reasoning ?? part.text)
+      reasoning += inner.content ?? ''
+    } else if (typeof part.text === 'string') content += part.text
+  }
+  return { content, reasoning }
+}
+
+/** The citations of URLs among a provider's annotations; others have no place in another API. */
+export const annotationsOf = (values: unknown[]): Annotation[] =>
+  values.every(isUrlCitation) ? values : values.filter(isUrlCitation)
+
+const isUrlCitation = (item: unknown): item is Annotation =>
+  isRecord(item) && isRecord(item.url_citation) && typeof item.url_citation.url === 'string'

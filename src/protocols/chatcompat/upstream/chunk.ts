@@ -3,9 +3,8 @@
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import type { ChatChunk, ChunkChoice, Delta } from '../../canonical.ts'
-import type { Fallback } from '../../upstream.ts'
-import { usageOf } from '../../usage.ts'
-import { annotationsOf, contentOf, finishReasonOf } from './content.ts'
+import { type Fallback, usageOf } from '../../upstream.ts'
+import { annotationsOf, contentOf, finishReasonOf } from './answer.ts'
 import { createToolCallDeltas, type ToolCallDeltas } from './tool-call.ts'
 
 type ChunkNormaliser = {

@@ -11,25 +11,14 @@ import type { ChatChunk, ChatCompletion } from '../../canonical.ts'
 import type { ChunkDecoder } from '../../chunk-stream.ts'
 import { isDoneMark, payloadOf } from '../../event-payload.ts'
 import { eventsIn } from '../../event-source.ts'
-import { holdsError } from '../../provider-error.ts'
-import type { Fallback, Faults } from '../../upstream.ts'
-import { createFold, normaliseWhole } from './answer.ts'
+import { type Fallback, type Faults, holdsError } from '../../upstream.ts'
+import { createFold, wholeIn } from './answer.ts'
 import { createChunkNormaliser } from './chunk.ts'
 import { ARGUMENTS } from './tool-call.ts'
 
 /** Decodes a whole response from a body. Some providers stream it although no stream was requested. */
 export function readWhole(text: string, fallback: Fallback, faults: Faults): ChatCompletion {
   return wholeIn(parseJsonKeeping(text, ARGUMENTS), fallback, faults) ?? foldedFrom(text, fallback, faults)
-}
-
-/** The completion in parsed JSON; undefined if the payload is not JSON. */
-export function wholeIn(payload: unknown, fallback: Fallback, faults: Faults): ChatCompletion | undefined {
-  if (!isRecord(payload) && !Array.isArray(payload)) return undefined
-  const body = Array.isArray(payload) ? payload[0] : payload
-  if (!isRecord(body) || holdsError(body)) throw faults.inAnswer(body)
-  const answer = normaliseWhole(body, fallback)
-  if (answer) return answer
-  throw faults.notUnderstood('answered with JSON that is not a chat completion')
 }
 
 function foldedFrom(text: string, fallback: Fallback, faults: Faults): ChatCompletion {

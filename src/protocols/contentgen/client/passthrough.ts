@@ -18,7 +18,7 @@ import type {
   PassthroughWhole,
   ProtocolPassthrough,
 } from '../../protocol.ts'
-import { holdsError } from '../../provider-error.ts'
+import { holdsError } from '../../upstream.ts'
 import { createAnswerReader } from '../upstream/answer.ts'
 import { ARGUMENTS } from '../upstream/candidate.ts'
 import { errorIn } from '../upstream/stream.ts'

@@ -5,7 +5,7 @@ import { GatewayError } from '../../../spec/error.ts'
 import type { ChatChunk } from '../../canonical.ts'
 import type { ChunkDecoder } from '../../chunk-stream.ts'
 import { payloadOf } from '../../event-payload.ts'
-import { holdsError } from '../../provider-error.ts'
+import { holdsError } from '../../upstream.ts'
 import type { AnswerReader, ContentgenFaults } from './answer.ts'
 import { ARGUMENTS } from './candidate.ts'
 

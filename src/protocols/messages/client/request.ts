@@ -44,7 +44,7 @@ function requestOf(clientRequest: MessagesRequest, places: Places): ChatRequest 
   const request: ChatRequest = {
     model: clientRequest.model,
     messages: [...before, ...history],
-    ...toolsOf(clientRequest),
+    ...(clientRequest.tools || clientRequest.tool_choice ? toolsOf(clientRequest) : {}),
   }
   for (const field of SAME)
     if (clientRequest[field] !== undefined) Object.assign(request, { [field]: clientRequest[field] })

@@ -18,7 +18,7 @@ import type {
   ProtocolPassthrough,
   ResponseHead,
 } from '../../protocol.ts'
-import { usageOf as usageIn } from '../../usage.ts'
+import { usageOf as usageIn } from '../../upstream.ts'
 import { answerOf, responseIn } from '../upstream/answer.ts'
 import { ARGUMENTS, createEventReader, ENDS, isFailure } from '../upstream/events.ts'
 import { usageOf } from './answer.ts'

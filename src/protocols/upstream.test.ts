@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { usageOf } from './usage.ts'
+import { usageOf } from './upstream.ts'
 
 describe('usage in the formats of all vendors', () => {
   test.each([

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Message } from '../../canonical.ts'
-import { plainHistory } from './history.ts'
+import { plainHistory } from './request.ts'
 
 const IMAGE = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } } as const
 const call = (id: string) => ({ id, type: 'function' as const, function: { name: 'look', arguments: '{}' } })
