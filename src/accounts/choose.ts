@@ -7,6 +7,9 @@ import type { Project, Token } from '../spec/token.ts'
 const SHORTEST_PREFIX = 5
 const MAX_LISTED = 10
 
+/** As an operator names a token, or by its id alone: its row is read once, and it is an error where there is none. */
+export type TokenReference = string | { token_id: string }
+
 /** The hash of its secret is known only where its store is at hand. */
 type MayHaveHash = Token & { hash?: string; previous_hash?: string | null }
 
@@ -46,6 +49,13 @@ function noneFits(name: string, tokens: MayHaveHash[]): string {
   const shown = name.length < 20 || name.startsWith('tok_') ? ` ${JSON.stringify(name)}` : ' what was given'
   return `No token has${shown} as its id, name or prefix; there ${tokens.length === 1 ? 'is 1' : `are ${tokens.length}`} in all.`
 }
+
+/** A client may have sent an id of any length. */
+export const noToken = (token_id: string) =>
+  new GatewayError('object_not_found', `There is no token ${JSON.stringify(token_id.slice(0, 100))}.`)
+
+export const revoked = ({ token_id }: Pick<Token, 'token_id'>, why: 'revoked' | 'expired' = 'revoked') =>
+  new GatewayError('invalid_value', `The token ${token_id} is ${why}; create a new one instead.`, { param: 'token' })
 
 /** By its id, else by its name. Throws invalid_value. */
 export function chooseProject<P extends Project>(projects: P[], which: string): P {

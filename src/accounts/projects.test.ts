@@ -378,6 +378,21 @@ describe('a rotation with an overlap', () => {
   })
 })
 
+test('a token that a program names by its id is read once for a change, in its transaction', async () => {
+  const { store, clock } = await setUp()
+  const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
+  const read = () => Promise.reject(new Error('a token was read before the change'))
+  const parts = { projects: store.projects, clock, log, defaults: {} }
+  const tokens = createTokens({ ...parts, store: { ...store.tokens, list: read, find: read } })
+  const { token } = await tokens.issue({ name: 'a' })
+  const which = { token_id: token.token_id }
+  expect(await tokens.update(which, { name: 'b' })).toMatchObject({ name: 'b' })
+  expect((await tokens.rotate(which)).token).toMatchObject({ name: 'b' })
+  expect(await tokens.revoke(which)).toMatchObject({ name: 'b', disabled: true })
+  for (const work of [() => tokens.update({ token_id: 'b' }, {}), () => tokens.revoke({ token_id: 'tok_none' })])
+    await expect(work()).rejects.toMatchObject({ code: 'object_not_found' })
+})
+
 test('a token is changed by its id without reading the others', async () => {
   const { store, clock } = await setUp()
   const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })

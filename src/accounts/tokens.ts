@@ -8,7 +8,7 @@ import { GatewayError } from '../spec/error.ts'
 import type { Caller, Token } from '../spec/token.ts'
 import type { ProjectStore, StoredToken, TokenStore } from '../store/account-store.ts'
 import type { StorePage } from '../store/page.ts'
-import { chooseToken } from './choose.ts'
+import { chooseToken, noToken, revoked, type TokenReference } from './choose.ts'
 import { assertNotDeclared, type DeclareToken, declareToken } from './declare-token.ts'
 import { assertAddress, assertProjectActive, type Grant, grantOf, projectTrouble } from './grant.ts'
 import { checkSecret, formatOf, isSecret, makeToken, newSecret, type TokenOrder } from './issue.ts'
@@ -47,14 +47,18 @@ export type Tokens = {
    * Changes a token, to what a function makes of its present settings: no other change comes between. Throws
    * invalid_value, naming the field.
    */
-  update(which: string, change: TokenChange | ((present: Token) => TokenChange), by?: AuditOrigin): Promise<Token>
+  update(
+    which: TokenReference,
+    change: TokenChange | ((present: Token) => TokenChange),
+    by?: AuditOrigin,
+  ): Promise<Token>
   /**
    * Revokes a token, effective immediately. `which`: its id, its name, or the start of its id or visible prefix.
    * `check` is given its present settings, and no other change comes between; what it throws stops the revocation.
    */
-  revoke(which: string, by?: AuditOrigin, check?: (present: Token) => void): Promise<Token>
+  revoke(which: TokenReference, by?: AuditOrigin, check?: (present: Token) => void): Promise<Token>
   /** Replaces the secret of a token; the old one is valid for the overlap, and the one before it no longer. Default 0. */
-  rotate(which: string, options?: RotateOptions): Promise<Issued>
+  rotate(which: TokenReference, options?: RotateOptions): Promise<Issued>
   declare: DeclareToken
   /** Revokes a declared token. */
   undeclare(token_id: string, by: AuditOrigin): Promise<void>
@@ -154,14 +158,12 @@ export function createTokens(parts: TokensParts): Tokens {
 
   type Changing = { fields: Parameters<TokenStore['update']>[1]; action: string; by: AuditOrigin | undefined }
 
-  async function change(which: string, { fields, action, by = BY_GATEWAY }: Changing): Promise<StoredToken> {
-    const { token_id } = await choose(which)
+  async function change(which: TokenReference, { fields, action, by = BY_GATEWAY }: Changing): Promise<StoredToken> {
+    const { token_id } = typeof which === 'string' ? await choose(which) : which
     const changed = await store.update(token_id, fields, (before, after) =>
       draft(by, action, { before: shown(before), after: shown(after) }),
     )
-    if (!changed) {
-      throw new GatewayError('invalid_value', `The token ${token_id} no longer exists.`, { param: 'token' })
-    }
+    if (!changed) throw noToken(token_id)
     known.doubt()
     return changed
   }
@@ -314,6 +316,3 @@ export function createTokens(parts: TokensParts): Tokens {
 function shown({ hash: _, previous_hash: __, ...token }: StoredToken): Token {
   return token
 }
-
-const revoked = ({ token_id }: Pick<Token, 'token_id'>, why: 'revoked' | 'expired' = 'revoked') =>
-  new GatewayError('invalid_value', `The token ${token_id} is ${why}; create a new one instead.`, { param: 'token' })

@@ -1,5 +1,5 @@
 /** Tokens and projects of a running gateway, changed by its admin API. */
-import { chooseProject, chooseToken } from '../accounts/choose.ts'
+import { chooseProject, chooseToken, type TokenReference } from '../accounts/choose.ts'
 import type { Projects } from '../accounts/projects.ts'
 import type { Tokens } from '../accounts/tokens.ts'
 import type { Project, Token } from '../spec/token.ts'
@@ -40,7 +40,8 @@ export function remoteTokens(api: AdminApi): AccountTokens {
     const { secret, ...token } = body
     return { token: token as Token, secret: String(secret) }
   }
-  const pathOf = async (which: string) => `/tokens/${(await choose(which)).token_id}`
+  const pathOf = async (which: TokenReference) =>
+    `/tokens/${(typeof which === 'string' ? await choose(which) : which).token_id}`
   return {
     list,
     choose,

@@ -87,11 +87,10 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
 
   async function update(context: Context): Promise<Response> {
     const change = await readChange(context)
-    const { token_id } = await found(context)
     await assertProject(context, change.project_id)
     const check = checkOf(context)
     const changed = await tokens.update(
-      token_id,
+      inPath(context),
       (present) => {
         check(present)
         return change
@@ -103,15 +102,13 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
 
   async function rotate(context: Context): Promise<Response> {
     const { overlap_seconds = 0 } = await readRotation(context)
-    const token = await found(context)
     const check = checkOf(context)
-    const issued = await tokens.rotate(token.token_id, { overlap_seconds, by: originOf(context), check })
+    const issued = await tokens.rotate(inPath(context), { overlap_seconds, by: originOf(context), check })
     return objectAnswer(context, { ...issued.token, secret: issued.secret }, [...VOLATILE, 'secret'])
   }
 
   async function revoke(context: Context): Promise<Response> {
-    const token = await found(context)
-    const revoked = await tokens.revoke(token.token_id, originOf(context), checkOf(context))
+    const revoked = await tokens.revoke(inPath(context), originOf(context), checkOf(context))
     return objectAnswer(context, revoked, VOLATILE)
   }
 
@@ -183,7 +180,7 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
     {
       method: 'PATCH',
       path: ONE,
-      admin: { right: 'manage', project: projectOf },
+      admin: { right: 'manage', project: 'own' },
       operation: {
         summary: 'Change a token',
         description:
@@ -202,7 +199,7 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
     {
       method: 'POST',
       path: `${ONE}/rotate`,
-      admin: { right: 'manage', project: projectOf },
+      admin: { right: 'manage', project: 'own' },
       operation: {
         summary: "Replace a token's secret",
         description: 'The new secret is in this response and nowhere else; the old one stays valid for the overlap.',
@@ -221,7 +218,7 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
     {
       method: 'DELETE',
       path: ONE,
-      admin: { right: 'manage', project: projectOf },
+      admin: { right: 'manage', project: 'own' },
       operation: {
         summary: 'Revoke a token',
         description:
@@ -237,13 +234,15 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
   ]
 }
 
-/** Within the transaction of a change. */
+const inPath = ({ params: { token_id = '' } }: Context) => ({ token_id })
+
+/** Within the transaction of a change, which reads the row: until then a project_admin may not know whether it is there. */
 const checkOf = (context: Context) => (present: Token) => {
-  assertStillOwn(context, present)
+  assertOwn(context, present)
   assertMatch(context, present, VOLATILE)
 }
 
-/** It may have been moved to another project since the right to change it was checked. */
-function assertStillOwn({ admin }: Context, { token_id, project_id }: Token): void {
+/** The same answer for what is not there and for what belongs to another project. */
+function assertOwn({ admin }: Context, { token_id, project_id }: Token): void {
   if (admin.project_id !== undefined && project_id !== admin.project_id) throw noSuch('token', token_id)
 }
