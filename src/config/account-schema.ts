@@ -1,33 +1,26 @@
 /** What applies to tokens and their calls: defaults of tokens, storage quotas and budgets. */
-import Type, { type TSchema } from 'typebox'
+import Type from 'typebox'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
 import { Budget } from '../spec/rate-limit.ts'
 import { rateLimits } from './rate-limit-schema.ts'
-
-const closed = { additionalProperties: false } as const
-const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
+import { integer, list, number, oneOf, optional, section } from './setting.ts'
 
 const MOST_BUDGETS = 20
 
-export const budgets = (description: string) => optional(Type.Array(Budget, { maxItems: MOST_BUDGETS, description }))
+export const budgets = (description: string) => list(Budget, { maxItems: MOST_BUDGETS }, description)
 
 const HOLDS = ['most', 'likely'] as const
 
 /** Of the installation: a list, or the list beside what calls hold of all budgets. */
 export const InstallationBudgets = Type.Union([
   Type.Array(Budget, { maxItems: MOST_BUDGETS, description: 'Budgets of all calls together.' }),
-  Type.Object(
-    {
-      hold: optional(
-        Type.Enum([...HOLDS], {
-          description:
-            'What an open call holds of every budget that it counts towards. most: the most that it can cost. likely: with the output that 99 of 100 answers of the model to the token do not exceed, once there were 100; a budget may then be exceeded. Default most.',
-        }),
-      ),
-      installation: budgets('Budgets of all calls together.'),
-    },
-    closed,
-  ),
+  section({
+    hold: oneOf(
+      HOLDS,
+      'What an open call holds of every budget that it counts towards. most: the most that it can cost. likely: with the output that 99 of 100 answers of the model to the token do not exceed, once there were 100; a budget may then be exceeded. Default most.',
+    ),
+    installation: budgets('Budgets of all calls together.'),
+  }),
 ])
 export type InstallationBudgets = Type.Static<typeof InstallationBudgets>
 
@@ -37,9 +30,9 @@ export const isBudgetList = (budgets: InstallationBudgets): budgets is Budget[] 
 export const holdsLikely = (budgets: InstallationBudgets): boolean =>
   !isBudgetList(budgets) && budgets.hold === 'likely'
 
-const quota = (description: string) => optional(Type.Integer({ minimum: 1, description }))
+const quota = (description: string) => integer({ minimum: 1 }, description)
 
-const StorageQuotas = Type.Object(
+const StorageQuotas = section(
   {
     response_bytes: quota(
       'Bytes of stored responses, conversations and their items, as JSON text. Default 1,073,741,824 (1 GiB).',
@@ -51,33 +44,22 @@ const StorageQuotas = Type.Object(
     unfinished_tasks: quota('How many tasks may be unfinished. Default 10,000.'),
     idempotency_keys: quota('How many idempotency keys of the last 24 hours there may be. Default 10,000.'),
   },
-  { ...closed, description: 'What each token may store, new or not.' },
+  'What each token may store, new or not.',
 )
 export type StorageQuotas = Type.Static<typeof StorageQuotas>
 
-export const TokenDefaults = Type.Object(
-  {
-    models: optional(
-      Type.Array(Type.String(), {
-        description: 'The models that new tokens may use, as glob patterns. Default: ["*"].',
-      }),
+export const TokenDefaults = section({
+  models: list(Type.String(), 'The models that new tokens may use, as glob patterns. Default: ["*"].'),
+  families: list(EndpointFamily, 'The families that new tokens may use. Default: all.'),
+  expires_after_days: number({ exclusiveMinimum: 0 }, 'Days after which new tokens expire. Default: never.'),
+  storage: optional(StorageQuotas),
+  rate_limits: rateLimits('What each token may use that has no rate limits of its own.'),
+  budgets: budgets('Budgets of each token that has none of its own.'),
+  end_users: optional(
+    section(
+      { rate_limits: rateLimits('What each end user may use.'), budgets: budgets('Budgets of each end user.') },
+      'For each end user of a token, where the token sets none.',
     ),
-    families: optional(
-      Type.Array(EndpointFamily, { description: 'The families that new tokens may use. Default: all.' }),
-    ),
-    expires_after_days: optional(
-      Type.Number({ exclusiveMinimum: 0, description: 'Days after which new tokens expire. Default: never.' }),
-    ),
-    storage: optional(StorageQuotas),
-    rate_limits: rateLimits('What each token may use that has no rate limits of its own.'),
-    budgets: budgets('Budgets of each token that has none of its own.'),
-    end_users: optional(
-      Type.Object(
-        { rate_limits: rateLimits('What each end user may use.'), budgets: budgets('Budgets of each end user.') },
-        { ...closed, description: 'For each end user of a token, where the token sets none.' },
-      ),
-    ),
-  },
-  closed,
-)
+  ),
+})
 export type TokenDefaults = Type.Static<typeof TokenDefaults>

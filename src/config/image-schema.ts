@@ -1,33 +1,28 @@
 /** The settings of an image model. */
-import Type, { type TSchema } from 'typebox'
+import Type from 'typebox'
 import { IMAGE_OPERATIONS } from '../spec/image-request.ts'
-
-const closed = { additionalProperties: false } as const
-const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
+import { flag, integer, list, oneOf, optional, section, text } from './setting.ts'
 
 const choice = (pattern: string, description: string) =>
   optional(
-    Type.Object(
+    section(
       {
         values: Type.Array(Type.String({ pattern }), { minItems: 1 }),
-        default: optional(Type.String({ pattern, description: 'Sent when the request has none.' })),
+        default: text({ pattern }, 'Sent when the request has none.'),
       },
-      { ...closed, description },
+      description,
     ),
   )
 
-export const ImageLimits = Type.Object(
+export const ImageLimits = section(
   {
-    operations: optional(
-      Type.Array(Type.Enum([...IMAGE_OPERATIONS]), {
-        minItems: 1,
-        description: "Operations that it supports. Default: those of the provider's API.",
-      }),
+    operations: list(
+      Type.Enum([...IMAGE_OPERATIONS]),
+      { minItems: 1 },
+      "Operations that it supports. Default: those of the provider's API.",
     ),
-    prompt_characters: optional(Type.Integer({ minimum: 1, description: 'The longest prompt. Default 32,000.' })),
-    n: optional(
-      Type.Integer({ minimum: 1, maximum: 16, description: 'How many images one request may ask for. Default 10.' }),
-    ),
+    prompt_characters: integer({ minimum: 1 }, 'The longest prompt. Default 32,000.'),
+    n: integer({ minimum: 1, maximum: 16 }, 'How many images one request may ask for. Default 10.'),
     size: choice(
       '^(auto|[1-9][0-9]*x[1-9][0-9]*)$',
       'Values that it accepts, such as `1024x1024` or `auto`. Without this setting any value is forwarded.',
@@ -42,18 +37,15 @@ export const ImageLimits = Type.Object(
     ),
     style: choice('^.{1,40}$', 'Values that it accepts, such as `vivid`. Without this setting any value is forwarded.'),
     output_format: choice('^(png|jpeg|webp)$', 'Formats that it makes. Without this setting any value is forwarded.'),
-    images: optional(
-      Type.Integer({ minimum: 1, maximum: 16, description: 'How many images one edit accepts. Default 16.' }),
-    ),
-    mask: optional(Type.Boolean({ description: 'Accepts a mask. Default true.' })),
-    negative_prompt: optional(Type.Boolean({ description: 'Accepts a negative prompt. Default true.' })),
-    seed: optional(Type.Boolean({ description: 'Accepts a seed. Default true.' })),
-    response_format: optional(
-      Type.Enum(['url', 'b64_json'], {
-        description: 'How images are returned when the request does not say. Default b64_json.',
-      }),
+    images: integer({ minimum: 1, maximum: 16 }, 'How many images one edit accepts. Default 16.'),
+    mask: flag('Accepts a mask. Default true.'),
+    negative_prompt: flag('Accepts a negative prompt. Default true.'),
+    seed: flag('Accepts a seed. Default true.'),
+    response_format: oneOf(
+      ['url', 'b64_json'],
+      'How images are returned when the request does not say. Default b64_json.',
     ),
   },
-  { ...closed, description: 'What an image model accepts, and its defaults.' },
+  'What an image model accepts, and its defaults.',
 )
 export type ImageLimits = Type.Static<typeof ImageLimits>

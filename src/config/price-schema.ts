@@ -1,8 +1,6 @@
 /** Prices of a model or a target, as the operator writes them. Each is what the provider's price list states. */
-import Type, { type TSchema } from 'typebox'
-
-const closed = { additionalProperties: false } as const
-const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
+import Type from 'typebox'
+import { flag, list, number, optional, section, text } from './setting.ts'
 
 /** A price of a million per unit is a mistake, and would leave no digits for nano-units. */
 const MAX_PRICE = 1_000_000
@@ -21,81 +19,63 @@ const tokenPrices = {
   output_audio: optional(price('Per million audio output tokens. Default: output.')),
 }
 
-const PriceTier = Type.Object(
-  {
-    above_input_tokens: Type.Integer({
-      minimum: 0,
-      description: 'Requests with more input tokens than this, cached ones included, have these prices as a whole.',
-    }),
-    ...tokenPrices,
-  },
-  closed,
-)
+const PriceTier = section({
+  above_input_tokens: Type.Integer({
+    minimum: 0,
+    description: 'Requests with more input tokens than this, cached ones included, have these prices as a whole.',
+  }),
+  ...tokenPrices,
+})
 
-const ImagePrice = Type.Object(
-  {
-    size: optional(Type.String({ pattern: SIZE, description: 'Such as 1024x1024. Default: any.' })),
-    quality: optional(Type.String({ pattern: SIZE, description: 'Such as high. Default: any.' })),
-    price: price('Per image.'),
-  },
-  closed,
-)
+const ImagePrice = section({
+  size: text({ pattern: SIZE }, 'Such as 1024x1024. Default: any.'),
+  quality: text({ pattern: SIZE }, 'Such as high. Default: any.'),
+  price: price('Per image.'),
+})
 
-const VideoPrice = Type.Object(
-  {
-    size: optional(Type.String({ pattern: SIZE, description: 'Such as 1280x720, or 720p. Default: any.' })),
-    sound: optional(Type.Boolean({ description: 'Whether it has sound. Default: either.' })),
-    price: price('Per second.'),
-  },
-  closed,
-)
+const VideoPrice = section({
+  size: text({ pattern: SIZE }, 'Such as 1280x720, or 720p. Default: any.'),
+  sound: flag('Whether it has sound. Default: either.'),
+  price: price('Per second.'),
+})
 
-const factor = (description: string) =>
-  optional(Type.Number({ minimum: 0, maximum: 100, description: `${description} Default 1.` }))
+const factor = (description: string) => number({ minimum: 0, maximum: 100 }, `${description} Default 1.`)
 
 const priceFields = {
-  currency: optional(Type.String({ pattern: '^[A-Z]{3}$', description: 'ISO 4217. Default USD.' })),
+  currency: text({ pattern: '^[A-Z]{3}$' }, 'ISO 4217. Default USD.'),
   ...tokenPrices,
-  tiers: optional(
-    Type.Array(PriceTier, {
-      minItems: 1,
-      maxItems: 10,
-      description: 'Other prices for long requests. What a tier omits rises with its input or output price.',
-    }),
+  tiers: list(
+    PriceTier,
+    { minItems: 1, maxItems: 10 },
+    'Other prices for long requests. What a tier omits rises with its input or output price.',
   ),
   image: optional(price('Per image that no entry of `images` matches.')),
-  images: optional(
-    Type.Array(ImagePrice, { minItems: 1, maxItems: 100, description: 'By size and quality; the first match counts.' }),
-  ),
+  images: list(ImagePrice, { minItems: 1, maxItems: 100 }, 'By size and quality; the first match counts.'),
   video: optional(price('Per video, besides its seconds.')),
   video_second: optional(price('Per second of video that no entry of `video_seconds` matches.')),
-  video_seconds: optional(
-    Type.Array(VideoPrice, { minItems: 1, maxItems: 100, description: 'By size and sound; the first match counts.' }),
-  ),
+  video_seconds: list(VideoPrice, { minItems: 1, maxItems: 100 }, 'By size and sound; the first match counts.'),
   three_d: optional(price('Per 3D model.')),
   searches: optional(price('Per thousand searches of rerank requests.')),
   request: optional(price('Per request, besides all others.')),
   service_tiers: optional(
-    Type.Object(
+    section(
       {
         batch: factor('Of batches.'),
         flex: factor('Of requests with `service_tier: flex`.'),
         priority: factor('Of requests with `service_tier: priority`.'),
       },
-      { ...closed, description: 'Factors on all prices but `request`, such as 0.5 for half.' },
+      'Factors on all prices but `request`, such as 0.5 for half.',
     ),
   ),
-  from: optional(
-    Type.String({
-      pattern: '^\\d{4}-\\d{2}-\\d{2}(T\\d{2}:\\d{2}(:\\d{2})?Z)?$',
-      description: 'The date, or the UTC time, from which the prices count. Default: always.',
-    }),
+  from: text(
+    { pattern: '^\\d{4}-\\d{2}-\\d{2}(T\\d{2}:\\d{2}(:\\d{2})?Z)?$' },
+    'The date, or the UTC time, from which the prices count. Default: always.',
   ),
-  source: optional(Type.String({ description: 'Where the prices come from.' })),
-  as_of: optional(Type.String({ description: 'The date at which they were read there.' })),
+  source: text('Where the prices come from.'),
+  as_of: text('The date at which they were read there.'),
 }
 
-export const Price = Type.Object(priceFields, closed)
+export const Price = section(priceFields)
 export type Price = Type.Static<typeof Price>
 
 /** One, or one after another by `from`. */

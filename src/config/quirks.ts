@@ -1,55 +1,31 @@
 /** How an OpenAI-compatible provider differs from OpenAI's API, as an operator may configure it. */
-import Type, { type TSchema } from 'typebox'
-
-const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
+import Type from 'typebox'
+import { flag, integer, oneOf } from './setting.ts'
 
 export const Quirks = Type.Object(
   {
-    stream_usage: optional(Type.Boolean({ description: 'Supports stream_options.include_usage. Default true.' })),
-    developer_role: optional(
-      Type.Boolean({
-        description: 'Supports the role `developer`; otherwise it is sent as `system`. Default false.',
-      }),
+    stream_usage: flag('Supports stream_options.include_usage. Default true.'),
+    developer_role: flag('Supports the role `developer`; otherwise it is sent as `system`. Default false.'),
+    tools: flag('Supports tools. Default true.'),
+    custom_tools: flag(
+      'Supports custom tools and allowed_tools; otherwise a custom tool is sent as a function. Default false; true for responses-compat.',
     ),
-    tools: optional(Type.Boolean({ description: 'Supports tools. Default true.' })),
-    custom_tools: optional(
-      Type.Boolean({
-        description:
-          'Supports custom tools and allowed_tools; otherwise a custom tool is sent as a function. Default false; true for responses-compat.',
-      }),
+    json_schema: flag('Supports response_format json_schema. Default true.'),
+    multiple_choices: flag('Supports n above 1. Default true.'),
+    embedding_base64: flag('Returns embeddings as base64, which is shorter. Default false.'),
+    embedding_tokens: flag('Accepts token numbers as inputs of embeddings. Default true.'),
+    embedding_inputs: integer({ minimum: 1 }, 'How many inputs one embedding call accepts. Default 2048.'),
+    embedding_call_tokens: integer(
+      { minimum: 1 },
+      'How many tokens all inputs of one embedding call may have. Default: no limit.',
     ),
-    json_schema: optional(Type.Boolean({ description: 'Supports response_format json_schema. Default true.' })),
-    multiple_choices: optional(Type.Boolean({ description: 'Supports n above 1. Default true.' })),
-    embedding_base64: optional(
-      Type.Boolean({ description: 'Returns embeddings as base64, which is shorter. Default false.' }),
+    rerank: flag('Serves /rerank below the base URL. Default false.'),
+    image_stream: flag('Streams partial images. Default: by the name of the model, else false.'),
+    image_response_format: oneOf(
+      ['b64_json', 'base64', 'url', 'none'],
+      'The `response_format` that is sent for images; none sends none. Default: by the name of the model, else b64_json.',
     ),
-    embedding_tokens: optional(
-      Type.Boolean({ description: 'Accepts token numbers as inputs of embeddings. Default true.' }),
-    ),
-    embedding_inputs: optional(
-      Type.Integer({ minimum: 1, description: 'How many inputs one embedding call accepts. Default 2048.' }),
-    ),
-    embedding_call_tokens: optional(
-      Type.Integer({
-        minimum: 1,
-        description: 'How many tokens all inputs of one embedding call may have. Default: no limit.',
-      }),
-    ),
-    rerank: optional(Type.Boolean({ description: 'Serves /rerank below the base URL. Default false.' })),
-    image_stream: optional(
-      Type.Boolean({ description: 'Streams partial images. Default: by the name of the model, else false.' }),
-    ),
-    image_response_format: optional(
-      Type.Enum(['b64_json', 'base64', 'url', 'none'], {
-        description:
-          'The `response_format` that is sent for images; none sends none. Default: by the name of the model, else b64_json.',
-      }),
-    ),
-    passthrough: optional(
-      Type.Boolean({
-        description: "Responses to clients of the provider's own API are passed through unchanged. Default true.",
-      }),
-    ),
+    passthrough: flag("Responses to clients of the provider's own API are passed through unchanged. Default true."),
   },
   { additionalProperties: false },
 )

@@ -1,33 +1,20 @@
 /** The section `valkey` of `gatehouse.yaml`: a Valkey or Redis server that gateways share. */
-import Type, { type TSchema } from 'typebox'
+import Type from 'typebox'
+import { integer, section, text } from './setting.ts'
 
-const closed = { additionalProperties: false } as const
-const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
-
-export const ValkeyConfig = Type.Object(
+export const ValkeyConfig = section(
   {
     url: Type.String({
       description:
         'redis://<user>:<password>@<host>:<port>/<database>, or rediss:// for TLS; ${NAME} takes it, or a part, from the environment.',
     }),
-    prefix: optional(
-      Type.String({
-        pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$',
-        description: 'Prefix of every key; gateways with the same one share. Default gatehouse.',
-      }),
+    prefix: text(
+      { pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$' },
+      'Prefix of every key; gateways with the same one share. Default gatehouse.',
     ),
-    timeout_ms: optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: 10_000,
-        description: 'How long a call waits for the server. Default 100.',
-      }),
-    ),
+    timeout_ms: integer({ minimum: 1, maximum: 10_000 }, 'How long a call waits for the server. Default 100.'),
   },
-  {
-    ...closed,
-    description: 'A Valkey or Redis server (version 6 or newer) that gateways share. Needs a restart.',
-  },
+  'A Valkey or Redis server (version 6 or newer) that gateways share. Needs a restart.',
 )
 export type ValkeyConfig = Type.Static<typeof ValkeyConfig>
 

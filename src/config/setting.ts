@@ -1,0 +1,36 @@
+/** The kinds of settings, for the schemas of the configuration: every setting may be absent, and is described. */
+import Type, {
+  type TArrayOptions,
+  type TNumberOptions,
+  type TProperties,
+  type TSchema,
+  type TStringOptions,
+} from 'typebox'
+
+/** Its limits may be left out; the description is last. */
+type Given<Limits> = [description: string] | [limits: Limits, description: string]
+
+const optionsOf = <Limits extends object>(given: Given<Limits>): Limits & { description: string } => {
+  const [limits, description] = given.length === 1 ? [{} as Limits, given[0]] : given
+  return { ...limits, description }
+}
+
+/** No other members are allowed. */
+export const closed = { additionalProperties: false } as const
+
+export const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
+
+export const flag = (description: string) => optional(Type.Boolean({ description }))
+export const text = (...given: Given<TStringOptions>) => optional(Type.String(optionsOf(given)))
+export const integer = (...given: Given<TNumberOptions>) => optional(Type.Integer(optionsOf(given)))
+export const number = (...given: Given<TNumberOptions>) => optional(Type.Number(optionsOf(given)))
+
+export const oneOf = <const Word extends string>(words: readonly Word[], description: string) =>
+  optional(Type.Enum<Word[]>([...words], { description }))
+
+export const list = <Item extends TSchema>(item: Item, ...given: Given<TArrayOptions>) =>
+  optional(Type.Array(item, optionsOf(given)))
+
+/** A mapping with these members and no others. */
+export const section = <Members extends TProperties>(members: Members, description?: string) =>
+  Type.Object(members, { ...closed, ...(description !== undefined && { description }) })
