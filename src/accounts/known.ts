@@ -6,8 +6,11 @@ import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { ProjectStore, StoredProject, TokenStore } from '../store/account-store.ts'
 import { type Grant, grantOf } from './grant.ts'
+import { RecentSecrets } from './recent-secrets.ts'
 
 type KnownTokens = {
+  /** Secrets of cached tokens. Whatever invalidates the cache empties it. */
+  readonly recent: Pick<RecentSecrets, 'get' | 'add'>
   /** The token with this hash, if it is cached and valid. */
   recall(hash: string): Grant | undefined
   /** The token with this hash, from the store if it is not cached; a disabled one is not found. */
@@ -56,9 +59,11 @@ export function createKnownTokens({ store, projects, clock, log, onLook = () => 
   /** Of this generation: its tokens share what was read. */
   let owners = new Map<string, Promise<StoredProject | undefined>>()
   let reachable = true
+  const recent = new RecentSecrets(clock)
 
   function doubt(): void {
     generation++
+    recent.forget()
     unknown.clear()
     lookups = new Map() // a look-up that began before the change must not answer a request that came after it
     owners = new Map()
@@ -135,9 +140,15 @@ export function createKnownTokens({ store, projects, clock, log, onLook = () => 
     return answer
   }
 
-  const watch = createWatch({ store, clock, changed: doubt, reached, missed, looked: onLook })
+  function looked(): void {
+    recent.expire()
+    onLook()
+  }
+
+  const watch = createWatch({ store, clock, changed: doubt, reached, missed, looked })
 
   return {
+    recent,
     recall(hash) {
       const found = known.get(hash)
       return found?.generation === generation ? found.grant : undefined

@@ -122,7 +122,11 @@ export function createTokens(parts: TokensParts): Tokens {
     if (hasEnded(grant)) return refuse(from)
     assertAddress(grant, from, log)
     assertProjectActive(grant, now)
-    lastUsed.used(grant.token.token_id)
+    const used_at = now()
+    if (grant.used_at !== used_at) {
+      grant.used_at = used_at
+      lastUsed.used(grant.token.token_id)
+    }
     return grant.caller
   }
 
@@ -185,10 +189,14 @@ export function createTokens(parts: TokensParts): Tokens {
     authenticate(secret, from) {
       // Nothing was guessed, so there is no delay: a browser or a probe without a token gets its response at once.
       if (secret === undefined || secret === '') throw new GatewayError('invalid_api_key', REFUSAL)
+      const recent = known.recent.get(secret)
+      if (recent) return admit(recent, from)
       if (!isSecret(secret)) return refuse(from)
       const hash = sha256(secret)
-      const found = known.recall(hash)
-      return found ? admit(found, from) : authenticateByStore(secret, hash, from)
+      const grant = known.recall(hash)
+      if (!grant) return authenticateByStore(secret, hash, from)
+      known.recent.add(secret, grant)
+      return admit(grant, from)
     },
 
     async issue(order, by = BY_GATEWAY) {
