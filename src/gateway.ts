@@ -39,7 +39,7 @@ import { createLateReads } from './providers/upstream/late-reads.ts'
 import { createTransport } from './providers/upstream/transport.ts'
 import { createReadiness } from './readiness.ts'
 import { createRerank } from './rerank/rerank.ts'
-import { addCallHeaders } from './routes/call-headers.ts'
+import { callHeaders } from './routes/call-headers.ts'
 import { readCallOptions } from './routes/call-options.ts'
 import { type Explained, type ExplainRequest, explainRequest, OPERATOR } from './routes/explain-request.ts'
 import { routeTable } from './routes/table.ts'
@@ -244,7 +244,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       readCallOptions(context, settings)
       observation.admitted(context)
     },
-    addHeaders: (headers, context) => addCallHeaders(headers, context, { settings, clock }),
+    addHeaders: callHeaders({ settings, clock }),
   })
   metering?.watch({ ...accounting, store, router, tasks, app, telemetry, config: () => live })
   endRevokedCalls = createRevokedCalls({ open: app.requests, isValid: tokens.isValid, settings, log })

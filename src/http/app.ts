@@ -17,7 +17,6 @@ import { headOf, isLeftUnread } from './response-body.ts'
 import type { OpenRequest } from './revoked-calls.ts'
 import { bySpecificity, isLiteral, type MatchedRoute, matchable, methodsByPath } from './route-order.ts'
 import { createSockets, isWebSocket, messageRequest, type SocketProtocol } from './socket.ts'
-import { WARNING_HEADER } from './unknown-fields.ts'
 import { createPathHints } from './unknown-path.ts'
 
 /** Identifies the caller; throws invalid_api_key. Synchronous where possible, so that the hot path awaits nothing. */
@@ -42,7 +41,7 @@ type AppParts = {
   /** Called for each request of a known caller before its route is. Throws GatewayError. */
   onAdmitted?(context: Context): void
   /** Sets further headers of a response. */
-  addHeaders?(headers: Headers, context: Context): void
+  addHeaders?(headers: Record<string, string>, context: Context): void
 }
 
 type App = {
@@ -82,7 +81,7 @@ export function createApp({
   const live = new Set<Live>()
   const sockets = createSockets({ clock })
   const budget = createByteBudget(settings)
-  const parts: LiveParts = { settings, clock, budget, ended }
+  const parts: LiveParts = { settings, clock, budget, addHeaders, ended }
   let closing = false
   /** Resolved when the last open request is over or abandoned; created when `close` waits for it. */
   let empty: PromiseWithResolvers<void> | undefined
@@ -191,6 +190,7 @@ export function createApp({
   function errorFor(thrown: unknown, context: Live): Response {
     const error = asGatewayError(context.abortedBy ?? thrown, { log, request_id: context.request_id })
     const { note, path, matched } = context
+    context.hasHeaders = false
     note.error = error.code
     note.stream = false
     if (error.detail.upstream_status !== undefined) note.upstream_status = error.detail.upstream_status
@@ -250,14 +250,13 @@ export function createApp({
       if (request.method === 'HEAD') response = await headOf(response)
     }
     context.status = response.status
-    const { headers } = response
-    headers.set('x-request-id', context.request_id)
-    headers.set('request-id', context.request_id)
-    if (context.warning !== undefined) headers.set(WARNING_HEADER, context.warning)
+    if (!context.hasHeaders) {
+      const headers = context.withHeaders({})
+      for (const name in headers) response.headers.set(name, headers[name] ?? '')
+    }
     if (closing || peer.isCrowded || peer.isRetiring || (response.status >= 400 && isLeftUnread(request, response)))
-      headers.set('connection', 'close')
-    addHeaders(headers, context)
-    addCorsHeaders(headers, request, settings)
+      response.headers.set('connection', 'close')
+    if (settings.cors_origins.length > 0) addCorsHeaders(response.headers, request, settings)
     if (!context.note.stream || request.method === 'HEAD') {
       context.note.first_byte_ms ??= clock.steady() - context.arrived
       if (!context.isSentLater) context.finish('done')

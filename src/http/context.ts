@@ -64,6 +64,11 @@ export type Context = {
    * writer.
    */
   sendLater(bytes: number): void
+  /**
+   * Adds what every response has besides its own headers: its request id, and what is known of its call. For a response
+   * that is returned at once; the app adds them to any other.
+   */
+  withHeaders(headers: Record<string, string>): Record<string, string>
   /** The caller; a caller without rights on a public route. */
   caller: Caller
   /** The caller of a route of the admin API; without rights elsewhere. */

@@ -12,7 +12,7 @@ import type { AccessNote, Context, Outcome } from './context.ts'
 import { pathOf, queryOf } from './query.ts'
 import type { MatchedRoute } from './route-order.ts'
 import type { SocketHandler, SocketMessage } from './socket.ts'
-import { fieldWarning } from './unknown-fields.ts'
+import { fieldWarning, WARNING_HEADER } from './unknown-fields.ts'
 
 /** The other end of a connection, as the listener knows it. */
 export type Peer = {
@@ -43,6 +43,7 @@ export type LiveParts = {
   settings: ServerSettings
   clock: Clock
   budget: ByteBudget
+  addHeaders(headers: Record<string, string>, context: Context): void
   /** Called once for each request. */
   ended(context: Live, outcome: Outcome): void
 }
@@ -65,6 +66,8 @@ export class Live implements Context {
   status = 0
   warning: string | undefined
   isSentLater = false
+  /** Whether the response was made with all its headers. */
+  hasHeaders = false
   is_explained = false
   /** Why it was aborted; undefined: it was not. */
   abortedBy: GatewayError | undefined
@@ -142,6 +145,15 @@ export class Live implements Context {
     this.isSentLater = true
     this.#parts.budget.add(this.#holder, bytes)
     this.#held += bytes
+  }
+
+  withHeaders(headers: Record<string, string>): Record<string, string> {
+    this.hasHeaders = true
+    headers['x-request-id'] = this.request_id
+    headers['request-id'] = this.request_id
+    if (this.warning !== undefined) headers[WARNING_HEADER] = this.warning
+    this.#parts.addHeaders(headers, this)
+    return headers
   }
 
   noteFields(body: unknown): void {

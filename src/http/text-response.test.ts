@@ -11,6 +11,7 @@ function sent(text: string) {
     signal: new AbortController().signal,
     sendLater: (bytes: number) => void counted.push(bytes),
     finish: (outcome: Outcome) => void outcomes.push(outcome),
+    withHeaders: (headers: Record<string, string>) => headers,
   }
   const response = textResponse(text, { context: context as Partial<Context> as Context, clock })
   return { response, clock, counted, outcomes }

@@ -20,7 +20,7 @@ const JSON_TYPE = 'application/json;charset=utf-8'
 /** The runtime would copy a large text into memory that nothing counts, and keep it until the client has read it. */
 export function textResponse(text: string, { context, clock, headers = {} }: ResponseParts): Response {
   const body = text.length > LARGE_CHARACTERS ? pulled(text, context, clock) : text
-  return new Response(body, { headers })
+  return new Response(body, { headers: context.withHeaders(headers) })
 }
 
 function pulled(whole: string, context: Context, clock: Clock): ReadableStream<Uint8Array> {

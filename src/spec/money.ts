@@ -19,6 +19,10 @@ export function nanoText(nano: number | bigint): string {
 
 function decimalText(nano: string): string {
   const digits = nano.padStart(10, '0')
-  const fraction = digits.slice(-9).replace(/0+$/, '')
-  return fraction === '' ? digits.slice(0, -9) : `${digits.slice(0, -9)}.${fraction}`
+  const point = digits.length - 9
+  let end = digits.length
+  while (end > point && digits.charCodeAt(end - 1) === ZERO) end--
+  return end === point ? digits.slice(0, point) : `${digits.slice(0, point)}.${digits.slice(point, end)}`
 }
+
+const ZERO = 48
