@@ -122,11 +122,7 @@ export function createTokens(parts: TokensParts): Tokens {
     if (hasEnded(grant)) return refuse(from)
     assertAddress(grant, from, log)
     assertProjectActive(grant, now)
-    const used_at = now()
-    if (grant.used_at !== used_at) {
-      grant.used_at = used_at
-      lastUsed.used(grant.token.token_id)
-    }
+    lastUsed.admitted(grant)
     return grant.caller
   }
 
