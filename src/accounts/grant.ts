@@ -17,8 +17,6 @@ export type Grant = {
   project_ends_at: number | null
   /** Absent: every address. */
   isAllowedFrom: ((address: string) => boolean) | undefined
-  /** When it last admitted a request, in unix seconds; 0: never. */
-  used_at: number
 }
 
 type GrantParts = { token: StoredToken; project: StoredProject | undefined; hash: string; as_of: number }
@@ -34,7 +32,6 @@ export function grantOf({ token, project, hash, as_of }: GrantParts): Grant {
     refusal: isDeleted ? 'was deleted' : project?.disabled ? 'is disabled' : undefined,
     project_ends_at: project?.expires_at ?? null,
     isAllowedFrom: addressCheck(project ? [token, project] : [token]),
-    used_at: 0,
   }
 }
 

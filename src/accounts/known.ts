@@ -1,7 +1,7 @@
 /** The token cache of the hot path, invalidated by polling the store's revision. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import { isSameText } from '../kit/secret.ts'
+import { isSameText, sha256 } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { ProjectStore, StoredProject, TokenStore } from '../store/account-store.ts'
@@ -9,8 +9,10 @@ import { type Grant, grantOf } from './grant.ts'
 import { RecentSecrets } from './recent-secrets.ts'
 
 type KnownTokens = {
-  /** Secrets of cached tokens. Whatever invalidates the cache empties it. */
-  readonly recent: Pick<RecentSecrets, 'get' | 'add'>
+  /** The token with a secret that was presented lately. Whatever invalidates the cache forgets the secrets. */
+  recallRecent(secret: string): Grant | undefined
+  /** The token with this secret, if it is cached and valid. Remembers the secret. */
+  recallSecret(secret: string): Grant | undefined
   /** The token with this hash, if it is cached and valid. */
   recall(hash: string): Grant | undefined
   /** The token with this hash, from the store if it is not cached; a disabled one is not found. */
@@ -147,12 +149,19 @@ export function createKnownTokens({ store, projects, clock, log, onLook = () => 
 
   const watch = createWatch({ store, clock, changed: doubt, reached, missed, looked })
 
+  function recall(hash: string): Grant | undefined {
+    const found = known.get(hash)
+    return found?.generation === generation ? found.grant : undefined
+  }
+
   return {
-    recent,
-    recall(hash) {
-      const found = known.get(hash)
-      return found?.generation === generation ? found.grant : undefined
+    recallRecent: (secret) => recent.get(secret),
+    recallSecret(secret) {
+      const grant = recall(sha256(secret))
+      if (grant) recent.add(secret, grant)
+      return grant
     },
+    recall,
     async find(hash) {
       const at = unknown.get(hash)
       if (at !== undefined && clock.steady() - at < UNKNOWN_MILLISECONDS) return undefined

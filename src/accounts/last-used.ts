@@ -14,8 +14,6 @@ type Parts = { store: Pick<TokenStore, 'touch'>; clock: Clock; log: Log }
 
 export function createLastUsed({ store, clock, log }: Parts): {
   used(token_id: string): void
-  /** The token of the grant was used; noted once a second. */
-  admitted(grant: Grant): void
   close(): Promise<void>
 } {
   /** In unix seconds, of the tokens that wait to be written. */

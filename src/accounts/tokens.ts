@@ -122,12 +122,12 @@ export function createTokens(parts: TokensParts): Tokens {
     if (hasEnded(grant)) return refuse(from)
     assertAddress(grant, from, log)
     assertProjectActive(grant, now)
-    lastUsed.admitted(grant)
+    lastUsed.used(grant.token.token_id)
     return grant.caller
   }
 
-  async function authenticateByStore(secret: string, hash: string, from: From): Promise<Caller> {
-    const found = await known.find(hash)
+  async function authenticateByStore(secret: string, from: From): Promise<Caller> {
+    const found = await known.find(sha256(secret))
     return found ? admit(found, from) : refuse(from, explainRefusal(secret))
   }
 
@@ -185,14 +185,11 @@ export function createTokens(parts: TokensParts): Tokens {
     authenticate(secret, from) {
       // Nothing was guessed, so there is no delay: a browser or a probe without a token gets its response at once.
       if (secret === undefined || secret === '') throw new GatewayError('invalid_api_key', REFUSAL)
-      const recent = known.recent.get(secret)
+      const recent = known.recallRecent(secret)
       if (recent) return admit(recent, from)
       if (!isSecret(secret)) return refuse(from)
-      const hash = sha256(secret)
-      const grant = known.recall(hash)
-      if (!grant) return authenticateByStore(secret, hash, from)
-      known.recent.add(secret, grant)
-      return admit(grant, from)
+      const grant = known.recallSecret(secret)
+      return grant ? admit(grant, from) : authenticateByStore(secret, from)
     },
 
     async issue(order, by = BY_GATEWAY) {
