@@ -7,6 +7,7 @@ import type { Context, Route } from '../../http/context.ts'
 import { ADMIN_ROLES, AdminToken, RIGHTS } from '../../spec/admin.ts'
 import { noSuch, objectAnswer, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
 
 export type AccountRouteParts = BodyParts & { accounts: AdminAccounts }
 
@@ -43,7 +44,6 @@ const Administrator = Type.Object(
 
 export function accountRoutes({ accounts, ...parts }: AccountRouteParts): Route[] {
   const readOrder = bodyReader(AdminTokenOrder, parts)
-  const tag = 'Admin'
 
   async function found({ params: { admin_token_id = '' } }: Context): Promise<AdminToken> {
     const token = await accounts.find(admin_token_id)
@@ -72,76 +72,46 @@ export function accountRoutes({ accounts, ...parts }: AccountRouteParts): Route[
   }
 
   return [
-    {
-      method: 'GET',
-      path: '/admin/v1/me',
-      admin: { right: 'read', project: 'own' },
-      operation: {
-        summary: 'Who calls',
-        description: 'The role and the rights of the caller.',
-        tag,
-        response: Administrator,
-      },
+    adminRoute(['GET', '/admin/v1/me', { right: 'read', project: 'own' }], {
+      summary: 'Who calls',
+      description: 'The role and the rights of the caller.',
+      response: Administrator,
       handle: me,
-    },
-    {
-      method: 'GET',
-      path: ROOT,
-      admin: { right: 'own' },
-      operation: {
-        summary: 'List admin tokens',
-        description: 'Oldest first, revoked ones too. GATEHOUSE_ADMIN_TOKEN is not among them.',
-        tag,
-        query: LIST_PARAMETERS,
-        response: listSchema(AdminToken, 'AdminTokenList'),
-        errors: ['invalid_value'],
-      },
+    }),
+    adminRoute(['GET', ROOT, 'own'], {
+      summary: 'List admin tokens',
+      description: 'Oldest first, revoked ones too. GATEHOUSE_ADMIN_TOKEN is not among them.',
+      query: LIST_PARAMETERS,
+      response: listSchema(AdminToken, 'AdminTokenList'),
+      errors: ['invalid_value'],
       handle: list,
-    },
-    {
-      method: 'POST',
-      path: ROOT,
-      admin: { right: 'own' },
-      operation: {
-        summary: 'Create an admin token',
-        description: 'The secret is in this response and nowhere else.',
-        tag,
-        request: AdminTokenOrder,
-        response: IssuedAdminToken,
-        errors: BODY_ERRORS,
-        example: { name: 'dashboard', role: 'viewer' },
-      },
+    }),
+    adminRoute(['POST', ROOT, 'own'], {
+      summary: 'Create an admin token',
+      description: 'The secret is in this response and nowhere else.',
+      request: AdminTokenOrder,
+      response: IssuedAdminToken,
+      errors: BODY_ERRORS,
+      example: { name: 'dashboard', role: 'viewer' },
       handle: create,
-    },
-    {
-      method: 'GET',
-      path: ONE,
-      admin: { right: 'own' },
-      operation: {
-        summary: 'An admin token',
-        description: 'Without its secret, which is not stored.',
-        tag,
-        params,
-        response: AdminToken,
-        responseHeaders: { etag: 'Of the present state.' },
-        otherResponses: { 304: 'Not changed since the ETag in If-None-Match.' },
-        errors: ['object_not_found'],
-      },
+    }),
+    adminRoute(['GET', ONE, 'own'], {
+      summary: 'An admin token',
+      description: 'Without its secret, which is not stored.',
+      params,
+      response: AdminToken,
+      responseHeaders: { etag: 'Of the present state.' },
+      otherResponses: { 304: 'Not changed since the ETag in If-None-Match.' },
+      errors: ['object_not_found'],
       handle: async (context) => objectAnswer(context, await found(context), ['last_used_at']),
-    },
-    {
-      method: 'DELETE',
-      path: ONE,
-      admin: { right: 'own' },
-      operation: {
-        summary: 'Revoke an admin token',
-        description: 'In force at once, in every process. It stays in the list.',
-        tag,
-        params,
-        response: AdminToken,
-        errors: ['object_not_found'],
-      },
+    }),
+    adminRoute(['DELETE', ONE, 'own'], {
+      summary: 'Revoke an admin token',
+      description: 'In force at once, in every process. It stays in the list.',
+      params,
+      response: AdminToken,
+      errors: ['object_not_found'],
       handle: revoke,
-    },
+    }),
   ]
 }

@@ -5,6 +5,7 @@ import type { Context, Route } from '../../http/context.ts'
 import { AuditRow } from '../../spec/audit.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
 
 export type AuditRouteParts = { audit: Audit }
 
@@ -52,44 +53,31 @@ export function auditRoutes({ audit }: AuditRouteParts): Route[] {
 
   const text = (description: string) => ({ description, schema: Type.String() })
   const time = (description: string) => ({ description, schema: Type.Integer({ minimum: 0 }) })
-  const tag = 'Admin'
   return [
-    {
-      method: 'GET',
-      path: '/admin/v1/audit',
-      admin: { right: 'read', project: 'own' },
-      operation: {
-        summary: 'List the audit log',
-        description: 'Who changed what, newest first. A project_admin sees the rows of its project.',
-        tag,
-        query: {
-          ...LIST_PARAMETERS,
-          actor: text('Only what this administrator did, such as `admin:adm_...`.'),
-          action: text('Only this action, such as `token.create`.'),
-          object_id: text('Only what was done to this object.'),
-          project_id: text('Only what was done to this project and its objects.'),
-          from: time('Unix seconds; included.'),
-          to: time('Unix seconds; not included.'),
-        },
-        response: listSchema(AuditRow, 'AuditList'),
-        errors: ['invalid_value'],
+    adminRoute(['GET', '/admin/v1/audit', { right: 'read', project: 'own' }], {
+      summary: 'List the audit log',
+      description: 'Who changed what, newest first. A project_admin sees the rows of its project.',
+      query: {
+        ...LIST_PARAMETERS,
+        actor: text('Only what this administrator did, such as `admin:adm_...`.'),
+        action: text('Only this action, such as `token.create`.'),
+        object_id: text('Only what was done to this object.'),
+        project_id: text('Only what was done to this project and its objects.'),
+        from: time('Unix seconds; included.'),
+        to: time('Unix seconds; not included.'),
       },
+      response: listSchema(AuditRow, 'AuditList'),
+      errors: ['invalid_value'],
       handle: list,
-    },
-    {
-      method: 'GET',
-      path: '/admin/v1/audit/verify',
-      admin: { right: 'read' },
-      operation: {
-        summary: 'Check the audit log',
-        description:
-          'Recomputes the hash of every row, and finds rows that were changed, removed or inserted. One at a time in each process.',
-        tag,
-        response: AuditCheck,
-        errors: ['rate_limit_exceeded', 'storage_unavailable'],
-      },
+    }),
+    adminRoute(['GET', '/admin/v1/audit/verify', 'read'], {
+      summary: 'Check the audit log',
+      description:
+        'Recomputes the hash of every row, and finds rows that were changed, removed or inserted. One at a time in each process.',
+      response: AuditCheck,
+      errors: ['rate_limit_exceeded', 'storage_unavailable'],
       handle: verify,
-    },
+    }),
   ]
 }
 

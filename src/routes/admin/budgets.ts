@@ -11,6 +11,7 @@ import { type BudgetStore, NEVER } from '../../store/budget-store.ts'
 import type { LedgerStore } from '../../store/ledger-store.ts'
 import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
 
 export type BudgetRouteParts = BodyParts & {
   budgets: Pick<BudgetStore, 'list'>
@@ -96,18 +97,13 @@ export function adminBudgetRoutes({ budgets, ledger, tokens, projects, ...parts 
   }
 
   return [
-    {
-      method: 'GET',
-      path: '/admin/v1/budgets',
-      admin: { right: 'read' },
-      operation: {
-        summary: 'List budgets',
-        description: 'Those whose window contains this moment, at most 10,000. A budget is listed once a call has counted towards it.', // biome-ignore format: one sentence
-        tag: 'Admin',
-        query: LIST_PARAMETERS,
-        response: listSchema(AdminBudget, 'AdminBudgetList'),
-        errors: ['invalid_value', 'storage_unavailable'],
-      },
+    adminRoute(['GET', '/admin/v1/budgets', 'read'], {
+      summary: 'List budgets',
+      description:
+        'Those whose window contains this moment, at most 10,000. A budget is listed once a call has counted towards it.',
+      query: LIST_PARAMETERS,
+      response: listSchema(AdminBudget, 'AdminBudgetList'),
+      errors: ['invalid_value', 'storage_unavailable'],
       async handle(context) {
         const { limit, after } = readPage(context.query())
         const found = await budgets.list({ now_ms: clock.now(), limit: MAX_LISTED })
@@ -126,22 +122,16 @@ export function adminBudgetRoutes({ budgets, ledger, tokens, projects, ...parts 
         }))
         return listAnswer(data, last && [last.account_key])
       },
-    },
-    {
-      method: 'POST',
-      path: '/admin/v1/budgets/credit',
-      admin: { right: 'manage' },
-      operation: {
-        summary: 'Give credit',
-        description:
-          'Adds to what a token or a project may use in its budget without a window, as an entry of the ledger. It counts in every gateway within seconds.',
-        tag: 'Admin',
-        request: CreditRequest,
-        example: { project_id: 'proj_0123456789abcdef', amount: 50, note: 'invoice 2026-0117' },
-        response: Credit,
-        errors: ['object_not_found', 'storage_unavailable', ...BODY_ERRORS],
-      },
+    }),
+    adminRoute(['POST', '/admin/v1/budgets/credit', 'manage'], {
+      summary: 'Give credit',
+      description:
+        'Adds to what a token or a project may use in its budget without a window, as an entry of the ledger. It counts in every gateway within seconds.',
+      request: CreditRequest,
+      example: { project_id: 'proj_0123456789abcdef', amount: 50, note: 'invoice 2026-0117' },
+      response: Credit,
+      errors: ['object_not_found', 'storage_unavailable', ...BODY_ERRORS],
       handle: credit,
-    },
+    }),
   ]
 }

@@ -4,6 +4,7 @@ import type { ResponseCache } from '../../cache/response-cache.ts'
 import { BODY_ERRORS, type BodyParts, optionalBodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { noSuch, originOf } from './edit.ts'
+import { adminRoute } from './route.ts'
 
 export type CacheRouteParts = BodyParts & {
   cache: Pick<ResponseCache, 'purge'>
@@ -48,22 +49,16 @@ export function cacheRoutes({ cache, isModel, ...parts }: CacheRouteParts): Rout
   }
 
   return [
-    {
-      method: 'POST',
-      path: '/admin/v1/cache/purge',
-      admin: { right: 'operate' },
-      operation: {
-        summary: 'Purge the response cache',
-        description:
-          'Cached responses, of all models or of one, are used no more: at once by the process that answers, within a second by every other. Responses that are just being made are not cached.',
-        tag: 'Admin',
-        request: PurgeRequest,
-        body_optional: true,
-        example: {},
-        response: Purge,
-        errors: ['object_not_found', 'storage_unavailable', ...BODY_ERRORS],
-      },
+    adminRoute(['POST', '/admin/v1/cache/purge', 'operate'], {
+      summary: 'Purge the response cache',
+      description:
+        'Cached responses, of all models or of one, are used no more: at once by the process that answers, within a second by every other. Responses that are just being made are not cached.',
+      request: PurgeRequest,
+      body_optional: true,
+      example: {},
+      response: Purge,
+      errors: ['object_not_found', 'storage_unavailable', ...BODY_ERRORS],
       handle: purge,
-    },
+    }),
   ]
 }

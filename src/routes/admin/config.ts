@@ -9,6 +9,7 @@ import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
 import { SettingChangeSchema, SettingSchema, type SettingsOf } from './settings-schema.ts'
 
 export type ConfigRouteParts = BodyParts & {
@@ -138,71 +139,46 @@ export function configRoutes({ source, configByApi, settingsOf, audit, ...parts 
     }
   }
 
-  const tag = 'Admin'
   return [
-    {
-      method: 'GET',
-      path: ROOT,
-      admin: { right: 'read' },
-      operation: {
-        summary: 'The configuration in use',
-        description: 'Each setting with its value and where it comes from. What may be a secret is shown as `***`.',
-        tag,
-        query: {
-          ...LIST_PARAMETERS,
-          path: { description: 'Only settings that start so, such as `models.`.', schema: Type.String() },
-          from: { description: 'Only settings from there, such as `file` or `default`.', schema: Type.String() },
-        },
-        response: listSchema(SettingSchema, 'SettingList'),
-        errors: ['invalid_value'],
+    adminRoute(['GET', ROOT, 'read'], {
+      summary: 'The configuration in use',
+      description: 'Each setting with its value and where it comes from. What may be a secret is shown as `***`.',
+      query: {
+        ...LIST_PARAMETERS,
+        path: { description: 'Only settings that start so, such as `models.`.', schema: Type.String() },
+        from: { description: 'Only settings from there, such as `file` or `default`.', schema: Type.String() },
       },
+      response: listSchema(SettingSchema, 'SettingList'),
+      errors: ['invalid_value'],
       handle: list,
-    },
-    {
-      method: 'POST',
-      path: `${ROOT}/validate`,
-      admin: { right: 'own' },
-      operation: {
-        summary: 'Validate a configuration',
-        description: `Every problem with its line and column; nothing is changed. ${LIMITED}`,
-        tag,
-        request: Text,
-        response: Validation,
-        errors: [...BODY_ERRORS, 'permission_denied'],
-        example: { text: 'server: { port: 8787 }\n' },
-      },
+    }),
+    adminRoute(['POST', `${ROOT}/validate`, 'own'], {
+      summary: 'Validate a configuration',
+      description: `Every problem with its line and column; nothing is changed. ${LIMITED}`,
+      request: Text,
+      response: Validation,
+      errors: [...BODY_ERRORS, 'permission_denied'],
+      example: { text: 'server: { port: 8787 }\n' },
       handle: validate,
-    },
-    {
-      method: 'POST',
-      path: `${ROOT}/diff`,
-      admin: { right: 'own' },
-      operation: {
-        summary: 'Compare a configuration with the present file',
-        description: `What differs, by setting. Values that may be secrets are masked on both sides. ${LIMITED}`,
-        tag,
-        request: Text,
-        response: ProposalSchema,
-        errors: [...BODY_ERRORS, 'permission_denied'],
-        example: { text: 'sandbox: false\n' },
-      },
+    }),
+    adminRoute(['POST', `${ROOT}/diff`, 'own'], {
+      summary: 'Compare a configuration with the present file',
+      description: `What differs, by setting. Values that may be secrets are masked on both sides. ${LIMITED}`,
+      request: Text,
+      response: ProposalSchema,
+      errors: [...BODY_ERRORS, 'permission_denied'],
+      example: { text: 'sandbox: false\n' },
       handle: async (context) => Response.json(await proposed(context, 'validate', source.check)),
-    },
-    {
-      method: 'POST',
-      path: `${ROOT}/apply`,
-      admin: { right: 'own' },
-      operation: {
-        summary: 'Replace the configuration file',
-        description: `Validated first, written in one step where the file is the gateway’s to write, with a backup beside it; the gateway then reloads it by itself. The same text again changes nothing. ${LIMITED}`,
-        tag,
-        request: Text,
-        response: Applied,
-        errors: [...BODY_ERRORS, 'permission_denied'],
-        example: { text: 'sandbox: true\n' },
-      },
+    }),
+    adminRoute(['POST', `${ROOT}/apply`, 'own'], {
+      summary: 'Replace the configuration file',
+      description: `Validated first, written in one step where the file is the gateway’s to write, with a backup beside it; the gateway then reloads it by itself. The same text again changes nothing. ${LIMITED}`,
+      request: Text,
+      response: Applied,
+      errors: [...BODY_ERRORS, 'permission_denied'],
+      example: { text: 'sandbox: true\n' },
       handle: async (context) => Response.json(await proposed(context, 'apply', (text) => apply(text, context))),
-    },
+    }),
   ]
 }
 

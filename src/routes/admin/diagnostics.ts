@@ -5,6 +5,7 @@ import type { Context, Route } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { isRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { adminRoute } from './route.ts'
 
 export type DiagnosticsParts = {
   version: string
@@ -110,24 +111,18 @@ export function diagnosticsRoute(routes: readonly Route[], parts: DiagnosticsPar
     }
   }
 
-  return {
-    method: 'GET',
-    path: '/admin/v1/diagnostics',
-    admin: { right: 'operate' },
-    operation: {
-      summary: 'The state of the gateway, to be sent to support',
-      description:
-        'One JSON file: versions, the process, readiness, providers and models with their health, the configuration without secrets, the newest failed requests without contents, and the metrics. Read it before you send it: it names your models, providers and hosts.',
-      tag: 'Admin',
-      response: Diagnostics,
-      errors: ['storage_unavailable'],
-    },
+  return adminRoute(['GET', '/admin/v1/diagnostics', 'operate'], {
+    summary: 'The state of the gateway, to be sent to support',
+    description:
+      'One JSON file: versions, the process, readiness, providers and models with their health, the configuration without secrets, the newest failed requests without contents, and the metrics. Read it before you send it: it names your models, providers and hosts.',
+    response: Diagnostics,
+    errors: ['storage_unavailable'],
     async handle(context) {
       const name = `gatehouse-diagnostics-${Math.floor(parts.clock.now() / 1000)}.json`
       const headers = { 'content-disposition': `attachment; filename="${name}"` }
       return Response.json(await collect(context), { headers })
     },
-  }
+  })
 }
 
 const only = (row: unknown, members: string[]): unknown =>

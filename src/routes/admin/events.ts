@@ -6,6 +6,7 @@ import type { Clock } from '../../kit/clock.ts'
 import { LIVE_EVENT_TYPES, type LiveEvent, type LiveEvents } from '../../observe/live-events.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { storedStream } from '../stream-response.ts'
+import { adminRoute } from './route.ts'
 
 export type EventRouteParts = {
   live: LiveEvents
@@ -59,26 +60,20 @@ export function eventRoutes({ live, admit, settings, clock }: EventRouteParts): 
   }
 
   return [
-    {
-      method: 'GET',
-      path: '/admin/v1/events',
-      admin: ACCESS,
-      operation: {
-        summary: 'Follow what happens',
-        description:
-          'Server-sent events while they happen: requests that ended and alerts of the process that answers, and the audit log of all processes. Earlier events are in the lists; none is repeated here. A project_admin sees what belongs to its project.',
-        tag: 'Admin',
-        query: {
-          types: {
-            description: `Only these, separated by commas: ${LIVE_EVENT_TYPES.join(', ')}. Default: all.`,
-            schema: Type.String(),
-          },
+    adminRoute(['GET', '/admin/v1/events', ACCESS], {
+      summary: 'Follow what happens',
+      description:
+        'Server-sent events while they happen: requests that ended and alerts of the process that answers, and the audit log of all processes. Earlier events are in the lists; none is repeated here. A project_admin sees what belongs to its project.',
+      query: {
+        types: {
+          description: `Only these, separated by commas: ${LIVE_EVENT_TYPES.join(', ')}. Default: all.`,
+          schema: Type.String(),
         },
-        stream: LiveEventObject,
-        errors: ['invalid_value', 'server_is_overloaded'],
       },
+      stream: LiveEventObject,
+      errors: ['invalid_value', 'server_is_overloaded'],
       handle: async (context) => follow(context),
-    },
+    }),
   ]
 }
 

@@ -4,6 +4,7 @@ import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body
 import type { Route } from '../../http/context.ts'
 import { ENDPOINT_FAMILIES } from '../../spec/endpoint-family.ts'
 import type { Explained, ExplainRequest } from '../explain-request.ts'
+import { adminRoute } from './route.ts'
 
 export type ExplainRouteParts = BodyParts & {
   /** Throws GatewayError as the request would. */
@@ -66,24 +67,18 @@ const Explanation = Type.Object(
 export function adminExplainRoutes({ explain, ...parts }: ExplainRouteParts): Route[] {
   const read = bodyReader(ExplainOrder, parts)
   return [
-    {
-      method: 'POST',
-      path: '/admin/v1/routing/explain',
-      admin: { right: 'read' },
-      operation: {
-        summary: 'Explain how a request would be routed',
-        description:
-          'Nothing is sent and nothing is counted. Fails as the request would, where it could not be routed at all.',
-        tag: 'Admin',
-        request: ExplainOrder,
-        response: Explanation,
-        errors: [...BODY_ERRORS, 'model_not_found', 'ambiguous_model', 'model_retired', 'unsupported_endpoint'],
-        example: { model: 'sandbox/general' },
-      },
+    adminRoute(['POST', '/admin/v1/routing/explain', 'read'], {
+      summary: 'Explain how a request would be routed',
+      description:
+        'Nothing is sent and nothing is counted. Fails as the request would, where it could not be routed at all.',
+      request: ExplainOrder,
+      response: Explanation,
+      errors: [...BODY_ERRORS, 'model_not_found', 'ambiguous_model', 'model_retired', 'unsupported_endpoint'],
+      example: { model: 'sandbox/general' },
       async handle(context) {
         const { model, family, stream = false, body, tags } = await read(context)
         return Response.json(explain({ model, family, is_stream: stream, body, ...(tags && { tags }) }))
       },
-    },
+    }),
   ]
 }

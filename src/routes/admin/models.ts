@@ -8,6 +8,7 @@ import type { Supply } from '../../supply.ts'
 import { noSuch } from './edit.ts'
 import { TargetSchema, type TargetViewParts, targetViews } from './health-schema.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
 import { SettingSchema, type SettingsOf } from './settings-schema.ts'
 
 export type ModelRouteParts = TargetViewParts & { supply: Pick<Supply, 'models'>; settingsOf: SettingsOf }
@@ -52,45 +53,32 @@ export function adminModelRoutes({ supply, settingsOf, ...parts }: ModelRoutePar
     return listAnswer(page.map(view), last && [last.id])
   }
 
-  const tag = 'Admin'
   return [
-    {
-      method: 'GET',
-      path: ROOT,
-      admin: { right: 'read' },
-      operation: {
-        summary: 'List models with their targets',
-        description:
-          'Every model as it is configured or discovered, by id; each target with its weight, its state and its health in this process.',
-        tag,
-        query: {
-          ...LIST_PARAMETERS,
-          provider: { description: 'Only models with a target of this provider.', schema: Type.String() },
-        },
-        response: listSchema(AdminModel, 'AdminModelList'),
-        errors: ['invalid_value'],
+    adminRoute(['GET', ROOT, 'read'], {
+      summary: 'List models with their targets',
+      description:
+        'Every model as it is configured or discovered, by id; each target with its weight, its state and its health in this process.',
+      query: {
+        ...LIST_PARAMETERS,
+        provider: { description: 'Only models with a target of this provider.', schema: Type.String() },
       },
+      response: listSchema(AdminModel, 'AdminModelList'),
+      errors: ['invalid_value'],
       handle: list,
-    },
-    {
-      method: 'GET',
-      path: `${ROOT}/:model{.+}`,
+    }),
+    adminRoute(['GET', `${ROOT}/:model{.+}`, 'read'], {
       shown: `${ROOT}/{model}`,
-      admin: { right: 'read' },
-      operation: {
-        summary: 'A model with its targets',
-        description:
-          'With its settings and where each of them comes from. Runtime overrides are at `/admin/v1/overrides`.',
-        tag,
-        params: { model: 'The full id of a model.' },
-        response: AdminModelWithSettings,
-        errors: ['object_not_found'],
-      },
+      summary: 'A model with its targets',
+      description:
+        'With its settings and where each of them comes from. Runtime overrides are at `/admin/v1/overrides`.',
+      params: { model: 'The full id of a model.' },
+      response: AdminModelWithSettings,
+      errors: ['object_not_found'],
       handle({ params: { model = '' } }) {
         const found = supply.models().find(({ id }) => id === model)
         if (!found) throw noSuch('model', model)
         return Response.json({ ...view(found), settings: settingsOf(['models', model]) })
       },
-    },
+    }),
   ]
 }

@@ -11,6 +11,7 @@ import type { Supply } from '../../supply.ts'
 import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
 import { targetId } from './health-schema.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
 
 export type OverrideRouteParts = BodyParts & {
   overrides: LiveOverrides
@@ -122,75 +123,50 @@ export function overrideRoutes({ overrides, isConfigured, ...parts }: OverrideRo
     )
   }
 
-  const tag = 'Admin'
   return [
-    {
-      method: 'GET',
-      path: ROOT,
-      admin: { right: 'read' },
-      operation: {
-        summary: 'List runtime overrides',
-        description: 'What operators have changed at run time of what the configuration says of routing.',
-        tag,
-        query: LIST_PARAMETERS,
-        response: listSchema(OverrideSchema, 'RoutingOverrideList'),
-        errors: ['invalid_value'],
-      },
+    adminRoute(['GET', ROOT, 'read'], {
+      summary: 'List runtime overrides',
+      description: 'What operators have changed at run time of what the configuration says of routing.',
+      query: LIST_PARAMETERS,
+      response: listSchema(OverrideSchema, 'RoutingOverrideList'),
+      errors: ['invalid_value'],
       handle: list,
-    },
-    {
-      method: 'GET',
-      path: ONE,
+    }),
+    adminRoute(['GET', ONE, 'read'], {
       shown: SHOWN,
-      admin: { right: 'read' },
-      operation: {
-        summary: 'A runtime override',
-        description: 'With who set it, and when.',
-        tag,
-        params,
-        response: OverrideSchema,
-        responseHeaders: ETAG_HEADER,
-        otherResponses: { 304: 'Not changed since the ETag in If-None-Match.' },
-        errors: ['object_not_found'],
-      },
+      summary: 'A runtime override',
+      description: 'With who set it, and when.',
+      params,
+      response: OverrideSchema,
+      responseHeaders: ETAG_HEADER,
+      otherResponses: { 304: 'Not changed since the ETag in If-None-Match.' },
+      errors: ['object_not_found'],
       handle: (context) => objectAnswer(context, found(namedIn(context))),
-    },
-    {
-      method: 'PATCH',
-      path: ONE,
+    }),
+    adminRoute(['PATCH', ONE, 'operate'], {
       shown: SHOWN,
-      admin: { right: 'operate' },
-      operation: {
-        summary: 'Set weight, drain or disable',
-        description:
-          'Takes effect in this process at once and in the others within a second, and survives restarts. Absent fields stay as they are; with nothing left that is set, the override is gone.',
-        tag,
-        params,
-        headers: IF_MATCH_HEADER,
-        request: OverrideChange,
-        response: OverrideSchema,
-        responseHeaders: ETAG_HEADER,
-        errors: [...BODY_ERRORS, 'object_not_found', 'precondition_failed', 'storage_unavailable'],
-        example: { state: 'drained' },
-      },
+      summary: 'Set weight, drain or disable',
+      description:
+        'Takes effect in this process at once and in the others within a second, and survives restarts. Absent fields stay as they are; with nothing left that is set, the override is gone.',
+      params,
+      headers: IF_MATCH_HEADER,
+      request: OverrideChange,
+      response: OverrideSchema,
+      responseHeaders: ETAG_HEADER,
+      errors: [...BODY_ERRORS, 'object_not_found', 'precondition_failed', 'storage_unavailable'],
+      example: { state: 'drained' },
       handle: change,
-    },
-    {
-      method: 'DELETE',
-      path: ONE,
+    }),
+    adminRoute(['DELETE', ONE, 'operate'], {
       shown: SHOWN,
-      admin: { right: 'operate' },
-      operation: {
-        summary: 'Remove a runtime override',
-        description: 'The configuration counts again.',
-        tag,
-        params,
-        headers: IF_MATCH_HEADER,
-        response: OverrideSchema,
-        errors: ['object_not_found', 'precondition_failed', 'storage_unavailable'],
-      },
+      summary: 'Remove a runtime override',
+      description: 'The configuration counts again.',
+      params,
+      headers: IF_MATCH_HEADER,
+      response: OverrideSchema,
+      errors: ['object_not_found', 'precondition_failed', 'storage_unavailable'],
       handle: remove,
-    },
+    }),
   ]
 }
 

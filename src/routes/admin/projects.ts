@@ -6,6 +6,7 @@ import { GatewayError } from '../../spec/error.ts'
 import { Project, ProjectChange, ProjectOrder } from '../../spec/token.ts'
 import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
 
 export type ProjectRouteParts = BodyParts & {
   projects: Projects
@@ -78,88 +79,57 @@ export function projectRoutes({ projects, contentsProblem, ...parts }: ProjectRo
     return objectAnswer(context, await projects.delete(project.project_id, originOf(context), check))
   }
 
-  const tag = 'Admin'
   return [
-    {
-      method: 'GET',
-      path: ROOT,
-      admin: { right: 'read', project: 'own' },
-      operation: {
-        summary: 'List projects',
-        description: 'Oldest first, without deleted ones. A project_admin sees its own.',
-        tag,
-        query: LIST_PARAMETERS,
-        response: listSchema(Project, 'ProjectList'),
-        errors: ['invalid_value'],
-      },
+    adminRoute(['GET', ROOT, { right: 'read', project: 'own' }], {
+      summary: 'List projects',
+      description: 'Oldest first, without deleted ones. A project_admin sees its own.',
+      query: LIST_PARAMETERS,
+      response: listSchema(Project, 'ProjectList'),
+      errors: ['invalid_value'],
       handle: list,
-    },
-    {
-      method: 'POST',
-      path: ROOT,
-      admin: { right: 'manage' },
-      operation: {
-        summary: 'Create a project',
-        description: 'Absent fields are not limited. The name must not be that of another project.',
-        tag,
-        request: ProjectOrder,
-        response: Project,
-        responseHeaders: ETAG_HEADER,
-        errors: BODY_ERRORS,
-        example: { name: 'search', models: ['openai/*'], budgets: [{ amount: 100, window: 'month' }] },
-      },
+    }),
+    adminRoute(['POST', ROOT, 'manage'], {
+      summary: 'Create a project',
+      description: 'Absent fields are not limited. The name must not be that of another project.',
+      request: ProjectOrder,
+      response: Project,
+      responseHeaders: ETAG_HEADER,
+      errors: BODY_ERRORS,
+      example: { name: 'search', models: ['openai/*'], budgets: [{ amount: 100, window: 'month' }] },
       handle: create,
-    },
-    {
-      method: 'GET',
-      path: ONE,
-      admin: { right: 'read', project: inPath },
-      operation: {
-        summary: 'A project',
-        description: 'With what is set for it. Its tokens are at `/admin/v1/tokens?project_id=...`.',
-        tag,
-        params,
-        response: Project,
-        responseHeaders: ETAG_HEADER,
-        otherResponses: { 304: 'Not changed since the ETag in If-None-Match.' },
-        errors: ['object_not_found'],
-      },
+    }),
+    adminRoute(['GET', ONE, { right: 'read', project: inPath }], {
+      summary: 'A project',
+      description: 'With what is set for it. Its tokens are at `/admin/v1/tokens?project_id=...`.',
+      params,
+      response: Project,
+      responseHeaders: ETAG_HEADER,
+      otherResponses: { 304: 'Not changed since the ETag in If-None-Match.' },
+      errors: ['object_not_found'],
       handle: async (context) => objectAnswer(context, await found(context)),
-    },
-    {
-      method: 'PATCH',
-      path: ONE,
-      admin: { right: 'manage', project: inPath },
-      operation: {
-        summary: 'Change a project',
-        description:
-          'Absent fields stay as they are; a given field replaces the whole of what was set. Its tokens obey within a second. A project_admin may change only its labels.',
-        tag,
-        params,
-        headers: IF_MATCH_HEADER,
-        request: ProjectChange,
-        response: Project,
-        responseHeaders: ETAG_HEADER,
-        errors: [...BODY_ERRORS, 'object_not_found', 'precondition_failed'],
-        example: { disabled: true },
-      },
+    }),
+    adminRoute(['PATCH', ONE, { right: 'manage', project: inPath }], {
+      summary: 'Change a project',
+      description:
+        'Absent fields stay as they are; a given field replaces the whole of what was set. Its tokens obey within a second. A project_admin may change only its labels.',
+      params,
+      headers: IF_MATCH_HEADER,
+      request: ProjectChange,
+      response: Project,
+      responseHeaders: ETAG_HEADER,
+      errors: [...BODY_ERRORS, 'object_not_found', 'precondition_failed'],
+      example: { disabled: true },
       handle: update,
-    },
-    {
-      method: 'DELETE',
-      path: ONE,
-      admin: { right: 'manage' },
-      operation: {
-        summary: 'Delete a project',
-        description: 'Its tokens are refused from now on. What it has used keeps its name; the name can be used again.',
-        tag,
-        params,
-        headers: IF_MATCH_HEADER,
-        response: Project,
-        errors: ['object_not_found', 'precondition_failed'],
-      },
+    }),
+    adminRoute(['DELETE', ONE, 'manage'], {
+      summary: 'Delete a project',
+      description: 'Its tokens are refused from now on. What it has used keeps its name; the name can be used again.',
+      params,
+      headers: IF_MATCH_HEADER,
+      response: Project,
+      errors: ['object_not_found', 'precondition_failed'],
       handle: remove,
-    },
+    }),
   ]
 }
 

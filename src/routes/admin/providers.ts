@@ -11,6 +11,7 @@ import { stateId } from '../../routing/target-state.ts'
 import type { Found, Supplied, Supply } from '../../supply.ts'
 import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
 import { SettingSchema, type SettingsOf } from './settings-schema.ts'
 
 export type ProviderRouteParts = BodyParts & {
@@ -153,75 +154,50 @@ export function adminProviderRoutes(parts: ProviderRouteParts): Route[] {
     return Response.json({ reset })
   }
 
-  const tag = 'Admin'
   return [
-    {
-      method: 'GET',
-      path: ROOT,
-      admin: { right: 'read' },
-      operation: {
-        summary: 'List providers with their keys',
-        description: 'Those of the file and those that were discovered, by id. Health is what this process knows.',
-        tag,
-        query: LIST_PARAMETERS,
-        response: listSchema(AdminProvider, 'AdminProviderList'),
-        errors: ['invalid_value'],
-      },
+    adminRoute(['GET', ROOT, 'read'], {
+      summary: 'List providers with their keys',
+      description: 'Those of the file and those that were discovered, by id. Health is what this process knows.',
+      query: LIST_PARAMETERS,
+      response: listSchema(AdminProvider, 'AdminProviderList'),
+      errors: ['invalid_value'],
       handle: list,
-    },
-    {
-      method: 'GET',
-      path: ONE,
-      admin: { right: 'read' },
-      operation: {
-        summary: 'A provider with its keys',
-        description: 'With its settings and where each of them comes from. Its targets are at `/admin/v1/models`.',
-        tag,
-        params,
-        response: AdminProviderWithSettings,
-        errors: ['object_not_found'],
-      },
+    }),
+    adminRoute(['GET', ONE, 'read'], {
+      summary: 'A provider with its keys',
+      description: 'With its settings and where each of them comes from. Its targets are at `/admin/v1/models`.',
+      params,
+      response: AdminProviderWithSettings,
+      errors: ['object_not_found'],
       handle(context) {
         const known = found(context)
         return Response.json({ ...view(known), settings: settingsOf(['providers', known.id]) })
       },
-    },
-    {
-      method: 'POST',
-      path: `${ONE}/test`,
-      admin: { right: 'operate' },
-      operation: {
-        summary: 'Test a provider or one of its keys',
-        description:
-          'Asks it for its list of models, which costs nothing, as `gatehouse check --online` does. Takes 10 seconds at most.',
-        tag,
-        params,
-        request: TestOrder,
-        body_optional: true,
-        response: TestResult,
-        errors: [...BODY_ERRORS, 'object_not_found'],
-        example: {},
-      },
+    }),
+    adminRoute(['POST', `${ONE}/test`, 'operate'], {
+      summary: 'Test a provider or one of its keys',
+      description:
+        'Asks it for its list of models, which costs nothing, as `gatehouse check --online` does. Takes 10 seconds at most.',
+      params,
+      request: TestOrder,
+      body_optional: true,
+      response: TestResult,
+      errors: [...BODY_ERRORS, 'object_not_found'],
+      example: {},
       handle: test,
-    },
-    {
-      method: 'POST',
-      path: `${ONE}/reset`,
-      admin: { right: 'operate' },
-      operation: {
-        summary: 'Reset the breakers of a provider',
-        description:
-          'Forgets what this process knows of its targets, or of one: ejections, cooldowns, refused keys, latency. Open calls and runtime overrides stay.',
-        tag,
-        params,
-        request: ResetOrder,
-        body_optional: true,
-        response: ResetResult,
-        errors: [...BODY_ERRORS, 'object_not_found'],
-        example: {},
-      },
+    }),
+    adminRoute(['POST', `${ONE}/reset`, 'operate'], {
+      summary: 'Reset the breakers of a provider',
+      description:
+        'Forgets what this process knows of its targets, or of one: ejections, cooldowns, refused keys, latency. Open calls and runtime overrides stay.',
+      params,
+      request: ResetOrder,
+      body_optional: true,
+      response: ResetResult,
+      errors: [...BODY_ERRORS, 'object_not_found'],
+      example: {},
       handle: reset,
-    },
+    }),
   ]
 }
 

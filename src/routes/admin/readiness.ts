@@ -3,6 +3,7 @@ import Type from 'typebox'
 import type { Route } from '../../http/context.ts'
 import type { LedgerHealth } from '../../ledger/ledger.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { adminRoute } from './route.ts'
 
 export type ReadinessRouteParts = {
   /** Rejects with `storage_unavailable` or `shutting_down`. */
@@ -65,17 +66,11 @@ export function readinessRoutes({ ready, health, version }: ReadinessRouteParts)
   }
 
   return [
-    {
-      method: 'GET',
-      path: '/admin/v1/readiness',
-      admin: { right: 'read' },
-      operation: {
-        summary: 'Whether the gateway can do its work, and what waits',
-        description: 'Status 200 in both cases: `/readyz` is for load balancers.',
-        tag: 'Admin',
-        response: Readiness,
-      },
+    adminRoute(['GET', '/admin/v1/readiness', 'read'], {
+      summary: 'Whether the gateway can do its work, and what waits',
+      description: 'Status 200 in both cases: `/readyz` is for load balancers.',
+      response: Readiness,
       handle: async () => Response.json(await read()),
-    },
+    }),
   ]
 }

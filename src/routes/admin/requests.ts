@@ -9,6 +9,7 @@ import { GatewayError } from '../../spec/error.ts'
 import type { RequestFilter } from '../../store/request-row.ts'
 import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
 
 export type RequestRouteParts = { requests: RequestReader; audit: Audit }
 
@@ -129,57 +130,38 @@ export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
     // A long name of an end user is searched by its digest.
     { description, schema: Type.String(name === 'user' ? {} : { maxLength: 512 }) },
   ])
-  const tag = 'Admin'
   return [
-    {
-      method: 'GET',
-      path: '/admin/v1/requests',
-      admin: { right: 'read', project: 'own' },
-      operation: {
-        summary: 'Search the request log',
-        description:
-          'Calls, and refused requests of known tokens, newest first. All conditions must hold. A search examines a bounded number of rows: a page may be short, or empty, although more rows match; next_cursor continues it, and only null ends it. A project_admin sees those of its project.',
-        tag,
-        query: {
-          ...LIST_PARAMETERS,
-          ...Object.fromEntries(conditions),
-          from: time('Unix seconds; included.'),
-          to: time('Unix seconds; not included.'),
-        },
-        response: listSchema(RequestObject, 'RequestList'),
-        errors: ['invalid_value', 'storage_unavailable'],
+    adminRoute(['GET', '/admin/v1/requests', { right: 'read', project: 'own' }], {
+      summary: 'Search the request log',
+      description:
+        'Calls, and refused requests of known tokens, newest first. All conditions must hold. A search examines a bounded number of rows: a page may be short, or empty, although more rows match; next_cursor continues it, and only null ends it. A project_admin sees those of its project.',
+      query: {
+        ...LIST_PARAMETERS,
+        ...Object.fromEntries(conditions),
+        from: time('Unix seconds; included.'),
+        to: time('Unix seconds; not included.'),
       },
+      response: listSchema(RequestObject, 'RequestList'),
+      errors: ['invalid_value', 'storage_unavailable'],
       handle: list,
-    },
-    {
-      method: 'GET',
-      path: '/admin/v1/requests/:request_row',
-      admin: { right: 'read', project: 'own' },
-      operation: {
-        summary: 'One request',
-        description: 'A row of the request log, by its `id`.',
-        tag,
-        params: { request_row: 'The `id` of a row.' },
-        response: RequestObject,
-        errors: ['object_not_found', 'storage_unavailable'],
-      },
+    }),
+    adminRoute(['GET', '/admin/v1/requests/:request_row', { right: 'read', project: 'own' }], {
+      summary: 'One request',
+      description: 'A row of the request log, by its `id`.',
+      params: { request_row: 'The `id` of a row.' },
+      response: RequestObject,
+      errors: ['object_not_found', 'storage_unavailable'],
       handle: show,
-    },
-    {
-      method: 'GET',
-      path: '/admin/v1/requests/:request_row/contents',
-      admin: { right: 'contents', project: 'own' },
-      operation: {
-        summary: 'The contents of a request',
-        description:
-          'The prompt and the response of a call, as far as they are recorded: redacted, and cut where they were too long. Only for an owner, and for the project_admin of its project. Each read is a row of the audit log.',
-        tag,
-        params: { request_row: 'The `id` of a row.' },
-        response: ContentsObject,
-        errors: ['object_not_found', 'contents_unreadable', 'storage_unavailable'],
-      },
+    }),
+    adminRoute(['GET', '/admin/v1/requests/:request_row/contents', { right: 'contents', project: 'own' }], {
+      summary: 'The contents of a request',
+      description:
+        'The prompt and the response of a call, as far as they are recorded: redacted, and cut where they were too long. Only for an owner, and for the project_admin of its project. Each read is a row of the audit log.',
+      params: { request_row: 'The `id` of a row.' },
+      response: ContentsObject,
+      errors: ['object_not_found', 'contents_unreadable', 'storage_unavailable'],
       handle: contents,
-    },
+    }),
   ]
 }
 

@@ -10,6 +10,7 @@ import { requestBaseUrl } from '../tasks/request-parameters.ts'
 import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { LOGIN_PAGE, LOGIN_PAGE_HEADERS } from './login-page.ts'
+import { adminRoute } from './route.ts'
 
 export type SessionRouteParts = BodyParts & {
   sessions: AdminSessions
@@ -93,59 +94,35 @@ export function sessionRoutes({ sessions, refuseLogin, hostsOf, ...parts }: Sess
       },
       handle: login,
     },
-    {
-      method: 'POST',
-      path: '/admin/v1/logout',
-      admin: { right: 'read', project: 'own' },
-      operation: {
-        summary: 'End this session',
-        description: 'And delete its cookie.',
-        tag,
-        response: Ended,
-        errors: ['invalid_value'],
-      },
+    adminRoute(['POST', '/admin/v1/logout', { right: 'read', project: 'own' }], {
+      summary: 'End this session',
+      description: 'And delete its cookie.',
+      response: Ended,
+      errors: ['invalid_value'],
       handle: logout,
-    },
-    {
-      method: 'GET',
-      path: ROOT,
-      admin: { right: 'own' },
-      operation: {
-        summary: 'List sessions',
-        description: 'Newest first, without those that have ended.',
-        tag,
-        query: LIST_PARAMETERS,
-        response: listSchema(AdminSession, 'SessionList'),
-        errors: ['invalid_value'],
-      },
+    }),
+    adminRoute(['GET', ROOT, 'own'], {
+      summary: 'List sessions',
+      description: 'Newest first, without those that have ended.',
+      query: LIST_PARAMETERS,
+      response: listSchema(AdminSession, 'SessionList'),
+      errors: ['invalid_value'],
       handle: list,
-    },
-    {
-      method: 'DELETE',
-      path: ROOT,
-      admin: { right: 'own' },
-      operation: {
-        summary: 'End all sessions',
-        description: 'Everybody has to log in again, the caller too.',
-        tag,
-        response: Ended,
-      },
+    }),
+    adminRoute(['DELETE', ROOT, 'own'], {
+      summary: 'End all sessions',
+      description: 'Everybody has to log in again, the caller too.',
+      response: Ended,
       handle: async (context) =>
         Response.json({ ended: await sessions.endAll(originOf(context)) }, { headers: cleared(context) }),
-    },
-    {
-      method: 'DELETE',
-      path: `${ROOT}/:session_id`,
-      admin: { right: 'own' },
-      operation: {
-        summary: 'End a session',
-        description: 'In force at once, in every process.',
-        tag,
-        params: { session_id: 'The id of a session.' },
-        response: Ended,
-        errors: ['object_not_found'],
-      },
+    }),
+    adminRoute(['DELETE', `${ROOT}/:session_id`, 'own'], {
+      summary: 'End a session',
+      description: 'In force at once, in every process.',
+      params: { session_id: 'The id of a session.' },
+      response: Ended,
+      errors: ['object_not_found'],
       handle: end,
-    },
+    }),
   ]
 }

@@ -9,6 +9,7 @@ import type { TaskStore, WebhookStore } from '../../store/store.ts'
 import { endOf, MAX_DEADLINE_SECONDS, resumeTask } from '../../tasks/resume-task.ts'
 import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
 import { AdminTask, AdminTaskDetail, taskDetail, taskRow } from './task-view.ts'
 
 export type TaskRouteParts = BodyParts & {
@@ -124,94 +125,64 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
   }
 
   return [
-    {
-      method: 'GET',
-      path: '/admin/v1/tasks',
-      admin: { right: 'read', project: 'own' },
-      operation: {
-        summary: 'List tasks',
-        description: 'Newest first, without their requests. A project_admin sees those of its project.',
-        tag: 'Admin',
-        query: {
-          ...LIST_PARAMETERS,
-          status: {
-            description: `Only tasks in these states, separated by commas: ${TASK_STATUSES.join(', ')}, or unfinished for all that have not ended.`,
-            schema: Type.String(),
-            example: 'FAILURE',
-          },
-          token_id: { description: 'Only tasks of this token.', schema: Type.String() },
-          project_id: { description: 'Only tasks of this project.', schema: Type.String() },
+    adminRoute(['GET', '/admin/v1/tasks', { right: 'read', project: 'own' }], {
+      summary: 'List tasks',
+      description: 'Newest first, without their requests. A project_admin sees those of its project.',
+      query: {
+        ...LIST_PARAMETERS,
+        status: {
+          description: `Only tasks in these states, separated by commas: ${TASK_STATUSES.join(', ')}, or unfinished for all that have not ended.`,
+          schema: Type.String(),
+          example: 'FAILURE',
         },
-        response: listSchema(AdminTask, 'AdminTaskList'),
-        errors: ['invalid_value', 'storage_unavailable'],
+        token_id: { description: 'Only tasks of this token.', schema: Type.String() },
+        project_id: { description: 'Only tasks of this project.', schema: Type.String() },
       },
+      response: listSchema(AdminTask, 'AdminTaskList'),
+      errors: ['invalid_value', 'storage_unavailable'],
       handle: list,
-    },
-    {
-      method: 'GET',
-      path: '/admin/v1/tasks/:task_id',
-      admin: { right: 'read', project: projectOf },
-      operation: {
-        summary: 'Look at a task',
-        description: 'Its state, its target, its steps, its files and its webhook; not its request.',
-        tag: 'Admin',
-        params,
-        response: AdminTaskDetail,
-        errors: ['object_not_found', 'storage_unavailable'],
-      },
+    }),
+    adminRoute(['GET', '/admin/v1/tasks/:task_id', { right: 'read', project: projectOf }], {
+      summary: 'Look at a task',
+      description: 'Its state, its target, its steps, its files and its webhook; not its request.',
+      params,
+      response: AdminTaskDetail,
+      errors: ['object_not_found', 'storage_unavailable'],
       async handle(context) {
         const task = await find(context)
         if (!task) throw noSuch('task', context.params.task_id)
         return Response.json(taskDetail(task, await webhooks.ofTask(task.task_id)))
       },
-    },
-    {
-      method: 'POST',
-      path: '/admin/v1/tasks/:task_id/cancel',
-      admin: { right: 'operate' },
-      operation: {
-        summary: 'Cancel a task',
-        description: 'It is canceled at its next step; a provider that has begun may still finish and charge for it.',
-        tag: 'Admin',
-        params,
-        response: AdminTask,
-        errors: ['invalid_value', 'object_not_found', 'storage_unavailable'],
-      },
+    }),
+    adminRoute(['POST', '/admin/v1/tasks/:task_id/cancel', 'operate'], {
+      summary: 'Cancel a task',
+      description: 'It is canceled at its next step; a provider that has begun may still finish and charge for it.',
+      params,
+      response: AdminTask,
+      errors: ['invalid_value', 'object_not_found', 'storage_unavailable'],
       handle: cancel,
-    },
-    {
-      method: 'POST',
-      path: '/admin/v1/tasks/:task_id/resume',
-      admin: { right: 'operate' },
-      operation: {
-        summary: 'Resume a task',
-        description:
-          'Its next step becomes due now. A task that failed after its provider had finished it copies its files again; one that timed out is polled for a late result. An order is never sent again.',
-        tag: 'Admin',
-        params,
-        request: ResumeRequest,
-        body_optional: true,
-        example: { deadline_seconds: 7_200 },
-        response: AdminTask,
-        errors: ['object_not_found', 'storage_unavailable', ...BODY_ERRORS],
-      },
+    }),
+    adminRoute(['POST', '/admin/v1/tasks/:task_id/resume', 'operate'], {
+      summary: 'Resume a task',
+      description:
+        'Its next step becomes due now. A task that failed after its provider had finished it copies its files again; one that timed out is polled for a late result. An order is never sent again.',
+      params,
+      request: ResumeRequest,
+      body_optional: true,
+      example: { deadline_seconds: 7_200 },
+      response: AdminTask,
+      errors: ['object_not_found', 'storage_unavailable', ...BODY_ERRORS],
       handle: resume,
-    },
-    {
-      method: 'POST',
-      path: '/admin/v1/tasks/:task_id/retry-delivery',
-      admin: { right: 'operate' },
-      operation: {
-        summary: 'Deliver a webhook again',
-        description:
-          'The webhook of an ended task becomes due again, whether or not it was delivered, with the id that it had: receivers can tell that it is the same event.',
-        tag: 'Admin',
-        params,
-        response: AdminWebhook,
-        errors: ['invalid_value', 'object_not_found', 'storage_unavailable'],
-      },
+    }),
+    adminRoute(['POST', '/admin/v1/tasks/:task_id/retry-delivery', 'operate'], {
+      summary: 'Deliver a webhook again',
+      description:
+        'The webhook of an ended task becomes due again, whether or not it was delivered, with the id that it had: receivers can tell that it is the same event.',
+      params,
+      response: AdminWebhook,
+      errors: ['invalid_value', 'object_not_found', 'storage_unavailable'],
       handle: retryDelivery,
-    },
+    }),
   ]
 }
 

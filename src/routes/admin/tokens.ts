@@ -9,6 +9,7 @@ import { Token, TokenChange, TokenOrder } from '../../spec/token.ts'
 import { type LimitsRouteParts, limitsOf, TokenLimits } from '../limits.ts'
 import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
 
 export type TokenRouteParts = BodyParts & LimitsRouteParts & { tokens: Tokens; projects: Projects }
 
@@ -39,7 +40,6 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
   const readOrder = bodyReader(TokenOrder, parts)
   const readChange = bodyReader(TokenChange, parts)
   const readRotation = optionalBodyReader(Rotation, parts)
-  const tag = 'Admin'
   const projectOf = async ({ params: { token_id = '' } }: Context) => (await tokens.find(token_id))?.project_id ?? null
 
   async function found({ params: { token_id = '' } }: Context): Promise<Token> {
@@ -113,124 +113,82 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
   }
 
   return [
-    {
-      method: 'GET',
-      path: ROOT,
-      admin: { right: 'read', project: 'own' },
-      operation: {
-        summary: 'List tokens',
-        description: 'Oldest first, revoked ones too. A project_admin sees those of its project.',
-        tag,
-        query: {
-          ...LIST_PARAMETERS,
-          project_id: { description: 'Only the tokens of this project.', schema: Type.String() },
-        },
-        response: listSchema(Token, 'TokenList'),
-        errors: ['invalid_value'],
+    adminRoute(['GET', ROOT, { right: 'read', project: 'own' }], {
+      summary: 'List tokens',
+      description: 'Oldest first, revoked ones too. A project_admin sees those of its project.',
+      query: {
+        ...LIST_PARAMETERS,
+        project_id: { description: 'Only the tokens of this project.', schema: Type.String() },
       },
+      response: listSchema(Token, 'TokenList'),
+      errors: ['invalid_value'],
       handle: list,
-    },
-    {
-      method: 'POST',
-      path: ROOT,
-      admin: { right: 'manage', project: 'own' },
-      operation: {
-        summary: 'Create a token',
-        description:
-          'The secret is in this response and nowhere else. Absent fields come from `tokens` of the configuration. The token of a project_admin belongs to its project.',
-        tag,
-        request: TokenOrder,
-        response: IssuedToken,
-        responseHeaders: ETAG_HEADER,
-        errors: [...BODY_ERRORS, 'object_not_found'],
-        example: { name: 'laptop', models: ['sandbox/*'], rate_limits: { requests_per_minute: 60 } },
-      },
+    }),
+    adminRoute(['POST', ROOT, { right: 'manage', project: 'own' }], {
+      summary: 'Create a token',
+      description:
+        'The secret is in this response and nowhere else. Absent fields come from `tokens` of the configuration. The token of a project_admin belongs to its project.',
+      request: TokenOrder,
+      response: IssuedToken,
+      responseHeaders: ETAG_HEADER,
+      errors: [...BODY_ERRORS, 'object_not_found'],
+      example: { name: 'laptop', models: ['sandbox/*'], rate_limits: { requests_per_minute: 60 } },
       handle: create,
-    },
-    {
-      method: 'GET',
-      path: ONE,
-      admin: { right: 'read', project: projectOf },
-      operation: {
-        summary: 'A token',
-        description: 'Without its secret, which is not stored.',
-        tag,
-        params,
-        response: Token,
-        responseHeaders: ETAG_HEADER,
-        otherResponses: { 304: 'Not changed since the ETag in If-None-Match.' },
-        errors: ['object_not_found'],
-      },
+    }),
+    adminRoute(['GET', ONE, { right: 'read', project: projectOf }], {
+      summary: 'A token',
+      description: 'Without its secret, which is not stored.',
+      params,
+      response: Token,
+      responseHeaders: ETAG_HEADER,
+      otherResponses: { 304: 'Not changed since the ETag in If-None-Match.' },
+      errors: ['object_not_found'],
       handle: async (context) => objectAnswer(context, await found(context), VOLATILE),
-    },
-    {
-      method: 'GET',
-      path: `${ONE}/limits`,
-      admin: { right: 'read', project: projectOf },
-      operation: {
-        summary: 'What is left of the limits and budgets of a token',
-        description: 'And of its project: what `GET /v1/limits` answers to the token itself.',
-        tag,
-        params,
-        response: TokenLimits,
-        errors: ['object_not_found', 'storage_unavailable'],
-      },
+    }),
+    adminRoute(['GET', `${ONE}/limits`, { right: 'read', project: projectOf }], {
+      summary: 'What is left of the limits and budgets of a token',
+      description: 'And of its project: what `GET /v1/limits` answers to the token itself.',
+      params,
+      response: TokenLimits,
+      errors: ['object_not_found', 'storage_unavailable'],
       handle: limits,
-    },
-    {
-      method: 'PATCH',
-      path: ONE,
-      admin: { right: 'manage', project: 'own' },
-      operation: {
-        summary: 'Change a token',
-        description:
-          'Absent fields stay as they are; a given field replaces the whole of what was set. In force within a second in every process.',
-        tag,
-        params,
-        headers: IF_MATCH_HEADER,
-        request: TokenChange,
-        response: Token,
-        responseHeaders: ETAG_HEADER,
-        errors: [...BODY_ERRORS, 'object_not_found', 'precondition_failed'],
-        example: { rate_limits: { requests_per_minute: 120 } },
-      },
+    }),
+    adminRoute(['PATCH', ONE, { right: 'manage', project: 'own' }], {
+      summary: 'Change a token',
+      description:
+        'Absent fields stay as they are; a given field replaces the whole of what was set. In force within a second in every process.',
+      params,
+      headers: IF_MATCH_HEADER,
+      request: TokenChange,
+      response: Token,
+      responseHeaders: ETAG_HEADER,
+      errors: [...BODY_ERRORS, 'object_not_found', 'precondition_failed'],
+      example: { rate_limits: { requests_per_minute: 120 } },
       handle: update,
-    },
-    {
-      method: 'POST',
-      path: `${ONE}/rotate`,
-      admin: { right: 'manage', project: 'own' },
-      operation: {
-        summary: "Replace a token's secret",
-        description: 'The new secret is in this response and nowhere else; the old one stays valid for the overlap.',
-        tag,
-        params,
-        headers: IF_MATCH_HEADER,
-        request: Rotation,
-        body_optional: true,
-        response: IssuedToken,
-        responseHeaders: ETAG_HEADER,
-        errors: [...BODY_ERRORS, 'object_not_found', 'precondition_failed'],
-        example: { overlap_seconds: 3600 },
-      },
+    }),
+    adminRoute(['POST', `${ONE}/rotate`, { right: 'manage', project: 'own' }], {
+      summary: "Replace a token's secret",
+      description: 'The new secret is in this response and nowhere else; the old one stays valid for the overlap.',
+      params,
+      headers: IF_MATCH_HEADER,
+      request: Rotation,
+      body_optional: true,
+      response: IssuedToken,
+      responseHeaders: ETAG_HEADER,
+      errors: [...BODY_ERRORS, 'object_not_found', 'precondition_failed'],
+      example: { overlap_seconds: 3600 },
       handle: rotate,
-    },
-    {
-      method: 'DELETE',
-      path: ONE,
-      admin: { right: 'manage', project: 'own' },
-      operation: {
-        summary: 'Revoke a token',
-        description:
-          'In force at once in this process, within a second in others; its open calls end. It stays in the list.',
-        tag,
-        params,
-        headers: IF_MATCH_HEADER,
-        response: Token,
-        errors: ['object_not_found', 'precondition_failed'],
-      },
+    }),
+    adminRoute(['DELETE', ONE, { right: 'manage', project: 'own' }], {
+      summary: 'Revoke a token',
+      description:
+        'In force at once in this process, within a second in others; its open calls end. It stays in the list.',
+      params,
+      headers: IF_MATCH_HEADER,
+      response: Token,
+      errors: ['object_not_found', 'precondition_failed'],
       handle: revoke,
-    },
+    }),
   ]
 }
 

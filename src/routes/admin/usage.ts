@@ -6,6 +6,7 @@ import { GatewayError } from '../../spec/error.ts'
 import { nanoText } from '../../spec/money.ts'
 import { type LedgerStore, USAGE_DIMENSIONS, type UsageDimension, type UsageSum } from '../../store/ledger-store.ts'
 import { listSchema } from './list.ts'
+import { adminRoute } from './route.ts'
 
 export type UsageRouteParts = {
   ledger: { usage: LedgerStore['usage']; currency(): string }
@@ -89,33 +90,27 @@ export function adminUsageRoutes({ ledger, max_rows = MAX_ROWS, clock }: UsageRo
 
   const time = (description: string) => ({ description, schema: Type.String(), example: '2026-01-31' })
   return [
-    {
-      method: 'GET',
-      path: '/admin/v1/usage',
-      admin: { right: 'read', project: 'own' },
-      operation: {
-        summary: 'Usage of all tokens',
-        description:
-          'Sums of the ledger, grouped as asked, in one page of at most 10,000 rows. A project_admin sees that of its project.',
-        tag: 'Admin',
-        query: {
-          by: {
-            description: `Groups, separated by commas: ${USAGE_DIMENSIONS.join(', ')}. Default: token.`,
-            schema: Type.String(),
-            example: 'project,day',
-          },
-          from: time('A date (UTC) or unix seconds; is included. Default: 30 days.'),
-          to: time('A date (UTC) or unix seconds; a date is included. Default: today.'),
-          token_id: { description: 'Only this token.', schema: Type.String() },
-          project_id: { description: 'Only this project.', schema: Type.String() },
-          format: { description: '`csv`: as comma-separated values.', schema: Type.Enum(['json', 'csv']) },
+    adminRoute(['GET', '/admin/v1/usage', { right: 'read', project: 'own' }], {
+      summary: 'Usage of all tokens',
+      description:
+        'Sums of the ledger, grouped as asked, in one page of at most 10,000 rows. A project_admin sees that of its project.',
+      query: {
+        by: {
+          description: `Groups, separated by commas: ${USAGE_DIMENSIONS.join(', ')}. Default: token.`,
+          schema: Type.String(),
+          example: 'project,day',
         },
-        response: AdminUsageList,
-        media: ['text/csv'],
-        errors: ['invalid_value', 'storage_unavailable'],
+        from: time('A date (UTC) or unix seconds; is included. Default: 30 days.'),
+        to: time('A date (UTC) or unix seconds; a date is included. Default: today.'),
+        token_id: { description: 'Only this token.', schema: Type.String() },
+        project_id: { description: 'Only this project.', schema: Type.String() },
+        format: { description: '`csv`: as comma-separated values.', schema: Type.Enum(['json', 'csv']) },
       },
+      response: AdminUsageList,
+      media: ['text/csv'],
+      errors: ['invalid_value', 'storage_unavailable'],
       handle: usage,
-    },
+    }),
   ]
 }
 
