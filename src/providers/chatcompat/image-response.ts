@@ -1,8 +1,7 @@
 /** Reads the response of an OpenAI-shaped provider to an image order: images, usage, and the events of a stream to its end. */
 
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
-import { payloadOf } from '../../protocols/event-payload.ts'
-import { createEventSource } from '../../protocols/event-source.ts'
+import { createEventSource, payloadOf } from '../../protocols/chunk-stream.ts'
 import { type Faults, holdsError } from '../../protocols/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageUsage } from '../../spec/image-request.ts'

@@ -4,6 +4,7 @@ import { parseJsonKeeping } from '../../kit/exact-json.ts'
 import { matchesGlob } from '../../kit/glob.ts'
 import { isRecord } from '../../kit/json.ts'
 import type { ChatChunk, ChatCompletion } from '../../protocols/canonical.ts'
+import { objectIn } from '../../protocols/chunk-stream.ts'
 import {
   type AnswerReader,
   type ContentgenFaults,
@@ -15,7 +16,6 @@ import { passthroughBody } from '../../protocols/contentgen/upstream/passthrough
 import { createBodyEncoder, modelPath } from '../../protocols/contentgen/upstream/request.ts'
 import { createChunkDecoder } from '../../protocols/contentgen/upstream/stream.ts'
 import { ended, wholeOf } from '../../protocols/contentgen/upstream/whole.ts'
-import { objectIn } from '../../protocols/event-payload.ts'
 import { type Faults, fallbackOf, namedText } from '../../protocols/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { createRequestMedia, type Media } from '../media.ts'

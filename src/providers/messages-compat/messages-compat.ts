@@ -2,7 +2,7 @@
 
 import { isRecord } from '../../kit/json.ts'
 import type { ChatCompletion } from '../../protocols/canonical.ts'
-import { createEventDecoder } from '../../protocols/event-decoder.ts'
+import { createEventDecoder } from '../../protocols/chunk-stream.ts'
 import { answerOf, eventsOf, messageIn } from '../../protocols/messages/upstream/answer.ts'
 import { failureOf, refusalOf } from '../../protocols/messages/upstream/error.ts'
 import { createEventReader } from '../../protocols/messages/upstream/events.ts'

@@ -1,7 +1,7 @@
 /** Kind `responses-compat`: OpenAI's Responses API, and every vendor or runtime with the same API. */
 
 import type { ChatCompletion } from '../../protocols/canonical.ts'
-import { createEventDecoder } from '../../protocols/event-decoder.ts'
+import { createEventDecoder } from '../../protocols/chunk-stream.ts'
 import { answerOf, endOf, responseIn } from '../../protocols/responses/upstream/answer.ts'
 import { failureOf, refusalOf } from '../../protocols/responses/upstream/error.ts'
 import { createEventReader } from '../../protocols/responses/upstream/events.ts'

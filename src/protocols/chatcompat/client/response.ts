@@ -1,10 +1,10 @@
 /** Encodes chat-completions responses, whole (specification 2.4) and as a stream of events. */
 
+import { inOneLine } from '../../../kit/sse.ts'
 import type { Delta as PublicDelta } from '../../../spec/chat-completion.ts'
 import { errorBody } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../canonical.ts'
-import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 import { createCustomCalls, publicCall } from './custom-calls.ts'
 import { createOpenRouterPieces, withOpenRouterReasoning } from './openrouter.ts'
@@ -83,7 +83,7 @@ export function createChunkEncoder(
 ): ChunkEncoder {
   const customCalls = customs && createCustomCalls(customs)
   const opened = new Set<number>()
-  const reasoning = openrouter ? createOpenRouterPieces() : createReasoningPieces()
+  let reasoning = openrouter ? createOpenRouterPieces() : undefined
   const object = 'chat.completion.chunk' as const
   const event = (chunk: unknown) => `data: ${JSON.stringify(chunk)}\n\n`
 
@@ -112,7 +112,8 @@ export function createChunkEncoder(
         if (choice.delta.role !== undefined) delete choice.delta.role
         choice.finish_reason ??= null
         choice.logprobs ??= null
-        reasoning.take(choice)
+        if (choice.delta.reasoning_content || choice.delta.reasoning_details) reasoning ??= createReasoningPieces()
+        reasoning?.take(choice)
         customCalls?.take(choice)
       }
       if (isHollow(chunk)) continue

@@ -1,10 +1,11 @@
 /** Encodes text completions: the responses to the chat requests of all prompts, whole or as one stream. */
+
+import { inOneLine } from '../../../kit/sse.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import { errorBody, type GatewayError } from '../../../spec/error.ts'
 import type { TextChoice, TextCompletion } from '../../../spec/text-completion.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import type { ChatChunk, ChatCompletion, ChunkChoice } from '../../canonical.ts'
-import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 import { meanLogprob, textLogprobs } from './text-logprobs.ts'
 import type { TextCompletionInput } from './text-request.ts'

@@ -1,10 +1,10 @@
 /** Encodes contentgen responses: whole, or as a stream of events or of items of a JSON array. */
 
+import { inOneLine } from '../../../kit/sse.ts'
 import { contentgenErrorBody } from '../../../spec/contentgen-error.ts'
 import type { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import type { ChatChunk } from '../../canonical.ts'
-import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 import { type AnswerPart, type Candidate, createCandidate } from './candidate.ts'
 import { createEnumStream, unwrapWhole } from './enum-text.ts'

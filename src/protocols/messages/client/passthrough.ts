@@ -3,11 +3,10 @@
 import { parseJsonKeeping } from '../../../kit/exact-json.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { closingQuote, withValueAt } from '../../../kit/json-span.ts'
-import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
+import { createSseBlocks, escapeLineEnds, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
-import { payloadOf } from '../../event-payload.ts'
-import { escapeLineEnds } from '../../line-ends.ts'
+import { payloadOf } from '../../chunk-stream.ts'
 import { fromBytes, nothingYet, pushed, receiveText, toBytes } from '../../passthrough/bytes.ts'
 import type {
   PassthroughParts,

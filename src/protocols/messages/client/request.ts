@@ -5,11 +5,12 @@ import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { ChatRequest } from '../../canonical.ts'
+import type { ContentPart } from '../../../spec/message.ts'
+import type { ChatRequest, Message, Reasoning } from '../../canonical.ts'
 import { nullRemover } from '../../nulls.ts'
 import { type Places, refusalOf } from '../../request-error.ts'
-import { historyOf, promptText } from './history.ts'
-import { CountRequest, MessagesRequest } from './schema.ts'
+import { type AssistantBlock, type ClientMessage, CountRequest, MessagesRequest, type UserBlock } from './schema.ts'
+import { decodeSignature } from './signature.ts'
 import { toolsOf } from './tools.ts'
 
 const checkRequest = checker(MessagesRequest)
@@ -99,3 +100,202 @@ function assertSupported(clientRequest: MessagesRequest): void {
 
 /** A body holds messages, which hold blocks, which hold blocks with a source, which holds blocks. */
 const withoutNulls = nullRemover({ depth: 5, ownData: new Set(['input', 'input_schema', 'schema']) })
+
+type Block<T extends UserBlock['type'] | AssistantBlock['type']> = Extract<UserBlock | AssistantBlock, { type: T }>
+type ToolCalls = NonNullable<Message['tool_calls']>
+
+/**
+ * A line that Claude Code puts before its system prompt for the billing of its own vendor. Part of it changes with each
+ * request, so a provider that caches prompts by their prefix would never find this one in its cache
+ * (https://github.com/anthropics/claude-code/issues/68900).
+ */
+const BILLING_LINE = /^x-anthropic-billing-header:[^\n]*(?:\n+|$)/
+
+/** The system prompt for another vendor: its blocks become paragraphs of one text. */
+function promptText(system: string | { text: string }[]): string {
+  const texts = typeof system === 'string' ? [system] : system.map(({ text }) => text)
+  return texts
+    .map((text) => text.replace(BILLING_LINE, ''))
+    .filter((text) => text !== '')
+    .join('\n\n')
+}
+
+/** The blocks of a system message become paragraphs of one text. */
+const systemText = (system: string | { text: string }[]): string =>
+  typeof system === 'string' ? system : system.map((block) => block.text).join('\n\n')
+
+/** Converts one client message to one or more canonical messages. `at` is its place: `messages[3]`. */
+function historyOf(message: ClientMessage, at: string, places: Places): Message[] {
+  const messages = messagesFrom(message, at, places)
+  for (const one of messages) if (!places.has(one)) places.set(one, at)
+  return messages
+}
+
+function messagesFrom(message: ClientMessage, at: string, places: Places): Message[] {
+  if (message.role === 'system') return [{ role: 'system', content: systemText(message.content) }]
+  if (typeof message.content === 'string') return [{ role: message.role, content: message.content }]
+  return message.role === 'user'
+    ? userMessages(message.content, `${at}.content`, places)
+    : assistantMessages(message.content)
+}
+
+/** Tool results become separate messages, before the other content of the user message. */
+function userMessages(blocks: UserBlock[], at: string, places: Places): Message[] {
+  const results: Message[] = []
+  const parts: ContentPart[] = []
+  for (const [index, block] of blocks.entries()) {
+    const place = `${at}[${index}]`
+    if (block.type === 'tool_result') {
+      const result = toolMessage(block, place, places)
+      places.set(result, place)
+      results.push(result)
+    } else parts.push(...partsOf(block, place, places))
+  }
+  if (parts.length === 0 && results.length > 0) return results
+  return [...results, { role: 'user', content: contentOf(parts) }]
+}
+
+function toolMessage(block: Block<'tool_result'>, at: string, places: Places): Message {
+  const { content = '', is_error, tool_use_id } = block
+  const parts = Array.isArray(content)
+    ? content.flatMap((inner, index) => partsOf(inner, `${at}.content[${index}]`, places))
+    : undefined
+  return {
+    role: 'tool',
+    tool_call_id: tool_use_id,
+    content: parts ? contentOf(parts) : (content as string),
+    ...(is_error === undefined ? {} : { is_error }),
+  }
+}
+
+/** Text alone becomes one string, which every provider accepts. */
+function contentOf(parts: ContentPart[]): string | ContentPart[] {
+  const texts = parts.filter((part) => part.type === 'text')
+  return texts.length === parts.length ? texts.map((part) => part.text).join('\n') : parts
+}
+
+type Shown = Exclude<UserBlock, { type: 'tool_result' }>
+
+function partsOf(block: Shown, at: string, places: Places): ContentPart[] {
+  const parts = block.type === 'document' ? documentParts(block, at) : [partOf(block, at)]
+  for (const part of parts) places.set(part, at)
+  return parts
+}
+
+function partOf(block: Exclude<Shown, { type: 'document' }>, at: string): ContentPart {
+  if (block.type === 'text') return text(block.text)
+  if (block.type === 'image') return imagePart(block, at)
+  return text([block.title, block.source, ...block.content.map((inner) => inner.text)].join('\n'))
+}
+
+function imagePart({ source }: Block<'image'>, at: string): ContentPart {
+  if (source.type === 'file') throw fileRefused(at)
+  const url = source.type === 'url' ? source.url : `data:${source.media_type};base64,${source.data}`
+  return { type: 'image_url', image_url: { url } }
+}
+
+/** The context of a document becomes a text before it, because not every provider has a field for it. */
+function documentParts(block: Block<'document'>, at: string): ContentPart[] {
+  const { source, title, context } = block
+  const before = context === undefined ? [] : [text(context)]
+  const titled = title === undefined ? [] : [text(title)]
+  if (source.type === 'text') return [...before, text(title === undefined ? source.data : `${title}\n\n${source.data}`)]
+  if (source.type === 'content') {
+    const { content } = source
+    const inner = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content
+    return [
+      ...before,
+      ...titled,
+      ...inner.map((one, index) =>
+        one.type === 'text' ? text(one.text) : imagePart(one, `${at}.source.content[${index}]`),
+      ),
+    ]
+  }
+  const named = title === undefined ? {} : { filename: title }
+  if (source.type === 'url') return [...before, { type: 'file', file: { file_url: source.url, ...named } }]
+  if (source.type === 'file') throw fileRefused(at)
+  const file_data = `data:${source.media_type};base64,${source.data}`
+  return [...before, { type: 'file', file: { file_data, filename: title ?? 'document.pdf' } }]
+}
+
+const text = (value: string): ContentPart => ({ type: 'text', text: value })
+
+function fileRefused(at: string): GatewayError {
+  const param = `${at}.source.type`
+  return new GatewayError(
+    'unsupported_parameter',
+    `"${param}" must be "base64" or "url", not "file": a stored file is known to one provider only.`,
+    { param },
+  )
+}
+
+/**
+ * An earlier response. A canonical message holds reasoning, then text, then calls. So reasoning after text starts a
+ * new message; consecutive assistant messages form one turn. Nothing may come between a call and its result.
+ */
+function assistantMessages(blocks: AssistantBlock[]): Message[] {
+  const drafts: Draft[] = []
+  /** Signatures of calls, which clients return in separate thinking blocks. */
+  const signed = new Map<string, NonNullable<ToolCalls[number]['opaque']>>()
+  const calls = new Map<string, ToolCalls[number]>()
+  let draft = newDraft()
+  drafts.push(draft)
+  for (const block of blocks) {
+    if (block.type === 'thinking' || block.type === 'redacted_thinking') {
+      const { piece, call } = pieceOf(block)
+      if (call !== undefined) {
+        if (piece.opaque) signed.set(call, piece.opaque)
+        continue
+      }
+      if (draft.texts.length > 0 && draft.calls.length === 0) {
+        draft = newDraft()
+        drafts.push(draft)
+      }
+      draft.reasoning.push(piece)
+    } else if (block.type === 'text') draft.texts.push(block.text)
+    else if (block.type === 'compaction') draft.texts.push(block.content ?? '')
+    else if (block.type === 'tool_use') {
+      const call = {
+        id: block.id,
+        type: 'function' as const,
+        function: { name: block.name, arguments: inputText(block) },
+      }
+      calls.set(block.id, call)
+      draft.calls.push(call)
+    }
+  }
+  for (const [id, opaque] of signed) {
+    const call = calls.get(id)
+    if (call) call.opaque = opaque
+  }
+  return drafts.map(messageOf)
+}
+
+type Draft = { reasoning: Reasoning[]; texts: string[]; calls: ToolCalls }
+const newDraft = (): Draft => ({ reasoning: [], texts: [], calls: [] })
+
+const inputText = ({ input }: Block<'tool_use'>): string =>
+  typeof input === 'string' ? input : JSON.stringify(input ?? {})
+
+function pieceOf(block: Block<'thinking'> | Block<'redacted_thinking'>): { piece: Reasoning; call?: string } {
+  const text = block.type === 'thinking' ? { text: block.thinking } : {}
+  const value = block.type === 'thinking' ? (block.signature ?? '') : block.data
+  if (value === '') return { piece: text }
+  const { opaque, owner: call } = decodeSignature(value)
+  return { piece: { ...text, ...(opaque ? { opaque } : {}) }, ...(call === undefined ? {} : { call }) }
+}
+
+function messageOf({ reasoning, texts, calls }: Draft): Message {
+  const content = texts.join('')
+  const message: Message = {
+    role: 'assistant',
+    content: content === '' && (calls.length > 0 || reasoning.length > 0) ? null : content,
+  }
+  if (reasoning.length > 0) {
+    message.reasoning_details = reasoning
+    const plain = reasoning.map((piece) => piece.text ?? '').join('')
+    if (plain !== '') message.reasoning_content = plain
+  }
+  if (calls.length > 0) message.tool_calls = calls
+  return message
+}

@@ -2,10 +2,10 @@
 
 import { parseExactJson } from '../../../kit/exact-json.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { inOneLine } from '../../../kit/sse.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import type { AnswerMessage, ChatChunk, ChatRequest, Reasoning } from '../../canonical.ts'
-import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 import { roughTokens } from '../../token-estimate.ts'
 import { encodeMessagesError } from './error.ts'

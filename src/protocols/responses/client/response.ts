@@ -1,10 +1,10 @@
 /** Encodes responses, whole and as numbered events. */
 
 import { type Clock, unixSeconds } from '../../../kit/clock.ts'
+import { inOneLine } from '../../../kit/sse.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import type { ChatChunk, ChatRequest } from '../../canonical.ts'
-import { inOneLine } from '../../line-ends.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocol.ts'
 import { type Answer, answerOf, type State } from './answer.ts'
 import { createCompactionStream } from './compaction.ts'

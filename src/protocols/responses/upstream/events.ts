@@ -3,7 +3,7 @@
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import type { ChatChunk, Delta } from '../../canonical.ts'
-import type { EventReader } from '../../event-decoder.ts'
+import type { EventReader } from '../../chunk-stream.ts'
 import { type Fallback, namedText, usageOf } from '../../upstream.ts'
 import { logprobsOf } from './annotations.ts'
 import { type ChoiceDelta, createItems } from './items.ts'

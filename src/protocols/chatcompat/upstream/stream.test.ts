@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { ChatChunk } from '../../canonical.ts'
 import { normaliseWhole } from './answer.ts'
-import { createChunkNormaliser } from './chunk.ts'
+import { createChunkNormaliser } from './stream.ts'
 
 const FALLBACK = { id: 'ours', model: 'asked', created: 1 }
 const HEAD = { id: 'theirs', object: 'chat.completion.chunk', created: 2, model: 'm' }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../spec/error.ts'
-import { payloadOf } from './event-payload.ts'
+import { payloadOf } from './chunk-stream.ts'
 import type { Faults } from './upstream.ts'
 
 const faults: Faults = {
