@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts'
 import type { DeclaredProject, DeclaredToken } from '../config/declared-schema.ts'
 import type { Log } from '../kit/log.ts'
 import { sha256 } from '../kit/secret.ts'
+import { ACCOUNT_SETTING_NAMES, UNSET_SETTINGS } from '../spec/account-settings.ts'
 import { BY_GATEWAY } from '../spec/audit.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Projects } from './projects.ts'
@@ -18,16 +19,11 @@ type DeclaredParts = {
 }
 
 /** What is not written is not limited: a setting that leaves the file is undone. */
-const settingsOf = (given: DeclaredProject | DeclaredToken): Omit<AccountSettings, 'name'> => ({
-  labels: given.labels ?? {},
-  models: given.models ?? ['*'],
-  families: given.families ?? null,
-  rate_limits: given.rate_limits ?? {},
-  budgets: given.budgets ?? [],
-  end_users: given.end_users ?? {},
-  allowed_addresses: given.allowed_addresses ?? null,
-  expires_at: given.expires_at ?? null,
-})
+const settingsOf = (given: DeclaredProject | DeclaredToken): Omit<AccountSettings, 'name'> =>
+  Object.fromEntries(ACCOUNT_SETTING_NAMES.map((name) => [name, given[name] ?? UNSET_SETTINGS[name]])) as Omit<
+    AccountSettings,
+    'name'
+  >
 
 /** Throws invalid_value, naming the place in the file; nothing is changed. */
 export function checkDeclared({ projects, api_tokens }: Declarations): void {

@@ -2,6 +2,7 @@
 
 import type { TokenDefaults } from '../config/account-schema.ts'
 import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
+import { UNSET_SETTINGS } from '../spec/account-settings.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { StoredToken } from '../store/account-store.ts'
 import { type AccountSettings, readName, readSettings } from './settings.ts'
@@ -44,17 +45,7 @@ export function checkSecret(secret: string): void {
 }
 
 /** What is not set, for tokens and projects. */
-export const NOTHING_SET = {
-  labels: {},
-  models: ['*'],
-  families: null,
-  rate_limits: {},
-  budgets: [],
-  end_users: {},
-  allowed_addresses: null,
-  expires_at: null,
-  disabled: false,
-}
+export const NOTHING_SET = { ...UNSET_SETTINGS, disabled: false }
 
 /** A new token as it will be stored, and its secret. Throws invalid_value, naming the field. */
 export function makeToken(order: TokenOrder, { defaults, now }: { defaults: TokenDefaults; now: number }) {

@@ -2,11 +2,12 @@
 import { nearest } from '../config/nearest.ts'
 import { patternProblem } from '../config/semantic-checks.ts'
 import { canonicalNetwork } from '../kit/address.ts'
+import { ACCOUNT_SETTING_NAMES, type EndUserLimits } from '../spec/account-settings.ts'
 import { ENDPOINT_FAMILIES } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import { MAX_AMOUNT } from '../spec/money.ts'
 import { BUDGET_WINDOWS, type Budget, MAX_RATE_LIMIT, RATE_LIMIT_KEYS, type RateLimits } from '../spec/rate-limit.ts'
-import type { EndUserLimits, Project } from '../spec/token.ts'
+import type { Project } from '../spec/token.ts'
 
 /** What can be set for a token and for a project. */
 export type AccountSettings = Omit<Project, 'project_id' | 'created_at' | 'disabled' | 'declared' | 'log_contents'>
@@ -22,18 +23,30 @@ const LABEL = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/
 /** Control characters would garble terminals and logs. */
 const CONTROL = /\p{Cc}/u
 
+type Checks = { [Name in keyof AccountSettings]?: (value: AccountSettings[Name], now: number) => AccountSettings[Name] }
+
+/** What a schema cannot say of a setting. */
+const CHECKS: Checks = {
+  name: readName,
+  labels: readLabels,
+  models: readModels,
+  families: readFamilies,
+  rate_limits: (limits) => readRateLimits(limits, 'rate_limits'),
+  budgets: (budgets) => readBudgets(budgets, 'budgets'),
+  end_users: readEndUsers,
+  allowed_addresses: readNetworks,
+  expires_at: readExpiry,
+}
+
 /** The given settings, normalised; absent ones stay absent. Throws invalid_value, naming the field. */
 export function readSettings(given: Partial<AccountSettings>, now: number): Partial<AccountSettings> {
   const read: Partial<AccountSettings> = {}
-  if (given.name !== undefined) read.name = readName(given.name)
-  if (given.labels !== undefined) read.labels = readLabels(given.labels)
-  if (given.models !== undefined) read.models = readModels(given.models)
-  if (given.families !== undefined) read.families = readFamilies(given.families)
-  if (given.rate_limits !== undefined) read.rate_limits = readRateLimits(given.rate_limits, 'rate_limits')
-  if (given.budgets !== undefined) read.budgets = readBudgets(given.budgets, 'budgets')
-  if (given.end_users !== undefined) read.end_users = readEndUsers(given.end_users)
-  if (given.allowed_addresses !== undefined) read.allowed_addresses = readNetworks(given.allowed_addresses)
-  if (given.expires_at !== undefined) read.expires_at = readExpiry(given.expires_at, now)
+  const readOne = <Name extends keyof AccountSettings>(name: Name) => {
+    const value = given[name]
+    if (value !== undefined) read[name] = CHECKS[name]?.(value as AccountSettings[Name], now) ?? value
+  }
+  readOne('name')
+  for (const name of ACCOUNT_SETTING_NAMES) readOne(name)
   return read
 }
 

@@ -4,6 +4,7 @@ import { nearest } from '../config/nearest.ts'
 import { patternProblem } from '../config/semantic-checks.ts'
 import { canonicalNetwork } from '../kit/address.ts'
 import { systemClock, unixSeconds } from '../kit/clock.ts'
+import type { EndUserLimits } from '../spec/account-settings.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
 import { MAX_AMOUNT } from '../spec/money.ts'
 import {
@@ -15,7 +16,6 @@ import {
   type RateLimitKey,
   type RateLimits,
 } from '../spec/rate-limit.ts'
-import type { EndUserLimits } from '../spec/token.ts'
 import { type Arguments, type FlagTable, UsageError } from './arguments.ts'
 import { readExpiry } from './expiry.ts'
 

@@ -1,18 +1,17 @@
 /** Projects and API tokens in the configuration file. */
 import Type from 'typebox'
+import { FILE_SETTINGS } from '../spec/account-settings.ts'
 import { ADMIN_ROLES } from '../spec/admin.ts'
-import { EndpointFamily } from '../spec/endpoint-family.ts'
 import { LOG_CONTENTS } from '../spec/token.ts'
 import { budgets } from './account-schema.ts'
 import { rateLimits } from './rate-limit-schema.ts'
-import { flag, integer, list, oneOf, optional, section, text } from './setting.ts'
+import { flag, integer, oneOf, optional, section, text } from './setting.ts'
 
+const { labels, models, families, ...others } = FILE_SETTINGS
 const SETTINGS = {
-  labels: optional(
-    Type.Record(Type.String(), Type.String(), { description: 'For the operator; they change nothing.' }),
-  ),
-  models: list(Type.String(), 'The models that it may use, as glob patterns. Default: all.'),
-  families: list(EndpointFamily, 'The families that it may use. Default: all.'),
+  labels,
+  models,
+  families,
   rate_limits: rateLimits('What it may use.'),
   budgets: budgets('Its budgets, one for each window.'),
   end_users: optional(
@@ -21,8 +20,7 @@ const SETTINGS = {
       'For each of its end users.',
     ),
   ),
-  allowed_addresses: list(Type.String(), 'CIDR ranges of client addresses. Default: every address.'),
-  expires_at: integer({ minimum: 1 }, 'Unix seconds. Default: never.'),
+  ...others,
 }
 
 const DeclaredProject = section({

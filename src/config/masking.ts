@@ -1,4 +1,5 @@
 /** Which values of a configuration may be shown: by a list of what is no secret, so that a new setting is hidden at first. */
+import { ACCOUNT_SETTINGS } from '../spec/account-settings.ts'
 import { isListed } from './path-pattern.ts'
 import { schemasAt } from './schema-at.ts'
 
@@ -6,6 +7,9 @@ import { schemasAt } from './schema-at.ts'
 export const MASKED = '***'
 
 type Path = readonly (string | number)[]
+
+const plainTexts = (section: string): string[] =>
+  Object.values(ACCOUNT_SETTINGS).flatMap((row) => ('plain_text' in row ? [`${section}.*.${row.plain_text}`] : []))
 
 /**
  * Free text that is no secret: names that the operator gives, and names at providers. `*` is any one step. All numbers,
@@ -28,14 +32,10 @@ export const SHOWN_TEXT = [
   'admin.oidc.role_claim',
   'admin.oidc.roles.*.project',
   'tokens.models.*',
-  'projects.*.labels.*',
-  'projects.*.models.*',
-  'projects.*.allowed_addresses.*',
+  ...plainTexts('projects'),
   'api_tokens.*.project',
   'admin_tokens.*.project',
-  'api_tokens.*.labels.*',
-  'api_tokens.*.models.*',
-  'api_tokens.*.allowed_addresses.*',
+  ...plainTexts('api_tokens'),
   'ledger.currency',
   'outputs.directory',
   'outputs.s3.region',

@@ -1,31 +1,13 @@
 /** API tokens and projects: the caller, and what it may use (specification, section 5). */
 import Type from 'typebox'
-import { EndpointFamily } from './endpoint-family.ts'
-import { Budget, RateLimits } from './rate-limit.ts'
-
-/** With the keys in its type. */
-const Limits = Type.Unsafe<RateLimits>(RateLimits)
-
-/** What is limited for each end user of a token, or of a project. */
-export const EndUserLimits = Type.Object(
-  { rate_limits: Type.Optional(Limits), budgets: Type.Optional(Type.Array(Budget)) },
-  { additionalProperties: false, title: 'EndUserLimits' },
-)
-export type EndUserLimits = Type.Static<typeof EndUserLimits>
+import { type EndUserLimits, GIVEN_SETTINGS, SHOWN_SETTINGS } from './account-settings.ts'
+import type { EndpointFamily } from './endpoint-family.ts'
+import type { Budget, RateLimits } from './rate-limit.ts'
 
 /** What an operator sets for a token, and for a project. Times are unix seconds. */
 const SETTINGS = {
   name: Type.String(),
-  labels: Type.Record(Type.String(), Type.String(), { description: 'For the operator; they change nothing.' }),
-  models: Type.Array(Type.String(), { description: 'Glob patterns of the model ids it may use; `*` is all.' }),
-  families: Type.Union([Type.Array(EndpointFamily), Type.Null()], { description: 'null is every family.' }),
-  rate_limits: Limits,
-  budgets: Type.Array(Budget),
-  end_users: EndUserLimits,
-  allowed_addresses: Type.Union([Type.Array(Type.String()), Type.Null()], {
-    description: 'CIDR ranges of client addresses; null is every address.',
-  }),
-  expires_at: Type.Union([Type.Integer(), Type.Null()]),
+  ...SHOWN_SETTINGS,
   disabled: Type.Boolean(),
   declared: Type.Optional(
     Type.Boolean({ description: 'It is in the configuration file, and can be changed there only.' }),
@@ -50,22 +32,10 @@ export const Token = Type.Object(
 export type Token = Type.Static<typeof Token>
 
 const closed = { additionalProperties: false } as const
-/** Without the name of a component, since in requests `null` stands for an absent member. */
-const BUDGETS = Type.Array(Type.Object(Budget.properties, closed))
-
 /** What can be set for a token and for a project. */
 const SETTABLE = {
   name: Type.String({ description: '1 to 100 characters.' }),
-  labels: Type.Optional(SETTINGS.labels),
-  models: Type.Optional(SETTINGS.models),
-  families: Type.Optional(SETTINGS.families),
-  rate_limits: Type.Optional(SETTINGS.rate_limits),
-  budgets: Type.Optional(BUDGETS),
-  end_users: Type.Optional(
-    Type.Object({ rate_limits: Type.Optional(Limits), budgets: Type.Optional(BUDGETS) }, closed),
-  ),
-  allowed_addresses: Type.Optional(SETTINGS.allowed_addresses),
-  expires_at: Type.Optional(SETTINGS.expires_at),
+  ...GIVEN_SETTINGS,
 }
 const CHANGE = { ...SETTABLE, name: Type.Optional(SETTABLE.name) }
 

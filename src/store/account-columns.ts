@@ -1,8 +1,12 @@
 /** The columns that tokens and projects have in common, and the revision that counts the changes of both. */
-import type { EndpointFamily } from '../spec/endpoint-family.ts'
-import type { Budget, RateLimits } from '../spec/rate-limit.ts'
-import type { EndUserLimits, Project } from '../spec/token.ts'
-import type { AccountColumns, Write } from './tables.ts'
+import {
+  ACCOUNT_SETTING_NAMES,
+  ACCOUNT_SETTINGS,
+  type AccountSettingName,
+  type AccountValues,
+} from '../spec/account-settings.ts'
+import type { Project } from '../spec/token.ts'
+import type { AccountColumns, SettingColumns, Write } from './tables.ts'
 
 type Account = Omit<Project, 'project_id' | 'log_contents'>
 
@@ -10,14 +14,7 @@ const toJson = (value: unknown): string | null => (value === null ? null : JSON.
 
 export const toAccountColumns = (account: Account): AccountColumns => ({
   name: account.name,
-  labels: JSON.stringify(account.labels),
-  models: JSON.stringify(account.models),
-  families: toJson(account.families),
-  rate_limits: JSON.stringify(account.rate_limits),
-  budgets: JSON.stringify(account.budgets),
-  end_users: JSON.stringify(account.end_users),
-  allowed_addresses: toJson(account.allowed_addresses),
-  expires_at: account.expires_at,
+  ...settingColumns((name) => columnOf(name, account[name])),
   disabled: account.disabled ? 1 : 0,
   declared: account.declared ? 1 : 0,
   created_at: account.created_at,
@@ -25,36 +22,33 @@ export const toAccountColumns = (account: Account): AccountColumns => ({
 
 export const fromAccountColumns = (row: AccountColumns): Account => ({
   name: row.name,
-  labels: JSON.parse(row.labels) as Record<string, string>,
-  models: JSON.parse(row.models) as string[],
-  families: row.families === null ? null : (JSON.parse(row.families) as EndpointFamily[]),
-  rate_limits: JSON.parse(row.rate_limits) as RateLimits,
-  budgets: JSON.parse(row.budgets) as Budget[],
-  end_users: JSON.parse(row.end_users) as EndUserLimits,
-  allowed_addresses: row.allowed_addresses === null ? null : (JSON.parse(row.allowed_addresses) as string[]),
-  expires_at: row.expires_at,
+  ...settingValues((name) => {
+    const value = row[name]
+    return ACCOUNT_SETTINGS[name].is_json && typeof value === 'string' ? JSON.parse(value) : value
+  }),
   disabled: row.disabled === 1,
   ...(row.declared === 1 && { declared: true }),
   created_at: row.created_at,
 })
 
-const JSON_FIELDS = new Set([
-  'labels',
-  'models',
-  'families',
-  'rate_limits',
-  'budgets',
-  'end_users',
-  'allowed_addresses',
-])
+const settingColumns = (of: (name: AccountSettingName) => unknown) =>
+  Object.fromEntries(ACCOUNT_SETTING_NAMES.map((name) => [name, of(name)])) as SettingColumns
+const settingValues = (of: (name: AccountSettingName) => unknown) =>
+  Object.fromEntries(ACCOUNT_SETTING_NAMES.map((name) => [name, of(name)])) as AccountValues
+
+const isJson = (name: string): boolean =>
+  Object.hasOwn(ACCOUNT_SETTINGS, name) && ACCOUNT_SETTINGS[name as AccountSettingName].is_json
+
+function columnOf(name: string, value: unknown): string | number | null {
+  if (isJson(name)) return toJson(value)
+  return typeof value === 'boolean' ? Number(value) : (value as string | number | null)
+}
 
 /** Only the given fields: an absent field must not become null. */
 export function changedColumns(change: Record<string, unknown>): Record<string, string | number | null> {
   const columns: Record<string, string | number | null> = {}
   for (const [name, value] of Object.entries(change)) {
-    if (value === undefined) continue
-    if (JSON_FIELDS.has(name)) columns[name] = toJson(value)
-    else columns[name] = typeof value === 'boolean' ? Number(value) : (value as string | number | null)
+    if (value !== undefined) columns[name] = columnOf(name, value)
   }
   return columns
 }

@@ -1,6 +1,7 @@
 /** The tables as the query builder sees them. Used only inside `store/`. */
 
 import type { Kysely, Transaction } from 'kysely'
+import type { ACCOUNT_SETTINGS, AccountSettingName, AccountValues } from '../spec/account-settings.ts'
 import type { AuditRow } from '../spec/audit.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { FailCode, TaskStatus } from '../spec/task.ts'
@@ -14,20 +15,17 @@ import type { Override } from './override-store.ts'
 import type { LeaseRow } from './rate-limit-lease.ts'
 import type { Feedback, RequestRow } from './request-row.ts'
 
-/** What tokens and projects have in common; all text but `name` is JSON text. */
-export type AccountColumns = {
+type Rows = typeof ACCOUNT_SETTINGS
+/** Each setting of an account; those that are JSON are text here. */
+export type SettingColumns = {
+  [Name in AccountSettingName]: Rows[Name]['is_json'] extends true
+    ? string | Extract<AccountValues[Name], null>
+    : AccountValues[Name]
+}
+
+/** What tokens and projects have in common. */
+export type AccountColumns = SettingColumns & {
   name: string
-  labels: string
-  /** An array of glob patterns. */
-  models: string
-  /** An array of families; null is every family. */
-  families: string | null
-  rate_limits: string
-  budgets: string
-  end_users: string
-  /** An array of CIDR ranges; null is every address. */
-  allowed_addresses: string | null
-  expires_at: number | null
   /** 0 or 1. */
   disabled: number
   /** 0 or 1: it is in the configuration file. */

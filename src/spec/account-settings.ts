@@ -1,0 +1,120 @@
+/**
+ * Every setting that tokens and projects have in common, one row each: the admin API, the configuration file, the store and
+ * the defaults follow from it.
+ */
+import Type, { type Static, type TSchema } from 'typebox'
+import { EndpointFamily } from './endpoint-family.ts'
+import { Budget, RateLimits } from './rate-limit.ts'
+
+/** With the keys in its type. */
+const Limits = Type.Unsafe<RateLimits>(RateLimits)
+
+/** What is limited for each end user of a token, or of a project. */
+export const EndUserLimits = Type.Object(
+  { rate_limits: Type.Optional(Limits), budgets: Type.Optional(Type.Array(Budget)) },
+  { additionalProperties: false, title: 'EndUserLimits' },
+)
+export type EndUserLimits = Static<typeof EndUserLimits>
+
+const closed = { additionalProperties: false } as const
+/** Without the name of a component, since in requests `null` stands for an absent member. */
+const BUDGETS = Type.Array(Type.Object(Budget.properties, closed))
+
+type Row = {
+  /** As the API shows it. */
+  shown: TSchema
+  /** As a request gives it. */
+  given: TSchema
+  /** As the configuration file has it; what `config/` describes itself is absent. */
+  in_file?: TSchema
+  /** What it is where it is not set. */
+  unset: unknown
+  /** Whether it is JSON text in its column, which has its name. */
+  is_json: boolean
+  /** Its texts in the file that may be shown, as a path; all others are hidden. */
+  plain_text?: string
+}
+
+const labels = Type.Record(Type.String(), Type.String(), { description: 'For the operator; they change nothing.' })
+const models = Type.Array(Type.String(), { description: 'Glob patterns of the model ids it may use; `*` is all.' })
+const families = Type.Union([Type.Array(EndpointFamily), Type.Null()], { description: 'null is every family.' })
+const allowed_addresses = Type.Union([Type.Array(Type.String()), Type.Null()], {
+  description: 'CIDR ranges of client addresses; null is every address.',
+})
+const expires_at = Type.Union([Type.Integer(), Type.Null()])
+
+/** Times are unix seconds. */
+export const ACCOUNT_SETTINGS = {
+  labels: { shown: labels, given: labels, in_file: labels, unset: {}, is_json: true, plain_text: 'labels.*' },
+  models: {
+    shown: models,
+    given: models,
+    in_file: Type.Array(Type.String(), { description: 'The models that it may use, as glob patterns. Default: all.' }),
+    unset: ['*'],
+    is_json: true,
+    plain_text: 'models.*',
+  },
+  families: {
+    shown: families,
+    given: families,
+    in_file: Type.Array(EndpointFamily, { description: 'The families that it may use. Default: all.' }),
+    unset: null,
+    is_json: true,
+  },
+  rate_limits: { shown: Limits, given: Limits, unset: {}, is_json: true },
+  budgets: { shown: Type.Array(Budget), given: BUDGETS, unset: [], is_json: true },
+  end_users: {
+    shown: EndUserLimits,
+    given: Type.Object({ rate_limits: Type.Optional(Limits), budgets: Type.Optional(BUDGETS) }, closed),
+    unset: {},
+    is_json: true,
+  },
+  allowed_addresses: {
+    shown: allowed_addresses,
+    given: allowed_addresses,
+    in_file: Type.Array(Type.String(), { description: 'CIDR ranges of client addresses. Default: every address.' }),
+    unset: null,
+    is_json: true,
+    plain_text: 'allowed_addresses.*',
+  },
+  expires_at: {
+    shown: expires_at,
+    given: expires_at,
+    in_file: Type.Integer({ minimum: 1, description: 'Unix seconds. Default: never.' }),
+    unset: null,
+    is_json: false,
+  },
+} as const satisfies Record<string, Row>
+
+type Rows = typeof ACCOUNT_SETTINGS
+export type AccountSettingName = keyof Rows
+/** The settings as they are stored and shown. */
+export type AccountValues = { [Name in AccountSettingName]: Static<Rows[Name]['shown']> }
+
+export const ACCOUNT_SETTING_NAMES = Object.keys(ACCOUNT_SETTINGS) as AccountSettingName[]
+
+function eachRow<Result>(of: (row: Row) => unknown): Result {
+  const rows: [string, Row][] = Object.entries(ACCOUNT_SETTINGS)
+  return Object.fromEntries(
+    rows.map(([name, row]) => [name, of(row)] as const).filter(([, value]) => value !== undefined),
+  ) as Result
+}
+
+/** The members of a token, and of a project. */
+export const SHOWN_SETTINGS = eachRow<{ [Name in AccountSettingName]: Rows[Name]['shown'] }>(({ shown }) => shown)
+
+/** The members of a request. */
+export const GIVEN_SETTINGS = eachRow<{ [Name in AccountSettingName]: Type.TOptional<Rows[Name]['given']> }>(
+  ({ given }) => Type.Optional(given),
+)
+
+type InFile = { [Name in AccountSettingName as Rows[Name] extends { in_file: TSchema } ? Name : never]: Rows[Name] }
+/** The members in the configuration file. */
+export const FILE_SETTINGS = eachRow<{
+  [Name in keyof InFile]: Type.TOptional<
+    InFile[Name] extends { in_file: infer Schema extends TSchema } ? Schema : never
+  >
+}>(({ in_file }) => in_file && Type.Optional(in_file))
+
+/** Each setting where it is not set. */
+export const UNSET_SETTINGS = eachRow<AccountValues>(({ unset }) => unset)
