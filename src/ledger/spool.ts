@@ -160,8 +160,11 @@ export function createSpool({ directory, max_bytes, now, onUnreadable = () => {}
 export const newSpoolPath = (directory: string, now_ms: number): string =>
   join(directory, `${now_ms.toString(36).padStart(9, '0')}${randomAlphanumerics(12)}${ENDING}`)
 
-export const encodeEntries = (entries: readonly LedgerEntry[]): Buffer =>
-  Buffer.from(entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''))
+export function encodeEntries(entries: readonly LedgerEntry[]): Buffer {
+  let text = ''
+  for (const entry of entries) text += `${JSON.stringify(entry)}\n`
+  return Buffer.from(text)
+}
 
 async function writeAt({ handle, bytes }: OpenFile, text: Buffer): Promise<void> {
   for (let done = 0; done < text.length; ) {

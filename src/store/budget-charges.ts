@@ -24,12 +24,13 @@ export async function chargeBudgets(
   // Before the accounts are read: a budget that is created meanwhile waits until these charges are committed.
   if (hasRowLocks(rows)) await sql`select 1 from revisions where noun = 'budgets' for share`.execute(rows)
   const holds = await taskHolds(rows, charges)
-  const accounts = await accountsOf(rows, charges, holds)
+  const scopes = chargesByScope(charges)
+  const accounts = await accountsOf(rows, { scopes: [...scopes.keys()], charges, holds })
   if (accounts.length === 0) return []
   const freed = await releaseHolds(rows, holds)
   const changes: BudgetChange[] = []
   for (const account of accounts) {
-    const mine = charges.filter((charge) => countsTowards(charge, account))
+    const mine = (scopes.get(account.scope_key) ?? []).filter((charge) => isWithin(charge, account))
     const amount = sumOf(mine.filter(({ kind }) => kind !== 'credit'))
     const credit = account.end_ms === NEVER ? -sumOf(mine.filter(({ kind }) => kind === 'credit')) : 0
     const from_tasks = freed.get(`${account.account_key} ${account.start_ms}`) ?? 0
@@ -55,8 +56,32 @@ export const idValues = ({ account_key, start_ms }: Pick<Account, 'account_key' 
 
 const sumOf = (charges: readonly Charged[]): number => charges.reduce((sum, { amount }) => sum + (amount ?? 0), 0)
 
-const countsTowards = (charge: Charged, { scope_key, start_ms, end_ms }: Account): boolean =>
-  charge.at_ms >= start_ms && charge.at_ms < end_ms && scopesOf(charge).includes(scope_key)
+const isWithin = ({ at_ms }: Charged, { start_ms, end_ms }: Account): boolean => at_ms >= start_ms && at_ms < end_ms
+
+/** Most charges of a batch have the scopes of the one before. */
+function chargesByScope(charges: readonly Charged[]): Map<string, Charged[]> {
+  const byScope = new Map<string, Charged[]>()
+  let last: Charged | undefined
+  let lists: Charged[][] = []
+  for (const charge of charges) {
+    if (!last || !isOfSameScopes(charge, last)) lists = scopesOf(charge).map((scope) => listOf(byScope, scope))
+    for (const list of lists) list.push(charge)
+    last = charge
+  }
+  return byScope
+}
+
+const isOfSameScopes = (one: Charged, other: Charged): boolean =>
+  one.token_id === other.token_id &&
+  one.project_id === other.project_id &&
+  one.end_user === other.end_user &&
+  (one.kind === 'credit') === (other.kind === 'credit')
+
+function listOf(byScope: Map<string, Charged[]>, scope: string): Charged[] {
+  const list = byScope.get(scope) ?? []
+  byScope.set(scope, list)
+  return list
+}
 
 type TaskHold = Tables['budget_holds']
 
@@ -67,12 +92,13 @@ const findAccounts = createStatement(
     order by account_key, start_ms ${isLocking ? 'for update' : ''}`,
 )
 
+type Searched = { scopes: readonly string[]; charges: readonly Charged[]; holds: readonly TaskHold[] }
+
 /** Of the scopes of charges, and those that hold something for their tasks. Locked in the same order. */
-async function accountsOf(rows: Write, charges: readonly Charged[], holds: readonly TaskHold[]): Promise<Account[]> {
-  const scopes = new Set(charges.flatMap(scopesOf))
-  const earliest = Math.min(...charges.map(({ at_ms }) => at_ms))
-  if (holds.length === 0 && scopes.size <= MOST_SCOPES) {
-    const { rows: found } = await findAccounts<Account>(rows, [...scopes, earliest], scopes.size)
+async function accountsOf(rows: Write, { scopes, charges, holds }: Searched): Promise<Account[]> {
+  const earliest = charges.reduce((least, { at_ms }) => Math.min(least, at_ms), Number.POSITIVE_INFINITY)
+  if (holds.length === 0 && scopes.length <= MOST_SCOPES) {
+    const { rows: found } = await findAccounts<Account>(rows, [...scopes, earliest], scopes.length)
     return found
   }
   const held = holds.map(
@@ -80,7 +106,7 @@ async function accountsOf(rows: Write, charges: readonly Charged[], holds: reado
   )
   const { rows: found } = await sql<Account>`
     select * from budget_accounts
-    where (scope_key in (${sql.join([...scopes])}) and end_ms > ${earliest}) ${sql.join(held, sql``)}
+    where (scope_key in (${sql.join(scopes)}) and end_ms > ${earliest}) ${sql.join(held, sql``)}
     order by account_key, start_ms ${hasRowLocks(rows) ? sql`for update` : sql``}`.execute(rows)
   return found
 }

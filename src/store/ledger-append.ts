@@ -53,7 +53,8 @@ export async function appendEntries(
 
 /** In the order of their ids: two transactions with the same entries wait for each other, and do not deadlock. */
 async function insertNew(write: Write, entries: readonly LedgerEntry[]): Promise<LedgerEntry[]> {
-  const byId = new Map(entries.map((entry) => [entry.entry_id, entry]))
+  const byId = new Map<string, LedgerEntry>()
+  for (const entry of entries) byId.set(entry.entry_id, entry)
   const unique = [...byId.values()].sort((a, b) => (a.entry_id < b.entry_id ? -1 : 1))
   const fresh: LedgerEntry[] = []
   for (let at = 0; at < unique.length; at += ROWS_PER_STATEMENT) {

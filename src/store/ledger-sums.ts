@@ -84,44 +84,76 @@ function groupsOf(entries: readonly LedgerEntry[]): Group[] {
   const groups = new Map<string, Group>()
   /** Those that would not be exact any more. */
   const full: Group[] = []
+  let last: Group | undefined
   for (const entry of entries) {
     const { token_id, project_id, family, model, provider, upstream_model, end_user } = entry
     const minute = startOf(Math.floor(entry.at_ms / 1000), MINUTE_SECONDS)
+    // Mostly it is that of the entry before, and no key is made.
+    if (last && isOfGroup(entry, minute, last) && isExact(last.counts, entry)) {
+      addEntry(last.counts, entry)
+      continue
+    }
     // None of them can hold NUL: PostgreSQL could not store it.
     const key = [minute, token_id, project_id, family, provider, model, upstream_model, end_user ?? ''].join('\0')
-    const counts = countsOf(entry)
     const group = groups.get(key)
-    if (group && isExact(group.counts, counts)) {
-      for (const count of COUNTS) group.counts[count] += counts[count]
+    if (group && isExact(group.counts, entry)) {
+      addEntry(group.counts, entry)
+      last = group
       continue
     }
     if (group) full.push(group)
     const of_call = { token_id, project_id: project_id ?? '', family, model, provider, upstream_model }
-    groups.set(key, { minute, end_user: end_user ?? '', of_call, counts })
+    const counts = { ...NO_COUNTS }
+    addEntry(counts, entry)
+    last = { minute, end_user: end_user ?? '', of_call, counts }
+    groups.set(key, last)
   }
   return [...groups.values(), ...full]
 }
 
-const isExact = (sum: LedgerCounts, added: LedgerCounts): boolean =>
-  Number.isSafeInteger(sum.amount + added.amount) && Number.isSafeInteger(sum.cost + added.cost)
+const isOfGroup = (entry: LedgerEntry, minute: number, { minute: start, end_user, of_call }: Group): boolean =>
+  minute === start &&
+  entry.token_id === of_call.token_id &&
+  (entry.project_id ?? '') === of_call.project_id &&
+  (entry.end_user ?? '') === end_user &&
+  entry.model === of_call.model &&
+  entry.provider === of_call.provider &&
+  entry.upstream_model === of_call.upstream_model &&
+  entry.family === of_call.family
+
+const isExact = (sum: LedgerCounts, added: Pick<LedgerEntry, 'amount' | 'cost'>): boolean =>
+  Number.isSafeInteger(sum.amount + (added.amount ?? 0)) && Number.isSafeInteger(sum.cost + (added.cost ?? 0))
 
 const startOf = (seconds: number, period: number): number => Math.floor(seconds / period) * period
 
 const nameOf = (start: number, token_id: string, end_user: string): string =>
   JSON.stringify([start, token_id, end_user])
 
-const countsOf = ({ requests, errors, estimated, units, amount, cost }: LedgerEntry): LedgerCounts => ({
-  entries: 1,
-  requests,
-  errors,
-  estimated,
-  input_tokens: units.input_tokens,
-  output_tokens: units.output_tokens,
-  amount: amount ?? 0,
-  cost: cost ?? 0,
-  unknown_amounts: amount === null ? requests || 1 : 0,
-  unknown_costs: cost === null ? requests || 1 : 0,
-})
+const NO_COUNTS: LedgerCounts = {
+  entries: 0,
+  requests: 0,
+  errors: 0,
+  estimated: 0,
+  input_tokens: 0,
+  output_tokens: 0,
+  amount: 0,
+  cost: 0,
+  unknown_amounts: 0,
+  unknown_costs: 0,
+}
+
+function addEntry(counts: LedgerCounts, { requests, errors, estimated, units, amount, cost }: LedgerEntry): void {
+  counts.entries++
+  counts.requests += requests
+  counts.errors += errors
+  counts.estimated += estimated
+  counts.input_tokens += units.input_tokens
+  counts.output_tokens += units.output_tokens
+  counts.amount += amount ?? 0
+  counts.cost += cost ?? 0
+  if (amount === null) counts.unknown_amounts += requests || 1
+  if (cost === null) counts.unknown_costs += requests || 1
+}
 
 /** The transaction is rolled back: the entries are refused, and no sum is wrong. */
 function assertAdded(rows: readonly unknown[], added: { rows: readonly unknown[] }): void {

@@ -39,7 +39,8 @@ export function requestLogStore({ db, readInOrder, write }: Engine): RequestLogS
     for (let at = 0; at < added.length; at += ROWS_PER_STATEMENT) {
       await insertRows(rows, valuesOf(added.slice(at, at + ROWS_PER_STATEMENT)))
     }
-    const tags = added.flatMap(({ tags, at_ms, row_id }) => tags.map((tag) => ({ tag, at_ms, row_id })))
+    const tags: { tag: string; at_ms: number; row_id: number }[] = []
+    for (const { tags: own, at_ms, row_id } of added) for (const tag of own) tags.push({ tag, at_ms, row_id })
     for (let at = 0; at < tags.length; at += TAGS_PER_STATEMENT) {
       await rows
         .insertInto('request_tags')
