@@ -148,6 +148,7 @@ describe('the route', () => {
     const passthrough = (more: object = {}) => ({
       dialect: 'messages-compat' as const,
       send: async () => ({}) as never,
+      faultsOf: () => ({}) as never,
       ...more,
     })
 

@@ -24,17 +24,15 @@ async function passed(last: GatewayError | undefined, isFinished: boolean) {
   const said = [Buffer.from('words')]
   const ends: string[] = []
   const answer: PassthroughResponse = {
-    body: {
-      async read() {
-        const bytes = said.shift()
-        if (!bytes && last) throw last
-        return bytes
-      },
-      text: async () => '',
-      release: () => void ends.push('released'),
-      drop: () => void ends.push('dropped'),
+    headers: new Headers(),
+    async read() {
+      const bytes = said.shift()
+      if (!bytes && last) throw last
+      return bytes
     },
-    faults: {} as PassthroughResponse['faults'],
+    text: async () => '',
+    release: () => void ends.push('released'),
+    drop: () => void ends.push('dropped'),
   }
   const step = (events: string): PassthroughStep => ({ events, received: [], isDone: false })
   const passthrough: ProtocolPassthrough = {
@@ -53,7 +51,11 @@ async function passed(last: GatewayError | undefined, isFinished: boolean) {
   }
   const stream = await passThroughStream({
     target: { provider: { id: 'v', kind: 'messages-compat' }, model: 'm' },
-    passthrough: { dialect: 'messages-compat', send: async () => answer } as unknown as PassthroughProvider,
+    passthrough: {
+      dialect: 'messages-compat',
+      send: async () => answer,
+      faultsOf: () => ({}),
+    } as unknown as PassthroughProvider,
     passthroughRequest: { family: 'messages-compat', passthrough, body: {}, headers: {} },
     request: { model: 'v/m', messages: [] },
     responseContext: { writer: {} } as ResponseContext,

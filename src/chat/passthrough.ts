@@ -118,10 +118,10 @@ function send({ passthrough, passthroughRequest, request, target, call, signal }
 }
 
 export async function passThroughWhole(relaying: PassingThrough): Promise<Whole> {
-  const { passthroughRequest, request, responseContext, meter } = relaying
-  const answer = await send(relaying, false)
-  if (!isBytes(answer)) throw new GatewayError('internal_error', 'A whole answer came in chunks.')
-  const { body, faults } = answer
+  const { target, passthrough, passthroughRequest, request, responseContext, meter } = relaying
+  const body = await send(relaying, false)
+  if (!isBytes(body)) throw new GatewayError('internal_error', 'A whole answer came in chunks.')
+  const faults = passthrough.faultsOf(target.model, body)
   const { head, writer } = responseContext
   const parts = { head, writer, request, faults }
   const whole = passthroughRequest.passthrough.whole(await body.text(), parts)
@@ -131,10 +131,10 @@ export async function passThroughWhole(relaying: PassingThrough): Promise<Whole>
 
 /** Resolves when the first part has arrived. */
 export async function passThroughStream(relaying: PassingThrough): Promise<ResponseStream<Usage>> {
-  const { passthroughRequest, request, responseContext, meter } = relaying
-  const answer = await send(relaying, true)
-  if (!isBytes(answer)) return await translated(answer, responseContext.writer, meter)
-  const { body, faults } = answer
+  const { target, passthrough, passthroughRequest, request, responseContext, meter } = relaying
+  const body = await send(relaying, true)
+  if (!isBytes(body)) return await translated(body, responseContext.writer, meter)
+  const faults = passthrough.faultsOf(target.model, body)
   const stream = passthroughRequest.passthrough.stream({ ...responseContext, request, faults })
   const { includesUsage, end } = stream
   const { fail, store } = responseContext.writer
@@ -147,14 +147,14 @@ export async function passThroughStream(relaying: PassingThrough): Promise<Respo
 }
 
 const isBytes = (answer: PassthroughResponse | AsyncIterable<ChatChunk[]>): answer is PassthroughResponse =>
-  'faults' in answer
+  'read' in answer
 
 /**
  * The bytes for the client, one part for each read of the provider's bytes. Once the response is complete, a connection
  * that breaks or times out is a normal end.
  */
 class PassedBytes extends ResponseParts {
-  readonly #body: PassthroughResponse['body']
+  readonly #body: PassthroughResponse
   readonly #stream: PassthroughStream
   readonly #meter: ChatMeter
   #isOver = false
@@ -162,7 +162,7 @@ class PassedBytes extends ResponseParts {
   /** Follows the bytes that came before it. */
   #failure: GatewayError | undefined
 
-  constructor(body: PassthroughResponse['body'], stream: PassthroughStream, meter: ChatMeter) {
+  constructor(body: PassthroughResponse, stream: PassthroughStream, meter: ChatMeter) {
     super()
     this.#body = body
     this.#stream = stream

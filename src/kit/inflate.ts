@@ -91,3 +91,16 @@ export function inflate(source: ByteReader, coding: Coding): ByteReader {
     },
   }
 }
+
+const NO_BODY: ByteReader = {
+  read: () => Promise.resolve({ done: true, value: undefined }),
+  cancel: () => Promise.resolve(),
+}
+
+/** The body after decompression. `coding`: undefined where it is not compressed. Throws InflateError for an unknown one. */
+export function decodedReader(plain: ByteReader | undefined, coding: string | undefined): ByteReader {
+  if (!plain) return NO_BODY
+  if (coding === undefined) return plain
+  if (isCoding(coding)) return inflate(plain, coding)
+  throw new InflateError(`has the content-encoding "${coding.slice(0, 40)}", which was not requested`)
+}

@@ -227,13 +227,10 @@ export type PassthroughCall = ChatCall & {
 }
 
 /** A response whose bytes are passed on: with status 2xx, and in the requested form. */
-export type PassthroughResponse = { body: PassthroughBody; faults: Faults }
-
-type PassthroughBody = {
-  /** The next bytes of a stream; `undefined` at its end. */
-  read(): Promise<Uint8Array | undefined>
-  /** The whole body of a response that is not a stream. */
-  text(): Promise<string>
+export type PassthroughResponse = {
+  headers: Headers
+  read(): Promise<Uint8Array | undefined> // the next bytes of a stream; `undefined` at its end
+  text(): Promise<string> // the whole body of a response that is not a stream
   /** Call one when done: `release` after the end of the body, else `drop`. */
   release(): void
   drop(): void
@@ -251,6 +248,7 @@ export type PassthroughProvider = {
     stream: boolean,
     signal: AbortSignal,
   ): Promise<PassthroughResponse | AsyncIterable<ChatChunk[]>>
+  faultsOf(model: string, response: Pick<PassthroughResponse, 'headers'>): Faults // the errors in its response
   /** The provider's own token count of such a request; absent where it has no such API. Throws GatewayError. */
   count?(call: PassthroughCall, signal: AbortSignal): Promise<number>
 }

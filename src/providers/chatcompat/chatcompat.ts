@@ -36,13 +36,14 @@ export function createChatcompat(parts: ChatcompatParts): Provider {
   const chunks = (call: ChatCall, signal: AbortSignal) =>
     upstream.chunks(() => request(call, signal, true), call, reading)
 
+  const streamFor = async (call: HeaderCall, signal: AbortSignal) =>
+    upstream.streamToPass(await request(call, signal, true), call, reading)
+
   /** The request is encoded as for translation: unknown fields pass only if the operator allows them. */
   const passthrough: PassthroughProvider = {
     dialect: 'chatcompat',
-    send: (call, stream, signal) =>
-      request(call, signal, stream).then((response) =>
-        upstream.toPassthroughResponse(response, call, stream ? reading : undefined),
-      ),
+    send: (call, stream, signal) => (stream ? streamFor(call, signal) : request(call, signal, false)),
+    faultsOf: upstream.faultsOf,
   }
 
   return {

@@ -99,8 +99,9 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
     dialect: 'contentgen-compat',
     async send(call, stream, signal) {
       const response = await send(JSON.stringify(passthroughBody(call, settings)), { call, stream }, signal)
-      return upstream.toPassthroughResponse(response, call, stream ? reading : undefined)
+      return stream ? upstream.streamToPass(response, call, reading) : response
     },
+    faultsOf: upstream.faultsOf,
   }
   return {
     id,

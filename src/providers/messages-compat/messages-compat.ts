@@ -77,8 +77,9 @@ export function createMessagesCompat(parts: MessagesParts): Provider {
         { path: '/v1/messages', body, call, stream, headers: call.headers },
         signal,
       )
-      return upstream.toPassthroughResponse(response, call, stream ? reading : undefined)
+      return stream ? upstream.streamToPass(response, call, reading) : response
     },
+    faultsOf: upstream.faultsOf,
     count: (call, signal) => countTokensOf(JSON.stringify(countedBody(call, settings)), call, signal),
   }
   return {

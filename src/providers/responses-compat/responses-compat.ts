@@ -69,8 +69,9 @@ export function createResponsesCompat(parts: ResponsesParts): Provider {
     async send(call, stream, signal) {
       const body = JSON.stringify(passthroughBody(call, settings, encoder.defaults(call.model)))
       const response = await upstream.request({ path: '/responses', body, call, stream, headers: call.headers }, signal)
-      return upstream.toPassthroughResponse(response, call, stream ? reading : undefined)
+      return stream ? upstream.streamToPass(response, call, reading) : response
     },
+    faultsOf: upstream.faultsOf,
   }
   return {
     id,

@@ -1,11 +1,11 @@
 /** One request to an upstream and its response: what may end it early, and a body that is read within its limits. */
 import type { Clock } from '../../kit/clock.ts'
-import { type ByteReader, InflateError, inflate, isCoding } from '../../kit/inflate.ts'
+import { type ByteReader, decodedReader, InflateError } from '../../kit/inflate.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { LateReads } from './late-reads.ts'
 import { type BodyScrubber, type SecretScrubber, scrubHeaders } from './secret-scrubber.ts'
 import { clientClosed, failedToRead, timedOut, tooLarge } from './transport-failure.ts'
-import type { UpstreamRequest, UpstreamResponse } from './upstream-request.ts'
+import { lengthOf, type UpstreamRequest, type UpstreamResponse } from './upstream-request.ts'
 
 /** Official APIs return a few hundred kilobytes at most; images in base64 take some tens of megabytes. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
@@ -18,11 +18,6 @@ const REST_MILLISECONDS = 1_000
 
 /** Used for whole texts only, so that it keeps nothing between them. */
 const utf8 = new TextDecoder()
-
-const NO_BODY: ByteReader = {
-  read: () => Promise.resolve({ done: true, value: undefined }),
-  cancel: () => Promise.resolve(),
-}
 
 /**
  * One object for each request. Secrets of the provider are removed from all that leaves it, whatever the content type is: JSON
@@ -44,6 +39,8 @@ export class Exchange implements UpstreamResponse {
   #coding: string | undefined
   #reader: ByteReader | undefined
   #body: BodyScrubber | undefined
+  /** The whole text, once it was received. */
+  #text: string | undefined
   #peeked: Uint8Array | undefined
   #isEnded = false
   /** Bytes from before a failure are returned before it. */
@@ -82,8 +79,7 @@ export class Exchange implements UpstreamResponse {
 
   /** No more timers, no more listening to the client. */
   close(): void {
-    this.#cancelTimer?.()
-    this.#cancelTimer = undefined
+    this.#stopTimer()
     this.request.signal.removeEventListener('abort', this)
     this.#lateReads?.ended(this)
   }
@@ -115,7 +111,10 @@ export class Exchange implements UpstreamResponse {
     this.#scrubber = this.request.scrubber?.()
     const coding = response.headers.get('content-encoding')?.trim().toLowerCase()
     this.#coding = coding === '' || coding === 'identity' ? undefined : coding
-    if (!this.request.stream) return
+    if (this.request.stream) this.#stopTimer()
+  }
+
+  #stopTimer(): void {
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
   }
@@ -139,7 +138,7 @@ export class Exchange implements UpstreamResponse {
       try {
         bytes = this.#takePeeked() ?? this.#accept(await this.#next())
       } catch (error) {
-        const thrown = this.#failed(error)
+        const thrown = this.failed(error)
         this.#failure = { thrown }
         const rest = this.#body?.end()
         if (rest && rest.length > 0) return rest
@@ -159,7 +158,7 @@ export class Exchange implements UpstreamResponse {
     try {
       return this.#takePeeked() ?? this.#accept(await this.#next())
     } catch (thrown) {
-      throw this.#failed(thrown)
+      throw this.failed(thrown)
     }
   }
 
@@ -175,7 +174,7 @@ export class Exchange implements UpstreamResponse {
       this.#waitingSince = this.#clock.steady()
       if (!this.#cancelTimer) this.#watchIdle(this.request.timeouts.idle_seconds * 1000)
     }
-    this.#reader ??= this.#readerOf(this.#received.body?.getReader())
+    this.#reader ??= decodedReader(this.#received.body?.getReader(), this.#coding)
     return this.#reader.read()
   }
 
@@ -194,26 +193,38 @@ export class Exchange implements UpstreamResponse {
     return this.#peeked && this.#scrubber ? this.#scrubber.body().push(this.#peeked) : this.#peeked
   }
 
-  async text(limit = MAX_RESPONSE_BYTES): Promise<string> {
-    const { headers } = this.#received
-    // With chunks, the length that is stated beside them does not count.
-    const length = headers.has('transfer-encoding') ? Number.NaN : Number(headers.get('content-length') ?? Number.NaN)
-    if (length > limit) throw this.#tooLarge(limit)
-    let text: string
+  /** The whole text, where it can be received without a stream, which a body becomes as soon as it is asked for. */
+  wholeText(limit = MAX_RESPONSE_BYTES): Promise<string> | undefined {
     // For a stream, the idle timeout limits each read, and nothing limits the whole.
-    if (this.request.stream || this.#coding !== undefined || this.#reader || Number.isNaN(length)) {
-      text = await this.#textInPieces(limit)
-    } else {
-      // Without a stream, which a body becomes as soon as it is asked for.
-      try {
-        text = await this.#received.text()
-        if (this.reason) throw this.reason
-        this.#finish()
-      } catch (thrown) {
-        throw this.#failed(thrown)
-      }
-    }
+    if (this.request.stream || this.#coding !== undefined || this.#reader) return undefined
+    return lengthOf(this.#received) <= limit ? this.#received.text() : undefined
+  }
+
+  /** Called with the whole text. Throws where the request was ended meanwhile. */
+  keepText(text: string): string {
+    if (this.reason) throw this.reason
+    this.#finish()
+    this.#text = this.#scrubbed(text)
+    return this.#text
+  }
+
+  #scrubbed(text: string): string {
     return this.#scrubber ? this.#scrubber.text(text) : text
+  }
+
+  text(limit = MAX_RESPONSE_BYTES): Promise<string> {
+    return this.#text === undefined ? this.#receiveText(limit) : Promise.resolve(this.#text)
+  }
+
+  async #receiveText(limit: number): Promise<string> {
+    if (lengthOf(this.#received) > limit) throw this.#tooLarge(limit)
+    const whole = this.wholeText(limit)
+    if (!whole) return this.#scrubbed(await this.#textInPieces(limit))
+    try {
+      return this.keepText(await whole)
+    } catch (thrown) {
+      throw this.failed(thrown)
+    }
   }
 
   async #textInPieces(limit: number): Promise<string> {
@@ -265,15 +276,6 @@ export class Exchange implements UpstreamResponse {
     ignored?.catch(() => {})
   }
 
-  /** The body after decompression: all limits count these bytes. */
-  #readerOf(plain: ByteReader | undefined): ByteReader {
-    if (!plain) return NO_BODY
-    const coding = this.#coding
-    if (coding === undefined) return plain
-    if (isCoding(coding)) return inflate(plain, coding)
-    throw new InflateError(`has the content-encoding "${coding.slice(0, 40)}", which was not requested`)
-  }
-
   /** One timer for the whole stream, rearmed when it fires: a timer for each read would cost more than the read. */
   #watchIdle(ms: number): void {
     const { provider, timeouts } = this.request
@@ -292,7 +294,8 @@ export class Exchange implements UpstreamResponse {
     this.close()
   }
 
-  #failed(thrown: unknown): GatewayError {
+  /** Ends it after a failure to read. Returns the error. */
+  failed(thrown: unknown): GatewayError {
     const error = this.reason ?? failedToRead(this.request, thrown)
     // Its server may go on to send it.
     if (thrown instanceof InflateError) this.end(error)
@@ -308,11 +311,9 @@ export class Exchange implements UpstreamResponse {
   /** Reads and discards a short rest, so that the connection can be reused. */
   async #drain(): Promise<void> {
     let size = 0
-    while (size <= MAX_REST_BYTES) {
-      const bytes = await this.#receive()
-      if (!bytes) return
+    for (let bytes = await this.#receive(); bytes; bytes = await this.#receive()) {
       size += bytes.length
+      if (size > MAX_REST_BYTES) return this.drop()
     }
-    this.drop()
   }
 }

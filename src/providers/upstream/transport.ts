@@ -90,12 +90,21 @@ export function createTransport(parts: TransportParts): Transport {
         const response = await send(request.url, initOf(request, exchange.signal))
         origin.responded_at = clock.steady()
         exchange.begin(response, lateReads)
-        return exchange
       } catch (thrown) {
         origin.responded_at = Number.NEGATIVE_INFINITY
         throw failed(thrown, exchange)
       } finally {
         stopWatching?.()
+      }
+      const isSuccess = exchange.status >= 200 && exchange.status < 300
+      if (request.refused && !isSuccess) await request.refused(exchange, request.model)
+      const text = request.reads_text && isSuccess ? exchange.wholeText() : undefined
+      if (!text) return exchange
+      try {
+        exchange.keepText(await text)
+        return exchange
+      } catch (thrown) {
+        throw exchange.failed(thrown)
       }
     },
   }

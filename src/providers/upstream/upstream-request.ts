@@ -25,6 +25,12 @@ export type UpstreamRequest = {
   grants_credentials?: true
   /** A probe for a listener: its failure is not logged, and no proxy is used. */
   isProbe?: true
+  /** The provider's own name of the model, for errors. */
+  model?: string
+  /** Rejects with the error of a response that has no 2xx status. Absent: such a response is returned. */
+  refused?: (response: UpstreamResponse, model: string | undefined) => Promise<never>
+  /** The whole text is received before the response is returned, where its length is known and small enough. */
+  reads_text?: true
   /** Removes the secrets of the provider from the response; read when that arrives. Absent: nothing is removed. */
   scrubber?: () => SecretScrubber | undefined
 }
@@ -45,3 +51,7 @@ export type UpstreamResponse = {
   /** Call to abandon the response: closes the connection. */
   drop(): void
 }
+
+/** In bytes, as it is stated. NaN: not known. With chunks, the length that is stated beside them does not count. */
+export const lengthOf = ({ headers }: Pick<Response, 'headers'>): number =>
+  headers.has('transfer-encoding') ? Number.NaN : Number(headers.get('content-length') ?? Number.NaN)

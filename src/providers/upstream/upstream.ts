@@ -48,11 +48,12 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   const { listHeaders = [], clientHeaders = [] } = rules
   const { errorFromResponse: toResponseError = errorFromResponse, errorFromBody: toBodyError = errorFromBody } = rules
   const { base_url, timeouts } = settings
-  const common = { provider: id, timeouts }
 
   /** Merges the client's headers with the operator's. The operator's value overrides, unless the header is a list: then both count. */
-  function addHeaders(headers: Record<string, string>, client: Record<string, string> = {}): void {
-    Object.assign(headers, client, settings.headers)
+  function addHeaders(headers: Record<string, string>, client: Record<string, string> | undefined): void {
+    if (client) Object.assign(headers, client)
+    Object.assign(headers, settings.headers)
+    if (!client) return
     for (const name of clientHeaders) if (client[name] !== undefined) headers[name] = client[name]
     for (const name of listHeaders) {
       const [fromClient, set] = [client[name], settings.headers[name]]
@@ -61,25 +62,32 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
     }
   }
 
-  /** Returns the response, whatever its status. */
-  function send({ path, body, call, stream = false, order, headers }: UpstreamCall, signal: AbortSignal) {
+  function requestOf(question: UpstreamCall, signal: AbortSignal): UpstreamRequest {
+    const { path, body, call, stream = false, order, headers } = question
     const accept = stream ? 'text/event-stream' : 'application/json'
     const own: Record<string, string> = { accept, 'accept-encoding': 'identity', 'user-agent': 'gatehouse' }
     if (body !== undefined) own['content-type'] = typeof body === 'string' ? 'application/json' : body.content_type
     if (call !== undefined) own['x-request-id'] = call.request_id
     const method = body === undefined ? 'GET' : 'POST'
-    const request: UpstreamRequest = { ...common, url: base_url + path, method, headers: own, signal, stream }
+    const url = base_url + path
+    const request: UpstreamRequest = { provider: id, timeouts, url, method, headers: own, signal, stream }
     addHeaders(own, headers)
     if (body !== undefined) request.body = typeof body === 'string' ? body : body.bytes
     if (order) request.order = order
-    return transport.send(request)
+    return request
   }
+
+  /** Returns the response, whatever its status. */
+  const send = (question: UpstreamCall, signal: AbortSignal) => transport.send(requestOf(question, signal))
 
   /** Returns a response with a 2xx status; throws an error for any other. */
   function request(question: UpstreamCall, signal: AbortSignal): Promise<UpstreamResponse> {
     // Not an async function: it would keep its parameters, and so the body, until the response arrives.
-    const model = question.call?.model
-    return send(question, signal).then((response) => (isSuccess(response) ? response : refuse(response, model)))
+    const sent = requestOf(question, signal)
+    sent.refused = refuse
+    if (question.call) sent.model = question.call.model
+    if (!sent.stream) sent.reads_text = true
+    return transport.send(sent)
   }
 
   async function refuse(response: UpstreamResponse, model: string | undefined): Promise<never> {
@@ -113,7 +121,7 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   const cut = () =>
     new GatewayError('upstream_cut', `The upstream "${id}" ended its response in the middle, without a finish.`)
 
-  const faultsOf = (model: string, response: UpstreamResponse): Faults => ({
+  const faultsOf = (model: string, response: Pick<UpstreamResponse, 'headers'>): Faults => ({
     inAnswer(payload) {
       const error = toBodyError({ provider: id, model, payload, clock })
       const upstream_request_id = requestIdOf(response.headers)
@@ -169,17 +177,13 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
     }
   }
 
-  /** The response for the client: as it is, or as chunks where a stream was requested and the body is not one. */
-  function toPassthroughResponse<Call extends ChatCall>(
+  /** The response to a stream request for the client: as it is, or as chunks where the body is no stream. */
+  async function streamToPass<Call extends ChatCall>(
     response: UpstreamResponse,
     call: Call,
-    reading?: ReadChunks<Call>,
-  ): PassthroughAnswer | Promise<PassthroughAnswer> {
-    const passed = { body: response, faults: faultsOf(call.model, response) }
-    if (!reading) return passed
-    return isEventStream(response).then((isOne) =>
-      isOne ? passed : chunks(() => Promise.resolve(response), call, reading),
-    )
+    reading: ReadChunks<Call>,
+  ): Promise<PassthroughAnswer> {
+    return (await isEventStream(response)) ? response : chunks(() => Promise.resolve(response), call, reading)
   }
 
   /** Reads the named member of a response as a token count. */
@@ -206,7 +210,7 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
     faultsOf,
     chunks,
     readStreamOrWhole,
-    toPassthroughResponse,
+    streamToPass,
     readTokenCount,
     list,
   }
