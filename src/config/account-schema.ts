@@ -1,9 +1,9 @@
 /** What applies to tokens and their calls: defaults of tokens, storage quotas and budgets. */
 import Type from 'typebox'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
+import { integer, list, number, oneOf, optional, section } from '../spec/fields.ts'
 import { Budget } from '../spec/rate-limit.ts'
 import { rateLimits } from './rate-limit-schema.ts'
-import { integer, list, number, oneOf, optional, section } from './setting.ts'
 
 const MOST_BUDGETS = 20
 

@@ -1,7 +1,7 @@
 /** The section `admin` of `gatehouse.yaml`: the admin API. */
 import Type from 'typebox'
 import { ADMIN_ROLES } from '../spec/admin.ts'
-import { flag, integer, list, number, oneOf, optional, section, text } from './setting.ts'
+import { flag, integer, list, number, oneOf, optional, section, text } from '../spec/fields.ts'
 
 const CONFIG_BY_API = ['off', 'validate', 'apply'] as const
 

@@ -1,6 +1,6 @@
 /** Whom the gateway alerts, of what, and when. */
 import Type from 'typebox'
-import { integer, list, number, oneOf, optional, section, text } from './setting.ts'
+import { integer, list, number, oneOf, optional, section, text } from '../spec/fields.ts'
 
 const secret = (description: string) => text({ minLength: 1 }, `${description} \${NAME} takes it from the environment.`)
 

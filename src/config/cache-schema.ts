@@ -1,6 +1,6 @@
 /** The response cache, as the operator writes it. */
 import Type from 'typebox'
-import { integer, number, oneOf, optional, section } from './setting.ts'
+import { integer, number, oneOf, optional, section } from '../spec/fields.ts'
 
 const SCOPES = ['token', 'project', 'all'] as const
 const CACHED_REQUESTS = ['deterministic', 'all'] as const

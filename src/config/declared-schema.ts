@@ -2,10 +2,10 @@
 import Type from 'typebox'
 import { FILE_SETTINGS } from '../spec/account-settings.ts'
 import { ADMIN_ROLES } from '../spec/admin.ts'
+import { flag, integer, oneOf, optional, section, text } from '../spec/fields.ts'
 import { LOG_CONTENTS } from '../spec/token.ts'
 import { budgets } from './account-schema.ts'
 import { rateLimits } from './rate-limit-schema.ts'
-import { flag, integer, oneOf, optional, section, text } from './setting.ts'
 
 const { labels, models, families, ...others } = FILE_SETTINGS
 const SETTINGS = {

@@ -1,6 +1,6 @@
 /** The settings of an embedding model. */
 import Type from 'typebox'
-import { flag, integer, optional, section } from './setting.ts'
+import { flag, integer, optional, section } from '../spec/fields.ts'
 
 const count = (description: string) => integer({ minimum: 1 }, description)
 

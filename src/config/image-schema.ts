@@ -1,7 +1,7 @@
 /** The settings of an image model. */
 import Type from 'typebox'
+import { flag, integer, list, oneOf, optional, section, text } from '../spec/fields.ts'
 import { IMAGE_OPERATIONS } from '../spec/image-request.ts'
-import { flag, integer, list, oneOf, optional, section, text } from './setting.ts'
 
 const choice = (pattern: string, description: string) =>
   optional(

@@ -1,6 +1,6 @@
 /** The ledger, as the operator writes it. */
 import Type from 'typebox'
-import { flag, integer, number, oneOf, optional, section, text } from './setting.ts'
+import { flag, integer, number, oneOf, optional, section, text } from '../spec/fields.ts'
 
 const days = (what: string, usual: number) =>
   integer({ minimum: 1, maximum: 36_500 }, `Days to keep ${what}. Default ${usual}.`)

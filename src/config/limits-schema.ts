@@ -1,6 +1,6 @@
 /** The limits and capabilities of a chat model, as `gatehouse.yaml` has them. */
 import Type from 'typebox'
-import { flag, optional, section } from './setting.ts'
+import { flag, optional, section } from '../spec/fields.ts'
 
 /** A range may narrow the range that all models share (specification 2.2 and 8), never widen it. */
 const rangeWithin = (

@@ -1,6 +1,6 @@
 /** The section `metrics` of `gatehouse.yaml`: the metrics for Prometheus. */
 import type Type from 'typebox'
-import { flag, integer, oneOf, section, text } from './setting.ts'
+import { flag, integer, oneOf, section, text } from '../spec/fields.ts'
 
 export const MetricsConfig = section(
   {

@@ -1,6 +1,6 @@
 /** Prices of a model or a target, as the operator writes them. Each is what the provider's price list states. */
 import Type from 'typebox'
-import { flag, list, number, optional, section, text } from './setting.ts'
+import { flag, list, number, optional, section, text } from '../spec/fields.ts'
 
 /** A price of a million per unit is a mistake, and would leave no digits for nano-units. */
 const MAX_PRICE = 1_000_000

@@ -1,6 +1,6 @@
 /** How an OpenAI-compatible provider differs from OpenAI's API, as an operator may configure it. */
 import Type from 'typebox'
-import { flag, integer, oneOf } from './setting.ts'
+import { flag, integer, oneOf } from '../spec/fields.ts'
 
 export const Quirks = Type.Object(
   {

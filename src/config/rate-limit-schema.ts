@@ -1,7 +1,7 @@
 /** Rate limits, and how they work, as the operator writes them. */
 import Type from 'typebox'
+import { integer, number, oneOf, optional, section } from '../spec/fields.ts'
 import { RateLimits } from '../spec/rate-limit.ts'
-import { integer, number, oneOf, optional, section } from './setting.ts'
 
 const LIMIT_STORES = ['database', 'memory', 'valkey'] as const
 const WHEN_STORE_FAILS = ['share', 'refuse', 'allow'] as const

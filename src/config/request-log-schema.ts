@@ -1,6 +1,6 @@
 /** The request log, as the operator writes it. */
 import Type from 'typebox'
-import { closed, flag, integer, list, number, oneOf, optional, section } from './setting.ts'
+import { closed, flag, integer, list, number, oneOf, optional, section } from '../spec/fields.ts'
 
 const FileSink = section(
   {

@@ -1,8 +1,8 @@
 /** How calls are distributed over the keys of a provider and the targets of a model, as the operator writes it. */
 import Type from 'typebox'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
+import { flag, integer, list, number, oneOf, optional, section, text } from '../spec/fields.ts'
 import { Prices } from './price-schema.ts'
-import { flag, integer, list, number, oneOf, optional, section, text } from './setting.ts'
 
 const weight = (description: string) => number({ minimum: 0, maximum: 1_000_000 }, description)
 

@@ -2,6 +2,7 @@
 import Type from 'typebox'
 import { EXTRA_FIELDS } from '../spec/chat-request.ts'
 import { EndpointFamily } from '../spec/endpoint-family.ts'
+import { closed, flag, integer, list, number, oneOf, optional, section, text } from '../spec/fields.ts'
 import { MODEL_STATUSES } from '../spec/model.ts'
 import { InstallationBudgets, TokenDefaults } from './account-schema.ts'
 import { AdminConfig } from './admin-schema.ts'
@@ -29,7 +30,6 @@ import {
   TargetRouting,
 } from './routing-schema.ts'
 import { ServerConfig } from './server-schema.ts'
-import { closed, flag, integer, list, number, oneOf, optional, section, text } from './setting.ts'
 import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
 import { TelemetryConfig } from './telemetry-schema.ts'
 import { ValkeyConfig } from './valkey-schema.ts'

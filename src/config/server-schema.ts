@@ -1,6 +1,6 @@
 /** The section `server` of `gatehouse.yaml`: the address of the gateway, and the limits of a request. */
 import Type from 'typebox'
-import { flag, integer, list, number, oneOf, optional, section, text } from './setting.ts'
+import { flag, integer, list, number, oneOf, optional, section, text } from '../spec/fields.ts'
 
 const seconds = (description: string, maximum = 86_400) => number({ exclusiveMinimum: 0, maximum }, description)
 

@@ -1,7 +1,7 @@
 /** The settings of video and 3D models, and of their tasks. */
 import Type, { type TSchema } from 'typebox'
+import { flag, integer, list, number, oneOf, optional, section, text } from '../spec/fields.ts'
 import { THREE_D_FORMATS } from '../spec/three-d-request.ts'
-import { flag, integer, list, number, oneOf, optional, section, text } from './setting.ts'
 
 const seconds = (description: string, maximum: number) => number({ exclusiveMinimum: 0, maximum }, description)
 

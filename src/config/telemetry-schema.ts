@@ -1,6 +1,6 @@
 /** The section `telemetry` of `gatehouse.yaml`: where traces and logs are exported. */
 import Type from 'typebox'
-import { flag, list, number, optional, section, text } from './setting.ts'
+import { flag, list, number, optional, section, text } from '../spec/fields.ts'
 
 const OtlpConfig = section(
   {

@@ -1,6 +1,6 @@
 /** The section `valkey` of `gatehouse.yaml`: a Valkey or Redis server that gateways share. */
 import Type from 'typebox'
-import { integer, section, text } from './setting.ts'
+import { integer, section, text } from '../spec/fields.ts'
 
 export const ValkeyConfig = section(
   {

@@ -3,6 +3,7 @@
  * framing of chunks are the choices 8, 9 and 14 of the table in docs/manual/explanation/compatibility.md).
  */
 import Type from 'typebox'
+import { integer, list } from './fields.ts'
 import { GeneratedImage, Reasoning } from './message.ts'
 import { Usage } from './usage.ts'
 
@@ -19,7 +20,7 @@ const ToolFunction = Type.Object({
 
 const shared = {
   id: Type.Optional(Type.String()),
-  index: Type.Optional(Type.Integer({ description: 'Position in streamed chunks.' })),
+  index: integer('Position in streamed chunks.'),
 }
 
 const FunctionCall = Type.Object(
@@ -60,15 +61,14 @@ export const Delta = Type.Object(
     content: Type.Optional(Type.Union([Type.String(), Type.Null()])),
     reasoning: Type.Optional(Type.String()),
     reasoning_content: Type.Optional(Type.String()),
-    reasoning_details: Type.Optional(
-      Type.Array(Reasoning, {
-        description: 'The reasoning piece by piece. Return each piece with all its members in the next request.',
-      }),
+    reasoning_details: list(
+      Reasoning,
+      'The reasoning piece by piece. Return each piece with all its members in the next request.',
     ),
     refusal: Type.Optional(Type.Union([Type.String(), Type.Null()])),
     tool_calls: Type.Optional(Type.Array(ToolCall)),
     annotations: Type.Optional(Type.Array(Annotation)),
-    images: Type.Optional(Type.Array(GeneratedImage, { description: 'Images that the model made.' })),
+    images: list(GeneratedImage, 'Images that the model made.'),
   },
   { title: 'Delta' },
 )
@@ -83,7 +83,7 @@ export const AnswerMessage = Type.Object(
     reasoning_details: Type.Optional(Type.Array(Reasoning)),
     tool_calls: Type.Optional(Type.Array(ToolCall)),
     annotations: Type.Optional(Type.Array(Annotation)),
-    images: Type.Optional(Type.Array(GeneratedImage, { description: 'Images that the model made.' })),
+    images: list(GeneratedImage, 'Images that the model made.'),
   },
   { title: 'AnswerMessage' },
 )

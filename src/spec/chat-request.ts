@@ -4,6 +4,7 @@
  * removed before this schema is applied; unknown top-level fields are ignored.
  */
 import Type from 'typebox'
+import { flag, integer, list, number, oneOf, text } from './fields.ts'
 import { Message } from './message.ts'
 
 const FunctionTool = Type.Object({
@@ -89,31 +90,21 @@ export const ChatRequest = Type.Object(
   {
     model: Type.String({ minLength: 1, description: 'Model id, with or without the provider prefix.' }),
     messages: Type.Array(Message, { minItems: 1, description: 'At least one message.' }),
-    frequency_penalty: Type.Optional(
-      Type.Number({ minimum: -2, maximum: 2, description: 'Above 0, tokens that occurred often become less likely.' }),
-    ),
-    presence_penalty: Type.Optional(
-      Type.Number({ minimum: -2, maximum: 2, description: 'Above 0, tokens that occurred become less likely.' }),
-    ),
-    temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2, description: 'Higher is more random.' })),
-    top_p: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: 'Nucleus sampling.' })),
-    max_tokens: Type.Optional(Type.Integer({ minimum: 1, description: 'The maximum depends on the model.' })),
-    stream: Type.Optional(Type.Boolean({ default: false, description: 'Whether the response is an event stream.' })),
+    frequency_penalty: number({ minimum: -2, maximum: 2 }, 'Above 0, tokens that occurred often become less likely.'),
+    presence_penalty: number({ minimum: -2, maximum: 2 }, 'Above 0, tokens that occurred become less likely.'),
+    temperature: number({ minimum: 0, maximum: 2 }, 'Higher is more random.'),
+    top_p: number({ minimum: 0, maximum: 1 }, 'Nucleus sampling.'),
+    max_tokens: integer({ minimum: 1 }, 'The maximum depends on the model.'),
+    stream: flag({ default: false }, 'Whether the response is an event stream.'),
     // Extra fields of some models (2.3).
-    repetition_penalty: Type.Optional(
-      Type.Number({ minimum: 0, description: '1.0 means no penalty. Of models with this field.' }),
-    ),
-    thinking_enabled: Type.Optional(
-      Type.Boolean({
-        default: false,
-        description: 'Turns reasoning on; it arrives in `reasoning_content`. Of models with this field.',
-      }),
+    repetition_penalty: number({ minimum: 0 }, '1.0 means no penalty. Of models with this field.'),
+    thinking_enabled: flag(
+      { default: false },
+      'Turns reasoning on; it arrives in `reasoning_content`. Of models with this field.',
     ),
     web_search: Type.Optional(WebSearch),
     // Fields that clients send in addition to the specification's.
-    max_completion_tokens: Type.Optional(
-      Type.Integer({ minimum: 1, description: 'A synonym of `max_tokens` that takes precedence.' }),
-    ),
+    max_completion_tokens: integer({ minimum: 1 }, 'A synonym of `max_tokens` that takes precedence.'),
     stream_options: Type.Optional(
       Type.Object(
         {
@@ -131,70 +122,53 @@ export const ChatRequest = Type.Object(
         },
       ),
     ),
-    tools: Type.Optional(
-      Type.Array(Type.Union([FunctionTool, CustomTool]), {
-        description: 'Functions and custom tools that the model may call.',
-      }),
-    ),
+    tools: list(Type.Union([FunctionTool, CustomTool]), 'Functions and custom tools that the model may call.'),
     tool_choice: Type.Optional(ToolChoice),
-    parallel_tool_calls: Type.Optional(
-      Type.Boolean({ description: 'Whether a response may have several tool calls.' }),
-    ),
+    parallel_tool_calls: flag('Whether a response may have several tool calls.'),
     response_format: Type.Optional(ResponseFormat),
-    n: Type.Optional(Type.Integer({ minimum: 1, maximum: 128, description: 'Number of choices. Default 1.' })),
+    n: integer({ minimum: 1, maximum: 128 }, 'Number of choices. Default 1.'),
     stop: Type.Optional(
       Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 4 })], {
         description: 'Stop sequences, at most four.',
       }),
     ),
-    seed: Type.Optional(Type.Integer({ description: 'Makes sampling repeatable, as far as the provider can.' })),
-    logprobs: Type.Optional(Type.Boolean({ description: 'Return the log probabilities of tokens.' })),
-    top_logprobs: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 20, description: 'Alternatives at each token, with `logprobs`.' }),
-    ),
+    seed: integer('Makes sampling repeatable, as far as the provider can.'),
+    logprobs: flag('Return the log probabilities of tokens.'),
+    top_logprobs: integer({ minimum: 0, maximum: 20 }, 'Alternatives at each token, with `logprobs`.'),
     logit_bias: Type.Optional(Type.Record(Type.String(), Type.Number(), { description: 'Bias by token number.' })),
-    reasoning_effort: Type.Optional(
-      Type.Enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'], {
-        description: FORWARDED,
-      }),
+    reasoning_effort: oneOf(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'], FORWARDED),
+    reasoning_budget: integer(
+      { minimum: -1 },
+      'Token budget for reasoning; 0 turns reasoning off, -1 lets the model decide.',
     ),
-    reasoning_budget: Type.Optional(
-      Type.Integer({
-        minimum: -1,
-        description: 'Token budget for reasoning; 0 turns reasoning off, -1 lets the model decide.',
-      }),
+    reasoning_summary: oneOf(
+      ['auto', 'concise', 'detailed'],
+      'Length of the summary, where the provider shows only a summary of the reasoning.',
     ),
-    reasoning_summary: Type.Optional(
-      Type.Enum(['auto', 'concise', 'detailed'], {
-        description: 'Length of the summary, where the provider shows only a summary of the reasoning.',
-      }),
-    ),
-    top_k: Type.Optional(Type.Integer({ minimum: 0, description: 'Sample only from the `top_k` most likely tokens.' })),
-    verbosity: Type.Optional(Type.String({ description: FORWARDED })),
-    user: Type.Optional(Type.String({ description: FORWARDED })),
-    safety_identifier: Type.Optional(Type.String({ description: FORWARDED })),
+    top_k: integer({ minimum: 0 }, 'Sample only from the `top_k` most likely tokens.'),
+    verbosity: text(FORWARDED),
+    user: text(FORWARDED),
+    safety_identifier: text(FORWARDED),
     metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: FORWARDED })),
-    store: Type.Optional(Type.Boolean({ description: FORWARDED })),
-    service_tier: Type.Optional(Type.String({ description: FORWARDED })),
+    store: flag(FORWARDED),
+    service_tier: text(FORWARDED),
     prediction: Type.Optional(Type.Unknown({ description: FORWARDED })),
-    prompt_cache_key: Type.Optional(Type.String({ description: FORWARDED })),
+    prompt_cache_key: text(FORWARDED),
     prompt_cache_options: Type.Optional(Type.Unknown({ description: FORWARDED })),
-    modalities: Type.Optional(Type.Array(Type.String(), { description: 'Such as `text` and `audio`.' })),
+    modalities: list(Type.String(), 'Such as `text` and `audio`.'),
     audio: Type.Optional(Type.Unknown({ description: 'Voice and format of generated audio.' })),
     web_search_options: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
         description: 'Web search as the openai libraries request it, on models with `web_search`.',
       }),
     ),
-    functions: Type.Optional(
-      Type.Array(
-        Type.Object({
-          name: Type.String({ minLength: 1 }),
-          description: Type.Optional(Type.String()),
-          parameters: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-        }),
-        { description: 'The older form of `tools`.' },
-      ),
+    functions: list(
+      Type.Object({
+        name: Type.String({ minLength: 1 }),
+        description: Type.Optional(Type.String()),
+        parameters: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+      }),
+      'The older form of `tools`.',
     ),
     function_call: Type.Optional(
       Type.Union([Type.Enum(['none', 'auto']), Type.Object({ name: Type.String() })], {

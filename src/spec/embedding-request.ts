@@ -1,5 +1,6 @@
 /** An embeddings request and its response, in the OpenAI format. */
 import Type from 'typebox'
+import { integer, oneOf, text } from './fields.ts'
 import { TextUsage } from './usage.ts'
 
 const TokenList = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 })
@@ -19,23 +20,16 @@ export const EmbeddingRequest = Type.Object(
           'A text, a list of texts, a list of token numbers, or a list of such lists; no empty item; at most 100,000.',
       },
     ),
-    dimensions: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: 65_536,
-        description: "Length of each vector, within the model's range. Default: the model's.",
-      }),
+    dimensions: integer(
+      { minimum: 1, maximum: 65_536 },
+      "Length of each vector, within the model's range. Default: the model's.",
     ),
-    encoding_format: Type.Optional(
-      Type.Enum(['float', 'base64'], {
-        description:
-          '`base64` is little-endian 32-bit floats, which OpenAI clients request by default. Default `float`.',
-      }),
+    encoding_format: oneOf(
+      ['float', 'base64'],
+      '`base64` is little-endian 32-bit floats, which OpenAI clients request by default. Default `float`.',
     ),
-    input_type: Type.Optional(
-      Type.String({ description: "`query`, `document`, or a value of the provider's own. Default: the provider's." }),
-    ),
-    user: Type.Optional(Type.String({ description: 'Forwarded if the provider accepts it.' })),
+    input_type: text("`query`, `document`, or a value of the provider's own. Default: the provider's."),
+    user: text('Forwarded if the provider accepts it.'),
   },
   { title: 'EmbeddingRequest' },
 )

@@ -1,5 +1,6 @@
 /** An image request and its response, in the OpenAI format, with fields of other vendors' models. */
 import Type from 'typebox'
+import { flag, integer, oneOf, text } from './fields.ts'
 
 const media = (what: string) =>
   Type.String({ minLength: 1, description: `${what} An http(s) URL, a data URI or base64; in a form, a file.` })
@@ -12,47 +13,26 @@ export const ImageRequest = Type.Object(
       minLength: 1,
       description: 'A model whose `supported_endpoint_types` has `image-generation`.',
     }),
-    prompt: Type.Optional(Type.String({ description: 'What the image shows. Required, except for variations.' })),
-    n: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 16, description: "Number of images, up to the model's maximum. Default 1." }),
+    prompt: text('What the image shows. Required, except for variations.'),
+    n: integer({ minimum: 1, maximum: 16 }, "Number of images, up to the model's maximum. Default 1."),
+    size: text("Width x height, such as `1536x1024`, or `auto`. Default: the model's, else the provider's."),
+    aspect_ratio: text("Such as `16:9`, for providers that take a ratio. Default: the model's, else the provider's."),
+    quality: text("One of the model's values. Default: the model's, else the provider's."),
+    style: text("One of the model's values. Default: the model's, else the provider's."),
+    response_format: oneOf(
+      ['url', 'b64_json'],
+      "`url` is a signed link that expires. Default: the model's, else `b64_json`.",
     ),
-    size: Type.Optional(
-      Type.String({
-        description: "Width x height, such as `1536x1024`, or `auto`. Default: the model's, else the provider's.",
-      }),
-    ),
-    aspect_ratio: Type.Optional(
-      Type.String({
-        description: "Such as `16:9`, for providers that take a ratio. Default: the model's, else the provider's.",
-      }),
-    ),
-    quality: Type.Optional(
-      Type.String({ description: "One of the model's values. Default: the model's, else the provider's." }),
-    ),
-    style: Type.Optional(
-      Type.String({ description: "One of the model's values. Default: the model's, else the provider's." }),
-    ),
-    response_format: Type.Optional(
-      Type.Enum(['url', 'b64_json'], {
-        description: "`url` is a signed link that expires. Default: the model's, else `b64_json`.",
-      }),
-    ),
-    background: Type.Optional(
-      Type.String({ description: "`transparent`, `opaque` or `auto`. Default: the provider's." }),
-    ),
-    output_format: Type.Optional(Type.Enum(['png', 'jpeg', 'webp'], { description: "Default: the provider's." })),
-    output_compression: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 100, description: "Of `jpeg` and `webp`. Default: the provider's." }),
-    ),
-    moderation: Type.Optional(Type.String({ description: FORWARDED })),
-    input_fidelity: Type.Optional(Type.String({ description: FORWARDED })),
-    negative_prompt: Type.Optional(Type.String({ description: 'What to avoid.' })),
-    seed: Type.Optional(Type.Integer({ minimum: 0, maximum: 4_294_967_295, description: "Default: the provider's." })),
-    stream: Type.Optional(Type.Boolean({ description: 'Whether the response is an event stream. Default false.' })),
-    partial_images: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 3, description: 'Partial images of a stream. Default 0.' }),
-    ),
-    user: Type.Optional(Type.String({ description: FORWARDED })),
+    background: text("`transparent`, `opaque` or `auto`. Default: the provider's."),
+    output_format: oneOf(['png', 'jpeg', 'webp'], "Default: the provider's."),
+    output_compression: integer({ minimum: 0, maximum: 100 }, "Of `jpeg` and `webp`. Default: the provider's."),
+    moderation: text(FORWARDED),
+    input_fidelity: text(FORWARDED),
+    negative_prompt: text('What to avoid.'),
+    seed: integer({ minimum: 0, maximum: 4_294_967_295 }, "Default: the provider's."),
+    stream: flag('Whether the response is an event stream. Default false.'),
+    partial_images: integer({ minimum: 0, maximum: 3 }, 'Partial images of a stream. Default 0.'),
+    user: text(FORWARDED),
     /** Fields of edits and variations. */
     image: Type.Optional(
       Type.Union([media('What to change.'), Type.Array(media('What to change.'), { minItems: 1 })], {
@@ -65,14 +45,8 @@ export const ImageRequest = Type.Object(
         description: 'Options of the provider, under the name of its kind.',
       }),
     ),
-    async: Type.Optional(
-      Type.Boolean({
-        description: 'Return a task at once; its state is at `/v1/images/generations/{task_id}`. Default false.',
-      }),
-    ),
-    callback_url: Type.Optional(
-      Type.String({ description: 'Of a task: receives a webhook, a signed POST, when it ends.' }),
-    ),
+    async: flag('Return a task at once; its state is at `/v1/images/generations/{task_id}`. Default false.'),
+    callback_url: text('Of a task: receives a webhook, a signed POST, when it ends.'),
   },
   { title: 'ImageRequest' },
 )

@@ -3,6 +3,7 @@
  * today.
  */
 import Type from 'typebox'
+import { flag, list } from './fields.ts'
 
 /** One piece of reasoning. The member that holds the provider's signature is not part of the schema. */
 export const Reasoning = Type.Object({ text: Type.Optional(Type.String()) })
@@ -61,13 +62,12 @@ export const Message = Type.Object(
     tool_calls: Type.Optional(Type.Array(Type.Union([RequestFunctionCall, RequestCustomCall]))),
     tool_call_id: Type.Optional(Type.String()),
     reasoning_content: Type.Optional(Type.String()),
-    reasoning_details: Type.Optional(
-      Type.Array(Reasoning, {
-        description: 'The same piece by piece. Return each piece with all its members, as you received it.',
-      }),
+    reasoning_details: list(
+      Reasoning,
+      'The same piece by piece. Return each piece with all its members, as you received it.',
     ),
-    is_error: Type.Optional(Type.Boolean({ description: 'Of a tool: its content says what went wrong.' })),
-    images: Type.Optional(Type.Array(GeneratedImage, { description: 'Of the assistant: images that it made.' })),
+    is_error: flag('Of a tool: its content says what went wrong.'),
+    images: list(GeneratedImage, 'Of the assistant: images that it made.'),
     refusal: Type.Optional(Type.String()),
     function_call: Type.Optional(Type.Object({ name: Type.String(), arguments: Type.String() })),
   },

@@ -1,6 +1,7 @@
 /** A model of the catalogue as clients see it (specification, sections 2.1 and 3.1). */
 import Type from 'typebox'
 import { EndpointFamily } from './endpoint-family.ts'
+import { integer, text } from './fields.ts'
 
 export const MODEL_STATUSES = ['active', 'deprecated', 'retired'] as const
 export type ModelStatus = (typeof MODEL_STATUSES)[number]
@@ -17,13 +18,9 @@ export const Model = Type.Object(
       description: 'The endpoint families of the model. Further families may follow: skip those that you do not know.',
     }),
     status: Type.Enum([...MODEL_STATUSES], { description: 'Its state.' }),
-    deprecated_at: Type.Optional(Type.Integer({ description: 'Unix time of deprecation. Omitted when empty.' })),
-    retired_at: Type.Optional(Type.Integer({ description: 'Unix time of retirement. Omitted when empty.' })),
-    replaced_by: Type.Optional(
-      Type.String({
-        description: 'Model id of the successor: the first of the chain that is not retired. Omitted when empty.',
-      }),
-    ),
+    deprecated_at: integer('Unix time of deprecation. Omitted when empty.'),
+    retired_at: integer('Unix time of retirement. Omitted when empty.'),
+    replaced_by: text('Model id of the successor: the first of the chain that is not retired. Omitted when empty.'),
   },
   { title: 'Model' },
 )

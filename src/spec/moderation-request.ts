@@ -1,5 +1,6 @@
 /** A moderation request and its response, in the OpenAI format. */
 import Type from 'typebox'
+import { text } from './fields.ts'
 import { TextUsage } from './usage.ts'
 
 export const MAX_MODERATION_TEXTS = 1_000
@@ -29,12 +30,9 @@ export const ModerationRequest = Type.Object(
     input: Type.Union([MODERATION_INPUTS.text, MODERATION_INPUTS.texts, MODERATION_INPUTS.parts], {
       description: 'A text; 1 to 1,000 texts, with a result for each; or 1 to 100 parts of one input.',
     }),
-    model: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description:
-          'A model whose `supported_endpoint_types` has `moderations`. Default: the first one of `GET /v1/models` that the token may use and that is not retired.',
-      }),
+    model: text(
+      { minLength: 1 },
+      'A model whose `supported_endpoint_types` has `moderations`. Default: the first one of `GET /v1/models` that the token may use and that is not retired.',
     ),
   },
   { title: 'ModerationRequest' },

@@ -1,5 +1,6 @@
 /** The names of rate limits and budgets: the same in the configuration, on the command line, in the store and in the API. */
 import Type from 'typebox'
+import { flag, integer, list, text } from './fields.ts'
 import { MAX_AMOUNT } from './money.ts'
 
 /** What a rate limit counts in a window. `tokens` is input and output together. */
@@ -51,17 +52,14 @@ export const Budget = Type.Object(
     window: Type.Enum([...BUDGET_WINDOWS], {
       description: 'After which time it starts again; total: never. A week starts on Monday.',
     }),
-    time_zone: Type.Optional(Type.String({ description: 'IANA name, such as Europe/Berlin. Default UTC.' })),
-    starts_at: Type.Optional(
-      Type.Integer({ minimum: 0, description: 'Unix seconds from which charges count. Default: all.' }),
+    time_zone: text('IANA name, such as Europe/Berlin. Default UTC.'),
+    starts_at: integer({ minimum: 0 }, 'Unix seconds from which charges count. Default: all.'),
+    thresholds: list(
+      Type.Number({ exclusiveMinimum: 0, maximum: 100 }),
+      { maxItems: 10 },
+      'Percentages of the amount at which the operator is notified. Default 50, 80 and 100.',
     ),
-    thresholds: Type.Optional(
-      Type.Array(Type.Number({ exclusiveMinimum: 0, maximum: 100 }), {
-        maxItems: 10,
-        description: 'Percentages of the amount at which the operator is notified. Default 50, 80 and 100.',
-      }),
-    ),
-    soft: Type.Optional(Type.Boolean({ description: 'Only notify, and refuse nothing. Default false.' })),
+    soft: flag('Only notify, and refuse nothing. Default false.'),
   },
   { additionalProperties: false, title: 'Budget' },
 )

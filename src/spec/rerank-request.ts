@@ -1,5 +1,6 @@
 /** A rerank request and its response, in the format that the clients of Cohere and Jina share. */
 import Type from 'typebox'
+import { flag, integer, list } from './fields.ts'
 import { TextUsage } from './usage.ts'
 
 const RerankDocument = Type.Union([Type.String(), Type.Record(Type.String(), Type.Unknown())])
@@ -13,23 +14,18 @@ export const RerankRequest = Type.Object(
       maxItems: 10_000,
       description: '1 to 10,000 texts or objects.',
     }),
-    top_n: Type.Optional(Type.Integer({ minimum: 1, description: 'Number of results to return. Default: all.' })),
-    return_documents: Type.Optional(
-      Type.Boolean({
-        description: 'Include documents in results: texts as an object with `text`, objects unchanged. Default false.',
-      }),
+    top_n: integer({ minimum: 1 }, 'Number of results to return. Default: all.'),
+    return_documents: flag(
+      'Include documents in results: texts as an object with `text`, objects unchanged. Default false.',
     ),
-    max_tokens_per_doc: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        description: "How much of each document is read, if the provider supports it. Default: the provider's.",
-      }),
+    max_tokens_per_doc: integer(
+      { minimum: 1 },
+      "How much of each document is read, if the provider supports it. Default: the provider's.",
     ),
-    rank_fields: Type.Optional(
-      Type.Array(Type.String(), {
-        maxItems: 100,
-        description: 'Fields of objects to read, in this order, one per line: at most 100. Default `text`.',
-      }),
+    rank_fields: list(
+      Type.String(),
+      { maxItems: 100 },
+      'Fields of objects to read, in this order, one per line: at most 100. Default `text`.',
     ),
   },
   { title: 'RerankRequest' },

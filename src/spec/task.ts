@@ -1,6 +1,7 @@
 /** A task that takes minutes, as clients see it (specification 2.6, 2.7, 3.2, 7) and as the gateway stores it. */
 import Type from 'typebox'
 import type { EndpointFamily } from './endpoint-family.ts'
+import { list, text } from './fields.ts'
 
 /** In the order of a task's states. A task only moves forward; SUCCESS and FAILURE are final. */
 export const TASK_STATUSES = ['NOT_START', 'SUBMITTED', 'QUEUED', 'IN_PROGRESS', 'SUCCESS', 'FAILURE'] as const
@@ -95,13 +96,13 @@ export const TaskData = Type.Object(
     task_id: Type.String(),
     status: TaskStatus,
     progress: Type.String({ description: 'A percentage, such as `30%`; never decreases.' }),
-    outputs: Type.Optional(Type.Array(Type.String(), { description: 'URLs; present when the status is SUCCESS.' })),
+    outputs: list(Type.String(), 'URLs; present when the status is SUCCESS.'),
     submit_time: unixTime('When the task was accepted.'),
     start_time: unixTime('When generation began.'),
     finish_time: unixTime('When the task ended.'),
     fail_code: FailCodeOrNone,
     fail_reason: Type.String({ description: 'Why it failed; empty unless the status is FAILURE.' }),
-    result_url: Type.Optional(Type.String({ description: 'The first of `outputs`.' })),
+    result_url: text('The first of `outputs`.'),
   },
   { title: 'TaskData' },
 )

@@ -4,6 +4,7 @@
  */
 import Type from 'typebox'
 import { ChatRequest } from './chat-request.ts'
+import { flag, integer, text } from './fields.ts'
 import { Usage } from './usage.ts'
 
 const shared = ChatRequest.properties
@@ -20,29 +21,17 @@ export const TextCompletionRequest = Type.Object(
     prompt: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: MAX_PROMPTS })], {
       description: 'One text, or several that are completed separately. Arrays of tokens are refused.',
     }),
-    suffix: Type.Optional(
-      Type.String({ description: 'The text after the completion. The model is asked to write what is between.' }),
+    suffix: text('The text after the completion. The model is asked to write what is between.'),
+    max_tokens: integer({ minimum: 1, default: 16 }, 'The maximum depends on the model.'),
+    n: integer({ minimum: 1, maximum: 128, default: 1 }, 'Completions of each prompt.'),
+    best_of: integer(
+      { minimum: 1, maximum: MAX_CANDIDATES },
+      'Candidates of each prompt, of which the `n` most likely are returned. At least `n`.',
     ),
-    max_tokens: Type.Optional(
-      Type.Integer({ minimum: 1, default: 16, description: 'The maximum depends on the model.' }),
-    ),
-    n: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 128, default: 1, description: 'Completions of each prompt.' }),
-    ),
-    best_of: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: MAX_CANDIDATES,
-        description: 'Candidates of each prompt, of which the `n` most likely are returned. At least `n`.',
-      }),
-    ),
-    echo: Type.Optional(Type.Boolean({ default: false, description: 'Put the prompt before each completion.' })),
-    logprobs: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: MAX_LOGPROBS,
-        description: 'Return log probabilities, with this many alternatives at each token.',
-      }),
+    echo: flag({ default: false }, 'Put the prompt before each completion.'),
+    logprobs: integer(
+      { minimum: 0, maximum: MAX_LOGPROBS },
+      'Return log probabilities, with this many alternatives at each token.',
     ),
     stop: shared.stop,
     stream: shared.stream,

@@ -2,6 +2,7 @@
  * A request for a 3D model. No standard exists, so its format is that of videos, with the field names of 3D vendors.
  */
 import Type from 'typebox'
+import { flag, integer, list, oneOf, text } from './fields.ts'
 
 const media = (what: string) =>
   Type.String({ minLength: 1, description: `${what} An http(s) URL, a data URI or base64.` })
@@ -21,42 +22,30 @@ export const THREE_D_TYPES: Record<ThreeDFormat, string> = {
 export const ThreeDRequest = Type.Object(
   {
     model: Type.String({ minLength: 1, description: 'A model whose `supported_endpoint_types` has `3d-generation`.' }),
-    prompt: Type.Optional(
-      Type.String({ description: 'What to make. One of `prompt`, `image` and `images` is required.' }),
-    ),
+    prompt: text('What to make. One of `prompt`, `image` and `images` is required.'),
     image: Type.Optional(media('A picture of it.')),
-    images: Type.Optional(
-      Type.Array(media('A view of it.'), {
-        minItems: 1,
-        description: 'Views: front, left, back, right, where the provider distinguishes them.',
-      }),
+    images: list(
+      media('A view of it.'),
+      { minItems: 1 },
+      'Views: front, left, back, right, where the provider distinguishes them.',
     ),
-    format: Type.Optional(Type.Enum([...THREE_D_FORMATS], { description: 'As the model allows. Default `glb`.' })),
-    texture: Type.Optional(
-      Type.Boolean({ description: "Whether it has a texture. Default: the model's, else the provider's." }),
+    format: oneOf(THREE_D_FORMATS, 'As the model allows. Default `glb`.'),
+    texture: flag("Whether it has a texture. Default: the model's, else the provider's."),
+    pbr: flag(
+      "Whether the texture has maps for physically based rendering. Default: the model's, else the provider's.",
     ),
-    pbr: Type.Optional(
-      Type.Boolean({
-        description:
-          "Whether the texture has maps for physically based rendering. Default: the model's, else the provider's.",
-      }),
+    target_polycount: integer(
+      { minimum: 1 },
+      "Approximate number of polygons. Default: the model's, else the provider's.",
     ),
-    target_polycount: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        description: "Approximate number of polygons. Default: the model's, else the provider's.",
-      }),
-    ),
-    negative_prompt: Type.Optional(Type.String({ description: 'What to avoid.' })),
-    seed: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 4_294_967_295, description: "Default: the provider's own." }),
-    ),
+    negative_prompt: text('What to avoid.'),
+    seed: integer({ minimum: 0, maximum: 4_294_967_295 }, "Default: the provider's own."),
     metadata: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
         description: 'Options of the provider, under the name of its kind.',
       }),
     ),
-    callback_url: Type.Optional(Type.String({ description: 'Receives a webhook, a signed POST, when the task ends.' })),
+    callback_url: text('Receives a webhook, a signed POST, when the task ends.'),
   },
   { title: 'ThreeDRequest' },
 )

@@ -2,6 +2,7 @@
 import Type from 'typebox'
 import { type EndUserLimits, GIVEN_SETTINGS, SHOWN_SETTINGS } from './account-settings.ts'
 import type { EndpointFamily } from './endpoint-family.ts'
+import { closed, flag } from './fields.ts'
 import type { Budget, RateLimits } from './rate-limit.ts'
 
 /** What an operator sets for a token, and for a project. Times are unix seconds. */
@@ -9,9 +10,7 @@ const SETTINGS = {
   name: Type.String(),
   ...SHOWN_SETTINGS,
   disabled: Type.Boolean(),
-  declared: Type.Optional(
-    Type.Boolean({ description: 'It is in the configuration file, and can be changed there only.' }),
-  ),
+  declared: flag('It is in the configuration file, and can be changed there only.'),
   created_at: Type.Integer(),
 }
 
@@ -31,7 +30,6 @@ export const Token = Type.Object(
 )
 export type Token = Type.Static<typeof Token>
 
-const closed = { additionalProperties: false } as const
 /** What can be set for a token and for a project. */
 const SETTABLE = {
   name: Type.String({ description: '1 to 100 characters.' }),
@@ -55,7 +53,7 @@ export const ProjectChange = Type.Object(
   {
     ...CHANGE,
     ...PROJECT_FIELDS,
-    disabled: Type.Optional(Type.Boolean({ description: 'Its tokens are refused while it is true.' })),
+    disabled: flag('Its tokens are refused while it is true.'),
   },
   { ...closed, title: 'ProjectChange' },
 )

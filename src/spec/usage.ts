@@ -1,5 +1,6 @@
 /** The token usage of one response (specification, section 2.4). */
 import Type from 'typebox'
+import { integer } from './fields.ts'
 
 const count = Type.Integer({ minimum: 0 })
 
@@ -10,9 +11,7 @@ const InputTokenDetails = Type.Object(
     audio_tokens: count,
     image_tokens: count,
     cache_write_tokens: Type.Optional(count),
-    cache_write_1h_tokens: Type.Optional(
-      Type.Integer({ minimum: 0, description: 'The part of `cache_write_tokens` that is cached for an hour.' }),
-    ),
+    cache_write_1h_tokens: integer({ minimum: 0 }, 'The part of `cache_write_tokens` that is cached for an hour.'),
   },
   { title: 'InputTokenDetails' },
 )

@@ -1,10 +1,11 @@
 /** A video request in the chat-compatible format: the specification's fields, and `input_reference`. */
 import Type from 'typebox'
+import { text } from './fields.ts'
 import { VideoRequest } from './video-request.ts'
 
 const ReferenceObject = Type.Object({
-  image_url: Type.Optional(Type.String({ minLength: 1, description: 'An http(s) URL or a data URI.' })),
-  file_id: Type.Optional(Type.String({ description: 'Not supported: the gateway keeps no uploaded files.' })),
+  image_url: text({ minLength: 1 }, 'An http(s) URL or a data URI.'),
+  file_id: text('Not supported: the gateway keeps no uploaded files.'),
 })
 
 export const VideoCreate = Type.Object(

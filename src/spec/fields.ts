@@ -1,4 +1,4 @@
-/** The kinds of settings, for the schemas of the configuration: every setting may be absent, and is described. */
+/** Optional members of requests, of responses and of the configuration: each has a description. */
 import Type, {
   type TArrayOptions,
   type TNumberOptions,
@@ -20,7 +20,7 @@ export const closed = { additionalProperties: false } as const
 
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 
-export const flag = (description: string) => optional(Type.Boolean({ description }))
+export const flag = (...given: Given<{ default?: boolean }>) => optional(Type.Boolean(optionsOf(given)))
 export const text = (...given: Given<TStringOptions>) => optional(Type.String(optionsOf(given)))
 export const integer = (...given: Given<TNumberOptions>) => optional(Type.Integer(optionsOf(given)))
 export const number = (...given: Given<TNumberOptions>) => optional(Type.Number(optionsOf(given)))
