@@ -20,6 +20,10 @@ type Order = {
   request_log?: string
   more?: string
   env?: Record<string, string>
+  /** Also a model `bench/slow`, whose streams take 15 seconds. */
+  slow?: boolean
+  /** Further settings of its provider, in YAML's flow form with a comma before them. */
+  quirks?: string
   /** Default: that of gateways. */
   core?: number | string
 }
@@ -34,6 +38,8 @@ export function everythingOn({
   request_log = '{ keep_days: 1 }',
   more = '',
   env = {},
+  slow = false,
+  quirks = '',
   core = GATEWAY_CORE,
 }: Order): {
   port: number
@@ -54,14 +60,14 @@ export function everythingOn({
     `server: ${server}
 sandbox: ${sandbox}
 providers:
-  vendor: { kind: chatcompat, base_url: "http://127.0.0.1:${vendorPort}/v1", key: "\${BENCH_VENDOR_KEY}" }
+  vendor: { kind: chatcompat, base_url: "http://127.0.0.1:${vendorPort}/v1", key: "\${BENCH_VENDOR_KEY}"${quirks} }
 rate_limits: { requests_per_second: 1000000 }
 budgets: [{ amount: 9000000, window: month }]
 request_log: ${request_log}
 metrics: { enabled: true }
 ${more}
 models:
-${['whole', 'stream'].map(model).join('\n')}
+${['whole', 'stream', ...(slow ? ['slow'] : [])].map(model).join('\n')}
 `,
   )
   const environment = {
