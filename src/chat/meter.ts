@@ -43,7 +43,8 @@ class CountingMeter implements ChatMeter {
         if (finish_reason) this.#isWhole = true
         if (delta.content) this.#generated.add(delta.content)
         if (delta.reasoning_content) this.#generated.add(delta.reasoning_content)
-        for (const call of delta.tool_calls ?? []) {
+        if (!delta.tool_calls) continue
+        for (const call of delta.tool_calls) {
           this.#generated.add(call.function?.name ?? '')
           this.#generated.add(call.function?.arguments ?? '')
         }

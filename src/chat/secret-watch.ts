@@ -24,7 +24,7 @@ export function watchSecrets(meter: ChatMeter, { id, watchDeltas }: Provider): C
       take(delta.content)
       take(delta.reasoning_content)
       take(delta.refusal)
-      for (const call of delta.tool_calls ?? []) take(call.function?.arguments)
+      if (delta.tool_calls) for (const call of delta.tool_calls) take(call.function?.arguments)
     }
   }
   return {

@@ -10,6 +10,7 @@ import type { FinishReason } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../canonical.ts'
 import { type ChunkDecoder, eventsIn, isDoneMark, payloadOf } from '../../chunk-stream.ts'
+import { PlainEvents } from '../../plain-events.ts'
 import { type Fallback, type Faults, holdsError, usageOf } from '../../upstream.ts'
 import { annotationsOf, contentOf, createFold, finishReasonOf, wholeIn } from './answer.ts'
 import { ARGUMENTS, createToolCallDeltas, type ToolCallDeltas } from './tool-call.ts'
@@ -37,6 +38,7 @@ function foldedFrom(text: string, fallback: Fallback, faults: Faults): ChatCompl
 /** The state of one stream: it turns events into chunks and checks the end. */
 export function createChunkDecoder(fallback: Fallback, faults: Faults): ChunkDecoder {
   const normaliser = createChunkNormaliser(fallback)
+  const plain = new PlainEvents()
   let isDone = false
   return {
     take(events, bytes) {
@@ -47,9 +49,14 @@ export function createChunkDecoder(fallback: Fallback, faults: Faults): ChunkDec
           isDone = true
           break
         }
-        const payload = payloadOf(event, parts)
-        if (payload === undefined) continue
-        if (payload instanceof GatewayError) return { chunks, failure: payload, isDone: true }
+        let payload = event.event === '' ? plain.parse(event.data) : undefined
+        if (!payload) {
+          const read = payloadOf(event, parts)
+          if (read === undefined) continue
+          if (read instanceof GatewayError) return { chunks, failure: read, isDone: true }
+          payload = read
+          plain.learn(event.data, payload)
+        }
         const chunk = normaliser.take(payload)
         if (chunk) chunks.push(chunk)
       }

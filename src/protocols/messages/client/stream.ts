@@ -151,16 +151,17 @@ export function createBlockStream(): BlockStream {
   }
 
   return {
-    take({ content, refusal, reasoning_content, reasoning_details = [], tool_calls, annotations }) {
+    // Most deltas have one member: nothing is made for those that are absent.
+    take({ content, refusal, reasoning_content, reasoning_details, tool_calls, annotations }) {
       let events = ''
       // A whole piece of reasoning repeats its text as plain text.
-      const isRepeated = !isReasoning && reasoning_details.some((piece) => piece.text !== undefined)
+      const isRepeated = !isReasoning && reasoning_details && hasText(reasoning_details)
       if (reasoning_content && !isRepeated) events += takeReasoning(reasoning_content)
-      for (const piece of reasoning_details) events += endReasoning(piece)
+      if (reasoning_details) for (const piece of reasoning_details) events += endReasoning(piece)
       if (content) events += takeText(content)
       if (refusal) events += takeText(refusal)
-      for (const annotation of annotations ?? []) events += takeCitation(annotation)
-      for (const call of tool_calls ?? []) events += takeCall(call)
+      if (annotations) for (const annotation of annotations) events += takeCitation(annotation)
+      if (tool_calls) for (const call of tool_calls) events += takeCall(call)
       return events
     },
     end() {
@@ -171,6 +172,8 @@ export function createBlockStream(): BlockStream {
     },
   }
 }
+
+const hasText = (pieces: Reasoning[]): boolean => pieces.some(({ text }) => text !== undefined)
 
 /** A tool_use block has no field for a signature. A thinking block without text holds it. */
 const signed = (opaque: NonNullable<ToolCall['opaque']>, call: string): Item => ({
