@@ -32,18 +32,16 @@ export const ACCOUNT_FLAGS = {
 } as const satisfies FlagTable
 
 export const ACCOUNT_FLAGS_HELP = `\
-      --models <patterns>    model ids that may be used, separated by commas; * matches any text; one that matches no
-                             model is warned of
-      --families <names>     families that may be used, separated by commas; all is every family
+      --models <patterns>    model ids, separated by commas; * matches any text; warns of one that matches no model
+      --families <names>     families, separated by commas, or all
       --limit <key>=<n>      a rate limit, such as requests_per_minute=600; may be repeated; <key>=none removes it
       --budget <amount>/<window>
-                             a budget in the currency of the ledger, such as 50/month; the window is day, week, month
-                             or total; may be repeated; none/<window> removes one, none removes all; followed by
-                             ,zone=Europe/Berlin (of its window), ,soft (only notifies) or ,hard (refuses), and
-                             ,thresholds=50+80 (percentages that notify; none), as in 50/month,soft,thresholds=50+80
+                             a budget in the currency of the ledger, by day, week, month or total; may be repeated;
+                             none/<window> removes one, none all. Options: ,zone=Europe/Berlin ,soft (only notifies)
+                             ,hard ,thresholds=50+80 (percentages that notify), as in 50/month,soft,thresholds=none
       --expires <when>       30d, 12h, 2026-12-31 (to the end of that day, UTC), or never
       --allow-address <range>
-                             addresses of clients, such as 203.0.113.0/24; may be repeated; any removes them all
+                             such as 203.0.113.0/24; may be repeated; any removes them all
       --label <key>=<value>  for you, it changes nothing; may be repeated; <key>= removes it
       --end-user-limit <key>=<n>, --end-user-budget <amount>/<window>
                              the same for each end user`

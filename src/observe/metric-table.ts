@@ -36,7 +36,7 @@ const money = (name: string, labels: readonly string[], help: string) =>
   define({ ...counter(name, labels, help), divide_by: 1e9 })
 
 /** What is in the database is the same in every process that uses it. */
-const SHARED = 'The same in every process that shares the database: take the maximum, not the sum.'
+const SHARED = 'The same in every process: take the maximum.'
 
 export const CALL_METRICS = {
   duration: histogram(
