@@ -2,7 +2,7 @@
 import { ENVIRONMENT_VARIABLES } from '../../src/config/environment.ts'
 import { KINDS, type KindRow } from '../../src/config/provider-kinds.ts'
 import { METRIC_GROUPS } from '../../src/observe/metric-table.ts'
-import { ERRORS, type ErrorCode, type ErrorRow, shouldRetry } from '../../src/spec/error.ts'
+import { ERRORS, type ErrorCode, shouldRetry } from '../../src/spec/error.ts'
 import { FAIL_CODES } from '../../src/spec/task.ts'
 import type { MetricDefinition } from '../../src/telemetry/metrics.ts'
 import { commandHelps } from './commands.ts'
@@ -115,7 +115,7 @@ const metricTable = (group: Record<string, MetricDefinition>): string =>
   )
 
 function errorRow(name: ErrorCode): string[] {
-  const { status, type, when }: ErrorRow = ERRORS[name]
+  const { status, type, when } = ERRORS[name]
   const retry = shouldRetry(name)
   return [code(name), String(status), code(type), retry === false ? 'no' : 'yes', when]
 }

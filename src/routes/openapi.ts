@@ -1,14 +1,6 @@
 /** The OpenAPI 3.1 document, from the schemas that validate requests and the table that defines errors. */
 import type { Route } from '../http/context.ts'
-import {
-  ERRORS,
-  ErrorBody,
-  type ErrorCode,
-  type ErrorRow,
-  errorBody,
-  GatewayError,
-  shouldRetry,
-} from '../spec/error.ts'
+import { ERRORS, ErrorBody, type ErrorCode, errorBody, GatewayError, shouldRetry } from '../spec/error.ts'
 import { type Link, type Operation, type Parameter, TAGS } from '../spec/operation.ts'
 import { type Components, createComponents, type Json } from './openapi-schemas.ts'
 
@@ -253,7 +245,7 @@ function failures(route: Route, components: Components): Json {
     out[String(status)] = {
       description: [
         ...(refusal ? [refusal.when] : []),
-        ...group.map((code) => `\`${code}\`: ${(ERRORS[code] as ErrorRow).when}`),
+        ...group.map((code) => `\`${code}\`: ${ERRORS[code].when}`),
       ].join('\n\n'),
       headers: failureHeaders(status, group),
       content: {

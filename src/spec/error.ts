@@ -1,196 +1,128 @@
 /** Every error that the gateway returns, in one table, and the error format for clients. */
 import Type from 'typebox'
-import { ADMIN_ERRORS } from './admin-errors.ts'
 import type { FailCode } from './task.ts'
 
-export type ErrorRow = { status: number; type: string; retry?: boolean; when: string }
+type ErrorRow = { status: number; type: string; when: string }
 
-/**
- * code -> HTTP status, wire type, and when it is thrown. `retry` is sent as `x-should-retry` where it differs from
- * the result of `shouldRetry` for the status.
- */
+/** Codes of one status and type, each with when it is thrown. */
+const rows = <Code extends string>(status: number, type: string, codes: Record<Code, string>) => {
+  const entries = Object.entries(codes).map(([code, when]) => [code, { status, type, when }])
+  return Object.fromEntries(entries) as Record<Code, ErrorRow>
+}
+
+/** code -> HTTP status, wire type, and when it is thrown. */
 export const ERRORS = {
-  invalid_json: { status: 400, type: 'invalid_request_error', when: 'The body is not JSON.' },
-  missing_required_parameter: { status: 400, type: 'invalid_request_error', when: 'A required field is absent.' },
-  invalid_type: { status: 400, type: 'invalid_request_error', when: 'A field has the wrong JSON type.' },
-  invalid_value: { status: 400, type: 'invalid_request_error', when: 'A field is outside its range or set.' },
-  unsupported_parameter: {
-    status: 400,
-    type: 'invalid_request_error',
-    when: 'The model does not support a field that changes the result.',
-  },
-  unsupported_value: {
-    status: 400,
-    type: 'invalid_request_error',
-    when: 'The model does not support this modality or value.',
-  },
-  unsupported_endpoint: { status: 400, type: 'invalid_request_error', when: 'The model is of another family.' },
-  ambiguous_model: { status: 400, type: 'invalid_request_error', when: 'A short model name matches several models.' },
-  context_length_exceeded: {
-    status: 400,
-    type: 'invalid_request_error',
-    when: 'The upstream reports that the input is too long.',
-  },
-  input_media_invalid: {
-    status: 400,
-    type: 'invalid_request_error',
-    when: 'An image or video of the request could not be fetched or read.',
-  },
-  content_policy_violation: { status: 400, type: 'invalid_request_error', when: 'The upstream rejected the content.' },
-  upstream_invalid_request: { status: 400, type: 'invalid_request_error', when: 'The upstream rejected the request.' },
-  thread_unsupported_request: {
-    status: 400,
-    type: 'invalid_request_error',
-    when: 'No target of the model stores threads; send the whole conversation without `thread`.',
-  },
-  previous_response_not_found: {
-    status: 400,
-    type: 'invalid_request_error',
-    when: 'The token has no such response to continue from: it was never stored, or it was deleted, or it has expired.',
-  },
-  invalid_stream_id: {
-    status: 400,
-    type: 'invalid_request_error',
-    when: 'The `stream_id` of a WebSocket message is not 1 to 256 letters, digits, `_`, `-` or `.`.',
-  },
-  websocket_stream_limit_reached: {
-    status: 400,
-    type: 'invalid_request_error',
-    when: 'The WebSocket connection has 32 names of streams: reuse one, or open another connection.',
-  },
-  websocket_connection_limit_reached: {
-    status: 400,
-    type: 'invalid_request_error',
-    when: 'The WebSocket connection is 60 minutes old: open another one.',
-  },
-  invalid_api_key: { status: 401, type: 'authentication_error', when: 'The token is missing or not valid.' },
-  address_not_allowed: { status: 403, type: 'permission_error', when: 'The token may not be used from this address.' },
-  project_disabled: { status: 403, type: 'permission_error', when: 'Its project is disabled, deleted or expired.' },
-  model_not_allowed: { status: 403, type: 'permission_error', when: 'The token may not use this model or family.' },
-  model_not_found: { status: 404, type: 'invalid_request_error', when: 'The token has no such model.' },
-  unknown_url: { status: 404, type: 'invalid_request_error', when: 'There is no such path.' },
-  response_not_found: { status: 404, type: 'invalid_request_error', when: 'The token has no such response.' },
-  conversation_not_found: {
-    status: 404,
-    type: 'invalid_request_error',
-    when: 'The token has no such conversation: it was deleted, or it has expired.',
-  },
-  conversation_item_not_found: {
-    status: 404,
-    type: 'invalid_request_error',
-    when: 'The conversation has no such item.',
-  },
-  task_not_exist: { status: 404, type: 'invalid_request_error', when: 'The token has no such task.' },
-  output_not_found: {
-    status: 404,
-    type: 'invalid_request_error',
-    when: 'The task has no such file, not yet, or no longer.',
-  },
-  link_expired: { status: 403, type: 'permission_error', when: 'The signed link has expired or was changed.' },
-  method_not_allowed: { status: 405, type: 'invalid_request_error', when: 'The path does not support this method.' },
-  request_timeout: { status: 408, type: 'timeout_error', when: 'The body did not arrive in time.' },
-  model_retired: {
-    status: 410,
-    type: 'invalid_request_error',
-    when: 'The model is retired; `replaced_by` names its successor.',
-  },
-  // 409 where OpenAI has 400: its libraries repeat a request after 409, since it stands for a lock.
-  conversation_locked: {
-    status: 409,
-    type: 'invalid_request_error',
-    when: 'Another response continues the conversation, or its items were changed meanwhile.',
-  },
-  task_not_ended: {
-    status: 409,
-    type: 'invalid_request_error',
-    retry: false,
-    when: 'The task has not ended; only ended tasks can be deleted.',
-  },
-  request_too_large: {
-    status: 413,
-    type: 'invalid_request_error',
-    when: 'The body exceeds the size limit or has too many values.',
-  },
-  unsupported_media_type: { status: 415, type: 'invalid_request_error', when: 'The body is not application/json.' },
-  range_not_satisfiable: {
-    status: 416,
-    type: 'invalid_request_error',
-    when: 'The range begins after the end of the file.',
-  },
-  upgrade_required: {
-    status: 426,
-    type: 'invalid_request_error',
-    when: 'The request asks for a WebSocket; only `/v1/responses` supports it.',
-  },
-  idempotency_key_reused: {
-    status: 422,
-    type: 'invalid_request_error',
-    when: 'The Idempotency-Key was used for another body within 24 hours.',
-  },
-  rate_limit_exceeded: {
-    status: 429,
-    type: 'rate_limit_error',
-    when: 'Too many requests, at the gateway or at the upstream.',
-  },
-  insufficient_quota: {
-    status: 429,
-    type: 'insufficient_quota',
-    retry: false,
-    when: "The token's budget is used up.",
-  },
-  // Not 507, which would count as a failure of the gateway.
-  storage_quota_exceeded: { status: 429, type: 'rate_limit_error', retry: false, when: 'The token stores too much.' },
-  client_closed_request: {
-    status: 499,
-    type: 'invalid_request_error',
-    when: 'The client closed the connection first (in logs only).',
-  },
-  internal_error: { status: 500, type: 'server_error', when: 'A fault of the gateway.' },
-  bad_upstream_response: {
-    status: 502,
-    type: 'upstream_error',
-    when: 'The upstream failed, or its response could not be read.',
-  },
-  upstream_auth: {
-    status: 502,
-    type: 'upstream_error',
-    retry: false,
-    when: 'The upstream rejected the credentials of the gateway.',
-  },
-  upstream_unreachable: { status: 502, type: 'upstream_error', when: 'The gateway could not connect to the upstream.' },
-  upstream_cut: {
-    status: 502,
-    type: 'upstream_error',
-    when: 'The upstream closed the connection in the middle of its response.',
-  },
-  server_is_overloaded: {
-    status: 503,
-    type: 'service_unavailable_error',
-    when: 'The gateway or the upstream is overloaded.',
-  },
-  output_gone: { status: 502, type: 'upstream_error', when: 'A file at the upstream no longer exists.' },
-  output_refused: {
-    status: 502,
-    type: 'upstream_error',
-    retry: false,
-    when: 'A file at the upstream is too large, or its address may not be fetched.',
-  },
-  shutting_down: { status: 503, type: 'service_unavailable_error', when: 'The gateway is being stopped.' },
-  storage_unavailable: {
-    status: 503,
-    type: 'service_unavailable_error',
-    when: "The gateway's database cannot be reached or written now; `retry-after` is set.",
-  },
-  no_available_channel: {
-    status: 503,
-    type: 'service_unavailable_error',
-    when: 'No target is available for the model now.',
-  },
-  ...ADMIN_ERRORS,
-  upstream_timeout: { status: 504, type: 'timeout_error', when: 'The upstream did not respond in time.' },
-} as const satisfies Record<string, ErrorRow>
+  ...rows(400, 'invalid_request_error', {
+    invalid_json: 'The body is not JSON.',
+    missing_required_parameter: 'A required field is absent.',
+    invalid_type: 'A field has the wrong JSON type.',
+    invalid_value: 'A field is outside its range or set.',
+    unsupported_parameter: 'The model does not support a field that changes the result.',
+    unsupported_value: 'The model does not support this modality or value.',
+    unsupported_endpoint: 'The model is of another family.',
+    ambiguous_model: 'A short model name matches several models.',
+    context_length_exceeded: 'The upstream reports that the input is too long.',
+    input_media_invalid: 'An image or video of the request could not be fetched or read.',
+    content_policy_violation: 'The upstream rejected the content.',
+    upstream_invalid_request: 'The upstream rejected the request.',
+    thread_unsupported_request: 'No target of the model stores threads; send the whole conversation without `thread`.',
+    previous_response_not_found:
+      'The token has no such response to continue from: it was never stored, or it was deleted, or it has expired.',
+    invalid_stream_id: 'The `stream_id` of a WebSocket message is not 1 to 256 letters, digits, `_`, `-` or `.`.',
+    websocket_stream_limit_reached:
+      'The WebSocket connection has 32 names of streams: reuse one, or open another connection.',
+    websocket_connection_limit_reached: 'The WebSocket connection is 60 minutes old: open another one.',
+  }),
+  ...rows(401, 'authentication_error', { invalid_api_key: 'The token is missing or not valid.' }),
+  ...rows(403, 'permission_error', {
+    address_not_allowed: 'The token may not be used from this address.',
+    project_disabled: 'Its project is disabled, deleted or expired.',
+    model_not_allowed: 'The token may not use this model or family.',
+  }),
+  ...rows(404, 'invalid_request_error', {
+    model_not_found: 'The token has no such model.',
+    unknown_url: 'There is no such path.',
+    response_not_found: 'The token has no such response.',
+    conversation_not_found: 'The token has no such conversation: it was deleted, or it has expired.',
+    conversation_item_not_found: 'The conversation has no such item.',
+    task_not_exist: 'The token has no such task.',
+    output_not_found: 'The task has no such file, not yet, or no longer.',
+  }),
+  ...rows(403, 'permission_error', { link_expired: 'The signed link has expired or was changed.' }),
+  ...rows(405, 'invalid_request_error', { method_not_allowed: 'The path does not support this method.' }),
+  ...rows(408, 'timeout_error', { request_timeout: 'The body did not arrive in time.' }),
+  ...rows(410, 'invalid_request_error', { model_retired: 'The model is retired; `replaced_by` names its successor.' }),
+  ...rows(409, 'invalid_request_error', {
+    // 409 where OpenAI has 400: its libraries repeat a request after 409, since it stands for a lock.
+    conversation_locked: 'Another response continues the conversation, or its items were changed meanwhile.',
+    task_not_ended: 'The task has not ended; only ended tasks can be deleted.',
+  }),
+  ...rows(413, 'invalid_request_error', {
+    request_too_large: 'The body exceeds the size limit or has too many values.',
+  }),
+  ...rows(415, 'invalid_request_error', { unsupported_media_type: 'The body is not application/json.' }),
+  ...rows(416, 'invalid_request_error', { range_not_satisfiable: 'The range begins after the end of the file.' }),
+  ...rows(426, 'invalid_request_error', {
+    upgrade_required: 'The request asks for a WebSocket; only `/v1/responses` supports it.',
+  }),
+  ...rows(422, 'invalid_request_error', {
+    idempotency_key_reused: 'The Idempotency-Key was used for another body within 24 hours.',
+  }),
+  ...rows(429, 'rate_limit_error', { rate_limit_exceeded: 'Too many requests, at the gateway or at the upstream.' }),
+  ...rows(429, 'insufficient_quota', { insufficient_quota: "The token's budget is used up." }),
+  ...rows(429, 'rate_limit_error', {
+    // Not 507, which would count as a failure of the gateway.
+    storage_quota_exceeded: 'The token stores too much.',
+  }),
+  ...rows(499, 'invalid_request_error', {
+    client_closed_request: 'The client closed the connection first (in logs only).',
+  }),
+  ...rows(500, 'server_error', { internal_error: 'A fault of the gateway.' }),
+  ...rows(502, 'upstream_error', {
+    bad_upstream_response: 'The upstream failed, or its response could not be read.',
+    upstream_auth: 'The upstream rejected the credentials of the gateway.',
+    upstream_unreachable: 'The gateway could not connect to the upstream.',
+    upstream_cut: 'The upstream closed the connection in the middle of its response.',
+  }),
+  ...rows(503, 'service_unavailable_error', { server_is_overloaded: 'The gateway or the upstream is overloaded.' }),
+  ...rows(502, 'upstream_error', {
+    output_gone: 'A file at the upstream no longer exists.',
+    output_refused: 'A file at the upstream is too large, or its address may not be fetched.',
+  }),
+  ...rows(503, 'service_unavailable_error', {
+    shutting_down: 'The gateway is being stopped.',
+    storage_unavailable: "The gateway's database cannot be reached or written now; `retry-after` is set.",
+    no_available_channel: 'No target is available for the model now.',
+  }),
+  // Of the admin API.
+  ...rows(403, 'permission_error', {
+    permission_denied: 'The role of the administrator does not have the right that this needs.',
+  }),
+  ...rows(404, 'invalid_request_error', {
+    object_not_found: 'There is no such object, or it belongs to a project that the administrator may not see.',
+  }),
+  ...rows(409, 'invalid_request_error', {
+    contents_unreadable:
+      'The contents of the request are encrypted with a key that the gateway does not have, or were changed in the store.',
+    idempotency_key_in_use:
+      'A request with this Idempotency-Key has not been answered: it is still being handled, or the gateway has stopped meanwhile; look up whether it was carried out.',
+  }),
+  ...rows(412, 'invalid_request_error', {
+    precondition_failed: 'The object was changed since the ETag in If-Match was read; read it again.',
+  }),
+  ...rows(504, 'timeout_error', { upstream_timeout: 'The upstream did not respond in time.' }),
+} as const
 
 export type ErrorCode = keyof typeof ERRORS
+
+/** Codes that nothing but a change of the request or of a setting mends, though their status says otherwise. */
+const PERMANENT: readonly ErrorCode[] = [
+  'task_not_ended',
+  'insufficient_quota',
+  'storage_quota_exceeded',
+  'upstream_auth',
+  'output_refused',
+]
 
 /** Client errors that may succeed later with the same request. Every other 4xx is permanent. */
 const TRANSIENT_CLIENT_ERRORS = new Set([408, 409, 429])
@@ -201,8 +133,8 @@ const TRANSIENT_CLIENT_ERRORS = new Set([408, 409, 429])
  * them (Claude Code) retry other statuses too, 401 among them, unless the header forbids it.
  */
 export function shouldRetry(code: ErrorCode): boolean | undefined {
-  const { status, retry }: ErrorRow = ERRORS[code]
-  if (retry !== undefined) return retry
+  const { status } = ERRORS[code]
+  if (PERMANENT.includes(code)) return false
   return status < 500 && !TRANSIENT_CLIENT_ERRORS.has(status) ? false : undefined
 }
 
