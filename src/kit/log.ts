@@ -71,20 +71,30 @@ export function createLog({ clock, level, pretty, write, worker }: LogParts): Lo
 
 /** Composed, since a copy of the fields and its encoding would take twice as long. */
 function jsonLine({ now, level, event, worker, fields }: LogLine): string {
-  const process = worker === undefined ? '' : `,"worker":${worker}`
-  const head = `{"time":"${isoTime(now)}","level":"${level}","event":${JSON.stringify(event)}${process}`
-  const rest = JSON.stringify(fields)
-  return rest === '{}' ? `${head}}\n` : `${head},${rest.slice(1)}\n`
-}
-
-let last = { second: Number.NaN, text: '' }
-
-/** As `Date.toISOString` writes it, which many lines of a second share but for their milliseconds. */
-function isoTime(now: number): string {
   const second = Math.floor(now / 1000)
-  if (second !== last.second) last = { second, text: new Date(second * 1000).toISOString().slice(0, -4) }
-  return `${last.text}${String(Math.floor(now) - second * 1000).padStart(3, '0')}Z`
+  if (second !== start.second)
+    start = { second, text: `{"time":"${new Date(second * 1000).toISOString().slice(0, -4)}` }
+  if (event !== middle.event || level !== middle.level || worker !== middle.worker) {
+    const process = worker === undefined ? '' : `,"worker":${worker}`
+    middle = { event, level, worker, text: `","level":"${level}","event":${JSON.stringify(event)}${process}` }
+  }
+  const rest = JSON.stringify(fields)
+  const end = rest === '{}' ? '}' : `,${rest.slice(1)}`
+  return `${start.text + millisecond(Math.floor(now) - second * 1000) + middle.text + end}\n`
 }
+
+/** Of the line before: most lines are alike, and many are of one second. */
+let start = { second: Number.NaN, text: '' }
+let middle: Pick<LogLine, 'event' | 'level' | 'worker'> & { text: string } = {
+  event: '',
+  level: 'silent',
+  worker: undefined,
+  text: '',
+}
+
+/** The end of a time as `Date.toISOString` writes it. */
+const millisecond = (ms: number): string => (MILLISECONDS[ms] ??= `${String(ms).padStart(3, '0')}Z`)
+const MILLISECONDS: (string | undefined)[] = new Array(1000)
 
 /** An error's name, message and first stack lines; only for internal errors. */
 function describeCause(cause: unknown): string {

@@ -3,7 +3,7 @@ import type { FinishedRequest } from '../http/context.ts'
 import { tenth } from '../kit/clock.ts'
 import type { Call, CallRecord } from '../pipeline/call.ts'
 import { targetName } from '../providers/provider.ts'
-import { attemptReport } from '../routing/attempt.ts'
+import { type Attempt, attemptReport } from '../routing/attempt.ts'
 import type { LedgerEntry } from '../store/ledger-entry.ts'
 import type { RequestDetail, RequestRow } from '../store/request-row.ts'
 import type { EndedRequest } from './requests.ts'
@@ -90,11 +90,14 @@ function callDetail(
   if (record.upstream_status !== undefined) detail.upstream_status = record.upstream_status
   if (units) detail.units = units
   if (entries?.[0]) detail.provider_cost = entries.length === 1 ? entries[0].cost : costOf(entries)
-  if (attempts.length > 0) detail.attempts = attempts.slice(0, MAX_ATTEMPTS).map(attemptReport)
+  const [first] = attempts
+  if (first) detail.attempts = attempts.length === 1 ? [attemptReport(first)] : reportsOf(attempts)
   if (metadata) detail.metadata = metadata
   if (call.task_id !== undefined) detail.task_id = call.task_id
   return detail
 }
+
+const reportsOf = (attempts: readonly Attempt[]) => attempts.slice(0, MAX_ATTEMPTS).map(attemptReport)
 
 function httpDetail({ context, path, outcome }: FinishedRequest): RequestDetail {
   const { note, request } = context
