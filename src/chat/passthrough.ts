@@ -63,14 +63,19 @@ export function passthroughFor(
 ): PassthroughProvider | undefined {
   if (!passthroughRequest) return undefined
   const { family } = passthroughRequest
-  return passthrough?.dialect === family ? passthrough : otherPassthroughs?.find(({ dialect }) => dialect === family)
+  if (passthrough?.dialect === family) return passthrough
+  if (otherPassthroughs) for (const other of otherPassthroughs) if (other.dialect === family) return other
+  return undefined
 }
 
 /** The targets that accept the request. Throws its `refusal` if none does. */
 export function targetsFor(targets: Target[], passthroughRequest: PassthroughRequest | undefined): Target[] {
-  if (!passthroughRequest?.refusal) return targets
+  return passthroughRequest?.refusal ? targetsWithout(passthroughRequest, passthroughRequest.refusal, targets) : targets
+}
+
+function targetsWithout(passthroughRequest: PassthroughRequest, refusal: GatewayError, targets: Target[]): Target[] {
   const able = targets.filter((target) => passthroughFor(target, passthroughRequest))
-  if (able.length === 0) throw passthroughRequest.refusal
+  if (able.length === 0) throw refusal
   return able
 }
 

@@ -18,7 +18,7 @@ import type { PriceVersion } from '../spec/price.ts'
 import type { Caller } from '../spec/token.ts'
 import { type Alias, createAliases } from './aliases.ts'
 import { type Life, livingSuccessor, statusAt } from './lifecycle.ts'
-import { familyNotAllowed, notAllowed, quoted, retired, wrongFamily } from './model-errors.ts'
+import { familyNotAllowed, notAllowed, notFound, quoted, retired, wrongFamily } from './model-errors.ts'
 import { nearModel } from './near-names.ts'
 
 export type CatalogueModel = Life & {
@@ -164,7 +164,13 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
 
   function resolveModel(name: string, caller: Caller): CatalogueModel {
     const exact = byId.get(name)
-    const fitting = exact ? [exact] : (byShortName.get(name) ?? [])
+    if (!exact) return resolveShortName(name, caller)
+    if (caller.mayUseModel(exact.id)) return exact
+    throw notAllowed(name)
+  }
+
+  function resolveShortName(name: string, caller: Caller): CatalogueModel {
+    const fitting = byShortName.get(name) ?? []
     const allowed = fitting.filter((model) => caller.mayUseModel(model.id))
     const [only] = allowed
     if (only && allowed.length === 1) return only
@@ -174,11 +180,7 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
         param: 'model',
       })
     }
-    if (fitting.length > 0) throw notAllowed(name)
-    const meant = nearModel(name, usableIds(caller))
-    const hint = meant === undefined ? '.' : `; did you mean "${meant}"?`
-    const message = `There is no model ${quoted(name)}${hint} GET /v1/models lists the models of this token.`
-    throw new GatewayError('model_not_found', message, { param: 'model' })
+    throw fitting.length > 0 ? notAllowed(name) : notFound(name, nearModel(name, usableIds(caller)))
   }
 
   const visibleTo = (caller: Caller): CatalogueModel[] =>

@@ -25,3 +25,10 @@ export function wrongFamily(model: { id: string; families: EndpointFamily[] }, f
 }
 
 export const quoted = (name: string) => (name.length <= 200 ? JSON.stringify(name) : 'of that (very long) name')
+
+/** `meant`: a model that is named nearly so. */
+export function notFound(name: string, meant: string | undefined): GatewayError {
+  const hint = meant === undefined ? '.' : `; did you mean "${meant}"?`
+  const message = `There is no model ${quoted(name)}${hint} GET /v1/models lists the models of this token.`
+  return new GatewayError('model_not_found', message, { param: 'model' })
+}

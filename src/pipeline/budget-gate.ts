@@ -88,11 +88,7 @@ export function createBudgetGate({ budgets, refusesUnknown, holdsLikely, clock }
       try {
         const held = budgets.admit(caller, end_user, amount ?? 0, now_ms)
         if (held === undefined) return undefined
-        if (!(held instanceof Promise)) return checked(held, { amount, request })
-        return held.then(
-          (held) => checked(held, { amount, request }),
-          (thrown) => refuse(thrown, request),
-        )
+        return held instanceof Promise ? checkedLater(held, amount, request) : checked(held, { amount, request })
       } catch (thrown) {
         return refuse(thrown, request)
       }
@@ -101,6 +97,13 @@ export function createBudgetGate({ budgets, refusesUnknown, holdsLikely, clock }
 
   function refuse(thrown: unknown, request: AdmissionRequest): never {
     throw withShorterAnswer(thrown, { request, units: unitsOf(request), at: unixSeconds(clock) })
+  }
+
+  function checkedLater(held: Promise<BudgetCallHold>, amount: number | null, request: AdmissionRequest) {
+    return held.then(
+      (held) => checked(held, { amount, request }),
+      (thrown) => refuse(thrown, request),
+    )
   }
 
   function checked(

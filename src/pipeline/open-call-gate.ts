@@ -39,12 +39,16 @@ export function createOpenCallGate({ isDurable, open, raise, close, clock }: Ope
     }
   }
 
+  async function opened(record: CallRecord, call: OpenCall): Promise<Hold> {
+    await open(call)
+    return holdOf(record, call)
+  }
+
   return {
     admit(request) {
       const { record } = request.call
       if (!record || request.is_unrecorded || !isDurable()) return undefined
-      const call = callOf(record, request)
-      return open(call).then(() => holdOf(record, call))
+      return opened(record, callOf(record, request))
     },
   }
 }

@@ -62,8 +62,9 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
   readonly record: CallRecord
   readonly requested: CatalogueModel
   readonly descriptor: Family<never, Work, Answer, M>
-  /** The model that it was resolved to. */
-  readonly chosen: CatalogueModel
+  readonly policy: AttemptPolicy
+  readonly is_observed: boolean
+  readonly chosen: CatalogueModel // that it was resolved to
   /** Of all its models together; set when it is executed. */
   bounds: Bounds = UNBOUNDED
   /** The model that serves it, and the request fitted to that model: they change when a fallback takes over. */
@@ -90,6 +91,8 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
     this.record = record
     this.requested = requested
     this.descriptor = family
+    this.policy = family.policy
+    this.is_observed = family.is_observed ?? true
     this.chosen = model
     this.model = model
     this.#input = input
@@ -97,10 +100,6 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
     this.work = family.fit(model, input, call)
     if (call.capture?.is_recorded && family.texts) call.capture.input = family.texts(this.work)
     this.meter = family.meter(this.work)
-  }
-
-  get policy(): AttemptPolicy {
-    return this.descriptor.policy
   }
 
   /** The request, fitted to another model. Throws GatewayError. */
@@ -150,16 +149,20 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
 
   #attempt<Part>(all: readonly Target[], sender: Sender<Part>): Promise<Part> {
     const { attempts, router } = this.#parts
-    const { record, call } = this
     try {
-      if (call.is_explained) this.#explain(all)
+      if (this.call.is_explained) this.#explain(all)
       const hasConditions = this.preferences !== undefined || haveConditions(all)
       const targets = hasConditions ? acceptingTargets(all, this) : all
       if (!attempts?.hasLimits(targets)) return router.attempt(targets, this, sender)
-      return attempts.targetsWithinLimits(record, targets).then((within) => router.attempt(within, this, sender))
+      return this.#attemptWithin(attempts, targets, sender)
     } catch (thrown) {
       return Promise.reject(thrown)
     }
+  }
+
+  async #attemptWithin<Part>(attempts: AttemptAdmission, targets: readonly Target[], sender: Sender<Part>) {
+    const within = await attempts.targetsWithinLimits(this.record, targets)
+    return await this.#parts.router.attempt(within, this, sender)
   }
 
   sendTo(target: Target, signal: AbortSignal, attempt: Attempt): Promise<Answer> {
@@ -168,8 +171,11 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
     const { send } = descriptor as ByTarget<Work, Answer, M>
     const tried = this.#tryOf(signal, attempt)
     const isPlain = traceAttempt === undefined && !attempts?.limitsProvider(target.provider.id)
-    if (isPlain) return send(target, work, tried)
-    return this.#sendWithin({ target, signal, attempt }, () => send(target, work, tried))
+    return isPlain ? send(target, work, tried) : this.#sendTried(send, { target, signal, attempt }, tried)
+  }
+
+  #sendTried(send: ByTarget<Work, Answer, M>['send'], sending: Sending, tried: Try<M>): Promise<Answer> {
+    return this.#sendWithin(sending, () => send(sending.target, this.work, tried))
   }
 
   #tryOf(signal: AbortSignal, { is_hedge }: Attempt): Try<M> {
@@ -268,10 +274,6 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
 
   get is_stream(): boolean {
     return this.record.is_stream
-  }
-
-  get is_observed(): boolean {
-    return this.descriptor.is_observed ?? true
   }
 
   get is_hedged(): boolean {

@@ -99,8 +99,8 @@ export function createSettlements({
     call.settled = true
     const isRecorded = meter !== undefined && !record.is_refused
     const counted = isRecorded && isCounted && record.cache !== 'hit' ? unitsOf(record, meter) : undefined
-    const lost = isRecorded ? record.doubts?.map((attempt) => unitsOfLost(record, attempt)) : undefined
-    if (counted instanceof Promise || lost?.some((units) => units instanceof Promise)) {
+    const lost = isRecorded && record.doubts ? unitsOfLost(record, record.doubts) : undefined
+    if (counted instanceof Promise || lost?.some(isLater)) {
       const later = finishLater(call, { counted, lost, charged })
       call.settled = later
       return later
@@ -145,15 +145,16 @@ export function createSettlements({
     const entry = callEntry({ record, model, now_ms: at_ms, units, charged })
     record.units = entry.units
     const entries = [entry]
-    for (const [at, attempt] of (record.doubts ?? NONE).entries()) {
-      entries.push(lostEntry(entry, { attempt, at: record.at, counted: lost?.[at], number: entries.length }))
+    if (record.doubts) {
+      for (const [at, attempt] of record.doubts.entries())
+        entries.push(lostEntry(entry, { attempt, at: record.at, counted: lost?.[at], number: at + 1 }))
     }
     return entries
   }
 
-  /** What an attempt has counted that another one has beaten; undefined: nothing. */
-  const unitsOfLost = (record: CallRecord, { lost_hedge }: DoubtfulAttempt) =>
-    lost_hedge && hasCounted(lost_hedge) ? unitsOf(record, lost_hedge) : undefined
+  /** What attempts have counted that another one has beaten; undefined: nothing. */
+  const unitsOfLost = (record: CallRecord, doubts: readonly DoubtfulAttempt[]) =>
+    doubts.map(({ lost_hedge }) => (lost_hedge && hasCounted(lost_hedge) ? unitsOf(record, lost_hedge) : undefined))
 
   /** An attempt that has begun to answer, or may be doing so, and that has delivered nothing. */
   function noteUnanswered({ record, model }: Settled): void {
@@ -209,8 +210,6 @@ export function createSettlements({
   }
 }
 
-const NONE: readonly DoubtfulAttempt[] = []
-
 type Counted = Units | undefined
 
 /** `units`: of the call. `lost`: of each attempt in doubt. Undefined: not counted. */
@@ -221,6 +220,8 @@ type Estimated = Pick<UsedUnits, 'charged'> & {
   counted: Counted | Promise<Units>
   lost: (Counted | Promise<Units>)[] | undefined
 }
+
+const isLater = (units: unknown): boolean => units instanceof Promise
 
 const waitingOf = ({ settled }: Settled): Promise<void> | undefined => (settled === true ? undefined : settled)
 

@@ -91,7 +91,9 @@ export function quantilesOf(state: Latency): { p95: number; p99: number } | unde
   const isRecent = state.quantiles && state.count - state.quantiles.count < Math.max(LEAST_SAMPLES, length / 4)
   if (isRecent) return state.quantiles
   const sorted = Float64Array.from(state.samples).sort()
-  const at = (share: number) => sorted[Math.min(length - 1, Math.floor(share * length))] ?? 0
-  state.quantiles = { count: state.count, p95: at(0.95), p99: at(0.99) }
+  state.quantiles = { count: state.count, p95: quantileOf(sorted, 0.95), p99: quantileOf(sorted, 0.99) }
   return state.quantiles
 }
+
+const quantileOf = (sorted: Float64Array, share: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0

@@ -72,18 +72,24 @@ export function createMemory(clock: Clock): Memory {
   /** Without a trace in the memory. */
   const looked = (target: Target, state = newState(target)): Known => ({ state, weight: overrides.weightOf(target) })
 
+  const unobserved = (targets: readonly Target[]) =>
+    targets.map((target) => candidateOf(target, looked(target), newShare()))
+
+  function listed(targets: readonly Target[], settings: RoutingConfig): readonly Candidate[] {
+    const shareOf = sharesOf(settings)
+    const candidates = targets.map((target) => {
+      const known = knownOf(target)
+      return candidateOf(target, known, shareOf(known.state.id))
+    })
+    lists.set(targets, { settings, candidates })
+    return candidates
+  }
+
   return {
     candidatesOf(targets, settings, isObserved) {
-      if (!isObserved) return targets.map((target) => candidateOf(target, looked(target), newShare()))
+      if (!isObserved) return unobserved(targets)
       const list = lists.get(targets)
-      if (list?.settings === settings && isOf(list.candidates, targets)) return list.candidates
-      const shareOf = sharesOf(settings)
-      const candidates = targets.map((target) => {
-        const known = knownOf(target)
-        return candidateOf(target, known, shareOf(known.state.id))
-      })
-      lists.set(targets, { settings, candidates })
-      return candidates
+      return list?.settings === settings && isOf(list.candidates, targets) ? list.candidates : listed(targets, settings)
     },
     states: () => states.values(),
     candidates: (targets, settings) =>

@@ -113,9 +113,14 @@ export class OpenAttempt implements Attempt, ServingAttempt {
     routing.attemptStarted(this)
     if (!control) return sender.sendTo(target, routing.signal, this)
     if (ms !== undefined) this.#limitFirstByte(control, ms)
+    return this.#sendUnder(control, sender)
+  }
+
+  /** Rejects when the attempt is cancelled, whether or not its target heeds the signal. */
+  #sendUnder<Answer>(control: Control, sender: Sender<Answer>): Promise<Answer> {
     return new Promise((resolve, reject) => {
       control.reject = reject
-      sender.sendTo(target, control.controller.signal, this).then(resolve, reject)
+      sender.sendTo(this.target, control.controller.signal, this).then(resolve, reject)
     })
   }
 

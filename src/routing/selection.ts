@@ -110,12 +110,13 @@ export class Selection implements Choice {
     this.#note(candidate)
     this.current = candidate
     this.now = now
-    if (this.#routing.is_one_provider && this.tries === 0) {
-      const { id } = candidate.target.provider
-      this.candidates = this.candidates.filter((one) => one.target.provider.id === id)
-    }
+    if (this.#routing.is_one_provider && this.tries === 0) this.#keepProvider(candidate.target.provider.id)
     this.tries++
     return new OpenAttempt({ candidate, now, isRetry }, this.#routing, this.#parts)
+  }
+
+  #keepProvider(id: string): void {
+    this.candidates = this.candidates.filter((one) => one.target.provider.id === id)
   }
 
   #note(candidate: Candidate): void {

@@ -76,7 +76,10 @@ export function allowedHeaders(
   caller: Caller,
 ): Record<string, string> {
   const rules = rulesFor(vendor, caller)
-  if (!rules) return headers
+  return rules ? onlyAllowed(headers, rules) : headers
+}
+
+function onlyAllowed(headers: Record<string, string>, rules: PassthroughRules): Record<string, string> {
   const allowed: Record<string, string> = {}
   for (const [name, value] of Object.entries(headers)) {
     const allowedValues = value
