@@ -228,7 +228,8 @@ async function pass(
     target: { provider: { id: 'bench', kind: 'chatcompat' }, model: 'bench-model' },
     passthrough: {
       dialect: 'chatcompat',
-      send: async () => ({ body: await transport.send(upstreamRequest), faults }),
+      send: async () => await transport.send(upstreamRequest),
+      faultsOf: () => faults,
     },
     passthroughRequest: {
       family: 'chatcompat',
@@ -238,7 +239,7 @@ async function pass(
     },
     call: { request_id: 'req', caller, signal, arrived: 0 },
     signal,
-    chatCall: { model: 'bench-model', request, request_id: 'req' },
+    request,
     responseContext: {
       head,
       writer: { ...createChunkEncoder(head, { include_usage: false }), whole: () => undefined },

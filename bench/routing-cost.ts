@@ -50,7 +50,7 @@ function routed(settings: RoutingConfig) {
   let cost = 0
   return async (signal: AbortSignal) => {
     let ended: ((error?: unknown) => void) | undefined
-    const answer = await router.attempt(targets, {
+    const routing = {
       settings,
       bounds: boundsOf(settings, systemClock.steady()),
       token_id: 't',
@@ -62,15 +62,13 @@ function routed(settings: RoutingConfig) {
       has_fallback: false,
       costOf: () => cost++ % 3,
       affinity: () => cost++,
-      execute,
-      observer: {
-        attemptStarted() {},
-        attemptFailed() {},
-        serving(_, serving) {
-          ended = () => serving.end()
-        },
+      attemptStarted() {},
+      attemptFailed() {},
+      serving(attempt: { end(error?: unknown): void }) {
+        ended = () => attempt.end()
       },
-    })
+    } as const
+    const answer = await router.attempt(targets, routing, { sendTo: execute })
     ended?.()
     return answer
   }

@@ -89,8 +89,8 @@ const meterFor = (way: Way, meter: ChatMeter) => (way === 'bare' ? meter : watch
 
 const ROUTES = {
   relayed({ dialect }: Case, reads: Uint8Array[], way: Way, meter: ChatMeter): Promise<ResponseStream<Usage>> {
-    const send = async () => ({ body: await sendOver(way, reads), faults })
-    const passthrough: PassthroughProvider = { dialect: 'chatcompat', send }
+    const send = () => sendOver(way, reads)
+    const passthrough: PassthroughProvider = { dialect: 'chatcompat', send, faultsOf: () => faults }
     const body = { model: head.model, messages: [] }
     const passthroughRequest = passthroughRequestFor(dialect.passthrough, {
       family: dialect.family,
@@ -99,9 +99,8 @@ const ROUTES = {
       refusal: undefined,
     })
     if (!passthroughRequest) throw new Error('The API has no passthrough.')
-    const chatCall = { model: 'bench-model', request, request_id: 'req' }
     const responseContext = { head, writer: dialect.writer(head, request, 'req') }
-    const target = { provider: { id: 'bench', kind: 'chatcompat' }, model: chatCall.model }
+    const target = { provider: { id: 'bench', kind: 'chatcompat' }, model: 'bench-model' }
     const call = { request_id: 'req', caller, signal, arrived: 0 }
     return passThroughStream({
       target,
@@ -109,7 +108,7 @@ const ROUTES = {
       passthroughRequest,
       call,
       signal,
-      chatCall,
+      request,
       responseContext,
       meter: meterFor(way, meter),
     })
