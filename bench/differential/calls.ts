@@ -19,7 +19,7 @@ const TEXTS = [
   'What is the weather in Paris?',
   'Count to three.',
   'naïve façade, 日本語, 😀',
-  'line\nbreak\ttab "quote" \\ back',
+  'zig\nzag\tzug "zog" \\ zeg',
   '\u2028\u0000 control',
   'x'.repeat(3000),
   '</script><!--',

@@ -35,6 +35,36 @@ export async function outcomeOf(response: Response): Promise<Outcome> {
   return { status: response.status, headers, body: stable(body) }
 }
 
+/** JSON texts, whole or as the data of events, with their members in one order and numbers with their own digits. */
+function canonical(text: string): string {
+  return text.replace(/[{[].*[}\]]/gs, (json) => (isJson(json) ? sorted(json) : json.replace(/\{.*\}/g, sorted)))
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function sorted(text: string): string {
+  if (!isJson(text)) return text
+  const value: unknown = JSON.parse(text, (_, inner: unknown, context?: { source?: string }) =>
+    typeof inner === 'number' ? `number ${context?.source ?? inner}` : inner,
+  )
+  return JSON.stringify(value, (_, inner: unknown) =>
+    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([one], [other]) => (one < other ? -1 : 1)))
+      : inner,
+  )
+}
+
+/** True if two texts differ in nothing but the order of JSON members. */
+export const differInOrderOnly = (before: string, after: string): boolean =>
+  before !== after && canonical(before) === canonical(after)
+
 /** The first place where two texts differ, with some characters around; undefined: they are the same. */
 export function differenceOf(before: string, after: string): string | undefined {
   if (before === after) return undefined
