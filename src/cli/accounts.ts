@@ -13,7 +13,7 @@ import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
 import { commandLineActor } from './actor.ts'
 import { type AdminApi, API_FLAGS, connectedApi, createAdminApi } from './admin-api.ts'
-import { type Arguments, configFlags, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
+import { type Arguments, configFlags, type FlagTable, readAction, readCommand, UsageError } from './arguments.ts'
 import { terminalFormat } from './log-format.ts'
 import { patternWarnings } from './pattern-warnings.ts'
 import { type AccountProjects, type AccountTokens, remoteProjects, remoteTokens } from './remote-accounts.ts'
@@ -68,23 +68,15 @@ export async function runAction(
   args: string[],
   terminal: Terminal,
 ): Promise<number> {
-  const [name, ...rest] = args
-  if (name === '--help' || name === '-h') {
-    terminal.out(help)
-    return 0
-  }
-  const known = Object.keys(actions)
-  if (name === undefined) throw new UsageError(command, `needs a command: ${known.join(', ')}`)
-  const action = Object.hasOwn(actions, name) ? actions[name] : undefined
-  if (!action) throw new UsageError(command, unknownCommand(name, known))
+  const read = readAction(command, args, { names: Object.keys(actions), help, terminal })
+  const action = read && actions[read.name]
+  if (!action) return 0
+  const { name, args: rest } = read
   const { flags, positionals } = action
   const isRemote = Object.values(actions).some(({ only_on }) => only_on !== 'store')
   const all = { ...flags, ...(isRemote && API_FLAGS), config: 'text', 'data-dir': 'text' } as const
-  const given = readArguments({ command: `${command} ${name}`, args: rest, flags: all, positionals })
-  if (given.has('help')) {
-    terminal.out(help)
-    return 0
-  }
+  const given = readCommand({ help, terminal, command: `${command} ${name}`, args: rest, flags: all, positionals })
+  if (!given) return 0
   return runWork(`${command} ${name}`, action, { given, terminal })
 }
 

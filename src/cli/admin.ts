@@ -9,8 +9,8 @@ import { runAction, STORE_OPTIONS_HELP, type StoreWork, storeAction } from './ac
 import { commandLineActor } from './actor.ts'
 import { UsageError } from './arguments.ts'
 import { readExpiry } from './expiry.ts'
-import { table, timeText } from './table.ts'
-import { bold, json, type Terminal } from './terminal.ts'
+import { headedTable, timeText } from './table.ts'
+import { json, type Terminal } from './terminal.ts'
 
 const HELP = `Usage: gatehouse admin <login | create | list | revoke> [options]
 
@@ -149,8 +149,7 @@ async function list(work: StoreWork): Promise<number> {
       timeText(row.last_used_at),
       timeText(row.expires_at),
     ])
-    const [first = '', ...rest] = table([head, ...body]).split('\n')
-    terminal.out([bold(terminal, first), ...rest].join('\n'))
+    terminal.out(headedTable(head, body, terminal))
   }
   return 0
 }

@@ -1,6 +1,7 @@
 /** Parses the flags of a command and reports what is wrong with them. */
 import { parseArgs } from 'node:util'
 import { nearest } from '../config/nearest.ts'
+import type { Terminal } from './terminal.ts'
 
 /** The arguments do not fit the command; the process exits with 2. */
 export class UsageError extends Error {
@@ -77,6 +78,32 @@ export function readArguments({ command, args, flags, positionals: expected = []
     texts: (flag) => texts.get(flag) ?? [],
     has: (flag) => (flag === 'help' ? isHelp : switches.has(flag)),
   }
+}
+
+type Help = { help: string; terminal: Pick<Terminal, 'out'> }
+
+/** The arguments of a command; undefined: its help was asked for, and is printed. */
+export function readCommand({ help, terminal, ...parts }: ArgumentParts & Help): Arguments | undefined {
+  const given = readArguments(parts)
+  if (!given.has('help')) return given
+  terminal.out(help)
+  return undefined
+}
+
+/** The action of a command that its first argument names; undefined: the help was asked for, and is printed. */
+export function readAction<Name extends string>(
+  command: string,
+  [name, ...args]: string[],
+  { names, help, terminal }: Help & { names: readonly Name[] },
+): { name: Name; args: string[] } | undefined {
+  if (name === '--help' || name === '-h') {
+    terminal.out(help)
+    return undefined
+  }
+  if (name === undefined) throw new UsageError(command, `needs a command: ${names.join(', ')}`)
+  const known = names.find((one) => one === name)
+  if (known === undefined) throw new UsageError(command, unknownCommand(name, names))
+  return { name: known, args }
 }
 
 /** The options that name the configuration and the store, as the loader takes them. */

@@ -3,8 +3,8 @@ import type { AuditRow } from '../spec/audit.ts'
 import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from './accounts.ts'
 import { API_OPTIONS_HELP, pathWith } from './admin-api.ts'
 import { type Arguments, UsageError } from './arguments.ts'
-import { table } from './table.ts'
-import { bold, json, type Terminal } from './terminal.ts'
+import { headedTable } from './table.ts'
+import { json, type Terminal } from './terminal.ts'
 
 const HELP = `Usage: gatehouse audit <list | verify> [options]
 
@@ -58,8 +58,7 @@ async function list({ given, api, terminal }: Work): Promise<number> {
   else if (rows.length === 0) terminal.out('There are no such rows.\n')
   else {
     const head = ['TIME', 'ACTOR', 'ACTION', 'OBJECT', 'ADDRESS', 'CHANGE']
-    const [first = '', ...rest] = table([head, ...rows.map(lineOf)]).split('\n')
-    terminal.out([bold(terminal, first), ...rest].join('\n'))
+    terminal.out(headedTable(head, rows.map(lineOf), terminal))
   }
   return 0
 }

@@ -5,8 +5,8 @@ import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from './account
 import { API_OPTIONS_HELP } from './admin-api.ts'
 import { type Arguments, UsageError } from './arguments.ts'
 import { scopeNames } from './scope-names.ts'
-import { table, timeText } from './table.ts'
-import { bold, json, type Terminal } from './terminal.ts'
+import { headedTable, timeText } from './table.ts'
+import { json, type Terminal } from './terminal.ts'
 
 const HELP = `Usage: gatehouse budget <list | credit> [options]
 
@@ -66,8 +66,13 @@ async function list({ given, api, terminal, ...work }: Work): Promise<number> {
   } else if (budgets.length === 0) terminal.out('No call has counted towards a budget yet.\n')
   else {
     const head = ['OWNER', 'WINDOW', 'USED', 'CREDIT', 'HELD', 'STARTED', 'ENDS']
-    const [first = '', ...rest] = table([head, ...budgets.map((budget) => rowOf(budget, names))]).split('\n')
-    terminal.out([bold(terminal, first), ...rest].join('\n'))
+    terminal.out(
+      headedTable(
+        head,
+        budgets.map((budget) => rowOf(budget, names)),
+        terminal,
+      ),
+    )
   }
   return 0
 }

@@ -1,5 +1,5 @@
 /** `gatehouse completion`: a script that completes commands and options, generated from the help of every command. */
-import { readArguments, UsageError } from './arguments.ts'
+import { readCommand, UsageError } from './arguments.ts'
 import { json, type Terminal } from './terminal.ts'
 
 const HELP = `Usage: gatehouse completion <bash | zsh | fish>
@@ -27,16 +27,15 @@ type Described = { name: string; summary: string; actions: string[]; options: st
 
 /** The command, for these commands. */
 export const completionOf = (commands: Commands) => async (args: string[], terminal: Terminal) => {
-  const given = readArguments({
+  const given = readCommand({
+    help: HELP,
+    terminal,
     command: 'completion',
     args,
     flags: {},
     positionals: [`a shell: ${SHELLS.join(', ')}`],
   })
-  if (given.has('help')) {
-    terminal.out(HELP)
-    return 0
-  }
+  if (!given) return 0
   const shell = SHELLS.find((one) => one === given.positionals[0])
   if (shell === undefined) throw new UsageError('completion', `knows the shells ${SHELLS.join(', ')}`)
   const described = await Promise.all(

@@ -5,10 +5,10 @@ import type { Setting, SettingChange } from '../config/effective.ts'
 import { ConfigError, type ConfigProblem, problemText } from '../config/problem.ts'
 import { createConfigSource, type Proposal } from '../config/source.ts'
 import { type AdminApi, API_FLAGS, API_OPTIONS_HELP, connectedApi } from './admin-api.ts'
-import { type Arguments, type FlagTable, readArguments, UsageError, unknownCommand } from './arguments.ts'
+import { type Arguments, type FlagTable, readAction, readCommand } from './arguments.ts'
 import { assertProviders } from './check-providers.ts'
-import { table } from './table.ts'
-import { bold, json, type Terminal } from './terminal.ts'
+import { headedTable } from './table.ts'
+import { json, type Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
 
 const HELP = `Usage: gatehouse config <show | validate | diff | apply> [options]
@@ -56,26 +56,20 @@ const ACTIONS: Record<string, Action> = {
 }
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const [name, ...rest] = args
-  if (name === '--help' || name === '-h') {
-    terminal.out(HELP)
-    return 0
-  }
-  const known = Object.keys(ACTIONS)
-  if (name === undefined) throw new UsageError('config', `needs a command: ${known.join(', ')}`)
-  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
-  if (!action) throw new UsageError('config', unknownCommand(name, known))
+  const read = readAction('config', args, { names: Object.keys(ACTIONS), help: HELP, terminal })
+  const action = read && ACTIONS[read.name]
+  if (!action) return 0
+  const { name, args: rest } = read
   const { flags, positionals } = action
-  const given = readArguments({
+  const given = readCommand({
+    help: HELP,
+    terminal,
     command: `config ${name}`,
     args: rest,
     flags: { ...flags, ...API_FLAGS, config: 'text' },
     positionals,
   })
-  if (given.has('help')) {
-    terminal.out(HELP)
-    return 0
-  }
+  if (!given) return 0
   const api = connectedApi(given, terminal)
   return action.run({ given, source: api ? remoteSource(api) : sourceOfFile(given, terminal), terminal })
 }
@@ -133,8 +127,7 @@ async function show({ given, source, terminal }: Work): Promise<number> {
   if (given.has('json')) terminal.out(json({ settings }))
   else {
     const rows = settings.map(({ path, value, source }) => [path, valueText(value), originText(source)])
-    const [first = '', ...rest] = table([['SETTING', 'VALUE', 'FROM'], ...rows]).split('\n')
-    terminal.out([bold(terminal, first), ...rest].join('\n'))
+    terminal.out(headedTable(['SETTING', 'VALUE', 'FROM'], rows, terminal))
   }
   return 0
 }

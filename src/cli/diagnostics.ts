@@ -7,7 +7,7 @@ import { systemClock, unixSeconds } from '../kit/clock.ts'
 import { surroundings } from '../routes/admin/diagnostics.ts'
 import { openStore } from '../store/open-store.ts'
 import { API_FLAGS, API_OPTIONS_HELP, connectedApi } from './admin-api.ts'
-import { type Arguments, readArguments } from './arguments.ts'
+import { type Arguments, readCommand } from './arguments.ts'
 import { locateStore } from './store-location.ts'
 import { json, type Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
@@ -35,11 +35,8 @@ Examples:
 const FLAGS = { output: 'text', ...API_FLAGS, config: 'text', 'data-dir': 'text' } as const
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const given = readArguments({ command: 'diagnostics', args, flags: FLAGS })
-  if (given.has('help')) {
-    terminal.out(HELP)
-    return 0
-  }
+  const given = readCommand({ help: HELP, terminal, command: 'diagnostics', args, flags: FLAGS })
+  if (!given) return 0
   const api = connectedApi(given, terminal)
   const body = api ? (await api.call('/diagnostics')).body : await withoutGateway(given, terminal)
   const text = `${JSON.stringify(body, undefined, 2)}\n`

@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { nanoText } from '../spec/money.ts'
 import type { LedgerDifference, VendorDay } from '../store/ledger-store.ts'
 import { openStore } from '../store/open-store.ts'
-import { readArguments, UsageError, unknownCommand } from './arguments.ts'
+import { readAction, readCommand, UsageError } from './arguments.ts'
 import { configFor, correct, correctedText } from './ledger-correct.ts'
 import { storeToRead } from './store-location.ts'
 import { table } from './table.ts'
@@ -37,14 +37,9 @@ Examples:
   gatehouse ledger reconcile --vendor openai.csv --provider openai --correct --dry-run
 `
 
-export async function run([name, ...args]: string[], terminal: Terminal): Promise<number> {
-  if (name === '--help' || name === '-h') {
-    terminal.out(HELP)
-    return 0
-  }
-  if (name === undefined) throw new UsageError('ledger', 'needs a command: reconcile')
-  if (name !== 'reconcile') throw new UsageError('ledger', unknownCommand(name, ['reconcile']))
-  return reconcile(args, terminal)
+export async function run(args: string[], terminal: Terminal): Promise<number> {
+  const read = readAction('ledger', args, { names: ['reconcile'], help: HELP, terminal })
+  return read ? reconcile(read.args, terminal) : 0
 }
 
 /** Some 270 years: everything. */
@@ -62,11 +57,8 @@ async function reconcile(args: string[], terminal: Terminal): Promise<number> {
     config: 'text',
     'data-dir': 'text',
   } as const
-  const given = readArguments({ command, args, flags })
-  if (given.has('help')) {
-    terminal.out(HELP)
-    return 0
-  }
+  const given = readCommand({ help: HELP, terminal, command, args, flags })
+  if (!given) return 0
   const range = readTimeRange(command, given, ALL_DAYS)
   const file = given.text('vendor')
   const exported = file === undefined ? undefined : readExport(resolve(terminal.cwd, file), range)

@@ -8,7 +8,7 @@ import { ConfigError } from '../config/problem.ts'
 import type { ProviderConfig } from '../config/schema.ts'
 import { patternProblem } from '../config/semantic-checks.ts'
 import { discoverProviders } from '../providers/discover.ts'
-import { type Arguments, readArguments, UsageError } from './arguments.ts'
+import { type Arguments, readCommand, UsageError } from './arguments.ts'
 import { MODELS_DEV, type ModelsDev, readModelsDev } from './models-import-data.ts'
 import { replaceFile } from './models-import-file.ts'
 import { type Plan, planImport, treeOf } from './models-import-plan.ts'
@@ -49,7 +49,9 @@ discover: true # as without a file: find providers by environment keys, and mode
 `
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const given = readArguments({
+  const given = readCommand({
+    help: HELP,
+    terminal,
     command: COMMAND,
     args,
     flags: {
@@ -62,10 +64,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
       write: 'switch',
     },
   })
-  if (given.has('help')) {
-    terminal.out(HELP)
-    return 0
-  }
+  if (!given) return 0
   const only = given.texts('only')
   for (const pattern of only) {
     const trouble = patternProblem(pattern)

@@ -2,10 +2,10 @@
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import type { Model } from '../spec/model.ts'
-import { configFlags, readArguments } from './arguments.ts'
+import { configFlags, readCommand } from './arguments.ts'
 import { withIdleGateway } from './idle-gateway.ts'
-import { table } from './table.ts'
-import { bold, json, type Terminal } from './terminal.ts'
+import { headedTable } from './table.ts'
+import { json, type Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
 
 const HELP = `Usage: gatehouse models [--config <file>] [--data-dir <directory>] [--json]
@@ -30,11 +30,14 @@ type Row = Model & { targets: string[]; context_tokens?: number }
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
   if (args[0] === 'import') return (await import('./models-import.ts')).run(args.slice(1), terminal)
-  const given = readArguments({ command: 'models', args, flags: { config: 'text', 'data-dir': 'text' } })
-  if (given.has('help')) {
-    terminal.out(HELP)
-    return 0
-  }
+  const given = readCommand({
+    help: HELP,
+    terminal,
+    command: 'models',
+    args,
+    flags: { config: 'text', 'data-dir': 'text' },
+  })
+  if (!given) return 0
   const { environment, cwd } = terminal
   const config = loadConfig({ environment, cwd, flags: configFlags(given), vendors: knownVendors(environment) })
   const rows = await catalogueOf(config, terminal)
@@ -72,6 +75,5 @@ function asTable(rows: Row[], terminal: Terminal): string {
     row.targets.join(' '),
     row.replaced_by ?? '',
   ])
-  const [first = '', ...rest] = table([head, ...body]).split('\n')
-  return [bold(terminal, first), ...rest].join('\n')
+  return headedTable(head, body, terminal)
 }

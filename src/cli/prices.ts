@@ -1,9 +1,8 @@
 /** `gatehouse prices diff`: compares the prices of the configuration with public data, and changes nothing. */
-import { nearest } from '../config/nearest.ts'
 import { priceList, startOf } from '../config/price-schema.ts'
 import type { ModelConfig } from '../config/schema.ts'
 import { patternProblem } from '../config/semantic-checks.ts'
-import { readArguments, UsageError } from './arguments.ts'
+import { readAction, readCommand, UsageError } from './arguments.ts'
 import { providersOf, readConfigFile } from './models-import.ts'
 import { MODELS_DEV, readModelsDev } from './models-import-data.ts'
 import { type Plan, planImport, type Value } from './models-import-plan.ts'
@@ -42,25 +41,14 @@ type Difference = {
 }
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const [command, ...rest] = args
-  if (command === undefined || command === '--help' || command === '-h') {
-    terminal.out(HELP)
-    return 0
-  }
-  if (command !== 'diff') {
-    const meant = nearest(command, ['diff']) === undefined ? '' : '; did you mean "diff"?'
-    throw new UsageError('prices', `unknown command ${JSON.stringify(command)}${meant} (commands: diff)`)
-  }
-  return diff(rest, terminal)
+  const read = readAction('prices', args.length === 0 ? ['--help'] : args, { names: ['diff'], help: HELP, terminal })
+  return read ? diff(read.args, terminal) : 0
 }
 
 async function diff(args: string[], terminal: Terminal): Promise<number> {
   const flags = { from: 'text', provider: 'text', only: 'text', config: 'text' } as const
-  const given = readArguments({ command: COMMAND, args, flags })
-  if (given.has('help')) {
-    terminal.out(HELP)
-    return 0
-  }
+  const given = readCommand({ help: HELP, terminal, command: COMMAND, args, flags })
+  if (!given) return 0
   const only = given.texts('only')
   for (const pattern of only) {
     const trouble = patternProblem(pattern)

@@ -6,7 +6,7 @@ import { accountStatus, accountText } from './account-text.ts'
 import { type Action, runAction, STORE_OPTIONS_HELP, type Work, warnOfPatterns } from './accounts.ts'
 import { API_OPTIONS_HELP } from './admin-api.ts'
 import { UsageError } from './arguments.ts'
-import { table, timeText } from './table.ts'
+import { headedTable, table, timeText } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
 
 const HELP = `Usage: gatehouse project <create | update | list | show | disable | enable | delete> [options]
@@ -137,8 +137,7 @@ async function list({ given, projects, tokens, terminal }: Work): Promise<number
       timeText(row.created_at),
       timeText(row.expires_at),
     ])
-    const [first = '', ...rest] = table([head, ...body]).split('\n')
-    terminal.out([bold(terminal, first), ...rest].join('\n'))
+    terminal.out(headedTable(head, body, terminal))
   }
   return 0
 }

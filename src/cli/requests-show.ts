@@ -1,7 +1,7 @@
 /** `gatehouse requests show`: one row of the request log, with its contents if they are asked for. */
 import { runWork, type Work } from './accounts.ts'
 import { type AdminApi, API_FLAGS, GatewayRefusal, pathWith } from './admin-api.ts'
-import { readArguments, UsageError } from './arguments.ts'
+import { readCommand, UsageError } from './arguments.ts'
 import { json, type Terminal } from './terminal.ts'
 
 const COMMAND = 'requests show'
@@ -10,11 +10,8 @@ const MOST_OF_ONE_ID = 10
 const FLAGS = { contents: 'switch', ...API_FLAGS, config: 'text', 'data-dir': 'text' } as const
 
 export async function showRequest(args: string[], terminal: Terminal, help: string): Promise<number> {
-  const given = readArguments({ command: COMMAND, args, flags: FLAGS, positionals: ['an id'] })
-  if (given.has('help')) {
-    terminal.out(help)
-    return 0
-  }
+  const given = readCommand({ help, terminal, command: COMMAND, args, flags: FLAGS, positionals: ['an id'] })
+  if (!given) return 0
   const [id = ''] = given.positionals
   const show = async ({ api }: Work) => {
     const shown = await requestOf(api, id, given.has('contents'))

@@ -3,7 +3,7 @@ import { REQUEST_CONDITIONS, readRequestFilter } from '../observe/request-filter
 import type { RequestView } from '../observe/request-view.ts'
 import { runWork, type Work } from './accounts.ts'
 import { API_FLAGS, API_OPTIONS_HELP, pathWith } from './admin-api.ts'
-import { type FlagTable, readArguments, UsageError } from './arguments.ts'
+import { type FlagTable, readCommand, UsageError } from './arguments.ts'
 import { showRequest } from './requests-show.ts'
 import { table } from './table.ts'
 import { json, type Terminal } from './terminal.ts'
@@ -72,11 +72,8 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
     config: 'text',
     'data-dir': 'text',
   }
-  const given = readArguments({ command: COMMAND, args, flags })
-  if (given.has('help')) {
-    terminal.out(HELP)
-    return 0
-  }
+  const given = readCommand({ help: HELP, terminal, command: COMMAND, args, flags })
+  if (!given) return 0
   const { from, to } = readTimeRange(COMMAND, given, ALL_DAYS)
   readRequestFilter(
     (name) => given.text(flagOf(name)),

@@ -8,10 +8,10 @@ import type { Explained } from '../routes/explain-request.ts'
 import { requestedModel } from '../routes/routing-fields.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
 import { API_FLAGS, API_OPTIONS_HELP, connectedApi } from './admin-api.ts'
-import { configFlags, readArguments, UsageError, unknownCommand } from './arguments.ts'
+import { configFlags, readAction, readCommand, UsageError } from './arguments.ts'
 import { withIdleGateway } from './idle-gateway.ts'
-import { table } from './table.ts'
-import { bold, json, type Terminal } from './terminal.ts'
+import { headedTable, table } from './table.ts'
+import { json, type Terminal } from './terminal.ts'
 import { knownVendors } from './vendors.ts'
 
 const HELP = `Usage: gatehouse route explain --model <model> [--family <family>] [--body <file>] [--tags <tags>] [--json]
@@ -45,13 +45,10 @@ const FLAGS = {
 } as const
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const [action, ...rest] = args
-  if (action === undefined || args.includes('--help') || args.includes('-h')) {
-    terminal.out(HELP)
-    return 0
-  }
-  if (action !== 'explain') throw new UsageError('route', unknownCommand(action, ['explain']))
-  const given = readArguments({ command: 'route explain', args: rest, flags: FLAGS })
+  const read = readAction('route', args.length === 0 ? ['--help'] : args, { names: ['explain'], help: HELP, terminal })
+  if (!read) return 0
+  const given = readCommand({ help: HELP, terminal, command: 'route explain', args: read.args, flags: FLAGS })
+  if (!given) return 0
   const { environment, cwd } = terminal
   const body = await readBody(given.text('body'), cwd)
   const model = given.text('model') ?? requestedModel(body)
@@ -134,6 +131,5 @@ function asText(explained: Explained, terminal: Terminal): string {
     ...(hasCosts ? [one.expected_cost == null ? 'unknown' : String(one.expected_cost)] : []),
     one.available ? 'yes' : `no: ${one.reason}`,
   ])
-  const [first = '', ...others] = table([head, ...rows]).split('\n')
-  return `${table(facts)}\n${[bold(terminal, first), ...others].join('\n')}`
+  return `${table(facts)}\n${headedTable(head, rows, terminal)}`
 }

@@ -12,7 +12,7 @@ import type { Gateway } from '../gateway.ts'
 import { thisBuild } from '../kit/build-info.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
 import { createLog, type Log } from '../kit/log.ts'
-import { type Arguments, readArguments } from './arguments.ts'
+import { type Arguments, readCommand } from './arguments.ts'
 import { bannerJson, bannerText, firstRequestText, isFirstRequestKnown, type Started } from './banner.ts'
 import { freePortsOf, openListeners, type Server } from './listeners.ts'
 import { terminalFormat } from './log-format.ts'
@@ -47,11 +47,8 @@ Examples:
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
   const flags = { host: 'text', port: 'text', config: 'text', 'data-dir': 'text' } as const
-  const given = readArguments({ command: 'serve', args, flags })
-  if (given.has('help')) {
-    terminal.out(HELP)
-    return 0
-  }
+  const given = readCommand({ help: HELP, terminal, command: 'serve', args, flags })
+  if (!given) return 0
   return serve({ given, terminal, clock: systemClock })
 }
 

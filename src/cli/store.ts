@@ -1,7 +1,7 @@
 /** `gatehouse store`: whether the database is damaged. */
 import { checkStore } from '../store/check-store.ts'
 import type { StoreCheck } from '../store/store.ts'
-import { readArguments, UsageError, unknownCommand } from './arguments.ts'
+import { readAction, readCommand } from './arguments.ts'
 import { locateStore, OTHER_DIRECTORIES } from './store-location.ts'
 import { json, type Terminal } from './terminal.ts'
 
@@ -25,23 +25,15 @@ Examples:
   gatehouse store check --data-dir /backup/data --json
 `
 
-export async function run([name, ...args]: string[], terminal: Terminal): Promise<number> {
-  if (name === '--help' || name === '-h') {
-    terminal.out(HELP)
-    return 0
-  }
-  if (name === undefined) throw new UsageError('store', 'needs a command: check')
-  if (name !== 'check') throw new UsageError('store', unknownCommand(name, ['check']))
-  return check(args, terminal)
+export async function run(args: string[], terminal: Terminal): Promise<number> {
+  const read = readAction('store', args, { names: ['check'], help: HELP, terminal })
+  return read ? check(read.args, terminal) : 0
 }
 
 async function check(args: string[], terminal: Terminal): Promise<number> {
   const flags = { quick: 'switch', config: 'text', 'data-dir': 'text' } as const
-  const given = readArguments({ command: 'store check', args, flags })
-  if (given.has('help')) {
-    terminal.out(HELP)
-    return 0
-  }
+  const given = readCommand({ help: HELP, terminal, command: 'store check', args, flags })
+  if (!given) return 0
   const { url, exists, name: place } = locateStore(given, terminal)
   if (!exists) throw new Error(`There is no store in ${place}. ${OTHER_DIRECTORIES}`)
   const result = await checkStore(url, { is_quick: given.has('quick') })

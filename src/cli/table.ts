@@ -1,4 +1,5 @@
 /** Formats rows of text in columns. */
+import { bold, type Terminal } from './terminal.ts'
 
 /** Columns are as wide as their longest cell; lines have no trailing spaces. */
 export function table(rows: string[][]): string {
@@ -15,6 +16,12 @@ export function table(rows: string[][]): string {
           .trimEnd()}\n`,
     )
     .join('')
+}
+
+/** The same with a bold head. */
+export function headedTable(head: string[], rows: string[][], terminal: Terminal): string {
+  const [first = '', ...rest] = table([head, ...rows]).split('\n')
+  return [bold(terminal, first), ...rest].join('\n')
 }
 
 /** `2026-11-21 04:05`, in UTC; a dash for no time. */

@@ -5,8 +5,8 @@ import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from './account
 import { type AdminApi, API_OPTIONS_HELP, GatewayRefusal } from './admin-api.ts'
 import { UsageError } from './arguments.ts'
 import { onlineTable } from './check-online.ts'
-import { table } from './table.ts'
-import { bold, json, type Terminal } from './terminal.ts'
+import { headedTable } from './table.ts'
+import { json, type Terminal } from './terminal.ts'
 
 const HELP = `Usage: gatehouse target <list | drain | disable | restore | test | reset> <name> [options]
 
@@ -106,8 +106,7 @@ async function list({ given, terminal, api }: Work): Promise<number> {
       set_by,
       new Date(set_at * 1000).toISOString().slice(0, 19),
     ])
-    const [first = '', ...rest] = table([['KIND', 'NAME', 'STATE', 'WEIGHT', 'BY', 'SINCE'], ...rows]).split('\n')
-    terminal.out([bold(terminal, first), ...rest].join('\n'))
+    terminal.out(headedTable(['KIND', 'NAME', 'STATE', 'WEIGHT', 'BY', 'SINCE'], rows, terminal))
   }
   return 0
 }

@@ -1,8 +1,8 @@
 /** Text output of tasks: a table of many, all data of one. */
 import { isEndedStatus, type Task } from '../spec/task.ts'
 import type { WebhookStore } from '../store/store.ts'
-import { table, timeText } from './table.ts'
-import { bold, type Terminal } from './terminal.ts'
+import { headedTable, table, timeText } from './table.ts'
+import type { Terminal } from './terminal.ts'
 
 type CallbackState =
   | Pick<NonNullable<Awaited<ReturnType<WebhookStore['ofTask']>>>, 'url' | 'attempts' | 'delivered_at' | 'last_status'>
@@ -42,8 +42,7 @@ export function taskTable(
     timeText(task.finish_time || null),
     task.fail_code,
   ])
-  const [first = '', ...rest] = table([head, ...body]).split('\n')
-  return [bold(terminal, first), ...rest].join('\n')
+  return headedTable(head, body, terminal)
 }
 
 type Shown = { task: ShownTask; callback: CallbackState; token_name: string | undefined; now_ms: number }

@@ -10,7 +10,7 @@ import { type Action, runAction, STORE_OPTIONS_HELP, type Work, warnOfPatterns }
 import { API_OPTIONS_HELP } from './admin-api.ts'
 import { type Arguments, UsageError } from './arguments.ts'
 import { readDuration } from './expiry.ts'
-import { table, timeText } from './table.ts'
+import { headedTable, timeText } from './table.ts'
 import { bold, json, type Terminal } from './terminal.ts'
 
 const HELP = `Usage: gatehouse token <create | update | list | show | revoke | rotate | webhook-secret> [options]
@@ -206,8 +206,7 @@ function asTable(rows: (Token & { status: string })[], { terminal, names }: Show
     timeText(token.last_used_at),
     timeText(token.expires_at),
   ])
-  const [first = '', ...rest] = table([head, ...body]).split('\n')
-  return [bold(terminal, first), ...rest].join('\n')
+  return headedTable(head, body, terminal)
 }
 
 const statusOf = (token: Token, now: number): string => accountStatus(token, { now, off: 'revoked' })

@@ -3,10 +3,10 @@ import { nanoText, toNano } from '../spec/money.ts'
 import { USAGE_DIMENSIONS, type UsageDimension, type UsageResult, type UsageSum } from '../store/ledger-store.ts'
 import { runWork, type Work } from './accounts.ts'
 import { API_FLAGS, API_OPTIONS_HELP, pathWith } from './admin-api.ts'
-import { type Arguments, readArguments, UsageError } from './arguments.ts'
+import { type Arguments, readCommand, UsageError } from './arguments.ts'
 import { csv } from './csv.ts'
-import { table } from './table.ts'
-import { bold, json, type Terminal } from './terminal.ts'
+import { headedTable } from './table.ts'
+import { json, type Terminal } from './terminal.ts'
 import { readTimeRange } from './time-range.ts'
 
 const HELP = `Usage: gatehouse usage [options]
@@ -44,11 +44,8 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
     config: 'text',
     'data-dir': 'text',
   } as const
-  const given = readArguments({ command: 'usage', args, flags })
-  if (given.has('help')) {
-    terminal.out(HELP)
-    return 0
-  }
+  const given = readCommand({ help: HELP, terminal, command: 'usage', args, flags })
+  if (!given) return 0
   const by = readDimensions(given)
   const range = readTimeRange('usage', given, 30)
   return runWork('usage', { run: (work) => show(work, { by, ...range }) }, { given, terminal })
@@ -99,12 +96,9 @@ function print(given: Arguments, { by, result, names, terminal }: Printing): voi
   if (given.has('csv')) terminal.out(csv([columns, ...cells]))
   else if (rows.length === 0) terminal.out('Nothing was used in this time.\n')
   else {
-    const [first = '', ...rest] = table([
-      columns.map((name) => name.toUpperCase().replaceAll('_', ' ')),
-      ...cells,
-      ...(rows.length > 1 ? [columns.map((name, at) => (at === 0 ? 'total' : textOf(total[name])))] : []),
-    ]).split('\n')
-    terminal.out([bold(terminal, first), ...rest].join('\n'))
+    const head = columns.map((name) => name.toUpperCase().replaceAll('_', ' '))
+    const sums = rows.length > 1 ? [columns.map((name, at) => (at === 0 ? 'total' : textOf(total[name])))] : []
+    terminal.out(headedTable(head, [...cells, ...sums], terminal))
   }
 }
 

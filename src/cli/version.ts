@@ -1,7 +1,7 @@
 /** `gatehouse version`: prints the version and the commit. */
 import package_ from '../../package.json' with { type: 'json' }
 import { thisBuild } from '../kit/build-info.ts'
-import { readArguments } from './arguments.ts'
+import { readCommand } from './arguments.ts'
 import { json, type Terminal } from './terminal.ts'
 
 export const VERSION: string = package_.version
@@ -13,11 +13,8 @@ repository or its bundle was made in one.
 `
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const given = readArguments({ command: 'version', args, flags: {} })
-  if (given.has('help')) {
-    terminal.out(HELP)
-    return 0
-  }
+  const given = readCommand({ help: HELP, terminal, command: 'version', args, flags: {} })
+  if (!given) return 0
   const build = await thisBuild()
   const version = { gatehouse: VERSION, ...build, bun: Bun.version, platform: `${process.platform}-${process.arch}` }
   if (given.has('json')) terminal.out(json(version))
