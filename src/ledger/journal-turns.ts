@@ -7,7 +7,7 @@ export type Journaled = { readonly entries: readonly LedgerEntry[]; journaled: n
 
 type JournalTurns = {
   /** Resolves once they were written, at the end of this turn; the same promise for all of a turn. */
-  add(one: Journaled): Promise<void>
+  add(call: Journaled): Promise<void>
   /** Writes what was added, now. */
   write(): void
 }
@@ -15,25 +15,34 @@ type JournalTurns = {
 export function createJournalTurns(journal: Journal): JournalTurns {
   let unwritten: Journaled[] = []
   let turn: Promise<void> | undefined
+  let endTurn = () => {}
+
+  /** Made once: a call that ends alone in its turn makes a promise, and no function. */
+  const begin = (resolve: () => void) => {
+    endTurn = resolve
+    setImmediate(end)
+  }
+
+  function end(): void {
+    const resolve = endTurn
+    turn = undefined
+    write()
+    resolve()
+  }
 
   function write(): void {
-    turn = undefined
     if (unwritten.length === 0) return
-    const batch = unwritten
+    const calls = unwritten
     unwritten = []
-    const isWritten = journal.write(batch.flatMap(({ entries }) => entries)) > 0
-    if (isWritten) for (const one of batch) one.journaled = one.entries.length
+    const [first] = calls
+    const entries = first && calls.length === 1 ? first.entries : calls.flatMap((call) => call.entries)
+    if (journal.write(entries) > 0) for (const call of calls) call.journaled = call.entries.length
   }
 
   return {
-    add(one) {
-      unwritten.push(one)
-      turn ??= new Promise((resolve) => {
-        setImmediate(() => {
-          write()
-          resolve()
-        })
-      })
+    add(call) {
+      unwritten.push(call)
+      turn ??= new Promise(begin)
       return turn
     },
     write,
