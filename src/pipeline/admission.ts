@@ -60,7 +60,10 @@ export function createAttemptAdmission(gates: readonly Gate[]): AttemptAdmission
   if (!gate) return undefined
   const estimateOf = ({ estimate = NO_ESTIMATE }: CallRecord) => estimate
   return {
-    hasLimits: (targets) => targets.some(({ provider }) => gate.limitsProvider?.(provider.id)),
+    hasLimits(targets) {
+      for (const { provider } of targets) if (gate.limitsProvider?.(provider.id)) return true
+      return false
+    },
     limitsProvider: (provider_id) => gate.limitsProvider?.(provider_id) ?? false,
     async targetsWithinLimits(record, targets) {
       const within = new Map<string, boolean>()

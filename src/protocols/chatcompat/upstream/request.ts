@@ -150,8 +150,9 @@ function createMessageEncoder({ quirks, fields }: ChatcompatOptions): (messages:
     .filter(([name]) => name.startsWith('messages.'))
     .map(([name, to]) => [name.slice(9), to] as const)
   const touched = [...drop, ...rename.map(([name]) => name)]
+  const hasTouched = (message: Message) => touched.some((name) => name in message)
   const needsChange = (message: Message) =>
-    (message.role === 'developer' && !quirks.developer_role) || touched.some((name) => name in message)
+    (message.role === 'developer' && !quirks.developer_role) || (touched.length > 0 && hasTouched(message))
   function encode(message: Message): Message {
     if (!needsChange(message)) return message
     const copy: Record<string, unknown> = { ...message }
