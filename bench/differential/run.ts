@@ -164,6 +164,15 @@ async function main(): Promise<number> {
   }
 }
 
+/** The lines that one of two texts has and the other has not. */
+function onlyIn(one: string, other: string): [string, string] {
+  const [lines, others] = [one.split('\n'), other.split('\n')]
+  return [
+    lines.filter((line) => !others.includes(line)).join('\n'),
+    others.filter((line) => !lines.includes(line)).join('\n'),
+  ]
+}
+
 async function compareSides(sides: readonly Side[], calls: readonly Call[]): Promise<number> {
   const [before, after] = sides
   if (!before || !after) throw new Error('two gateways are needed')
@@ -197,7 +206,7 @@ async function compareSides(sides: readonly Side[], calls: readonly Call[]): Pro
   // The request log is written within half a second.
   await Bun.sleep(2000)
   const [sums, others] = await Promise.all(sides.map(sumsOf))
-  for (const name of Object.keys(sums ?? {})) compare(name, sums?.[name] ?? '', others?.[name] ?? '')
+  for (const name of Object.keys(sums ?? {})) compare(name, ...onlyIn(sums?.[name] ?? '', others?.[name] ?? ''))
   process.stdout.write(
     `${calls.length} calls, by status ${JSON.stringify(statuses)}: ${differences} differences, and ${reordered} in the order of JSON members only\n`,
   )
