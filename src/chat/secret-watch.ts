@@ -3,7 +3,11 @@
 import type { ChatChunk } from '../protocols/canonical.ts'
 import type { Provider } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
+import type { Units } from '../spec/units.ts'
+import type { Usage } from '../spec/usage.ts'
 import type { ChatMeter } from './meter.ts'
+
+type DeltaWatch = NonNullable<ReturnType<NonNullable<Provider['watchDeltas']>>>
 
 /**
  * A secret within one event is replaced where the provider's bytes are read. One that is split over events cannot be
@@ -11,34 +15,59 @@ import type { ChatMeter } from './meter.ts'
  */
 export function watchSecrets(meter: ChatMeter, { id, watchDeltas }: Provider): ChatMeter {
   const watch = watchDeltas?.()
-  if (!watch) return meter
-  const take = (text: string | null | undefined) => {
-    if (!text || !watch.completes(text)) return
+  return watch ? new WatchingMeter(id, meter, watch) : meter
+}
+
+/** The same meter, which also watches. */
+class WatchingMeter implements ChatMeter {
+  readonly #provider: string
+  readonly #meter: ChatMeter
+  readonly #watch: DeltaWatch
+
+  constructor(provider: string, meter: ChatMeter, watch: DeltaWatch) {
+    this.#provider = provider
+    this.#meter = meter
+    this.#watch = watch
+  }
+
+  usage(): Usage | Promise<Usage> {
+    return this.#meter.usage()
+  }
+
+  units(usage: Usage): Units {
+    return this.#meter.units(usage)
+  }
+
+  hasCounted(): boolean {
+    return this.#meter.hasCounted()
+  }
+
+  countWhole(answer: Parameters<ChatMeter['countWhole']>[0]): void {
+    this.#meter.countWhole(answer)
+  }
+
+  count(batch: ChatChunk[]): void {
+    for (const { choices } of batch) {
+      for (const { delta } of choices) {
+        this.#take(delta.content)
+        this.#take(delta.reasoning_content)
+        this.#take(delta.refusal)
+        if (delta.tool_calls) for (const call of delta.tool_calls) this.#take(call.function?.arguments)
+      }
+    }
+    this.#meter.count(batch)
+  }
+
+  countRaw(text: string): void {
+    this.#take(text)
+    this.#meter.countRaw(text)
+  }
+
+  #take(text: string | null | undefined): void {
+    if (!text || !this.#watch.completes(text)) return
     throw new GatewayError(
       'bad_upstream_response',
-      `The upstream "${id}" repeated the gateway's credentials in its answer, which was ended there. Tell the operator.`,
+      `The upstream "${this.#provider}" repeated the gateway's credentials in its answer, which was ended there. Tell the operator.`,
     )
-  }
-  const takeAll = (chunk: ChatChunk) => {
-    for (const { delta } of chunk.choices) {
-      take(delta.content)
-      take(delta.reasoning_content)
-      take(delta.refusal)
-      if (delta.tool_calls) for (const call of delta.tool_calls) take(call.function?.arguments)
-    }
-  }
-  return {
-    usage: () => meter.usage(),
-    units: (usage) => meter.units(usage),
-    hasCounted: () => meter.hasCounted(),
-    countWhole: (answer) => meter.countWhole(answer),
-    count(batch) {
-      for (const chunk of batch) takeAll(chunk)
-      meter.count(batch)
-    },
-    countRaw(text) {
-      take(text)
-      meter.countRaw(text)
-    },
   }
 }

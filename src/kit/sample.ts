@@ -15,39 +15,44 @@ export const MAX_SAMPLE_CHARACTERS = 200_000
 /** Initial capacity for raw pieces. They are copied, because a small slice would keep its large text in memory. */
 const RAW_BYTES = 256
 
-export function createSample(): Sample {
-  let pieces: string[] = []
-  let raw: Buffer | undefined
-  let rawLength = 0
-  let stored = 0
-  let length = 0
+export const createSample = (): Sample => new StoredSample()
 
-  const readRaw = () => {
-    if (raw && rawLength > 0) pieces.push(unquoted(raw.toString('utf8', 0, rawLength)))
-    rawLength = 0
+class StoredSample implements Sample {
+  #pieces: string[] = []
+  #raw: Buffer | undefined
+  #rawLength = 0
+  #stored = 0
+  #length = 0
+
+  add(text: string): void {
+    this.#length += text.length
+    if (this.#stored >= MAX_SAMPLE_CHARACTERS) return
+    this.#readRaw()
+    this.#pieces.push(text)
+    this.#stored += text.length
   }
-  return {
-    add(text) {
-      length += text.length
-      if (stored >= MAX_SAMPLE_CHARACTERS) return
-      readRaw()
-      pieces.push(text)
-      stored += text.length
-    },
-    addRaw(text) {
-      length += text.length
-      if (stored >= MAX_SAMPLE_CHARACTERS) return
-      raw = withCapacity(raw, { used: rawLength, more: text.length })
-      rawLength += raw.write(text, rawLength, 'latin1')
-      stored += text.length
-    },
-    async tokens(tokenizer) {
-      readRaw()
-      const text = pieces.join('').slice(0, MAX_SAMPLE_CHARACTERS)
-      pieces = [text]
-      const [counted = 0] = await tokenizer.count([text])
-      return length <= MAX_SAMPLE_CHARACTERS ? counted : Math.round((counted * length) / MAX_SAMPLE_CHARACTERS)
-    },
+
+  addRaw(text: string): void {
+    this.#length += text.length
+    if (this.#stored >= MAX_SAMPLE_CHARACTERS) return
+    this.#raw = withCapacity(this.#raw, { used: this.#rawLength, more: text.length })
+    this.#rawLength += this.#raw.write(text, this.#rawLength, 'latin1')
+    this.#stored += text.length
+  }
+
+  async tokens(tokenizer: Tokenizer): Promise<number> {
+    this.#readRaw()
+    const text = this.#pieces.join('').slice(0, MAX_SAMPLE_CHARACTERS)
+    this.#pieces = [text]
+    const [counted = 0] = await tokenizer.count([text])
+    return this.#length <= MAX_SAMPLE_CHARACTERS
+      ? counted
+      : Math.round((counted * this.#length) / MAX_SAMPLE_CHARACTERS)
+  }
+
+  #readRaw(): void {
+    if (this.#raw && this.#rawLength > 0) this.#pieces.push(unquoted(this.#raw.toString('utf8', 0, this.#rawLength)))
+    this.#rawLength = 0
   }
 }
 

@@ -23,7 +23,7 @@ const MAX_EVENT_CHARACTERS = 16 * 1024 * 1024
  */
 export function createSseParser(limit = MAX_EVENT_CHARACTERS): SseParser {
   const decoder = new TextDecoder() // drops a leading BOM by itself
-  const blocks = createBlocks(limit)
+  const blocks = new Blocks(limit)
   return {
     push: (bytes) => eventsIn(blocks.push(decoder.decode(bytes, { stream: true })), limit),
     end: () => eventsIn(blocks.push(decoder.decode()) + blocks.end(), limit),
@@ -48,72 +48,74 @@ const MARK = '\u00ef\u00bb\u00bf'
  * For events that pass as they are, as latin1 text: one character per byte. Nothing is decoded, so every byte comes out
  * as it went in.
  */
-export function createSseBlocks(limit = MAX_EVENT_CHARACTERS) {
-  const blocks = createBlocks(limit)
-  /** The first bytes, which may be a part of a mark. */
-  let start: string | undefined = ''
+export const createSseBlocks = (limit = MAX_EVENT_CHARACTERS): SseBlocks => new SseBlocks(limit)
 
-  /** All but a mark at the very start, which may come in pieces. */
-  function withoutMark(text: string): string {
-    const first = start + text
-    start = first.length < MARK.length && MARK.startsWith(first) ? first : undefined
-    if (start !== undefined) return ''
-    return first.startsWith(MARK) ? first.slice(MARK.length) : first
+class SseBlocks {
+  readonly #blocks: Blocks
+  /** The first bytes, which may be a part of a mark. */
+  #start: string | undefined = ''
+
+  constructor(limit: number) {
+    this.#blocks = new Blocks(limit)
   }
 
-  return {
-    push(bytes: Uint8Array): string {
-      const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
-      return blocks.push(start === undefined ? text : withoutMark(text))
-    },
-    end: () => blocks.push(start ?? '') + blocks.end(),
+  push(bytes: Uint8Array): string {
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
+    return this.#blocks.push(this.#start === undefined ? text : this.#withoutMark(this.#start + text))
+  }
+
+  end(): string {
+    return this.#blocks.push(this.#start ?? '') + this.#blocks.end()
+  }
+
+  /** All but a mark at the very start, which may come in pieces. */
+  #withoutMark(first: string): string {
+    this.#start = first.length < MARK.length && MARK.startsWith(first) ? first : undefined
+    if (this.#start !== undefined) return ''
+    return first.startsWith(MARK) ? first.slice(MARK.length) : first
   }
 }
 
-type Blocks = {
+/** Finds whole events in text that may be cut anywhere. */
+class Blocks {
+  readonly #limit: number
+  #rest = ''
+  #afterCarriageReturn = false
+
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
   /**
    * The whole events that this text completes: each with the empty line that ends it, line ends as LF, otherwise as it
    * came. Throws `SseTooLong`.
    */
-  push(text: string): string
-  /** At the end of the body: the event that was not closed by an empty line; '' where there is none. */
-  end(): string
-}
-
-function createBlocks(limit: number): Blocks {
-  let rest = ''
-  let afterCarriageReturn = false
-
-  function withLineFeeds(text: string): string {
-    const read = afterCarriageReturn && text.startsWith('\n') ? text.slice(1) : text
-    if (text !== '') afterCarriageReturn = false
-    if (!read.includes('\r')) return read
-    afterCarriageReturn = read.endsWith('\r')
-    return read.replaceAll('\r\n', '\n').replaceAll('\r', '\n')
+  push(came: string): string {
+    const text = this.#withLineFeeds(came)
+    const rest = this.#rest
+    // What was stored holds no end of an event, so only the new text is searched: no quadratic rescans of a long one.
+    const isClosing = rest.endsWith('\n') && text.startsWith('\n')
+    const last = text.endsWith('\n\n') ? text.length - 2 : text.lastIndexOf('\n\n')
+    const isWhole = last !== -1 || isClosing
+    const end = last === -1 ? 1 : last + 2
+    this.#rest = isWhole ? text.slice(end) : rest + text
+    if (this.#rest.length > this.#limit) throw tooLong(this.#limit)
+    return isWhole ? rest + text.slice(0, end) : ''
   }
 
-  return {
-    push(came) {
-      const text = withLineFeeds(came)
-      // What was stored holds no end of an event, so only the new text is searched: no quadratic rescans of a long one.
-      const isClosing = rest.endsWith('\n') && text.startsWith('\n')
-      const last = text.endsWith('\n\n') ? text.length - 2 : text.lastIndexOf('\n\n')
-      if (last === -1 && !isClosing) {
-        rest += text
-        if (rest.length > limit) throw tooLong(limit)
-        return ''
-      }
-      const end = last === -1 ? 1 : last + 2
-      const whole = rest + text.slice(0, end)
-      rest = text.slice(end)
-      if (rest.length > limit) throw tooLong(limit)
-      return whole
-    },
-    end() {
-      const left = rest.replace(/\n+$/, '') // the line ends that came without the empty line after them
-      rest = ''
-      return left === '' ? '' : `${left}\n\n`
-    },
+  /** At the end of the body: the event that was not closed by an empty line; '' where there is none. */
+  end(): string {
+    const left = this.#rest.replace(/\n+$/, '') // the line ends that came without the empty line after them
+    this.#rest = ''
+    return left === '' ? '' : `${left}\n\n`
+  }
+
+  #withLineFeeds(text: string): string {
+    const read = this.#afterCarriageReturn && text.startsWith('\n') ? text.slice(1) : text
+    if (text !== '') this.#afterCarriageReturn = false
+    if (!read.includes('\r')) return read
+    this.#afterCarriageReturn = read.endsWith('\r')
+    return read.replaceAll('\r\n', '\n').replaceAll('\r', '\n')
   }
 }
 

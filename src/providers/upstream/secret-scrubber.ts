@@ -40,7 +40,7 @@ export function createSecretScrubber(secrets: string[]): SecretScrubber | undefi
       for (const form of forms) if (clean.includes(form)) clean = clean.replaceAll(form, REDACTED)
       return clean
     },
-    body: () => createBodyScrubber(search),
+    body: () => new SearchedBody(search),
     deltas: createDeltaSearch([...new Set(halves)]),
   }
 }
@@ -124,66 +124,94 @@ function startsWith(data: Uint8Array, at: number, needle: Buffer): number {
   return length
 }
 
-function createBodyScrubber(search: Search): BodyScrubber {
-  let held: Uint8Array = NOTHING
-  return {
-    push(bytes) {
-      const data = held.length === 0 ? bytes : Buffer.concat([held, bytes])
-      held = NOTHING
-      let found = search.find(data, 0)
-      let from = 0
-      const pieces: Uint8Array[] = []
-      for (; found; found = search.find(data, from)) {
-        pieces.push(data.subarray(from, found.at), REDACTED_BYTES)
-        from = found.at + found.length
-      }
-      const rest = from === 0 ? data : data.subarray(from)
-      const open = search.openAt(rest)
-      // A copy: the caller may reuse the memory of these bytes.
-      if (open < rest.length) held = rest.slice(open)
-      if (pieces.length === 0) return open === rest.length ? rest : rest.subarray(0, open)
-      return Buffer.concat([...pieces, rest.subarray(0, open)])
-    },
-    end() {
-      const rest = held
-      held = NOTHING
-      return rest
-    },
+class SearchedBody implements BodyScrubber {
+  readonly #search: Search
+  #held: Uint8Array = NOTHING
+
+  constructor(search: Search) {
+    this.#search = search
+  }
+
+  push(bytes: Uint8Array): Uint8Array {
+    const data = this.#held.length === 0 ? bytes : Buffer.concat([this.#held, bytes])
+    this.#held = NOTHING
+    let secret = this.#search.find(data, 0)
+    if (!secret) return this.#withoutOpen(data)
+    let from = 0
+    const pieces: Uint8Array[] = []
+    for (; secret; secret = this.#search.find(data, from)) {
+      pieces.push(data.subarray(from, secret.at), REDACTED_BYTES)
+      from = secret.at + secret.length
+    }
+    return Buffer.concat([...pieces, this.#withoutOpen(data.subarray(from))])
+  }
+
+  /** Holds back what may be the beginning of a secret. */
+  #withoutOpen(rest: Uint8Array): Uint8Array {
+    const open = this.#search.openAt(rest)
+    if (open === rest.length) return rest
+    // A copy: the caller may reuse the memory of these bytes.
+    this.#held = rest.slice(open)
+    return rest.subarray(0, open)
+  }
+
+  end(): Uint8Array {
+    const rest = this.#held
+    this.#held = NOTHING
+    return rest
   }
 }
 
-/** Knuth, Morris and Pratt's search for each of the texts, one character at a time. */
-function createDeltaSearch(texts: string[]): () => DeltaWatch {
-  const borders = texts.map(bordersOf)
+/** What all searches for the same texts share. */
+type DeltaNeedles = {
+  texts: string[]
+  borders: Uint16Array[]
   /** Indexed by the low byte: another character with the same low byte only costs one more check. */
+  isFirst: Uint8Array
+}
+
+function createDeltaSearch(texts: string[]): () => DeltaWatch {
   const isFirst = new Uint8Array(256)
   for (const text of texts) isFirst[text.charCodeAt(0) & 255] = 1
+  const needles: DeltaNeedles = { texts, borders: texts.map(bordersOf), isFirst }
+  return () => new SearchedDeltas(needles)
+}
 
-  return () => {
-    const matched = new Uint16Array(texts.length)
-    let isOpen = false
-    const isHalf = (code: number): boolean => {
-      isOpen = false
-      for (let index = 0; index < texts.length; index++) {
-        const text = texts[index] ?? ''
-        let length = matched[index] ?? 0
-        while (length > 0 && text.charCodeAt(length) !== code) length = borders[index]?.[length - 1] ?? 0
-        if (text.charCodeAt(length) === code) length++
-        matched[index] = length
-        if (length === text.length) return true
-        if (length > 0) isOpen = true
-      }
-      return false
+/** Knuth, Morris and Pratt's search for each of the texts, one character at a time. */
+class SearchedDeltas implements DeltaWatch {
+  readonly #needles: DeltaNeedles
+  /** How much of each text has come; made with the first character that begins one. */
+  #matched: Uint16Array | undefined
+  #isOpen = false
+
+  constructor(needles: DeltaNeedles) {
+    this.#needles = needles
+  }
+
+  completes(delta: string): boolean {
+    const { isFirst } = this.#needles
+    for (let at = 0; at < delta.length; at++) {
+      const code = delta.charCodeAt(at)
+      if ((this.#isOpen || isFirst[code & 255] === 1) && this.#isHalf(code)) return true
     }
-    return {
-      completes(delta) {
-        for (let at = 0; at < delta.length; at++) {
-          const code = delta.charCodeAt(at)
-          if ((isOpen || isFirst[code & 255] === 1) && isHalf(code)) return true
-        }
-        return false
-      },
+    return false
+  }
+
+  #isHalf(code: number): boolean {
+    const { texts, borders } = this.#needles
+    this.#matched ??= new Uint16Array(texts.length)
+    const matched = this.#matched
+    this.#isOpen = false
+    for (let index = 0; index < texts.length; index++) {
+      const text = texts[index] ?? ''
+      let length = matched[index] ?? 0
+      while (length > 0 && text.charCodeAt(length) !== code) length = borders[index]?.[length - 1] ?? 0
+      if (text.charCodeAt(length) === code) length++
+      matched[index] = length
+      if (length === text.length) return true
+      if (length > 0) this.#isOpen = true
     }
+    return false
   }
 }
 
