@@ -109,7 +109,8 @@ function rowOf(sum: UsageSum, by: readonly By[]): UsageList['data'][number] {
 const keyOf = ({ day = '', model = '' }: UsageList['data'][number]) => `${day} ${model}`
 const inOrder = (a: UsageList['data'][number], b: UsageList['data'][number]) => (keyOf(a) < keyOf(b) ? -1 : 1)
 
-function readTime(query: URLSearchParams, param: 'from' | 'to'): number | undefined {
+/** Unix seconds. A date as `to` is included. */
+export function readTime(query: URLSearchParams, param: 'from' | 'to'): number | undefined {
   const text = query.get(param)
   if (text === null) return undefined
   if (/^\d{1,11}$/.test(text)) return Number(text)

@@ -5,6 +5,7 @@ import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { nanoText } from '../../spec/money.ts'
 import { type LedgerStore, USAGE_DIMENSIONS, type UsageDimension, type UsageSum } from '../../store/ledger-store.ts'
+import { readTime } from '../usage.ts'
 import { listSchema } from './list.ts'
 import { adminRoute } from './route.ts'
 
@@ -152,15 +153,6 @@ function csvOf(rows: readonly Row[], by: readonly UsageDimension[]): Response {
   const lines = [names, ...rows.map((row) => names.map((name) => row[name] ?? ''))]
   const text = lines.map((line) => `${line.map(cell).join(',')}\r\n`).join('')
   return new Response(text, { headers: { 'content-type': 'text/csv; charset=utf-8' } })
-}
-
-function readTime(query: URLSearchParams, param: 'from' | 'to'): number | undefined {
-  const text = query.get(param)
-  if (text === null) return undefined
-  if (/^\d{1,11}$/.test(text)) return Number(text)
-  const at = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(text) / 1000 : Number.NaN
-  if (!Number.isNaN(at)) return at + (param === 'to' ? DAY : 0)
-  throw new GatewayError('invalid_value', `"${param}" must be a date such as 2026-01-31, or unix seconds.`, { param })
 }
 
 function readBy(query: URLSearchParams): UsageDimension[] {
