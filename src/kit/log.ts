@@ -32,8 +32,8 @@ type LogParts = {
   worker?: number | undefined
 }
 
-/** Lines are buffered for at most this long, so that a busy gateway writes some twenty times a second, not thousands. */
-const HOLD_MILLISECONDS = 50
+/** Lines are buffered for at most this long, so that a busy gateway writes some thirty times a second, not thousands. */
+const HOLD_MILLISECONDS = 30
 /** The buffer's limit in characters, which bounds memory. */
 const HOLD_CHARACTERS = 64 * 1024
 

@@ -16,7 +16,7 @@ import type { AssignIds } from './request-log.ts'
 
 const CONTENTS_HEADER = 'x-gatehouse-log-contents'
 
-const FLUSH_MILLISECONDS = 500
+const FLUSH_MILLISECONDS = 480
 const ROWS_PER_WRITE = 20
 const MAX_QUEUED = 20_000
 const WRITE_MILLISECONDS = 10_000

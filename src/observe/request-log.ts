@@ -8,8 +8,8 @@ import { requestRow } from './request-row.ts'
 import type { RequestSinks } from './request-sinks.ts'
 import type { EndedRequest, Recorder } from './requests.ts'
 
-/** What a process that is killed loses at most, while its store can be written. */
-const FLUSH_MILLISECONDS = 500
+/** With what a request waits for others before, half a second: what a process that is killed loses at most, while its store can be written. */
+const FLUSH_MILLISECONDS = 480
 /** One transaction. On SQLite it blocks the event loop, some 10 microseconds a row: calls go on between two of them. */
 const ROWS_PER_WRITE = 100
 /** Some 30 MB. */
