@@ -1,11 +1,19 @@
-/** What a settled call becomes in the ledger: its own entry, and one for each other attempt that may have been charged. */
+/**
+ * What a call is charged: its entry of the ledger, one for each other attempt that may have been charged, and the cost that
+ * its client sees.
+ */
 import { orderedAlphanumerics } from '../kit/secret.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import { chargeOf, mostOf } from '../models/prices.ts'
+import { NOT_ACCEPTED } from '../providers/orders/acceptance.ts'
 import type { Target } from '../providers/provider.ts'
+import type { AttemptPolicy } from '../routing/outcome.ts'
+import { type ErrorCode, GatewayError } from '../spec/error.ts'
+import { fromNano } from '../spec/money.ts'
 import { boundedUnits, NO_UNITS, type Units } from '../spec/units.ts'
 import type { LedgerEntry } from '../store/ledger-entry.ts'
-import type { AdmissionRequest, CallRecord, DoubtfulAttempt } from './call.ts'
+import type { AdmissionRequest, CallRecord, DoubtfulAttempt, Meter } from './call.ts'
+import type { AnyMeter, Family, UsageOf } from './family.ts'
 
 /** A client chooses this name. */
 const MAX_END_USER_LENGTH = 256
@@ -128,3 +136,68 @@ const UNKNOWN_UNITS: Units = { ...NO_UNITS, estimated: true }
 
 /** PostgreSQL's text type cannot hold NUL. */
 const storable = (text: string): string => text.replaceAll('\0', '')
+
+/** A provider that returns one of these has done no work for the request, or was never reached. */
+const REFUSALS: ReadonlySet<ErrorCode> = new Set([
+  'no_available_channel',
+  'server_is_overloaded',
+  'storage_unavailable',
+  'upstream_auth',
+  'upstream_unreachable',
+])
+
+/**
+ * Whether the provider may have charged for an attempt that ended with this error. Of an order, each error counts that does
+ * not prove that it was not accepted.
+ */
+export function mayHaveCharged(error: unknown, policy: AttemptPolicy): boolean {
+  if (!(error instanceof GatewayError)) return true
+  const { code, status, detail } = error
+  if (detail.accepted === 'no' || detail.fail_code !== undefined) return false
+  if (code === 'client_closed_request') return true
+  if (status < 500) return false
+  if (policy === 'until_accepted') return true
+  return !REFUSALS.has(code) && !NOT_ACCEPTED.includes(detail.upstream_status ?? 0)
+}
+
+export function noteDoubt(record: CallRecord, attempt: DoubtfulAttempt): void {
+  record.doubts ??= []
+  record.doubts.push(attempt)
+}
+
+/** Whether the counts of a meter cover what its provider may charge. */
+export const hasCounted = (meter: Meter<unknown>): boolean => meter.hasCounted?.() ?? true
+
+type Asked<Work, M extends AnyMeter> = Pick<Family<never, Work, never, M>, 'asksForCost'>
+type Metered<Work, M extends AnyMeter> = { record: CallRecord; meter: M; model: CatalogueModel; work: Work }
+
+/**
+ * The usage that the provider has reported, for the client: with `cost`, in units of the ledger's currency, or null. A
+ * promise only where it is estimated.
+ */
+export function usageForClient<Work, M extends AnyMeter>(
+  { asksForCost }: Asked<Work, M>,
+  call: Metered<Work, M>,
+): UsageOf<M> | Promise<UsageOf<M>> {
+  const { meter } = call
+  if (!meter) return undefined as UsageOf<M>
+  const usage = meter.usage()
+  if (!asksForCost?.(call.work)) return usage as UsageOf<M> | Promise<UsageOf<M>>
+  return usage instanceof Promise ? withLateCost(call, meter, usage) : withCost<M>(call, meter, usage)
+}
+
+const withLateCost = async <Work, M extends AnyMeter>(
+  call: Metered<Work, M>,
+  meter: NonNullable<M>,
+  usage: Promise<unknown>,
+): Promise<UsageOf<M>> => withCost<M>(call, meter, await usage)
+
+function withCost<M extends AnyMeter>(
+  { record, model }: Pick<Metered<never, M>, 'record' | 'model'>,
+  meter: NonNullable<M>,
+  usage: unknown,
+): UsageOf<M> {
+  const { target, at } = record
+  const { amount } = chargeOf({ model, target, units: boundedUnits(meter.units(usage)), at })
+  return { ...(usage as object), cost: amount === null ? null : fromNano(amount) } as UsageOf<M>
+}

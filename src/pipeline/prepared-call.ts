@@ -27,7 +27,7 @@ import type { Router } from '../routing/router.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { AttemptAdmission } from './admission.ts'
 import type { Call, CallRecord } from './call.ts'
-import { mayHaveCharged, noteDoubt } from './doubt.ts'
+import { mayHaveCharged, noteDoubt } from './entries.ts'
 import type { CallEvents } from './events.ts'
 import type { AnyMeter, ByTarget, Execution, Family, Try } from './family.ts'
 

@@ -1,7 +1,7 @@
 /** Delivers a streamed response, and settles its call when it ends, fails or is not read to its end. */
 import type { Log } from '../kit/log.ts'
 import { asGatewayError } from '../spec/error.ts'
-import { usageForClient } from './cost.ts'
+import { usageForClient } from './entries.ts'
 import type { AnyMeter, ResponseStream, StreamFamily, UsageOf } from './family.ts'
 import type { PreparedCall } from './prepared-call.ts'
 import type { Settled, Settlements } from './settle.ts'

@@ -11,7 +11,7 @@ import type { Family } from '../pipeline/family.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { assertOrder } from '../providers/allowed/allowed.ts'
 import { eligibleTargets, noneEligible } from '../routing/conditions.ts'
-import { noneAvailable } from '../routing/errors.ts'
+import { noneAvailable } from '../routing/outcome.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Json, JsonObject, Task } from '../spec/task.ts'
 
