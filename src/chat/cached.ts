@@ -33,10 +33,11 @@ export function cacheableRequest(work: Cacheable): CacheableRequest | undefined 
   const { body } = source
   if (STORED_MEMBERS.some((name) => body[name])) return undefined
   // The client's body, which the response may repeat, and the fitted request, with the defaults and limits of the model.
-  const headers = passthroughRequest?.headers
+  const passing = passthroughRequest?.mayPass ? passthroughRequest : undefined
+  const headers = passing?.headers
   return {
     request: [
-      passthroughRequest?.family,
+      passing?.family,
       source.framing,
       sorted(body),
       sorted(request),
@@ -78,9 +79,10 @@ function similarRequest(
   const blank = (value: unknown) => without(value, texts)
   const asked = { ...request, messages: messages.map((message, at) => (at < first ? message : blank(message))) }
   const sent = sorted(body).map(([name, value]) => [name, MESSAGE_MEMBERS.has(name) ? blank(value) : value])
-  const headers = passthroughRequest?.headers
+  const passing = passthroughRequest?.mayPass ? passthroughRequest : undefined
+  const headers = passing?.headers
   const form = formOf(request)
-  const rest = [passthroughRequest?.family, source?.framing, sent, sorted(asked), headers && sorted(headers), ...form]
+  const rest = [passing?.family, source?.framing, sent, sorted(asked), headers && sorted(headers), ...form]
   return { text, rest }
 }
 

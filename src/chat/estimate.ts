@@ -46,10 +46,10 @@ export function estimateChat(
     most_output += n * Math.min(limit, context_tokens ?? limit)
     hasAudioOutput ||= modalities?.includes('audio') === true
   }
-  const body = passthroughRequest?.body
-  if (body?.system !== undefined) noteCacheTime(input, body.system)
+  const system = passthroughRequest?.clientBody.system
+  if (Array.isArray(system) && passthroughRequest?.mayPass) noteCacheTime(input, system)
   // Only the provider understands all of such a request.
-  if (passthroughRequest?.refusal !== undefined && body_bytes === undefined) input.bytes = jsonSize(body)
+  if (passthroughRequest?.refusal && body_bytes === undefined) input.bytes = jsonSize(passthroughRequest.body)
   const bytes = body_bytes === undefined ? input.bytes : Math.max(0, body_bytes - input.media_bytes)
   const most = bytes + input.most_media + input.around + MOST_TOKENS_AROUND
   const most_input = Math.min(most, (context_tokens ?? most) * requests.length)

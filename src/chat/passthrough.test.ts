@@ -7,7 +7,7 @@ import type { PassthroughProvider, PassthroughResponse } from '../providers/prov
 import { GatewayError } from '../spec/error.ts'
 import { usageFrom } from '../spec/usage.ts'
 import type { ChatMeter } from './meter.ts'
-import { passThroughStream } from './passthrough.ts'
+import { PassthroughRequest, passThroughStream } from './passthrough.ts'
 import type { ResponseContext } from './translate.ts'
 
 const meter: ChatMeter = {
@@ -56,7 +56,12 @@ async function passed(last: GatewayError | undefined, isFinished: boolean) {
       send: async () => answer,
       faultsOf: () => ({}),
     } as unknown as PassthroughProvider,
-    passthroughRequest: { family: 'messages-compat', passthrough, body: {}, headers: {} },
+    passthroughRequest: new PassthroughRequest(passthrough, {
+      family: 'messages-compat',
+      body: {},
+      request: { header: () => null },
+      refusal: undefined,
+    }),
     request: { model: 'v/m', messages: [] },
     responseContext: { writer: {} } as ResponseContext,
     meter,

@@ -1,5 +1,6 @@
 /** Passthrough: where client and provider use the same protocol, the provider's response passes as bytes. */
 
+import { isRecord } from '../kit/json.ts'
 import type { Call } from '../pipeline/call.ts'
 import type { ClientRequest } from '../pipeline/endpoint.ts'
 import type { ResponseStream } from '../pipeline/family.ts'
@@ -19,41 +20,69 @@ import type { Usage } from '../spec/usage.ts'
 import type { ChatMeter } from './meter.ts'
 import { awaitFirstPart, type ResponseContext, ResponseParts, translated, type Whole } from './translate.ts'
 
-/** A client's request that may pass without translation. */
-export type PassthroughRequest = {
-  family: string
-  passthrough: ProtocolPassthrough
-  /** As the provider may receive it, except for the model. */
-  body: Readonly<Record<string, unknown>>
-  headers: Record<string, string>
-  /** Why the request cannot be translated: only a provider of the same protocol accepts it. */
-  refusal?: GatewayError | undefined
-}
-
 /** A header value that may be sent to a provider: names, dates and lists of them. */
 const HEADER_VALUE = /^[\w.,; =:/+-]{1,1000}$/
 
+type Body = Readonly<Record<string, unknown>>
+
 type PassthroughSource = {
   family: string
-  body: unknown
+  body: Body
   request: Pick<ClientRequest, 'header'>
+  /** Why the request cannot be translated: only a provider of the same protocol accepts it. */
   refusal: GatewayError | undefined
 }
 
-/** Undefined if the protocol has no passthrough, or this body must be translated. */
+/** A client's request to a protocol with passthrough. What is sent is made once a target has the same protocol. */
+export class PassthroughRequest {
+  readonly passthrough: ProtocolPassthrough
+  readonly family: string
+  readonly clientBody: Body
+  readonly refusal: GatewayError | undefined
+  readonly #client: Pick<ClientRequest, 'header'>
+  /** Null: it must be translated. */
+  #body: Body | null | undefined
+  #headers: Record<string, string> | undefined
+
+  constructor(passthrough: ProtocolPassthrough, { family, body, request, refusal }: PassthroughSource) {
+    this.passthrough = passthrough
+    this.family = family
+    this.clientBody = body
+    this.refusal = refusal
+    this.#client = request
+  }
+
+  /** Whether it may pass; otherwise it must be translated. */
+  get mayPass(): boolean {
+    this.#body ??= this.passthrough.body(this.clientBody) ?? null
+    return this.#body !== null
+  }
+
+  /** As the provider may receive it, except for the model. */
+  get body(): Body {
+    if (!this.mayPass || !this.#body) throw new Error('A request that must be translated was to pass.')
+    return this.#body
+  }
+
+  get headers(): Record<string, string> {
+    if (this.#headers) return this.#headers
+    this.#headers = {}
+    for (const name of this.passthrough.headers) {
+      const value = this.#client.header(name)
+      if (value !== null && HEADER_VALUE.test(value)) this.#headers[name] = value
+    }
+    return this.#headers
+  }
+}
+
+/** Undefined if the protocol has no passthrough, or if a request that only passthrough can send may not pass. */
 export function passthroughRequestFor(
   passthrough: ProtocolPassthrough | undefined,
-  source: PassthroughSource,
+  { body, ...source }: Omit<PassthroughSource, 'body'> & { body: unknown },
 ): PassthroughRequest | undefined {
-  if (!passthrough || typeof source.body !== 'object' || source.body === null) return undefined
-  const body = passthrough.body(source.body as Record<string, unknown>)
-  if (!body) return undefined
-  const headers: Record<string, string> = {}
-  for (const name of passthrough.headers) {
-    const value = source.request.header(name)
-    if (value !== null && HEADER_VALUE.test(value)) headers[name] = value
-  }
-  return { family: source.family, passthrough, body, headers, refusal: source.refusal }
+  if (!passthrough || !isRecord(body)) return undefined
+  const request = new PassthroughRequest(passthrough, { ...source, body })
+  return request.refusal && !request.mayPass ? undefined : request
 }
 
 /** How to send this request to that target without translation; undefined if it must be translated. */
@@ -63,8 +92,10 @@ export function passthroughFor(
 ): PassthroughProvider | undefined {
   if (!passthroughRequest) return undefined
   const { family } = passthroughRequest
-  if (passthrough?.dialect === family) return passthrough
-  if (otherPassthroughs) for (const other of otherPassthroughs) if (other.dialect === family) return other
+  if (passthrough?.dialect === family) return passthroughRequest.mayPass ? passthrough : undefined
+  if (otherPassthroughs)
+    for (const other of otherPassthroughs)
+      if (other.dialect === family) return passthroughRequest.mayPass ? other : undefined
   return undefined
 }
 
