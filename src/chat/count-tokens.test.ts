@@ -103,6 +103,7 @@ describe('the route', () => {
       caller: { token_id: 't', mayUseModel: () => true, mayUseFamily: () => true },
       note: {},
       noteFields() {},
+      withHeaders: (headers: Record<string, string>) => headers,
       hold() {},
     } as unknown as Context
     const response = await route.handle(context)
