@@ -104,9 +104,11 @@ export function createFallbacks({ catalogue, admission, clock }: FallbackParts):
 type Ended = Pick<PreparedCall<never, never, AnyMeter>, 'record' | 'policy' | 'bounds'>
 
 /** Notes why no other target of the model followed the last one; a fallback may. */
-export function noteEnd({ record: { attempts, call }, policy, bounds }: Ended, thrown: unknown): void {
+export function noteEnd({ record, policy, bounds }: Ended, thrown: unknown): void {
+  const { attempts, call } = record
   const last = attempts.at(-1)
-  if (last?.error === undefined) return
+  // A stream that broke after its first part is served to its end: no target could have followed.
+  if (!last || (record.is_stream && last.error === undefined)) return
   if (call.signal.aborted) last.next = 'call_ended'
   else if (!mayTryNext(thrown, policy)) last.next = 'not_retried'
   else if (attempts.length >= bounds.tries) last.next = 'tries_used'

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, it, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import { testCall, useOf } from '../../test/kit/pipeline.ts'
 import { createLog } from '../kit/log.ts'
@@ -39,6 +39,7 @@ function gateway({
   catalogue.replace([row])
   const recorded: ReturnType<typeof useOf>[] = []
   const events: string[] = []
+  const nextSteps: (string | undefined)[] = []
   let logged = ''
   const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => { logged += text } }) // biome-ignore format: short
   const subscriber: CallSubscriber = {
@@ -53,7 +54,10 @@ function gateway({
     ) => void events.push(`attempt ${id}`),
     attemptFailed: (_, { target, error }) => void events.push(`failed ${target.provider.id} ${error}`),
     firstByte: () => void events.push('first byte'),
-    finished: ({ error, units }) => void events.push(`finished ${error ?? 'ok'} ${units?.input_tokens}`),
+    finished({ error, units, attempts }) {
+      events.push(`finished ${error ?? 'ok'} ${units?.input_tokens}`)
+      nextSteps.push(...attempts.map(({ next }) => next))
+    },
   }
   const resolved: (string | undefined)[] = []
   const pipeline = createPipeline({
@@ -95,7 +99,7 @@ function gateway({
     log.flush()
     return logged
   }
-  return { pipeline, targets, resolved, recorded, events, whole, stream, clock, logged: lines }
+  return { pipeline, targets, resolved, recorded, events, nextSteps, whole, stream, clock, logged: lines }
 }
 
 const input = { model: 'a/b' }
@@ -273,6 +277,22 @@ describe('a call with one answer', () => {
       await order(broken(code, 'no'))
       expect(recorded.splice(0)).toEqual([use({ ...NOTHING, error: true })])
     }
+  })
+})
+
+describe('the last attempt of a call that failed', () => {
+  it('says why no other target followed, also where its answer could not be used', async () => {
+    const { pipeline, whole, targets, nextSteps } = gateway()
+    const unusable = whole(async (_, { attempt }) => {
+      await attempt(targets.slice(0, 1), async () => 'an answer')
+      throw broken('bad_upstream_response', 'no')
+    })
+    await pipeline.run(unusable, testCall(caller), input).catch(() => {})
+    const refused = whole((_, { attempt }) =>
+      attempt(targets, () => Promise.reject(new GatewayError('invalid_value', 'No.'))),
+    )
+    await pipeline.run(refused, testCall(caller), input).catch(() => {})
+    expect(nextSteps).toEqual(['none_left', 'not_retried'])
   })
 })
 
