@@ -98,7 +98,7 @@ export function createBackground(given: BackgroundParts): Background {
     endpoint: () => 'chatcompat-response',
     modelOf: ({ request }) => request.model,
     fit(model, { request, ...read }, { caller }) {
-      assertAllowed({ request, passthroughRequest: undefined, targets: model.targets }, caller)
+      assertAllowed({ request }, model.targets, caller)
       const id = `resp_${randomAlphanumerics(24)}`
       return { ...read, id, model: model.id, request: applyChatLimits(model, request) }
     },

@@ -6,9 +6,6 @@ import type { Usage } from '../spec/usage.ts'
 import type { PassthroughRequest } from './passthrough.ts'
 import type { ResponseContext, Whole } from './translate.ts'
 
-/** The request as its client sent it. `framing`: what its stream is, if not server-sent events. */
-export type ChatSource = { body: unknown; framing: string | undefined }
-
 /** Members of a request whose response is stored, or continues what is stored: at the gateway or at the provider. */
 const STORED_MEMBERS = ['previous_response_id', 'conversation', 'background', 'store', 'container', 'cachedContent']
 /** Members with which a provider calls tools of its own, whose results change with time. */
@@ -18,19 +15,22 @@ const PROVIDER_TOOLS = ['web_search_options', 'web_search', 'mcp_servers']
 const formOf = (request: ChatRequest): string[] => (request[OPENROUTER] ? ['openrouter'] : [])
 
 /** What of a chat request decides on it. */
-type Cacheable = {
-  source?: ChatSource | undefined
+type Cacheable = ResponseContext & {
   request: ChatRequest
-  passthroughRequest?: PassthroughRequest | undefined
-  responseContext: ResponseContext
-  admit?: unknown
+  /** `source`: the body as its client sent it. `framing`: what its stream is, if not server-sent events. */
+  input: {
+    source?: unknown
+    framing?: { content_type?: string } | undefined
+    passthroughRequest?: PassthroughRequest | undefined
+    admit?: unknown
+  }
 }
 
 /** Undefined for a request whose response is stored, and for one that no client sent. */
 export function cacheableRequest(work: Cacheable): CacheableRequest | undefined {
-  const { source, request, passthroughRequest, responseContext, admit } = work
-  if (!source || !isRecord(source.body) || admit || responseContext.writer.store) return undefined
-  const { body } = source
+  const { request, writer } = work
+  const { source: body, framing, passthroughRequest, admit } = work.input
+  if (!isRecord(body) || admit || writer.store) return undefined
   if (STORED_MEMBERS.some((name) => body[name])) return undefined
   // The client's body, which the response may repeat, and the fitted request, with the defaults and limits of the model.
   const passing = passthroughRequest?.mayPass ? passthroughRequest : undefined
@@ -38,7 +38,7 @@ export function cacheableRequest(work: Cacheable): CacheableRequest | undefined 
   return {
     request: [
       passing?.family,
-      source.framing,
+      framing?.content_type,
       sorted(body),
       sorted(request),
       headers && sorted(headers),
@@ -65,10 +65,8 @@ const MOST_TEXT_CHARACTERS = 16_384
  * What the user asks last, and the rest of the request. Undefined where the request contains more than text, or results of
  * tools: their meaning is not in the text.
  */
-function similarRequest(
-  { request, source, passthroughRequest }: Cacheable,
-  body: JsonRecord,
-): SimilarRequest | undefined {
+function similarRequest({ request, input }: Cacheable, body: JsonRecord): SimilarRequest | undefined {
+  const { framing, passthroughRequest } = input
   const { messages } = request
   if (messages.some((message) => !isPlain(message))) return undefined
   const first = messages.findLastIndex(({ role }) => role !== 'user') + 1
@@ -82,7 +80,7 @@ function similarRequest(
   const passing = passthroughRequest?.mayPass ? passthroughRequest : undefined
   const headers = passing?.headers
   const form = formOf(request)
-  const rest = [passing?.family, source?.framing, sent, sorted(asked), headers && sorted(headers), ...form]
+  const rest = [passing?.family, framing?.content_type, sent, sorted(asked), headers && sorted(headers), ...form]
   return { text, rest }
 }
 
@@ -123,7 +121,7 @@ function isClientTool(tool: unknown): boolean {
 }
 
 /** The body for the client is what is cached: whole responses of all four APIs, translated or passed through. */
-export const chatCodec: AnswerCodec<Pick<Cacheable, 'request' | 'responseContext'>, Whole, Usage> = {
+export const chatCodec: AnswerCodec<Replayed, Whole, Usage> = {
   encode(answer, usage) {
     const body = answer.encode(usage)
     const text = typeof body === 'string' ? body : JSON.stringify(body)
@@ -135,10 +133,10 @@ export const chatCodec: AnswerCodec<Pick<Cacheable, 'request' | 'responseContext
   },
 }
 
-type Replayed = { request: Pick<ChatRequest, 'usage'>; responseContext: { head: { id: string } } }
+type Replayed = { request: Pick<ChatRequest, 'usage'>; head: { id: string } }
 
 /** A cached response as the response to another request: with an id of its own, and free of charge. */
-export function replayParts(parts: string[], { request, responseContext: { head } }: Replayed): string[] {
+export function replayParts(parts: string[], { request, head }: Replayed): string[] {
   const own = withId(parts, head.id)
   return request.usage?.include === true ? own.map((part) => part.replace(LAST_COST, '"cost":0$1')) : own
 }

@@ -16,8 +16,9 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Usage } from '../spec/usage.ts'
 import { affinityOf } from './affinity.ts'
-import { type ChatSource, cacheableRequest, chatCodec, replayParts } from './cached.ts'
+import { cacheableRequest, chatCodec, replayParts } from './cached.ts'
 import { captured } from './captured.ts'
+import type { Framing } from './dialects/dialect.ts'
 import { estimateChat } from './estimate.ts'
 import { chatFacts } from './facts.ts'
 import { type ChatMeter, createMeter } from './meter.ts'
@@ -38,8 +39,10 @@ export type ChatInput = {
   request: ChatRequest
   /** How the request may pass to a provider of the same protocol. */
   passthroughRequest?: PassthroughRequest | undefined
-  /** As the client sent it, for the response cache; absent: the response is not cached. */
-  source?: ChatSource | undefined
+  /** The body as the client sent it, for the response cache; absent: the response is not cached. */
+  source?: unknown
+  /** Of a stream that is not server-sent events. */
+  framing?: Framing | undefined
   /** The length of the JSON body, where that contains all of the request. */
   body_bytes?: number | undefined
   /** The id and time of the response, or the prefix of a new id. */
@@ -51,13 +54,12 @@ export type ChatInput = {
   admit?: ((call: Call) => Promise<void>) | undefined
 }
 
-/** A chat request that fits its model. */
-export type ChatWork = Pick<ChatInput, 'passthroughRequest' | 'errorForClient' | 'admit' | 'source' | 'body_bytes'> & {
+/** A chat request that fits its model, and the encoder of its response. */
+export type ChatWork = ResponseContext & {
+  input: ChatInput
   request: ChatRequest
   targets: Target[]
-  responseContext: ResponseContext
   request_id: string
-  writer: ChatInput['writer']
   capture: Capture | undefined
 }
 
@@ -68,30 +70,17 @@ export type Chat = {
 
 export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: Clock }): Chat {
   function fit(model: CatalogueModel, input: ChatInput, { request_id, caller, capture }: Call): ChatWork {
-    const { passthroughRequest, answer, errorForClient, admit, source, body_bytes } = input
+    const { passthroughRequest, answer } = input
     const targets = targetsFor(model.targets, passthroughRequest)
-    assertAllowed({ request: input.request, passthroughRequest, targets }, caller)
+    assertAllowed(input, targets, caller)
     const request = applyChatLimits(model, input.request)
     if (capture && capture.max_characters > 0) capture.request = request
     const head: ResponseHead =
       'id' in answer
         ? { id: answer.id, created: answer.created, model: model.id }
         : { id: `${answer.id_prefix}${randomAlphanumerics(24)}`, created: unixSeconds(clock), model: model.id }
-    const { writer } = input
-    const responseContext = { head, writer: writer(head, request, request_id) }
-    return {
-      request,
-      targets,
-      passthroughRequest,
-      errorForClient,
-      admit,
-      source,
-      body_bytes,
-      responseContext,
-      request_id,
-      writer,
-      capture,
-    }
+    const writer = input.writer(head, request, request_id)
+    return { input, request, targets, head, writer, request_id, capture }
   }
 
   const shared = {
@@ -107,7 +96,11 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     leastTokens: ({ request }: ChatWork) => leastTokens(request),
     estimate: (work: ChatWork, model: CatalogueModel) =>
       estimateChat(
-        { requests: [work.request], body_bytes: work.body_bytes, passthroughRequest: work.passthroughRequest },
+        {
+          requests: [work.request],
+          body_bytes: work.input.body_bytes,
+          passthroughRequest: work.input.passthroughRequest,
+        },
         model,
       ),
     facts: ({ request }: ChatWork) => chatFacts([request]),
@@ -115,7 +108,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
       affinityOf(request, caller.token_id, sticky),
     cacheable: cacheableRequest,
     targets: ({ targets }: ChatWork) => targets,
-    beforeSend: ({ admit }: ChatWork, call: Call) => admit?.(call),
+    beforeSend: ({ input: { admit } }: ChatWork, call: Call) => admit?.(call),
   }
 
   return {
@@ -127,9 +120,10 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     stream: {
       ...shared,
       send(target, work, { call, signal, meter, is_hedge }) {
-        const { request, passthroughRequest } = work
+        const { request, input } = work
+        const { passthroughRequest } = input
         // Of two tries at once each has an encoder of its own, since both may have begun to encode.
-        const responseContext = is_hedge ? contextOf(work) : work.responseContext
+        const responseContext = is_hedge ? contextOf(work) : work
         const passthrough = passthroughFor(target, passthroughRequest)
         const watched = watchSecrets(meter, target.provider)
         if (passthrough && passthroughRequest)
@@ -146,34 +140,35 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
         const chunks = chatOf(target).chunks(callFor(target, request, call), signal)
         return translated(chunks, responseContext.writer, watched)
       },
-      errorForClient: (thrown, { request, errorForClient }) =>
+      errorForClient: (thrown, { request, input: { errorForClient } }) =>
         errorForClient ? errorForClient(thrown, request) : thrown,
-      encodeError: (error, { responseContext }) => responseContext.writer.fail(error),
+      encodeError: (error, { writer }) => writer.fail(error),
       replay: replayParts,
     },
   }
 }
 
 function wholeFrom(target: Target, work: ChatWork, { call, signal, meter }: Try<ChatMeter>): Promise<Whole> {
-  const { request, passthroughRequest, responseContext } = work
+  const { request, input } = work
+  const { passthroughRequest } = input
   const passthrough = passthroughFor(target, passthroughRequest)
   return passthrough && passthroughRequest
-    ? passThroughWhole({ target, passthrough, passthroughRequest, request, call, signal, responseContext, meter })
+    ? passThroughWhole({ target, passthrough, passthroughRequest, request, call, signal, responseContext: work, meter })
     : translateWhole(target, work, { call, signal, meter })
 }
 
 async function translateWhole(
   target: Target,
-  { request, responseContext }: ChatWork,
+  { request, writer }: ChatWork,
   { call, signal, meter }: Omit<Try<ChatMeter>, 'is_hedge'>,
 ): Promise<Whole> {
   const answer = await chatOf(target).complete(callFor(target, request, call), signal)
   meter.countWhole(answer)
-  return { encode: (usage) => responseContext.writer.whole(answer, usage) }
+  return { encode: (usage) => writer.whole(answer, usage) }
 }
 
-function contextOf({ responseContext: { head }, writer, request, request_id }: ChatWork): ResponseContext {
-  return { head, writer: writer(head, request, request_id) }
+function contextOf({ head, input, request, request_id }: ChatWork): ResponseContext {
+  return { head, writer: input.writer(head, request, request_id) }
 }
 
 function callFor({ model }: Target, request: ChatRequest, { request_id }: Call): ChatCall {

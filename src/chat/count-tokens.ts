@@ -69,7 +69,7 @@ const countingFamily = (
       passthroughRequest,
       targets: targetsFor(model.targets, passthroughRequest),
     }
-    assertAllowed(work, caller)
+    assertAllowed(work, work.targets, caller)
     return work
   },
   meter: () => undefined,

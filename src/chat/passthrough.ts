@@ -110,10 +110,14 @@ function targetsWithout(passthroughRequest: PassthroughRequest, refusal: Gateway
   return able
 }
 
-type Sendable = { request: ChatRequest; passthroughRequest: PassthroughRequest | undefined; targets: Target[] }
+type Sendable = { request: ChatRequest; passthroughRequest?: PassthroughRequest | undefined }
 
 /** Throws for a field that the caller may not send to one of the targets; before anything is sent. */
-export function assertAllowed({ request, passthroughRequest, targets }: Sendable, caller: Caller): void {
+export function assertAllowed(
+  { request, passthroughRequest }: Sendable,
+  targets: readonly Target[],
+  caller: Caller,
+): void {
   for (const target of targets) {
     const { provider } = target
     if (!rulesFor(provider, caller)) continue
@@ -171,9 +175,10 @@ export async function passThroughStream(relaying: PassingThrough): Promise<Respo
   const body = await send(relaying, true)
   if (!isBytes(body)) return await translated(body, responseContext.writer, meter)
   const faults = passthrough.faultsOf(target.model, body)
-  const stream = passthroughRequest.passthrough.stream({ ...responseContext, request, faults })
+  const { head, writer } = responseContext
+  const stream = passthroughRequest.passthrough.stream({ head, writer, request, faults })
   const { includesUsage, end } = stream
-  const { fail, store } = responseContext.writer
+  const { fail, store } = writer
   return await awaitFirstPart(new PassedBytes(body, stream, meter), {
     includesUsage,
     end,

@@ -15,7 +15,7 @@ export function jsonResponse(value: unknown, parts: ResponseParts): Response {
   return textResponse(JSON.stringify(value), { ...rest, headers: { 'content-type': JSON_TYPE, ...headers } })
 }
 
-const JSON_TYPE = 'application/json;charset=utf-8'
+export const JSON_TYPE = 'application/json;charset=utf-8'
 
 /** The runtime would copy a large text into memory that nothing counts, and keep it until the client has read it. */
 export function textResponse(text: string, { context, clock, headers = {} }: ResponseParts): Response {

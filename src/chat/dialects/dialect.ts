@@ -9,7 +9,7 @@ import type { GatewayError } from '../../spec/error.ts'
 import type { Operation } from '../../spec/operation.ts'
 
 /** The form of a stream: its media type (default: server-sent events), and its keep-alive. */
-type Framing = { content_type?: string; keep_alive: string }
+export type Framing = { content_type?: string; keep_alive: string }
 
 /** A decoded request, and the encoder of its response. */
 export type Exchange = {
