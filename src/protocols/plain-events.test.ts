@@ -1,5 +1,6 @@
 /** Events that are parsed by what was learned of an earlier one equal those of a JSON parser. */
 import { expect, test } from 'bun:test'
+import fc from 'fast-check'
 import type { JsonRecord } from '../kit/json.ts'
 import { PlainEvents } from './plain-events.ts'
 
@@ -59,4 +60,77 @@ test('stops learning where no event is like the one before', () => {
   }
   const next = eventWith('"b"').replace('"c1"', '"c39"')
   expect(events.parse(next)).toBeUndefined()
+})
+
+/** What a hostile or odd provider may write around or in place of a text. */
+const PIECES = [
+  'a',
+  ' ',
+  '"',
+  '\\\\',
+  '\\',
+  '\\"',
+  '\\u00e4',
+  '\\ud83d',
+  '{',
+  '}',
+  '[',
+  ']',
+  ',',
+  ':',
+  '"content":',
+  '"delta":{',
+  '\n',
+  '\u2028',
+  '\u007f',
+  'é',
+  '😀',
+]
+const odd = fc.array(fc.constantFrom(...PIECES), { maxLength: 8 }).map((pieces) => pieces.join(''))
+const text = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 12 }).map((value) => JSON.stringify(value)),
+  odd.map((value) => `"${value}"`),
+)
+const more = fc.constantFrom(
+  '',
+  '',
+  '',
+  '',
+  '',
+  '',
+  '',
+  ',"x":null',
+  ',"content":"b"',
+  ',"choices":[]',
+  ',"n":1e400',
+  ',"n":9007199254740993',
+  ' ',
+)
+const event = fc.tuple(text, more, fc.boolean()).map(([content, rest, hasSpaces]) => {
+  const data = eventWith(content, rest)
+  return hasSpaces ? data.replaceAll(':', ': ') : data
+})
+const parsed = (data: string): unknown => {
+  try {
+    return JSON.parse(data)
+  } catch {
+    return 'no JSON'
+  }
+}
+
+test('never says anything else than a JSON parser, whatever follows what', () => {
+  let known = 0
+  const property = fc.property(fc.array(event, { minLength: 2, maxLength: 8 }), (stream) => {
+    const events = new PlainEvents()
+    for (const data of stream) {
+      const value = parsed(data)
+      const plain = events.parse(data)
+      if (plain) {
+        known++
+        expect<unknown>(plain).toEqual(value)
+      } else if (value !== 'no JSON') events.learn(data, value as JsonRecord)
+    }
+  })
+  fc.assert(property, { numRuns: 20_000, seed: 20_261_124 })
+  expect(known).toBeGreaterThan(5_000)
 })
