@@ -2,16 +2,16 @@
  * What admission costs a call: `npm run bench:admission`. Prints microseconds of the stages admit and settle for one call,
  * without limits and budgets, and with six rate limits and three budgets, in one run; and how often the store was asked.
  */
+import { createAdmission, type Gate, releaseHolds } from '../src/calls/admission.ts'
+import { createBudgetGate } from '../src/calls/budget-gate.ts'
+import { createBudgets } from '../src/calls/budgets/budgets.ts'
+import type { CallRecord } from '../src/calls/call.ts'
+import { createRateLimiter } from '../src/calls/limits/rate-limits.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
-import { createBudgets } from '../src/ledger/budgets.ts'
-import { createRateLimiter } from '../src/limits/rate-limits.ts'
 import { compiledPrices } from '../src/models/prices.ts'
-import { createAdmission, type Gate, releaseHolds } from '../src/pipeline/admission.ts'
-import { createBudgetGate } from '../src/pipeline/budget-gate.ts'
-import type { CallRecord } from '../src/pipeline/call.ts'
-import type { BudgetStore, Charged } from '../src/store/budget-store.ts'
-import type { RateLimitStore } from '../src/store/rate-limit-lease.ts'
+import type { BudgetStore, Charged } from '../src/store/ledger/budget-store.ts'
+import type { RateLimitStore } from '../src/store/tokens/lease-store.ts'
 
 const CALLS = 100_000
 const ROUNDS = 10

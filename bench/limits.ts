@@ -3,11 +3,11 @@
  * without limits, and with six limits that two processes share, in one run.
  */
 
+import { createRateLimiter } from '../src/calls/limits/rate-limits.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
-import { createRateLimiter } from '../src/limits/rate-limits.ts'
 import type { RateLimits } from '../src/spec/rate-limit.ts'
-import type { RateLimitStore } from '../src/store/rate-limit-lease.ts'
+import type { RateLimitStore } from '../src/store/tokens/lease-store.ts'
 
 const CALLS = 200_000
 const ROUNDS = 10

@@ -4,17 +4,17 @@
  * SDK; and that of the metrics with the access log and the row of the request log, until they are queued. Ends with status 1
  * where ours take more than the bounds. Rows are written later, in batches: `npm run bench:cost` counts that too.
  */
+import type { CallRecord } from '../src/calls/call.ts'
 import type { FinishedRequest } from '../src/http/context.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
-import { createAccessLog } from '../src/observe/access-log.ts'
-import { createCallMetrics } from '../src/observe/call-metrics.ts'
-import { CALL_METRICS } from '../src/observe/metric-table.ts'
-import { createRequestLog } from '../src/observe/request-log.ts'
-import { createRequests, type EndedRequest, type Recorder } from '../src/observe/requests.ts'
-import type { CallRecord } from '../src/pipeline/call.ts'
-import type { LedgerEntry } from '../src/store/ledger-entry.ts'
-import { createMetrics, type MetricDefinition } from '../src/telemetry/metrics.ts'
+import { createCallMetrics } from '../src/observe/metrics/call-metrics.ts'
+import { CALL_METRICS } from '../src/observe/metrics/metric-table.ts'
+import { createMetrics, type MetricDefinition } from '../src/observe/metrics/metrics.ts'
+import { createAccessLog } from '../src/observe/requests/access-log.ts'
+import { createRequestLog } from '../src/observe/requests/request-log.ts'
+import { createRequests, type EndedRequest, type Recorder } from '../src/observe/requests/requests.ts'
+import type { LedgerEntry } from '../src/store/ledger/ledger-entry.ts'
 
 const MOST_MICROSECONDS = 2
 /** Of all that observes a call, but for contents. */

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { openStore } from '../src/store/open-store.ts'
-import type { RequestFilter, RequestRow } from '../src/store/request-row.ts'
+import type { RequestFilter, RequestRow } from '../src/store/requests/request-row.ts'
 import type { Store } from '../src/store/store.ts'
 import { startPostgres } from '../test/kit/postgres.ts'
 

@@ -2,12 +2,12 @@
  * What routing adds to a call: the processor time of `Router.attempt` over three targets that answer at once, less that of
  * calling the same target directly, in the same run. Ends with status 1 where the default strategy takes more than the bound.
  */
-import type { RoutingConfig } from '../src/config/routing-schema.ts'
+import { boundsOf } from '../src/calls/routing/bounds.ts'
+import { createRouter } from '../src/calls/routing/router.ts'
+import type { RoutingConfig } from '../src/config/schema/routing-schema.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
 import type { Target } from '../src/providers/provider.ts'
-import { boundsOf } from '../src/routing/bounds.ts'
-import { createRouter } from '../src/routing/router.ts'
 
 const MOST_MICROSECONDS = 3
 const ROUNDS = 15

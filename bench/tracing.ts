@@ -3,10 +3,10 @@
  * two spans, their encoding and their export to a collector on loopback. Ends with status 1 where a call that is not
  * sampled takes more than the bound.
  */
+import { createTelemetry } from '../src/gateway/tracing.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
-import type { Recording } from '../src/observe/requests.ts'
-import { createTelemetry } from '../src/tracing.ts'
+import type { Recording } from '../src/observe/requests/requests.ts'
 import { configOf } from '../test/kit/gateway.ts'
 
 const MOST_MICROSECONDS = 1.5

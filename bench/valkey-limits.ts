@@ -4,9 +4,9 @@
  * refused, and how much memory the server needs.
  */
 
+import { createRateLimiter } from '../src/calls/limits/rate-limits.ts'
 import { systemClock as clock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
-import { createRateLimiter } from '../src/limits/rate-limits.ts'
 import { openValkey } from '../src/store/engines/valkey-connection.ts'
 import { openStore } from '../src/store/open-store.ts'
 import { startValkey } from '../test/kit/valkey.ts'

@@ -9,8 +9,8 @@
  * exist, with a wrong key. The files are test/fixtures/<kind>/recorded-*; read them before you commit them.
  */
 import { parseArgs } from 'node:util'
-import { PROVIDER_KINDS, type ProviderKind } from '../src/config/provider-kinds.ts'
-import type { ProviderConfig } from '../src/config/schema.ts'
+import { PROVIDER_KINDS, type ProviderKind } from '../src/config/schema/provider-kinds.ts'
+import type { ProviderConfig } from '../src/config/schema/schema.ts'
 import { PRESETS } from '../src/providers/presets.ts'
 import { FAMILIES } from './record/calls.ts'
 import { recordProvider } from './record/record-provider.ts'

@@ -1,48 +1,51 @@
 /** The process: parses the command line and runs the command. */
 import { UsageError, unknownCommand } from './cli/arguments.ts'
 import { json, processTerminal, type Terminal } from './cli/terminal.ts'
-import { withEnvironmentFile } from './config/environment-file.ts'
-import { ConfigError } from './config/problem.ts'
+import { ConfigError } from './config/check/problem.ts'
+import { withEnvironmentFile } from './config/load/environment-file.ts'
 
 type Commands = Record<string, { summary: string; load: () => Promise<{ run: Run }> }>
 type Run = (args: string[], terminal: Terminal) => Promise<number>
 
 /** Each command is loaded on demand, so that `version` does not load the server. */
 const COMMANDS: Commands = {
-  serve: { summary: 'start the gateway', load: () => import('./cli/serve.ts') },
-  token: { summary: 'create, change, list, revoke and rotate tokens', load: () => import('./cli/token.ts') },
+  serve: { summary: 'start the gateway', load: () => import('./cli/serve/serve.ts') },
+  token: { summary: 'create, change, list, revoke and rotate tokens', load: () => import('./cli/commands/token.ts') },
   project: {
     summary: 'create, change, list and delete projects, which own tokens',
-    load: () => import('./cli/project.ts'),
+    load: () => import('./cli/commands/project.ts'),
   },
-  admin: { summary: 'log in, and create, list and revoke admin tokens', load: () => import('./cli/admin.ts') },
-  data: { summary: 'export or erase what is recorded of an end user', load: () => import('./cli/data.ts') },
-  audit: { summary: 'show who changed what, and check the log', load: () => import('./cli/audit.ts') },
-  task: { summary: 'list, show, cancel and resume tasks', load: () => import('./cli/task.ts') },
-  requests: { summary: 'search the request log', load: () => import('./cli/requests.ts') },
-  usage: { summary: 'show what was used, and what it cost', load: () => import('./cli/usage.ts') },
-  budget: { summary: 'show budgets, and add credit', load: () => import('./cli/budget.ts') },
-  cache: { summary: 'purge the response cache', load: () => import('./cli/cache.ts') },
-  ledger: { summary: 'check that the ledger adds up', load: () => import('./cli/ledger.ts') },
-  store: { summary: 'check whether the database is damaged', load: () => import('./cli/store.ts') },
-  models: { summary: 'list the catalogue, or import prices and limits', load: () => import('./cli/models.ts') },
-  prices: { summary: 'compare prices with public data', load: () => import('./cli/prices.ts') },
+  admin: { summary: 'log in, and create, list and revoke admin tokens', load: () => import('./cli/commands/admin.ts') },
+  data: { summary: 'export or erase what is recorded of an end user', load: () => import('./cli/commands/data.ts') },
+  audit: { summary: 'show who changed what, and check the log', load: () => import('./cli/commands/audit.ts') },
+  task: { summary: 'list, show, cancel and resume tasks', load: () => import('./cli/commands/task.ts') },
+  requests: { summary: 'search the request log', load: () => import('./cli/commands/requests.ts') },
+  usage: { summary: 'show what was used, and what it cost', load: () => import('./cli/commands/usage.ts') },
+  budget: { summary: 'show budgets, and add credit', load: () => import('./cli/commands/budget.ts') },
+  cache: { summary: 'purge the response cache', load: () => import('./cli/commands/cache.ts') },
+  ledger: { summary: 'check that the ledger adds up', load: () => import('./cli/commands/ledger.ts') },
+  store: { summary: 'check whether the database is damaged', load: () => import('./cli/commands/store.ts') },
+  models: {
+    summary: 'list the catalogue, or import prices and limits',
+    load: () => import('./cli/commands/models.ts'),
+  },
+  prices: { summary: 'compare prices with public data', load: () => import('./cli/commands/prices.ts') },
   target: {
     summary: 'take targets out of service, put them back, test and reset them',
-    load: () => import('./cli/target.ts'),
+    load: () => import('./cli/commands/target.ts'),
   },
-  route: { summary: 'explain how a request would be routed', load: () => import('./cli/route.ts') },
-  check: { summary: 'check the configuration', load: () => import('./cli/check.ts') },
-  config: { summary: 'show, compare and apply the configuration', load: () => import('./cli/config.ts') },
+  route: { summary: 'explain how a request would be routed', load: () => import('./cli/commands/route.ts') },
+  check: { summary: 'check the configuration', load: () => import('./cli/commands/check.ts') },
+  config: { summary: 'show, compare and apply the configuration', load: () => import('./cli/commands/config.ts') },
   diagnostics: {
     summary: 'write the state of a running gateway into one file',
-    load: () => import('./cli/diagnostics.ts'),
+    load: () => import('./cli/commands/diagnostics.ts'),
   },
   completion: {
     summary: 'print a script that completes commands in a shell',
-    load: async () => ({ run: (await import('./cli/completion.ts')).completionOf(COMMANDS) }),
+    load: async () => ({ run: (await import('./cli/commands/completion.ts')).completionOf(COMMANDS) }),
   },
-  version: { summary: 'print the version', load: () => import('./cli/version.ts') },
+  version: { summary: 'print the version', load: () => import('./cli/commands/version.ts') },
 }
 
 const HELP = `Usage: gatehouse <command> [options]

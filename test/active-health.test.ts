@@ -1,6 +1,6 @@
 /** Probes of providers through a whole gateway: who is probed, with what, and what the probes change. */
 import { afterEach, describe, expect, it } from 'bun:test'
-import type { ProviderConfig } from '../src/config/schema.ts'
+import type { ProviderConfig } from '../src/config/schema/schema.ts'
 import { configOf, startGateway, type TestGateway } from './kit/gateway.ts'
 import { type Answer, failure, startVendor, type Vendor, whole } from './kit/vendor.ts'
 

@@ -1,9 +1,9 @@
 /** Login of administrators with a real OpenID provider, and with one that answers wrongly. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { generateKeyPairSync, sign } from 'node:crypto'
-import { localPath } from '../src/admin/oidc.ts'
-import type { OidcConfig } from '../src/config/admin-schema.ts'
+import { localPath } from '../src/admin/access/oidc.ts'
 import { DEFAULT_ADMIN } from '../src/config/config.ts'
+import type { OidcConfig } from '../src/config/schema/admin-schema.ts'
 import { type AdminGateway, refusal, startAdminGateway } from './kit/admin.ts'
 import { CLIENT, type OpenIdServer, startOpenIdServer, visit } from './kit/openid-server.ts'
 

@@ -10,7 +10,7 @@ const ROOT = join(import.meta.dir, '..')
 const TOKEN = 'sk-0123456789012345678901234567890123456789'
 /** What a first request does not need. */
 const LOADED_LATER =
-  /node_modules\/(@ai-sdk|@napi-rs|@opentelemetry|gpt-tokenizer|minisearch|nodemailer|openid-client|pg|prom-client|re2js|stemmer|yaml|zod)\/|typebox\/build\/(compile|schema)\/|src\/manual\/(manual|page|search)\.ts|src\/providers\/(ai-sdk|video|three-d)\/|packages\/sandbox\/src\/(sandbox|render\/(canvas|mux|renderer|workers))\.ts/
+  /node_modules\/(@ai-sdk|@napi-rs|@opentelemetry|gpt-tokenizer|minisearch|nodemailer|openid-client|pg|prom-client|re2js|stemmer|yaml|zod)\/|typebox\/build\/(compile|schema)\/|src\/site\/manual\/(manual|manual-page|search)\.ts|src\/providers\/(ai-sdk|video|three-d)\/|packages\/sandbox\/src\/(sandbox|render\/(canvas|mux|renderer|workers))\.ts/
 
 let home: string
 beforeAll(() => {
@@ -54,7 +54,7 @@ describe('bin/gatehouse', () => {
     expect(existsSync(join(home, 'dist/gatehouse.js.jsc'))).toBe(true)
   })
 
-  it.each(['src/kit/log.ts', 'packages/sandbox/src/models.ts', 'src/routes'])(
+  it.each(['src/kit/log.ts', 'packages/sandbox/src/models.ts', 'src/site'])(
     'starts the sources when %s is newer than the bundle',
     (path) => {
       const later = new Date(Date.now() + 60_000)
@@ -132,11 +132,11 @@ describe('the bundle', () => {
     const lines = readFileSync(join(home, 'dist/gatehouse.js'), 'utf8').split('\n')
     const line = lines.findIndex((text) => text.includes('async function createGateway('))
     const column = (lines[line] ?? '').indexOf('createGateway')
-    const source = readFileSync(join(home, 'src/gateway.ts'), 'utf8').split('\n')
+    const source = readFileSync(join(home, 'src/gateway/gateway.ts'), 'utf8').split('\n')
     const expected = source.findIndex((text) => text.includes('async function createGateway(')) + 1
     const place = `${home}/dist/gatehouse.js:${line + 1}:${column + 1}`
     expect(sourceStack(`Error: no\n    at createGateway (${place})`)).toBe(
-      `Error: no\n    at createGateway (${home}/src/gateway.ts:${expected}:23)`,
+      `Error: no\n    at createGateway (${home}/src/gateway/gateway.ts:${expected}:23)`,
     )
   })
 
@@ -155,7 +155,7 @@ describe('the bundle', () => {
 describe('a start', () => {
   it('loads none of the modules that a first request does not need', async () => {
     const { metafile } = await Bun.build({
-      entrypoints: ['src/main.ts', 'src/cli/serve.ts', 'src/gateway.ts'].map((name) => join(ROOT, name)),
+      entrypoints: ['src/main.ts', 'src/cli/serve/serve.ts', 'src/gateway/gateway.ts'].map((name) => join(ROOT, name)),
       target: 'bun',
       metafile: true,
       external: ['@napi-rs/canvas'],
@@ -169,7 +169,8 @@ describe('a start', () => {
         if (kind === 'import-statement' || (kind === 'require-call' && path.includes('node_modules'))) load(next)
       }
     }
-    for (const path of Object.keys(inputs)) if (/(^|\/)src\/(main|gateway|cli\/serve)\.ts$/.test(path)) load(path)
+    for (const path of Object.keys(inputs))
+      if (/(^|\/)src\/(main|gateway\/gateway|cli\/serve\/serve)\.ts$/.test(path)) load(path)
     expect(loaded.size).toBeGreaterThan(500)
     expect([...loaded].filter((path) => LOADED_LATER.test(path))).toEqual([])
   })

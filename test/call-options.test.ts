@@ -1,6 +1,6 @@
 /** What a caller asks of the routing of one call by headers. */
 import { afterEach, describe, expect, it } from 'bun:test'
-import type { ModelConfig } from '../src/config/schema.ts'
+import type { ModelConfig } from '../src/config/schema/schema.ts'
 import { startGateway } from './kit/gateway.ts'
 import { failure, hang, startVendor } from './kit/vendor.ts'
 

@@ -1,7 +1,7 @@
 /** Chat completions through the whole gateway, with a provider on loopback: specification 2.2 to 2.4, 4 and 5. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { Compile } from 'typebox/compile'
-import type { ModelConfig } from '../src/config/schema.ts'
+import type { ModelConfig } from '../src/config/schema/schema.ts'
 import { ChatChunk, ChatCompletion } from '../src/spec/chat-completion.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { chunk, chunks, completion, failure, hang, startVendor, stream, usageChunk, whole } from './kit/vendor.ts'

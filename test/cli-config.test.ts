@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { run } from '../src/cli/config.ts'
+import { run } from '../src/cli/commands/config.ts'
 import { collectingTerminal } from './kit/terminal.ts'
 
 const directories: string[] = []

@@ -16,12 +16,12 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { run } from '../src/cli/models.ts'
-import { MAX_BYTES } from '../src/cli/models-import-data.ts'
-import { replaceFile } from '../src/cli/models-import-file.ts'
-import { run as runPrices } from '../src/cli/prices.ts'
+import { run } from '../src/cli/commands/models.ts'
+import { MAX_BYTES } from '../src/cli/commands/models-import-data.ts'
+import { replaceFile } from '../src/cli/commands/models-import-file.ts'
+import { run as runPrices } from '../src/cli/commands/prices.ts'
 import type { Terminal } from '../src/cli/terminal.ts'
-import type { FileConfig } from '../src/config/schema.ts'
+import type { FileConfig } from '../src/config/schema/schema.ts'
 
 const FIXTURE = readFileSync(join(import.meta.dir, 'fixtures/models-dev/api.json'), 'utf8')
 const DAY = '2026-11-02'

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { run as project } from '../src/cli/project.ts'
-import { run as token } from '../src/cli/token.ts'
+import { run as project } from '../src/cli/commands/project.ts'
+import { run as token } from '../src/cli/commands/token.ts'
 import { type AdminGateway, OWNER, startAdminGateway } from './kit/admin.ts'
 
 const COMMANDS = { project, token }

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { run } from '../src/cli/route.ts'
+import { run } from '../src/cli/commands/route.ts'
 import { collectingTerminal } from './kit/terminal.ts'
 
 const CONFIG = `discover: false

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import Ajv from 'ajv'
 import fc from 'fast-check'
 import { parse } from 'yaml'
-import { knownVendors } from '../src/cli/vendors.ts'
+import { ConfigError } from '../src/config/check/problem.ts'
 import {
   DEFAULT_ADMIN,
   DEFAULT_CACHE,
@@ -18,10 +18,10 @@ import {
   DEFAULT_TASKS,
   DEFAULT_TIMEOUTS,
 } from '../src/config/config.ts'
-import { configJsonSchema, configJsonSchemaText } from '../src/config/json-schema.ts'
-import { type LoadParts, loadConfig } from '../src/config/load.ts'
-import { loadManual } from '../src/config/manual.ts'
-import { ConfigError } from '../src/config/problem.ts'
+import { type LoadParts, loadConfig } from '../src/config/load/load.ts'
+import { configJsonSchema, configJsonSchemaText } from '../src/config/schema/json-schema.ts'
+import { knownVendors } from '../src/gateway/known-vendors.ts'
+import { loadManual } from '../src/site/manual/load-manual.ts'
 
 const ROOT = join(import.meta.dir, '..')
 const NOW = Date.UTC(2026, 0, 1) / 1000

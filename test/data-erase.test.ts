@@ -4,8 +4,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { run as runData } from '../src/cli/data.ts'
-import { run as runLedger } from '../src/cli/ledger.ts'
+import { run as runData } from '../src/cli/commands/data.ts'
+import { run as runLedger } from '../src/cli/commands/ledger.ts'
 import { startGateway } from './kit/gateway.ts'
 import { collectingTerminal } from './kit/terminal.ts'
 

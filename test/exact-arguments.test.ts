@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { ProviderKind } from '../src/config/provider-kinds.ts'
+import type { ProviderKind } from '../src/config/schema/provider-kinds.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { startVendor, stream, type Vendor, whole } from './kit/vendor.ts'
 

@@ -1,8 +1,8 @@
 /** `x-gatehouse-explain: 1`: the routing decision in the response, for the tokens that may have it. */
 import { afterEach, describe, expect, it } from 'bun:test'
+import type { CallRecord } from '../src/calls/call.ts'
+import { explanationText } from '../src/families/shared/explanation.ts'
 import { headerValue } from '../src/kit/header-value.ts'
-import type { CallRecord } from '../src/pipeline/call.ts'
-import { explanationText } from '../src/routes/explanation.ts'
 import { configOf, startGateway, type TestGateway } from './kit/gateway.ts'
 import { failure, hang, startVendor, type Vendor } from './kit/vendor.ts'
 

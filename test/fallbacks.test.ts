@@ -1,6 +1,6 @@
 /** Fallback models: which model serves a call that the requested one cannot serve. */
 import { afterEach, describe, expect, it } from 'bun:test'
-import type { ModelConfig } from '../src/config/schema.ts'
+import type { ModelConfig } from '../src/config/schema/schema.ts'
 import { startGateway } from './kit/gateway.ts'
 import { failure, startVendor, type Vendor } from './kit/vendor.ts'
 

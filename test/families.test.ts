@@ -1,8 +1,8 @@
 /** The ten families of section 1 of the specification, and moderations: each is served as `supported_endpoint_types` states. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { DEFAULT_TASKS } from '../src/config/config.ts'
-import { PROVIDER_KINDS, type ProviderKind } from '../src/config/provider-kinds.ts'
-import type { ProviderConfig } from '../src/config/schema.ts'
+import { PROVIDER_KINDS, type ProviderKind } from '../src/config/schema/provider-kinds.ts'
+import type { ProviderConfig } from '../src/config/schema/schema.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../src/spec/endpoint-family.ts'
 import type { Model } from '../src/spec/model.ts'

@@ -1,6 +1,6 @@
 /** Bounds of embeddings, rerank and images that no other test reaches: the last allowed value and the first rejected one. */
 import { describe, expect, test } from 'bun:test'
-import { createImageFetch } from '../src/images/fetch-image.ts'
+import { createImageFetch } from '../src/families/images/fetch-image.ts'
 import type { Target } from '../src/providers/provider.ts'
 import type { RerankAnswer } from '../src/spec/rerank-request.ts'
 import { perTest, postJson } from './kit/per-test.ts'

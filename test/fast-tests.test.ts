@@ -39,7 +39,8 @@ describe('npm run test:fast', () => {
   test('runs every other file once, those of PostgreSQL in one process', async () => {
     const groups = await groupsOf(fastTests())
     expect(groups.flat().sort()).toEqual(allTests().filter((path) => SLOW_TESTS[path] === undefined))
-    const isOfStore = (path: string) => ['src/store/responses.test.ts', 'src/store/webhooks.test.ts'].includes(path)
+    const isOfStore = (path: string) =>
+      ['src/store/responses/responses.test.ts', 'src/store/tasks/webhooks.test.ts'].includes(path)
     expect(groups.map((group) => group.filter(isOfStore).length)).toEqual([2, ...groups.slice(1).map(() => 0)])
   })
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createSpool } from '../src/ledger/spool.ts'
+import { createSpool } from '../src/calls/recording/spool.ts'
 import { openStore } from '../src/store/open-store.ts'
 import type { LedgerPlan } from './kit/ledger-process.ts'
 import { startPostgres } from './kit/postgres.ts'
@@ -142,8 +142,8 @@ describe('a process that is killed while its store does not answer', () => {
     import { writeSync } from 'node:fs'
     import { systemClock as clock } from ${JSON.stringify(join(import.meta.dir, '../src/kit/clock.ts'))}
     import { createLog } from ${JSON.stringify(join(import.meta.dir, '../src/kit/log.ts'))}
-    import { createJournal } from ${JSON.stringify(join(import.meta.dir, '../src/ledger/journal.ts'))}
-    import { createLedger } from ${JSON.stringify(join(import.meta.dir, '../src/ledger/ledger.ts'))}
+    import { createJournal } from ${JSON.stringify(join(import.meta.dir, '../src/calls/recording/journal.ts'))}
+    import { createLedger } from ${JSON.stringify(join(import.meta.dir, '../src/calls/recording/ledger.ts'))}
     import { entry } from ${JSON.stringify(join(import.meta.dir, 'kit/ledger.ts'))}
     const log = createLog({ clock, level: 'silent', pretty: false, write() {} })
     const journal = createJournal({ directory: process.argv[1], now: clock.now, log })
@@ -179,7 +179,7 @@ describe('a process that is killed while its store does not answer', () => {
 describe('a process that is killed while it spools', () => {
   const WRITER = `
     import { writeSync } from 'node:fs'
-    import { createSpool } from ${JSON.stringify(join(import.meta.dir, '../src/ledger/spool.ts'))}
+    import { createSpool } from ${JSON.stringify(join(import.meta.dir, '../src/calls/recording/spool.ts'))}
     import { entry } from ${JSON.stringify(join(import.meta.dir, 'kit/ledger.ts'))}
     const spool = createSpool({ directory: process.argv[1], max_bytes: 1e9, now: Date.now })
     for (;;) {

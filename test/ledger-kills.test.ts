@@ -8,7 +8,7 @@ import { describe, expect, it } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { LedgerEntry } from '../src/store/ledger-entry.ts'
+import type { LedgerEntry } from '../src/store/ledger/ledger-entry.ts'
 import { openStore } from '../src/store/open-store.ts'
 import {
   CONCURRENT_REQUESTS,

@@ -11,8 +11,8 @@ import { textResponse } from '../src/http/text-response.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
 import { type Listener, listen } from '../src/listen.ts'
-import { createAccessLog } from '../src/observe/access-log.ts'
-import { createRequests } from '../src/observe/requests.ts'
+import { createAccessLog } from '../src/observe/requests/access-log.ts'
+import { createRequests } from '../src/observe/requests/requests.ts'
 import { manualClock } from './kit/clock.ts'
 
 const open: (() => unknown)[] = []

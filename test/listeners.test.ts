@@ -1,6 +1,6 @@
 /** The listeners of a gateway on real ports: the main one, and those of the metrics and of the admin API. */
 import { expect, it } from 'bun:test'
-import { openListeners } from '../src/cli/listeners.ts'
+import { openListeners } from '../src/cli/serve/listeners.ts'
 import { createLog } from '../src/kit/log.ts'
 import { OWNER, startAdminGateway } from './kit/admin.ts'
 import { manualClock } from './kit/clock.ts'

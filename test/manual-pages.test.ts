@@ -1,7 +1,7 @@
 /** The manual as the gateway serves it: HTML, Markdown, search, and the list for agents. */
 import { afterAll, describe, expect, it } from 'bun:test'
 import { basename } from 'node:path'
-import { loadManual, type ManualFile } from '../src/config/manual.ts'
+import { loadManual, type ManualFile } from '../src/site/manual/load-manual.ts'
 import { startGateway } from './kit/gateway.ts'
 import { manualPage, manualPages } from './kit/manual.ts'
 

@@ -1,7 +1,7 @@
 /** The sandbox answers questions about Gatehouse with the right section of the manual. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { createManual, type Manual } from '../packages/sandbox/src/manual-search.ts'
-import { loadManual } from '../src/config/manual.ts'
+import { loadManual } from '../src/site/manual/load-manual.ts'
 
 let manual: Manual
 beforeAll(async () => {

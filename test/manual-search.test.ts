@@ -1,7 +1,7 @@
 /** The search of the manual finds the page that a natural query is about. */
 import { beforeAll, describe, expect, it, test } from 'bun:test'
-import { loadManual } from '../src/config/manual.ts'
-import { createManual, type Manual } from '../src/manual/manual.ts'
+import { loadManual } from '../src/site/manual/load-manual.ts'
+import { createManual, type Manual } from '../src/site/manual/manual.ts'
 
 let manual: Manual
 beforeAll(async () => {

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
-import { checkFile } from '../src/config/check.ts'
-import { readYaml } from '../src/config/read-yaml.ts'
+import { checkFile } from '../src/config/check/check.ts'
+import { readYaml } from '../src/config/load/read-yaml.ts'
+import { webhookSecret } from '../src/families/tasks/webhook-delivery.ts'
 import { signatureHeaders } from '../src/jobs/signed-post.ts'
-import { webhookSecret } from '../src/tasks/webhook-delivery.ts'
 import { MANUAL_DIRECTORY, manualPages, manualPage as page } from './kit/manual.ts'
 
 const ROOT = join(import.meta.dir, '..')

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'bun:test'
 import OpenAI from 'openai'
 import OldOpenAI from 'openai-6'
-import type { ProviderConfig } from '../src/config/schema.ts'
+import type { ProviderConfig } from '../src/config/schema/schema.ts'
 import { MAX_MODERATION_PARTS, MAX_MODERATION_TEXTS, type ModerationAnswer } from '../src/spec/moderation-request.ts'
 import type { TestGateway } from './kit/gateway.ts'
 import { perTest, postJson } from './kit/per-test.ts'

@@ -1,6 +1,6 @@
 /** A provider that serves several text APIs: a client of each is passed through to it, and others are translated. */
 import { describe, expect, test } from 'bun:test'
-import type { ProviderConfig } from '../src/config/schema.ts'
+import type { ProviderConfig } from '../src/config/schema/schema.ts'
 import { createProvider } from '../src/providers/registry.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import { startGateway } from './kit/gateway.ts'

@@ -1,7 +1,7 @@
 /** Every example of the documentation runs as shown and gets the documented response. */
 import { afterAll, expect, test } from 'bun:test'
-import { loadManual } from '../src/config/manual.ts'
 import { systemClock } from '../src/kit/clock.ts'
+import { loadManual } from '../src/site/manual/load-manual.ts'
 import { OWNER } from './kit/admin.ts'
 import { type Json, readDocument } from './kit/document.ts'
 import { startGateway } from './kit/gateway.ts'

@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import Type from 'typebox'
 import type { Route } from '../src/http/context.ts'
-import { openApiDocument } from '../src/routes/openapi.ts'
+import { openApiDocument } from '../src/site/openapi.ts'
 import { ERRORS } from '../src/spec/error.ts'
 import { type Document, type Json, type Operation, readDocument } from './kit/document.ts'
 import { startGateway } from './kit/gateway.ts'

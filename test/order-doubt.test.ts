@@ -1,12 +1,12 @@
 /** An order in doubt: how long its response is awaited, when it is looked up, and how long it is sent again. */
 import { describe, expect, test } from 'bun:test'
-import type { AlertEventData } from '../src/alerts/alerts.ts'
+import { unknownOutcomeAlerts } from '../src/families/tasks/task-alerts.ts'
+import type { ProviderSettings } from '../src/families/tasks/tasks.ts'
+import type { AlertEventData } from '../src/observe/alerts/alerts.ts'
 import type { VideoCall, VideoProvider } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
-import type { Alert } from '../src/store/alert-store.ts'
+import type { Alert } from '../src/store/admin/alert-store.ts'
 import type { Store } from '../src/store/store.ts'
-import { unknownOutcomeAlerts } from '../src/tasks/task-alerts.ts'
-import type { ProviderSettings } from '../src/tasks/tasks.ts'
 import {
   CALLER,
   type EngineOptions,

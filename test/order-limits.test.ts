@@ -1,6 +1,6 @@
 /** Orders count against the rate limits of their providers: each is sent once, elsewhere or later. */
 import { afterEach, describe, expect, it } from 'bun:test'
-import type { ModelConfig, ProviderConfig } from '../src/config/schema.ts'
+import type { ModelConfig, ProviderConfig } from '../src/config/schema/schema.ts'
 import type { RateLimits } from '../src/spec/rate-limit.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { type Answer, failure, startVendor, type Vendor, whole } from './kit/vendor.ts'

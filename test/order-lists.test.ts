@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ProviderKind } from '../src/config/provider-kinds.ts'
+import type { ProviderKind } from '../src/config/schema/provider-kinds.ts'
 import { type OrderList, shows } from '../src/providers/orders/order-list.ts'
 import type { OrderCall } from '../src/providers/provider.ts'
 import { createProvider } from '../src/providers/registry.ts'

@@ -1,6 +1,6 @@
 /** Orders through a whole gateway: which target and key they are sent to, and with which key everything after it is done. */
 import { afterEach, describe, expect, it } from 'bun:test'
-import type { ModelConfig, ProviderConfig } from '../src/config/schema.ts'
+import type { ModelConfig, ProviderConfig } from '../src/config/schema/schema.ts'
 import { configOf, startGateway, type TestGateway } from './kit/gateway.ts'
 import { type Answer, failure, hangUp, startVendor, type Vendor, whole } from './kit/vendor.ts'
 

@@ -1,6 +1,6 @@
 /** The numbers of `/metrics`, as an OTLP collector receives them. */
 import { afterEach, describe, expect, it } from 'bun:test'
-import type { OtlpConfig } from '../src/config/telemetry-schema.ts'
+import type { OtlpConfig } from '../src/config/schema/telemetry-schema.ts'
 import { type Collector, startCollector } from './kit/collector.ts'
 import { startGateway } from './kit/gateway.ts'
 

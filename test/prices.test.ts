@@ -1,6 +1,6 @@
 /** What calls are charged, and how a response says so. */
 import { describe, expect, it } from 'bun:test'
-import type { ModelConfig } from '../src/config/schema.ts'
+import type { ModelConfig } from '../src/config/schema/schema.ts'
 import { perTest } from './kit/per-test.ts'
 import { chunk, completion, stream, usageChunk, whole } from './kit/vendor.ts'
 

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc, { type Arbitrary } from 'fast-check'
 import { Compile } from 'typebox/compile'
-import { loadManual } from '../src/config/manual.ts'
 import { systemClock } from '../src/kit/clock.ts'
-import type { ChatChunk, ChatCompletion } from '../src/protocols/canonical.ts'
+import type { ChatChunk, ChatCompletion } from '../src/protocols/shared/canonical.ts'
+import { loadManual } from '../src/site/manual/load-manual.ts'
 import { ChatChunk as ChunkSchema, ChatCompletion as CompletionSchema } from '../src/spec/chat-completion.ts'
 import { ERRORS, ErrorBody } from '../src/spec/error.ts'
 import {

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { run } from '../src/cli/check.ts'
+import { run } from '../src/cli/commands/check.ts'
 import { startGateway } from './kit/gateway.ts'
 import { collectingTerminal } from './kit/terminal.ts'
 import { startVendor, whole } from './kit/vendor.ts'

@@ -6,8 +6,8 @@ import { manualIndex } from '../scripts/reference/manual-index.ts'
 import { pagesWithTables } from '../scripts/reference/page-tables.ts'
 import { referencePages } from '../scripts/reference/pages.ts'
 import { providerFromEnvironment, providerOf } from '../scripts/reference/providers.ts'
-import { ENVIRONMENT_VARIABLES } from '../src/config/environment.ts'
-import { DEFAULT_ADDRESSES, KINDS, type KindRow, PROVIDER_KINDS } from '../src/config/provider-kinds.ts'
+import { ENVIRONMENT_VARIABLES } from '../src/config/load/environment.ts'
+import { DEFAULT_ADDRESSES, KINDS, type KindRow, PROVIDER_KINDS } from '../src/config/schema/provider-kinds.ts'
 import { AI_SDK_VENDORS } from '../src/providers/ai-sdk/vendors.ts'
 import { PRESETS } from '../src/providers/presets.ts'
 import { MANUAL_DIRECTORY } from './kit/manual.ts'
@@ -96,9 +96,9 @@ describe('the table of default addresses', () => {
 describe('the table of environment variables', () => {
   it('has every GATEHOUSE_ variable that the gateway reads', () => {
     const read = sources
-      .filter(({ name }) => name === 'config/environment.ts')
+      .filter(({ name }) => name === 'config/load/environment.ts')
       .flatMap(({ text }) => [...text.matchAll(/given\('(GATEHOUSE_\w+)'/g)].map(([, name = '']) => name))
-      .concat('GATEHOUSE_ENV_FILE') // read before all others, by config/environment-file.ts
+      .concat('GATEHOUSE_ENV_FILE') // read before all others, by config/load/environment-file.ts
     expect(read.sort()).toEqual(Object.keys(ENVIRONMENT_VARIABLES).sort())
   })
 })

@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sealingKey } from '../src/kit/sealed-text.ts'
-import { readContents } from '../src/observe/contents-log.ts'
+import { readContents } from '../src/observe/requests/contents-log.ts'
 import { openStore } from '../src/store/open-store.ts'
 import type { RecordingPlan } from './kit/recording-process.ts'
 

@@ -1,6 +1,6 @@
 /** Failing providers behind a whole gateway: every upstream call is bounded, and is in the access log. */
 import { afterEach, describe, expect, it } from 'bun:test'
-import type { ModelConfig, ProviderConfig } from '../src/config/schema.ts'
+import type { ModelConfig, ProviderConfig } from '../src/config/schema/schema.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { type Answer, chunks, failure, hangUp, reset, startVendor, stream, type Vendor, whole } from './kit/vendor.ts'
 

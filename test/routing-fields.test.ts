@@ -1,7 +1,7 @@
 /** `models` and `provider` in the body of a request, as the clients of OpenRouter send them. */
 import { afterEach, describe, expect, it } from 'bun:test'
 import OpenAI from 'openai'
-import type { ProviderConfig, TargetConfig } from '../src/config/schema.ts'
+import type { ProviderConfig, TargetConfig } from '../src/config/schema/schema.ts'
 import { configOf, startGateway } from './kit/gateway.ts'
 import { completion, failure, hang, startVendor, whole } from './kit/vendor.ts'
 

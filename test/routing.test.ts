@@ -1,6 +1,6 @@
 /** Routing through a whole gateway: keys, targets, what is remembered, and what the response and the log tell of it. */
 import { afterEach, describe, expect, it } from 'bun:test'
-import type { ModelConfig, ProviderConfig } from '../src/config/schema.ts'
+import type { ModelConfig, ProviderConfig } from '../src/config/schema/schema.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { failure, startVendor, stream, type Vendor, type Wire, whole } from './kit/vendor.ts'
 

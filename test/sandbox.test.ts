@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'bun:test'
 import Value from 'typebox/value'
 import { countTokens, IMAGE_TOKENS } from '../packages/sandbox/src/tokens.ts'
-import { loadManual } from '../src/config/manual.ts'
-import type { ChatChunk, ChatCompletion, ChatRequest } from '../src/protocols/canonical.ts'
+import type { ChatChunk, ChatCompletion, ChatRequest } from '../src/protocols/shared/canonical.ts'
 import type { ChatProvider } from '../src/providers/provider.ts'
 import { createLazySandbox } from '../src/providers/sandbox.ts'
+import { loadManual } from '../src/site/manual/load-manual.ts'
 import { ChatChunk as ChunkSchema, ChatCompletion as CompletionSchema } from '../src/spec/chat-completion.ts'
 import { manualClock } from './kit/clock.ts'
 

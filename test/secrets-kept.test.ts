@@ -1,7 +1,7 @@
 /** A provider that repeats the operator's key in stored or later responses, or in those an AI SDK package reads. */
 import { afterEach, describe, expect, it } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import type { ProviderConfig } from '../src/config/schema.ts'
+import type { ProviderConfig } from '../src/config/schema/schema.ts'
 import { formsOf } from '../src/providers/upstream/secret-forms.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { type Answer, failure, startVendor, stream, type Vendor, whole } from './kit/vendor.ts'

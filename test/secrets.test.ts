@@ -1,7 +1,7 @@
 /** A provider that repeats the operator's key everywhere: no byte of it reaches a client, a log line or the store. */
 import { afterEach, describe, expect, it } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import type { ProviderConfig } from '../src/config/schema.ts'
+import type { ProviderConfig } from '../src/config/schema/schema.ts'
 import { formsOf } from '../src/providers/upstream/secret-forms.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { createStandaloneProvider, NEVER } from './kit/standalone-provider.ts'

@@ -1,6 +1,6 @@
 /** The semantic cache through a whole gateway: which requests get the response to a similar one. */
 import { afterEach, describe, expect, it } from 'bun:test'
-import type { ModelCache } from '../src/config/cache-schema.ts'
+import type { ModelCache } from '../src/config/schema/cache-schema.ts'
 import { angle, degreesIn } from './kit/angles.ts'
 import type { CallOptions, TestGateway } from './kit/gateway.ts'
 import { startGateway } from './kit/gateway.ts'

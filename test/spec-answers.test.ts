@@ -5,7 +5,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import Ajv2020 from 'ajv/dist/2020'
 import { SANDBOX_MODELS } from '../packages/sandbox/src/models.ts'
-import type { ChatChunk, ChatCompletion } from '../src/protocols/canonical.ts'
+import type { ChatChunk, ChatCompletion } from '../src/protocols/shared/canonical.ts'
 import type { Model, ModelList } from '../src/spec/model.ts'
 import type { Usage } from '../src/spec/usage.ts'
 import { type Json, readDocument } from './kit/document.ts'

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { SANDBOX_MODELS } from '../packages/sandbox/src/models.ts'
-import type { ModelConfig } from '../src/config/schema.ts'
+import type { ModelConfig } from '../src/config/schema/schema.ts'
 import { startGateway } from './kit/gateway.ts'
 import { startVendor } from './kit/vendor.ts'
 

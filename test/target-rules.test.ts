@@ -1,6 +1,6 @@
 /** What an operator sets for one target of a model: which requests it takes, its time limits, and its prices. */
 import { afterEach, describe, expect, it } from 'bun:test'
-import type { ModelConfig, TargetConfig } from '../src/config/schema.ts'
+import type { ModelConfig, TargetConfig } from '../src/config/schema/schema.ts'
 import { configOf, startGateway } from './kit/gateway.ts'
 import { chunk, failure, hang, startVendor, stream, whole } from './kit/vendor.ts'
 

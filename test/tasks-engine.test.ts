@@ -1,10 +1,10 @@
 /** A task from its acceptance to its end: how the engine handles provider responses, with an in-memory store. */
 import { describe, expect, test } from 'bun:test'
+import { CRASH_POINTS } from '../src/families/tasks/crash-points.ts'
 import type { TaskProgress } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Task, TaskStatus } from '../src/spec/task.ts'
 import type { Store } from '../src/store/store.ts'
-import { CRASH_POINTS } from '../src/tasks/crash-points.ts'
 import {
   CALLER,
   callerOf,

@@ -1,10 +1,10 @@
 /** Providers that return outputs at once, orders in two parts, and families other than videos. */
 import { describe, expect, test } from 'bun:test'
+import type { CrashPoint } from '../src/families/tasks/crash-points.ts'
 import type { RemoteOutput, TaskProgress } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Json, Task } from '../src/spec/task.ts'
 import type { Store } from '../src/store/store.ts'
-import type { CrashPoint } from '../src/tasks/crash-points.ts'
 import { testCall } from './kit/pipeline.ts'
 import {
   CALLER,

@@ -1,12 +1,12 @@
 /** Property test: random providers, workers that die at any point, two at a time on one store; the invariants hold. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import type { CrashPoint } from '../src/families/tasks/crash-points.ts'
 import type { TaskProgress, VideoProvider } from '../src/providers/provider.ts'
 import { type ErrorCode, GatewayError } from '../src/spec/error.ts'
 import { FAIL_CODES, TASK_STATUSES, type Task } from '../src/spec/task.ts'
 import { openStore } from '../src/store/open-store.ts'
 import type { Store, TaskStore } from '../src/store/store.ts'
-import type { CrashPoint } from '../src/tasks/crash-points.ts'
 import { type ManualClock, manualClock } from './kit/clock.ts'
 import { memoryFiles, scriptedVendor, settled, type TaskEngine, taskEngine } from './kit/task-engine.ts'
 

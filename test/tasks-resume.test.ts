@@ -1,14 +1,14 @@
 /** `gatehouse task resume` for a task whose files could not be copied: on both engines, in memory, with crashes. */
 import { afterAll, describe, expect, test } from 'bun:test'
+import type { CrashPoint } from '../src/families/tasks/crash-points.ts'
+import { resumptionOf } from '../src/families/tasks/resumption.ts'
+import { createWebhooks } from '../src/families/tasks/webhooks.ts'
 import { createLog } from '../src/kit/log.ts'
 import { createCleaner } from '../src/outputs/cleaner.ts'
 import type { TaskProgress } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Task } from '../src/spec/task.ts'
 import type { Store } from '../src/store/store.ts'
-import type { CrashPoint } from '../src/tasks/crash-points.ts'
-import { resumptionOf } from '../src/tasks/resume.ts'
-import { createWebhooks } from '../src/tasks/webhooks.ts'
 import { type ManualClock, manualClock } from './kit/clock.ts'
 import { ENGINES } from './kit/engines.ts'
 import {

@@ -1,10 +1,10 @@
 /** The steps of an accepted order: polls, files, deadlines, cancel requests, stops and crashes. */
 import { describe, expect, test } from 'bun:test'
+import { destinationOf } from '../src/families/tasks/steps/order.ts'
 import type { TaskProgress } from '../src/providers/provider.ts'
 import { GatewayError } from '../src/spec/error.ts'
 import type { Task } from '../src/spec/task.ts'
 import type { Store } from '../src/store/store.ts'
-import { destinationOf } from '../src/tasks/steps/order.ts'
 import {
   CALLER,
   callerOf,

@@ -1,8 +1,8 @@
 /** Traces of whole gateways, as an OTLP collector receives them. */
 import { afterEach, describe, expect, it } from 'bun:test'
 import { DEFAULT_TASKS } from '../src/config/config.ts'
-import type { ModelConfig, ProviderConfig } from '../src/config/schema.ts'
-import type { OtlpConfig } from '../src/config/telemetry-schema.ts'
+import type { ModelConfig, ProviderConfig } from '../src/config/schema/schema.ts'
+import type { OtlpConfig } from '../src/config/schema/telemetry-schema.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { type Collector, type ReceivedSpan, startCollector } from './kit/collector.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'

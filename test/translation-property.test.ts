@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { ProviderKind } from '../src/config/provider-kinds.ts'
+import type { ProviderKind } from '../src/config/schema/provider-kinds.ts'
 import { openPort, type Port } from './kit/served.ts'
 import { chunk, completion, startVendor, stream, usageChunk, type Vendor, whole } from './kit/vendor.ts'
 

@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
-import type { ProviderKind } from '../src/config/provider-kinds.ts'
+import type { ProviderKind } from '../src/config/schema/provider-kinds.ts'
 import { ChatRequest } from '../src/spec/chat-request.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { manualPath } from './kit/manual.ts'

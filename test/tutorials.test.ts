@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DEFAULT_TASKS } from '../src/config/config.ts'
-import { loadManual } from '../src/config/manual.ts'
+import { loadManual } from '../src/site/manual/load-manual.ts'
 import { openPort, type Port } from './kit/served.ts'
 
 const ROOT = join(import.meta.dir, '..')

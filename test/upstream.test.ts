@@ -2,10 +2,10 @@
 
 import { afterEach, describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
-import type { ProviderConfig } from '../src/config/schema.ts'
+import type { ProviderConfig } from '../src/config/schema/schema.ts'
 import { type Clock, systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
-import type { ChatChunk } from '../src/protocols/canonical.ts'
+import type { ChatChunk } from '../src/protocols/shared/canonical.ts'
 import { createChatcompat } from '../src/providers/chatcompat/chatcompat.ts'
 import { probeLocal } from '../src/providers/discover.ts'
 import type { ChatCall } from '../src/providers/provider.ts'

@@ -1,7 +1,7 @@
 /** The vendors of embeddings, each against a loopback server that responds in the vendor's format. */
 import { describe, expect, test } from 'bun:test'
-import type { ProviderKind } from '../src/config/provider-kinds.ts'
-import type { ProviderConfig } from '../src/config/schema.ts'
+import type { ProviderKind } from '../src/config/schema/provider-kinds.ts'
+import type { ProviderConfig } from '../src/config/schema/schema.ts'
 import { base64OfFloats } from '../src/kit/float32.ts'
 import { perTest, postJson } from './kit/per-test.ts'
 import { type Answer, whole } from './kit/vendor.ts'

@@ -1,8 +1,8 @@
 /** The vendors of rerankers, each against a loopback server that responds in the vendor's format. */
 import { describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
-import type { ProviderKind } from '../src/config/provider-kinds.ts'
-import type { ProviderConfig } from '../src/config/schema.ts'
+import type { ProviderKind } from '../src/config/schema/provider-kinds.ts'
+import type { ProviderConfig } from '../src/config/schema/schema.ts'
 import { createLog } from '../src/kit/log.ts'
 import { createProvider } from '../src/providers/registry.ts'
 import type { UpstreamRequest } from '../src/providers/upstream/upstream-request.ts'

@@ -1,5 +1,5 @@
 /** `npm run bench:routing`: an hour of virtual time with 5 targets, and 20 minutes with 3 of which one is down for ten. */
-import type { RoutingConfig } from '../../src/config/routing-schema.ts'
+import type { RoutingConfig } from '../../src/config/schema/routing-schema.ts'
 import { type CreateSubject, type Figures, simulate } from './simulate.ts'
 import { gatehouse, leastRequest, roundRobin, simpleShuffle } from './subjects.ts'
 import { createWorld, outagesOf, type World } from './world.ts'

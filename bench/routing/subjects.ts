@@ -1,9 +1,9 @@
 /** What is compared: the router of the gateway as it is, and others as their documentation describes them. */
-import type { RoutingConfig } from '../../src/config/routing-schema.ts'
+import { boundsOf } from '../../src/calls/routing/bounds.ts'
+import { createRouter } from '../../src/calls/routing/router.ts'
+import type { RoutingConfig } from '../../src/config/schema/routing-schema.ts'
 import { createLog } from '../../src/kit/log.ts'
 import type { Target } from '../../src/providers/provider.ts'
-import { boundsOf } from '../../src/routing/bounds.ts'
-import { createRouter } from '../../src/routing/router.ts'
 import { GatewayError } from '../../src/spec/error.ts'
 import type { CreateSubject } from './simulate.ts'
 

@@ -1,5 +1,5 @@
 /** The calls that are recorded of each family: small, cheap, with answers that hold nothing but themselves. */
-import type { ChatRequest } from '../../src/protocols/canonical.ts'
+import type { ChatRequest } from '../../src/protocols/shared/canonical.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 
 export const FAMILIES = ['chat', 'embeddings', 'rerank', 'images'] as const

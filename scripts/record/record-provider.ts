@@ -1,6 +1,6 @@
 /** Calls one provider with the key of the environment, and turns what it answered into files without secrets. */
 import { DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
-import type { ProviderConfig } from '../../src/config/schema.ts'
+import type { ProviderConfig } from '../../src/config/schema/schema.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import { createLog } from '../../src/kit/log.ts'
 import { PRESETS } from '../../src/providers/presets.ts'

@@ -1,6 +1,6 @@
 /** The index of the manual, docs/manual/README.md: every page with its first sentence, in four parts. */
-import { loadManual } from '../../src/config/manual.ts'
-import { manualParts } from '../../src/manual/parts.ts'
+import { loadManual } from '../../src/site/manual/load-manual.ts'
+import { manualParts } from '../../src/site/manual/parts.ts'
 import type { Page } from './pages.ts'
 
 export async function manualIndex(): Promise<Page> {

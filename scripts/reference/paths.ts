@@ -1,8 +1,8 @@
 /** Every path of the API, from the OpenAPI document of a gateway in memory. */
 import { tmpdir } from 'node:os'
-import { knownVendors } from '../../src/cli/vendors.ts'
-import { loadConfig } from '../../src/config/load.ts'
-import { createGateway } from '../../src/gateway.ts'
+import { loadConfig } from '../../src/config/load/load.ts'
+import { createGateway } from '../../src/gateway/gateway.ts'
+import { knownVendors } from '../../src/gateway/known-vendors.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import { createLog } from '../../src/kit/log.ts'
 import { code } from './table.ts'

@@ -6,7 +6,7 @@ import {
   type KindRow,
   PROVIDER_KINDS,
   type ProviderKind,
-} from '../../src/config/provider-kinds.ts'
+} from '../../src/config/schema/provider-kinds.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import { createGuardedFetch } from '../../src/kit/guarded-fetch.ts'
 import { createLog } from '../../src/kit/log.ts'

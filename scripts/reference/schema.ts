@@ -1,5 +1,5 @@
 /** Schemas in words, for the tables of the manual: the type of a value, its meaning and its default. */
-import { PROVIDER_KINDS } from '../../src/config/provider-kinds.ts'
+import { PROVIDER_KINDS } from '../../src/config/schema/provider-kinds.ts'
 import { isRecord } from '../../src/kit/json.ts'
 import { code, codes } from './table.ts'
 

@@ -1,6 +1,6 @@
 /** The tables of all settings of `gatehouse.yaml`, from the schema that checks the file. */
 
-import { FileConfig } from '../../src/config/schema.ts'
+import { FileConfig } from '../../src/config/schema/schema.ts'
 import { describedBy, mapOf, membersOf, type Schema, typeOf } from './schema.ts'
 import { code, table } from './table.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../spec/error.ts'
-import type { StoredToken } from '../store/account-store.ts'
+import type { StoredToken } from '../store/tokens/account-store.ts'
 import { chooseToken } from './choose.ts'
 import { makeToken } from './issue.ts'
 

@@ -1,7 +1,7 @@
 /** A token of the configuration file as it is stored, and what it forbids to others. */
 import type { AuditOrigin } from '../spec/audit.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { StoredToken, TokenStore } from '../store/account-store.ts'
+import type { StoredToken, TokenStore } from '../store/tokens/account-store.ts'
 import { formatOf, makeToken } from './issue.ts'
 import { type AccountSettings, readSettings } from './settings.ts'
 

@@ -1,6 +1,6 @@
 /** Projects and API tokens of the configuration file: makes those of the store equal to them. */
 import type { Config } from '../config/config.ts'
-import type { DeclaredProject, DeclaredToken } from '../config/declared-schema.ts'
+import type { DeclaredProject, DeclaredToken } from '../config/schema/declared-schema.ts'
 import type { Log } from '../kit/log.ts'
 import { sha256 } from '../kit/secret.ts'
 import { ACCOUNT_SETTING_NAMES, UNSET_SETTINGS } from '../spec/account-settings.ts'

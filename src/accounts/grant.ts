@@ -3,7 +3,7 @@ import { networkMatcher } from '../kit/address.ts'
 import type { Log } from '../kit/log.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller, Project, Token } from '../spec/token.ts'
-import type { StoredProject, StoredToken } from '../store/account-store.ts'
+import type { StoredProject, StoredToken } from '../store/tokens/account-store.ts'
 import { callerOf, rememberAnswers } from './caller.ts'
 
 export type Grant = {

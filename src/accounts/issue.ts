@@ -1,10 +1,10 @@
 /** Creates tokens: their secrets, and the validation of their fields. */
 
-import type { TokenDefaults } from '../config/account-schema.ts'
+import type { TokenDefaults } from '../config/schema/account-schema.ts'
 import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
 import { UNSET_SETTINGS } from '../spec/account-settings.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { StoredToken } from '../store/account-store.ts'
+import type { StoredToken } from '../store/tokens/account-store.ts'
 import { type AccountSettings, readName, readSettings } from './settings.ts'
 
 /** The fields of a new token; absent ones come from the configuration, or are not set. */

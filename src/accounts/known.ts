@@ -4,7 +4,7 @@ import type { Log } from '../kit/log.ts'
 import { isSameText, sha256 } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
-import type { ProjectStore, StoredProject, TokenStore } from '../store/account-store.ts'
+import type { ProjectStore, StoredProject, TokenStore } from '../store/tokens/account-store.ts'
 import { type Grant, grantOf } from './grant.ts'
 import { RecentSecrets } from './recent-secrets.ts'
 

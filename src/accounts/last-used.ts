@@ -2,7 +2,7 @@
 import { BatchQueue } from '../kit/batch-queue.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import type { TokenStore } from '../store/account-store.ts'
+import type { TokenStore } from '../store/tokens/account-store.ts'
 
 const WRITE_EVERY_MILLISECONDS = 30_000
 const WRITE_MILLISECONDS = 10_000

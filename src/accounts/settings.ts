@@ -1,7 +1,7 @@
 /** Validates what an operator sets for a token or a project. */
-import { nearest } from '../config/nearest.ts'
-import { patternProblem } from '../config/semantic-checks.ts'
+import { patternProblem } from '../config/check/semantic-checks.ts'
 import { canonicalNetwork } from '../kit/address.ts'
+import { nearest } from '../kit/nearest.ts'
 import { ACCOUNT_SETTING_NAMES, type EndUserLimits } from '../spec/account-settings.ts'
 import { ENDPOINT_FAMILIES } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'

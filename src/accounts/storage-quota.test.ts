@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { StoredAmount } from '../store/amount-store.ts'
+import type { StoredAmount } from '../store/tokens/amount-store.ts'
 import { createStorageQuota } from './storage-quota.ts'
 
 function start({ rows = 0, bytes = 0 } = {}) {

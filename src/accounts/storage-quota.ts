@@ -1,7 +1,7 @@
 /** Limits what each token may store, by what it has stored and what its open requests will store. */
 import type { Clock } from '../kit/clock.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { StoredAmount } from '../store/amount-store.ts'
+import type { StoredAmount } from '../store/tokens/amount-store.ts'
 
 export type StorageQuota = {
   /** Whether so much more may be stored. */

@@ -1,9 +1,9 @@
 /** The options that set something for a token or a project: models, limits, budgets, addresses, labels, expiry. */
 import type { AccountSettings } from '../accounts/settings.ts'
-import { nearest } from '../config/nearest.ts'
-import { patternProblem } from '../config/semantic-checks.ts'
+import { patternProblem } from '../config/check/semantic-checks.ts'
 import { canonicalNetwork } from '../kit/address.ts'
 import { systemClock, unixSeconds } from '../kit/clock.ts'
+import { nearest } from '../kit/nearest.ts'
 import type { EndUserLimits } from '../spec/account-settings.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
 import { MAX_AMOUNT } from '../spec/money.ts'

@@ -1,6 +1,6 @@
 /** Parses the flags of a command and reports what is wrong with them. */
 import { parseArgs } from 'node:util'
-import { nearest } from '../config/nearest.ts'
+import { nearest } from '../kit/nearest.ts'
 import type { Terminal } from './terminal.ts'
 
 /** The arguments do not fit the command; the process exits with 2. */

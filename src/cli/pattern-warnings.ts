@@ -1,7 +1,7 @@
 /** Warns of patterns of a new token that match no model. */
 import type { Config } from '../config/config.ts'
-import { nearest } from '../config/nearest.ts'
 import { matchesGlob } from '../kit/glob.ts'
+import { nearest } from '../kit/nearest.ts'
 import { nearModel } from '../models/near-names.ts'
 import { discoverProviders } from '../providers/discover.ts'
 import { presetModels } from '../providers/preset-models.ts'

@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { storePath, storeUrl } from '../config/config.ts'
-import { readEnvironment } from '../config/environment.ts'
-import { DEFAULT_FILE, fileDataDir } from '../config/load.ts'
+import { readEnvironment } from '../config/load/environment.ts'
+import { DEFAULT_FILE, fileDataDir } from '../config/load/load.ts'
 import { type Arguments, configFlags } from './arguments.ts'
 import type { Terminal } from './terminal.ts'
 

@@ -1,7 +1,7 @@
 /** One HTTP request, and the route that it is matched against. */
 import type { TSchema } from 'typebox'
 import type { TraceContext } from '../kit/trace-context.ts'
-import type { Capture } from '../protocols/capture.ts'
+import type { Capture } from '../protocols/shared/capture.ts'
 import type { AdminCaller, Right } from '../spec/admin.ts'
 import type { ErrorCode, GatewayError } from '../spec/error.ts'
 import type { Operation } from '../spec/operation.ts'

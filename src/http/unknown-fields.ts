@@ -1,7 +1,7 @@
 /** Warns of a top-level field of a JSON body that is probably misspelt. */
 import type { TSchema } from 'typebox'
-import { nearest } from '../config/nearest.ts'
 import { isRecord } from '../kit/json.ts'
+import { nearest } from '../kit/nearest.ts'
 
 /** Names the fields that are probably misspelt, and those that were probably meant. */
 export const WARNING_HEADER = 'x-gatehouse-warning'

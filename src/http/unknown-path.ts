@@ -1,5 +1,5 @@
 /** Describes a path that is not served: what it belongs to in other services, or the path that was probably meant. */
-import { nearest } from '../config/nearest.ts'
+import { nearest } from '../kit/nearest.ts'
 import type { Route } from './context.ts'
 import { isLiteral } from './route-order.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
-import type { ModelConfig } from '../config/schema.ts'
+import type { ModelConfig } from '../config/schema/schema.ts'
 import { matchesGlob } from '../kit/glob.ts'
 import type { Provider } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import type { ModelConfig } from '../config/schema.ts'
-import type { ChatRequest } from '../protocols/canonical.ts'
+import type { ModelConfig } from '../config/schema/schema.ts'
+import type { ChatRequest } from '../protocols/shared/canonical.ts'
 import type { Provider } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import { catalogueModel } from './catalogue.ts'

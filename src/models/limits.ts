@@ -1,10 +1,10 @@
 /** The limits of one chat model: ranges, defaults, extra fields and capabilities (specification 2.3 and 8), as catalogue data. */
 import Type from 'typebox'
-import { type Capabilities, RANGED_FIELDS } from '../config/limits-schema.ts'
+import { type Capabilities, RANGED_FIELDS } from '../config/schema/limits-schema.ts'
 import { checker } from '../kit/checker.ts'
 import { diagnose, foundText, rangeText } from '../kit/diagnose.ts'
-import { ChatRequest } from '../protocols/canonical.ts'
-import { refusalOf } from '../protocols/request-error.ts'
+import { ChatRequest } from '../protocols/shared/canonical.ts'
+import { refusalOf } from '../protocols/shared/request-error.ts'
 import { EXTRA_FIELDS } from '../spec/chat-request.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ContentPart } from '../spec/message.ts'

@@ -1,5 +1,5 @@
 /** Finds the model that a client probably meant by an unknown name. */
-import { nearest } from '../config/nearest.ts'
+import { nearest } from '../kit/nearest.ts'
 
 /** No vendor has longer names. */
 const MAX_CHARACTERS = 100

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test'
-import type { Price, Prices } from '../config/price-schema.ts'
+import type { Price, Prices } from '../config/schema/price-schema.ts'
 import { toNano } from '../spec/money.ts'
 import { NO_UNITS, type Units } from '../spec/units.ts'
 import { chargeOf, compiledPrices, mostOf } from './prices.ts'

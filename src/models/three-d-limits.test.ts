@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import type { ThreeDLimits } from '../config/task-schema.ts'
+import type { ThreeDLimits } from '../config/schema/task-schema.ts'
 import type { Provider } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ThreeDRequest } from '../spec/three-d-request.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import type { VideoLimits } from '../config/task-schema.ts'
+import type { VideoLimits } from '../config/schema/task-schema.ts'
 import type { Provider } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { VideoRequest } from '../spec/video-request.ts'

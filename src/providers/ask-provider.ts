@@ -1,7 +1,7 @@
 /** Whether a provider works: asks it for its list of models, which costs nothing, and explains a failure. */
-import type { Environment } from '../config/environment.ts'
-import { KINDS, type KindRow, type ProviderKind } from '../config/provider-kinds.ts'
-import type { ProviderConfig } from '../config/schema.ts'
+import type { Environment } from '../config/load/environment.ts'
+import { KINDS, type KindRow, type ProviderKind } from '../config/schema/provider-kinds.ts'
+import type { ProviderConfig } from '../config/schema/schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import { GatewayError } from '../spec/error.ts'
 import { nameOfKey } from './keyed-targets.ts'

@@ -1,5 +1,5 @@
 /** Finds providers without configuration: by well-known keys in the environment, and by probing this machine's runtimes. */
-import type { ProviderConfig, Timeouts } from '../config/schema.ts'
+import type { ProviderConfig, Timeouts } from '../config/schema/schema.ts'
 import { isRecord } from '../kit/json.ts'
 import { PRESETS } from './presets.ts'
 import type { Transport } from './upstream/transport.ts'

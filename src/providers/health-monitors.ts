@@ -1,6 +1,6 @@
 /** Which providers are probed, and how. A reload that leaves the settings of a provider alone leaves its probes alone. */
-import type { HealthConfig } from '../config/routing-schema.ts'
-import type { ProviderConfig, Timeouts } from '../config/schema.ts'
+import type { HealthConfig } from '../config/schema/routing-schema.ts'
+import type { ProviderConfig, Timeouts } from '../config/schema/schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import { canonicalJson } from '../kit/json.ts'
 import type { Log } from '../kit/log.ts'

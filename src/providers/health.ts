@@ -1,5 +1,5 @@
 /** Active health: a cheap request to a provider at intervals, where it is configured, beside what its calls show. */
-import type { HealthConfig } from '../config/routing-schema.ts'
+import type { HealthConfig } from '../config/schema/routing-schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { GatewayError } from '../spec/error.ts'

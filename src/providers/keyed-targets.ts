@@ -1,6 +1,6 @@
 /** The targets of a provider with several keys: one for each key that may call the model. */
-import type { TargetRules } from '../config/routing-schema.ts'
-import type { ProviderConfig } from '../config/schema.ts'
+import type { TargetRules } from '../config/schema/routing-schema.ts'
+import type { ProviderConfig } from '../config/schema/schema.ts'
 import { matchesGlob } from '../kit/glob.ts'
 import type { Provider, Target } from './provider.ts'
 

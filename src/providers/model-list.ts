@@ -1,8 +1,8 @@
 /** Reads a provider's model list in its known shapes, and keeps only the models that the gateway can serve. */
-import { familyOfName, familyOfType, NAMED_FAMILIES } from '../config/model-names.ts'
+import { familyOfName, familyOfType, NAMED_FAMILIES } from '../config/schema/model-names.ts'
 import { matchesGlob } from '../kit/glob.ts'
 import { isRecord, type JsonRecord } from '../kit/json.ts'
-import { namedText } from '../protocols/upstream.ts'
+import { namedText } from '../protocols/shared/upstream.ts'
 import { CHAT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
 import type { DiscoveredModel } from './provider.ts'
 

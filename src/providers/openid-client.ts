@@ -1,6 +1,6 @@
 /** The library of OpenID Connect, loaded with the first login, behind the guard of outbound addresses. */
 import type * as OpenId from 'openid-client'
-import type { OidcConfig } from '../config/admin-schema.ts'
+import type { OidcConfig } from '../config/schema/admin-schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import { AddressRefused, createGuardedFetch, type GuardedFetch } from '../kit/guarded-fetch.ts'
 import type { Log } from '../kit/log.ts'

@@ -4,8 +4,8 @@
  * Figures: models.dev, read 2026-11-21.
  */
 
-import type { Range } from '../config/limits-schema.ts'
-import type { ModelConfig } from '../config/schema.ts'
+import type { Range } from '../config/schema/limits-schema.ts'
+import type { ModelConfig } from '../config/schema/schema.ts'
 
 type Facts = {
   /** Release date. */

@@ -1,8 +1,8 @@
 /** Known vendors and local runtimes as data. The operator's configuration overrides every row. */
 
-import type { ProviderKind, TEXT_APIS } from '../config/provider-kinds.ts'
-import type { Quirks } from '../config/quirks.ts'
-import type { ProviderConfig } from '../config/schema.ts'
+import type { ProviderKind, TEXT_APIS } from '../config/schema/provider-kinds.ts'
+import type { Quirks } from '../config/schema/quirks.ts'
+import type { ProviderConfig } from '../config/schema/schema.ts'
 import type { InputTypeNames } from './text-api.ts'
 
 /** The kinds of APIs for which a provider can pass clients through besides its own. */

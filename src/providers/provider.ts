@@ -1,7 +1,7 @@
 /** The contract of a provider. A provider has a member for each family that it serves, and lacks the others. */
-import type { CallLimits, TargetRules } from '../config/routing-schema.ts'
-import type { ChatChunk, ChatCompletion, ChatRequest } from '../protocols/canonical.ts'
-import type { Faults } from '../protocols/upstream.ts'
+import type { CallLimits, TargetRules } from '../config/schema/routing-schema.ts'
+import type { ChatChunk, ChatCompletion, ChatRequest } from '../protocols/shared/canonical.ts'
+import type { Faults } from '../protocols/shared/upstream.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { ErrorDetail, GatewayError } from '../spec/error.ts'
@@ -15,8 +15,8 @@ import type { ProviderHealth } from './health.ts'
 import type { OrderList } from './orders/order-list.ts'
 
 /** A row of the catalogue, for a provider that brings models of its own. */
-export type { Limits } from '../config/limits-schema.ts'
-export type { ModelConfig } from '../config/schema.ts'
+export type { Limits } from '../config/schema/limits-schema.ts'
+export type { ModelConfig } from '../config/schema/schema.ts'
 /** What a chat provider receives and returns. */
 export type {
   ChatChunk,
@@ -25,9 +25,9 @@ export type {
   ChunkChoice,
   Delta,
   Message,
-} from '../protocols/canonical.ts'
+} from '../protocols/shared/canonical.ts'
 /** Reads the images of a request. */
-export type { MediaReader } from '../protocols/upstream.ts'
+export type { MediaReader } from '../protocols/shared/upstream.ts'
 
 /** Error responses for a provider that simulates them: the same errors as after a real HTTP response. */
 export type SimulatedErrors = {
@@ -61,7 +61,7 @@ export type ChatProvider = {
    * The response in chunks, batched as they arrived: one item holds the chunks of one read, so a fast stream costs one
    * step per read, not one per event. Normal completion means the provider finished its response: an end without a
    * finish is thrown as `upstream_cut`. A chunk with `usage` holds the provider's counts so far; the last one counts.
-   * `id`, `created` and `model` of a chunk are the provider's and may be wrong; `chat/` sets its own.
+   * `id`, `created` and `model` of a chunk are the provider's and may be wrong; `families/chat/` sets its own.
    * Throws GatewayError before the first item for an error response; ends at once when `signal` is aborted.
    */
   chunks(call: ChatCall, signal: AbortSignal): AsyncIterable<ChatChunk[]>

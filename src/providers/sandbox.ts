@@ -1,7 +1,7 @@
 /** The simulated provider (`packages/sandbox`) as every gateway has it: loaded with the first call of one of its members. */
 import type { SandboxParts } from '../../packages/sandbox/src/sandbox.ts'
 import type { Clock } from '../kit/clock.ts'
-import { errorFromResponse } from '../protocols/provider-error.ts'
+import { errorFromResponse } from '../protocols/shared/provider-error.ts'
 import { type FamilyMember, SERVED_BY } from './families.ts'
 import { acceptanceDetail } from './orders/acceptance.ts'
 import type { Provider, SimulatedErrors } from './provider.ts'

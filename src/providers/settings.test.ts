@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../config/config.ts'
-import type { ProviderConfig } from '../config/schema.ts'
+import type { ProviderConfig } from '../config/schema/schema.ts'
 import { discoverProviders } from './discover.ts'
 import { readModelList } from './model-list.ts'
 import { PRESETS } from './presets.ts'

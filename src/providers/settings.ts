@@ -1,7 +1,7 @@
 /** The settings of one provider: the operator's configuration on top of its preset, with every default filled in. */
-import { NAMED_FAMILIES } from '../config/model-names.ts'
-import type { Quirks } from '../config/quirks.ts'
-import type { ProviderConfig, Timeouts } from '../config/schema.ts'
+import { NAMED_FAMILIES } from '../config/schema/model-names.ts'
+import type { Quirks } from '../config/schema/quirks.ts'
+import type { ProviderConfig, Timeouts } from '../config/schema/schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'

@@ -1,5 +1,5 @@
 /** What is valid in the configuration of a provider, and still likely to be a mistake. */
-import type { ModelConfig, ProviderConfig } from '../config/schema.ts'
+import type { ModelConfig, ProviderConfig } from '../config/schema/schema.ts'
 import { presetModels } from './preset-models.ts'
 import type { Provider } from './provider.ts'
 import { presetOf, resolveProvider } from './settings.ts'

@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { type ManualClock, manualClock } from '../../test/kit/clock.ts'
 import { ENGINES } from '../../test/kit/engines.ts'
+import { blankTask } from '../families/tasks/lifecycle.ts'
 import { createLog } from '../kit/log.ts'
-import { blankTask } from '../tasks/lifecycle.ts'
-import { type DueTimes, DueTimesMoved } from './due-times.ts'
 import type { Store } from './store.ts'
 import { createStoreClock, writeAtTime } from './store-clock.ts'
+import { type DueTimes, DueTimesMoved } from './tasks/due-times.ts'
 
 const HOUR = 3_600_000
 const START = Date.UTC(2026, 0, 1)

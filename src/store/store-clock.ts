@@ -2,8 +2,8 @@
 import { uptime } from 'node:os'
 import { type Clock, systemClock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import { type DueTimes, DueTimesMoved } from './due-times.ts'
 import type { Store } from './store.ts'
+import { type DueTimes, DueTimesMoved } from './tasks/due-times.ts'
 
 /** Smaller differences are followed without moving due times: the daemons that keep clocks right correct less at once. */
 const STEP_MILLISECONDS = 5_000

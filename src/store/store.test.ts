@@ -5,8 +5,8 @@ import { storedToken } from '../../test/kit/accounts.ts'
 import { ENGINES } from '../../test/kit/engines.ts'
 import { entryOf } from '../../test/kit/ledger.ts'
 import type { UsageRow } from '../spec/token.ts'
-import type { StoredToken } from './account-store.ts'
 import type { Store } from './store.ts'
+import type { StoredToken } from './tokens/account-store.ts'
 
 const token = (name: string, change: Partial<StoredToken> = {}) =>
   storedToken({ token_id: `tok_${name}`, name, hash: `hash of ${name}`, ...change })

@@ -3,10 +3,10 @@ import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { blankTask } from '../tasks/lifecycle.ts'
+import { blankTask } from '../families/tasks/lifecycle.ts'
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
-import { taskStore } from './tasks.ts'
+import { taskStore } from './tasks/tasks.ts'
 
 const engines: Engine[] = []
 const directories: string[] = []

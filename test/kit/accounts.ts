@@ -1,5 +1,5 @@
 /** Tokens and projects as the store has them, with nothing set. */
-import type { StoredProject, StoredToken } from '../../src/store/account-store.ts'
+import type { StoredProject, StoredToken } from '../../src/store/tokens/account-store.ts'
 
 const NOTHING_SET = {
   labels: {},

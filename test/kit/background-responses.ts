@@ -3,7 +3,7 @@
  * plan is the first argument, as JSON; it prints its address on standard output.
  */
 import { DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
-import { createGateway } from '../../src/gateway.ts'
+import { createGateway } from '../../src/gateway/gateway.ts'
 import { createLog } from '../../src/kit/log.ts'
 import { listen } from '../../src/listen.ts'
 import { fastClock } from './crash-gateway.ts'

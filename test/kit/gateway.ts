@@ -17,8 +17,8 @@ import {
   DEFAULT_TIMEOUTS,
   type ServerSettings,
 } from '../../src/config/config.ts'
-import { createGateway, type Gateway } from '../../src/gateway.ts'
-import type { GatewayParts } from '../../src/gateway-parts.ts'
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts'
+import type { GatewayParts } from '../../src/gateway/parts.ts'
 import type { Clock } from '../../src/kit/clock.ts'
 import { createLog } from '../../src/kit/log.ts'
 import { type ManualClock, manualClock } from './clock.ts'

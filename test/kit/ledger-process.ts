@@ -3,7 +3,7 @@
  * argument, as JSON; it prints its address on standard output.
  */
 import { DEFAULT_LEDGER } from '../../src/config/config.ts'
-import { createGateway } from '../../src/gateway.ts'
+import { createGateway } from '../../src/gateway/gateway.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import { createLog } from '../../src/kit/log.ts'
 import { listen } from '../../src/listen.ts'

@@ -1,7 +1,7 @@
 /** Entries of the ledger for tests that only care about their counts. */
 import { randomAlphanumerics } from '../../src/kit/secret.ts'
 import type { UsageRow } from '../../src/spec/token.ts'
-import type { LedgerEntry } from '../../src/store/ledger-entry.ts'
+import type { LedgerEntry } from '../../src/store/ledger/ledger-entry.ts'
 
 export const entry = (change: Partial<LedgerEntry> = {}): LedgerEntry => ({
   entry_id: randomAlphanumerics(24),

@@ -1,12 +1,12 @@
 /** A pipeline whose records a test reads. */
+import type { Call, CallRecord } from '../../src/calls/call.ts'
+import { createPipeline } from '../../src/calls/pipeline.ts'
+import { createRouter } from '../../src/calls/routing/router.ts'
 import type { Clock } from '../../src/kit/clock.ts'
 import { createLog } from '../../src/kit/log.ts'
 import type { Catalogue } from '../../src/models/catalogue.ts'
-import type { Call, CallRecord } from '../../src/pipeline/call.ts'
-import { createPipeline } from '../../src/pipeline/pipeline.ts'
-import { createRouter } from '../../src/routing/router.ts'
 import type { Caller } from '../../src/spec/token.ts'
-import type { LedgerEntry } from '../../src/store/ledger-entry.ts'
+import type { LedgerEntry } from '../../src/store/ledger/ledger-entry.ts'
 import { manualClock } from './clock.ts'
 
 export const testCall = (caller: Caller): Call => ({

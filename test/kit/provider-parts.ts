@@ -1,6 +1,6 @@
 /** What one provider of a test is created with: the real transport, a manual clock, and a log that can be read. */
 import { DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
-import type { ProviderConfig } from '../../src/config/schema.ts'
+import type { ProviderConfig } from '../../src/config/schema/schema.ts'
 import { createLog } from '../../src/kit/log.ts'
 import type { Media } from '../../src/providers/media.ts'
 import { createTransport } from '../../src/providers/upstream/transport.ts'

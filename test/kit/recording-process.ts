@@ -1,6 +1,6 @@
 /** A gateway with settings of the request log, as a separate process. Its plan is the first argument; it prints its address. */
 import { type Config, DEFAULT_REQUEST_LOG } from '../../src/config/config.ts'
-import { createGateway } from '../../src/gateway.ts'
+import { createGateway } from '../../src/gateway/gateway.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import { createLog } from '../../src/kit/log.ts'
 import { listen } from '../../src/listen.ts'

@@ -1,5 +1,5 @@
 /** Rows of the request log, for tests and benchmarks. */
-import type { RequestRow } from '../../src/store/request-row.ts'
+import type { RequestRow } from '../../src/store/requests/request-row.ts'
 
 /** A successful call. */
 export const requestRow = (given: Partial<RequestRow> = {}): RequestRow => ({

@@ -1,11 +1,11 @@
 /** A router over targets that do what a test says, with a clock that stands still. */
-import type { RoutingConfig } from '../../src/config/routing-schema.ts'
+import type { Attempt } from '../../src/calls/routing/attempt.ts'
+import { boundsOf } from '../../src/calls/routing/bounds.ts'
+import type { AttemptPolicy } from '../../src/calls/routing/outcome.ts'
+import { createRouter } from '../../src/calls/routing/router.ts'
+import type { RoutingConfig } from '../../src/config/schema/routing-schema.ts'
 import { createLog } from '../../src/kit/log.ts'
 import type { Target } from '../../src/providers/provider.ts'
-import type { Attempt } from '../../src/routing/attempt.ts'
-import { boundsOf } from '../../src/routing/bounds.ts'
-import type { AttemptPolicy } from '../../src/routing/outcome.ts'
-import { createRouter } from '../../src/routing/router.ts'
 import { GatewayError } from '../../src/spec/error.ts'
 import { manualClock } from './clock.ts'
 

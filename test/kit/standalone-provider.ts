@@ -1,9 +1,9 @@
 /** Creates providers without a gateway, against a vendor on loopback. */
 import { DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
-import type { ProviderConfig } from '../../src/config/schema.ts'
+import type { ProviderConfig } from '../../src/config/schema/schema.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import { createLog } from '../../src/kit/log.ts'
-import type { ChatChunk } from '../../src/protocols/canonical.ts'
+import type { ChatChunk } from '../../src/protocols/shared/canonical.ts'
 import type { ChatCall, Provider } from '../../src/providers/provider.ts'
 import { createProvider } from '../../src/providers/registry.ts'
 import { createTransport } from '../../src/providers/upstream/transport.ts'

@@ -4,7 +4,7 @@
  * A worker that finds the file `flag` is not ready before SIGHUP. With `BUSY`, it does not end at SIGTERM, only at SIGINT.
  */
 import { existsSync } from 'node:fs'
-import { runWorkers } from '../../src/cli/workers.ts'
+import { runWorkers } from '../../src/cli/serve/supervisor.ts'
 import type { Config } from '../../src/config/config.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import { createLog } from '../../src/kit/log.ts'

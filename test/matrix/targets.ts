@@ -1,6 +1,6 @@
 /** The targets behind the gateway: the sandbox, and a provider on loopback for each native kind. */
-import type { ProviderKind } from '../../src/config/provider-kinds.ts'
-import type { ModelConfig, ProviderConfig } from '../../src/config/schema.ts'
+import type { ProviderKind } from '../../src/config/schema/provider-kinds.ts'
+import type { ModelConfig, ProviderConfig } from '../../src/config/schema/schema.ts'
 import { chatcompatWire } from './vendors/chatcompat.ts'
 import { contentgenWire } from './vendors/contentgen-compat.ts'
 import { messagesWire } from './vendors/messages-compat.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import Value from 'typebox/value'
-import { ModelConfig } from '../../../src/config/schema.ts'
+import { ModelConfig } from '../../../src/config/schema/schema.ts'
 import { SANDBOX_MODELS } from './models.ts'
 
 test('every row is a valid model configuration', () => {

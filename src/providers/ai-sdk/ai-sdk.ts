@@ -6,7 +6,7 @@ import { connect } from './connection.ts'
 import { createAiSdkEmbeddings } from './embeddings.ts'
 import { createAiSdkImages } from './images/ai-sdk-images.ts'
 import { createAiSdkRerank } from './rerank.ts'
-import type { AiSdkVendor } from './vendor.ts'
+import type { AiSdkVendor } from './vendor-row.ts'
 import { AI_SDK_VENDORS, type AiSdkKind } from './vendors.ts'
 import { createAiSdkVideo } from './video/ai-sdk-video.ts'
 

@@ -1,13 +1,13 @@
 /** How one family of a vendor is reached through its package: key, base URL, headers, and a fetch over our transport. */
 
-import { KINDS, type KindRow, type ProviderKind } from '../../config/provider-kinds.ts'
-import type { Timeouts } from '../../config/schema.ts'
+import { KINDS, type KindRow, type ProviderKind } from '../../config/schema/provider-kinds.ts'
+import type { Timeouts } from '../../config/schema/schema.ts'
 import { createGuardedFetch } from '../../kit/guarded-fetch.ts'
 import { createMedia, type Media } from '../media.ts'
 import type { AdapterParts } from '../settings.ts'
 import { settingsOf } from '../settings.ts'
 import { createTransportFetch, type PackageFetch, type Wire } from '../upstream/transport-fetch.ts'
-import type { AiSdkVendor, Endpoint, Family } from './vendor.ts'
+import type { AiSdkVendor, Endpoint, Family } from './vendor-row.ts'
 
 /** Packages read the process's environment for a key when they are given none. */
 const UNUSED_KEY = 'gatehouse-has-no-key'

@@ -1,7 +1,7 @@
 /** The one place where an error of a package, or of the vendor behind it, becomes a `GatewayError`. */
 import { isRecord, parseJson } from '../../kit/json.ts'
-import { errorFromBody, scrub } from '../../protocols/provider-error.ts'
-import { holdsError } from '../../protocols/upstream.ts'
+import { errorFromBody, scrub } from '../../protocols/shared/provider-error.ts'
+import { holdsError } from '../../protocols/shared/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { type ErrorClass, orderError } from '../orders/order-error.ts'
 import type { AdapterParts } from '../settings.ts'

@@ -1,6 +1,6 @@
 /** The vendor's own options of an order: from `metadata`, the provider's configuration and renamed fields. */
 import type { JSONObject } from '@ai-sdk/provider'
-import type { ProviderConfig } from '../../config/schema.ts'
+import type { ProviderConfig } from '../../config/schema/schema.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 
 type Order = { metadata?: JsonRecord | undefined }

@@ -3,7 +3,7 @@
 import { chunksOf } from '../../protocols/chatcompat/upstream/answer.ts'
 import { createBodyEncoder } from '../../protocols/chatcompat/upstream/request.ts'
 import { createChunkDecoder, readWhole } from '../../protocols/chatcompat/upstream/stream.ts'
-import { type Faults, fallbackOf } from '../../protocols/upstream.ts'
+import { type Faults, fallbackOf } from '../../protocols/shared/upstream.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, PassthroughProvider, Provider } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'

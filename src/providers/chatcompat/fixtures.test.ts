@@ -1,7 +1,7 @@
 /** The recorded streams of every vendor, split at every byte, become the same valid chunks. */
 import { describe, expect, test } from 'bun:test'
 import { createFixtureProvider, isChunk, isCompletion } from '../../../test/kit/fixture-provider.ts'
-import type { ChatChunk } from '../../protocols/canonical.ts'
+import type { ChatChunk } from '../../protocols/shared/canonical.ts'
 
 const { fixture, read, complete } = createFixtureProvider('chatcompat')
 

@@ -1,5 +1,5 @@
 /** Encodes an image order for an OpenAI-shaped provider: which fields a model knows, as rows of data; JSON or a form. */
-import type { Quirks } from '../../config/quirks.ts'
+import type { Quirks } from '../../config/schema/quirks.ts'
 import { formName } from '../../kit/form-name.ts'
 import { matchesGlob } from '../../kit/glob.ts'
 import type { JsonRecord } from '../../kit/json.ts'

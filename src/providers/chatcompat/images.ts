@@ -1,10 +1,10 @@
 /** Images of any OpenAI-shaped provider: `/images/generations` as JSON, `/images/edits` and `/images/variations` as forms. */
 
-import type { Quirks } from '../../config/quirks.ts'
+import type { Quirks } from '../../config/schema/quirks.ts'
 import { parseJson } from '../../kit/json.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
-import { errorFromResponse } from '../../protocols/provider-error.ts'
-import type { Faults } from '../../protocols/upstream.ts'
+import { errorFromResponse } from '../../protocols/shared/provider-error.ts'
+import type { Faults } from '../../protocols/shared/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageOperation } from '../../spec/image-request.ts'
 import type { Media } from '../media.ts'

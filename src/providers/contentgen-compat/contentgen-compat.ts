@@ -3,8 +3,6 @@
 import { parseJsonKeeping } from '../../kit/exact-json.ts'
 import { matchesGlob } from '../../kit/glob.ts'
 import { isRecord } from '../../kit/json.ts'
-import type { ChatChunk, ChatCompletion } from '../../protocols/canonical.ts'
-import { objectIn } from '../../protocols/chunk-stream.ts'
 import {
   type AnswerReader,
   type ContentgenFaults,
@@ -16,13 +14,15 @@ import { passthroughBody } from '../../protocols/contentgen/upstream/passthrough
 import { createBodyEncoder, modelPath } from '../../protocols/contentgen/upstream/request.ts'
 import { createChunkDecoder } from '../../protocols/contentgen/upstream/stream.ts'
 import { ended, wholeOf } from '../../protocols/contentgen/upstream/whole.ts'
-import { type Faults, fallbackOf, namedText } from '../../protocols/upstream.ts'
+import type { ChatChunk, ChatCompletion } from '../../protocols/shared/canonical.ts'
+import { objectIn } from '../../protocols/shared/chunk-stream.ts'
+import { type Faults, fallbackOf, namedText } from '../../protocols/shared/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { createRequestMedia, type Media } from '../media.ts'
 import { type ModelPage, readPages } from '../model-list.ts'
 import type { ChatCall, DiscoveredModel, PassthroughProvider, Provider } from '../provider.ts'
 import { createUpstream, type UpstreamParts } from '../upstream/upstream.ts'
-import type { ContentgenSettings } from './settings.ts'
+import type { ContentgenSettings } from './contentgen-settings.ts'
 
 type ContentgenParts = UpstreamParts & { settings: ContentgenSettings; media?: Media }
 

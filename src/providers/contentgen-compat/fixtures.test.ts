@@ -7,7 +7,7 @@ import {
   isChunk,
   isCompletion,
 } from '../../../test/kit/fixture-provider.ts'
-import type { ChatChunk } from '../../protocols/canonical.ts'
+import type { ChatChunk } from '../../protocols/shared/canonical.ts'
 
 const { fixture, read, complete } = createFixtureProvider('contentgen-compat')
 

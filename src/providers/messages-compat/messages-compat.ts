@@ -1,18 +1,18 @@
 /** Kind `messages-compat`: Anthropic's API, and every vendor or runtime with the same API. */
 
 import { isRecord } from '../../kit/json.ts'
-import type { ChatCompletion } from '../../protocols/canonical.ts'
-import { createEventDecoder } from '../../protocols/chunk-stream.ts'
 import { answerOf, eventsOf, messageIn } from '../../protocols/messages/upstream/answer.ts'
 import { failureOf, refusalOf } from '../../protocols/messages/upstream/error.ts'
 import { createEventReader } from '../../protocols/messages/upstream/events.ts'
 import { countedBody, passthroughBody } from '../../protocols/messages/upstream/passthrough.ts'
 import { createBodyEncoder } from '../../protocols/messages/upstream/request.ts'
-import { type Faults, fallbackOf, namedText } from '../../protocols/upstream.ts'
+import type { ChatCompletion } from '../../protocols/shared/canonical.ts'
+import { createEventDecoder } from '../../protocols/shared/chunk-stream.ts'
+import { type Faults, fallbackOf, namedText } from '../../protocols/shared/upstream.ts'
 import { type ModelPage, readPages } from '../model-list.ts'
 import type { ChatCall, PassthroughCall, PassthroughProvider, Provider } from '../provider.ts'
 import { createUpstream, type UpstreamParts } from '../upstream/upstream.ts'
-import type { MessagesSettings } from './settings.ts'
+import type { MessagesSettings } from './messages-settings.ts'
 
 type MessagesParts = UpstreamParts & { settings: MessagesSettings }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { manualPage } from '../../../test/kit/manual.ts'
 import { DEFAULT_TIMEOUTS } from '../../config/config.ts'
-import { PROVIDER_KINDS } from '../../config/provider-kinds.ts'
+import { PROVIDER_KINDS } from '../../config/schema/provider-kinds.ts'
 import { systemClock } from '../../kit/clock.ts'
 import { createLog } from '../../kit/log.ts'
 import { createProvider } from '../registry.ts'

@@ -2,7 +2,7 @@
  * Decides whether a provider has accepted an order when its response has no operation id: one rule for all kinds, and the
  * known exceptions of a kind as data. Nothing else in the gateway decides this.
  */
-import type { ProviderKind } from '../../config/provider-kinds.ts'
+import type { ProviderKind } from '../../config/schema/provider-kinds.ts'
 import { isRecord } from '../../kit/json.ts'
 import type { ErrorCode, GatewayError } from '../../spec/error.ts'
 

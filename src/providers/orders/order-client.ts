@@ -1,8 +1,8 @@
 /** The client of an order API with JSON: submits one order, polls it, and turns error responses into the gateway's errors. */
 
-import type { ProviderKind } from '../../config/provider-kinds.ts'
+import type { ProviderKind } from '../../config/schema/provider-kinds.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
-import { scrub } from '../../protocols/provider-error.ts'
+import { scrub } from '../../protocols/shared/provider-error.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { FailCode, Json } from '../../spec/task.ts'
 import type { TaskProgress } from '../provider.ts'

@@ -1,8 +1,8 @@
 /** Turns a provider's error response to an order, or to a poll of one, into an error that says whether the order was accepted. */
-import type { ProviderKind } from '../../config/provider-kinds.ts'
+import type { ProviderKind } from '../../config/schema/provider-kinds.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
-import { errorFromResponse } from '../../protocols/provider-error.ts'
+import { errorFromResponse } from '../../protocols/shared/provider-error.ts'
 import { type ErrorCode, GatewayError } from '../../spec/error.ts'
 import { acceptanceDetail } from './acceptance.ts'
 

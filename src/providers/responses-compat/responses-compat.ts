@@ -1,17 +1,17 @@
 /** Kind `responses-compat`: OpenAI's Responses API, and every vendor or runtime with the same API. */
 
-import type { ChatCompletion } from '../../protocols/canonical.ts'
-import { createEventDecoder } from '../../protocols/chunk-stream.ts'
 import { answerOf, endOf, responseIn } from '../../protocols/responses/upstream/answer.ts'
 import { failureOf, refusalOf } from '../../protocols/responses/upstream/error.ts'
 import { createEventReader } from '../../protocols/responses/upstream/events.ts'
 import { passthroughBody } from '../../protocols/responses/upstream/passthrough.ts'
 import { createBodyEncoder } from '../../protocols/responses/upstream/request.ts'
-import { type Faults, fallbackOf } from '../../protocols/upstream.ts'
+import type { ChatCompletion } from '../../protocols/shared/canonical.ts'
+import { createEventDecoder } from '../../protocols/shared/chunk-stream.ts'
+import { type Faults, fallbackOf } from '../../protocols/shared/upstream.ts'
 import { readModelList } from '../model-list.ts'
 import type { ChatCall, ChatProvider, PassthroughProvider, Provider } from '../provider.ts'
 import { createUpstream, isSuccess, type UpstreamParts } from '../upstream/upstream.ts'
-import type { ResponsesSettings } from './settings.ts'
+import type { ResponsesSettings } from './responses-settings.ts'
 
 type ResponsesParts = UpstreamParts & { settings: ResponsesSettings }
 

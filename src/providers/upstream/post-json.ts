@@ -1,6 +1,6 @@
 /** Sends one JSON request to a text API and returns its JSON response; throws the gateway's errors for anything else. */
 import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
-import { holdsError } from '../../protocols/upstream.ts'
+import { holdsError } from '../../protocols/shared/upstream.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import type { ProviderSettings } from '../settings.ts'
 import { createUpstream, type UpstreamParts } from './upstream.ts'

@@ -1,6 +1,6 @@
 /** Which strings are secrets of a provider, and the encoded forms in which a provider may repeat one. */
-import type { ProviderKind } from '../../config/provider-kinds.ts'
-import type { ProviderConfig } from '../../config/schema.ts'
+import type { ProviderKind } from '../../config/schema/provider-kinds.ts'
+import type { ProviderConfig } from '../../config/schema/schema.ts'
 import { isRecord } from '../../kit/json.ts'
 
 /** Shorter strings occur in responses by chance, and a key of that length protects nothing. */

@@ -1,5 +1,5 @@
 /** Errors for failed connections; what a runtime throws never leaves this file, since it may hold the URL. */
-import type { Timeouts } from '../../config/schema.ts'
+import type { Timeouts } from '../../config/schema/schema.ts'
 import { InflateError } from '../../kit/inflate.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { acceptanceAfterFailure } from '../orders/acceptance.ts'

@@ -1,5 +1,5 @@
 /** A `fetch` over the gateway's transport, for packages that know a provider's API but have no timeouts, limits or order safety. */
-import type { Timeouts } from '../../config/schema.ts'
+import type { Timeouts } from '../../config/schema/schema.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Transport } from './transport.ts'
 import { tooLarge } from './transport-failure.ts'

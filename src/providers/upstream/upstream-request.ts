@@ -1,5 +1,5 @@
 /** A request to an upstream, as its provider orders it, and the response, as it is read. */
-import type { Timeouts } from '../../config/schema.ts'
+import type { Timeouts } from '../../config/schema/schema.ts'
 import type { SecretScrubber } from './secret-scrubber.ts'
 
 export type UpstreamRequest = {

@@ -1,10 +1,10 @@
 /** The HTTP side of a provider: sends requests, and turns bad responses into the gateway's errors. */
 
 import { isRecord, parseJson } from '../../kit/json.ts'
-import type { ChatChunk } from '../../protocols/canonical.ts'
-import { type ChunkDecoder, ChunkStream } from '../../protocols/chunk-stream.ts'
-import { type ErrorResponse, errorFromBody, errorFromResponse } from '../../protocols/provider-error.ts'
-import type { Faults } from '../../protocols/upstream.ts'
+import type { ChatChunk } from '../../protocols/shared/canonical.ts'
+import { type ChunkDecoder, ChunkStream } from '../../protocols/shared/chunk-stream.ts'
+import { type ErrorResponse, errorFromBody, errorFromResponse } from '../../protocols/shared/provider-error.ts'
+import type { Faults } from '../../protocols/shared/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ChatCall, PassthroughResponse } from '../provider.ts'
 import type { AdapterParts, ProviderSettings } from '../settings.ts'

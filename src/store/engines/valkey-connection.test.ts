@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'bun:test'
 import { type FakeValkey, fakeValkey, HELLO, hasValkey, startValkey } from '../../../test/kit/valkey.ts'
 import { systemClock } from '../../kit/clock.ts'
 import { createLog } from '../../kit/log.ts'
-import { createValkey, type ValkeyConnection, ValkeyError } from '../valkey.ts'
+import { createValkey, type ValkeyConnection, ValkeyError } from './valkey.ts'
 import { connectValkey } from './valkey-connection.ts'
 
 const closing: (() => unknown)[] = []

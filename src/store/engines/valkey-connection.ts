@@ -1,9 +1,9 @@
 /** A connection to Valkey or Redis with Bun's client, which sends the commands of one turn together. */
 import { RedisClient } from 'bun'
-import type { ValkeyConfig } from '../../config/valkey-schema.ts'
+import type { ValkeyConfig } from '../../config/schema/valkey-schema.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
-import { createValkey, type Valkey, type ValkeyConnection, ValkeyError } from '../valkey.ts'
+import { createValkey, type Valkey, type ValkeyConnection, ValkeyError } from './valkey.ts'
 
 /** Until the server has accepted TLS, the user and the password. */
 const CONNECT_MILLISECONDS = 2_000

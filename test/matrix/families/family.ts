@@ -1,5 +1,5 @@
 /** The types of the matrix for families other than chat: a family has clients, calls and targets. */
-import type { ModelConfig, ProviderConfig } from '../../../src/config/schema.ts'
+import type { ModelConfig, ProviderConfig } from '../../../src/config/schema/schema.ts'
 import type { EndpointFamily } from '../../../src/spec/endpoint-family.ts'
 import type { PageColumn, PageRow } from '../page.ts'
 import type { Fault } from '../types.ts'

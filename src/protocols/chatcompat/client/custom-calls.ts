@@ -1,7 +1,7 @@
 /** Encodes calls of custom tools, which the inner chat type holds as functions, for the client that offered the tools. */
 import type { ToolCall as PublicToolCall } from '../../../spec/chat-completion.ts'
-import { type ChunkChoice, CUSTOM, type Tool, type ToolCall } from '../../canonical.ts'
-import { createFreeTextReader, type FreeTextReader, freeText } from '../../custom-tools.ts'
+import { type ChunkChoice, CUSTOM, type Tool, type ToolCall } from '../../shared/canonical.ts'
+import { createFreeTextReader, type FreeTextReader, freeText } from '../../shared/custom-tools.ts'
 
 /** The names of the custom tools among the tools of a request; undefined if there are none. */
 export function customNames(tools: Tool[]): ReadonlySet<string> | undefined {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'bun:test'
 import { GatewayError } from '../../../spec/error.ts'
 import { usageFrom } from '../../../spec/usage.ts'
-import { type ChatChunk, type ChatCompletion, type Delta, type Message, OPENROUTER } from '../../canonical.ts'
+import { type ChatChunk, type ChatCompletion, type Delta, type Message, OPENROUTER } from '../../shared/canonical.ts'
 import { parseChatRequest } from './request.ts'
 import { createChunkEncoder, encodeWhole } from './response.ts'
 

@@ -16,9 +16,9 @@ import {
   type Opaque,
   type Reasoning,
   type ToolCall,
-} from '../../canonical.ts'
-import { refusalOf } from '../../request-error.ts'
-import { decodeSigned, encodeSigned, isEncoded } from '../../signed-content.ts'
+} from '../../shared/canonical.ts'
+import { refusalOf } from '../../shared/request-error.ts'
+import { decodeSigned, encodeSigned, isEncoded } from '../../shared/signed-content.ts'
 
 type Body = Readonly<Record<string, unknown>>
 

@@ -7,10 +7,10 @@ import { withMember, withoutMember, withValueAt } from '../../../kit/json-span.t
 import { createSseBlocks, escapeLineEnds, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
-import { type ChatChunk, type ChatCompletion, type ChunkChoice, OPENROUTER } from '../../canonical.ts'
-import { isDoneMark, payloadOf } from '../../chunk-stream.ts'
-import { fromBytes, nothingYet, pushed, receiveText, toBytes } from '../../passthrough/bytes.ts'
-import { createTemplates } from '../../passthrough/event-template.ts'
+import { type ChatChunk, type ChatCompletion, type ChunkChoice, OPENROUTER } from '../../shared/canonical.ts'
+import { isDoneMark, payloadOf } from '../../shared/chunk-stream.ts'
+import { fromBytes, nothingYet, pushed, receiveText, toBytes } from '../../shared/passthrough/bytes.ts'
+import { createTemplates } from '../../shared/passthrough/event-template.ts'
 import type {
   PassthroughParts,
   PassthroughStep,
@@ -19,7 +19,7 @@ import type {
   ProtocolPassthrough,
   ResponseEncoder,
   ResponseHead,
-} from '../../protocol.ts'
+} from '../../shared/protocol.ts'
 import { wholeIn } from '../upstream/answer.ts'
 import { createChunkNormaliser, hasHiddenError, readWhole } from '../upstream/stream.ts'
 import { ARGUMENTS } from '../upstream/tool-call.ts'

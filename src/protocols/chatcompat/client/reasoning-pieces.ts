@@ -1,5 +1,5 @@
 /** Collects the pieces of streamed reasoning, and sends them once, complete, with the finish reason. */
-import type { ChunkChoice, Reasoning } from '../../canonical.ts'
+import type { ChunkChoice, Reasoning } from '../../shared/canonical.ts'
 import { isOfProvider } from './openrouter.ts'
 
 type Collected = { text: string; pieces: Reasoning[] }

@@ -7,11 +7,17 @@ import { takeRawInteger } from '../../../kit/exact-json.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { ChatRequest, type ClientChatRequest, type HistoryCall, type Message, type Tool } from '../../canonical.ts'
-import { customCall, customFunction } from '../../custom-tools.ts'
-import { nullRemover } from '../../nulls.ts'
-import { refusalOf } from '../../request-error.ts'
-import { assertOffered } from '../../tool-choice.ts'
+import {
+  ChatRequest,
+  type ClientChatRequest,
+  type HistoryCall,
+  type Message,
+  type Tool,
+} from '../../shared/canonical.ts'
+import { customCall, customFunction } from '../../shared/custom-tools.ts'
+import { nullRemover } from '../../shared/nulls.ts'
+import { refusalOf } from '../../shared/request-error.ts'
+import { assertOffered } from '../../shared/tool-choice.ts'
 import { readAsOpenRouter, withoutTypedReasoning } from './openrouter.ts'
 
 /** `models/limits.ts` checks the extra fields. For a model without them they count as unknown fields. */

@@ -4,7 +4,7 @@ import { Compile } from 'typebox/compile'
 import { ChatChunk as ChunkSchema, ChatCompletion as CompletionSchema } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { usageFrom } from '../../../spec/usage.ts'
-import type { ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../canonical.ts'
+import type { ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../shared/canonical.ts'
 import { createChunkEncoder, encodeWhole } from './response.ts'
 
 const head = { id: 'chatcmpl-1', created: 5, model: 'p/m' }

@@ -5,8 +5,8 @@ import { diagnose, foundText } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { TextCompletionRequest } from '../../../spec/text-completion.ts'
-import type { ChatRequest } from '../../canonical.ts'
-import { errorTranslator, refusalOf } from '../../request-error.ts'
+import type { ChatRequest } from '../../shared/canonical.ts'
+import { errorTranslator, refusalOf } from '../../shared/request-error.ts'
 import { parseChatRequest } from './request.ts'
 
 /** The fields that chat completions do not have, or have with another meaning. */

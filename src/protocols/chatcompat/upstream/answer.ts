@@ -5,8 +5,8 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
-import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, ToolCall } from '../../canonical.ts'
-import { argumentsOf } from '../../custom-tools.ts'
+import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, ToolCall } from '../../shared/canonical.ts'
+import { argumentsOf } from '../../shared/custom-tools.ts'
 import {
   argumentsText,
   type Fallback,
@@ -15,7 +15,7 @@ import {
   namedText,
   newToolCallId,
   usageOf,
-} from '../../upstream.ts'
+} from '../../shared/upstream.ts'
 
 /** The completion in parsed JSON; undefined if the payload is not JSON. */
 export function wholeIn(payload: unknown, fallback: Fallback, faults: Faults): ChatCompletion | undefined {

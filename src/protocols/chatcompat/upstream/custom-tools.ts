@@ -1,7 +1,7 @@
 /** Custom tools, their choices and their calls in the form of OpenAI's API; and what other vendors get instead. */
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import { type ChatRequest, CUSTOM, type HistoryCall, type Message, type Tool } from '../../canonical.ts'
-import { freeText } from '../../custom-tools.ts'
+import { type ChatRequest, CUSTOM, type HistoryCall, type Message, type Tool } from '../../shared/canonical.ts'
+import { freeText } from '../../shared/custom-tools.ts'
 
 const isCustom = (tool: Tool | HistoryCall): boolean => tool[CUSTOM] !== undefined
 

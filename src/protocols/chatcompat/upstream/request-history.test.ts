@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import type { Message } from '../../canonical.ts'
+import type { Message } from '../../shared/canonical.ts'
 import { plainHistory } from './request.ts'
 
 const IMAGE = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } } as const

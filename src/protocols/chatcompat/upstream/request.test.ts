@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../../../config/config.ts'
-import type { ProviderConfig } from '../../../config/schema.ts'
+import type { ProviderConfig } from '../../../config/schema/schema.ts'
 import { settingsOf } from '../../../providers/settings.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { ChatRequest } from '../../canonical.ts'
+import type { ChatRequest } from '../../shared/canonical.ts'
 import { createBodyEncoder } from './request.ts'
 
 const BASE: ChatRequest = { model: 'p/m', messages: [{ role: 'user', content: 'hi' }] }

@@ -6,8 +6,8 @@
 import { isRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
-import type { ChatRequest, ChatRequestField, Message } from '../../canonical.ts'
-import type { BodyOptions, UpstreamCall } from '../../upstream.ts'
+import type { ChatRequest, ChatRequestField, Message } from '../../shared/canonical.ts'
+import type { BodyOptions, UpstreamCall } from '../../shared/upstream.ts'
 import { customHistory, toolFields } from './custom-tools.ts'
 
 /**

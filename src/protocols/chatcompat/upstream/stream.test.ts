@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import type { ChatChunk } from '../../canonical.ts'
+import type { ChatChunk } from '../../shared/canonical.ts'
 import { normaliseWhole } from './answer.ts'
 import { createChunkNormaliser } from './stream.ts'
 

@@ -1,9 +1,9 @@
 /** Normalises streamed tool calls to the form that clients accept: id and name once and first, then arguments. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { ToolCall } from '../../canonical.ts'
-import { ARGUMENTS_END, ARGUMENTS_START, argumentsPiece } from '../../custom-tools.ts'
-import { argumentsText, namedText, newToolCallId } from '../../upstream.ts'
+import type { ToolCall } from '../../shared/canonical.ts'
+import { ARGUMENTS_END, ARGUMENTS_START, argumentsPiece } from '../../shared/custom-tools.ts'
+import { argumentsText, namedText, newToolCallId } from '../../shared/upstream.ts'
 
 /** The member of a call that holds its arguments: some providers send the object itself. */
 export const ARGUMENTS = ['arguments']

@@ -6,7 +6,7 @@ import { parseExactJson } from '../../../kit/exact-json.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { randomAlphanumerics } from '../../../kit/secret.ts'
 import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
-import type { Delta, GeneratedImage, Opaque, Reasoning, ToolCall } from '../../canonical.ts'
+import type { Delta, GeneratedImage, Opaque, Reasoning, ToolCall } from '../../shared/canonical.ts'
 import { groundingOf } from './grounding.ts'
 import { encodeSignature, isPlain } from './signed-content.ts'
 

@@ -1,6 +1,6 @@
 /** Unwraps the value of a `text/x.enum` response, which providers return as the member of a JSON object. */
 import { isRecord, parseJson } from '../../../kit/json.ts'
-import type { ChatChunk, ChatCompletion } from '../../canonical.ts'
+import type { ChatChunk, ChatCompletion } from '../../shared/canonical.ts'
 
 /** The value; text that is no such object, as a model without structured output may return, is unchanged. */
 function enumValueOf(text: string): string {

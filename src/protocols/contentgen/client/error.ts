@@ -1,5 +1,5 @@
 /** Errors of the contentgen API, with the client's field names. */
-import { type ClientFields, errorTranslator } from '../../request-error.ts'
+import { type ClientFields, errorTranslator } from '../../shared/request-error.ts'
 import { RENAMED } from './fields.ts'
 
 /** Canonical field -> the client's field, where they differ. */

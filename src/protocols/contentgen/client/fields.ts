@@ -1,7 +1,7 @@
 /** Converts the fields of a contentgen request other than contents and tools. */
 
 import { GatewayError } from '../../../spec/error.ts'
-import type { ChatRequest } from '../../canonical.ts'
+import type { ChatRequest } from '../../shared/canonical.ts'
 import { isStrict, jsonSchemaOf } from './json-schema.ts'
 import type { ContentgenRequest, GenerationConfig, JsonObject } from './schema.ts'
 

@@ -2,8 +2,8 @@
 
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
-import type { GeneratedImage, Message, Opaque, Reasoning } from '../../canonical.ts'
-import type { Places } from '../../request-error.ts'
+import type { GeneratedImage, Message, Opaque, Reasoning } from '../../shared/canonical.ts'
+import type { Places } from '../../shared/request-error.ts'
 import { filePart, inlinePart, refuseCut, standardBase64, textPart, toolText } from './parts.ts'
 import { type Content, PART_KINDS, type Part } from './schema.ts'
 import { decodeSignature, isWrapped } from './signed-content.ts'

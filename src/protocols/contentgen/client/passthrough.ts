@@ -6,18 +6,18 @@ import { withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, escapeLineEnds, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
-import type { ChatChunk, ChatCompletion } from '../../canonical.ts'
-import { payloadOf } from '../../chunk-stream.ts'
-import { fromBytes, nothingYet, pushed, toBytes } from '../../passthrough/bytes.ts'
-import { createSlots, type Member, type Slots } from '../../passthrough/event-slots.ts'
+import type { ChatChunk, ChatCompletion } from '../../shared/canonical.ts'
+import { payloadOf } from '../../shared/chunk-stream.ts'
+import { fromBytes, nothingYet, pushed, toBytes } from '../../shared/passthrough/bytes.ts'
+import { createSlots, type Member, type Slots } from '../../shared/passthrough/event-slots.ts'
 import type {
   PassthroughParts,
   PassthroughStep,
   PassthroughStream,
   PassthroughWhole,
   ProtocolPassthrough,
-} from '../../protocol.ts'
-import { holdsError } from '../../upstream.ts'
+} from '../../shared/protocol.ts'
+import { holdsError } from '../../shared/upstream.ts'
 import { createAnswerReader } from '../upstream/answer.ts'
 import { ARGUMENTS } from '../upstream/candidate.ts'
 import { errorIn } from '../upstream/stream.ts'

@@ -4,7 +4,7 @@ import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { refusalOf } from '../../request-error.ts'
+import { refusalOf } from '../../shared/request-error.ts'
 import { standardBase64 } from './parts.ts'
 
 const Members = Type.Record(Type.String(), Type.Unknown())

@@ -1,9 +1,9 @@
 /** Decoding of contentgen requests, and refusals with the client's field and the rule. */
 
 import { describe, expect, test } from 'bun:test'
-import { contentgenDialect } from '../../../chat/dialects/contentgen.ts'
+import { contentgenDialect } from '../../../families/chat/dialects/contentgen.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { Opaque } from '../../canonical.ts'
+import type { Opaque } from '../../shared/canonical.ts'
 import { OWN, REFUSED, RENAMED } from './fields.ts'
 import { parseContentgen, parseCount } from './request.ts'
 import { encodeSignature } from './signed-content.ts'

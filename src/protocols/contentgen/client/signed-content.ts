@@ -3,8 +3,8 @@
  * some clients decode it and encode it again in another base64 alphabet, so the marker is inside the bytes.
  */
 import { isRecord, parseJson } from '../../../kit/json.ts'
-import type { Opaque, Reasoning } from '../../canonical.ts'
-import { opaqueOf } from '../../signed-content.ts'
+import type { Opaque, Reasoning } from '../../shared/canonical.ts'
+import { opaqueOf } from '../../shared/signed-content.ts'
 
 /**
  * The signature of a part: its own, earlier pieces of reasoning that were not shown, and on a call those that were

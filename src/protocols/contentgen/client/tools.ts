@@ -2,9 +2,9 @@
 
 import type { FunctionTool } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { ChatRequest } from '../../canonical.ts'
-import type { Places } from '../../request-error.ts'
-import { assertOffered } from '../../tool-choice.ts'
+import type { ChatRequest } from '../../shared/canonical.ts'
+import type { Places } from '../../shared/request-error.ts'
+import { assertOffered } from '../../shared/tool-choice.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import type { ContentgenRequest, FunctionDeclaration, JsonObject, Tool } from './schema.ts'
 

@@ -3,8 +3,8 @@
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
-import type { ChatChunk, Delta } from '../../canonical.ts'
-import { type Fallback, type Faults, namedText } from '../../upstream.ts'
+import type { ChatChunk, Delta } from '../../shared/canonical.ts'
+import { type Fallback, type Faults, namedText } from '../../shared/upstream.ts'
 import { type Candidate, createCandidate } from './candidate.ts'
 import { countsOf, usageOf } from './usage.ts'
 

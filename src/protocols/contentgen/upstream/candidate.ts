@@ -2,8 +2,8 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
-import type { Delta, Opaque } from '../../canonical.ts'
-import { namedText, newToolCallId } from '../../upstream.ts'
+import type { Delta, Opaque } from '../../shared/canonical.ts'
+import { namedText, newToolCallId } from '../../shared/upstream.ts'
 import { finishOf } from './finish.ts'
 import { createGrounding } from './grounding.ts'
 

@@ -2,7 +2,7 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { type ErrorResponse, errorFromResponse } from '../../provider-error.ts'
+import { type ErrorResponse, errorFromResponse } from '../../shared/provider-error.ts'
 
 /** The vendor's status names -> HTTP status. */
 const STATUS_OF_NAME: Record<string, number> = {

@@ -2,7 +2,7 @@
 
 import type { RawNumber } from '../../../kit/exact-json.ts'
 import type { JsonRecord } from '../../../kit/json.ts'
-import type { ChatRequest } from '../../canonical.ts'
+import type { ChatRequest } from '../../shared/canonical.ts'
 import { vendorSchema } from './json-schema.ts'
 import type { ModelRule } from './model-rules.ts'
 import { thinkingOf } from './thinking.ts'

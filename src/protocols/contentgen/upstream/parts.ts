@@ -3,8 +3,8 @@
 import type { JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
-import { refusedPart } from '../../request-error.ts'
-import type { MediaReader } from '../../upstream.ts'
+import { refusedPart } from '../../shared/request-error.ts'
+import type { MediaReader } from '../../shared/upstream.ts'
 import { typeOfName, typeOfSound, vendorType } from './media-types.ts'
 
 export type Part = JsonRecord

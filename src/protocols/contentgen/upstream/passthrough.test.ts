@@ -1,10 +1,10 @@
 /** A client's own body for a contentgen provider, with the changes by the gateway and the operator and no others. */
 import { expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../../../config/config.ts'
-import type { ProviderConfig } from '../../../config/schema.ts'
+import type { ProviderConfig } from '../../../config/schema/schema.ts'
 import type { JsonRecord } from '../../../kit/json.ts'
-import { contentgenSettings } from '../../../providers/contentgen-compat/settings.ts'
-import type { ChatRequest } from '../../canonical.ts'
+import { contentgenSettings } from '../../../providers/contentgen-compat/contentgen-settings.ts'
+import type { ChatRequest } from '../../shared/canonical.ts'
 import { UNSIGNED } from './contents.ts'
 import { passthroughBody } from './passthrough.ts'
 

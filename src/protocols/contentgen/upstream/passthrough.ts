@@ -4,9 +4,9 @@
  */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { ChatRequest } from '../../canonical.ts'
-import { adapt } from '../../field-rules.ts'
-import type { PassthroughUpstreamCall } from '../../upstream.ts'
+import type { ChatRequest } from '../../shared/canonical.ts'
+import { adapt } from '../../shared/field-rules.ts'
+import type { PassthroughUpstreamCall } from '../../shared/upstream.ts'
 import { UNSIGNED } from './contents.ts'
 import { type ModelRule, ruleOf } from './model-rules.ts'
 import { mergeOptions } from './own-options.ts'

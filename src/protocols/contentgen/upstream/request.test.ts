@@ -1,12 +1,12 @@
 /** The encoded contentgen request: every rule of the translation, on both sides. */
 import { describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../../../config/config.ts'
-import type { ProviderConfig } from '../../../config/schema.ts'
-import { contentgenSettings } from '../../../providers/contentgen-compat/settings.ts'
+import type { ProviderConfig } from '../../../config/schema/schema.ts'
+import { contentgenSettings } from '../../../providers/contentgen-compat/contentgen-settings.ts'
 import { createRequestMedia, type Media } from '../../../providers/media.ts'
 import type { EndpointFamily } from '../../../spec/endpoint-family.ts'
 import type { ContentPart } from '../../../spec/message.ts'
-import type { ChatRequest, Message } from '../../canonical.ts'
+import type { ChatRequest, Message } from '../../shared/canonical.ts'
 import { vendorSchema } from './json-schema.ts'
 import { createBodyEncoder } from './request.ts'
 

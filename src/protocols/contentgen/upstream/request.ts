@@ -1,8 +1,8 @@
 /** Encodes a chat request for the contentgen API. Unsupported features are refused by name. */
 
 import type { JsonRecord } from '../../../kit/json.ts'
-import { adapt, REPLACED_FIELDS, type RefusedFields } from '../../field-rules.ts'
-import type { BodyOptions, MediaReader, UpstreamCall } from '../../upstream.ts'
+import { adapt, REPLACED_FIELDS, type RefusedFields } from '../../shared/field-rules.ts'
+import type { BodyOptions, MediaReader, UpstreamCall } from '../../shared/upstream.ts'
 import { conversationOf } from './contents.ts'
 import { generationOf } from './generation.ts'
 import { type ModelRule, ruleOf } from './model-rules.ts'

@@ -2,9 +2,9 @@
 
 import { isRecord, parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { ChatChunk } from '../../canonical.ts'
-import { type ChunkDecoder, payloadOf } from '../../chunk-stream.ts'
-import { holdsError } from '../../upstream.ts'
+import type { ChatChunk } from '../../shared/canonical.ts'
+import { type ChunkDecoder, payloadOf } from '../../shared/chunk-stream.ts'
+import { holdsError } from '../../shared/upstream.ts'
 import type { AnswerReader, ContentgenFaults } from './answer.ts'
 import { ARGUMENTS } from './candidate.ts'
 

@@ -1,7 +1,7 @@
 /** Maps the canonical fields for reasoning to `thinkingConfig`. */
 
 import type { JsonRecord } from '../../../kit/json.ts'
-import type { ChatRequest } from '../../canonical.ts'
+import type { ChatRequest } from '../../shared/canonical.ts'
 import type { ModelRule } from './model-rules.ts'
 
 /** An effort in tokens, for models with a token budget: the values of the vendor's own OpenAI-shaped API. */

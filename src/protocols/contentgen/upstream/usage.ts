@@ -2,7 +2,7 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { type Usage, usageFrom } from '../../../spec/usage.ts'
-import { count } from '../../upstream.ts'
+import { count } from '../../shared/upstream.ts'
 
 /** The counts so far. A stream reports them with each event, and the last value wins. Other members are ignored. */
 export const countsOf = (raw: unknown, before: JsonRecord): JsonRecord =>

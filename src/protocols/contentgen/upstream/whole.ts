@@ -1,8 +1,8 @@
 /** Combines the events of a whole response, usually one, to a completion. */
 
 import { isRecord } from '../../../kit/json.ts'
-import type { AnswerMessage, ChatChunk, ChatCompletion, Delta, Reasoning } from '../../canonical.ts'
-import type { Fallback } from '../../upstream.ts'
+import type { AnswerMessage, ChatChunk, ChatCompletion, Delta, Reasoning } from '../../shared/canonical.ts'
+import type { Fallback } from '../../shared/upstream.ts'
 
 /** A complete body has ended, even if the provider gives no finish reason. */
 export function ended(payloads: unknown[]): unknown[] {

@@ -1,6 +1,6 @@
 /** Errors of the Messages API: the gateway's codes as its error types, with the client's field names. */
 import type { ErrorCode, GatewayError } from '../../../spec/error.ts'
-import { type ClientFields, errorTranslator } from '../../request-error.ts'
+import { type ClientFields, errorTranslator } from '../../shared/request-error.ts'
 
 const TYPE_OF_STATUS: Record<number, string> = {
   401: 'authentication_error',

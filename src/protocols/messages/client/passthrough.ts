@@ -6,8 +6,8 @@ import { closingQuote, withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, escapeLineEnds, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
-import { payloadOf } from '../../chunk-stream.ts'
-import { fromBytes, nothingYet, pushed, receiveText, toBytes } from '../../passthrough/bytes.ts'
+import { payloadOf } from '../../shared/chunk-stream.ts'
+import { fromBytes, nothingYet, pushed, receiveText, toBytes } from '../../shared/passthrough/bytes.ts'
 import type {
   PassthroughParts,
   PassthroughStep,
@@ -15,8 +15,8 @@ import type {
   PassthroughWhole,
   ProtocolPassthrough,
   ResponseHead,
-} from '../../protocol.ts'
-import { namedText } from '../../upstream.ts'
+} from '../../shared/protocol.ts'
+import { namedText } from '../../shared/upstream.ts'
 import { answerOf, messageIn } from '../upstream/answer.ts'
 import { ARGUMENTS, createEventReader, defaultStop } from '../upstream/events.ts'
 import { countsOf, usageOf as usageIn } from '../upstream/usage.ts'

@@ -1,9 +1,9 @@
 /** Decoding of Messages requests, and refusals with the client's field and the rule. */
 
 import { describe, expect, test } from 'bun:test'
-import { messagesDialect } from '../../../chat/dialects/messages.ts'
+import { messagesDialect } from '../../../families/chat/dialects/messages.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { encodeSigned, PLAIN } from '../../signed-content.ts'
+import { encodeSigned, PLAIN } from '../../shared/signed-content.ts'
 import { parseCount, parseMessages } from './request.ts'
 
 const REQUESTED = { model: 'a/b', max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] }

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'bun:test'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { type Usage, usageFrom } from '../../../spec/usage.ts'
-import type { ChatChunk, ChatCompletion, ChatRequest, Delta } from '../../canonical.ts'
-import { encodeSigned, PLAIN } from '../../signed-content.ts'
+import type { ChatChunk, ChatCompletion, ChatRequest, Delta } from '../../shared/canonical.ts'
+import { encodeSigned, PLAIN } from '../../shared/signed-content.ts'
 import { createMessagesEncoder } from './response.ts'
 
 const HEAD = { id: 'msg_1', created: 1, model: 'a/b' }

@@ -1,5 +1,5 @@
 /** Encodes and decodes what a Messages client sends back unread: signatures of thinking, and hidden reasoning. */
-import { decodeSigned, encodeSigned, type SignedContent } from '../../signed-content.ts'
+import { decodeSigned, encodeSigned, type SignedContent } from '../../shared/signed-content.ts'
 
 const HOLDER = { home: 'messages-compat' } as const
 

@@ -5,7 +5,7 @@
 
 import { randomAlphanumerics } from '../../../kit/secret.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
-import type { Delta, Reasoning, ToolCall } from '../../canonical.ts'
+import type { Delta, Reasoning, ToolCall } from '../../shared/canonical.ts'
 import { encodeSignature } from './signature.ts'
 
 type Item =

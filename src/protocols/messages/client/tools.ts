@@ -1,8 +1,8 @@
 /** Decodes the tools and the tool choice of a Messages request. */
 
 import { GatewayError } from '../../../spec/error.ts'
-import type { ChatRequest } from '../../canonical.ts'
-import { assertOffered } from '../../tool-choice.ts'
+import type { ChatRequest } from '../../shared/canonical.ts'
+import { assertOffered } from '../../shared/tool-choice.ts'
 import type { ClientTool, MessagesRequest } from './schema.ts'
 
 type Tools = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'web_search_options'>

@@ -3,8 +3,8 @@
 import { parseJsonKeeping } from '../../../kit/exact-json.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
-import type { AnswerMessage, ChatCompletion, Reasoning, ToolCall } from '../../canonical.ts'
-import { type Fallback, type Faults, holdsError, namedText } from '../../upstream.ts'
+import type { AnswerMessage, ChatCompletion, Reasoning, ToolCall } from '../../shared/canonical.ts'
+import { type Fallback, type Faults, holdsError, namedText } from '../../shared/upstream.ts'
 import { ARGUMENTS, citationOf, finishOf, opaqueOf, pauseOf, refusalOf } from './events.ts'
 import { countsOf, usageOf } from './usage.ts'
 

@@ -1,7 +1,7 @@
 /** Encodes one part of a message as a block: text, images and documents. */
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
-import { refusedPart } from '../../request-error.ts'
+import { refusedPart } from '../../shared/request-error.ts'
 
 export type Block = { type: string } & Record<string, unknown>
 

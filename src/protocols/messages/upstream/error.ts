@@ -2,7 +2,7 @@
 import type { Clock } from '../../../kit/clock.ts'
 import { isRecord } from '../../../kit/json.ts'
 import type { GatewayError } from '../../../spec/error.ts'
-import { type ErrorResponse, errorFromBody, errorFromResponse } from '../../provider-error.ts'
+import { type ErrorResponse, errorFromBody, errorFromResponse } from '../../shared/provider-error.ts'
 
 /** An error response with a status. Its format is common; only the time to wait is in other headers. */
 export const refusalOf = (refusal: ErrorResponse): GatewayError =>

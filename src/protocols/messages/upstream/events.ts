@@ -2,9 +2,9 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
-import type { ChatChunk, Delta, Opaque } from '../../canonical.ts'
-import type { EventReader } from '../../chunk-stream.ts'
-import { type Fallback, namedText } from '../../upstream.ts'
+import type { ChatChunk, Delta, Opaque } from '../../shared/canonical.ts'
+import type { EventReader } from '../../shared/chunk-stream.ts'
+import { type Fallback, namedText } from '../../shared/upstream.ts'
 import { type Counts, countsOf, usageOf } from './usage.ts'
 
 type Open = {

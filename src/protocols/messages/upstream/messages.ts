@@ -1,8 +1,8 @@
 /** Encodes canonical messages as turns of blocks. */
 import { parseExactJson } from '../../../kit/exact-json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { assertAnswerable } from '../../answerable.ts'
-import type { Message, Reasoning } from '../../canonical.ts'
+import { assertAnswerable } from '../../shared/answerable.ts'
+import type { Message, Reasoning } from '../../shared/canonical.ts'
 import { type Block, blockOf, refused } from './blocks.ts'
 
 type Turn = { role: 'user' | 'assistant' | 'system'; content: Block[] }

@@ -4,8 +4,8 @@
  */
 
 import type { JsonRecord } from '../../../kit/json.ts'
-import { adapt } from '../../field-rules.ts'
-import type { PassthroughUpstreamCall } from '../../upstream.ts'
+import { adapt } from '../../shared/field-rules.ts'
+import type { PassthroughUpstreamCall } from '../../shared/upstream.ts'
 import { ruleOf } from './model-rules.ts'
 import { COUNTED, type MessagesOptions } from './request.ts'
 

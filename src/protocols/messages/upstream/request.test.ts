@@ -1,9 +1,9 @@
 /** The encoded Messages request: every rule of the translation, on both sides. */
 import { describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../../../config/config.ts'
-import type { ProviderConfig } from '../../../config/schema.ts'
-import { messagesSettings } from '../../../providers/messages-compat/settings.ts'
-import type { ChatRequest, Message } from '../../canonical.ts'
+import type { ProviderConfig } from '../../../config/schema/schema.ts'
+import { messagesSettings } from '../../../providers/messages-compat/messages-settings.ts'
+import type { ChatRequest, Message } from '../../shared/canonical.ts'
 import { vendorSchema } from './json-schema.ts'
 import { createBodyEncoder } from './request.ts'
 

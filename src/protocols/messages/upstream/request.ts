@@ -1,9 +1,9 @@
 /** Encodes a chat request for the Messages API. Unsupported features are refused by name. */
 
 import type { JsonRecord } from '../../../kit/json.ts'
-import type { ChatRequest } from '../../canonical.ts'
-import { adapt, REPLACED_FIELDS, type RefusedFields } from '../../field-rules.ts'
-import type { BodyOptions, UpstreamCall } from '../../upstream.ts'
+import type { ChatRequest } from '../../shared/canonical.ts'
+import { adapt, REPLACED_FIELDS, type RefusedFields } from '../../shared/field-rules.ts'
+import type { BodyOptions, UpstreamCall } from '../../shared/upstream.ts'
 import { refused } from './blocks.ts'
 import { vendorSchema } from './json-schema.ts'
 import { type Conversation, continuesUnsigned, conversationOf } from './messages.ts'

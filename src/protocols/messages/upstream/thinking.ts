@@ -1,5 +1,5 @@
 /** Maps the canonical fields for reasoning to `thinking`, `effort` and `max_tokens`. */
-import type { ChatRequest } from '../../canonical.ts'
+import type { ChatRequest } from '../../shared/canonical.ts'
 import type { ModelRule } from './model-rules.ts'
 
 type Thinking = {

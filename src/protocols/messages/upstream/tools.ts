@@ -2,7 +2,7 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FunctionTool } from '../../../spec/chat-request.ts'
-import type { ChatRequest } from '../../canonical.ts'
+import type { ChatRequest } from '../../shared/canonical.ts'
 import { refused } from './blocks.ts'
 import { vendorSchema } from './json-schema.ts'
 import type { ModelRule } from './model-rules.ts'

@@ -2,7 +2,7 @@
 
 import { isRecord } from '../../../kit/json.ts'
 import { type Usage, usageFrom } from '../../../spec/usage.ts'
-import { count } from '../../upstream.ts'
+import { count } from '../../shared/upstream.ts'
 
 export type Counts = {
   input: number

@@ -1,8 +1,8 @@
 /** Builds a response object: its status, the echoed request, its items and its usage. */
 
 import type { Usage } from '../../../spec/usage.ts'
-import type { ChatRequest } from '../../canonical.ts'
-import type { ResponseHead } from '../../protocol.ts'
+import type { ChatRequest } from '../../shared/canonical.ts'
+import type { ResponseHead } from '../../shared/protocol.ts'
 import type { OutputItem } from './items.ts'
 import { conversationId } from './request.ts'
 import type { ResponsesRequest } from './schema.ts'

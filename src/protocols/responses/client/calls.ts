@@ -1,7 +1,7 @@
 /** Encodes tool calls of a streamed response. Several may be open at once; each is named by its place in the output. */
 
 import { parseExactJson } from '../../../kit/exact-json.ts'
-import { freeText } from '../../custom-tools.ts'
+import { freeText } from '../../shared/custom-tools.ts'
 import type { CallItem, CustomCallItem, ItemEvents, Open, Status, ToolSearchItem } from './items.ts'
 import type { ToolIdentity, ToolNames } from './tool-names.ts'
 

@@ -4,8 +4,8 @@
  * (https://github.com/openai/codex, codex-rs/core/src/compact_remote_v2.rs).
  */
 import { GatewayError } from '../../../spec/error.ts'
-import type { Message } from '../../canonical.ts'
-import { MARK } from '../../signed-content.ts'
+import type { Message } from '../../shared/canonical.ts'
+import { MARK } from '../../shared/signed-content.ts'
 import { type CompactionItem, createItemEvents, type ItemEventParts, type Open } from './items.ts'
 import type { InputItem } from './schema.ts'
 import type { ItemStream } from './stream.ts'

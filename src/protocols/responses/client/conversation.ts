@@ -8,7 +8,7 @@ import { diagnose, foundText } from '../../../kit/diagnose.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { JsonObject } from '../../../spec/task.ts'
-import { refusalOf } from '../../request-error.ts'
+import { refusalOf } from '../../shared/request-error.ts'
 import { checkedRequest, itemsOf, withoutNulls } from './request.ts'
 import { InputItem } from './schema.ts'
 

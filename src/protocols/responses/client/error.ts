@@ -1,6 +1,6 @@
 /** Errors of the Responses API: the error of a failed response, with the client's field names. */
 import type { ErrorCode, GatewayError } from '../../../spec/error.ts'
-import { type ClientFields, errorTranslator } from '../../request-error.ts'
+import { type ClientFields, errorTranslator } from '../../shared/request-error.ts'
 
 /** The gateway's code -> the code that clients look for. Other codes only separate client errors from server errors. */
 const FAILURE_CODES: { [code in ErrorCode]?: string } = {

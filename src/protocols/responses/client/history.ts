@@ -2,9 +2,9 @@
 
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
-import type { GeneratedImage, Message, Opaque, Reasoning } from '../../canonical.ts'
-import { customCall } from '../../custom-tools.ts'
-import type { Places } from '../../request-error.ts'
+import type { GeneratedImage, Message, Opaque, Reasoning } from '../../shared/canonical.ts'
+import { customCall } from '../../shared/custom-tools.ts'
+import type { Places } from '../../shared/request-error.ts'
 import { isSummaryItem, messageOfSummary, triggerMessage } from './compaction.ts'
 import { decodeEncrypted } from './items.ts'
 import type { ClientTool, InputItem, InputPart } from './schema.ts'

@@ -1,5 +1,5 @@
 /** The items of a response's output, and the encoder of their events. */
-import { decodeSigned, encodeSigned, type SignedContent } from '../../signed-content.ts'
+import { decodeSigned, encodeSigned, type SignedContent } from '../../shared/signed-content.ts'
 import type { InputItem } from './schema.ts'
 
 export type TextPart = { type: 'output_text'; text: string; annotations: object[]; logprobs: unknown[] }

@@ -5,8 +5,8 @@ import { checker } from '../../../kit/checker.ts'
 import { diagnose } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { ContentPart } from '../../../spec/message.ts'
-import type { ChatRequest, Message } from '../../canonical.ts'
-import { type Places, refusalOf } from '../../request-error.ts'
+import type { ChatRequest, Message } from '../../shared/canonical.ts'
+import { type Places, refusalOf } from '../../shared/request-error.ts'
 import { type InputItem, ResponsesRequest } from './schema.ts'
 
 const { properties } = ResponsesRequest

@@ -5,9 +5,9 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
-import { addsModel, namesAnotherModel } from '../../passthrough/named-models.ts'
-import type { ResponseHead } from '../../protocol.ts'
-import { isEncoded } from '../../signed-content.ts'
+import { addsModel, namesAnotherModel } from '../../shared/passthrough/named-models.ts'
+import type { ResponseHead } from '../../shared/protocol.ts'
+import { isEncoded } from '../../shared/signed-content.ts'
 import { conversationIn } from './answer.ts'
 import { summaryMessage } from './compaction.ts'
 import { isReference } from './history.ts'

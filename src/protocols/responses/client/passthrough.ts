@@ -6,9 +6,9 @@ import { withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, escapeLineEnds, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
-import { payloadOf } from '../../chunk-stream.ts'
-import { fromBytes, nothingYet, pushed, toBytes } from '../../passthrough/bytes.ts'
-import { createSlots, type Member, type Slots } from '../../passthrough/event-slots.ts'
+import { payloadOf } from '../../shared/chunk-stream.ts'
+import { fromBytes, nothingYet, pushed, toBytes } from '../../shared/passthrough/bytes.ts'
+import { createSlots, type Member, type Slots } from '../../shared/passthrough/event-slots.ts'
 import type {
   PassthroughParts,
   PassthroughStep,
@@ -16,8 +16,8 @@ import type {
   PassthroughWhole,
   ProtocolPassthrough,
   ResponseHead,
-} from '../../protocol.ts'
-import { usageOf as usageIn } from '../../upstream.ts'
+} from '../../shared/protocol.ts'
+import { usageOf as usageIn } from '../../shared/upstream.ts'
 import { answerOf, responseIn } from '../upstream/answer.ts'
 import { ARGUMENTS, createEventReader, ENDS, isFailure } from '../upstream/events.ts'
 import { usageOf } from './answer.ts'

@@ -1,7 +1,7 @@
 /** Encodes the items of a streamed response and their events, in whatever order the provider sends deltas. */
 import { randomAlphanumerics } from '../../../kit/secret.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
-import type { Delta, GeneratedImage, Opaque, Reasoning, ToolCall } from '../../canonical.ts'
+import type { Delta, GeneratedImage, Opaque, Reasoning, ToolCall } from '../../shared/canonical.ts'
 import { createCallStream } from './calls.ts'
 import {
   createItemEvents,

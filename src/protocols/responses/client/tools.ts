@@ -1,10 +1,10 @@
 /** Decodes the tools and the tool choice of a Responses request. */
 
 import { GatewayError } from '../../../spec/error.ts'
-import type { ChatRequest, CustomTool, Tool } from '../../canonical.ts'
-import { customFunction } from '../../custom-tools.ts'
-import type { Places } from '../../request-error.ts'
-import { assertOffered } from '../../tool-choice.ts'
+import type { ChatRequest, CustomTool, Tool } from '../../shared/canonical.ts'
+import { customFunction } from '../../shared/custom-tools.ts'
+import type { Places } from '../../shared/request-error.ts'
+import { assertOffered } from '../../shared/tool-choice.ts'
 import type { PlacedItem } from './history.ts'
 import type { ClientTool, ResponsesRequest } from './schema.ts'
 import { createToolNames, type OfferedTool, offeredTools, TOOL_SEARCH, type ToolNames } from './tool-names.ts'

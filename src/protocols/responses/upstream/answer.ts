@@ -2,8 +2,8 @@
 
 import { parseJsonKeeping } from '../../../kit/exact-json.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { AnswerMessage, ChatChunk, ChatCompletion } from '../../canonical.ts'
-import { type Fallback, type Faults, holdsError } from '../../upstream.ts'
+import type { AnswerMessage, ChatChunk, ChatCompletion } from '../../shared/canonical.ts'
+import { type Fallback, type Faults, holdsError } from '../../shared/upstream.ts'
 import { ARGUMENTS, createEventReader, isFailure, isWithoutOutput } from './events.ts'
 
 /** The finished response in the text of a body. Throws the error that the body reports, or why it is no such response. */

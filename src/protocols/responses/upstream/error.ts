@@ -2,7 +2,7 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { GatewayError } from '../../../spec/error.ts'
-import { type ErrorResponse, errorFromBody, errorFromResponse } from '../../provider-error.ts'
+import { type ErrorResponse, errorFromBody, errorFromResponse } from '../../shared/provider-error.ts'
 
 /** An error response with a status. Its format is common; only the time to wait may be in other headers. */
 export function refusalOf(refusal: ErrorResponse): GatewayError {

@@ -2,9 +2,9 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
-import type { ChatChunk, Delta } from '../../canonical.ts'
-import type { EventReader } from '../../chunk-stream.ts'
-import { type Fallback, namedText, usageOf } from '../../upstream.ts'
+import type { ChatChunk, Delta } from '../../shared/canonical.ts'
+import type { EventReader } from '../../shared/chunk-stream.ts'
+import { type Fallback, namedText, usageOf } from '../../shared/upstream.ts'
 import { logprobsOf } from './annotations.ts'
 import { type ChoiceDelta, createItems } from './items.ts'
 

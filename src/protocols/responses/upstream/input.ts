@@ -2,10 +2,10 @@
 
 import type { JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { assertAnswerable } from '../../answerable.ts'
-import { CUSTOM, type HistoryCall, type Message, type Reasoning } from '../../canonical.ts'
-import { freeText } from '../../custom-tools.ts'
-import { refusedPart } from '../../request-error.ts'
+import { assertAnswerable } from '../../shared/answerable.ts'
+import { CUSTOM, type HistoryCall, type Message, type Reasoning } from '../../shared/canonical.ts'
+import { freeText } from '../../shared/custom-tools.ts'
+import { refusedPart } from '../../shared/request-error.ts'
 import { type Part, partOf, refused } from './parts.ts'
 
 export type Item = { type: string } & JsonRecord

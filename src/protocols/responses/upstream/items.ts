@@ -2,9 +2,9 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
-import type { Delta, Reasoning } from '../../canonical.ts'
-import { ARGUMENTS_END, ARGUMENTS_START, argumentsPiece } from '../../custom-tools.ts'
-import { argumentsText, namedText, newToolCallId } from '../../upstream.ts'
+import type { Delta, Reasoning } from '../../shared/canonical.ts'
+import { ARGUMENTS_END, ARGUMENTS_START, argumentsPiece } from '../../shared/custom-tools.ts'
+import { argumentsText, namedText, newToolCallId } from '../../shared/upstream.ts'
 import { citationOf, logprobsOf, SUMMARY_GAP, thoughtTextOf } from './annotations.ts'
 
 /** The delta of the only choice. */

@@ -1,6 +1,6 @@
 /** What the models of this API accept, by name. The first matching row applies. */
 import { matchesGlob } from '../../../kit/glob.ts'
-import type { ChatRequest } from '../../canonical.ts'
+import type { ChatRequest } from '../../shared/canonical.ts'
 
 export type Effort = NonNullable<ChatRequest['reasoning_effort']>
 

@@ -1,7 +1,7 @@
 /** Encodes one part of a message: text, images, files and, if supported, audio. */
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
-import { refusedPart } from '../../request-error.ts'
+import { refusedPart } from '../../shared/request-error.ts'
 
 export type Part = { type: string } & Record<string, unknown>
 

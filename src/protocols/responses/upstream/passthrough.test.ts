@@ -1,10 +1,10 @@
 /** A client's own body for a Responses provider, with the changes by the gateway and the operator and no others. */
 import { expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../../../config/config.ts'
-import type { ProviderConfig } from '../../../config/schema.ts'
+import type { ProviderConfig } from '../../../config/schema/schema.ts'
 import type { JsonRecord } from '../../../kit/json.ts'
-import { responsesSettings } from '../../../providers/responses-compat/settings.ts'
-import type { ChatRequest } from '../../canonical.ts'
+import { responsesSettings } from '../../../providers/responses-compat/responses-settings.ts'
+import type { ChatRequest } from '../../shared/canonical.ts'
 import { passthroughBody } from './passthrough.ts'
 import { createBodyEncoder } from './request.ts'
 

@@ -4,8 +4,8 @@
  */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import { adapt } from '../../field-rules.ts'
-import type { PassthroughUpstreamCall } from '../../upstream.ts'
+import { adapt } from '../../shared/field-rules.ts'
+import type { PassthroughUpstreamCall } from '../../shared/upstream.ts'
 import { EFFORTS, type ModelRule } from './model-rules.ts'
 import { acceptsSampling } from './reasoning.ts'
 import { MIN_OUTPUT_TOKENS, type ResponsesOptions, ruleFor } from './request.ts'

@@ -1,9 +1,9 @@
 /** The encoded Responses request, field by field. */
 import { describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../../../config/config.ts'
-import type { ProviderConfig } from '../../../config/schema.ts'
-import { responsesSettings } from '../../../providers/responses-compat/settings.ts'
-import type { ChatRequest, Message } from '../../canonical.ts'
+import type { ProviderConfig } from '../../../config/schema/schema.ts'
+import { responsesSettings } from '../../../providers/responses-compat/responses-settings.ts'
+import type { ChatRequest, Message } from '../../shared/canonical.ts'
 import { createBodyEncoder } from './request.ts'
 import { FIELD_MAPPINGS } from './request-fields.ts'
 

@@ -1,9 +1,9 @@
 /** Encodes a chat request for the Responses API. Unsupported features are refused by name. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import { ChatRequest, type ChatRequestField } from '../../canonical.ts'
-import { adapt } from '../../field-rules.ts'
-import type { BodyOptions, UpstreamCall } from '../../upstream.ts'
+import { ChatRequest, type ChatRequestField } from '../../shared/canonical.ts'
+import { adapt } from '../../shared/field-rules.ts'
+import type { BodyOptions, UpstreamCall } from '../../shared/upstream.ts'
 import { type Item, inputOf } from './input.ts'
 import { COMMON_EFFORTS, type Effort, type ModelRule, ruleOf } from './model-rules.ts'
 import { refused } from './parts.ts'

@@ -1,7 +1,7 @@
 /** Encodes the tools, the tool choice and the web search. */
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import { type ChatRequest, CUSTOM, type CustomTool, type Tool } from '../../canonical.ts'
+import { type ChatRequest, CUSTOM, type CustomTool, type Tool } from '../../shared/canonical.ts'
 import { refused } from './parts.ts'
 
 export function toolsOf(request: ChatRequest, isCustomNative: boolean): JsonRecord {

@@ -2,8 +2,8 @@
 
 import { unixSeconds } from '../../../kit/clock.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
-import type { ChatChunk, ChatCompletion } from '../../../protocols/canonical.ts'
-import { errorFromResponse } from '../../../protocols/provider-error.ts'
+import type { ChatChunk, ChatCompletion } from '../../../protocols/shared/canonical.ts'
+import { errorFromResponse } from '../../../protocols/shared/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { readModelList } from '../../model-list.ts'
 import type { ChatCall, DiscoveredModel, Provider } from '../../provider.ts'

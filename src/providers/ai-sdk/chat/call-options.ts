@@ -1,8 +1,8 @@
 /** Encodes a chat request as the call options of AI SDK packages. */
 import type { JSONObject, JSONValue } from '@ai-sdk/provider'
-import type { ProviderConfig } from '../../../config/schema.ts'
+import type { ProviderConfig } from '../../../config/schema/schema.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import { ChatRequest } from '../../../protocols/canonical.ts'
+import { ChatRequest } from '../../../protocols/shared/canonical.ts'
 import { createRequestMedia, type Media } from '../../media.ts'
 import type { ChatCall } from '../../provider.ts'
 import type { CallOptions, ChatVendor, PackageTool } from './chat-family.ts'

@@ -1,6 +1,6 @@
 /** Errors of a chat call through a package: what the response itself says is preferred to what the package throws. */
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
-import { holdsError } from '../../../protocols/upstream.ts'
+import { holdsError } from '../../../protocols/shared/upstream.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { AdapterParts } from '../../settings.ts'
 import type { Wire } from '../../upstream/transport-fetch.ts'

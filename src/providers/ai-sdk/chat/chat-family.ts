@@ -10,8 +10,8 @@ import type {
   LanguageModelV4Usage,
   SharedV4Warning,
 } from '@ai-sdk/provider'
-import type { ProviderKind } from '../../../config/provider-kinds.ts'
-import type { ChatRequestField } from '../../../protocols/canonical.ts'
+import type { ProviderKind } from '../../../config/schema/provider-kinds.ts'
+import type { ChatRequestField } from '../../../protocols/shared/canonical.ts'
 import type { EndpointFamily } from '../../../spec/endpoint-family.ts'
 
 export type CallOptions = LanguageModelV4CallOptions

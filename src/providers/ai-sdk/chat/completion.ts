@@ -1,7 +1,7 @@
 /** What a package returns of a whole response, as a chat completion. */
 import type { SharedV4ProviderMetadata } from '@ai-sdk/provider'
-import type { ChatCompletion, Opaque, Reasoning, ToolCall } from '../../../protocols/canonical.ts'
-import { type Fallback, newToolCallId } from '../../../protocols/upstream.ts'
+import type { ChatCompletion, Opaque, Reasoning, ToolCall } from '../../../protocols/shared/canonical.ts'
+import { type Fallback, newToolCallId } from '../../../protocols/shared/upstream.ts'
 import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
 import { type Usage, usageFrom } from '../../../spec/usage.ts'
 import type { ChatModel, ChatVendor, Content, PackageFinish, PackageUsage } from './chat-family.ts'

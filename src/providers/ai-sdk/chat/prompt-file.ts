@@ -1,5 +1,5 @@
 /** Images, audio and files of a message, in the form of AI SDK packages. */
-import { refusedPart } from '../../../protocols/request-error.ts'
+import { refusedPart } from '../../../protocols/shared/request-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { Media } from '../../media.ts'

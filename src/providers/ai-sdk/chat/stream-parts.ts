@@ -1,7 +1,7 @@
 /** Decodes the parts of a package's stream to chat chunks. */
 
-import type { ChatChunk, Delta, ToolCall } from '../../../protocols/canonical.ts'
-import { newToolCallId } from '../../../protocols/upstream.ts'
+import type { ChatChunk, Delta, ToolCall } from '../../../protocols/shared/canonical.ts'
+import { newToolCallId } from '../../../protocols/shared/upstream.ts'
 import type { StreamPart } from './chat-family.ts'
 import { annotationOf, finishOf, opaqueOf, type ResponseIdentity, stopSequenceOf, usageOf } from './completion.ts'
 

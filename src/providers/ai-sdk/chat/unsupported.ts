@@ -1,5 +1,5 @@
 /** Fields that change the meaning of a response: refused where the vendor or its package would drop them. */
-import type { ChatRequest, Message } from '../../../protocols/canonical.ts'
+import type { ChatRequest, Message } from '../../../protocols/shared/canonical.ts'
 import type { ChatVendor, Droppable, PackageWarning } from './chat-family.ts'
 import { unsupported } from './prompt.ts'
 

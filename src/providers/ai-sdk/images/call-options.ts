@@ -1,6 +1,6 @@
 /** Encodes an image order as the call options of AI SDK packages; refuses what would be dropped. */
 import type { ImageModelV4CallOptions, ImageModelV4File } from '@ai-sdk/provider'
-import type { ProviderConfig } from '../../../config/schema.ts'
+import type { ProviderConfig } from '../../../config/schema/schema.ts'
 import type { JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ImageOrder } from '../../../spec/image-request.ts'

@@ -1,7 +1,7 @@
 /** Errors of images behind a package, and whether the order was accepted. */
 import { isRecord } from '../../../kit/json.ts'
-import { scrub } from '../../../protocols/provider-error.ts'
-import { holdsError } from '../../../protocols/upstream.ts'
+import { scrub } from '../../../protocols/shared/provider-error.ts'
+import { holdsError } from '../../../protocols/shared/upstream.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { POLICY_WORDING } from '../../orders/order-messages.ts'
 import type { AdapterParts } from '../../settings.ts'

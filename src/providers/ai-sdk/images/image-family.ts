@@ -1,6 +1,6 @@
 /** What the adapter for images behind AI SDK packages must know of a vendor, besides where it is. */
 import type { ImageModelV4CallOptions, JSONObject, SharedV4Warning } from '@ai-sdk/provider'
-import type { ProviderKind } from '../../../config/provider-kinds.ts'
+import type { ProviderKind } from '../../../config/schema/provider-kinds.ts'
 import type { JsonRecord } from '../../../kit/json.ts'
 import type { ImageOperation, ImageOrder, ImageUsage } from '../../../spec/image-request.ts'
 import type { FailCode } from '../../../spec/task.ts'

@@ -4,7 +4,7 @@ import type { FailCode } from '../../../spec/task.ts'
 import type { VideoOrder } from '../../../spec/video-request.ts'
 import { ratioOf, tierOf, unsupportedValue } from '../../orders/order-fields.ts'
 import { CANCELED_REASON } from '../../orders/order-messages.ts'
-import { vendor } from '../vendor.ts'
+import { vendor } from '../vendor-row.ts'
 import type { OrderOptions, VideoFamily, VideoModelOptions, VideoStatus } from '../video/video-family.ts'
 
 const ORIGIN = 'https://dashscope-intl.aliyuncs.com'

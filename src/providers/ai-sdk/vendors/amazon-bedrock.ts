@@ -6,7 +6,7 @@ import { readOptions } from '../../settings.ts'
 import type { ChatFamily } from '../chat/chat-family.ts'
 import type { ImageFamily, ImageResult } from '../images/image-family.ts'
 import { COHERE_INPUT_TYPES, type EmbeddingOptions } from '../text-families.ts'
-import { type AiSdkVendor, vendor } from '../vendor.ts'
+import { type AiSdkVendor, vendor } from '../vendor-row.ts'
 import { filtered, messageIn } from './response-values.ts'
 
 const OPTIONS = ['region', 'accessKeyId', 'secretAccessKey', 'sessionToken', 'apiKey'] as const

@@ -3,7 +3,7 @@
 import type { AdapterParts } from '../../settings.ts'
 import { readOptions } from '../../settings.ts'
 import { OPENAI_EMBEDDING_OPTIONS, OPENAI_MAX_INPUTS } from '../text-families.ts'
-import { type AiSdkVendor, vendor } from '../vendor.ts'
+import { type AiSdkVendor, vendor } from '../vendor-row.ts'
 
 const OPTIONS = ['resourceName', 'apiVersion', 'api', 'deploymentUrls']
 

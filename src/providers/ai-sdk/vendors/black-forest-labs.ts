@@ -2,7 +2,7 @@
 import { isRecord } from '../../../kit/json.ts'
 import { tierOf } from '../../orders/order-fields.ts'
 import type { ImageFamily } from '../images/image-family.ts'
-import { vendor } from '../vendor.ts'
+import { vendor } from '../vendor-row.ts'
 import type { VideoFamily, VideoModelOptions, VideoStatus } from '../video/video-family.ts'
 import { classifyByWording, filtered, imagesIn, matchesAny, messageIn } from './response-values.ts'
 

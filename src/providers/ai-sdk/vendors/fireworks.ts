@@ -2,7 +2,7 @@
 import { isRecord } from '../../../kit/json.ts'
 import type { ImageFamily } from '../images/image-family.ts'
 import { OPENAI_EMBEDDING_OPTIONS, OPENAI_MAX_INPUTS } from '../text-families.ts'
-import { vendor } from '../vendor.ts'
+import { vendor } from '../vendor-row.ts'
 import { readFlux } from './black-forest-labs.ts'
 import { classifyByWording, filtered, imagesIn, matchesAny } from './response-values.ts'
 

@@ -1,6 +1,6 @@
 /** Access tokens of Google Cloud: from a service account, a user's login, or the metadata server of the machine. */
 import { readFile } from 'node:fs/promises'
-import type { Timeouts } from '../../../config/schema.ts'
+import type { Timeouts } from '../../../config/schema/schema.ts'
 import type { Clock } from '../../../kit/clock.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'

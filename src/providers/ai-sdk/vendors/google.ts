@@ -1,7 +1,7 @@
 /** Google's Gemini API, by a key: Veo and other models of `predictLongRunning`, images and embeddings. */
 import { isRecord } from '../../../kit/json.ts'
 import type { EmbeddingFamily } from '../text-families.ts'
-import { vendor } from '../vendor.ts'
+import { vendor } from '../vendor-row.ts'
 import type { VideoFamily } from '../video/video-family.ts'
 import { GEMINI_IMAGES } from './gemini-images.ts'
 import { classifyVeoError, readVeo, veoOptions } from './veo.ts'

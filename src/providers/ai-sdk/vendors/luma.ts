@@ -2,7 +2,7 @@
 import { isRecord } from '../../../kit/json.ts'
 import { createLuma } from '../../video/luma.ts'
 import type { ImageFamily } from '../images/image-family.ts'
-import { vendor } from '../vendor.ts'
+import { vendor } from '../vendor-row.ts'
 import { imagesIn, messageIn, POLL_ATTEMPTS } from './response-values.ts'
 
 const IMAGES: ImageFamily = {

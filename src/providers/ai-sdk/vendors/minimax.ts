@@ -3,7 +3,7 @@ import { isRecord } from '../../../kit/json.ts'
 import type { ErrorClass } from '../../orders/order-error.ts'
 import { tierOf } from '../../orders/order-fields.ts'
 import { CANCELED_REASON, EXPIRED } from '../../orders/order-messages.ts'
-import { vendor } from '../vendor.ts'
+import { vendor } from '../vendor-row.ts'
 import type { VideoFamily, VideoModelOptions, VideoStatus } from '../video/video-family.ts'
 import { messageIn } from './response-values.ts'
 

@@ -4,7 +4,7 @@ import { tierOf } from '../../orders/order-fields.ts'
 import { type ListedOrder, recordsIn, secondsOf } from '../../orders/order-list.ts'
 import { POLICY_WORDING } from '../../orders/order-messages.ts'
 import type { ImageFamily } from '../images/image-family.ts'
-import { vendor } from '../vendor.ts'
+import { vendor } from '../vendor-row.ts'
 import type { VideoFamily, VideoStatus } from '../video/video-family.ts'
 import { imagesIn, matchesAny, POLL_ATTEMPTS } from './response-values.ts'
 

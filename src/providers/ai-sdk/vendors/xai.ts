@@ -3,7 +3,7 @@ import { isRecord } from '../../../kit/json.ts'
 import { tierOf } from '../../orders/order-fields.ts'
 import { POLICY_WORDING } from '../../orders/order-messages.ts'
 import type { ImageFamily } from '../images/image-family.ts'
-import { vendor } from '../vendor.ts'
+import { vendor } from '../vendor-row.ts'
 import type { VideoFamily, VideoStatus } from '../video/video-family.ts'
 import { filtered, imagesIn, messageIn } from './response-values.ts'
 

@@ -1,5 +1,5 @@
 /** Encodes a video order as the call options of AI SDK packages; refuses what would be dropped. */
-import type { ProviderConfig } from '../../../config/schema.ts'
+import type { ProviderConfig } from '../../../config/schema/schema.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { VideoOrder } from '../../../spec/video-request.ts'
 import { assertSupportedFields, pixelsOf, ratioOf, toMediaUrl } from '../../orders/order-fields.ts'

@@ -1,5 +1,5 @@
 /** The progress of a task: by the vendor's own response, since packages leave out much, then by the package's result. */
-import { scrub } from '../../../protocols/provider-error.ts'
+import { scrub } from '../../../protocols/shared/provider-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { POLICY_WORDING } from '../../orders/order-messages.ts'
 import type { RemoteOutput, TaskProgress } from '../../provider.ts'

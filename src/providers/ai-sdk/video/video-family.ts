@@ -5,7 +5,7 @@ import type {
   Experimental_VideoModelV4CallOptions as VideoModelOptions,
   Experimental_VideoModelV4OperationStatusResult as VideoModelStatus,
 } from '@ai-sdk/provider'
-import type { ProviderKind } from '../../../config/provider-kinds.ts'
+import type { ProviderKind } from '../../../config/schema/provider-kinds.ts'
 import type { JsonRecord } from '../../../kit/json.ts'
 import type { FailCode, JsonObject } from '../../../spec/task.ts'
 import type { VideoOrder } from '../../../spec/video-request.ts'

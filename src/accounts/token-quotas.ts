@@ -1,0 +1,52 @@
+/** The quotas of each token: stored responses, tasks and idempotency keys. */
+
+import { type Config, DEFAULT_STORAGE } from '../config/config.ts'
+import type { StorageQuotas as Settings } from '../config/schema/account-schema.ts'
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import type { StoredAmounts } from '../store/tokens/amount-store.ts'
+import { createStorageQuota, type StorageQuota } from './storage-quota.ts'
+
+export type StorageQuotas = { responses: StorageQuota; tasks: StorageQuota; keys: StorageQuota }
+
+type QuotasParts = {
+  amounts: StoredAmounts
+  /** Read at each use. The requests of tasks count for as long as finished files are kept. */
+  config(): Pick<Config, 'tokens' | 'outputs'>
+  clock: Clock
+}
+
+const DAY_SECONDS = 86_400
+
+export function createStorageQuotas({ amounts, config, clock }: QuotasParts): StorageQuotas {
+  const limit = (name: keyof Settings) => ({
+    most: config().tokens.storage?.[name] ?? DEFAULT_STORAGE[name],
+    setting: `tokens.storage.${name}`,
+  })
+  return {
+    responses: createStorageQuota({
+      read: amounts.responses,
+      limits: () => ({ rows: limit('response_rows'), bytes: limit('response_bytes') }),
+      texts: {
+        stored: 'responses, conversations and items',
+        remedy: 'Delete some, wait until they expire, or send "store": false.',
+      },
+      clock,
+    }),
+    tasks: createStorageQuota({
+      read: (token_id) =>
+        amounts.tasks(token_id, unixSeconds(clock) - Math.ceil(config().outputs.keep_days * DAY_SECONDS)),
+      limits: () => ({ rows: limit('unfinished_tasks'), bytes: limit('task_bytes') }),
+      texts: {
+        stored: 'unfinished tasks, or requests of tasks',
+        remedy: 'Wait for tasks to end or cancel them, and delete tasks that have ended.',
+      },
+      clock,
+    }),
+    keys: createStorageQuota({
+      read: amounts.keys,
+      limits: () => ({ rows: limit('idempotency_keys') }),
+      texts: { stored: 'idempotency keys', remedy: 'Wait until some are 24 hours old, or send no Idempotency-Key.' },
+      clock,
+    }),
+  }
+}

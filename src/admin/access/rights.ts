@@ -1,0 +1,34 @@
+/** What each role may do: the one table of rights, and the check against it. */
+import type { AdminCaller, AdminRole, Right } from '../../spec/admin.ts'
+import { GatewayError } from '../../spec/error.ts'
+
+const RIGHTS_OF: Readonly<Record<AdminRole, readonly Right[]>> = {
+  owner: ['read', 'operate', 'manage', 'own', 'contents'],
+  operator: ['read', 'operate', 'manage'],
+  viewer: ['read'],
+  /** Within its project: a route that does not say how it is limited to a project refuses this role. */
+  project_admin: ['read', 'manage', 'contents'],
+}
+
+export const rightsOf = (role: AdminRole): readonly Right[] => RIGHTS_OF[role]
+
+/** Throws permission_denied, naming the roles that have the right. */
+export function assertRight({ role }: AdminCaller, right: Right): void {
+  if (RIGHTS_OF[role].includes(right)) return
+  throw new GatewayError(
+    'permission_denied',
+    `The role ${role} does not have the right "${right}"; ${rolesWith(right)} has.`,
+  )
+}
+
+/** Throws permission_denied for a caller that is bound to a project. */
+export function assertInstallation({ role, project_id }: AdminCaller): void {
+  if (role !== 'project_admin' && project_id === undefined) return
+  throw new GatewayError('permission_denied', `The role ${role} may not use this: it concerns the whole installation.`)
+}
+
+const rolesWith = (right: Right): string =>
+  Object.entries(RIGHTS_OF)
+    .filter(([role, rights]) => role !== 'project_admin' && rights.includes(right))
+    .map(([role]) => role)
+    .join(' or ')

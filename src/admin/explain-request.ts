@@ -1,0 +1,119 @@
+/** How a request would be routed, without sending it: for the command line and for administration. */
+import type { Gate } from '../calls/admission.ts'
+import type { Call, CallOptions } from '../calls/call.ts'
+import { fallbacksOf } from '../calls/fallback.ts'
+import type { RequestFacts } from '../calls/routing/conditions.ts'
+import type { Decision } from '../calls/routing/explain.ts'
+import { explainModel } from '../calls/routing/explain-model.ts'
+import type { Router } from '../calls/routing/router.ts'
+import type { ServerSettings } from '../config/config.ts'
+import type { FallbackReason } from '../config/schema/routing-schema.ts'
+import { takeRoutingFields } from '../families/shared/routing-fields.ts'
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import type { JsonRecord } from '../kit/json.ts'
+import type { Catalogue, CatalogueModel } from '../models/catalogue.ts'
+import { statusAt } from '../models/lifecycle.ts'
+import { servesFamily } from '../providers/families.ts'
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { ModelStatus } from '../spec/model.ts'
+import type { Caller } from '../spec/token.ts'
+import { NO_UNITS } from '../spec/units.ts'
+import { factsOf } from './explain-body.ts'
+
+export type ExplainRequest = {
+  model: string
+  /** Absent: the first family of the model. */
+  family?: EndpointFamily | undefined
+  is_stream: boolean
+  /** As the client would send it. Absent: nothing is known of it. */
+  body?: JsonRecord | undefined
+  /** Of `x-gatehouse-tags`. */
+  tags?: readonly string[] | undefined
+}
+
+export type Explained = {
+  requested: string
+  /** The model that serves it: another one for an alias, and where a retired model redirects. */
+  model: string
+  family: EndpointFamily
+  status: ModelStatus
+  /** Ids of other models, by the reason for which they serve the request. */
+  fallbacks: Partial<Record<FallbackReason, readonly string[]>>
+} & Decision
+
+type Parts = {
+  catalogue: Pick<Catalogue, 'find' | 'require' | 'hasProvider'>
+  router: Pick<Router, 'candidates'>
+  settings: ServerSettings
+  /** Rate limits of providers. */
+  attemptLimits: Pick<Gate, 'limitOfAttempt'>
+  clock: Clock
+}
+
+/** Throws GatewayError as the request would. */
+export function explainRequest(request: ExplainRequest, parts: Parts): Explained {
+  const { catalogue, router, attemptLimits, clock } = parts
+  // Where only some callers may choose: as one of them.
+  const settings = { ...parts.settings, caller_routing: parts.settings.caller_routing !== false }
+  const name = request.model
+  const family = request.family ?? catalogue.find(name, OPERATOR).supported_endpoint_types[0]
+  if (!family) {
+    throw new GatewayError('unsupported_endpoint', `No provider of the model "${name}" serves one of its families.`)
+  }
+  const chosen = catalogue.require(name, family, OPERATOR)
+  const { model } = chosen
+  const call: ExplainedCall = { caller: OPERATOR, authorized: { name, family, chosen } }
+  if (request.tags) call.options = { tags: request.tags }
+  const given = family === 'contentgen-compat' ? request.body : request.body && { model: name, ...request.body }
+  const body = HAS_ROUTING_FIELDS.includes(family) ? takeRoutingFields(given, call, { catalogue, settings }) : given
+  const fallbacks = fallbacksFor(model, call.options)
+  let facts: RequestFacts | undefined
+  const conditional = {
+    family,
+    tags: call.options?.tags,
+    preferences: call.options?.provider,
+    now: () => unixSeconds(clock),
+    facts() {
+      facts ??= factsOf(body, family)
+      return facts
+    },
+  }
+  const decision = explainModel(
+    {
+      targets: model.targets,
+      routing: model.routing,
+      conditional,
+      options: call.options,
+      now: clock.steady(),
+      is_stream: request.is_stream,
+      has_fallback: (fallbacks.unavailable?.length ?? 0) > 0,
+      serves: ({ provider }) => servesFamily(provider, family),
+      limitOf: ({ provider }) => attemptLimits.limitOfAttempt?.(provider.id, ONE_REQUEST),
+    },
+    router,
+  )
+  const status = statusAt(model, unixSeconds(clock))
+  return { requested: name, model: model.id, family, status, fallbacks, ...decision }
+}
+
+/** Its tokens are not counted. */
+const ONE_REQUEST = { expected: NO_UNITS, most: NO_UNITS }
+
+type ExplainedCall = Pick<Call, 'caller' | 'authorized' | 'options'>
+
+/** The families whose APIs have the fields `models` and `provider`. */
+const HAS_ROUTING_FIELDS: readonly EndpointFamily[] = ['chatcompat', 'chatcompat-response']
+const REASONS = ['unavailable', 'context_length', 'content_policy', 'deprecated'] as const
+
+function fallbacksFor(model: CatalogueModel, options: CallOptions | undefined): Explained['fallbacks'] {
+  const fallbacks: Explained['fallbacks'] = {}
+  for (const reason of REASONS) {
+    const names = fallbacksOf(model, reason, options)
+    if (names.length > 0) fallbacks[reason] = names
+  }
+  return fallbacks
+}
+
+/** Whoever operates the gateway sees every model. */
+export const OPERATOR: Caller = { token_id: '', mayUseModel: () => true, mayUseFamily: () => true }

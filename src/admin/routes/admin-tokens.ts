@@ -1,0 +1,117 @@
+/** The admin API's administrators: admin tokens, and who the caller is. */
+import Type from 'typebox'
+import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
+import type { Context, Route } from '../../http/context.ts'
+import { ADMIN_ROLES, AdminToken, RIGHTS } from '../../spec/admin.ts'
+import type { AdminAccounts } from '../access/administrators.ts'
+import { rightsOf } from '../access/rights.ts'
+import { noSuch, objectAnswer, originOf } from './edit.ts'
+import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
+
+export type AccountRouteParts = BodyParts & { accounts: AdminAccounts }
+
+const ROOT = '/admin/v1/admin-tokens'
+const ONE = `${ROOT}/:admin_token_id`
+const params = { admin_token_id: 'The id of an admin token.' }
+
+const AdminTokenOrder = Type.Object(
+  {
+    name: Type.String({ description: '1 to 100 characters.' }),
+    role: Type.Enum([...ADMIN_ROLES]),
+    project_id: Type.Optional(Type.String({ description: 'Of a project_admin, and of no other role.' })),
+    expires_at: Type.Optional(
+      Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds; null: never. Default: never.' }),
+    ),
+  },
+  { additionalProperties: false, title: 'AdminTokenOrder' },
+)
+const IssuedAdminToken = Type.Object(
+  { ...AdminToken.properties, secret: Type.String({ description: 'Shown only in this response.' }) },
+  { title: 'IssuedAdminToken' },
+)
+const Administrator = Type.Object(
+  {
+    actor: Type.String({ description: 'As the audit log names it.' }),
+    role: Type.Enum([...ADMIN_ROLES]),
+    project_id: Type.Union([Type.String(), Type.Null()]),
+    via: Type.Enum(['token', 'session']),
+    session_id: Type.Union([Type.String(), Type.Null()]),
+    rights: Type.Array(Type.Enum([...RIGHTS])),
+  },
+  { title: 'Administrator' },
+)
+
+export function accountRoutes({ accounts, ...parts }: AccountRouteParts): Route[] {
+  const readOrder = bodyReader(AdminTokenOrder, parts)
+
+  async function found({ params: { admin_token_id = '' } }: Context): Promise<AdminToken> {
+    const token = await accounts.find(admin_token_id)
+    if (token) return token
+    throw noSuch('admin token', admin_token_id)
+  }
+
+  async function list(context: Context): Promise<Response> {
+    const { rows, next } = await accounts.page(readPage(context.query()))
+    return listAnswer(rows, next)
+  }
+
+  async function create(context: Context): Promise<Response> {
+    const issued = await accounts.issue(await readOrder(context), originOf(context))
+    return Response.json({ ...issued.token, secret: issued.secret })
+  }
+
+  async function revoke(context: Context): Promise<Response> {
+    const { admin_token_id } = await found(context)
+    return Response.json(await accounts.revoke(admin_token_id, originOf(context)))
+  }
+
+  function me({ admin }: Context): Response {
+    const { actor, role, project_id = null, via, session_id = null } = admin
+    return Response.json({ actor, role, project_id, via, session_id, rights: rightsOf(role) })
+  }
+
+  return [
+    adminRoute(['GET', '/admin/v1/me', { right: 'read', project: 'own' }], {
+      summary: 'Who calls',
+      description: 'The role and the rights of the caller.',
+      response: Administrator,
+      handle: me,
+    }),
+    adminRoute(['GET', ROOT, 'own'], {
+      summary: 'List admin tokens',
+      description: 'Oldest first, revoked ones too. GATEHOUSE_ADMIN_TOKEN is not among them.',
+      query: LIST_PARAMETERS,
+      response: listSchema(AdminToken, 'AdminTokenList'),
+      errors: ['invalid_value'],
+      handle: list,
+    }),
+    adminRoute(['POST', ROOT, 'own'], {
+      summary: 'Create an admin token',
+      description: 'The secret is in this response and nowhere else.',
+      request: AdminTokenOrder,
+      response: IssuedAdminToken,
+      errors: BODY_ERRORS,
+      example: { name: 'dashboard', role: 'viewer' },
+      handle: create,
+    }),
+    adminRoute(['GET', ONE, 'own'], {
+      summary: 'An admin token',
+      description: 'Without its secret, which is not stored.',
+      params,
+      response: AdminToken,
+      responseHeaders: { etag: 'Of the present state.' },
+      otherResponses: { 304: 'Not changed since the ETag in If-None-Match.' },
+      errors: ['object_not_found'],
+      handle: async (context) => objectAnswer(context, await found(context), ['last_used_at']),
+    }),
+    adminRoute(['DELETE', ONE, 'own'], {
+      summary: 'Revoke an admin token',
+      description: 'In force at once, in every process. It stays in the list.',
+      params,
+      response: AdminToken,
+      errors: ['object_not_found'],
+      handle: revoke,
+    }),
+  ]
+}

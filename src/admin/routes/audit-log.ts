@@ -1,0 +1,93 @@
+/** The admin API's audit log. */
+import Type from 'typebox'
+import type { Context, Route } from '../../http/context.ts'
+import { AuditRow } from '../../spec/audit.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Audit } from '../audit/audit.ts'
+import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
+
+export type AuditRouteParts = { audit: Audit }
+
+const AuditCheck = Type.Object(
+  {
+    rows: Type.Integer({ description: 'How many rows are in order.' }),
+    last_hash: Type.String({ description: 'Of the last of them. Kept elsewhere, it proves the rows up to there.' }),
+    broken: Type.Union([Type.Object({ sequence: Type.Integer(), trouble: Type.String() }), Type.Null()], {
+      description: 'The first row that is wrong; null: there is none.',
+    }),
+  },
+  { title: 'AuditCheck' },
+)
+
+export function auditRoutes({ audit }: AuditRouteParts): Route[] {
+  async function list(context: Context): Promise<Response> {
+    const query = context.query()
+    const own = context.admin.project_id
+    const text = (name: string) => query.get(name)?.replaceAll('\0', '') || undefined
+    const project_id = text('project_id') ?? own
+    if (own !== undefined && project_id !== own) return listAnswer([], undefined)
+    const { rows, next } = await audit.page({
+      ...readPage(query),
+      ...withoutUndefined({ actor: text('actor'), action: text('action'), object_id: text('object_id'), project_id }),
+      ...withoutUndefined({ from_ms: readTime(query, 'from'), to_ms: readTime(query, 'to') }),
+    })
+    return listAnswer(rows, next)
+  }
+
+  /** It reads every row: several at once would be a load, and would find the same. */
+  let isVerifying = false
+  async function verify(): Promise<Response> {
+    if (isVerifying) {
+      throw new GatewayError('rate_limit_exceeded', 'A check of the audit log is running: wait for its end.', {
+        retry_after: 10,
+      })
+    }
+    isVerifying = true
+    try {
+      return Response.json({ broken: null, ...(await audit.verify()) })
+    } finally {
+      isVerifying = false
+    }
+  }
+
+  const text = (description: string) => ({ description, schema: Type.String() })
+  const time = (description: string) => ({ description, schema: Type.Integer({ minimum: 0 }) })
+  return [
+    adminRoute(['GET', '/admin/v1/audit', { right: 'read', project: 'own' }], {
+      summary: 'List the audit log',
+      description: 'Who changed what, newest first. A project_admin sees the rows of its project.',
+      query: {
+        ...LIST_PARAMETERS,
+        actor: text('Only what this administrator did, such as `admin:adm_...`.'),
+        action: text('Only this action, such as `token.create`.'),
+        object_id: text('Only what was done to this object.'),
+        project_id: text('Only what was done to this project and its objects.'),
+        from: time('Unix seconds; included.'),
+        to: time('Unix seconds; not included.'),
+      },
+      response: listSchema(AuditRow, 'AuditList'),
+      errors: ['invalid_value'],
+      handle: list,
+    }),
+    adminRoute(['GET', '/admin/v1/audit/verify', 'read'], {
+      summary: 'Check the audit log',
+      description:
+        'Recomputes the hash of every row, and finds rows that were changed, removed or inserted. One at a time in each process.',
+      response: AuditCheck,
+      errors: ['rate_limit_exceeded', 'storage_unavailable'],
+      handle: verify,
+    }),
+  ]
+}
+
+function readTime(query: URLSearchParams, param: 'from' | 'to'): number | undefined {
+  const text = query.get(param)
+  if (text === null) return undefined
+  if (/^\d{1,11}$/.test(text)) return Number(text) * 1000
+  throw new GatewayError('invalid_value', `"${param}" must be a time in unix seconds.`, { param })
+}
+
+type Defined<T> = { [key in keyof T]?: Exclude<T[key], undefined> }
+const withoutUndefined = <T extends object>(members: T): Defined<T> =>
+  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Defined<T>

@@ -1,0 +1,137 @@
+/** The admin API's budgets: how those of this day, week, month or of all time stand. */
+import Type from 'typebox'
+import type { Projects } from '../../accounts/projects.ts'
+import type { Tokens } from '../../accounts/tokens.ts'
+import { creditOf, isCredit } from '../../calls/budgets/credit.ts'
+import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
+import type { Context, Route } from '../../http/context.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { fromNano, MAX_AMOUNT } from '../../spec/money.ts'
+import { type BudgetStore, NEVER } from '../../store/ledger/budget-store.ts'
+import type { LedgerStore } from '../../store/ledger/ledger-store.ts'
+import { noSuch, originOf } from './edit.ts'
+import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
+
+export type BudgetRouteParts = BodyParts & {
+  budgets: Pick<BudgetStore, 'list'>
+  ledger: Pick<LedgerStore, 'append'> & { currency(): string }
+  tokens: Pick<Tokens, 'find'>
+  projects: Pick<Projects, 'find'>
+}
+
+const AdminBudget = Type.Object(
+  {
+    budget: Type.String({ description: 'Names it, such as `token:tok_a/month/UTC/0`.' }),
+    scope: Type.String({
+      description: '`installation`, `project:<id>`, `token:<id>`, or `user:<id of the token or project>/<end user>`.',
+    }),
+    used: Type.Number({ description: 'In the currency of the ledger, as are `credit` and `held`.' }),
+    credit: Type.Number(),
+    held: Type.Number({ description: 'By open calls, unfinished tasks, and for the next calls.' }),
+    window_start: Type.Integer({ description: 'Unix seconds.' }),
+    window_end: Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds; null: it never ends.' }),
+  },
+  { title: 'AdminBudget' },
+)
+
+const CreditRequest = Type.Object(
+  {
+    amount: Type.Number({
+      minimum: -MAX_AMOUNT,
+      maximum: MAX_AMOUNT,
+      description: 'In the currency of the ledger, not 0; a negative one takes credit back.',
+    }),
+    token_id: Type.Optional(Type.String({ description: 'Either this or `project_id`.' })),
+    project_id: Type.Optional(Type.String()),
+    note: Type.Optional(Type.String({ maxLength: 200, description: 'Such as the number of an invoice.' })),
+  },
+  { additionalProperties: false, title: 'CreditRequest' },
+)
+
+const Credit = Type.Object(
+  {
+    entry_id: Type.String({ description: 'Of the ledger.' }),
+    amount: Type.Number(),
+    currency: Type.String(),
+    token_id: Type.Union([Type.String(), Type.Null()]),
+    project_id: Type.Union([Type.String(), Type.Null()]),
+    warnings: Type.Array(Type.String(), {
+      description: 'Such as that the owner has no budget without a window, so that the credit has no effect.',
+    }),
+  },
+  { title: 'Credit' },
+)
+
+const MAX_LISTED = 10_000
+
+export function adminBudgetRoutes({ budgets, ledger, tokens, projects, ...parts }: BudgetRouteParts): Route[] {
+  const { clock } = parts
+  const readCredit = bodyReader(CreditRequest, parts)
+
+  async function credit(context: Context): Promise<Response> {
+    const { amount, token_id, project_id, note } = await readCredit(context)
+    if (!isCredit(amount)) throw new GatewayError('invalid_value', '"amount" must not be 0.', { param: 'amount' })
+    if ((token_id === undefined) === (project_id === undefined)) {
+      throw new GatewayError('invalid_value', 'Exactly one of "token_id" and "project_id" is needed.')
+    }
+    const owner = token_id === undefined ? await projects.find(project_id ?? '') : await tokens.find(token_id)
+    if (!owner) throw noSuch(token_id === undefined ? 'project' : 'token', token_id ?? project_id)
+    const { entry, audit } = creditOf({
+      owner: token_id === undefined ? { project_id } : { token_id, project_id: owner.project_id },
+      amount,
+      note,
+      at_ms: clock.now(),
+      origin: originOf(context),
+    })
+    await ledger.append([entry], { audit })
+    const isUsed = owner.budgets.some(({ window }) => window === 'total')
+    return Response.json({
+      entry_id: entry.entry_id,
+      amount,
+      currency: ledger.currency(),
+      token_id: token_id ?? null,
+      project_id: project_id ?? null,
+      warnings: isUsed ? [] : [`${owner.name} has no budget that never starts again, so its credit has no effect.`],
+    })
+  }
+
+  return [
+    adminRoute(['GET', '/admin/v1/budgets', 'read'], {
+      summary: 'List budgets',
+      description:
+        'Those whose window contains this moment, at most 10,000. A budget is listed once a call has counted towards it.',
+      query: LIST_PARAMETERS,
+      response: listSchema(AdminBudget, 'AdminBudgetList'),
+      errors: ['invalid_value', 'storage_unavailable'],
+      async handle(context) {
+        const { limit, after } = readPage(context.query())
+        const found = await budgets.list({ now_ms: clock.now(), limit: MAX_LISTED })
+        const rows = found.sort((a, b) => (a.account_key < b.account_key ? -1 : 1))
+        const rest = after === undefined ? rows : rows.filter(({ account_key }) => account_key > (after[0] ?? ''))
+        const page = rest.slice(0, limit)
+        const last = rest.length > limit ? page.at(-1) : undefined
+        const data = page.map(({ account_key, scope_key, settled, credit, held, start_ms, end_ms }) => ({
+          budget: account_key,
+          scope: scope_key,
+          used: fromNano(settled),
+          credit: fromNano(credit),
+          held: fromNano(held),
+          window_start: Math.floor(start_ms / 1000),
+          window_end: end_ms === NEVER ? null : Math.floor(end_ms / 1000),
+        }))
+        return listAnswer(data, last && [last.account_key])
+      },
+    }),
+    adminRoute(['POST', '/admin/v1/budgets/credit', 'manage'], {
+      summary: 'Give credit',
+      description:
+        'Adds to what a token or a project may use in its budget without a window, as an entry of the ledger. It counts in every gateway within seconds.',
+      request: CreditRequest,
+      example: { project_id: 'proj_0123456789abcdef', amount: 50, note: 'invoice 2026-0117' },
+      response: Credit,
+      errors: ['object_not_found', 'storage_unavailable', ...BODY_ERRORS],
+      handle: credit,
+    }),
+  ]
+}

@@ -1,0 +1,64 @@
+/** The admin API's response cache: its purge. */
+import Type from 'typebox'
+import type { ResponseCache } from '../../calls/cache/response-cache.ts'
+import { BODY_ERRORS, type BodyParts, optionalBodyReader } from '../../http/checked-body.ts'
+import type { Context, Route } from '../../http/context.ts'
+import { noSuch, originOf } from './edit.ts'
+import { adminRoute } from './route.ts'
+
+export type CacheRouteParts = BodyParts & {
+  cache: Pick<ResponseCache, 'purge'>
+  /** Whether the configuration or a provider has, or had, this model. */
+  isModel(id: string): boolean
+}
+
+const PurgeRequest = Type.Object(
+  {
+    model: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 512, description: 'Only the responses of this model. Default: all.' }),
+    ),
+  },
+  { additionalProperties: false, title: 'CachePurgeRequest' },
+)
+
+const Purge = Type.Object(
+  {
+    model: Type.Union([Type.String(), Type.Null()]),
+    entries: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
+      description:
+        'How many were deleted of the database, or of the memory of this process. null: they are in Valkey, where they are not found any more, and go at the end of their time.',
+    }),
+  },
+  { title: 'CachePurge' },
+)
+
+export function cacheRoutes({ cache, isModel, ...parts }: CacheRouteParts): Route[] {
+  const readPurge = optionalBodyReader(PurgeRequest, parts)
+
+  async function purge(context: Context): Promise<Response> {
+    const { model } = await readPurge(context)
+    if (model !== undefined && !isModel(model)) throw noSuch('model', model)
+    const { entries = null } = await cache.purge(model, {
+      ...originOf(context),
+      at_ms: parts.clock.now(),
+      action: 'cache.purge',
+      object_type: 'cache',
+      object_id: model ?? '',
+    })
+    return Response.json({ model: model ?? null, entries })
+  }
+
+  return [
+    adminRoute(['POST', '/admin/v1/cache/purge', 'operate'], {
+      summary: 'Purge the response cache',
+      description:
+        'Cached responses, of all models or of one, are used no more: at once by the process that answers, within a second by every other. Responses that are just being made are not cached.',
+      request: PurgeRequest,
+      body_optional: true,
+      example: {},
+      response: Purge,
+      errors: ['object_not_found', 'storage_unavailable', ...BODY_ERRORS],
+      handle: purge,
+    }),
+  ]
+}

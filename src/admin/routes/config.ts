@@ -1,0 +1,193 @@
+/** The admin API's configuration: shown with origins, and a proposed file validated, compared and applied. */
+import Type from 'typebox'
+import { ConfigError, placeName, problemText } from '../../config/check/problem.ts'
+import type { Config } from '../../config/config.ts'
+import type { ConfigSource, Proposal } from '../../config/edit/source.ts'
+import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
+import type { Context, Route } from '../../http/context.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Audit } from '../audit/audit.ts'
+import { originOf } from './edit.ts'
+import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
+import { SettingChangeSchema, SettingSchema, type SettingsOf } from './settings-schema.ts'
+
+export type ConfigRouteParts = BodyParts & {
+  source: ConfigSource & { /** As `diff`, without blocking for a large text. */ check(text: string): Promise<Proposal> }
+  /** Which of the routes for a proposed file are open. */
+  configByApi(): Config['admin']['config_by_api']
+  settingsOf: SettingsOf
+  audit: Pick<Audit, 'around'>
+}
+
+const Text = Type.Object(
+  { text: Type.String({ maxLength: 262_144, description: 'The whole text of the file, YAML.' }) },
+  { additionalProperties: false, title: 'ProposedConfiguration' },
+)
+
+const Problem = Type.Object({
+  line: Type.Union([Type.Integer(), Type.Null()]),
+  column: Type.Union([Type.Integer(), Type.Null()]),
+  path: Type.String(),
+  message: Type.String(),
+})
+
+const Validation = Type.Object(
+  { valid: Type.Boolean(), problems: Type.Array(Problem) },
+  { title: 'ConfigurationValidation' },
+)
+
+const ProposalFields = {
+  changes: Type.Array(SettingChangeSchema),
+  needs_restart: Type.Array(Type.String(), { description: 'Changed settings that take effect at the next start.' }),
+  emptied: Type.Array(Type.String(), {
+    description: 'Sections that would be empty: a running gateway applies such a file only on SIGHUP.',
+  }),
+}
+const ProposalSchema = Type.Object(ProposalFields, { title: 'ConfigurationDifference' })
+const Applied = Type.Object(
+  {
+    ...ProposalFields,
+    file: Type.String(),
+    written: Type.Boolean({ description: 'False: it had this text already.' }),
+    backup: Type.Union([Type.String(), Type.Null()], { description: 'The file with the text before.' }),
+  },
+  { title: 'AppliedConfiguration' },
+)
+
+const ROOT = '/admin/v1/config'
+
+/** The settings in use; where the file cannot be read now, those that are in force without their lines. */
+export const createSettingsOf =
+  (source: ConfigSource, running: () => Config): SettingsOf =>
+  (path) => {
+    const prefix = placeName(path)
+    const isBelow = (setting: string) =>
+      prefix === '' || setting === prefix || setting.startsWith(`${prefix}.`) || setting.startsWith(`${prefix}[`)
+    return source.show(running()).filter((setting) => isBelow(setting.path))
+  }
+
+export function configRoutes({ source, configByApi, settingsOf, audit, ...parts }: ConfigRouteParts): Route[] {
+  const readBody = bodyReader(Text, parts)
+
+  /** Throws permission_denied where the configuration in force does not allow it. */
+  async function read(context: Context, action: 'validate' | 'apply') {
+    const allowed = configByApi()
+    if (allowed === 'off' || (allowed === 'validate' && action === 'apply')) {
+      throw new GatewayError('permission_denied', refusedAction(allowed, action))
+    }
+    return readBody(context)
+  }
+
+  function list(context: Context): Response {
+    const query = context.query()
+    const { limit, after } = readPage(query)
+    const [prefix, origin] = [query.get('path') ?? '', query.get('from')]
+    const from = Number(after?.[0] ?? 0)
+    const settings = settingsOf([]).filter(
+      (setting) => setting.path.startsWith(prefix) && (origin === null || setting.source.from === origin),
+    )
+    const next = from + limit
+    return listAnswer(settings.slice(from, next), next < settings.length ? [next] : undefined)
+  }
+
+  async function validate(context: Context): Promise<Response> {
+    const { text } = await read(context, 'validate')
+    try {
+      await source.check(text)
+      return Response.json({ valid: true, problems: [] })
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      const problems = error.problems.map(({ line = null, column = null, path, message }) => ({
+        line,
+        column,
+        path,
+        message,
+      }))
+      return Response.json({ valid: false, problems })
+    }
+  }
+
+  /** Throws invalid_value with the first problems of the text. */
+  async function proposed<Result>(
+    context: Context,
+    action: 'validate' | 'apply',
+    make: (text: string) => Result | Promise<Result>,
+  ): Promise<Result> {
+    const { text } = await read(context, action)
+    try {
+      return await make(text)
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      const shown = error.problems.slice(0, MOST_PROBLEMS).map((problem) => problemText({ ...problem, file: 'text' }))
+      throw new GatewayError('invalid_value', `The configuration is not valid: ${shown.join('; ')}`, { param: 'text' })
+    }
+  }
+
+  async function apply(text: string, context: Context) {
+    try {
+      const checked = await source.check(text)
+      const { changes } = checked
+      const what = { action: 'configuration.apply', object_type: 'configuration', object_id: source.path }
+      return await audit.around({ ...originOf(context), ...what, after: { changes } }, async () => {
+        const applied = { file: source.path, ...(await source.apply(text, checked)) }
+        return { result: applied, after: { written: applied.written, changes: applied.changes } }
+      })
+    } catch (error) {
+      if (error instanceof ConfigError || error instanceof GatewayError) throw error
+      throw new GatewayError('permission_denied', (error as Error).message, { cause: error })
+    }
+  }
+
+  return [
+    adminRoute(['GET', ROOT, 'read'], {
+      summary: 'The configuration in use',
+      description: 'Each setting with its value and where it comes from. What may be a secret is shown as `***`.',
+      query: {
+        ...LIST_PARAMETERS,
+        path: { description: 'Only settings that start so, such as `models.`.', schema: Type.String() },
+        from: { description: 'Only settings from there, such as `file` or `default`.', schema: Type.String() },
+      },
+      response: listSchema(SettingSchema, 'SettingList'),
+      errors: ['invalid_value'],
+      handle: list,
+    }),
+    adminRoute(['POST', `${ROOT}/validate`, 'own'], {
+      summary: 'Validate a configuration',
+      description: `Every problem with its line and column; nothing is changed. ${LIMITED}`,
+      request: Text,
+      response: Validation,
+      errors: [...BODY_ERRORS, 'permission_denied'],
+      example: { text: 'server: { port: 8787 }\n' },
+      handle: validate,
+    }),
+    adminRoute(['POST', `${ROOT}/diff`, 'own'], {
+      summary: 'Compare a configuration with the present file',
+      description: `What differs, by setting. Values that may be secrets are masked on both sides. ${LIMITED}`,
+      request: Text,
+      response: ProposalSchema,
+      errors: [...BODY_ERRORS, 'permission_denied'],
+      example: { text: 'sandbox: false\n' },
+      handle: async (context) => Response.json(await proposed(context, 'validate', source.check)),
+    }),
+    adminRoute(['POST', `${ROOT}/apply`, 'own'], {
+      summary: 'Replace the configuration file',
+      description: `Validated first, written in one step where the file is the gateway’s to write, with a backup beside it; the gateway then reloads it by itself. The same text again changes nothing. ${LIMITED}`,
+      request: Text,
+      response: Applied,
+      errors: [...BODY_ERRORS, 'permission_denied'],
+      example: { text: 'sandbox: true\n' },
+      handle: async (context) => Response.json(await proposed(context, 'apply', (text) => apply(text, context))),
+    }),
+  ]
+}
+
+const MOST_PROBLEMS = 10
+
+const LIMITED =
+  'New paths must be below the data directory, and new variables on the list `admin.config_variables` of the file on disk. `admin.config_by_api` can turn it off.'
+
+const refusedAction = (allowed: 'off' | 'validate', action: 'validate' | 'apply'): string =>
+  allowed === 'off'
+    ? 'This gateway takes no configuration by the admin API (admin.config_by_api: off); change the file itself.'
+    : `This gateway validates a configuration by the admin API and does not ${action} it (admin.config_by_api: validate); change the file itself.`

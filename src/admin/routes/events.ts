@@ -1,0 +1,96 @@
+/** The admin API's live events: a stream that lasts as long as its reader may read it. */
+import Type from 'typebox'
+import type { ServerSettings } from '../../config/config.ts'
+import { storedStream } from '../../families/shared/stream-response.ts'
+import type { AdminAccess, Context, Route } from '../../http/context.ts'
+import type { Clock } from '../../kit/clock.ts'
+import { LIVE_EVENT_TYPES, type LiveEvent, type LiveEvents } from '../../observe/requests/live-events.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { adminRoute } from './route.ts'
+
+export type EventRouteParts = {
+  live: LiveEvents
+  /** Rejects for a caller that may not, or may no longer. */
+  admit(context: Context, access: AdminAccess): Promise<void>
+  settings: Pick<ServerSettings, 'keep_alive_seconds'>
+  clock: Clock
+}
+
+/** How soon a reader whose token was revoked, or whose session has ended, reads nothing more. */
+const CHECK_MILLISECONDS = 10_000
+const ACCESS: AdminAccess = { right: 'read', project: 'own' }
+
+const LiveEventObject = Type.Object(
+  {
+    type: Type.Union([...LIVE_EVENT_TYPES, 'dropped'].map((type) => Type.Literal(type))),
+    at_ms: Type.Integer({ description: 'Unix milliseconds.' }),
+    data: Type.Object(
+      {},
+      {
+        additionalProperties: true,
+        description:
+          'Of `request` and `audit`: as in their lists, without `id`, feedback and hashes. Of `alert`: `event`, `message` and `data`. Of `dropped`: how many `events` the reader lost because it read too slowly.',
+      },
+    ),
+  },
+  { title: 'LiveEvent' },
+)
+
+export function eventRoutes({ live, admit, settings, clock }: EventRouteParts): Route[] {
+  function follow(context: Context): Response {
+    const types = readTypes(context.query().get('types'))
+    const ended = new AbortController()
+    const { project_id, role, actor } = context.admin
+    const events = live.follow({ types, project_id, actor }, AbortSignal.any([context.signal, ended.signal]))
+    checkAgain(context, ended, ({ admin }) => admin.role === role && admin.project_id === project_id)
+    return storedStream(written(events, ended), context, { settings, clock })
+  }
+
+  /** Ends the stream of an administrator that is none any more, or that has other rights than at its begin. */
+  function checkAgain(context: Context, ended: AbortController, isSame: (context: Context) => boolean): void {
+    const cancel = clock.after(CHECK_MILLISECONDS, () => {
+      admit(context, ACCESS).then(
+        () => (isSame(context) ? checkAgain(context, ended, isSame) : ended.abort()),
+        () => ended.abort(),
+      )
+    })
+    const stop = () => cancel()
+    ended.signal.addEventListener('abort', stop, { once: true })
+    context.signal.addEventListener('abort', stop, { once: true })
+  }
+
+  return [
+    adminRoute(['GET', '/admin/v1/events', ACCESS], {
+      summary: 'Follow what happens',
+      description:
+        'Server-sent events while they happen: requests that ended and alerts of the process that answers, and the audit log of all processes. Earlier events are in the lists; none is repeated here. A project_admin sees what belongs to its project.',
+      query: {
+        types: {
+          description: `Only these, separated by commas: ${LIVE_EVENT_TYPES.join(', ')}. Default: all.`,
+          schema: Type.String(),
+        },
+      },
+      stream: LiveEventObject,
+      errors: ['invalid_value', 'server_is_overloaded'],
+      handle: async (context) => follow(context),
+    }),
+  ]
+}
+
+async function* written(events: AsyncIterable<LiveEvent>, ended: AbortController): AsyncGenerator<string> {
+  try {
+    for await (const event of events) yield `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+  } finally {
+    ended.abort()
+  }
+}
+
+function readTypes(text: string | null): readonly (typeof LIVE_EVENT_TYPES)[number][] {
+  if (text === null) return LIVE_EVENT_TYPES
+  return text.split(',').map((given) => {
+    const known = LIVE_EVENT_TYPES.find((type) => type === given.trim())
+    if (known) return known
+    const rule = `"types" must be a list of ${LIVE_EVENT_TYPES.join(', ')}, separated by commas.`
+    throw new GatewayError('invalid_value', rule, { param: 'types' })
+  })
+}

@@ -1,0 +1,83 @@
+/** How the admin API shows targets: their weight and state, and what the router knows of their health. */
+import Type from 'typebox'
+import type { LiveOverrides } from '../../calls/routing/live-overrides.ts'
+import type { Router } from '../../calls/routing/router.ts'
+import { targetHealth } from '../../calls/routing/target-health.ts'
+import { stateId } from '../../calls/routing/target-state.ts'
+import type { Clock } from '../../kit/clock.ts'
+import type { CatalogueModel } from '../../models/catalogue.ts'
+import { type Target, targetName } from '../../providers/provider.ts'
+
+const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+const time = (description: string) => nullable(Type.Integer({ description: `${description} Unix seconds.` }))
+
+const TargetHealthSchema = Type.Object(
+  {
+    state: Type.String({
+      description:
+        '`available`, or why it is avoided: `drained` or `disabled` by an operator, `key refused`, `rate limited`, `unhealthy` (its probes fail), `ejected` (its breaker is open) or `probing` (one call tests it).',
+    }),
+    since: time('When the state began; null: at the start of the process, or not known.'),
+    until: time('When it is available again, so far as known.'),
+    open_calls: Type.Integer(),
+    latency_ms: nullable(Type.Integer({ description: 'The moving average of the time to the first byte.' })),
+    expected_latency_ms: nullable(Type.Integer({ description: 'What the strategy least_latency compares.' })),
+    recent: Type.Object(
+      { succeeded: Type.Integer(), failed: Type.Integer(), error_rate: nullable(Type.Number()) },
+      { description: 'Of the last 30 to 60 seconds.' },
+    ),
+    consecutive_failures: Type.Integer(),
+    ejections: Type.Integer({ description: 'Without a success in between: each is twice as long.' }),
+    active_health: nullable(
+      Type.String({ description: '`healthy` or `unhealthy`; null: its provider is not probed.' }),
+    ),
+    last_ok_at: time('The last success.'),
+    last_error: nullable(
+      Type.Object({
+        at: Type.Integer({ description: 'Unix seconds.' }),
+        code: Type.String(),
+        upstream_status: nullable(Type.Integer()),
+        message: Type.String(),
+      }),
+    ),
+  },
+  { title: 'TargetHealth', description: 'As this gateway process knows it.' },
+)
+
+export const TargetSchema = Type.Object(
+  {
+    id: Type.String({ description: '`provider/model`, with `#key` where the provider has several keys.' }),
+    provider: Type.String(),
+    model: Type.String({ description: 'The name of the model at the provider.' }),
+    key: nullable(Type.String({ description: 'The name of the key.' })),
+    priority: Type.Integer(),
+    weight: Type.Number(),
+    weight_from: Type.String({ description: '`configuration` or `override`.' }),
+    is_full: Type.Boolean({ description: 'Its provider has as many open calls as it may.' }),
+    health: TargetHealthSchema,
+  },
+  { title: 'Target' },
+)
+type TargetView = Type.Static<typeof TargetSchema>
+
+export type TargetViewParts = { router: Pick<Router, 'candidates'>; overrides: LiveOverrides; clock: Clock }
+
+/** The targets of a model. They are only looked at: nothing is counted. */
+export function targetViews(model: CatalogueModel, { router, overrides, clock }: TargetViewParts): TargetView[] {
+  return router.candidates(model.targets, model.routing).map(({ target, state, weight, limiter }) => {
+    const { provider, priority = 0, key = null } = target
+    return {
+      id: targetId(target),
+      provider: provider.id,
+      model: target.model,
+      key,
+      priority,
+      weight,
+      weight_from: weight === (target.weight ?? 1) ? 'configuration' : 'override',
+      is_full: !(limiter?.isFree() ?? true),
+      health: targetHealth({ ...state, blocked: overrides.current().stateOf(target) }, clock),
+    }
+  })
+}
+
+export const targetId = (target: Target): string => (target.key === undefined ? targetName(target) : stateId(target))

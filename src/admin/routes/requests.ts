@@ -1,0 +1,193 @@
+/** The admin API's request log. */
+import Type from 'typebox'
+import type { Context, Route } from '../../http/context.ts'
+import { REQUEST_CONDITIONS, readRequestFilter } from '../../observe/requests/request-filter.ts'
+import type { RequestReader } from '../../observe/requests/request-reader.ts'
+import type { RequestView } from '../../observe/requests/request-view.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { RequestFilter } from '../../store/requests/request-row.ts'
+import type { Audit } from '../audit/audit.ts'
+import { noSuch, originOf } from './edit.ts'
+import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
+
+export type RequestRouteParts = { requests: RequestReader; audit: Audit }
+
+const text = (description: string) => Type.String({ description })
+const number = (description: string) => Type.Number({ description })
+const orNull = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
+const amount = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
+
+const RequestObject = Type.Object(
+  {
+    object: Type.Literal('request'),
+    id: text('Of the row: clients may repeat a request_id.'),
+    request_id: text("The caller's where it gave one."),
+    created_at: Type.Integer({ description: 'Its arrival, in unix seconds.' }),
+    at_ms: number('The same in milliseconds.'),
+    token_id: Type.String(),
+    project_id: Type.Union([Type.String(), Type.Null()]),
+    end_user: Type.Union([Type.String(), Type.Null()]),
+    session: orNull('From the header x-gatehouse-session.'),
+    trace_id: Type.Union([Type.String(), Type.Null()]),
+    tags: Type.Array(Type.String(), { description: 'From x-gatehouse-tags, and pairs of metadata as key:value.' }),
+    family: text('Empty where no call was made.'),
+    model: Type.String(),
+    provider: Type.String(),
+    target: text('provider/model.'),
+    status: Type.Integer({
+      description: 'Of the response; 0: it is not the call of one request, as in the background.',
+    }),
+    error: orNull('An error code.'),
+    total_ms: number('From its arrival to the last byte.'),
+    input_tokens: Type.Integer(),
+    output_tokens: Type.Integer(),
+    cost: amount(
+      'What the caller is charged, in the currency of the ledger; of a task, once it has ended. null: not known.',
+    ),
+    provider_cost: amount('What the provider charges; null: not known.'),
+    attempts: Type.Array(Type.Object({ target: Type.String() }, { additionalProperties: true }), {
+      description: 'Its upstream calls, in order.',
+    }),
+    feedback: Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
+  },
+  { additionalProperties: true, title: 'Request' },
+)
+
+const Part = Type.Object(
+  {
+    type: text('text, tool_call, tool_result, or the kind of a part that is not recorded, such as image_url.'),
+    id: Type.Optional(Type.String()),
+    name: Type.Optional(Type.String({ description: 'Of the tool.' })),
+    text: Type.Optional(Type.String({ description: 'The text, or the arguments of the tool.' })),
+  },
+  { title: 'ContentsPart' },
+)
+
+const ContentsObject = Type.Object(
+  {
+    object: Type.Literal('request.contents'),
+    id: text('Of the row.'),
+    request_id: Type.String(),
+    key_id: text('Of the key that they are encrypted with.'),
+    input: Type.Array(Type.Object({ role: Type.String(), parts: Type.Array(Part) }), {
+      description: 'The messages; the oldest are left out where not all fit.',
+    }),
+    output: Type.Union(
+      [
+        Type.Array(
+          Type.Object({ index: Type.Integer(), finish_reason: orNull('Of the choice.'), parts: Type.Array(Part) }),
+        ),
+        Type.Null(),
+      ],
+      { description: 'By choice; null: `note` says why there is none.' },
+    ),
+    is_cut: Type.Boolean({ description: 'Whether something was left out for its size.' }),
+    note: orNull('Why there is no output.'),
+  },
+  { title: 'RequestContents' },
+)
+
+export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
+  async function list(context: Context): Promise<Response> {
+    const query = context.query()
+    const { limit, after: start } = readPage(query)
+    const after = start && readPosition(start)
+    const filter = { ...conditionsOf(query), ...readTimes(query) }
+    const own = context.admin.project_id
+    if (own !== undefined) {
+      if (filter.project_id !== undefined && filter.project_id !== own) return listAnswer([], undefined)
+      filter.project_id = own
+    }
+    const { data, next } = await requests.page({ filter, after, limit })
+    return listAnswer(data, next && [next.at_ms, next.row_id])
+  }
+
+  async function rowOf(context: Context): Promise<RequestView> {
+    const { request_row = '' } = context.params
+    const found = /^\d{1,15}$/.test(request_row) ? await requests.find(Number(request_row)) : undefined
+    const own = context.admin.project_id
+    if (!found || (own !== undefined && found.project_id !== own)) throw noSuch('request', request_row)
+    return found
+  }
+
+  const show = async (context: Context) => Response.json(await rowOf(context))
+
+  async function contents(context: Context): Promise<Response> {
+    const row = await rowOf(context)
+    const { id, request_id, project_id } = row
+    const found = await requests.contents(row)
+    if (!found) throw noSuch('contents of the request', id)
+    // Recorded before anybody has read them.
+    const event = { action: 'request.read_contents', object_type: 'request', object_id: id, project_id }
+    await audit.record({ ...originOf(context), ...event })
+    return Response.json({ object: 'request.contents', id, request_id, ...found })
+  }
+
+  const time = (description: string) => ({ description, schema: Type.Integer({ minimum: 0 }) })
+  const conditions = Object.entries(REQUEST_CONDITIONS).map(([name, description]) => [
+    name,
+    // A long name of an end user is searched by its digest.
+    { description, schema: Type.String(name === 'user' ? {} : { maxLength: 512 }) },
+  ])
+  return [
+    adminRoute(['GET', '/admin/v1/requests', { right: 'read', project: 'own' }], {
+      summary: 'Search the request log',
+      description:
+        'Calls, and refused requests of known tokens, newest first. All conditions must hold. A search examines a bounded number of rows: a page may be short, or empty, although more rows match; next_cursor continues it, and only null ends it. A project_admin sees those of its project.',
+      query: {
+        ...LIST_PARAMETERS,
+        ...Object.fromEntries(conditions),
+        from: time('Unix seconds; included.'),
+        to: time('Unix seconds; not included.'),
+      },
+      response: listSchema(RequestObject, 'RequestList'),
+      errors: ['invalid_value', 'storage_unavailable'],
+      handle: list,
+    }),
+    adminRoute(['GET', '/admin/v1/requests/:request_row', { right: 'read', project: 'own' }], {
+      summary: 'One request',
+      description: 'A row of the request log, by its `id`.',
+      params: { request_row: 'The `id` of a row.' },
+      response: RequestObject,
+      errors: ['object_not_found', 'storage_unavailable'],
+      handle: show,
+    }),
+    adminRoute(['GET', '/admin/v1/requests/:request_row/contents', { right: 'contents', project: 'own' }], {
+      summary: 'The contents of a request',
+      description:
+        'The prompt and the response of a call, as far as they are recorded: redacted, and cut where they were too long. Only for an owner, and for the project_admin of its project. Each read is a row of the audit log.',
+      params: { request_row: 'The `id` of a row.' },
+      response: ContentsObject,
+      errors: ['object_not_found', 'contents_unreadable', 'storage_unavailable'],
+      handle: contents,
+    }),
+  ]
+}
+
+function conditionsOf(query: URLSearchParams): RequestFilter {
+  return readRequestFilter(
+    (name) => query.get(name)?.replaceAll('\0', '') ?? undefined,
+    (param, rule) => {
+      throw new GatewayError('invalid_value', `"${param}" ${rule}.`, { param })
+    },
+  )
+}
+
+function readTimes(query: URLSearchParams): RequestFilter {
+  const filter: RequestFilter = {}
+  for (const param of ['from', 'to'] as const) {
+    const given = query.get(param)
+    if (given === null) continue
+    if (!/^\d{1,11}$/.test(given))
+      throw new GatewayError('invalid_value', `"${param}" must be unix seconds.`, { param })
+    filter[`${param}_ms`] = Number(given) * 1000
+  }
+  return filter
+}
+
+function readPosition([at = '', id = '']: string[]) {
+  const [at_ms, row_id] = [Number(at), Number(id)]
+  if (Number.isSafeInteger(at_ms) && Number.isSafeInteger(row_id)) return { at_ms, row_id }
+  throw new GatewayError('invalid_value', '"cursor" must be the next_cursor of the page before.', { param: 'cursor' })
+}

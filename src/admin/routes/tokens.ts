@@ -1,0 +1,206 @@
+/** The admin API's tokens: those of callers, which it creates, changes, rotates and revokes. */
+import Type from 'typebox'
+import type { Projects } from '../../accounts/projects.ts'
+import { type LimitsRouteParts, limitsOf, TokenLimits } from '../../accounts/routes/limits-route.ts'
+import type { Tokens } from '../../accounts/tokens.ts'
+import { BODY_ERRORS, type BodyParts, bodyReader, optionalBodyReader } from '../../http/checked-body.ts'
+import type { Context, Route } from '../../http/context.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { Token, TokenChange, TokenOrder } from '../../spec/token.ts'
+import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
+import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
+
+export type TokenRouteParts = BodyParts & LimitsRouteParts & { tokens: Tokens; projects: Projects }
+
+const ROOT = '/admin/v1/tokens'
+const ONE = `${ROOT}/:token_id`
+const params = { token_id: 'The id of a token.' }
+/** Changes with every use, and is no reason to refuse an edit. */
+const VOLATILE = ['last_used_at']
+
+const IssuedToken = Type.Object(
+  { ...Token.properties, secret: Type.String({ description: 'Shown only in this response.' }) },
+  { title: 'IssuedToken' },
+)
+const Rotation = Type.Object(
+  {
+    overlap_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 7_776_000,
+        description: 'For how long the present secret stays valid. Default 0: it is refused at once.',
+      }),
+    ),
+  },
+  { additionalProperties: false, title: 'TokenRotation' },
+)
+
+export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Route[] {
+  const readOrder = bodyReader(TokenOrder, parts)
+  const readChange = bodyReader(TokenChange, parts)
+  const readRotation = optionalBodyReader(Rotation, parts)
+  const projectOf = async ({ params: { token_id = '' } }: Context) => (await tokens.find(token_id))?.project_id ?? null
+
+  async function found({ params: { token_id = '' } }: Context): Promise<Token> {
+    const token = await tokens.find(token_id)
+    if (token) return token
+    throw noSuch('token', token_id)
+  }
+
+  async function list(context: Context): Promise<Response> {
+    const query = context.query()
+    const page = readPage(query)
+    const own = context.admin.project_id
+    const project_id = query.get('project_id') ?? own
+    if (own !== undefined && project_id !== own) return listAnswer([], undefined)
+    const { rows, next } = await tokens.page({ ...page, ...(project_id !== undefined && { project_id }) })
+    return listAnswer(rows, next)
+  }
+
+  /** What counts for its calls: nothing does for one that is revoked or disabled. */
+  async function limits(context: Context): Promise<Response> {
+    const { token_id } = await found(context)
+    const caller = await tokens.callerOf(token_id)
+    if (caller) return Response.json(await limitsOf(caller, parts))
+    throw new GatewayError('object_not_found', `The token ${token_id} is not active, so nothing is counted for it.`)
+  }
+
+  /** A project_admin creates and moves tokens only within its own project, and learns of no other. */
+  async function assertProject({ admin }: Context, project_id: string | null | undefined): Promise<void> {
+    if (project_id === undefined) return
+    if (admin.project_id !== undefined && project_id !== admin.project_id) throw noSuch('project', project_id ?? 'null')
+    if (project_id !== null && !(await projects.find(project_id))) {
+      const param = 'project_id'
+      throw new GatewayError('invalid_value', `project_id: there is no project ${JSON.stringify(project_id)}.`, {
+        param,
+      })
+    }
+  }
+
+  async function create(context: Context): Promise<Response> {
+    const { project_id = context.admin.project_id, ...order } = await readOrder(context)
+    await assertProject(context, project_id)
+    const issued = await tokens.issue({ ...order, ...(project_id !== undefined && { project_id }) }, originOf(context))
+    return objectAnswer(context, { ...issued.token, secret: issued.secret }, [...VOLATILE, 'secret'])
+  }
+
+  async function update(context: Context): Promise<Response> {
+    const change = await readChange(context)
+    await assertProject(context, change.project_id)
+    const check = checkOf(context)
+    const changed = await tokens.update(
+      inPath(context),
+      (present) => {
+        check(present)
+        return change
+      },
+      originOf(context),
+    )
+    return objectAnswer(context, changed, VOLATILE)
+  }
+
+  async function rotate(context: Context): Promise<Response> {
+    const { overlap_seconds = 0 } = await readRotation(context)
+    const check = checkOf(context)
+    const issued = await tokens.rotate(inPath(context), { overlap_seconds, by: originOf(context), check })
+    return objectAnswer(context, { ...issued.token, secret: issued.secret }, [...VOLATILE, 'secret'])
+  }
+
+  async function revoke(context: Context): Promise<Response> {
+    const revoked = await tokens.revoke(inPath(context), originOf(context), checkOf(context))
+    return objectAnswer(context, revoked, VOLATILE)
+  }
+
+  return [
+    adminRoute(['GET', ROOT, { right: 'read', project: 'own' }], {
+      summary: 'List tokens',
+      description: 'Oldest first, revoked ones too. A project_admin sees those of its project.',
+      query: {
+        ...LIST_PARAMETERS,
+        project_id: { description: 'Only the tokens of this project.', schema: Type.String() },
+      },
+      response: listSchema(Token, 'TokenList'),
+      errors: ['invalid_value'],
+      handle: list,
+    }),
+    adminRoute(['POST', ROOT, { right: 'manage', project: 'own' }], {
+      summary: 'Create a token',
+      description:
+        'The secret is in this response and nowhere else. Absent fields come from `tokens` of the configuration. The token of a project_admin belongs to its project.',
+      request: TokenOrder,
+      response: IssuedToken,
+      responseHeaders: ETAG_HEADER,
+      errors: [...BODY_ERRORS, 'object_not_found'],
+      example: { name: 'laptop', models: ['sandbox/*'], rate_limits: { requests_per_minute: 60 } },
+      handle: create,
+    }),
+    adminRoute(['GET', ONE, { right: 'read', project: projectOf }], {
+      summary: 'A token',
+      description: 'Without its secret, which is not stored.',
+      params,
+      response: Token,
+      responseHeaders: ETAG_HEADER,
+      otherResponses: { 304: 'Not changed since the ETag in If-None-Match.' },
+      errors: ['object_not_found'],
+      handle: async (context) => objectAnswer(context, await found(context), VOLATILE),
+    }),
+    adminRoute(['GET', `${ONE}/limits`, { right: 'read', project: projectOf }], {
+      summary: 'What is left of the limits and budgets of a token',
+      description: 'And of its project: what `GET /v1/limits` answers to the token itself.',
+      params,
+      response: TokenLimits,
+      errors: ['object_not_found', 'storage_unavailable'],
+      handle: limits,
+    }),
+    adminRoute(['PATCH', ONE, { right: 'manage', project: 'own' }], {
+      summary: 'Change a token',
+      description:
+        'Absent fields stay as they are; a given field replaces the whole of what was set. In force within a second in every process.',
+      params,
+      headers: IF_MATCH_HEADER,
+      request: TokenChange,
+      response: Token,
+      responseHeaders: ETAG_HEADER,
+      errors: [...BODY_ERRORS, 'object_not_found', 'precondition_failed'],
+      example: { rate_limits: { requests_per_minute: 120 } },
+      handle: update,
+    }),
+    adminRoute(['POST', `${ONE}/rotate`, { right: 'manage', project: 'own' }], {
+      summary: "Replace a token's secret",
+      description: 'The new secret is in this response and nowhere else; the old one stays valid for the overlap.',
+      params,
+      headers: IF_MATCH_HEADER,
+      request: Rotation,
+      body_optional: true,
+      response: IssuedToken,
+      responseHeaders: ETAG_HEADER,
+      errors: [...BODY_ERRORS, 'object_not_found', 'precondition_failed'],
+      example: { overlap_seconds: 3600 },
+      handle: rotate,
+    }),
+    adminRoute(['DELETE', ONE, { right: 'manage', project: 'own' }], {
+      summary: 'Revoke a token',
+      description:
+        'In force at once in this process, within a second in others; its open calls end. It stays in the list.',
+      params,
+      headers: IF_MATCH_HEADER,
+      response: Token,
+      errors: ['object_not_found', 'precondition_failed'],
+      handle: revoke,
+    }),
+  ]
+}
+
+const inPath = ({ params: { token_id = '' } }: Context) => ({ token_id })
+
+/** Within the transaction of a change, which reads the row: until then a project_admin may not know whether it is there. */
+const checkOf = (context: Context) => (present: Token) => {
+  assertOwn(context, present)
+  assertMatch(context, present, VOLATILE)
+}
+
+/** The same answer for what is not there and for what belongs to another project. */
+function assertOwn({ admin }: Context, { token_id, project_id }: Token): void {
+  if (admin.project_id !== undefined && project_id !== admin.project_id) throw noSuch('token', token_id)
+}

@@ -1,0 +1,171 @@
+/** Leases parts of budgets from the store: ahead of demand, in batches, one request to the store at a time. */
+import type { Clock } from '../../kit/clock.ts'
+import type { Log } from '../../kit/log.ts'
+import type { BudgetHold, BudgetLease, BudgetStore, LeaseOutcome } from '../../store/ledger/budget-store.ts'
+import { writeAtTime } from '../../store/store-clock.ts'
+import { type BudgetAccount, type BudgetAccounts, freeOf } from './budget-accounts.ts'
+
+/** Whether less than was needed is left in the store. */
+type Leased = { is_exhausted: boolean }
+
+type LeasingParts = {
+  store: BudgetStore
+  process_id: string
+  accounts: BudgetAccounts
+  /** Whether a budget that was long idle is to be forgotten. */
+  isOver(account: BudgetAccount): boolean
+  /** The store has told how a budget stands. */
+  onAnswer(account: BudgetAccount): void
+  clock: Clock
+  log: Log
+}
+
+/** What a dead process has leased is free again after this time. */
+const LEASE_MILLISECONDS = 15_000
+const RENEW_MILLISECONDS = 3_000
+/** A lease is not used in its last second, since clocks do not pass alike. */
+const SAFETY_MILLISECONDS = 1_000
+/** How long the store is not asked again for more than it had. */
+const ASK_AGAIN_MILLISECONDS = 500
+/** Of the limit: the least and the most that is leased ahead. */
+const [LEAST_SHARE, MOST_SHARE] = [0.01, 0.1]
+/** Renewals without a call after which everything is returned, and after which the budget may be forgotten. */
+const [RETURN_AFTER, FORGET_AFTER] = [2, 20]
+const MAX_LEASES_PER_REQUEST = 100
+
+type Request = { need: number; done: PromiseWithResolvers<Leased> }
+
+export function createLeasing({ store, process_id, accounts, isOver, onAnswer, clock, log }: LeasingParts) {
+  const requests = new Map<BudgetAccount, Request>()
+  let isRenewalDue = false
+  let running: Promise<void> | undefined
+  let cancel = () => {}
+  let isClosed = false
+
+  /** How much is leased ahead: what twice the time between two renewals needs. */
+  const sliceOf = ({ demand, limit }: BudgetAccount): number =>
+    Math.ceil(Math.min(Math.max(2 * demand, limit * LEAST_SHARE), limit * MOST_SHARE))
+
+  function request(account: BudgetAccount, need: number): Promise<Leased> {
+    let asked = requests.get(account)
+    if (!asked) {
+      asked = { need: 0, done: Promise.withResolvers() }
+      asked.done.promise.catch(() => {}) // nobody waits for what is leased ahead
+      requests.set(account, asked)
+    }
+    asked.need += need
+    running ??= run()
+    return asked.done.promise
+  }
+
+  async function run(): Promise<void> {
+    await Promise.resolve() // so that the calls of this turn share one request
+    while (requests.size > 0 || isRenewalDue) {
+      if (requests.size > 0) await leaseMore()
+      else await renew()
+    }
+    running = undefined
+  }
+
+  async function leaseMore(): Promise<void> {
+    const batch = [...requests].slice(0, MAX_LEASES_PER_REQUEST)
+    for (const [account] of batch) requests.delete(account)
+    const before = clock.steady()
+    const leases = batch.map(([account, { need }]): BudgetLease => {
+      const isValid = before < account.valid_until
+      const least = need - (isValid ? freeOf(account) : -account.held - account.unsettled)
+      return { budget: account.name, limit: account.limit, need: Math.max(0, least), want: sliceOf(account) }
+    })
+    try {
+      const outcomes = await writeAtTime(clock, ({ now_ms, moves }) =>
+        store.lease(process_id, leases, { now_ms, expires_ms: now_ms + LEASE_MILLISECONDS, moves }),
+      )
+      for (const [index, [account, { done }]] of batch.entries()) {
+        const [lease, outcome] = [leases[index], outcomes[index]]
+        if (!lease || !outcome) continue
+        learn(account, outcome, before)
+        const is_exhausted = outcome.granted < lease.need
+        if (is_exhausted) account.ask_after = clock.steady() + ASK_AGAIN_MILLISECONDS
+        done.resolve({ is_exhausted })
+      }
+    } catch (cause) {
+      for (const [, { done }] of batch) done.reject(cause)
+    }
+  }
+
+  function learn(account: BudgetAccount, outcome: LeaseOutcome, asked_at: number): void {
+    const { settled, credit, held, granted, lapsed } = outcome
+    account.leased = (lapsed ? 0 : account.leased) + granted
+    account.valid_until = asked_at + LEASE_MILLISECONDS - SAFETY_MILLISECONDS
+    account.settled = settled
+    account.credit = credit
+    account.left = Math.max(0, account.limit + credit - settled - held)
+    onAnswer(account)
+  }
+
+  /** Renews what is used, and returns what is not. */
+  async function renew(): Promise<void> {
+    isRenewalDue = false
+    const before = clock.steady()
+    const kept: BudgetHold[] = []
+    const alive: BudgetAccount[] = []
+    for (const account of accounts.all()) {
+      const isAwaited = account.waiting > 0
+      account.idle = isAwaited ? 0 : account.idle + 1
+      const { name, held, unsettled, idle } = account
+      const isUnused = held === 0 && unsettled === 0
+      if (isUnused && idle > FORGET_AFTER && isOver(account)) accounts.forget(account)
+      const kept_ahead = idle > RETURN_AFTER || account.is_lowered ? 0 : 2 * sliceOf(account)
+      const surplus = freeOf(account) - kept_ahead
+      const returnsNothing = isAwaited && !account.is_lowered
+      account.is_lowered = false
+      account.demand /= 2
+      if (account.leased > 0) alive.push(account)
+      if (account.leased <= 0 || surplus <= 0 || returnsNothing) continue
+      account.leased -= surplus
+      kept.push({ account_key: name.account_key, start_ms: name.start_ms, amount: account.leased })
+    }
+    if (alive.length === 0) return
+    try {
+      await writeAtTime(clock, ({ now_ms, moves }) =>
+        store.renew(process_id, kept, { now_ms, expires_ms: now_ms + LEASE_MILLISECONDS, moves }),
+      )
+      // Of a lease that may have ended meanwhile, only the next request to lease more tells whether it has.
+      for (const account of alive) {
+        if (before >= account.valid_until) continue
+        account.valid_until = before + LEASE_MILLISECONDS - SAFETY_MILLISECONDS
+      }
+    } catch (cause) {
+      log.error('budget leases could not be renewed; will retry', { budgets: alive.length }, cause)
+    }
+  }
+
+  function tick(): void {
+    cancel = clock.after(RENEW_MILLISECONDS, () => {
+      isRenewalDue = true
+      running ??= run()
+      if (!isClosed) tick()
+    })
+  }
+
+  return {
+    /** Rejects where the store cannot be asked. */
+    need: request,
+    /** Called after each admission. */
+    growAhead(account: BudgetAccount): void {
+      if (account.budget.soft) {
+        if (account.valid_until === Number.NEGATIVE_INFINITY && !requests.has(account)) void request(account, 0)
+        return
+      }
+      if (account.left === 0 || requests.has(account)) return
+      if (freeOf(account) * 4 < sliceOf(account)) void request(account, 0)
+    },
+    start: tick,
+    async close(): Promise<void> {
+      isClosed = true
+      cancel()
+      await running
+      await store.release(process_id)
+    },
+  }
+}

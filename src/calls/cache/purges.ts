@@ -1,0 +1,92 @@
+/** Purges of the response cache: counted in the store, and seen by every process within a second. */
+import type { Clock } from '../../kit/clock.ts'
+import type { Log } from '../../kit/log.ts'
+import type { AuditDraft } from '../../spec/audit.ts'
+import type { CachedAnswerStore } from '../../store/requests/cache-store.ts'
+
+type Purges = {
+  /** Changes with each purge that concerns the model: part of the keys of its entries, so that older ones are not found. */
+  generationOf(model: string): string
+  /** Reads the counts: what was purged since the last time is given to `onPurge`. Rejects where the store does. */
+  read(): Promise<void>
+  /** Reads them, and starts polling. An unreachable store is logged, and asked again. */
+  start(): Promise<void>
+  close(): Promise<void>
+}
+
+type Parts = {
+  store: Pick<CachedAnswerStore, 'purges'>
+  /** Undefined: of all models. */
+  onPurge(model: string | undefined): void
+  clock: Clock
+  log: Log
+}
+
+/** With what the names of the entries of a model start; of all: the empty text. */
+export const prefixOf = (model: string | undefined): string => (model === undefined ? '' : `${model}|`)
+
+const DELETE_AT_ONCE = 500
+
+/** Counts a purge, and deletes what the database holds; returns how many answers that were. */
+export async function purgeStore(
+  store: Pick<CachedAnswerStore, 'countPurge' | 'deleteStarting'>,
+  model: string | undefined,
+  audit?: AuditDraft,
+): Promise<number> {
+  await store.countPurge(model, audit)
+  for (let deleted = 0; ; ) {
+    const count = await store.deleteStarting(prefixOf(model), DELETE_AT_ONCE)
+    deleted += count
+    if (count < DELETE_AT_ONCE) return deleted
+  }
+}
+
+/** As for tokens: a purge takes effect everywhere within a second. */
+const WATCH_MILLISECONDS = 500
+
+export function createPurges({ store, onPurge, clock, log }: Parts): Purges {
+  let counts = new Map<string, number>()
+  let isRunning = false
+  let isReachable = true
+  let cancel = () => {}
+  let looking: Promise<void> = Promise.resolve()
+
+  async function compare(): Promise<void> {
+    const now = await store.purges()
+    const before = counts
+    counts = now
+    for (const [model, count] of now) if (count !== before.get(model)) onPurge(model || undefined)
+  }
+
+  async function look(): Promise<void> {
+    try {
+      await compare()
+      isReachable = true
+    } catch (cause) {
+      if (isReachable) log.error('purges of the response cache could not be read', {}, cause)
+      isReachable = false
+    }
+    if (isRunning) cancel = clock.after(WATCH_MILLISECONDS, () => void next(look))
+  }
+
+  /** One at a time, so that older counts never replace newer ones. */
+  function next(work: () => Promise<void>): Promise<void> {
+    const mine = looking.then(work)
+    looking = mine.catch(() => {})
+    return mine
+  }
+
+  return {
+    generationOf: (model) => `${counts.get('') ?? 0}.${counts.get(model) ?? 0}`,
+    read: () => next(compare),
+    async start() {
+      isRunning = true
+      await next(look)
+    },
+    async close() {
+      isRunning = false
+      cancel()
+      await looking
+    },
+  }
+}

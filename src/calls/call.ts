@@ -1,0 +1,173 @@
+/** A call and what is known about it, without HTTP types. */
+import type { TraceContext } from '../kit/trace-context.ts'
+import type { CatalogueModel, Chosen } from '../models/catalogue.ts'
+import type { Capture } from '../protocols/shared/capture.ts'
+import type { Target } from '../providers/provider.ts'
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import type { ErrorCode } from '../spec/error.ts'
+import type { Caller } from '../spec/token.ts'
+import type { Estimate, Units } from '../spec/units.ts'
+import type { TaskBudget } from '../store/ledger/budget-store.ts'
+import type { LedgerEntry } from '../store/ledger/ledger-entry.ts'
+import type { LimitReport } from './limits/status.ts'
+import type { Attempt, ServingAttempt } from './routing/attempt.ts'
+import type { Decision } from './routing/explain.ts'
+import type { ProviderPreferences } from './routing/preferences.ts'
+
+/** One call of one caller: from an HTTP request, a background worker or a test. */
+export type Call = {
+  /** Correlates log lines, upstream requests and responses. */
+  readonly request_id: string
+  readonly caller: Caller
+  /** Whom the caller acts for, as it names them; undefined: nobody is named. */
+  end_user?: string
+  /** What the caller says it belongs to: a conversation, a run of an agent. For the request log. */
+  session?: string
+  /** The metadata of its body. For the request log. */
+  metadata?: Readonly<Record<string, unknown>>
+  /** The task that it has created. */
+  task_id?: string
+  /** Aborted, with the reason, when the client has left or the gateway stops. */
+  readonly signal: AbortSignal
+  /** By the steady clock. */
+  readonly arrived: number
+  /**
+   * Whether it is not the one call of a request: a background response, one of several prompts, an embedding for the
+   * semantic cache.
+   */
+  readonly is_detached?: true
+  /** The trace that it belongs to; absent: none is recorded. */
+  trace?: TraceContext | undefined
+  /** What is to be noted of it; absent: nothing. */
+  capture?: Capture | undefined
+  /** Whether the client gets the routing decision. */
+  readonly is_explained?: boolean
+  /** The model that the caller was authorized to use, before the request was decoded. Set by `Pipeline.authorize`. */
+  authorized?: { name: string; family: EndpointFamily; chosen: Chosen } | undefined
+  /** What the caller asks of its routing and of the response cache; absent: nothing. */
+  options?: CallOptions
+  /** Where its rate limits stand; set when it is admitted or refused. */
+  limits?: LimitReport
+  /** What is known about it; set by the pipeline. */
+  record?: CallRecord
+}
+
+/** `on`: cache the response in any case. `off`: neither read nor write the cache. `refresh`: replace what is cached. */
+export type CacheDirective = 'on' | 'off' | 'refresh'
+
+/** What a caller asks of the routing of one call, and of the response cache. */
+export type CallOptions = {
+  /** From the arrival of the call to its first byte; the deadline of the model may be shorter. */
+  timeout_ms?: number
+  /** One upstream call: no other key, target or model after it. */
+  no_fallback?: true
+  /** For the conditions of targets, and for the access log. */
+  tags?: readonly string[]
+  /** Absent: by the settings of the model. */
+  cache?: CacheDirective
+  /** Other models that may serve the call, in order, instead of the fallbacks of its model. The caller may use each. */
+  models?: readonly string[]
+  /** Which providers may serve it. */
+  provider?: ProviderPreferences
+}
+
+/** Counts the usage of one call. */
+export type Meter<Usage> = {
+  /** The usage as the client sees it; estimated where the provider reported none. A promise only where it has to be. */
+  usage(): Usage | Promise<Usage>
+  units(usage: Usage): Units
+  /**
+   * Whether `usage` covers what the provider may charge: it has reported its counts, or delivered a part of its response.
+   * Absent: it always does.
+   */
+  hasCounted?(): boolean
+}
+
+/** A call that asks to be admitted. */
+export type AdmissionRequest = {
+  call: Call
+  family: EndpointFamily
+  /** The model that serves it. */
+  model: CatalogueModel
+  estimate: Estimate
+  /** It becomes no entry of the ledger: the submission of a task, which is recorded itself. */
+  is_unrecorded?: true
+}
+
+/** What a gate holds for one call. */
+export type Hold = {
+  /** Another model takes over the call. Throws GatewayError where it may not, and then holds what it held. */
+  moveTo(request: AdmissionRequest): void | Promise<void>
+  /**
+   * Called exactly once, when the call is settled: releases the hold, and counts what was used instead. `charged`:
+   * nano-units that the ledger appends for it.
+   */
+  settle(used: Units, charged: number): void
+  /** What a task that the call has created is to hold in the store instead; `moved` once that is stored. */
+  forTask?(): TaskBudget
+  moved?(): void
+  /** Called instead where another gate refuses the call: as if it had never been. Absent: `settle`, with nothing used. */
+  cancel?(): void
+}
+
+/** An attempt that its provider may have charged although it did not serve the call. */
+export type DoubtfulAttempt = {
+  /** Undefined: not known. */
+  readonly target: Target | undefined
+  readonly model: CatalogueModel
+  /** The most that it can have used; undefined: not known. */
+  readonly most: Units | undefined
+  /** Of a try that another one has beaten: counts what it had received. */
+  readonly lost_hedge?: Meter<unknown>
+}
+
+/** What is known about a call so far. The pipeline writes it; subscribers read it. */
+export type CallRecord = {
+  readonly call: Call
+  readonly family: EndpointFamily
+  /** The public id of the model that serves it; set once it is resolved. */
+  model?: string
+  /** When it arrived, in unix seconds: the prices of this time count. */
+  readonly at: number
+  /** When budgets admitted it, in unix milliseconds: what it is charged counts towards the windows of this time. */
+  admitted_ms?: number
+  /** The id that was requested, where a fallback serves the call. */
+  requested?: string
+  /** The target of the last attempt. */
+  target?: Target
+  /** Its upstream calls, in order; the last one serves it unless that failed. */
+  readonly attempts: Attempt[]
+  /** How each model of the call was routed; only where the client gets it. */
+  decisions?: (Decision & { model: string })[]
+  is_stream: boolean
+  /** From when it is sent until it is settled. A call that was refused before, or is never sent, is not open. */
+  is_open?: boolean
+  /** Set where the cache is on for the call. `bypass`: the call was neither looked up nor cached. */
+  cache?: 'hit' | 'miss' | 'bypass'
+  /** The age of the response, where it came from the cache. */
+  cache_age_seconds?: number
+  /** The target that the cached response came from. */
+  cache_target?: string
+  /** How similar the request is that the response was given to; absent for an equal one. */
+  cache_similarity?: number
+  /** What limits and budgets hold for it, from its admission until it is settled. */
+  holds?: Hold[] | undefined
+  /** Whether limits or a budget have refused it, or make it wait: nothing was sent, and no usage is recorded. */
+  is_refused?: boolean
+  /** What it uses as far as it was known before it was sent. */
+  estimate?: Estimate
+  /** How long it waited for a rate limit. */
+  queued_ms?: number
+  /** Set when the call is settled. */
+  units?: Units
+  /** Attempts that did not serve it, and that their providers may have charged. Absent: there are none. */
+  doubts?: DoubtfulAttempt[]
+  /** The id of its entry in the ledger, once it has one. */
+  entry_id?: string
+  /** What is recorded of it, its own entry first. Set when the call is settled. */
+  entries?: readonly LedgerEntry[]
+  error: ErrorCode | undefined
+  upstream_status?: number | undefined
+  /** Tells the router that the response of the serving attempt has ended: with an error where it broke. */
+  serving?: ServingAttempt | undefined
+}

@@ -1,0 +1,93 @@
+/** The gate of rate limits: the limits of calls, and those of attempts at providers. */
+import type { Clock } from '../../kit/clock.ts'
+import type { Log } from '../../kit/log.ts'
+import type { Units } from '../../spec/units.ts'
+import { CallLimits, type LimitRequest } from './call-limits.ts'
+import type { Counting } from './counting.ts'
+import type { WhenStoreFails } from './leases.ts'
+import { type ConfiguredLimits, createPlans, type LimitedCaller } from './plans.ts'
+import { createProviderLimits, type ProviderLimits } from './provider-limits.ts'
+import { createScopes } from './scopes.ts'
+import { createSharing, type SharedLimits, unshared } from './sharing.ts'
+import { type LimitState, refusalOf, statesOf } from './status.ts'
+
+/** What is counted for one call until it is settled. */
+type CallHold = {
+  /** A promise only where limits are counted in Valkey. */
+  moveTo(request: LimitRequest): void | Promise<void>
+  settle(used: Units): void
+  /** As if the call had never been. */
+  cancel(): void
+}
+
+export type LimitSettings = { max_end_users: number; queue_seconds: number; when_store_fails: WhenStoreFails }
+
+type RateLimiter = ProviderLimits & {
+  /** Undefined: no limit. Throws `rate_limit_exceeded`. A promise where the call has to wait, or Valkey counts. */
+  admit(request: LimitRequest): CallHold | undefined | Promise<CallHold>
+  /** How the limits of the token and of its project stand, without those of open tasks. */
+  statesOf(caller: LimitedCaller): States | Promise<States>
+  /** How many scopes are counted. */
+  readonly scopes: number
+  /** How many calls wait. */
+  readonly waiting: number
+  /** Whether Valkey decides what is admitted. */
+  isInValkey(): boolean
+  /** Reports what was used. */
+  close(): Promise<void>
+}
+
+type States = { token: LimitState[]; project: LimitState[] }
+
+type RateLimiterParts = {
+  /** Read at each call: another object after a reload. */
+  config(): ConfiguredLimits & { limits: LimitSettings }
+  /** That of the store. */
+  clock: Clock
+  log: Log
+  /** Told of each refusal. */
+  onRefused?: ((scope: string, limit: string) => void) | undefined
+  /** Where processes share the limits; undefined: each has all of them for itself. */
+  shared: SharedLimits | undefined
+}
+
+export function createRateLimiter({ config, clock: own, log, onRefused, shared }: RateLimiterParts): RateLimiter {
+  const settings = () => config().limits
+  const scopes = createScopes({ maxEndUsers: () => settings().max_end_users, is_shared: shared !== undefined })
+  const when_store_fails = () => settings().when_store_fails
+  const sharing = shared
+    ? createSharing({ ...shared, counters: scopes.counters, clock: own, log, when_store_fails })
+    : unshared(own)
+  const { clock } = sharing
+  const counting: Counting = {
+    clock,
+    sharing,
+    parts: { clock, ...sharing.noting, onFreed: () => calls.onFreed() },
+    refusalFor(blocked, now) {
+      onRefused?.(blocked.counter.scope.kind, blocked.counter.key)
+      return refusalOf(blocked, now)
+    },
+  }
+  const plans = createPlans(scopes, config)
+  const calls = new CallLimits({ counting, scopes, plans, queue_seconds: () => settings().queue_seconds, clock: own })
+
+  return {
+    admit: (request) => calls.admit(request),
+    ...createProviderLimits({ config, scopes, counting }),
+    statesOf(caller) {
+      const now = clock.steady()
+      const [token, project] = [plans.ofToken(caller, now), plans.ofProject(caller, now)]
+      const states = () => ({ token: statesOf(token, clock.steady()), project: statesOf(project, clock.steady()) })
+      const all = [...(token?.counters ?? []), ...(project?.counters ?? [])]
+      return all.length > 0 && sharing.decides() ? sharing.look(all).then(states) : states()
+    },
+    get scopes() {
+      return scopes.size
+    },
+    get waiting() {
+      return calls.waiting
+    },
+    isInValkey: sharing.decides,
+    close: sharing.close,
+  }
+}

@@ -1,0 +1,255 @@
+/** The pipeline: every call of every family passes these stages in this order and is recorded exactly once. */
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import type { Catalogue, CatalogueModel, Chosen } from '../models/catalogue.ts'
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import { createAdmission, createAttemptAdmission, type Gate, gone } from './admission.ts'
+import type { ResponseCache } from './cache/response-cache.ts'
+import type { Call, CallRecord } from './call.ts'
+import { usageForClient } from './entries.ts'
+import { type CallSubscriber, publishTo } from './events.ts'
+import { createFallbacks, hasFallbacks } from './fallback.ts'
+import type { AnyMeter, Family, ResponseStream, StreamFamily, UsageOf } from './family.ts'
+import { type EmbedText, lookUpAnswer, lookUpStream, lookupFor } from './lookup.ts'
+import { PreparedCall, type TraceAttempt } from './prepared-call.ts'
+import { boundsOf } from './routing/bounds.ts'
+import type { Router } from './routing/router.ts'
+import { createSettlements, type RecordUsage } from './settle.ts'
+import { DeliveredStream } from './stream.ts'
+
+/** `model`, `work`: of the model that served the call, which may be a fallback of the one that was prepared. */
+type Answered<Work, Answer, M extends AnyMeter> = {
+  answer: Answer
+  usage: UsageOf<M>
+  model: CatalogueModel
+  work: Work
+}
+
+/** What is known of a request before it is validated. */
+type Requested = {
+  family: EndpointFamily
+  /** As the client sent it, of any type. */
+  model: unknown
+}
+
+/** A streamed call that was sent. */
+export type SentStream = {
+  /** How the call stands; it tells in the end how the stream ended. */
+  record: Readonly<CallRecord>
+  /** Resolves when the first part has arrived; rejects with the provider's error. */
+  started: Promise<void>
+  /** The encoded response. A failure after the first part is encoded as the last part. */
+  parts: AsyncIterable<string | Uint8Array>
+  /** Settles a call that is not read to its end, because the client has left. */
+  abandon(): Promise<void>
+}
+
+/** A call that fits its model. It is neither open nor recorded until `send` is called, once. */
+type Sendable<Work, Result> = Chosen & { work: Work; send(): Result }
+
+export type Pipeline = {
+  /**
+   * Throws GatewayError where the caller may not use this model, before the request is validated. The call keeps the
+   * result, so that the model is resolved once; if the parser reads another model, that one is resolved and authorized.
+   */
+  authorize(call: Call, requested: Requested): void
+  /** Prepares a call with one answer. Throws GatewayError. `send` rejects with GatewayError, after the call was settled. */
+  prepare<Input, Work, Answer, M extends AnyMeter>(
+    family: Family<Input, Work, Answer, M>,
+    call: Call,
+    input: Input,
+  ): Sendable<Work, Promise<Answered<Work, Answer, M>>>
+  /** Prepares a call and sends it. */
+  run<Input, Work, Answer, M extends AnyMeter>(
+    family: Family<Input, Work, Answer, M>,
+    call: Call,
+    input: Input,
+  ): Promise<Pick<Chosen, 'requested'> & Answered<Work, Answer, M>>
+  /** Prepares a call with a streamed answer. Throws GatewayError. Once sent, it is settled when the stream ends. */
+  prepareStream<Input, Work, M extends AnyMeter>(
+    family: StreamFamily<Input, Work, M>,
+    call: Call,
+    input: Input,
+  ): Sendable<Work, SentStream>
+  /** Resolves when every call is settled, at the latest at the deadline. */
+  close(options: { deadline_ms: number }): Promise<void>
+}
+
+type PipelineParts = {
+  catalogue: Pick<Catalogue, 'require'>
+  recordUsage: RecordUsage
+  /** Whether the end of a response waits until its call is recorded. Absent: never. */
+  isDurable?: () => boolean
+  router: Pick<Router, 'attempt' | 'candidates'>
+  subscribers: readonly CallSubscriber[]
+  /** Limits and budgets, in the order in which a call passes them. Absent: none. */
+  gates?: readonly Gate[]
+  /** Absent: nothing is cached. */
+  cache?: ResponseCache
+  /** For semantic caches. Absent: there are none. */
+  embedText?: EmbedText
+  /** Absent: no traces are recorded. */
+  traceAttempt?: TraceAttempt | undefined
+  clock: Clock
+  log: Log
+}
+
+export function createPipeline(parts: PipelineParts): Pipeline {
+  const { catalogue, recordUsage, subscribers, gates = [], cache, embedText, clock, log } = parts
+  const events = publishTo(subscribers, log)
+  const settlements = createSettlements({ recordUsage, isDurable: parts.isDurable, events, clock, log })
+  const admission = createAdmission(gates)
+  const execution = { ...parts, attempts: createAttemptAdmission(gates), events }
+  const fallbacks = createFallbacks({ catalogue, admission, clock })
+
+  /** resolve, authorize, fit: synchronous, since nothing has to wait. */
+  function open<Input, Work, Answer, M extends AnyMeter>(
+    family: Family<Input, Work, Answer, M>,
+    call: Call,
+    input: Input,
+  ): PreparedCall<Work, Answer, M> {
+    const record = newRecord(call, family.endpoint(input), unixSeconds(clock))
+    events.started(record)
+    try {
+      const { model, requested } = chosenFor(call, family.modelOf(input), record.family)
+      const prepared = new PreparedCall({ family, input: input as never, record, model, requested }, execution)
+      if (hasFallbacks(model, call)) fallbacks.replaceBeforehand(prepared)
+      return prepared
+    } catch (thrown) {
+      settlements.refused(record, thrown)
+      throw thrown
+    }
+  }
+
+  /** The model that `authorize` has resolved, where it is the requested one. */
+  function chosenFor(call: Call, name: string | undefined, family: EndpointFamily): Chosen {
+    const { authorized } = call
+    if (authorized && authorized.name === name && authorized.family === family) return authorized.chosen
+    return catalogue.require(name, family, call.caller)
+  }
+
+  /** Whether the cache is on for a call: all that it costs where it is off. */
+  const isCached = ({ model, record }: Pick<PreparedCall<never, never, AnyMeter>, 'model' | 'record'>) =>
+    model.cache !== undefined || record.call.options?.cache !== undefined
+
+  /** At the targets of its model, then of its fallbacks where it has any. Called once. */
+  function execute<Work, Answer, M extends AnyMeter>(prepared: PreparedCall<Work, Answer, M>): Promise<Answer> {
+    const { model, call } = prepared
+    prepared.bounds = boundsOf(model.routing, call.arrived, call.options)
+    return hasFallbacks(model, call) ? fallbacks.execute(prepared) : prepared.execute()
+  }
+
+  /** From the cache where it is on. */
+  async function cachedAnswer<Work, Answer, M extends AnyMeter>(
+    prepared: PreparedCall<Work, Answer, M>,
+  ): Promise<Pick<Answered<Work, Answer, M>, 'answer' | 'usage'> | undefined> {
+    const { descriptor } = prepared
+    const { codec } = descriptor
+    const lookup = codec && lookupFor(descriptor, prepared, embedText)
+    if (!cache || !codec || !lookup) return undefined
+    return await lookUpAnswer(codec, { cache, lookup, prepared }, async () => ({
+      answer: await execute(prepared),
+      usage: await usageForClient<Work, M>(descriptor, prepared),
+    }))
+  }
+
+  async function answer<Work, Answer, M extends AnyMeter>(
+    prepared: PreparedCall<Work, Answer, M>,
+  ): Promise<Answered<Work, Answer, M>> {
+    const { record, descriptor } = prepared
+    settlements.open(prepared)
+    try {
+      const waiting = admission.admit(descriptor, prepared)
+      if (waiting) await waiting
+      const cached = cache && isCached(prepared) ? await cachedAnswer(prepared) : undefined
+      const answer = cached ? cached.answer : await execute(prepared)
+      const usage = cached ? cached.usage : usageForClient<Work, M>(descriptor, prepared)
+      const counted = usage instanceof Promise ? await usage : usage
+      // It was read to its end after the client had left, so that its usage is known.
+      if (record.call.signal.aborted && prepared.meter) throw record.call.signal.reason
+      const settled = settlements.succeeded(prepared)
+      if (settled) await settled
+      return { answer, usage: counted, model: prepared.model, work: prepared.work }
+    } catch (thrown) {
+      void settlements.failed(prepared, thrown) // the client gets the error before the usage is estimated
+      throw thrown
+    }
+  }
+
+  function stream<Work, M extends AnyMeter>(
+    family: Pick<
+      StreamFamily<never, Work, M>,
+      'estimate' | 'is_admitted' | 'encodeError' | 'errorForClient' | 'cacheable' | 'replay' | 'asksForCost'
+    >,
+    prepared: PreparedCall<Work, ResponseStream<UsageOf<M>>, M>,
+  ): SentStream {
+    const { record } = prepared
+    settlements.open(prepared)
+    const executed = () => execute(prepared)
+    const lookUp = () => {
+      const { replay, encodeError } = family
+      const lookup = cache && replay && isCached(prepared) ? lookupFor(family, prepared, embedText) : undefined
+      return cache && replay && lookup
+        ? lookUpStream({ replay, encodeError }, { cache, lookup, prepared }, executed)
+        : executed()
+    }
+    const response = Promise.try(() => admission.admit(family, prepared)?.then(lookUp) ?? lookUp())
+    const started = response.then(
+      () => {},
+      (thrown) => {
+        void settlements.failed(prepared, record.call.signal.reason ?? thrown)
+        throw thrown
+      },
+    )
+    started.catch(() => {}) // a reader that does not wait for it reads the failure as the last part
+    const onFirstByte = () => events.firstByte(record)
+    return {
+      record,
+      started,
+      parts: new DeliveredStream(family, prepared, { response, settlements, onFirstByte, log }),
+      abandon: () =>
+        (record.is_refused ? settlements.failed(prepared, gone()) : settlements.left(prepared)) ?? Promise.resolve(),
+    }
+  }
+
+  return {
+    authorize(call, { family, model }) {
+      if (typeof model !== 'string') return // the parser reports what it must be
+      try {
+        call.authorized = { name: model, family, chosen: catalogue.require(model, family, call.caller) }
+      } catch (thrown) {
+        const record = newRecord(call, family, unixSeconds(clock))
+        events.started(record)
+        settlements.refused(record, thrown)
+        throw thrown
+      }
+    },
+
+    prepare(family, call, input) {
+      const prepared = open(family, call, input)
+      const { model, requested, work } = prepared
+      return { model, requested, work, send: () => answer(prepared) }
+    },
+
+    async run(family, call, input) {
+      const prepared = open(family, call, input)
+      const answered = await answer(prepared)
+      return { requested: prepared.requested, ...answered }
+    },
+
+    prepareStream(family, call, input) {
+      const prepared = open(family, call, input)
+      const { model, requested, work } = prepared
+      prepared.record.is_stream = true
+      return { model, requested, work, send: () => stream(family, prepared) }
+    },
+
+    close: settlements.close,
+  }
+}
+
+function newRecord(call: Call, family: EndpointFamily, at: number): CallRecord {
+  const record: CallRecord = { call, family, at, attempts: [], is_stream: false, error: undefined }
+  call.record = record
+  return record
+}

@@ -1,0 +1,51 @@
+/** How the targets of each model share its calls by weight. */
+import type { RoutingConfig } from '../../config/schema/routing-schema.ts'
+
+/** What a target of one model has coming to it: a target of two models has one share of each. */
+export type Share = { credit: number }
+
+/** The share of a target, by the id of its state. */
+type Shares = (id: string) => Share
+
+/** Shares are kept by the settings object of a model, and end with it: at most one for each of its targets. */
+export function createShares(): (settings: RoutingConfig) => Shares {
+  const models = new WeakMap<RoutingConfig, Map<string, Share>>()
+  return (settings) => {
+    let shares = models.get(settings)
+    if (!shares) {
+      shares = new Map()
+      models.set(settings, shares)
+    }
+    const own = shares
+    return (id) => {
+      let share = own.get(id)
+      if (!share) {
+        share = newShare()
+        own.set(id, share)
+      }
+      return share
+    }
+  }
+}
+
+export const newShare = (): Share => ({ credit: 0 })
+
+type Sharing = { share: Share; weight: number }
+
+/**
+ * Smooth weighted round robin, as nginx has it: exact shares, and no target twice in a row without need. Among the same
+ * candidates no credit reaches their total weight; the bound is for targets that take part only in some calls.
+ */
+export function byWeight<Candidate extends Sharing>(candidates: readonly Candidate[]): Candidate | undefined {
+  let total = 0
+  let best: Candidate | undefined
+  for (const candidate of candidates) {
+    const { weight } = candidate
+    candidate.share.credit += weight
+    total += weight
+    if (!best || candidate.share.credit > best.share.credit) best = candidate
+  }
+  if (best) best.share.credit -= total
+  for (const { share } of candidates) share.credit = Math.min(total, Math.max(-total, share.credit))
+  return best
+}

@@ -1,0 +1,79 @@
+/** What the router knows of targets, as plain data for operators. Times are unix seconds. */
+import type { Clock } from '../../kit/clock.ts'
+import { latencyCost } from './latency.ts'
+import { availableAt, avoidedBecause, type TargetState } from './target-state.ts'
+
+type TargetHealth = {
+  /** `available`, or why it is avoided: `drained`, `disabled`, `key refused`, `rate limited`, `unhealthy`, `ejected`, `probing`. */
+  state: string
+  /** When this state began; null: since the start of the process, or not known. */
+  since: number | null
+  /** When it is available again, so far as known. */
+  until: number | null
+  open_calls: number
+  /** The moving average of the time to the first byte, and what the strategy least_latency expects; null: not measured. */
+  latency_ms: number | null
+  expected_latency_ms: number | null
+  /** Of the last 30 to 60 seconds. */
+  recent: { succeeded: number; failed: number; error_rate: number | null }
+  consecutive_failures: number
+  /** Ejections without a success in between: each is twice as long as the one before. */
+  ejections: number
+  /** What the probes of its provider show; null: it is not probed. */
+  active_health: 'healthy' | 'unhealthy' | null
+  last_ok_at: number | null
+  last_error: { at: number; code: string; upstream_status: number | null; message: string } | null
+}
+
+const MAX_MESSAGE = 200
+
+/** Calls that are older than two windows no longer count. */
+const RECENT_MS = 60_000
+
+export function targetHealth(state: TargetState, clock: Clock): TargetHealth {
+  const now = clock.steady()
+  const unix = (steady: number): number => Math.floor((clock.now() - (now - steady)) / 1000)
+  const unixOrNull = (steady: number): number | null => (steady === 0 ? null : unix(steady))
+  const reason = avoidedBecause(state, now)
+  const until = availableAt(state)
+  const isTimed = reason !== undefined && state.blocked === undefined && until > now
+  const isRecent = now - state.window_at < RECENT_MS
+  const [succeeded, failed] = isRecent ? [state.ok[0] + state.ok[1], state.failed[0] + state.failed[1]] : [0, 0]
+  const { last_error } = state
+  return {
+    state: reason ?? 'available',
+    since: unixOrNull(sinceOf(state, reason)),
+    until: isTimed ? unix(until) : null,
+    open_calls: state.open,
+    latency_ms: state.count === 0 ? null : Math.round(state.latency_ms),
+    expected_latency_ms: state.count === 0 ? null : Math.round(latencyCost(state, now)),
+    recent: { succeeded, failed, error_rate: succeeded + failed === 0 ? null : failed / (succeeded + failed) },
+    consecutive_failures: state.consecutive_failures,
+    ejections: state.ejections,
+    active_health: state.health === undefined ? null : state.health.is_unhealthy ? 'unhealthy' : 'healthy',
+    last_ok_at: unixOrNull(state.last_ok_at),
+    last_error: last_error
+      ? {
+          at: unix(last_error.at),
+          code: last_error.error.code,
+          upstream_status: last_error.error.detail.upstream_status ?? null,
+          message: last_error.error.message.slice(0, MAX_MESSAGE),
+        }
+      : null,
+  }
+}
+
+function sinceOf(state: TargetState, reason: ReturnType<typeof avoidedBecause>): number {
+  switch (reason) {
+    case 'ejected':
+    case 'probing':
+      return state.ejected_at
+    case 'key refused':
+    case 'rate limited':
+      return state.limited_at
+    case undefined:
+      return state.returned_at
+    default:
+      return 0
+  }
+}

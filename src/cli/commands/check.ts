@@ -1,0 +1,108 @@
+/** `gatehouse check`: validates the configuration and reports its problems; starts nothing. */
+import { relative } from 'node:path'
+import { ConfigError, type ConfigProblem, problemText } from '../../config/check/problem.ts'
+import type { Config } from '../../config/config.ts'
+import { loadConfig } from '../../config/load/load.ts'
+import { configJsonSchemaText } from '../../config/schema/json-schema.ts'
+import { checkProviders, providerFactory } from '../../gateway/check-providers.ts'
+import { knownVendors } from '../../gateway/known-vendors.ts'
+import { type Clock, systemClock } from '../../kit/clock.ts'
+import { readArguments } from '../arguments.ts'
+import { json, type Terminal } from '../terminal.ts'
+import { askProviders, onlineTable } from './check-online.ts'
+
+const HELP = `Usage: gatehouse check [--config <file>] [--online] [--schema] [--json]
+
+Validates the configuration and the GATEHOUSE_* variables, and starts nothing.
+Exits with 0 if they are valid; otherwise with 1, and prints every problem with its file, line and column.
+Warns of what is valid and still likely to be a mistake, such as a provider without a key or without models.
+
+Options:
+  --config <file>  the file to check (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --online         ask every provider for its list of models with each of its keys, which is free of charge, and explain
+                   each failure, such as a refused key or a wrong address; exits with 1 if one failed. Takes 10 seconds
+                   at most
+  --schema         print the JSON Schema of the file, for completion in editors
+  --json           print one line of JSON
+
+Examples:
+  gatehouse check
+  gatehouse check --online
+  gatehouse check --config /etc/gatehouse/gatehouse.yaml
+  gatehouse check --schema > gatehouse.schema.json
+`
+
+export async function run(args: string[], terminal: Terminal, clock: Clock = systemClock): Promise<number> {
+  const given = readArguments({ command: 'check', args, flags: { config: 'text', online: 'switch', schema: 'switch' } })
+  if (given.has('help')) terminal.out(HELP)
+  else if (given.has('schema')) terminal.out(configJsonSchemaText())
+  else {
+    const [isOnline, asJson] = [given.has('online'), given.has('json')]
+    return checkConfig({ terminal, clock, file: given.text('config'), isOnline, asJson })
+  }
+  return 0
+}
+
+type CheckParts = {
+  terminal: Terminal
+  clock: Clock
+  file: string | undefined
+  isOnline: boolean
+  asJson: boolean
+}
+
+async function checkConfig({ terminal, clock, file, isOnline, asJson }: CheckParts): Promise<number> {
+  const { environment, cwd } = terminal
+  const flags = file === undefined ? {} : { config: file }
+  try {
+    const config = loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) })
+    const create = providerFactory(config, environment)
+    const { warnings, problems } = checkProviders(config, environment, create)
+    if (problems.length > 0) throw new ConfigError(problems.map((message) => problemOf(config, cwd, message)))
+    const online = isOnline ? await askProviders({ config, environment, create, clock }) : undefined
+    if (asJson) {
+      const found = online === undefined ? {} : { online }
+      terminal.out(json({ valid: true, file: config.file ?? null, problems: [], warnings, ...found }))
+    } else {
+      for (const warning of warnings) terminal.err(`warning: ${warning}\n`)
+      terminal.out(`${summary(config, cwd)}\n`)
+      if (online) terminal.out(`\n${onlineTable(online, terminal)}`)
+    }
+    return online?.some(({ result }) => result === 'failed') ? 1 : 0
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    const problems = error.problems.map(wireProblem)
+    if (asJson) terminal.out(json({ valid: false, problems }))
+    else terminal.err(`${error.problems.map(problemText).join('\n')}\n\n${countOf(problems.length)}\n`)
+    return 1
+  }
+}
+
+const problemOf = ({ file = '' }: Config, cwd: string, message: string): ConfigProblem => ({
+  file: shownPath(file, cwd),
+  line: undefined,
+  column: undefined,
+  path: '',
+  message,
+})
+
+function summary({ file, providers, models }: Config, cwd: string): string {
+  if (file === undefined) return 'There is no configuration file; all settings have their defaults.'
+  const held = `${quantity(Object.keys(providers).length, 'provider')}, ${quantity(Object.keys(models).length, 'model')}`
+  return `${shownPath(file, cwd)} is valid: ${held}.`
+}
+
+function shownPath(file: string, cwd: string): string {
+  const name = relative(cwd, file)
+  return name.startsWith('..') ? file : name
+}
+
+const wireProblem = (problem: ConfigProblem) => ({
+  ...problem,
+  line: problem.line ?? null,
+  column: problem.column ?? null,
+})
+
+const countOf = (count: number): string => `The configuration is not valid: ${quantity(count, 'problem')}.`
+
+const quantity = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`

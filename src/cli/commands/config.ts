@@ -1,0 +1,215 @@
+/** `gatehouse config`: the configuration in use with its origins, and changes of the file that are checked before they are written. */
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { ConfigError, type ConfigProblem, problemText } from '../../config/check/problem.ts'
+import type { Setting, SettingChange } from '../../config/edit/effective.ts'
+import { createConfigSource, type Proposal } from '../../config/edit/source.ts'
+import { assertProviders } from '../../gateway/check-providers.ts'
+import { knownVendors } from '../../gateway/known-vendors.ts'
+import { type AdminApi, API_FLAGS, API_OPTIONS_HELP, connectedApi } from '../admin-api.ts'
+import { type Arguments, type FlagTable, readAction, readCommand } from '../arguments.ts'
+import { headedTable } from '../table.ts'
+import { json, type Terminal } from '../terminal.ts'
+
+const HELP = `Usage: gatehouse config <show | validate | diff | apply> [options]
+
+Works on the configuration file, or on that of a running gateway (--url). A running gateway reloads it by itself.
+Values that may be secrets are shown as ***.
+
+Commands:
+  show               print the configuration in use: the value of each setting, and where it comes from
+      --changed          only what is not a default
+  validate <file>    check a file with which the present one is to be replaced; the same as check for another file
+  diff <file>        show what would differ from the present file, by setting
+  apply <file>       replace the present file by this one: validated first, written in one step, with the text before
+                     kept beside it as <name>.bak. Applying the same file again changes nothing
+
+  <file> may be -, for standard input.
+
+Options:
+${API_OPTIONS_HELP}
+  --config <file>    the present file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --json             print one line of JSON
+
+Examples:
+  gatehouse config show --changed
+  gatehouse config diff new.yaml
+  gatehouse config apply new.yaml --config /etc/gatehouse/gatehouse.yaml
+`
+
+/** A configuration file, of this machine or of a running gateway. Throws ConfigError with the problems of a text. */
+type Source = {
+  show(): Setting[] | Promise<Setting[]>
+  diff(text: string): Proposal | Promise<Proposal>
+  apply(text: string): Promise<Proposal & { file: string; written: boolean; backup: string | null }>
+}
+
+type Work = { given: Arguments; source: Source; terminal: Terminal }
+type Action = { flags: FlagTable; positionals: string[]; run(work: Work): number | Promise<number> }
+
+const FILE = ['a file, or - for standard input']
+const ACTIONS: Record<string, Action> = {
+  show: { flags: { changed: 'switch' }, positionals: [], run: show },
+  validate: { flags: {}, positionals: FILE, run: validate },
+  diff: { flags: {}, positionals: FILE, run: diff },
+  apply: { flags: {}, positionals: FILE, run: apply },
+}
+
+export async function run(args: string[], terminal: Terminal): Promise<number> {
+  const read = readAction('config', args, { names: Object.keys(ACTIONS), help: HELP, terminal })
+  const action = read && ACTIONS[read.name]
+  if (!action) return 0
+  const { name, args: rest } = read
+  const { flags, positionals } = action
+  const given = readCommand({
+    help: HELP,
+    terminal,
+    command: `config ${name}`,
+    args: rest,
+    flags: { ...flags, ...API_FLAGS, config: 'text' },
+    positionals,
+  })
+  if (!given) return 0
+  const api = connectedApi(given, terminal)
+  return action.run({ given, source: api ? remoteSource(api) : sourceOfFile(given, terminal), terminal })
+}
+
+function sourceOfFile(given: Arguments, { environment, cwd }: Terminal): Source {
+  const file = given.text('config')
+  const source = createConfigSource({
+    environment,
+    cwd,
+    ...(file === undefined ? {} : { flags: { config: file } }),
+    vendors: knownVendors(environment),
+    check: (config) => assertProviders(config, environment),
+  })
+  return {
+    show: () => source.show(),
+    diff: source.diff,
+    apply: async (text) => ({ file: source.path, ...(await source.apply(text)) }),
+  }
+}
+
+/** The gateway's answers have the types of its OpenAPI document. */
+function remoteSource(api: AdminApi): Source {
+  async function post<Result>(action: string, text: string): Promise<Result> {
+    return (await api.call(`/config/${action}`, { method: 'POST', body: { text } })).body as Result
+  }
+
+  async function assertValid(text: string): Promise<void> {
+    const { valid, problems } = await post<{ valid: boolean; problems: Omit<ConfigProblem, 'file'>[] }>(
+      'validate',
+      text,
+    )
+    if (!valid) {
+      const place = (at: number | null | undefined) => at ?? undefined
+      throw new ConfigError(
+        problems.map((one) => ({ ...one, file: 'text', line: place(one.line), column: place(one.column) })),
+      )
+    }
+  }
+
+  return {
+    show: async () => (await api.all('/config')) as Setting[],
+    async diff(text) {
+      await assertValid(text)
+      return post('diff', text)
+    },
+    async apply(text) {
+      await assertValid(text)
+      return post('apply', text)
+    },
+  }
+}
+
+async function show({ given, source, terminal }: Work): Promise<number> {
+  const settings = (await source.show()).filter(({ source: { from } }) => !given.has('changed') || from !== 'default')
+  if (given.has('json')) terminal.out(json({ settings }))
+  else {
+    const rows = settings.map(({ path, value, source }) => [path, valueText(value), originText(source)])
+    terminal.out(headedTable(['SETTING', 'VALUE', 'FROM'], rows, terminal))
+  }
+  return 0
+}
+
+const valueText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+function originText(origin: Setting['source']): string {
+  if (origin.from === 'file') return `${origin.file}:${origin.line}`
+  return origin.from === 'default' || origin.from === 'earlier file' ? origin.from : origin.name
+}
+
+/** Standard input may be read only once. */
+function textOf({ given, terminal }: Work): string {
+  const [name = ''] = given.positionals
+  try {
+    return readFileSync(name === '-' ? 0 : resolve(terminal.cwd, name), 'utf8')
+  } catch (error) {
+    const { code, message } = error as { code?: string; message: string }
+    throw new Error(`${name} cannot be read: ${code === 'ENOENT' ? 'there is no such file' : (code ?? message)}`)
+  }
+}
+
+/** Reports the problems of the proposed file under its own name; undefined: they were reported. */
+async function proposed<Result>(
+  work: Work,
+  make: (text: string) => Result | Promise<Result>,
+): Promise<Result | undefined> {
+  const { given, terminal } = work
+  const [name = ''] = given.positionals
+  const text = textOf(work)
+  try {
+    return await make(text)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    const problems = error.problems.map((problem) => ({ ...problem, file: name === '-' ? 'standard input' : name }))
+    if (given.has('json')) terminal.out(json({ valid: false, problems }))
+    else terminal.err(`${problems.map(problemText).join('\n')}\n\n${name} is not valid; nothing was changed.\n`)
+    return undefined
+  }
+}
+
+async function validate(work: Work): Promise<number> {
+  const { given, source, terminal } = work
+  const proposal = await proposed(work, source.diff)
+  if (!proposal) return 1
+  terminal.out(given.has('json') ? json({ valid: true, problems: [] }) : `${given.positionals[0]} is valid.\n`)
+  return 0
+}
+
+async function diff(work: Work): Promise<number> {
+  const { given, source, terminal } = work
+  const proposal = await proposed(work, source.diff)
+  if (!proposal) return 1
+  if (given.has('json')) terminal.out(json({ valid: true, ...proposal }))
+  else terminal.out(proposalText(proposal) || `${given.positionals[0]} changes nothing.\n`)
+  return 0
+}
+
+async function apply(work: Work): Promise<number> {
+  const { given, source, terminal } = work
+  const applied = await proposed(work, source.apply)
+  if (!applied) return 1
+  const { file, written, backup } = applied
+  if (given.has('json')) terminal.out(json(applied))
+  else if (!written) terminal.out(`${file} is as it was.\n`)
+  else {
+    const kept = backup === null ? '' : ` The text before is in ${backup}.`
+    terminal.out(`${proposalText(applied)}${file} is written.${kept}\n`)
+  }
+  return 0
+}
+
+const SIGNS: Record<SettingChange['kind'], string> = { added: '+', removed: '-', changed: '~' }
+
+function proposalText({ changes, needs_restart, emptied }: Proposal): string {
+  const lines = changes.map(({ kind, path, before, after }) => {
+    const values = kind === 'changed' ? `${valueText(before)} -> ${valueText(after)}` : valueText(before ?? after)
+    return `${SIGNS[kind]} ${path}: ${values}`
+  })
+  if (needs_restart.length > 0) lines.push(`A restart is needed for ${needs_restart.join(', ')}.`)
+  if (emptied.length > 0) {
+    lines.push(`It has no ${emptied.join(' and no ')} any more: a running gateway applies it only on SIGHUP.`)
+  }
+  return lines.map((line) => `${line}\n`).join('')
+}

@@ -1,0 +1,94 @@
+/** `gatehouse diagnostics`: the state of a gateway in one file, without secrets. */
+import { writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { surroundings } from '../../admin/routes/diagnostics.ts'
+import { ConfigError } from '../../config/check/problem.ts'
+import { type ConfigSource, createConfigSource } from '../../config/edit/source.ts'
+import { knownVendors } from '../../gateway/known-vendors.ts'
+import { systemClock, unixSeconds } from '../../kit/clock.ts'
+import { openStore } from '../../store/open-store.ts'
+import { API_FLAGS, API_OPTIONS_HELP, connectedApi } from '../admin-api.ts'
+import { type Arguments, readCommand } from '../arguments.ts'
+import { locateStore } from '../store-location.ts'
+import { json, type Terminal } from '../terminal.ts'
+import { VERSION } from './version.ts'
+
+const HELP = `Usage: gatehouse diagnostics [options]
+
+Writes the state of a gateway into one JSON file, to be sent to support. Of a running gateway (--url): versions, the
+process, readiness, providers and models with their health, the configuration without secrets, the newest failed
+requests without contents, and the metrics. Without one: versions, the configuration or what is wrong with it, and
+whether the store can be opened. Read it before you send it: it names your models, providers and hosts.
+
+Options:
+  --output <file>    write to this file; - for standard output (default: gatehouse-diagnostics.json)
+${API_OPTIONS_HELP}
+  --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
+  --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --json             print {"file": ...} as one line of JSON
+
+Examples:
+  gatehouse diagnostics --url http://127.0.0.1:8787
+  gatehouse diagnostics --config /etc/gatehouse/gatehouse.yaml --output - | jq .configuration
+`
+
+const FLAGS = { output: 'text', ...API_FLAGS, config: 'text', 'data-dir': 'text' } as const
+
+export async function run(args: string[], terminal: Terminal): Promise<number> {
+  const given = readCommand({ help: HELP, terminal, command: 'diagnostics', args, flags: FLAGS })
+  if (!given) return 0
+  const api = connectedApi(given, terminal)
+  const body = api ? (await api.call('/diagnostics')).body : await withoutGateway(given, terminal)
+  const text = `${JSON.stringify(body, undefined, 2)}\n`
+  const name = given.text('output') ?? 'gatehouse-diagnostics.json'
+  if (name === '-') {
+    terminal.out(text)
+    return 0
+  }
+  const file = resolve(terminal.cwd, name)
+  writeFileSync(file, text, { mode: 0o600 })
+  terminal.out(given.has('json') ? json({ file }) : `${file} is written. Read it before you send it.\n`)
+  return 0
+}
+
+async function withoutGateway(given: Arguments, terminal: Terminal): Promise<Record<string, unknown>> {
+  const { environment, cwd } = terminal
+  const file = given.text('config')
+  const source = createConfigSource({
+    environment,
+    cwd,
+    ...(file !== undefined && { flags: { config: file } }),
+    vendors: knownVendors(environment),
+  })
+  return {
+    made_at: unixSeconds(systemClock),
+    ...surroundings({ version: VERSION, environment }),
+    store: await storeState(given, terminal),
+    configuration: settingsOrProblems(source),
+  }
+}
+
+function settingsOrProblems(source: ConfigSource): unknown {
+  try {
+    return source.show()
+  } catch (error) {
+    if (error instanceof ConfigError) return { problems: error.problems }
+    throw error
+  }
+}
+
+/** Its messages name no password. */
+async function storeState(given: Arguments, terminal: Terminal): Promise<Record<string, unknown>> {
+  try {
+    const { url, exists, name } = locateStore(given, terminal)
+    if (!exists) return { place: name, is_there: false }
+    const store = await openStore({ url })
+    try {
+      return { place: name, is_there: true, engine: store.engine }
+    } finally {
+      await store.close()
+    }
+  } catch (error) {
+    return { is_there: true, unavailable: error instanceof Error ? error.message : String(error) }
+  }
+}

@@ -1,0 +1,79 @@
+/** `gatehouse models`: prints the catalogue that a gateway would serve, without listening. */
+import type { Config } from '../../config/config.ts'
+import { loadConfig } from '../../config/load/load.ts'
+import { knownVendors } from '../../gateway/known-vendors.ts'
+import type { Model } from '../../spec/model.ts'
+import { configFlags, readCommand } from '../arguments.ts'
+import { withIdleGateway } from '../serve/idle-gateway.ts'
+import { headedTable } from '../table.ts'
+import { json, type Terminal } from '../terminal.ts'
+
+const HELP = `Usage: gatehouse models [--config <file>] [--data-dir <directory>] [--json]
+       gatehouse models import [options]
+
+Lists the models that the gateway would serve: those of the configuration, of the sandbox, and of the providers' model
+lists. Works whether or not a gateway is running. \`models import\` adds prices and limits from models.dev to the
+configuration; it has its own --help.
+
+Options:
+  --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then ./data)
+  --json                  print the models as one line of JSON
+
+Examples:
+  gatehouse models
+  gatehouse models import --provider openai
+  gatehouse models --json | jq -r '.models[].id'
+`
+
+type Row = Model & { targets: string[]; context_tokens?: number }
+
+export async function run(args: string[], terminal: Terminal): Promise<number> {
+  if (args[0] === 'import') return (await import('./models-import.ts')).run(args.slice(1), terminal)
+  const given = readCommand({
+    help: HELP,
+    terminal,
+    command: 'models',
+    args,
+    flags: { config: 'text', 'data-dir': 'text' },
+  })
+  if (!given) return 0
+  const { environment, cwd } = terminal
+  const config = loadConfig({ environment, cwd, flags: configFlags(given), vendors: knownVendors(environment) })
+  const rows = await catalogueOf(config, terminal)
+  terminal.out(given.has('json') ? json({ models: rows }) : asTable(rows, terminal))
+  return 0
+}
+
+const catalogueOf = (config: Config, terminal: Terminal): Promise<Row[]> =>
+  withIdleGateway(config, terminal, (gateway) => gateway.summary().models.map((model) => rowOf(config, model)))
+
+function rowOf(config: Config, model: Model): Row {
+  const context_tokens = config.models[config.models[model.id]?.alias_of ?? model.id]?.context_tokens
+  return {
+    ...model,
+    targets: targetsOf(config, model.id),
+    ...(context_tokens === undefined ? {} : { context_tokens }),
+  }
+}
+
+/** `provider/model` of each target, in order; a model without targets is its own target, an alias has those of its model. */
+function targetsOf(config: Config, id: string): string[] {
+  const { alias_of, targets } = config.models[id] ?? {}
+  if (alias_of !== undefined) return targetsOf(config, alias_of)
+  return targets?.map(({ provider, model }) => `${provider}/${model}`) ?? [id]
+}
+
+function asTable(rows: Row[], terminal: Terminal): string {
+  if (rows.length === 0) return 'There are no models: no provider is configured or found, and the sandbox is off.\n'
+  const head = ['MODEL', 'STATUS', 'FAMILIES', 'CONTEXT', 'TARGETS', 'REPLACED BY']
+  const body = rows.map((row) => [
+    row.id,
+    row.status,
+    row.supported_endpoint_types.join(' ') || '-',
+    row.context_tokens === undefined ? '-' : String(row.context_tokens),
+    row.targets.join(' '),
+    row.replaced_by ?? '',
+  ])
+  return headedTable(head, body, terminal)
+}

@@ -1,0 +1,236 @@
+/** `gatehouse token`: creates, lists, revokes and rotates tokens, whether or not a gateway is running. */
+
+import { chooseToken } from '../../accounts/choose.ts'
+import { webhookMasterSecret, webhookSecret } from '../../families/tasks/webhook-delivery.ts'
+import { systemClock, unixSeconds } from '../../kit/clock.ts'
+import type { Token } from '../../spec/token.ts'
+import { ACCOUNT_FLAGS, ACCOUNT_FLAGS_HELP, changedSettings, readAccountFlags } from '../account-flags.ts'
+import { accountStatus, accountText, rightsSentence } from '../account-text.ts'
+import { type Action, runAction, STORE_OPTIONS_HELP, type Work, warnOfPatterns } from '../accounts.ts'
+import { API_OPTIONS_HELP } from '../admin-api.ts'
+import { type Arguments, UsageError } from '../arguments.ts'
+import { readDuration } from '../expiry.ts'
+import { headedTable, timeText } from '../table.ts'
+import { bold, json, type Terminal } from '../terminal.ts'
+
+const HELP = `Usage: gatehouse token <create | update | list | show | revoke | rotate | webhook-secret> [options]
+
+Works on the running gateway that --url or GATEHOUSE_URL names, else on the store, whose changes a running gateway
+applies within a second.
+
+Commands:
+  create --name <name>   create a token; its secret is printed once, alone on standard output; what is not given comes
+                         from the configuration, or is not limited
+  update <token>         change what is named, and keep the secret; <token> is its id, its name, or the start of its id
+      --name <name>          the name
+      --project <project>    the project that owns it, by id or name; none: no project
+${ACCOUNT_FLAGS_HELP}
+  list                   show the tokens; secrets are not stored and cannot be shown
+      --project <project>    only those of a project
+  show <token>           show what is set for a token
+  revoke <token>         reject the token from now on
+  rotate <token>         give the token a new secret, printed once; the old one is rejected from now on
+      --overlap <time>       the old one is rejected only after this time, such as 24h or 30m; at most 90d
+  webhook-secret <token> print the secret that signs the webhooks of the token's tasks
+
+Options:
+  --quiet                 print only the secret, or nothing
+${API_OPTIONS_HELP}
+${STORE_OPTIONS_HELP}
+
+Examples:
+  gatehouse token create --name laptop
+  gatehouse token create --name ci --models 'sandbox/*,acme/small' --families chatcompat --expires 90d
+  gatehouse token create --name app --project mobile --limit requests_per_minute=60 --budget 5/day
+  gatehouse token update app --limit requests_per_minute=none --allow-address 203.0.113.0/24
+  GATEHOUSE_TOKEN=$(gatehouse token create --name script --quiet)
+  gatehouse token revoke tok_0123456789abcdef
+`
+
+const WHICH = 'a token: its id or its name, as gatehouse token list shows them'
+const QUIET = { quiet: 'switch' } as const
+const OWN_FLAGS = { name: 'text', project: 'text', ...ACCOUNT_FLAGS, ...QUIET } as const
+
+const ACTIONS: Record<string, Action> = {
+  create: { flags: OWN_FLAGS, positionals: [], creates: true, has_defaults: true, run: create },
+  update: { flags: OWN_FLAGS, positionals: [WHICH], run: update },
+  list: { flags: { project: 'text' }, positionals: [], run: list },
+  show: { flags: {}, positionals: [WHICH], run: showOne },
+  revoke: { flags: QUIET, positionals: [WHICH], run: revoke },
+  rotate: { flags: { overlap: 'text', ...QUIET }, positionals: [WHICH], run: rotate },
+  'webhook-secret': { flags: QUIET, positionals: [WHICH], run: printWebhookSecret },
+}
+
+export const run = (args: string[], terminal: Terminal): Promise<number> =>
+  runAction({ command: 'token', help: HELP, actions: ACTIONS }, args, terminal)
+
+async function create(work: Work): Promise<number> {
+  const { given, tokens, terminal } = work
+  const name = given.text('name')?.trim()
+  if (!name) throw new UsageError('token create', 'needs a name, as in --name laptop')
+  const change = readAccountFlags(given, 'token create')
+  const project_id = await projectOf(work)
+  const warnings = [
+    ...(await warnOfPatterns(change.models, work)),
+    ...(await warnOfName(name, project_id ?? null, work)),
+  ]
+  const order = { name, ...changedSettings(change), ...(project_id !== undefined && { project_id }) }
+  const made = await tokens.issue(order, work.by)
+  return show({ ...made, given, terminal, done: 'created', warnings })
+}
+
+/** Names may repeat, as those of two tokens of one program; a command then needs the id. Not looked up for a program. */
+async function warnOfName(name: string, project_id: string | null, { given, tokens, terminal }: Work) {
+  if (given.has('json') || given.has('quiet')) return []
+  const filter = project_id === null ? {} : { project_id }
+  const same = (await tokens.list(filter)).find(
+    (token) => token.name === name && token.project_id === project_id && !token.disabled,
+  )
+  if (!same) return []
+  const warning = `the token ${same.token_id} has this name too: commands need the id of one`
+  terminal.err(`warning: ${warning}\n`)
+  return [warning]
+}
+
+/** null: none; undefined: not named. */
+async function projectOf({ given, projects }: Work): Promise<string | null | undefined> {
+  const which = given.text('project')
+  if (which === undefined) return undefined
+  return which === 'none' ? null : (await projects.choose(which)).project_id
+}
+
+async function update(work: Work): Promise<number> {
+  const { given, tokens, terminal } = work
+  const change = readAccountFlags(given, 'token update')
+  const [project_id, name] = [await projectOf(work), given.text('name')]
+  const warnings = await warnOfPatterns(change.models, work)
+  const changed = (present: Token) => ({
+    ...changedSettings(change, present),
+    ...(name !== undefined && { name }),
+    ...(project_id !== undefined && { project_id }),
+  })
+  const token = await tokens.update(given.positionals[0] ?? '', changed, work.by)
+  if (given.has('json')) terminal.out(json({ token, ...(warnings.length > 0 ? { warnings } : {}) }))
+  else if (!given.has('quiet')) terminal.out(`Token ${token.token_id} (${token.name}) is updated.\n${textOf(token)}`)
+  return 0
+}
+
+async function showOne({ given, tokens, terminal }: Work): Promise<number> {
+  const token = await tokens.choose(given.positionals[0] ?? '')
+  const status = statusOf(token, unixSeconds(systemClock))
+  if (given.has('json')) terminal.out(json({ token: { ...token, status } }))
+  else terminal.out(`${bold(terminal, `${token.name} (${token.token_id})`)}\n${textOf(token)}`)
+  return 0
+}
+
+const textOf = (token: Token): string =>
+  accountText(token, [
+    ['status', statusOf(token, unixSeconds(systemClock))],
+    ['secret', `${token.prefix}...`],
+    ['project', token.project_id ?? ''],
+    ['last used', token.last_used_at === null ? '' : `${timeText(token.last_used_at)} UTC`],
+  ])
+
+async function rotate({ given, tokens, terminal, by }: Work): Promise<number> {
+  const [which = ''] = given.positionals
+  const text = given.text('overlap')
+  const overlap_seconds = text === undefined ? 0 : readDuration(text)
+  if (overlap_seconds === undefined) {
+    throw new UsageError(
+      'token rotate',
+      `--overlap: found ${JSON.stringify(text)}, must be a time such as 24h, 30m or 7d`,
+    )
+  }
+  const rotated = await tokens.rotate(which, { overlap_seconds, by })
+  const end = rotated.token.previous_expires_at
+  const old = end === null ? 'rejected' : `valid until ${timeText(end)} UTC`
+  return show({ ...rotated, given, terminal, done: `rotated; the old secret is ${old}` })
+}
+
+async function revoke({ given, tokens, terminal, by }: Work): Promise<number> {
+  const [which = ''] = given.positionals
+  const token = await tokens.revoke(which, by)
+  if (given.has('json')) terminal.out(json({ token }))
+  else if (!given.has('quiet')) terminal.out(`Token ${token.token_id} (${token.name}) is revoked.\n`)
+  return 0
+}
+
+/** The same for every process on this store, and not derivable from the token's secret. */
+async function printWebhookSecret({ given, store, terminal }: Work): Promise<number> {
+  if (!store)
+    throw new Error(
+      'The secret of webhooks is read from the store: run this where the store is, without --url and GATEHOUSE_URL.',
+    )
+  const { token_id, name } = chooseToken(await store.tokens.list(), given.positionals[0] ?? '')
+  const secret = webhookSecret(await webhookMasterSecret(store.secrets), token_id)
+  if (given.has('json')) {
+    terminal.out(json({ token_id, secret }))
+    return 0
+  }
+  if (!given.has('quiet')) terminal.err(`Callbacks of tasks of ${token_id} (${name}) are signed with this secret:\n`)
+  terminal.out(`${secret}\n`)
+  return 0
+}
+
+async function list({ given, tokens, projects, terminal }: Work): Promise<number> {
+  const which = given.text('project')
+  const filter = which === undefined ? {} : { project_id: (await projects.choose(which)).project_id }
+  const all = await tokens.list(filter)
+  const now = unixSeconds(systemClock)
+  const rows = all.map((token) => ({ ...token, status: statusOf(token, now) }))
+  if (given.has('json')) terminal.out(json({ tokens: rows }))
+  else if (rows.length === 0) terminal.out('There are no tokens. Make one with: gatehouse token create --name <name>\n')
+  else {
+    const names = new Map((await projects.list()).map(({ project_id, name }) => [project_id, name]))
+    terminal.out(asTable(rows, { terminal, names }))
+  }
+  return 0
+}
+
+type Shown = { terminal: Terminal; names: Map<string, string> }
+
+/** Without a column of projects where there are none. */
+function asTable(rows: (Token & { status: string })[], { terminal, names }: Shown): string {
+  const hasProjects = rows.some(({ project_id }) => project_id !== null)
+  const project = hasProjects ? ['PROJECT'] : []
+  const head = ['ID', 'NAME', 'SECRET', 'STATUS', ...project, 'MODELS', 'FAMILIES', 'CREATED', 'LAST USED', 'EXPIRES']
+  const body = rows.map((token) => [
+    token.token_id,
+    token.name,
+    `${token.prefix}...`,
+    token.status,
+    ...(hasProjects ? [token.project_id === null ? '-' : (names.get(token.project_id) ?? token.project_id)] : []),
+    token.models.join(',') || 'none',
+    token.families?.join(',') ?? 'all',
+    timeText(token.created_at),
+    timeText(token.last_used_at),
+    timeText(token.expires_at),
+  ])
+  return headedTable(head, body, terminal)
+}
+
+const statusOf = (token: Token, now: number): string => accountStatus(token, { now, off: 'revoked' })
+
+type ShownToken = {
+  token: Token
+  secret: string
+  given: Arguments
+  terminal: Terminal
+  done: string
+  warnings?: readonly string[]
+}
+
+/** Only the secret goes to standard output, so that a script can read it; the explanation goes to standard error. */
+function show({ token, secret, given, terminal, done, warnings = [] }: ShownToken): number {
+  if (given.has('json')) {
+    terminal.out(json({ token, secret, ...(warnings.length > 0 ? { warnings } : {}) }))
+    return 0
+  }
+  const end = token.expires_at === null ? 'never expires' : `expires ${timeText(token.expires_at)} UTC`
+  if (!given.has('quiet')) {
+    terminal.err(`Token ${token.token_id} (${token.name}) is ${done}. It may use ${rightsSentence(token)}; `)
+    terminal.err(`it ${end}.\nIts secret, shown this once:\n`)
+  }
+  terminal.out(`${secret}\n`)
+  return 0
+}

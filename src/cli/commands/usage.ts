@@ -1,0 +1,203 @@
+/** `gatehouse usage`: what tokens, projects, models and end users used, were charged and cost. */
+import { nanoText, toNano } from '../../spec/money.ts'
+import {
+  USAGE_DIMENSIONS,
+  type UsageDimension,
+  type UsageResult,
+  type UsageSum,
+} from '../../store/ledger/ledger-store.ts'
+import { runWork, type Work } from '../accounts.ts'
+import { API_FLAGS, API_OPTIONS_HELP, pathWith } from '../admin-api.ts'
+import { type Arguments, readCommand, UsageError } from '../arguments.ts'
+import { csv } from '../csv.ts'
+import { headedTable } from '../table.ts'
+import { json, type Terminal } from '../terminal.ts'
+import { readTimeRange } from '../time-range.ts'
+
+const HELP = `Usage: gatehouse usage [options]
+
+Shows what was used, by day (UTC): of a running gateway (--url), or of its store.
+
+Options:
+  --by <names>   groups, separated by commas: ${USAGE_DIMENSIONS.slice(0, 6).join(', ')},
+                 ${USAGE_DIMENSIONS.slice(6).join(', ')} (default: token)
+  --from <when>  2026-01-31, 2026-01-31T18:00Z, 7d for 7 days, today, yesterday, this-week, last-week, this-month or
+                 last-month, from its first day on (default: the last 30 days)
+  --to <when>    the same, to the end of the day, week or month (default: today)
+  --csv          print comma-separated values
+  --json         print one line of JSON: {"usage": [...], "total": {...}}
+${API_OPTIONS_HELP}
+  --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
+  --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+
+Cost is what the providers charge, amount what the callers are charged; both leave out the requests whose price is not
+known, which are counted as unknown_requests.
+
+Examples:
+  gatehouse usage --by project,model --from 2026-01-01 --to 2026-01-31 --csv
+  gatehouse usage --by token --json
+  gatehouse usage --by model --from last-week --to last-week
+`
+
+export async function run(args: string[], terminal: Terminal): Promise<number> {
+  const flags = {
+    by: 'text',
+    from: 'text',
+    to: 'text',
+    csv: 'switch',
+    ...API_FLAGS,
+    config: 'text',
+    'data-dir': 'text',
+  } as const
+  const given = readCommand({ help: HELP, terminal, command: 'usage', args, flags })
+  if (!given) return 0
+  const by = readDimensions(given)
+  const range = readTimeRange('usage', given, 30)
+  return runWork('usage', { run: (work) => show(work, { by, ...range }) }, { given, terminal })
+}
+
+type Query = { by: UsageDimension[]; from: number; to: number }
+
+async function show({ given, api, tokens, projects, terminal }: Work, { by, from, to }: Query): Promise<number> {
+  const [{ body }, ...accounts] = await Promise.all([
+    api.call(pathWith('/usage', { by: by.join(','), from: String(from), to: String(to) })),
+    tokens.list(),
+    projects.list(),
+  ])
+  const answer = body as Pick<UsageResult, 'from' | 'to'> & {
+    data: (Omit<UsageSum, 'amount' | 'cost'> & { amount: number; cost: number })[]
+  }
+  const rows = answer.data.map((row) => ({
+    ...row,
+    amount: BigInt(toNano(row.amount)),
+    cost: BigInt(toNano(row.cost)),
+  }))
+  const names = new Map(
+    accounts.flat().map((account) => ['token_id' in account ? account.token_id : account.project_id, account.name]),
+  )
+  print(given, { by, result: { from: answer.from, to: answer.to, rows }, names, terminal })
+  return 0
+}
+
+type Printing = {
+  by: readonly UsageDimension[]
+  result: Omit<UsageResult, 'period'>
+  names: Map<string, string>
+  terminal: Terminal
+}
+
+function print(given: Arguments, { by, result, names, terminal }: Printing): void {
+  const rows = result.rows.map((row) => usageRow(by, row, names)).sort(inOrder(by))
+  const total = usageRow([], totalOf(result.rows), names)
+  if (given.has('json')) {
+    terminal.out(json({ usage: rows, total, from: timeText(result.from, 1), to: timeText(result.to, 1) }))
+    return
+  }
+  const columns = [
+    ...by.flatMap((name) => (name === 'token' || name === 'project' ? [name, `${name}_name`] : [name])),
+    ...COUNTS,
+  ]
+  const cells = rows.map((row) => columns.map((name) => textOf(row[name])))
+  if (given.has('csv')) terminal.out(csv([columns, ...cells]))
+  else if (rows.length === 0) terminal.out('Nothing was used in this time.\n')
+  else {
+    const head = columns.map((name) => name.toUpperCase().replaceAll('_', ' '))
+    const sums = rows.length > 1 ? [columns.map((name, at) => (at === 0 ? 'total' : textOf(total[name])))] : []
+    terminal.out(headedTable(head, [...cells, ...sums], terminal))
+  }
+}
+
+const textOf = (value: string | number | null | undefined): string => (value === null ? 'unknown' : String(value ?? ''))
+
+const COUNTS = [
+  'requests',
+  'errors',
+  'input_tokens',
+  'output_tokens',
+  'cost',
+  'amount',
+  'unknown_requests',
+  'estimated',
+] as const
+
+type Row = Record<string, string | number | null>
+
+/** `cost` and `amount` are null where no price is known at all. */
+function usageRow(by: readonly UsageDimension[], sum: UsageSum, names: Map<string, string>): Row {
+  const row: Row = {}
+  for (const name of by) {
+    if (name === 'day' || name === 'hour' || name === 'minute')
+      row[name] = timeText(sum.start ?? 0, name === 'day' ? 0 : 1)
+    else if (name === 'token' || name === 'project') {
+      const id = sum[`${name}_id`] ?? ''
+      row[name] = id
+      row[`${name}_name`] = names.get(id) ?? ''
+    } else row[name] = sum[name] ?? ''
+  }
+  const { requests, errors, input_tokens, output_tokens, estimated, unknown_costs, unknown_amounts } = sum
+  return {
+    ...row,
+    requests,
+    errors,
+    input_tokens,
+    output_tokens,
+    cost: moneyOf(sum.cost, unknown_costs, requests),
+    amount: moneyOf(sum.amount, unknown_amounts, requests),
+    unknown_requests: Math.max(unknown_costs, unknown_amounts),
+    estimated,
+  }
+}
+
+function totalOf(rows: readonly UsageSum[]): UsageSum {
+  const total = { ...COUNTED, amount: 0n, cost: 0n }
+  for (const row of rows) {
+    total.amount += row.amount
+    total.cost += row.cost
+    for (const count of Object.keys(COUNTED) as (keyof typeof COUNTED)[]) total[count] += row[count]
+  }
+  return total
+}
+
+const COUNTED = {
+  requests: 0,
+  errors: 0,
+  estimated: 0,
+  input_tokens: 0,
+  output_tokens: 0,
+  unknown_amounts: 0,
+  unknown_costs: 0,
+}
+
+const moneyOf = (nano: bigint, unknown: number, requests: number): number | null =>
+  nano === 0n && unknown > 0 && unknown >= requests ? null : Number(nanoText(nano))
+
+const timeText = (seconds: number, withTime: 0 | 1): string => {
+  const text = new Date(seconds * 1000).toISOString()
+  return withTime ? `${text.slice(0, 19)}Z` : text.slice(0, 10)
+}
+
+const inOrder =
+  (by: readonly UsageDimension[]) =>
+  (left: Row, right: Row): number => {
+    for (const name of by) {
+      const [a, b] = [String(left[name]), String(right[name])]
+      if (a !== b) return a < b ? -1 : 1
+    }
+    return 0
+  }
+
+function readDimensions(given: Arguments): UsageDimension[] {
+  const names = (given.text('by') ?? 'token').split(',').map((name) => name.trim())
+  const found = names.map((name) => {
+    const known = USAGE_DIMENSIONS.find((one) => one === name)
+    if (known) return known
+    throw new UsageError('usage', `--by: found ${JSON.stringify(name)}, must be one of ${USAGE_DIMENSIONS.join(', ')}`)
+  })
+  if (found.filter((name) => ['day', 'hour', 'minute'].includes(name)).length > 1) {
+    throw new UsageError('usage', '--by: takes only one of day, hour and minute')
+  }
+  if (found.includes('end_user') && found.some((name) => name === 'hour' || name === 'minute')) {
+    throw new UsageError('usage', '--by: end users are counted by day, not by hour or minute')
+  }
+  return [...new Set(found)]
+}

@@ -1,0 +1,30 @@
+/** What is wrong with a list of budgets, beyond their schema. */
+import type { Budget } from '../../spec/rate-limit.ts'
+
+type BudgetProblem = { index: number; field?: 'time_zone'; message: string }
+
+export function budgetProblems(budgets: readonly Budget[]): BudgetProblem[] {
+  const problems: BudgetProblem[] = []
+  const seen = new Set<string>()
+  for (const [index, { window, time_zone = 'UTC', starts_at = 0 }] of budgets.entries()) {
+    if (!isTimeZone(time_zone)) {
+      const message = `is not a time zone; use a name such as Europe/Berlin`
+      problems.push({ index, field: 'time_zone', message })
+    }
+    const name = `${window} ${time_zone} ${starts_at}`
+    if (seen.has(name)) {
+      problems.push({ index, message: `has the same window, time zone and start as another budget of this list` })
+    }
+    seen.add(name)
+  }
+  return problems
+}
+
+function isTimeZone(name: string): boolean {
+  try {
+    Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(name)
+    return true
+  } catch {
+    return false
+  }
+}

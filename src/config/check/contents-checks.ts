@@ -1,0 +1,39 @@
+/** Checks what the request log is to record of contents. */
+import type { Path } from '../load/read-yaml.ts'
+import { type ContentsConfig, mayRecordContents, type RequestLogConfig } from '../schema/request-log-schema.ts'
+
+type Report = (path: Path, message: string) => void
+
+export function checkContents(request_log: RequestLogConfig | undefined, report: Report): void {
+  const { contents, enabled } = request_log ?? {}
+  if (!contents) return
+  const at = ['request_log', 'contents']
+  if (enabled === false && mayRecordContents(contents)) {
+    report(at, 'needs request_log.enabled: contents belong to a row of the request log')
+  }
+  const names = new Set<string>()
+  for (const [index, { name, pattern }] of (contents.patterns ?? []).entries()) {
+    const problem = pattern === undefined ? undefined : redactionProblem(pattern)
+    if (problem) report([...at, 'patterns', index, 'pattern'], problem)
+    if (name !== undefined && names.has(name)) report([...at, 'patterns', index, 'name'], 'another pattern has it too')
+    names.add(name)
+  }
+}
+
+/** Undefined where nothing is wrong. */
+function redactionProblem(pattern: string): string | undefined {
+  // Loaded only where there are patterns.
+  const { RE2JS } = require('re2js') as typeof import('re2js')
+  try {
+    if (!RE2JS.compile(pattern).matcher('').find()) return undefined
+    return 'matches the empty text, must match at least one character'
+  } catch (error) {
+    return `is no regular expression of RE2, which has no look-around and no back-references: ${error instanceof Error ? error.message : error}`
+  }
+}
+
+/** Why contents cannot be recorded; undefined: they can, or are not to be. */
+export function contentsKeyProblem(contents: ContentsConfig | undefined, key: string | undefined): string | undefined {
+  if (!contents || !mayRecordContents(contents) || key !== undefined) return undefined
+  return 'is not set, and request_log.contents is on: contents are stored only encrypted; openssl rand -base64 32 makes a key'
+}

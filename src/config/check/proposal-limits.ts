@@ -1,0 +1,131 @@
+/** Limits which paths, variables and destinations a configuration that comes by the admin API may choose. */
+import { isRecord } from '../../kit/json.ts'
+import type { Environment } from '../load/environment.ts'
+import { isFileReference } from '../load/interpolate.ts'
+import type { Loaded } from '../load/load.ts'
+import type { Path } from '../load/read-yaml.ts'
+import { KINDS, type KindRow, type ProviderKind } from '../schema/provider-kinds.ts'
+import type { FileConfig, ProviderConfig } from '../schema/schema.ts'
+import type { ProposalLimits } from './check.ts'
+import { isListed } from './path-pattern.ts'
+import { proposedPathProblems } from './proposed-paths.ts'
+import { isSecretPlace } from './secret-places.ts'
+import type { KnownProviders, Violation } from './semantic-checks.ts'
+
+type LimitParts = {
+  /** The file on disk. What it has at a place, a proposed text may have there too. */
+  before: Loaded
+  /** The file itself, absolute. */
+  config_file: string
+  /** Of the running gateway. */
+  data_dir: string
+  environment: Environment
+  vendors: KnownProviders | undefined
+}
+
+/** What a text takes from the environment or a file without being on the list: only where the file on disk sends it. */
+type Kept = { path: Path; name: string }
+
+/** What decides where the secrets of a section are sent: they go only where the file on disk sends them. */
+const DESTINATIONS: { section: string; members: string[] }[] = [
+  { section: 'providers.*', members: ['kind', 'preset', 'base_url', 'apis', 'options'] },
+  { section: 'request_log.sinks.*.http', members: ['url'] },
+  { section: 'telemetry.otlp', members: ['endpoint'] },
+  { section: 'alerts.email', members: ['host', 'port'] },
+  { section: 'admin.oidc', members: ['issuer'] },
+]
+
+/** Where the operator allows variables. */
+const LISTS = 'admin.config_variables of that file or GATEHOUSE_CONFIG_VARIABLES'
+
+const OTLP_HEADERS = /^OTEL_EXPORTER_OTLP_(TRACES_|LOGS_|METRICS_)?HEADERS$/
+
+export function proposalLimits(parts: LimitParts): ProposalLimits {
+  const { before, environment, vendors } = parts
+  const allowed = new Set([...before.config.admin.config_variables, ...before.settings.config_variables])
+  const kept: Kept[] = []
+
+  function expansionProblem(path: Path, references: string[], source: string): string | undefined {
+    const refused = references.filter((name) => !allowed.has(name))
+    if (before.yaml?.sourceAt(path) !== source) {
+      if (!isSecretPlace(path)) return 'may not contain a variable that is new here: by the admin API only secrets may'
+      const variable = refused.find((name) => !isFileReference(name)) // `secretFileProblem` decides which files
+      if (variable !== undefined) return notAllowed(variable)
+      // An address such as that of a webhook would send the file wherever the text says.
+      if (refused.length > 0 && path[0] !== 'providers') return FILE_ELSEWHERE
+    }
+    kept.push(...refused.map((name) => ({ path, name })))
+    return undefined
+  }
+
+  /** Variables that a provider without a key, or the exporter of traces, reads by itself, and files that hold a key. */
+  function implicit(file: FileConfig): Kept[] {
+    const isRefused = (name: string) => (environment[name] ?? '') !== '' && !allowed.has(name)
+    const providers = Object.entries(file.providers ?? {}).flatMap(([id, provider]) =>
+      [...variablesOf(provider, vendors).filter(isRefused), ...keyFilesOf(provider)].map((name) => ({
+        path: ['providers', id, 'key'],
+        name,
+      })),
+    )
+    const headers = Object.keys(environment).filter((name) => OTLP_HEADERS.test(name) && isRefused(name))
+    if (file.telemetry?.otlp?.endpoint === undefined) return providers
+    return [...providers, ...headers.map((name) => ({ path: ['telemetry', 'otlp', 'headers'], name }))]
+  }
+
+  function destinationProblems(file: FileConfig): Violation[] {
+    const out = new Map<string, Violation>()
+    for (const { path, name } of [...kept, ...implicit(file)]) {
+      const found = DESTINATIONS.find(({ section }) => isListed([`${section}.**`], path))
+      if (!found) continue
+      const place = path.slice(0, found.section.split('.').length)
+      const [old, now] = [before.yaml?.value, file].map((value) => membersAt(value, place, found.members))
+      if (old === now) continue
+      const remedy = isFileReference(name) ? 'change the file itself' : `that needs the variable in ${LISTS}`
+      const message = `would send \${${name}} elsewhere than the file on disk does (${found.members.join(', ')} differ); ${remedy}`
+      out.set(JSON.stringify(place), { path: place, part: 'key', message })
+    }
+    return [...out.values()]
+  }
+
+  return {
+    expansionProblem,
+    violations: (file) => [
+      ...proposedPathProblems({ file, ...parts }),
+      ...destinationProblems(file),
+      ...variableListProblems(file, allowed),
+    ],
+  }
+}
+
+const notAllowed = (name: string): string =>
+  `may not take \${${name}} by the admin API: the file on disk does not have it here, and it is not in ${LISTS}`
+
+const FILE_ELSEWHERE =
+  'may not take a file in a text that is new here: by the admin API only settings of providers may; change the file itself'
+
+/** A vendor's own variable may go to that vendor; with an address or options, such as a region, it may go elsewhere. */
+function variablesOf(provider: ProviderConfig | undefined, vendors: KnownProviders | undefined): readonly string[] {
+  if (provider === undefined || provider.key !== undefined || provider.keys !== undefined) return []
+  const { kind = 'chatcompat', preset, base_url, options = {} } = provider
+  if (base_url === undefined && Object.keys(options).length === 0) return []
+  const { environment = [] }: Partial<KindRow> = KINDS[kind as ProviderKind] ?? {}
+  return [...environment, ...(preset === undefined ? [] : (vendors?.presetVariables?.[preset] ?? []))]
+}
+
+const keyFilesOf = (provider: ProviderConfig | undefined): string[] =>
+  [provider, ...(provider?.keys ?? [])].flatMap((one) => (one?.key_file === undefined ? [] : [`file:${one.key_file}`]))
+
+/** A list that a text could extend would allow everything with the next text. */
+function variableListProblems({ admin }: FileConfig, allowed: ReadonlySet<string>): Violation[] {
+  return (admin?.config_variables ?? []).flatMap((name, index) => {
+    if (name === undefined || allowed.has(name)) return []
+    const message = 'cannot be added by the admin API; write it into the file itself'
+    return [{ path: ['admin', 'config_variables', index], part: 'value' as const, message }]
+  })
+}
+
+function membersAt(value: unknown, path: Path, names: string[]): string {
+  let inner = value
+  for (const step of path) inner = isRecord(inner) || Array.isArray(inner) ? (inner as never)[step] : undefined
+  return JSON.stringify(names.map((name) => (isRecord(inner) ? inner[name] : undefined)))
+}

@@ -1,0 +1,95 @@
+/** Checks the paths of a configuration that comes by the admin API: they lie below the data directory, without links. */
+import { lstatSync, realpathSync } from 'node:fs'
+import { dirname, join, relative, resolve, sep } from 'node:path'
+import { isRecord } from '../../kit/json.ts'
+import type { Loaded } from '../load/load.ts'
+import type { Path } from '../load/read-yaml.ts'
+import type { FileConfig } from '../schema/schema.ts'
+import type { Violation } from './semantic-checks.ts'
+
+type PathParts = {
+  file: FileConfig
+  before: Loaded
+  /** Of the running gateway. */
+  data_dir: string
+  /** Absolute. */
+  config_file: string
+}
+
+type Named = { path: Path; text: string /** What a relative path is relative to. */; base: string; isSink: boolean }
+
+/** Names that no other file of the gateway has, and none that another program runs or reads as its settings. */
+const SINK_NAME = /\.(ndjson|jsonl|log)$/
+/** What the gateway itself keeps in the data directory, besides finished files. */
+const OWN = /^(gatehouse\.db|spool$)/
+
+/** A path that the file on disk has may stay, wherever it leads. */
+export function proposedPathProblems({ file, before, data_dir, config_file }: PathParts): Violation[] {
+  const pathsOf = (value: unknown) => namedPaths(value, data_dir)
+  const known = new Set(pathsOf(before.yaml?.value).map(({ base, text }) => resolve(base, text)))
+  const out: Violation[] = []
+  if (typeof file.data_dir === 'string' && before.settings.data_dir === undefined) {
+    const directory = resolve(dirname(config_file), file.data_dir)
+    const message = 'cannot be changed by the admin API; write it into the file itself'
+    if (directory !== data_dir && directory !== before.config.data_dir)
+      out.push({ path: ['data_dir'], part: 'value', message })
+  }
+  for (const { path, text, base, isSink } of pathsOf(file)) {
+    const target = resolve(base, text)
+    if (known.has(target)) continue
+    const problem = placeProblem(data_dir, target) ?? (isSink && !SINK_NAME.test(target) ? NOT_A_SINK : undefined)
+    if (problem) out.push({ path, part: 'value', message: problem })
+  }
+  return out
+}
+
+const NOT_A_SINK = 'must end with .ndjson, .jsonl or .log where it is given by the admin API'
+
+/** Every setting that names a file or a directory. */
+function namedPaths(value: unknown, data_dir: string): Named[] {
+  const out: Named[] = []
+  const add = (path: Path, text: unknown, { base = process.cwd(), isSink = false } = {}) => {
+    if (typeof text === 'string') out.push({ path, text, base, isSink })
+  }
+  const { outputs, request_log, providers } = isRecord(value) ? value : {}
+  if (isRecord(outputs)) add(['outputs', 'directory'], outputs.directory)
+  const sinks = isRecord(request_log) && Array.isArray(request_log.sinks) ? request_log.sinks : []
+  for (const [index, sink] of sinks.entries()) {
+    const file = isRecord(sink) && isRecord(sink.file) ? sink.file : {}
+    add(['request_log', 'sinks', index, 'file', 'path'], file.path, { base: data_dir, isSink: true })
+  }
+  for (const [id, provider] of Object.entries(isRecord(providers) ? providers : {})) {
+    const options = isRecord(provider) && isRecord(provider.options) ? provider.options : {}
+    add(['providers', id, 'options', 'credentials'], options.credentials)
+  }
+  return out
+}
+
+/** Why a path may not be given by the admin API; undefined: it may. */
+function placeProblem(data_dir: string, target: string): string | undefined {
+  const inside = relative(data_dir, target)
+  const steps = inside.split(sep)
+  if (inside === '' || steps[0] === '..') {
+    return `must be below the data directory (${data_dir}) where it is given by the admin API; write other paths into the file itself`
+  }
+  if (OWN.test(steps[0] ?? '')) return 'is a place where the gateway keeps its own files; choose another name'
+  return hasLink(data_dir, steps)
+    ? 'leads through a symbolic link or a file, which a path given by the admin API must not'
+    : undefined
+}
+
+/** What does not exist yet is created below the last directory that does. */
+function hasLink(data_dir: string, steps: string[]): boolean {
+  let place = data_dir
+  try {
+    place = realpathSync(data_dir)
+    for (const step of steps) {
+      place = join(place, step)
+      if (lstatSync(place).isSymbolicLink()) return true
+    }
+    return false
+  } catch (error) {
+    // Whatever cannot be inspected is refused like a link.
+    return (error as { code?: string }).code !== 'ENOENT'
+  }
+}

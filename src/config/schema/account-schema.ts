@@ -1,0 +1,65 @@
+/** What applies to tokens and their calls: defaults of tokens, storage quotas and budgets. */
+import Type from 'typebox'
+import { EndpointFamily } from '../../spec/endpoint-family.ts'
+import { integer, list, number, oneOf, optional, section } from '../../spec/fields.ts'
+import { Budget } from '../../spec/rate-limit.ts'
+import { rateLimits } from './rate-limit-schema.ts'
+
+const MOST_BUDGETS = 20
+
+export const budgets = (description: string) => list(Budget, { maxItems: MOST_BUDGETS }, description)
+
+const HOLDS = ['most', 'likely'] as const
+
+/** Of the installation: a list, or the list beside what calls hold of all budgets. */
+export const InstallationBudgets = Type.Union([
+  Type.Array(Budget, { maxItems: MOST_BUDGETS, description: 'Budgets of all calls together.' }),
+  section({
+    hold: oneOf(
+      HOLDS,
+      'What an open call holds of every budget that it counts towards. most: the most that it can cost. likely: with the output that 99 of 100 answers of the model to the token do not exceed, once there were 100; a budget may then be exceeded. Default most.',
+    ),
+    installation: budgets('Budgets of all calls together.'),
+  }),
+])
+export type InstallationBudgets = Type.Static<typeof InstallationBudgets>
+
+export const isBudgetList = (budgets: InstallationBudgets): budgets is Budget[] => Array.isArray(budgets)
+
+/** Whether calls hold what they probably cost. */
+export const holdsLikely = (budgets: InstallationBudgets): boolean =>
+  !isBudgetList(budgets) && budgets.hold === 'likely'
+
+const quota = (description: string) => integer({ minimum: 1 }, description)
+
+const StorageQuotas = section(
+  {
+    response_bytes: quota(
+      'Bytes of stored responses, conversations and their items, as JSON text. Default 1,073,741,824 (1 GiB).',
+    ),
+    response_rows: quota('How many stored responses, conversations and items there may be. Default 200,000.'),
+    task_bytes: quota(
+      'Bytes of the requests of tasks of the last outputs.keep_days, and of the inputs of unfinished ones. Default 268,435,456 (256 MiB).',
+    ),
+    unfinished_tasks: quota('How many tasks may be unfinished. Default 10,000.'),
+    idempotency_keys: quota('How many idempotency keys of the last 24 hours there may be. Default 10,000.'),
+  },
+  'What each token may store, new or not.',
+)
+export type StorageQuotas = Type.Static<typeof StorageQuotas>
+
+export const TokenDefaults = section({
+  models: list(Type.String(), 'The models that new tokens may use, as glob patterns. Default: ["*"].'),
+  families: list(EndpointFamily, 'The families that new tokens may use. Default: all.'),
+  expires_after_days: number({ exclusiveMinimum: 0 }, 'Days after which new tokens expire. Default: never.'),
+  storage: optional(StorageQuotas),
+  rate_limits: rateLimits('What each token may use that has no rate limits of its own.'),
+  budgets: budgets('Budgets of each token that has none of its own.'),
+  end_users: optional(
+    section(
+      { rate_limits: rateLimits('What each end user may use.'), budgets: budgets('Budgets of each end user.') },
+      'For each end user of a token, where the token sets none.',
+    ),
+  ),
+})
+export type TokenDefaults = Type.Static<typeof TokenDefaults>

@@ -1,0 +1,81 @@
+/** The section `admin` of `gatehouse.yaml`: the admin API. */
+import Type from 'typebox'
+import { ADMIN_ROLES } from '../../spec/admin.ts'
+import { flag, integer, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
+
+const CONFIG_BY_API = ['off', 'validate', 'apply'] as const
+
+const OidcRole = section(
+  {
+    role: Type.Enum([...ADMIN_ROLES], { description: 'What the administrator may do.' }),
+    project: text({ minLength: 1 }, 'The id of the project of a project_admin.'),
+  },
+  'The role of an account whose claim has this value.',
+)
+
+const OidcConfig = section(
+  {
+    issuer: Type.String({
+      pattern: '^https?://',
+      description:
+        'Address of the OpenID provider, above /.well-known/openid-configuration. http only on this machine.',
+    }),
+    client_id: Type.String({ minLength: 1, description: 'How the gateway is registered with the provider.' }),
+    client_secret: Type.String({ minLength: 1, description: 'Its secret: ${NAME} takes it from the environment.' }),
+    scopes: list(
+      Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' }),
+      { maxItems: 50 },
+      'Asked of the provider besides `openid`. Default: profile and email.',
+    ),
+    role_claim: Type.String({
+      minLength: 1,
+      description:
+        'The claim with the groups or roles of the account, such as `groups`, or a path such as `realm_access.roles`.',
+    }),
+    roles: Type.Record(Type.String({ minLength: 1 }), OidcRole, {
+      description:
+        'The role of each value of the claim. Of several, the highest counts: owner, operator, viewer, project_admin.',
+    }),
+    redirect_uri: text(
+      { pattern: '^https?://.+/admin/v1/login/oidc/callback$' },
+      'Where the provider sends the browser back to. Default: /admin/v1/login/oidc/callback at the address by which the gateway is reached.',
+    ),
+  },
+  'Login of administrators with an OpenID provider.',
+)
+export type OidcConfig = Type.Static<typeof OidcConfig>
+
+export const AdminConfig = section(
+  {
+    enabled: flag('Whether the admin API is there. Default true.'),
+    host: text('The address of its own listener, with `port`. Default: that of the gateway.'),
+    port: integer(
+      { minimum: 0, maximum: 65_535 },
+      'The port of a listener of its own; it then answers only there. Default: none.',
+    ),
+    session_hours: number(
+      { exclusiveMinimum: 0, maximum: 720 },
+      'Time after which an administrator must log in again. Default 12.',
+    ),
+    idle_minutes: number(
+      { exclusiveMinimum: 0, maximum: 43_200 },
+      'Time without a request after which a session ends. Default 60.',
+    ),
+    requests_per_minute: integer(
+      { minimum: 1, maximum: 1_000_000 },
+      'Requests of each administrator to each process. Default 1200.',
+    ),
+    config_by_api: oneOf(
+      CONFIG_BY_API,
+      'What the admin API may do with a proposed file; validate also compares. Default apply.',
+    ),
+    config_variables: list(
+      Type.String({ pattern: '^(?!GATEHOUSE_)[A-Za-z_][A-Za-z0-9_]*$' }),
+      { maxItems: 1_000 },
+      'Variables that a file given by the admin API may take besides those of the file on disk at the same place. The API cannot extend it. Default: none.',
+    ),
+    oidc: optional(OidcConfig),
+  },
+  'The admin API at /admin/v1.',
+)
+export type AdminConfig = Type.Static<typeof AdminConfig>

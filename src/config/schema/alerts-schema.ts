@@ -1,0 +1,75 @@
+/** Whom the gateway alerts, of what, and when. */
+import Type from 'typebox'
+import { integer, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
+
+const secret = (description: string) => text({ minLength: 1 }, `${description} \${NAME} takes it from the environment.`)
+
+/** What the operator is alerted of. */
+const ALERT_EVENTS = [
+  'budget.threshold_reached',
+  'budget.refusing',
+  'provider.key_refused',
+  'provider.certificate_invalid',
+  'breaker.open',
+  'model.deprecated',
+  'task.outcome_unknown',
+  'ledger.delayed',
+  'ledger.entries_lost',
+  'storage.unavailable',
+  'disk.low',
+] as const
+export type AlertEvent = (typeof ALERT_EVENTS)[number]
+
+const Webhook = section(
+  {
+    url: Type.String({ pattern: '^https?://', description: 'Where events are posted.' }),
+    secret: secret(
+      'Signs events as Standard Webhooks do: whsec_ and 24 to 64 bytes in base64. Default: events are not signed.',
+    ),
+  },
+  'Events as JSON.',
+)
+
+const Slack = section(
+  {
+    url: Type.String({
+      pattern: '^https?://',
+      description: 'The incoming webhook, which is a secret: ${NAME} takes it from the environment.',
+    }),
+  },
+  'Messages to Slack, and to what takes the same: Mattermost, Rocket.Chat, Discord (`/slack`).',
+)
+
+const Email = section(
+  {
+    host: Type.String({ minLength: 1, description: 'The SMTP server.' }),
+    port: integer({ minimum: 1, maximum: 65_535 }, 'Default 587; 465 with `tls: implicit`.'),
+    tls: oneOf(
+      ['starttls', 'implicit', 'none'],
+      'Default starttls: the server must offer it. `none` sends in plain text, the password as well.',
+    ),
+    user: text({ minLength: 1 }, 'Who logs in. Default: no authentication.'),
+    password: secret('Of the user.'),
+    from: Type.String({ pattern: '@', description: 'Such as `gatehouse@example.com`.' }),
+    to: Type.Array(Type.String({ pattern: '@' }), { minItems: 1, maxItems: 20, description: 'Who gets the mail.' }),
+  },
+  'Mail by SMTP.',
+)
+export type EmailConfig = Type.Static<typeof Email>
+
+export const AlertsConfig = section(
+  {
+    webhook: optional(Webhook),
+    slack: optional(Slack),
+    email: optional(Email),
+    events: list(Type.Enum(ALERT_EVENTS), 'Of what. Default: of everything.'),
+    breaker_open_minutes: number({ exclusiveMinimum: 0 }, 'How long a target must have failed. Default 5.'),
+    deprecation_days: integer(
+      { minimum: 1, maximum: 365 },
+      'How long before a model in use is deprecated or retired. Default 30.',
+    ),
+    disk_free_percent: number({ minimum: 0, maximum: 100 }, 'Below which the disk of the data is low. Default 5.'),
+  },
+  'Whom the gateway alerts, such as when a threshold of a budget is reached.',
+)
+export type AlertsConfig = Type.Static<typeof AlertsConfig>

@@ -1,0 +1,20 @@
+/** The section `metrics` of `gatehouse.yaml`: the metrics for Prometheus. */
+import type Type from 'typebox'
+import { flag, integer, oneOf, section, text } from '../../spec/fields.ts'
+
+export const MetricsConfig = section(
+  {
+    enabled: flag('Whether calls are counted, and /metrics is there. Default true.'),
+    host: text('The address of its own listener, with `port`. Default: that of the gateway.'),
+    port: integer(
+      { minimum: 0, maximum: 65_535 },
+      'The port of a listener of its own; /metrics then answers only there. Default: none.',
+    ),
+    require_token: oneOf(
+      ['remote', 'always', 'never'],
+      'Who needs an admin token that may read. remote: all but unproxied clients on this machine. Default remote.',
+    ),
+  },
+  'Metrics for Prometheus. Takes effect at the next start.',
+)
+export type MetricsConfig = Type.Static<typeof MetricsConfig>

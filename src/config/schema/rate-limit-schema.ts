@@ -1,0 +1,35 @@
+/** Rate limits, and how they work, as the operator writes them. */
+import Type from 'typebox'
+import { integer, number, oneOf, optional, section } from '../../spec/fields.ts'
+import { RateLimits } from '../../spec/rate-limit.ts'
+
+const LIMIT_STORES = ['database', 'memory', 'valkey'] as const
+const WHEN_STORE_FAILS = ['share', 'refuse', 'allow'] as const
+
+/** With the keys in its type. */
+export const rateLimits = (description: string) =>
+  optional(Type.Unsafe<RateLimits>({ ...RateLimits, title: 'rate limits', description }))
+
+/** The section `limits`. */
+export const LimitsConfig = section(
+  {
+    queue_seconds: number(
+      { minimum: 0, maximum: 300 },
+      'How long a call waits for a rate limit if it fits within that time. Default 0.',
+    ),
+    max_end_users: integer(
+      { minimum: 1, maximum: 10_000_000 },
+      'End users counted apart; further ones share one count of their token. Default 100000.',
+    ),
+    store: oneOf(
+      LIMIT_STORES,
+      'database: gateways share limits, also after a restart; memory: each counts for itself; valkey: shared exactly, with one request a call; by the database while it is away. Needs a restart. Default database.',
+    ),
+    when_store_fails: oneOf(
+      WHEN_STORE_FAILS,
+      'While the database is away, beyond what a gateway holds: share uses an equal part of the limit, refuse refuses calls, allow uses all of it. Default share.',
+    ),
+  },
+  'How rate limits work.',
+)
+export type LimitsConfig = Type.Static<typeof LimitsConfig>

@@ -1,0 +1,205 @@
+/** The schema of `gatehouse.yaml`: one TypeBox definition for the type, the validation and the editor's schema. */
+import Type from 'typebox'
+import { EXTRA_FIELDS } from '../../spec/chat-request.ts'
+import { EndpointFamily } from '../../spec/endpoint-family.ts'
+import { closed, flag, integer, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
+import { MODEL_STATUSES } from '../../spec/model.ts'
+import { InstallationBudgets, TokenDefaults } from './account-schema.ts'
+import { AdminConfig } from './admin-schema.ts'
+import { AlertsConfig } from './alerts-schema.ts'
+import { CacheConfig, ModelCache } from './cache-schema.ts'
+import { CallsConfig } from './calls-schema.ts'
+import { DeclaredAdminTokens, DeclaredProjects, DeclaredTokens } from './declared-schema.ts'
+import { EmbeddingLimits } from './embedding-schema.ts'
+import { ImageLimits } from './image-schema.ts'
+import { LedgerConfig } from './ledger-schema.ts'
+import { Capabilities, Limits } from './limits-schema.ts'
+import { MetricsConfig } from './metrics-schema.ts'
+import { Prices } from './price-schema.ts'
+import { PROVIDER_KINDS, TEXT_APIS } from './provider-kinds.ts'
+import { Passthrough, Quirks } from './quirks.ts'
+import { LimitsConfig, rateLimits } from './rate-limit-schema.ts'
+import { RequestLogConfig } from './request-log-schema.ts'
+import {
+  CallLimits,
+  Fallbacks,
+  HealthConfig,
+  KeyFile,
+  ProviderKey,
+  RoutingConfig,
+  TargetRouting,
+} from './routing-schema.ts'
+import { ServerConfig } from './server-schema.ts'
+import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
+import { TelemetryConfig } from './telemetry-schema.ts'
+import { ValkeyConfig } from './valkey-schema.ts'
+
+const seconds = (description: string, maximum = 86_400) => number({ exclusiveMinimum: 0, maximum }, description)
+const unixTime = (description: string) => integer({ minimum: 0 }, description)
+
+export const Timeouts = section({
+  connect_seconds: seconds('Time to establish the connection. Default 10.'),
+  first_byte_seconds: seconds('Time from the request to the first byte of the response. Default 300.'),
+  idle_seconds: seconds('Longest silence within a stream. Default 300.'),
+  total_seconds: seconds('Time of a whole response that is not streamed. Default 600.'),
+})
+export type Timeouts = Type.Static<typeof Timeouts>
+
+const OUTPUT_MODES = ['copy', 'passthrough'] as const
+
+export const ProviderConfig = section({
+  kind: oneOf(PROVIDER_KINDS, 'The API that it has. Default: the kind of its preset, else chatcompat.'),
+  preset: text('A known provider, such as openai, groq or ollama: it sets all that is not written here.'),
+  base_url: text('The base URL with its version, such as https://api.example.com/v1. Default: that of the preset.'),
+  key: text(
+    { minLength: 1 },
+    'The API key; ${NAME} takes it from the environment, ${file:path} from a file. Default: the variable of the preset or kind.',
+  ),
+  key_file: optional(KeyFile),
+  keys: list(ProviderKey, { minItems: 1, maxItems: 100 }, 'Several API keys, which share the calls, instead of `key`.'),
+  headers: optional(Type.Record(Type.String(), Type.String(), { description: 'Sent with every request.' })),
+  apis: list(
+    Type.Enum([...TEXT_APIS]),
+    'Further APIs that it serves below the same address: their clients are passed through. Default: those of its preset, unless base_url is set.',
+  ),
+  request_defaults: optional(
+    Type.Record(Type.String(), Type.Unknown(), { description: 'Body fields to send when the request has none.' }),
+  ),
+  fields: optional(
+    section({
+      allow: list(Type.String(), 'Additional body fields to forward.'),
+      drop: list(Type.String(), 'Body fields not to send, since the provider rejects them.'),
+      rename: optional(
+        Type.Record(Type.String(), Type.String(), {
+          description: "From the gateway's field name to the provider's, such as max_tokens: max_completion_tokens.",
+        }),
+      ),
+    }),
+  ),
+  quirks: optional(Quirks),
+  timeouts: optional(Timeouts),
+  options: optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description: 'Settings of this kind alone; see provider-kinds in the manual.',
+    }),
+  ),
+  concurrency: integer(
+    { minimum: 1, maximum: 1024 },
+    'How many of its tasks are worked on at a time. Default: tasks.concurrency.',
+  ),
+  calls: optional(CallLimits),
+  rate_limits: rateLimits('What all calls to it may use; at its limit, calls go to the next target.'),
+  health: optional(HealthConfig),
+  outputs: oneOf(
+    OUTPUT_MODES,
+    'Whether finished files are copied, or the links of the provider passed through. Default copy.',
+  ),
+  passthrough: optional(Passthrough),
+  private_addresses: flag('Whether files may be fetched from private and loopback addresses. Default false.'),
+  discover: flag("Add the models of the provider's list that are not in `models`. Default false."),
+})
+export type ProviderConfig = Type.Static<typeof ProviderConfig>
+
+export const TargetConfig = section({
+  provider: Type.String({ description: 'A key of `providers`.' }),
+  model: Type.String({ description: 'The name of the model at the provider.' }),
+  ...TargetRouting,
+})
+
+const RETIRED_POLICIES = ['refuse', 'serve', 'redirect'] as const
+
+export type TargetConfig = Type.Static<typeof TargetConfig>
+
+export const ModelConfig = section({
+  families: list(
+    EndpointFamily,
+    'The families that the model serves. Default: embeddings or rerank by its name, else every family of chat.',
+  ),
+  targets: list(
+    TargetConfig,
+    { minItems: 1 },
+    'The providers that serve it, in order. Default: <provider>/<model> of the id.',
+  ),
+  alias_of: text(
+    { minLength: 1 },
+    "Full id of the model that serves it. The key may then contain `*`; other settings are that model's.",
+  ),
+  created: unixTime('Unix time at which it was made. Default: when it first entered the catalogue.'),
+  status: oneOf(MODEL_STATUSES, 'Its state. Default: by the dates below, else active.'),
+  deprecated_at: unixTime('Unix time from which the model is deprecated.'),
+  retired_at: unixTime('Unix time from which the model is retired.'),
+  replaced_by: text('Model id of the successor.'),
+  when_retired: oneOf(
+    RETIRED_POLICIES,
+    'What a call to the retired model gets: refuse (410), serve, or redirect to `replaced_by`. Default: when_retired of the top level.',
+  ),
+  limits: optional(Limits),
+  context_tokens: integer({ minimum: 1 }, 'Context window in tokens, input and output together; not enforced.'),
+  fields: list(Type.Enum([...EXTRA_FIELDS]), 'Extra request fields that the model accepts. Default: none.'),
+  capabilities: optional(Capabilities),
+  embeddings: optional(EmbeddingLimits),
+  video: optional(VideoLimits),
+  three_d: optional(ThreeDLimits),
+  images: optional(ImageLimits),
+  keep_days: number({ exclusiveMinimum: 0 }, 'How long finished files are kept. Default: outputs.keep_days.'),
+  routing: optional(RoutingConfig),
+  rate_limits: rateLimits('What all calls of the model together may use.'),
+  cache: optional(ModelCache),
+  fallbacks: optional({
+    ...Fallbacks,
+    description:
+      'Models that serve what this one cannot, in order: a list for unavailable and context_length, or one for each reason. The token must be allowed to use them.',
+  }),
+  prices: optional({
+    ...Prices,
+    description:
+      'What callers are charged for it; a list has prices of several dates. Default: unknown, which is never counted as 0.',
+  }),
+})
+export type ModelConfig = Type.Static<typeof ModelConfig>
+
+export const FileConfig = Type.Object(
+  {
+    $schema: optional(Type.String()),
+    data_dir: text(
+      { minLength: 1 },
+      'Directory of the store and of finished files; relative to this file. The flag and the variable win. Default ./data.',
+    ),
+    server: optional(ServerConfig),
+    sandbox: flag('Whether the built-in simulated provider is there. Default true.'),
+    discover: flag(
+      'Find providers by environment keys and on loopback. Default: true without a configuration file, else false.',
+    ),
+    when_retired: oneOf(
+      RETIRED_POLICIES,
+      'What a call to a retired model gets: refuse (410), serve, or redirect to its successor. Default refuse.',
+    ),
+    tokens: optional(TokenDefaults),
+    timeouts: optional(Timeouts),
+    calls: optional(CallsConfig),
+    tasks: optional(TasksConfig),
+    outputs: optional(OutputsConfig),
+    responses: optional(ResponsesConfig),
+    cache: optional(CacheConfig),
+    rate_limits: rateLimits('What all calls together may use.'),
+    limits: optional(LimitsConfig),
+    valkey: optional(ValkeyConfig),
+    ledger: optional(LedgerConfig),
+    projects: optional(DeclaredProjects),
+    api_tokens: optional(DeclaredTokens),
+    admin_tokens: optional(DeclaredAdminTokens),
+    budgets: optional({
+      ...InstallationBudgets,
+      description: 'Budgets of all calls together: a list, or an object with `hold` and the list as `installation`.',
+    }),
+    request_log: optional(RequestLogConfig),
+    alerts: optional(AlertsConfig),
+    telemetry: optional(TelemetryConfig),
+    metrics: optional(MetricsConfig),
+    admin: optional(AdminConfig),
+    providers: optional(Type.Record(Type.String(), ProviderConfig)),
+    models: optional(Type.Record(Type.String(), ModelConfig)),
+  },
+  { ...closed, title: 'gatehouse.yaml' },
+)
+export type FileConfig = Type.Static<typeof FileConfig>

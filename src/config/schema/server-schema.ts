@@ -1,0 +1,88 @@
+/** The section `server` of `gatehouse.yaml`: the address of the gateway, and the limits of a request. */
+import Type from 'typebox'
+import { flag, integer, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
+
+const seconds = (description: string, maximum = 86_400) => number({ exclusiveMinimum: 0, maximum }, description)
+
+/** Each has its own memory, connections to the store and background work. */
+const MAX_WORKERS = 128
+
+export const ServerConfig = section({
+  host: text('Address to listen on. Default 127.0.0.1.'),
+  port: integer({ minimum: 0, maximum: 65_535 }, 'Port to listen on; 0 takes a free one. Default 8787.'),
+  workers: optional(
+    Type.Union([Type.Literal('auto'), Type.Integer({ minimum: 1, maximum: MAX_WORKERS })], {
+      description: 'Processes that share the port and the store; `auto`: as many as there are cores. Default 1.',
+    }),
+  ),
+  base_url: text('The address that clients use, where it differs from the one listened on.'),
+  files_base_url: text('A separate address of this gateway that serves stored files and nothing else.'),
+  hosts: list(
+    Type.String(),
+    { maxItems: 50 },
+    'Names in Host at which pages without a token are served, beside addresses, localhost, names without a dot or below .internal, and the hosts of base_url and files_base_url; others get 404. Default: any name, but /metrics without a token is read at these only where the gateway listens on loopback.',
+  ),
+  max_body_bytes: integer(
+    { minimum: 1024, maximum: 1_073_741_824 },
+    'Larger request bodies are rejected with 413. Default 32 MiB.',
+  ),
+  max_text_body_bytes: integer(
+    { minimum: 1024, maximum: 1_073_741_824 },
+    'The same for requests of other families than chat and the generation of media. Default 8 MiB.',
+  ),
+  body_seconds: seconds('Time in which a request body must arrive. Default 60.'),
+  keep_alive_seconds: seconds(
+    'Silence on a stream after which the gateway sends a keep-alive comment. Default 15.',
+    300,
+  ),
+  shutdown_seconds: number(
+    { minimum: 0, maximum: 3600 },
+    'Time in which open requests may finish when the gateway stops. Default 25.',
+  ),
+  drain_seconds: number(
+    { minimum: 0, maximum: 3600 },
+    'Time after SIGTERM in which /readyz fails and connections close after their responses, before the port closes. Part of shutdown_seconds. Default 5 where several processes share the port or the store, which are workers and gateways with PostgreSQL or Valkey; else 0.',
+  ),
+  metadata_hosts: list(
+    Type.String({ minLength: 1 }),
+    { maxItems: 20 },
+    'Hosts of metadata services, and other link-local addresses, that addresses of this file may name, such as 169.254.169.254. Default: none.',
+  ),
+  cors_origins: list(Type.String(), 'Origins of web pages that may call the gateway; `*` is any. Default: none.'),
+  trust_proxy: flag("Take the client's address from x-forwarded-for. Default false."),
+  delta_mirror: flag('Whole chat responses repeat `message` as `delta`. Default true.'),
+  families: oneOf(
+    ['all', 'specified'],
+    'The families in `supported_endpoint_types`: all, or the ten of the specification. Default all.',
+  ),
+  max_bytes_in_flight: integer(
+    { minimum: 1024 },
+    'Bytes of request bodies and unread answers in memory; beyond it requests get 503. ' +
+      'Default: a quarter of the memory of the machine or container, at least 256 MiB.',
+  ),
+  max_token_bytes_in_flight: integer(
+    { minimum: 1024 },
+    'The same for each token; beyond it its requests get 429. Default: half of max_bytes_in_flight.',
+  ),
+  max_delay_ms: integer(
+    { minimum: 0, maximum: 60_000 },
+    'When the event loop is late by more than this for a second, some new requests get 503, those of the busiest ' +
+      'tokens first; 0 refuses none. Default 250.',
+  ),
+  http_client: oneOf(['sockets', 'fetch'], 'Has no effect; accepted for earlier configurations.'),
+  end_revoked_calls: flag(
+    'End the open calls and streams of a token within a second of its revocation or expiry. Default true.',
+  ),
+  explain_tokens: list(
+    Type.String({ pattern: '^(\\*|tok_[A-Za-z0-9]+)$' }),
+    'Ids of tokens that get the routing decision with `x-gatehouse-explain: 1`; `*`: all. Default: none.',
+  ),
+  caller_routing: optional(
+    Type.Union([Type.Boolean(), Type.Array(Type.String({ pattern: '^(tok|proj)_[A-Za-z0-9]+$' }))], {
+      description:
+        'Whether requests may have `models`, `provider`, `x-gatehouse-timeout` and `x-gatehouse-no-fallback`; else 400. A list of ids: only these tokens, and those of these projects. Default true.',
+    }),
+  ),
+  show_target: flag('Responses have `x-gatehouse-target` and `x-gatehouse-attempts`. Default true.'),
+  show_cost: flag('Whole responses have `x-gatehouse-cost`, in the currency of the ledger, or unknown. Default true.'),
+})

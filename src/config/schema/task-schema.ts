@@ -1,0 +1,142 @@
+/** The settings of video and 3D models, and of their tasks. */
+import Type, { type TSchema } from 'typebox'
+import { flag, integer, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
+import { THREE_D_FORMATS } from '../../spec/three-d-request.ts'
+
+const seconds = (description: string, maximum: number) => number({ exclusiveMinimum: 0, maximum }, description)
+
+const choice = <T extends TSchema>(item: T, description: string) =>
+  optional(section({ values: Type.Array(item, { minItems: 1 }), default: optional(item) }, description))
+
+export const VideoLimits = section(
+  {
+    prompt_characters: integer({ minimum: 1 }, 'Longest prompt in characters. Default 32,000.'),
+    prompt_required: flag('Whether a prompt is required. Default true.'),
+    aspect_ratio: choice(
+      Type.String({ pattern: '^[1-9][0-9]*:[1-9][0-9]*$' }),
+      'Values that it accepts, such as `16:9`, and the default: 16:9, else the first. Without this setting the field is forwarded unchanged.',
+    ),
+    duration: optional(
+      section(
+        {
+          values: optional(Type.Array(Type.Number({ exclusiveMinimum: 0 }), { minItems: 1 })),
+          minimum: optional(Type.Number({ exclusiveMinimum: 0 })),
+          maximum: optional(Type.Number({ exclusiveMinimum: 0 })),
+          default: optional(Type.Number({ exclusiveMinimum: 0 })),
+        },
+        'Seconds: a set or a range. The default is the smallest.',
+      ),
+    ),
+    size: choice(
+      Type.String({ pattern: '^([0-9]{3,4}p|[1-9][0-9]*[kK]|[1-9][0-9]*x[1-9][0-9]*)$' }),
+      'Values that it accepts, such as `720p` or `1280x720`. The default is the first.',
+    ),
+    audio_enable: optional(
+      section(
+        { values: optional(Type.Array(Type.Boolean(), { minItems: 1 })), default: optional(Type.Boolean()) },
+        'Whether the video may have sound. The default is false where that is allowed.',
+      ),
+    ),
+    image: oneOf(['no', 'optional', 'required'], 'Whether it accepts or needs a first frame. Default optional.'),
+    last_image: flag('Accepts a last frame. Default true.'),
+    images: integer({ minimum: 0 }, 'How many reference images it accepts. Default 16.'),
+    video: oneOf(['no', 'optional', 'required'], 'Whether it accepts or needs a video. Default optional.'),
+    negative_prompt: flag('Accepts a negative prompt. Default true.'),
+    seed: flag('Accepts a seed. Default true.'),
+    n: integer({ minimum: 1, maximum: 16 }, 'How many videos one request may ask for. Default 1.'),
+  },
+  'What a video model accepts, and its defaults.',
+)
+export type VideoLimits = Type.Static<typeof VideoLimits>
+
+const yesOrNo = (description: string) =>
+  optional(
+    section(
+      { values: optional(Type.Array(Type.Boolean(), { minItems: 1 })), default: optional(Type.Boolean()) },
+      description,
+    ),
+  )
+const howMuch = (description: string) => oneOf(['no', 'optional', 'required'], `${description} Default optional.`)
+
+export const ThreeDLimits = section(
+  {
+    prompt: howMuch('Whether it accepts or needs a prompt.'),
+    prompt_characters: integer({ minimum: 1 }, 'Longest prompt in characters. Default 32,000.'),
+    image: howMuch('Whether it accepts or needs an image.'),
+    images: integer({ minimum: 0 }, 'How many views of one object it accepts. Default 16.'),
+    format: choice(
+      Type.Enum([...THREE_D_FORMATS]),
+      'Formats that it makes, and the default: glb, else the first. Without this setting it makes glb alone.',
+    ),
+    texture: yesOrNo('Whether textures may be asked for, and the default; without a default the provider decides.'),
+    pbr: yesOrNo('The same for maps for physically based rendering.'),
+    target_polycount: optional(
+      Type.Union(
+        [
+          section({
+            minimum: optional(Type.Integer({ minimum: 1 })),
+            maximum: optional(Type.Integer({ minimum: 1 })),
+            default: optional(Type.Integer({ minimum: 1 })),
+          }),
+          Type.Literal(false),
+        ],
+        { description: 'Range of the number of polygons; false: the field is rejected.' },
+      ),
+    ),
+    negative_prompt: flag('Accepts a negative prompt. Default true.'),
+    seed: flag('Accepts a seed. Default true.'),
+  },
+  'What a 3D model accepts, and its defaults.',
+)
+export type ThreeDLimits = Type.Static<typeof ThreeDLimits>
+
+export const TasksConfig = section({
+  deadline_minutes: number(
+    { exclusiveMinimum: 0, maximum: 1440 },
+    'Time after which an unfinished task fails. Default 60.',
+  ),
+  copy_deadline_minutes: number(
+    { exclusiveMinimum: 0, maximum: 43_200 },
+    'Time for which copying a finished file is retried, at most as long as the provider keeps it. Default 1440.',
+  ),
+  poll_seconds: seconds('Time between two polls of a new task. Default 4.', 300),
+  slow_poll_seconds: seconds('Time between two polls of an old task. Default 15.', 3600),
+  concurrency: integer({ minimum: 1, maximum: 1024 }, 'How many tasks of a provider run at a time. Default 32.'),
+  callback_origins: list(
+    Type.String({ pattern: '^https?://[^/?#@\\s]+$' }),
+    'Private addresses that webhooks may be delivered to, such as `http://10.0.0.5:9000`. Default: none.',
+  ),
+})
+export type TasksConfig = Type.Static<typeof TasksConfig>
+
+export const OutputsConfig = section({
+  directory: text('Directory of finished files. Default: outputs in the data directory.'),
+  s3: optional(
+    section(
+      {
+        bucket: Type.String({ minLength: 1, description: 'Name of the bucket. Required.' }),
+        region: text('Region of the bucket. Default us-east-1.'),
+        endpoint: text('Address of another S3-compatible service, with http(s)://. Default: Amazon S3.'),
+        access_key_id: text('Access key. Default: AWS_ACCESS_KEY_ID.'),
+        secret_access_key: text('Secret key. Default: AWS_SECRET_ACCESS_KEY.'),
+        prefix: text('Prefix of every object key. Default: none.'),
+      },
+      'A bucket in place of the directory.',
+    ),
+  ),
+  link_hours: number({ exclusiveMinimum: 0, maximum: 168 }, 'Time for which a signed link is valid. Default 24.'),
+  keep_days: number({ exclusiveMinimum: 0 }, 'Days for which finished files are kept. Default 30.'),
+  max_bytes: integer({ minimum: 1 }, 'Largest finished file. Default 2 GiB.'),
+})
+export type OutputsConfig = Type.Static<typeof OutputsConfig>
+
+export const ResponsesConfig = section({
+  keep_days: number(
+    { minimum: 0, maximum: 3650 },
+    'Days for which responses of /v1/responses and conversations are stored; 0 stores none. Default 30.',
+  ),
+  store_default: flag(
+    'Whether a response is stored if its request has no `store` and continues nothing that is stored. Default true.',
+  ),
+})
+export type ResponsesConfig = Type.Static<typeof ResponsesConfig>

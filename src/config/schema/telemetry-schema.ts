@@ -1,0 +1,34 @@
+/** The section `telemetry` of `gatehouse.yaml`: where traces and logs are exported. */
+import Type from 'typebox'
+import { flag, list, number, optional, section, text } from '../../spec/fields.ts'
+
+const OtlpConfig = section(
+  {
+    endpoint: text(
+      { pattern: '^https?://' },
+      'Base URL of an OTLP collector (HTTP, protobuf), without /v1/traces, such as http://127.0.0.1:4318. OTEL_EXPORTER_OTLP_ENDPOINT wins.',
+    ),
+    headers: optional(
+      Type.Record(Type.String(), Type.String(), {
+        description: 'Sent with every export; ${NAME} takes a value from the environment.',
+      }),
+    ),
+    traces: flag('Export a span for each call and each of its attempts. Default true.'),
+    metrics: flag('Export the numbers of /metrics, every minute. Default false.'),
+    logs: flag('Export the rows of the request log. Default false.'),
+    sampling: number(
+      { minimum: 0, maximum: 1 },
+      'Share of traces exported; a traceparent follows its client. OTEL_TRACES_SAMPLER wins. Default 1.',
+    ),
+    contents: flag('Put prompts and responses of chat into spans, at most 16,384 characters of each. Default false.'),
+    propagate_to: list(
+      Type.String({ minLength: 1 }),
+      'Ids of the providers, your own, that get traceparent and tracestate; "*" is all. Default: none.',
+    ),
+  },
+  'Export by the OpenTelemetry protocol. Takes effect at the next start.',
+)
+export type OtlpConfig = Type.Static<typeof OtlpConfig>
+
+export const TelemetryConfig = section({ otlp: optional(OtlpConfig) }, 'What the gateway exports about its calls.')
+export type TelemetryConfig = Type.Static<typeof TelemetryConfig>

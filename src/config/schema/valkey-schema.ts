@@ -1,0 +1,33 @@
+/** The section `valkey` of `gatehouse.yaml`: a Valkey or Redis server that gateways share. */
+import Type from 'typebox'
+import { integer, section, text } from '../../spec/fields.ts'
+
+export const ValkeyConfig = section(
+  {
+    url: Type.String({
+      description:
+        'redis://<user>:<password>@<host>:<port>/<database>, or rediss:// for TLS; ${NAME} takes it, or a part, from the environment.',
+    }),
+    prefix: text(
+      { pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$' },
+      'Prefix of every key; gateways with the same one share. Default gatehouse.',
+    ),
+    timeout_ms: integer({ minimum: 1, maximum: 10_000 }, 'How long a call waits for the server. Default 100.'),
+  },
+  'A Valkey or Redis server (version 6 or newer) that gateways share. Needs a restart.',
+)
+export type ValkeyConfig = Type.Static<typeof ValkeyConfig>
+
+/** What is wrong with the address of a server, if anything; it may hold a password, which is not repeated. */
+export function valkeyUrlProblem(text: string): string | undefined {
+  const url = URL.parse(text)
+  if (!url || (url.protocol !== 'redis:' && url.protocol !== 'rediss:') || url.hostname === '') {
+    return (
+      'must be an address such as redis://127.0.0.1:6379 or rediss://:<password>@<host>:6379/0; characters such as ' +
+      '@, / and # in the password are written as %40, %2F and %23'
+    )
+  }
+  if (!/^(|\/|\/\d{1,5})$/.test(url.pathname)) return 'has a path that is not the number of a database, such as /0'
+  if (url.search || url.hash) return 'contains a query or fragment (from "?" or "#" on); must end with its path'
+  return undefined
+}

@@ -1,0 +1,181 @@
+/** The chat family, and the hot path: a call to a target, whole or streamed, passed through or translated. */
+
+import type { Call } from '../../calls/call.ts'
+import type { ByTarget, Family, ResponseStream, StreamFamily, Try } from '../../calls/family.ts'
+import { type Clock, unixSeconds } from '../../kit/clock.ts'
+import { randomAlphanumerics } from '../../kit/secret.ts'
+import type { Tokenizer } from '../../kit/tokenizer.ts'
+import type { CatalogueModel } from '../../models/catalogue.ts'
+import { applyChatLimits } from '../../models/limits.ts'
+import type { ChatRequest } from '../../protocols/shared/canonical.ts'
+import type { Capture } from '../../protocols/shared/capture.ts'
+import type { ResponseEncoder, ResponseHead } from '../../protocols/shared/protocol.ts'
+import { leastTokens } from '../../protocols/shared/token-estimate.ts'
+import type { ChatCall, ChatProvider, Target } from '../../providers/provider.ts'
+import type { EndpointFamily } from '../../spec/endpoint-family.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Usage } from '../../spec/usage.ts'
+import { affinityOf } from './affinity.ts'
+import { cacheableRequest, chatCodec, replayParts } from './cached.ts'
+import { captured } from './captured.ts'
+import type { Framing } from './dialects/dialect.ts'
+import { estimateChat } from './estimate.ts'
+import { chatFacts } from './facts.ts'
+import { type ChatMeter, createMeter } from './meter.ts'
+import {
+  assertAllowed,
+  type PassthroughRequest,
+  passThroughStream,
+  passThroughWhole,
+  passthroughFor,
+  targetsFor,
+} from './passthrough.ts'
+import { watchSecrets } from './secret-watch.ts'
+import { type ResponseContext, translated, type Whole } from './translate.ts'
+
+/** A chat request, decoded from a client's protocol. */
+export type ChatInput = {
+  family: EndpointFamily
+  request: ChatRequest
+  /** How the request may pass to a provider of the same protocol. */
+  passthroughRequest?: PassthroughRequest | undefined
+  /** The body as the client sent it, for the response cache; absent: the response is not cached. */
+  source?: unknown
+  /** Of a stream that is not server-sent events. */
+  framing?: Framing | undefined
+  /** The length of the JSON body, where that contains all of the request. */
+  body_bytes?: number | undefined
+  /** The id and time of the response, or the prefix of a new id. */
+  answer: { id: string; created: number } | { id_prefix: string }
+  writer(head: ResponseHead, request: ChatRequest, request_id: string): ResponseEncoder
+  /** The same error with the field names of the client's protocol. */
+  errorForClient?: ((thrown: unknown, request: ChatRequest) => unknown) | undefined
+  /** Called before the first target is; throws where the call must not proceed. */
+  admit?: ((call: Call) => Promise<void>) | undefined
+}
+
+/** A chat request that fits its model, and the encoder of its response. */
+export type ChatWork = ResponseContext & {
+  input: ChatInput
+  request: ChatRequest
+  targets: Target[]
+  request_id: string
+  capture: Capture | undefined
+}
+
+export type Chat = {
+  whole: Family<ChatInput, ChatWork, Whole, ChatMeter> & ByTarget<ChatWork, Whole, ChatMeter>
+  stream: StreamFamily<ChatInput, ChatWork, ChatMeter> & ByTarget<ChatWork, ResponseStream<Usage>, ChatMeter>
+}
+
+export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: Clock }): Chat {
+  function fit(model: CatalogueModel, input: ChatInput, { request_id, caller, capture }: Call): ChatWork {
+    const { passthroughRequest, answer } = input
+    const targets = targetsFor(model.targets, passthroughRequest)
+    assertAllowed(input, targets, caller)
+    const request = applyChatLimits(model, input.request)
+    if (capture && capture.max_characters > 0) capture.request = request
+    const head: ResponseHead =
+      'id' in answer
+        ? { id: answer.id, created: answer.created, model: model.id }
+        : { id: `${answer.id_prefix}${randomAlphanumerics(24)}`, created: unixSeconds(clock), model: model.id }
+    const writer = input.writer(head, request, request_id)
+    return { input, request, targets, head, writer, request_id, capture }
+  }
+
+  const shared = {
+    endpoint: ({ family }: ChatInput) => family,
+    modelOf: ({ request }: ChatInput) => request.model,
+    fit,
+    meter({ request, capture }: ChatWork): ChatMeter {
+      const meter = createMeter({ request, tokenizer })
+      return capture ? captured(meter, capture) : meter
+    },
+    asksForCost: ({ request }: ChatWork) => request.usage?.include === true,
+    policy: 'until_answered' as const,
+    leastTokens: ({ request }: ChatWork) => leastTokens(request),
+    estimate: (work: ChatWork, model: CatalogueModel) =>
+      estimateChat(
+        {
+          requests: [work.request],
+          body_bytes: work.input.body_bytes,
+          passthroughRequest: work.input.passthroughRequest,
+        },
+        model,
+      ),
+    facts: ({ request }: ChatWork) => chatFacts([request]),
+    affinity: ({ request }: ChatWork, { caller }: Call, sticky: 'conversation' | 'prefix') =>
+      affinityOf(request, caller.token_id, sticky),
+    cacheable: cacheableRequest,
+    targets: ({ targets }: ChatWork) => targets,
+    beforeSend: ({ input: { admit } }: ChatWork, call: Call) => admit?.(call),
+  }
+
+  return {
+    whole: {
+      ...shared,
+      codec: chatCodec,
+      send: wholeFrom,
+    },
+    stream: {
+      ...shared,
+      send(target, work, { call, signal, meter, is_hedge }) {
+        const { request, input } = work
+        const { passthroughRequest } = input
+        // Of two tries at once each has an encoder of its own, since both may have begun to encode.
+        const responseContext = is_hedge ? contextOf(work) : work
+        const passthrough = passthroughFor(target, passthroughRequest)
+        const watched = watchSecrets(meter, target.provider)
+        if (passthrough && passthroughRequest)
+          return passThroughStream({
+            target,
+            passthrough,
+            passthroughRequest,
+            request,
+            call,
+            signal,
+            responseContext,
+            meter: watched,
+          })
+        const chunks = chatOf(target).chunks(callFor(target, request, call), signal)
+        return translated(chunks, responseContext.writer, watched)
+      },
+      errorForClient: (thrown, { request, input: { errorForClient } }) =>
+        errorForClient ? errorForClient(thrown, request) : thrown,
+      encodeError: (error, { writer }) => writer.fail(error),
+      replay: replayParts,
+    },
+  }
+}
+
+function wholeFrom(target: Target, work: ChatWork, { call, signal, meter }: Try<ChatMeter>): Promise<Whole> {
+  const { request, input } = work
+  const { passthroughRequest } = input
+  const passthrough = passthroughFor(target, passthroughRequest)
+  return passthrough && passthroughRequest
+    ? passThroughWhole({ target, passthrough, passthroughRequest, request, call, signal, responseContext: work, meter })
+    : translateWhole(target, work, { call, signal, meter })
+}
+
+async function translateWhole(
+  target: Target,
+  { request, writer }: ChatWork,
+  { call, signal, meter }: Omit<Try<ChatMeter>, 'is_hedge'>,
+): Promise<Whole> {
+  const answer = await chatOf(target).complete(callFor(target, request, call), signal)
+  meter.countWhole(answer)
+  return { encode: (usage) => writer.whole(answer, usage) }
+}
+
+function contextOf({ head, input, request, request_id }: ChatWork): ResponseContext {
+  return { head, writer: input.writer(head, request, request_id) }
+}
+
+function callFor({ model }: Target, request: ChatRequest, { request_id }: Call): ChatCall {
+  return { model, request, request_id }
+}
+
+function chatOf({ provider }: Target): ChatProvider {
+  if (provider.chat) return provider.chat
+  throw new GatewayError('no_available_channel', `The provider "${provider.id}" serves no chat models.`)
+}

@@ -1,0 +1,126 @@
+/** Counts the usage of one chat request: as the provider reports it, or estimated and marked so. */
+import type { Meter } from '../../calls/call.ts'
+import { createSample, type Sample } from '../../kit/sample.ts'
+import type { Tokenizer } from '../../kit/tokenizer.ts'
+import type { ChatChunk, ChatRequest, Message } from '../../protocols/shared/canonical.ts'
+import type { CountedWhole } from '../../protocols/shared/protocol.ts'
+import { type Units, unitsOfUsage } from '../../spec/units.ts'
+import { type Usage, usageFrom } from '../../spec/usage.ts'
+
+export type ChatMeter = Required<Meter<Usage>> & {
+  /** Counts what is sent to the client. */
+  count(batch: ChatChunk[]): void
+  /** The same for text that passes without being parsed: as it is between the quotes of JSON, in latin1, one character per byte. */
+  countRaw(text: string): void
+  countWhole(answer: CountedWhole): void
+}
+
+export function createMeter(parts: MeterParts): ChatMeter {
+  return new CountingMeter(parts)
+}
+
+type MeterParts = { request: ChatRequest; tokenizer: Tokenizer }
+
+/** One object for each call, without closures. */
+class CountingMeter implements ChatMeter {
+  readonly #request: ChatRequest
+  readonly #tokenizer: Tokenizer
+  #measured: Usage | undefined
+  /** Whether the response is complete: until then a provider's counts cover only its beginning. */
+  #isWhole = false
+  /** The text that was sent to the client; created with the first of it, since a whole response with a count needs none. */
+  #sample: Sample | undefined
+
+  constructor({ request, tokenizer }: MeterParts) {
+    this.#request = request
+    this.#tokenizer = tokenizer
+  }
+
+  count(batch: ChatChunk[]): void {
+    for (const chunk of batch) {
+      if (chunk.usage) this.#measured = chunk.usage
+      for (const { delta, finish_reason } of chunk.choices) {
+        if (finish_reason) this.#isWhole = true
+        if (delta.content) this.#generated.add(delta.content)
+        if (delta.reasoning_content) this.#generated.add(delta.reasoning_content)
+        if (!delta.tool_calls) continue
+        for (const call of delta.tool_calls) {
+          this.#generated.add(call.function?.name ?? '')
+          this.#generated.add(call.function?.arguments ?? '')
+        }
+      }
+    }
+  }
+
+  countRaw(text: string): void {
+    this.#generated.addRaw(text)
+  }
+
+  countWhole(answer: CountedWhole): void {
+    this.#isWhole = true
+    if (answer.usage) this.#measured = answer.usage
+    else addWhole(this.#generated, answer)
+  }
+
+  usage(): Usage | Promise<Usage> {
+    return this.#measured && this.#isWhole ? this.#measured : this.#completed()
+  }
+
+  hasCounted(): boolean {
+    return this.#isWhole || this.#sample !== undefined
+  }
+
+  units(usage: Usage): Units {
+    return unitsOfUsage(usage, this.#request.service_tier)
+  }
+
+  get #generated(): Sample {
+    this.#sample ??= createSample()
+    return this.#sample
+  }
+
+  async #completed(): Promise<Usage> {
+    if (this.#measured) this.#measured = atLeast(this.#measured, await this.#generated.tokens(this.#tokenizer))
+    this.#measured ??= await this.#estimate()
+    return this.#measured
+  }
+
+  async #estimate(): Promise<Usage> {
+    const tokenizer = this.#tokenizer
+    const texts = [promptOf(this.#request), this.#generated]
+    const [input = 0, output = 0] = await Promise.all(texts.map((text) => text.tokens(tokenizer)))
+    return usageFrom({ input, output, estimated: true })
+  }
+}
+
+function addWhole(sample: Sample, { choices }: CountedWhole): void {
+  for (const { message } of choices) {
+    sample.add(message.content ?? '')
+    sample.add(message.reasoning_content ?? '')
+    for (const call of message.tool_calls ?? []) {
+      sample.add(call.function.name ?? '')
+      sample.add(call.function.arguments)
+    }
+  }
+}
+
+/** For a response that broke off: some providers report counts before the output, and the output after them counts too. */
+const atLeast = (reported: Usage, output: number): Usage =>
+  output <= reported.output_tokens ? reported : usageFrom({ input: reported.input_tokens, output, estimated: true })
+
+/** The text that the model was sent, for an estimate; media do not count here. */
+function promptOf(request: ChatRequest): Sample {
+  const sample = createSample()
+  for (const message of request.messages) sample.add(`${messageText(message)}\n`)
+  const tools = request.tools ?? request.functions
+  if (tools) sample.add(JSON.stringify(tools))
+  return sample
+}
+
+function messageText({ role, content, tool_calls }: Message): string {
+  const parts = Array.isArray(content)
+    ? content.map((part) => (part.type === 'text' ? part.text : ''))
+    : [content ?? '']
+  const calls = (tool_calls ?? []).map((call) => `${call.function.name} ${call.function.arguments}`)
+  return [role, ...parts, ...calls].join(' ')
+}

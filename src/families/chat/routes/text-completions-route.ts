@@ -1,0 +1,56 @@
+/** `POST /v1/completions`: the legacy completions API, for every chat model. */
+import { bodyLimits, readJson } from '../../../http/body.ts'
+import type { Context, Route } from '../../../http/context.ts'
+import { jsonResponse } from '../../../http/text-response.ts'
+import { modelHeaders } from '../../../models/lifecycle.ts'
+import { parseTextCompletion, type TextCompletionInput } from '../../../protocols/chatcompat/client/text-request.ts'
+import { withRoutingFields } from '../../../spec/routing-fields.ts'
+import { TextCompletion, TextCompletionChunk, TextCompletionRequest } from '../../../spec/text-completion.ts'
+import { readUserField } from '../../shared/end-user.ts'
+import { requestedModel, takeRoutingFields } from '../../shared/routing-fields.ts'
+import { callStream } from '../../shared/stream-response.ts'
+import { createTextCompletions } from '../text-completions.ts'
+import { CHAT_ERRORS, type ChatRouteParts } from './chat-route.ts'
+
+export function textCompletionsRoute(parts: ChatRouteParts): Route {
+  const { pipeline, chat, settings, clock } = parts
+  const family = 'chatcompat'
+  const completions = createTextCompletions(chat, clock)
+
+  async function whole(input: TextCompletionInput, context: Context): Promise<Response> {
+    const { model, requested, send } = pipeline.prepare(completions.whole, context, input)
+    const headers = modelHeaders({ model, requested }, clock)
+    const { answer, usage } = await send()
+    return jsonResponse(answer.encode(usage), { context, clock, headers })
+  }
+
+  function streamed(input: TextCompletionInput, context: Context): Promise<Response> {
+    const { send, model, requested } = pipeline.prepareStream(completions.stream, context, input)
+    return callStream(send(), context, { headers: modelHeaders({ model, requested }, clock), settings, clock })
+  }
+
+  return {
+    method: 'POST',
+    path: '/v1/completions',
+    operation: {
+      summary: 'Create a text completion',
+      description:
+        'The legacy API for programs that do not know chats: each prompt is the one message of a chat. With `stream: true` ' +
+        'the answer is a stream of server-sent events, ended by `data: [DONE]`.',
+      tag: 'Chat',
+      request: withRoutingFields(TextCompletionRequest),
+      response: TextCompletion,
+      stream: TextCompletionChunk,
+      errors: CHAT_ERRORS,
+      example: { model: 'sandbox/general', prompt: 'What is Gatehouse?', max_tokens: 100 },
+    },
+    async handle(context) {
+      const body = await readJson(context.request, bodyLimits(context, 'text', { settings, clock }))
+      context.noteFields(body)
+      pipeline.authorize(context, { family, model: requestedModel(body) })
+      readUserField(context, body, family)
+      const input = parseTextCompletion(takeRoutingFields(body, context, parts))
+      return await (input.requests[0]?.stream ? streamed(input, context) : whole(input, context))
+    },
+  }
+}

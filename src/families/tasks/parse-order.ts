@@ -1,0 +1,75 @@
+/** Parses requests for videos and 3D models, as JSON or as a form (specification 2.5). */
+
+import { checker } from '../../kit/checker.ts'
+import { diagnose, foundText } from '../../kit/diagnose.ts'
+import { refusalOf } from '../../protocols/shared/request-error.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { FormFields } from '../../spec/operation.ts'
+import { ThreeDRequest } from '../../spec/three-d-request.ts'
+import { VideoCreate } from '../../spec/video-create.ts'
+import type { VideoRequest } from '../../spec/video-request.ts'
+
+/** The types of the fields in a form, where every value is text. */
+export const ORDER_FORM: FormFields = {
+  numbers: ['duration', 'n', 'seed', 'target_polycount'],
+  booleans: ['audio_enable', 'texture', 'pbr'],
+  objects: ['metadata'],
+  lists: ['images'],
+  files: ['image', 'last_image', 'images', 'video', 'input_reference'],
+}
+const checkVideo = checker(VideoCreate)
+const KNOWN = new Set(Object.keys(VideoCreate.properties))
+
+/** `null` counts as absent; unknown fields are ignored. Throws GatewayError with the field and its allowed values. */
+export function parseVideo(body: unknown): VideoRequest {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
+  }
+  const fields = withoutNulls(body, KNOWN)
+  if (isObject(fields.input_reference)) fields.input_reference = withoutNulls(fields.input_reference)
+  if (!checkVideo.Check(fields)) throw refusalOf(diagnose(VideoCreate, fields))
+  const { input_reference, ...request } = fields
+  return input_reference === undefined ? request : withReference(request, input_reference)
+}
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const withoutNulls = (object: object, known?: ReadonlySet<string>): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(object).filter(([name, value]) => value !== null && (known === undefined || known.has(name))),
+  )
+
+/** The `input_reference` of the chat-compatible API becomes the first frame, or the video to start from. */
+function withReference(request: VideoRequest, reference: NonNullable<VideoCreate['input_reference']>): VideoRequest {
+  const { image_url, file_id } = typeof reference === 'string' ? { image_url: reference } : reference
+  if (file_id !== undefined) {
+    const message = '"input_reference.file_id" is not supported: send the file itself in a form, or "image_url".'
+    throw new GatewayError('unsupported_parameter', message, { param: 'input_reference.file_id' })
+  }
+  if (image_url === undefined) {
+    const param = 'input_reference.image_url'
+    throw new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
+  }
+  const field = /^data:video\//i.test(image_url) ? 'video' : 'image'
+  if (request[field] !== undefined) {
+    const message = `"input_reference" sets the same as "${field}". Send only one of them.`
+    throw new GatewayError('invalid_value', message, { param: 'input_reference' })
+  }
+  return { ...request, [field]: image_url }
+}
+
+const checkThreeD = checker(ThreeDRequest)
+
+/** `null` counts as absent; unknown fields are ignored. Throws GatewayError with the field and its allowed values. */
+export function parseThreeD(body: unknown): ThreeDRequest {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
+  }
+  const known = Object.entries(body).filter(
+    ([name, value]) => value !== null && Object.hasOwn(ThreeDRequest.properties, name),
+  )
+  const fields: unknown = Object.fromEntries(known)
+  if (checkThreeD.Check(fields)) return fields
+  throw refusalOf(diagnose(ThreeDRequest, fields))
+}

@@ -1,0 +1,111 @@
+/** How operators control a running gateway: overrides of its routing, its configuration, and their routes. */
+import type { Audit } from '../admin/audit/audit.ts'
+import { explainRequest } from '../admin/explain-request.ts'
+import { createSettingsOf } from '../admin/routes/config.ts'
+import { type ControlRouteParts, controlRoutes } from '../admin/routes/control-table.ts'
+import { isInSupply } from '../admin/routes/overrides.ts'
+import type { Gate } from '../calls/admission.ts'
+import { createLiveOverrides, type LiveOverrides } from '../calls/routing/live-overrides.ts'
+import type { Router } from '../calls/routing/router.ts'
+import type { Config } from '../config/config.ts'
+import type { Environment } from '../config/load/environment.ts'
+import type { Route } from '../http/context.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import type { Catalogue } from '../models/catalogue.ts'
+import type { Supply } from '../models/supply.ts'
+import { askedOf, askProvider } from '../providers/ask-provider.ts'
+import type { Store } from '../store/store.ts'
+import { providerFactory } from './check-providers.ts'
+import { createProposedConfig } from './proposed-config.ts'
+
+type ControlParts = {
+  store: Pick<Store, 'overrides' | 'budgets' | 'tasks' | 'ledger' | 'webhooks'>
+  router: Router
+  catalogue: Catalogue
+  /** The configuration now. */
+  config(): Config
+  environment: Environment
+  clock: Clock
+  log: Log
+}
+
+/** What exists only later than the control itself. */
+type LaterParts = Omit<
+  ControlRouteParts,
+  | 'router'
+  | 'overrides'
+  | 'clock'
+  | 'source'
+  | 'configByApi'
+  | 'settingsOf'
+  | 'testProvider'
+  | 'supply'
+  | 'explain'
+  | 'audit'
+  | 'budgets'
+  | 'tasks'
+  | 'webhooks'
+  | 'ledger'
+  | 'isModel'
+  | 'isConfigured'
+> & { supply: Supply; attemptLimits: Pick<Gate, 'limitOfAttempt'> }
+
+type Control = {
+  overrides: LiveOverrides
+  routes(later: LaterParts): (audit: Pick<Audit, 'around'>) => Route[]
+  /** Resolves when the overrides of the store are in force. */
+  start(): Promise<void>
+  close(): Promise<void>
+}
+
+export function createControl(parts: ControlParts): Control {
+  const { store, router, catalogue, config, environment, clock, log } = parts
+  const overrides = createLiveOverrides({
+    store: store.overrides,
+    apply(next) {
+      router.override(next)
+      catalogue.disable(next.disabledModels())
+    },
+    clock,
+    log,
+  })
+  const { file, data_dir } = config()
+  const source = createProposedConfig({ environment, file, data_dir, clock })
+
+  async function testProvider(supply: Supply, id: string, key: string | undefined) {
+    const found = supply.find(id)?.config
+    const asked = found && askedOf(id, found).find((one) => key === undefined || one.key === key)
+    if (!asked) throw new Error(`the provider ${id} is not there`)
+    return askProvider(asked, { environment, create: providerFactory(config(), environment), clock })
+  }
+
+  return {
+    overrides,
+    routes:
+      ({ supply, attemptLimits, ...later }) =>
+      (audit) =>
+        controlRoutes({
+          ...later,
+          audit,
+          budgets: store.budgets,
+          tasks: store.tasks,
+          webhooks: store.webhooks,
+          ledger: { append: store.ledger.append, usage: store.ledger.usage, currency: () => config().ledger.currency },
+          explain: (request) =>
+            explainRequest(request, { catalogue, router, attemptLimits, settings: later.settings, clock }),
+          supply,
+          isConfigured: (named) => isInSupply(named, supply),
+          router,
+          overrides,
+          source,
+          configByApi: () => config().admin.config_by_api,
+          settingsOf: createSettingsOf(source, config),
+          isModel: (id) => supply.models().some((model) => model.id === id),
+          testProvider: (id, key) => testProvider(supply, id, key),
+          clock,
+        }),
+    start: overrides.start,
+    close: overrides.close,
+  }
+}

@@ -1,0 +1,15 @@
+/** What the configuration is held against besides itself: the vendors that this version knows. */
+import type { KnownProviders } from '../config/check/semantic-checks.ts'
+import type { Environment } from '../config/load/environment.ts'
+import { discoverProviders } from '../providers/discover.ts'
+import { PRESETS } from '../providers/presets.ts'
+import { SANDBOX_MODELS } from '../providers/sandbox.ts'
+
+export function knownVendors(environment: Environment): KnownProviders {
+  return {
+    presets: Object.keys(PRESETS),
+    presetVariables: Object.fromEntries(Object.entries(PRESETS).map(([name, { key_env }]) => [name, key_env])),
+    discovered: Object.keys(discoverProviders(environment)),
+    sandbox: SANDBOX_MODELS,
+  }
+}

@@ -1,0 +1,107 @@
+/** Connects all that records requests and calls: the access log, the request log, metrics, traces. Recorders never delay a call. */
+import type { CallSubscriber } from '../calls/events.ts'
+import type { Config } from '../config/config.ts'
+import type { Context, FinishedRequest } from '../http/context.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import { createAccessLog } from '../observe/requests/access-log.ts'
+import { contentsKeys, createContentsLog, readContents } from '../observe/requests/contents-log.ts'
+import { createLiveEvents, type LiveEvents } from '../observe/requests/live-events.ts'
+import { createIds, createRequestLog } from '../observe/requests/request-log.ts'
+import { createRequestReader, type RequestReader } from '../observe/requests/request-reader.ts'
+import { createRequestSinks } from '../observe/requests/request-sinks.ts'
+import { viewRow } from '../observe/requests/request-view.ts'
+import { createRequests, type Recorder } from '../observe/requests/requests.ts'
+import type { RequestRow } from '../store/requests/request-row.ts'
+import type { Store } from '../store/store.ts'
+import type { Metering } from './metering.ts'
+import type { Telemetry } from './tracing.ts'
+
+type Observation = {
+  /** Subscribers of the pipeline. */
+  calls: readonly CallSubscriber[]
+  /** To be called once the caller of a request is known. Throws GatewayError. */
+  admitted(context: Context): void
+  /** To be called at the end of each request. */
+  requestFinished(request: FinishedRequest): void
+  /** Records the requests that have ended until now, which otherwise takes some milliseconds. */
+  flush(): void
+  /** Deletes one batch of old rows of the request log, and of contents; false: nothing is left. */
+  pruneRequests(): Promise<boolean>
+  /** For operators. */
+  readers: { requests: RequestReader; live: LiveEvents }
+  /** After the last call was settled. */
+  close(options: { deadline_ms: number }): Promise<void>
+}
+
+type ObservationParts = {
+  store: Pick<Store, 'requestLog' | 'requestContents' | 'audit'>
+  /** The configuration now. */
+  config(): Config
+  /** Absent: nothing is exported by OTLP. */
+  telemetry?: Telemetry | undefined
+  /** Absent: nothing is counted. */
+  metering?: Metering | undefined
+  clock: Clock
+  log: Log
+}
+
+export function createObservation({ store, config, telemetry, metering, clock, log }: ObservationParts): Observation {
+  const sinks = createRequestSinks({ config: config(), clock, log })
+  const logs = telemetry?.logs
+  const push = (row: RequestRow) => {
+    sinks.push(row)
+    logs?.add([viewRow(row)])
+  }
+  const assignIds = createIds(store.requestLog)
+  const contents = createContentsLog({ store: store.requestContents, assignIds, config, clock, log })
+  metering?.watchContents(contents.health)
+  const requestLog = createRequestLog({
+    store: store.requestLog,
+    contents,
+    assignIds,
+    ...((logs || config().request_log.sinks.length > 0) && { sinks: { push } }),
+    settings: () => config().request_log,
+    clock,
+    log,
+  })
+  metering?.watchRequestLog(() => {
+    const { suppressed, ...rows } = requestLog.health()
+    return { sinks: [{ sink: 'store', ...rows }, ...sinks.health()], suppressed }
+  })
+  const live = createLiveEvents({ audit: store.audit, clock, log })
+  const recorders: Recorder[] = [createAccessLog({ log }), requestLog.record, live.record]
+  const keys = contentsKeys(config())
+  if (metering) recorders.push(metering.record)
+  if (telemetry?.tracing) recorders.push(telemetry.tracing.record)
+  const requests = createRequests({ recorders, clock, log })
+  metering?.countFirst(requests.flush)
+  const reader = createRequestReader({
+    store: store.requestLog,
+    flush() {
+      requests.flush()
+      return requestLog.flush()
+    },
+    async contents(row) {
+      requests.flush()
+      await contents.flush()
+      return readContents(row, { store: store.requestContents, keys })
+    },
+    clock,
+  })
+  return {
+    calls: [requests.calls],
+    requestFinished: requests.requestFinished,
+    flush: requests.flush,
+    admitted: contents.admit,
+    async pruneRequests() {
+      const left = [await requestLog.prune(), await contents.prune()]
+      return left.includes(true)
+    },
+    readers: { requests: reader, live },
+    async close(options) {
+      requests.flush()
+      await Promise.all([requestLog.close(options), contents.close(options), sinks.close(options)])
+    },
+  }
+}

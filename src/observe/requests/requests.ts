@@ -1,0 +1,109 @@
+/** Joins each request that has ended with its call, and gives lists of them to the recorders, off the path of calls. */
+import type { CallRecord } from '../../calls/call.ts'
+import type { CallSubscriber } from '../../calls/events.ts'
+import type { FinishedRequest } from '../../http/context.ts'
+import type { Clock } from '../../kit/clock.ts'
+import type { Log } from '../../kit/log.ts'
+
+/**
+ * One of both is always there. Without a record: no call was made, such as for `GET /v1/models` or a wrong token. Without
+ * a request: the call is not the one call of a request (`Call.is_detached`).
+ */
+export type EndedRequest = Ended &
+  (
+    | { readonly request: FinishedRequest; readonly record?: CallRecord }
+    | { readonly request?: undefined; readonly record: CallRecord }
+  )
+
+type Ended = {
+  /** When it ended, by the steady clock. */
+  readonly at: number
+  /** Why its client had left by then, as an error code; undefined: it had not. */
+  readonly left: string | undefined
+}
+
+/** What all of a list have in common. */
+export type Recording = {
+  /** From the steady clock to unix milliseconds. */
+  readonly offset: number
+  /** Calls the function for each: an exception is logged, and the others are still recorded. */
+  each(ended: readonly EndedRequest[], record: (one: EndedRequest) => void): void
+}
+
+/** Is given each request exactly once, after its call was settled: its entries, units and errors are final. */
+export type Recorder = (ended: readonly EndedRequest[], recording: Recording) => void
+
+type Requests = {
+  calls: CallSubscriber
+  requestFinished(request: FinishedRequest): void
+  /** Records all that have ended until now. */
+  flush(): void
+}
+
+/** How long the end of a call waits for others: readers in this process flush first. */
+const HOLD_MILLISECONDS = 20
+const MAX_HELD = 64
+
+type RequestsParts = { recorders: readonly Recorder[]; clock: Clock; log: Log }
+
+export function createRequests({ recorders, clock, log }: RequestsParts): Requests {
+  /** Requests whose response was sent, while the usage of their call is still being counted. */
+  const waiting = new Map<CallRecord, FinishedRequest>()
+  let held: EndedRequest[] = []
+  let isTimed = false
+
+  function each(ended: readonly EndedRequest[], record: (one: EndedRequest) => void): void {
+    for (const one of ended) {
+      try {
+        record(one)
+      } catch (error) {
+        log.error('a request could not be recorded', {}, error)
+      }
+    }
+  }
+
+  function flush(): void {
+    if (held.length === 0) return
+    const ended = held
+    held = []
+    const recording = { offset: clock.now() - clock.steady(), each }
+    for (const record of recorders) {
+      try {
+        record(ended, recording)
+      } catch (error) {
+        log.error('a recorder of requests failed', {}, error)
+      }
+    }
+  }
+
+  function add(request: FinishedRequest | undefined, record: CallRecord | undefined): void {
+    const signal = record?.call.signal
+    const left = signal?.aborted ? (signal.reason?.code ?? '') : undefined
+    held.push({ request, record, at: clock.steady(), left } as EndedRequest)
+    if (held.length >= MAX_HELD) flush()
+    if (isTimed || held.length === 0) return
+    isTimed = true
+    clock.after(HOLD_MILLISECONDS, () => {
+      isTimed = false
+      flush()
+    })
+  }
+
+  return {
+    calls: {
+      finished(record) {
+        if (record.call.is_detached) return add(undefined, record)
+        const request = waiting.get(record)
+        if (!request) return
+        waiting.delete(record)
+        add(request, record)
+      },
+    },
+    requestFinished(request) {
+      const { record } = request.context as { record?: CallRecord }
+      if (record?.is_open) waiting.set(record, request)
+      else add(request, record)
+    },
+    flush,
+  }
+}

@@ -1,0 +1,49 @@
+/** Fields of requests to providers: those that no vendor takes, and the operator's lists of dropped and renamed ones. */
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import type { ChatRequest } from './canonical.ts'
+import type { FieldRules } from './upstream.ts'
+
+/** Fields of a chat request that a vendor does not support, and what its value must be or be replaced by. */
+export type RefusedFields = {
+  [field in keyof ChatRequest]?: { isUsed(request: ChatRequest): boolean; instead: string }
+}
+
+/** Fields that the chat API itself has replaced. */
+export const REPLACED_FIELDS: RefusedFields = {
+  functions: {
+    isUsed: ({ functions }) => (functions?.length ?? 0) > 0,
+    instead: 'is not supported by the vendor; use "tools"',
+  },
+  function_call: {
+    isUsed: ({ function_call }) => typeof function_call === 'object',
+    instead: 'is not supported by the vendor; use "tool_choice"',
+  },
+}
+
+/** Drops and renames fields, except those that the gateway sets. `generationConfig.seed` names a nested member. */
+export function adapt(
+  body: JsonRecord,
+  { drop, rename }: Pick<FieldRules, 'drop' | 'rename'>,
+  ours: ReadonlySet<string>,
+): JsonRecord {
+  const adapted = { ...body }
+  const place = (path: string): [JsonRecord, string] => {
+    const [name = '', member] = path.split('.', 2)
+    const inner = adapted[name]
+    if (member === undefined || !isRecord(inner)) return [adapted, path]
+    const copy = { ...inner }
+    adapted[name] = copy
+    return [copy, member]
+  }
+  for (const path of drop) {
+    const [holder, name] = place(path)
+    if (!ours.has(name)) delete holder[name]
+  }
+  for (const [path, name] of Object.entries(rename)) {
+    const [holder, old] = place(path)
+    if (ours.has(old) || ours.has(name) || holder[old] === undefined) continue
+    holder[name] = holder[old]
+    delete holder[old]
+  }
+  return adapted
+}

@@ -1,0 +1,136 @@
+/**
+ * Learns how the common event of a stream is rewritten, by rewriting it once with a placeholder text, and then rewrites
+ * the following events without parsing them.
+ */
+import { closingQuote } from '../../../kit/json-span.ts'
+import { readSseBlock } from '../../../kit/sse.ts'
+
+type Matched = { text: string; received: string; end: number }
+
+type Templates = {
+  /** Matches the events at this position that equal a learned one except for their text. */
+  match(text: string, at: number): Matched | undefined
+  /** `rewrite` returns the data of the client's event. Learns nothing when the result is not certain. */
+  learn(block: string, rewrite: (data: string) => string): void
+  forget(): void
+}
+
+/** The constant parts around the text of an event, as received or as rewritten. Padding has no meaning and any length. */
+type Frame = {
+  before: string
+  after: string
+  /** From one text to the text of the next event; created at the first read with several events. */
+  between: string | undefined
+  last: string | undefined
+}
+type Template = Frame & { rewritten: Frame }
+
+const SLOT = /"(?:content|reasoning_content|reasoning|arguments)": ?"/g
+/** Padding, which prevents guessing a text by the lengths of its events. */
+const PADDING = /"obfuscation": ?"/
+
+const TEXT = 'gatehouse-text'
+const PAD = 'gatehouse-padding'
+
+/** How many templates are known at a time: text, and tool calls between text. */
+const MAX_TEMPLATES = 2
+/** After this many learned templates without a match, learning stops: every event of this provider differs. */
+const MAX_UNUSED = 16
+
+export function createTemplates(): Templates {
+  let templates: Template[] = []
+  let unused = 0
+
+  return {
+    match(text, at) {
+      for (const template of templates) {
+        const passed = apply(template, text, at)
+        if (!passed) continue
+        unused = 0
+        return passed
+      }
+      return undefined
+    },
+    learn(block, rewrite) {
+      if (unused >= MAX_UNUSED) return
+      const template = templateOf(`${block}\n\n`, rewrite)
+      if (!template) return
+      unused++
+      templates = [template, ...templates].slice(0, MAX_TEMPLATES)
+    },
+    forget() {
+      templates = []
+    },
+  }
+}
+
+/** Matches as many consecutive events as possible. */
+function apply(template: Template, text: string, at: number): Matched | undefined {
+  const { before, after, last, rewritten } = template
+  if (!text.startsWith(before, at)) return undefined
+  if (last !== undefined) return applyPadded(template, text, at)
+  let from = at + before.length
+  let quote = closingQuote(text, from)
+  // An empty text may be rewritten differently.
+  if (quote === from || quote === -1 || !text.startsWith(after, quote)) return undefined
+  let end = quote + after.length
+  const first = text.slice(from, quote)
+  // A slow provider sends its events one at a time.
+  if (end === text.length) return { text: rewritten.before + first + rewritten.after, received: first, end }
+  template.between ??= after + before
+  rewritten.between ??= rewritten.after + rewritten.before
+  const { between } = template
+  const received = [first]
+  while (text.startsWith(between, quote)) {
+    from = quote + between.length
+    quote = closingQuote(text, from)
+    if (quote === from || quote === -1 || !text.startsWith(after, quote)) break
+    received.push(text.slice(from, quote))
+    end = quote + after.length
+  }
+  return {
+    text: rewritten.before + received.join(rewritten.between) + rewritten.after,
+    received: received.join(''),
+    end,
+  }
+}
+
+/** Matches one event with padding after its text. */
+function applyPadded({ before, after, last = '', rewritten }: Template, text: string, at: number): Matched | undefined {
+  const from = at + before.length
+  const quote = closingQuote(text, from)
+  if (quote === from || quote === -1 || !text.startsWith(after, quote)) return undefined
+  const received = text.slice(from, quote)
+  const end = quote + after.length
+  const close = closingQuote(text, end)
+  if (close === -1 || !text.startsWith(last, close)) return undefined
+  const padding = rewritten.last === undefined ? '' : text.slice(end, close) + rewritten.last
+  return { text: rewritten.before + received + rewritten.after + padding, received, end: close + last.length }
+}
+
+function templateOf(event: string, rewrite: (data: string) => string): Template | undefined {
+  const [found, another] = [...event.matchAll(SLOT)].filter((match) => event[endOf(match)] !== '"')
+  if (!found || another) return undefined
+  const from = endOf(found)
+  const quote = closingQuote(event, from)
+  if (quote === -1) return undefined
+  const before = event.slice(0, from)
+  const rest = event.slice(quote)
+  const padding = PADDING.exec(rest)
+  const after = padding ? rest.slice(0, endOf(padding)) : rest
+  const last = padding ? rest.slice(closingQuote(rest, endOf(padding))) : undefined
+  const data = readSseBlock(`${before}${TEXT}${after}${last === undefined ? '' : PAD + last}`)?.data ?? ''
+  const [newBefore = '', rewritten, more] = rewrite(data).split(TEXT)
+  if (rewritten === undefined || more !== undefined) return undefined
+  const [newAfter = '', newLast] = rewritten.split(PAD)
+  return { ...frame(before, after, last), rewritten: frame(newBefore, newAfter, newLast) }
+}
+
+const frame = (before: string, after: string, last: string | undefined): Frame => ({
+  before,
+  after,
+  between: undefined,
+  last,
+})
+
+const endOf = (match: RegExpExecArray | RegExpMatchArray): number => (match.index ?? 0) + match[0].length

@@ -1,0 +1,94 @@
+/** Errors about a request: from a schema problem, and with the client's field names. */
+import { foundText, type Problem, pathText } from '../../kit/diagnose.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { ContentPart } from '../../spec/message.ts'
+import type { ChatRequest, Message } from './canonical.ts'
+
+/** The place in the client's body of each canonical message, part or tool. */
+export type Places = WeakMap<object, string>
+
+export type ClientFields = { [field in keyof ChatRequest]?: string }
+
+type ClientNames = {
+  /** Canonical field -> the client's field, where they differ. */
+  fields: ClientFields
+  /** Kinds of parts, as error messages quote them. */
+  parts: readonly (readonly [gateway: string, client: string])[]
+  /** The client's place of something in a message; undefined if the canonical name is as good. */
+  inMessage(at: InMessage, places: Places): string | undefined
+  /** The client's place of anything else that is not a renamed field. */
+  elsewhere?(param: string): string | undefined
+}
+
+/** A parsed canonical place: `messages[2].content[0].type`. */
+type InMessage = {
+  message: Message | undefined
+  /** The part of the message; undefined if the place names none. */
+  part: ContentPart | undefined
+  isPart: boolean
+  /** The rest of the path, with its leading full stop. */
+  rest: string
+}
+
+/** `messages[2].content[0].type`: the message, the part and the rest of the path. */
+const IN_MESSAGE = /^messages\[(\d+)\](?:\.content\[(\d+)\])?(.*)$/
+/** `tools[1].function.name`: the tool and the rest of the path. */
+const IN_TOOL = /^tools\[(\d+)\](?:\.function)?(.*)$/
+
+/** Creates a function that replaces the canonical place in an error by the client's. */
+export const errorTranslator =
+  (names: ClientNames) =>
+  (error: GatewayError, request: ChatRequest, places: Places): GatewayError => {
+    const { param } = error.detail
+    if (param === undefined) return error
+    const known = placeOf(param, { request, places, names })
+    if (known === param) return error
+    const placed = error.message.replaceAll(`"${param}"`, `"${known}"`)
+    const message = IN_MESSAGE.test(param)
+      ? names.parts.reduce((text, [gateway, client]) => text.replaceAll(gateway, client), placed)
+      : placed
+    return new GatewayError(error.code, message, { ...error.detail, param: known })
+  }
+
+type ErrorContext = { request: ChatRequest; places: Places; names: ClientNames }
+
+function placeOf(param: string, { request: { messages, tools = [] }, places, names }: ErrorContext): string {
+  const [, tool, member] = IN_TOOL.exec(param) ?? []
+  if (tool !== undefined) {
+    const clientRequest = tools[Number(tool)]
+    return `${(clientRequest && places.get(clientRequest)) ?? `tools[${tool}]`}${member}`
+  }
+  const [, index, part, rest = ''] = IN_MESSAGE.exec(param) ?? []
+  if (index === undefined) {
+    const [field = ''] = /^\w+/.exec(param) ?? [] // the field, without its members
+    const known = Object.hasOwn(names.fields, field) ? names.fields[field as keyof ChatRequest] : undefined
+    return known ?? names.elsewhere?.(param) ?? param
+  }
+  const message = messages[Number(index)]
+  const content = message && Array.isArray(message.content) ? message.content : []
+  const isPart = part !== undefined
+  return names.inMessage({ message, part: isPart ? content[Number(part)] : undefined, isPart, rest }, places) ?? param
+}
+
+/** Converts a validation problem to the error that names the field. */
+export function refusalOf(problem: Problem | undefined): GatewayError {
+  if (!problem) return new GatewayError('invalid_value', 'The body does not match the schema of the request.')
+  const param = pathText(problem.path)
+  if (problem.kind === 'missing') {
+    return new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
+  }
+  if (problem.path.length === 0) {
+    return new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(problem.found)}.`)
+  }
+  const code = problem.kind === 'type' ? 'invalid_type' : 'invalid_value'
+  return new GatewayError(code, `"${param}" must be ${mustBe(problem.expected)}, not ${foundText(problem.found)}.`, {
+    param,
+  })
+}
+
+/** The error for a content part that a provider cannot read: nothing was sent. */
+export const refusedPart = (param: string, rule: string) =>
+  new GatewayError('unsupported_value', `"${param}" ${rule}.`, { param, accepted: 'no' })
+
+/** `at least 1 item` reads better as `an array of at least 1 item`. */
+const mustBe = (expected: string) => (/ items?$/.test(expected) ? `an array of ${expected}` : expected)

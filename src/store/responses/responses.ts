@@ -1,0 +1,146 @@
+/** Stored responses in the database: each with its own input and a link to the previous response. */
+import { sql } from 'kysely'
+import type { Engine } from '../engine.ts'
+import type { ResponsesTable, Write } from '../tables.ts'
+import type { StoredResponse } from './response-row.ts'
+import type { ResponseStore } from './response-store.ts'
+
+/** Values in one statement are bounded on every engine (SQLite 32,766). */
+const IDS_PER_STATEMENT = 500
+/** Previous responses are extended by a day more than needed, so that not every turn rewrites all turns before it. */
+const DAY_SECONDS = 86_400
+
+export function responseStore({ db, write }: Engine): ResponseStore {
+  return {
+    add: (response, previous_ids) => write((rows) => addResponse(rows, response, previous_ids)),
+
+    async find(response_ids, token_id, now) {
+      const found: StoredResponse[] = []
+      for (let at = 0; at < response_ids.length; at += IDS_PER_STATEMENT) {
+        const rows = await db
+          .selectFrom('responses')
+          .selectAll()
+          .where('response_id', 'in', response_ids.slice(at, at + IDS_PER_STATEMENT))
+          .where('token_id', '=', token_id)
+          .where('expires_at', '>', now)
+          .execute()
+        found.push(...rows.map(storedOf))
+      }
+      return found
+    },
+
+    async textLength(response_ids, token_id, now) {
+      let length = 0
+      for (let at = 0; at < response_ids.length; at += IDS_PER_STATEMENT) {
+        const { signs } = await db
+          .selectFrom('responses')
+          .select(sql<number | string | null>`sum(length(input) + length(response))`.as('signs'))
+          .where('response_id', 'in', response_ids.slice(at, at + IDS_PER_STATEMENT))
+          .where('token_id', '=', token_id)
+          .where('expires_at', '>', now)
+          .executeTakeFirstOrThrow()
+        length += Number(signs ?? 0)
+      }
+      return length
+    },
+
+    async conversation(response_id, { token_id, now, max_length }) {
+      const rows = await db
+        .withRecursive('chain', (make) =>
+          make
+            .selectFrom('responses')
+            .selectAll()
+            .select([sql<number>`0`.as('steps'), sql<number>`length(input) + length(response)`.as('texts')])
+            .where('response_id', '=', response_id)
+            .where('token_id', '=', token_id)
+            .where('expires_at', '>', now)
+            .unionAll(
+              make
+                .selectFrom('responses')
+                .innerJoin('chain', 'chain.previous_id', 'responses.response_id')
+                .selectAll('responses')
+                .select([
+                  sql<number>`steps + 1`.as('steps'),
+                  sql<number>`texts + length(responses.input) + length(responses.response)`.as('texts'),
+                ])
+                .where('responses.token_id', '=', token_id)
+                .where('responses.expires_at', '>', now)
+                .where('chain.texts', '<=', max_length),
+            ),
+        )
+        .selectFrom('chain')
+        .selectAll()
+        .orderBy('steps', 'desc')
+        .execute()
+      return rows.map(({ steps: _, texts: __, ...row }) => storedOf(row))
+    },
+
+    remove: (response_id, token_id) =>
+      write(async (rows) => {
+        const [removed] = await rows
+          .deleteFrom('responses')
+          .where('response_id', '=', response_id)
+          .where('token_id', '=', token_id)
+          .execute()
+        const is_removed = (removed?.numDeletedRows ?? 0n) > 0n
+        if (is_removed) await removeRuns(rows, [response_id])
+        return is_removed
+      }),
+
+    async deleteExpired(now, limit) {
+      const expired = db
+        .selectFrom('responses')
+        .select('response_id')
+        .where('expires_at', '<=', now)
+        .orderBy('expires_at')
+        .limit(limit)
+      const due = await expired.execute() // most sweeps find nothing; they should not wait for the write lock
+      if (due.length === 0) return 0
+      const ids = due.map(({ response_id }) => response_id)
+      return write(async (rows) => {
+        const removed = await rows
+          .deleteFrom('responses')
+          .where('response_id', 'in', ids)
+          .where('expires_at', '<=', now)
+          .returning('response_id')
+          .execute()
+        await removeRuns(
+          rows,
+          removed.map(({ response_id }) => response_id),
+        )
+        return removed.length
+      })
+    },
+  }
+}
+
+/** The previous responses (`previous_ids`) expire no earlier than this one. */
+export async function addResponse(rows: Write, added: StoredResponse, previous_ids: string[]): Promise<void> {
+  const { input, response, end_user = null, ...row } = added
+  await rows
+    .insertInto('responses')
+    .values({ ...row, end_user, input: JSON.stringify(input), response: JSON.stringify(response) })
+    .execute()
+  for (let at = 0; at < previous_ids.length; at += IDS_PER_STATEMENT) {
+    await rows
+      .updateTable('responses')
+      .set({ expires_at: row.expires_at + DAY_SECONDS })
+      .where('response_id', 'in', previous_ids.slice(at, at + IDS_PER_STATEMENT))
+      .where('expires_at', '<', row.expires_at)
+      .execute()
+  }
+}
+
+/** The runs and the events of these responses. */
+export async function removeRuns(rows: Write, response_ids: string[]): Promise<void> {
+  if (response_ids.length === 0) return
+  await rows.deleteFrom('response_runs').where('response_id', 'in', response_ids).execute()
+  await rows.deleteFrom('response_events').where('response_id', 'in', response_ids).execute()
+}
+
+export const storedOf = ({ input, response, end_user, ...row }: ResponsesTable): StoredResponse => ({
+  ...row,
+  ...(end_user !== null && { end_user }),
+  input: JSON.parse(input),
+  response: JSON.parse(response),
+})

@@ -1,0 +1,99 @@
+/** Moves the stored due times when the clock is set: they were computed from the time that no longer counts. */
+import { sql } from 'kysely'
+import type { Engine } from '../engine.ts'
+import { hasRowLocks } from '../row-locks.ts'
+import type { Write } from '../tables.ts'
+import { UNFINISHED } from './task-sql.ts'
+
+/** The row of `revisions` that counts the moves, so that of several processes only one moves. Added by the first clock. */
+const NOUN = 'clock'
+
+export type DueTimes = {
+  /** The database's own clock, in unix milliseconds; absent where it has that of the machine. */
+  now?(): Promise<number>
+  /** How often due times were moved so far. */
+  moves(): Promise<number>
+  /** Moves all due times and leases; false, and nothing is moved, if another process has moved them since `moves`. */
+  move(by_ms: number, moves: number): Promise<boolean>
+}
+
+export function dueTimes(engine: Engine): DueTimes {
+  const { db, writeAlone, now } = engine
+  return {
+    ...(now && { now }),
+    async moves() {
+      const row = await db.selectFrom('revisions').select('revision').where('noun', '=', NOUN).executeTakeFirst()
+      if (!row) await engine.write(addRow)
+      return row?.revision ?? 0
+    },
+    move: (by_ms, moves) =>
+      // A time that was read before this call is moved, and one that is read after it is not moved again.
+      writeAlone(async (rows) => {
+        await addRow(rows)
+        const counted = await rows
+          .updateTable('revisions')
+          .set({ revision: moves + 1 })
+          .where('noun', '=', NOUN)
+          .where('revision', '=', moves)
+          .returning('revision')
+          .executeTakeFirst()
+        if (!counted) return false
+        await moveAll(rows, by_ms)
+        return true
+      }),
+  }
+}
+
+async function addRow(rows: Write): Promise<void> {
+  await rows
+    .insertInto('revisions')
+    .values({ noun: NOUN, revision: 0 })
+    .onConflict((conflict) => conflict.column('noun').doNothing())
+    .execute()
+}
+
+/** The due times were moved by another process: a time that was computed before counts no longer. */
+export class DueTimesMoved extends Error {}
+
+/**
+ * Throws `DueTimesMoved` unless they were moved so often; no move is committed before this transaction. To be called first in
+ * it, so that no two transactions wait for each other.
+ */
+export async function assertMoves(rows: Write, moves: number | undefined): Promise<void> {
+  if (moves === undefined) return
+  const { rows: found } = await sql<{ revision: number }>`
+    select revision from revisions where noun = ${NOUN} ${hasRowLocks(rows) ? sql`for share` : sql``}`.execute(rows)
+  if ((found[0]?.revision ?? 0) !== moves) throw new DueTimesMoved('The due times were moved meanwhile.')
+}
+
+/** Also leases, which end at a due time, and what the deadline and the look-up of an unfinished task are counted from. */
+async function moveAll(rows: Write, by_ms: number): Promise<void> {
+  const due_ms = sql<number>`due_ms + ${by_ms}`
+  await rows.updateTable('tasks').set({ due_ms }).where('due_ms', 'is not', null).execute()
+  await rows.updateTable('callbacks').set({ due_ms }).where('due_ms', 'is not', null).execute()
+  await rows.updateTable('response_runs').set({ due_ms }).execute()
+  await rows.updateTable('alerts').set({ due_ms }).execute()
+  await rows
+    .updateTable('budget_leases')
+    .set({ expires_ms: sql<number>`expires_ms + ${by_ms}` })
+    .execute()
+  await rows
+    .updateTable('ledger_processes')
+    .set({ until_ms: sql<number>`until_ms + ${by_ms}` })
+    .execute()
+  await rows
+    .updateTable('conversations')
+    .set({ locked_until_ms: sql<number>`locked_until_ms + ${by_ms}` })
+    .where('locked_by', 'is not', null)
+    .execute()
+  await rows
+    .updateTable('rate_limit_leases')
+    .set({ renewed_ms: sql<number>`renewed_ms + ${by_ms}`, ends_ms: sql<number>`ends_ms + ${by_ms}` })
+    .execute()
+  const by_seconds = Math.round(by_ms / 1000)
+  await rows
+    .updateTable('tasks')
+    .set({ deadline_at: sql<number>`deadline_at + ${by_seconds}`, sent_at: sql<number>`sent_at + ${by_seconds}` })
+    .where(UNFINISHED)
+    .execute()
+}
