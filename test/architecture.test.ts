@@ -21,8 +21,11 @@ const LAYERS = [
   ['families/tasks'],
   ['families/chat', 'families/embeddings', 'families/rerank', 'families/moderations', 'families/images', 'site'],
   ['admin'],
+  ['gateway', 'listen.ts'],
+  ['cli'],
 ]
-const COMPOSITION_ROOT = ['main.ts', 'listen.ts', 'gateway', 'cli']
+/** The process: parses the command line and loads one command. The only file outside of the layers. */
+const PROCESS = 'main.ts'
 
 /** Modules that may use the Bun API. All others use web standards. */
 const BUN_MODULES = ['main.ts', 'listen.ts', 'cli', 'kit', 'store/engines', 'outputs']
@@ -37,7 +40,7 @@ const files = readAll(SOURCE, /\.ts$/)
 const packaged = readAll(PACKAGES, /^[^/]+\/src\/.*\.ts$/)
 
 /** The longest first: `calls/limits` is not `calls`. */
-const MODULES = [...LAYERS.flat(), ...COMPOSITION_ROOT].sort((a, b) => b.length - a.length)
+const MODULES = LAYERS.flat().sort((a, b) => b.length - a.length)
 const moduleOf = (name: string) => MODULES.find((module) => name === module || name.startsWith(`${module}/`)) ?? name
 const layerOf = (module: string) => LAYERS.findIndex((modules) => modules.includes(module))
 
@@ -51,19 +54,38 @@ function importsOf(name: string, text: string): string[] {
 function violationOf(name: string, target: string): string | undefined {
   const module = moduleOf(name)
   const other = moduleOf(target)
-  if (module === other || COMPOSITION_ROOT.includes(module) || target.startsWith('..')) return undefined
-  if (COMPOSITION_ROOT.includes(other)) return `${name} imports ${target}: no module imports the composition root`
+  if (module === other || name === PROCESS || target.startsWith('..')) return undefined
+  if (other === PROCESS) return `${name} imports ${target}: nothing imports the process`
   if (layerOf(other) === layerOf(module))
     return `${name} imports ${target}: modules of one layer do not import each other`
   if (layerOf(other) > layerOf(module)) return `${name} imports ${target}: that module is on a higher layer`
   return undefined
 }
 
-test('every source file belongs to a module of a layer', () => {
-  const strays = files.filter(
-    ({ name }) => layerOf(moduleOf(name)) === -1 && !COMPOSITION_ROOT.includes(moduleOf(name)),
-  )
-  expect(strays.map(({ name }) => name)).toEqual([])
+test('every source file but the process belongs to a module of a layer', () => {
+  const strays = files.filter(({ name }) => layerOf(moduleOf(name)) === -1).map(({ name }) => name)
+  expect(strays).toEqual([PROCESS])
+})
+
+test('a module of the table has files', () => {
+  const used = new Set(files.map(({ name }) => moduleOf(name)))
+  expect(LAYERS.flat().filter((module) => !used.has(module))).toEqual([])
+})
+
+test('the picture in docs/architecture.md has the layers of this table', () => {
+  const page = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8')
+  const rows = [...page.matchAll(/^ *(\d+) {2}(\S.*?)(?: {3,}.*)?$/gm)].map(([, number, modules = '']) => ({
+    number: Number(number),
+    modules: modules.split(/ +/).map((module) => module.replace(/\/$/, '')),
+  }))
+  expect(rows).toEqual(LAYERS.map((modules, index) => ({ number: index + 1, modules })).reverse())
+})
+
+test('docs/architecture.md opens each module with a sentence', () => {
+  const page = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8')
+  const described = [...page.matchAll(/^\| `([a-z/]+?)\/?(?:\.ts)?` \|/gm)].map(([, module = '']) => module)
+  const rooms = new Set(LAYERS.flat().map((module) => module.split('/')[0]?.replace('.ts', '')))
+  expect([...rooms].filter((room) => !described.includes(room ?? ''))).toEqual([])
 })
 
 test('a file imports from a lower layer or from its own module', () => {
