@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { createMeter } from '../src/families/chat/meter.ts'
-import { passThroughStream } from '../src/families/chat/passthrough.ts'
+import { passThroughStream, passthroughRequestFor } from '../src/families/chat/passthrough.ts'
 import { watchSecrets } from '../src/families/chat/secret-watch.ts'
 import { isRecord, type JsonRecord } from '../src/kit/json.ts'
 import { createSseParser, inOneLine } from '../src/kit/sse.ts'
@@ -224,6 +224,16 @@ async function pass(
     kind: 'chatcompat',
     watchDeltas: transport.watchDeltas,
   })
+  const passthroughRequest = passthroughRequestFor(
+    { ...chatcompatPassthrough, stream },
+    {
+      family: 'chatcompat',
+      body: { model: head.model, messages: [] },
+      request: { header: () => null },
+      refusal: undefined,
+    },
+  )
+  if (!passthroughRequest) throw new Error('The API has no passthrough.')
   const { parts } = await passThroughStream({
     target: { provider: { id: 'bench', kind: 'chatcompat' }, model: 'bench-model' },
     passthrough: {
@@ -231,12 +241,7 @@ async function pass(
       send: async () => await transport.send(upstreamRequest),
       faultsOf: () => faults,
     },
-    passthroughRequest: {
-      family: 'chatcompat',
-      passthrough: { ...chatcompatPassthrough, stream },
-      body: { model: head.model },
-      headers: {},
-    },
+    passthroughRequest,
     call: { request_id: 'req', caller, signal, arrived: 0 },
     signal,
     request,
