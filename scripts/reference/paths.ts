@@ -47,5 +47,8 @@ async function openApi(environment: Record<string, string>): Promise<{ document:
 
 function tokenOf({ security }: Operation): string {
   if (security === undefined) return 'yes'
-  return security.length === 0 ? 'no' : 'yes, or a signed link'
+  if (security.length === 0) return 'no'
+  const isOptional = security.some((scheme) => Object.keys(scheme).length === 0)
+  if (security.some((scheme) => 'admin_token' in scheme)) return isOptional ? 'no' : 'admin token or session'
+  return isOptional ? 'yes, or a signed link' : 'yes'
 }
