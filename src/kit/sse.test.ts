@@ -10,6 +10,20 @@ function read(pieces: Uint8Array[], limit?: number): SseEvent[] {
   return [...events, ...parser.end()]
 }
 
+/** The blocks of a body that arrives in these pieces, as passthrough separates them: nothing is left between two ends. */
+function blocksIn(pieces: Uint8Array[]): string[] {
+  const blocks = createSseBlocks()
+  const found: string[] = []
+  for (const text of [...pieces.map((piece) => blocks.push(piece)), blocks.end()]) {
+    for (let at = 0, end = 0; at < text.length; at = end) {
+      end = text.indexOf('\n\n', at) + 2
+      if (end <= at) throw new Error(`no end after ${at} in ${JSON.stringify(text)}`)
+      found.push(text.slice(at, end))
+    }
+  }
+  return found
+}
+
 const message = (data: string): SseEvent => ({ event: '', data })
 
 /** A body with every peculiarity, and what it says. */
@@ -78,6 +92,20 @@ describe('events read from bytes', () => {
     const parser = createSseParser()
     expect(parser.push(encode('data: a\r\n\r'))).toEqual([message('a')])
     expect(parser.push(encode('\ndata: b\n\n'))).toEqual([message('b')])
+  })
+
+  test('more empty lines than one after an event say nothing, cut at any byte', () => {
+    for (const lineEnd of ['\n', '\r\n', '\r']) {
+      for (let count = 2; count <= 7; count++) {
+        const gap = lineEnd.repeat(count)
+        const bytes = encode(`${gap}data: a${gap}data: b${gap}`)
+        for (let cut = 0; cut <= bytes.length; cut++) {
+          const pieces = [bytes.subarray(0, cut), bytes.subarray(cut)]
+          expect(blocksIn(pieces).map(readSseBlock).filter(Boolean)).toMatchObject([{ data: 'a' }, { data: 'b' }])
+          expect(read(pieces)).toEqual([message('a'), message('b')])
+        }
+      }
+    }
   })
 
   test('the event before the end counts even without its empty line or its line end', () => {
@@ -164,7 +192,7 @@ describe('events kept as they came', () => {
   test('an event that the end of the body closes is whole', () => {
     expect(keep([encode('data: a')])).toBe('data: a\n\n')
     expect(keep([encode('data: a\n')])).toBe('data: a\n\n')
-    expect(keep([encode('\n\n\n')])).toBe('\n\n\n')
+    expect(keep([encode('\n\n\n')])).toBe('\n\n')
   })
 
   test('one that grows past the limit is refused, and one at the limit is not', () => {

@@ -41,6 +41,7 @@ function eventsIn(text: string, limit: number): SseEvent[] {
   return events
 }
 
+const LINE_FEED = 10
 /** A byte order mark, one character per byte. */
 const MARK = '\u00ef\u00bb\u00bf'
 
@@ -100,7 +101,7 @@ class Blocks {
     const end = last === -1 ? 1 : last + 2
     this.#rest = isWhole ? text.slice(end) : rest + text
     if (this.#rest.length > this.#limit) throw tooLong(this.#limit)
-    return isWhole ? rest + text.slice(0, end) : ''
+    return isWhole ? withOneEmptyLine(rest + text.slice(0, end)) : ''
   }
 
   /** At the end of the body: the event that was not closed by an empty line; '' where there is none. */
@@ -117,6 +118,13 @@ class Blocks {
     this.#afterCarriageReturn = read.endsWith('\r')
     return read.replaceAll('\r\n', '\n').replaceAll('\r', '\n')
   }
+}
+
+/** Empty lines after the last event are dropped: readers search for the pair of line ends that closes each block. */
+function withOneEmptyLine(blocks: string): string {
+  let end = blocks.length
+  while (blocks.charCodeAt(end - 3) === LINE_FEED) end--
+  return end === blocks.length ? blocks : blocks.slice(0, end)
 }
 
 const tooLong = (limit: number) => new SseTooLong(`an event of more than ${limit} characters`)
