@@ -188,6 +188,20 @@ describe('usage: {include: true}', () => {
       isStream ? (await lastUsage(response)).cost : ((await response.json()) as { usage: { cost: number } }).usage.cost
     expect([await costOf(await chat(json)), await costOf(await chat(json))]).toEqual([CHARGE, 0])
   })
+
+  it('is 0 from the cache where members of the provider follow its usage', async () => {
+    const { vendor, chat } = await setUp({ prices: PRICES, cache: {} })
+    const { usage: counted, ...answer } = completion('Hello', { usage }) as Record<string, unknown>
+    vendor.answer(whole({ ...answer, usage: counted, service_tier: 'default', system_fingerprint: 'fp_1' }))
+    const json = { ...asked, temperature: 0 }
+    const [first, again] = [await (await chat(json)).response.text(), await (await chat(json)).response.text()]
+    expect(JSON.parse(first)).toMatchObject({ usage: { cost: CHARGE }, service_tier: 'default' })
+    expect(JSON.parse(again)).toEqual({
+      ...JSON.parse(first),
+      id: JSON.parse(again).id,
+      usage: { ...JSON.parse(first).usage, cost: 0 },
+    })
+  })
 })
 
 describe('faults of other gateways', () => {

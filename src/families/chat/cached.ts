@@ -1,6 +1,7 @@
 /** What the response cache needs of chat: which requests may be cached, and a cached response as one of its own. */
 import type { AnswerCodec, CacheableRequest, SimilarRequest } from '../../calls/family.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { withValueAt } from '../../kit/json-span.ts'
 import { type ChatRequest, type Message, OPENROUTER } from '../../protocols/shared/canonical.ts'
 import type { Usage } from '../../spec/usage.ts'
 import type { PassthroughRequest } from './passthrough.ts'
@@ -128,7 +129,9 @@ export const chatCodec: AnswerCodec<Replayed, Whole, Usage> = {
     return { text, answer: { encode: () => text } }
   },
   decode(text, work) {
-    const [body] = replayParts([text], work)
+    const [own = text] = withId([text], work.head.id)
+    // A provider's members may follow the usage.
+    const body = asksForCost(work) ? withValueAt(own, ['usage', 'cost'], '0') : own
     return { encode: () => body }
   },
 }
@@ -136,13 +139,15 @@ export const chatCodec: AnswerCodec<Replayed, Whole, Usage> = {
 type Replayed = { request: Pick<ChatRequest, 'usage'>; head: { id: string } }
 
 /** A cached response as the response to another request: with an id of its own, and free of charge. */
-export function replayParts(parts: string[], { request, head }: Replayed): string[] {
-  const own = withId(parts, head.id)
-  return request.usage?.include === true ? own.map((part) => part.replace(LAST_COST, '"cost":0$1')) : own
+export function replayParts(parts: string[], work: Replayed): string[] {
+  const own = withId(parts, work.head.id)
+  return asksForCost(work) ? own.map((part) => part.replace(LAST_COST, '"cost":0$1')) : own
 }
 
-/** The last member of the usage, which ends a whole response and the last event of a stream. */
-const LAST_COST = /"cost":(?:null|[\d.e+-]+)(\}\}(?:\s*data: \[DONE\]\s*)?)$/
+const asksForCost = ({ request }: Replayed): boolean => request.usage?.include === true
+
+/** The last member of the usage, which ends the last event of a stream: the gateway writes that event itself. */
+const LAST_COST = /"cost":(?:null|[\d.e+-]+)(\}\}\s*data: \[DONE\]\s*)$/
 
 /** The parts of a response with another id; unchanged if they have none. */
 function withId(parts: string[], id: string): string[] {
