@@ -1,15 +1,51 @@
-/** Every command's help, from the command line itself. */
+/** Writes every command's help for the manual, from the command line itself; what commands share is there once. */
 import { join } from 'node:path'
+import { ACCOUNT_FLAGS_HELP } from '../../src/cli/account-flags.ts'
+import { STORE_OPTIONS_HELP } from '../../src/cli/accounts.ts'
+import { API_OPTIONS_HELP } from '../../src/cli/admin-api.ts'
 
 const MAIN = join(import.meta.dir, '../../src/main.ts')
+
+export const SHARED_OPTIONS = `${API_OPTIONS_HELP}\n${STORE_OPTIONS_HELP}`
 
 export async function commandHelps(): Promise<{ name: string; help: string }[]> {
   const overview = await help([])
   const [, list = ''] = /^Commands:\n([\s\S]*?)\n\n/m.exec(overview) ?? []
   const names = [...list.matchAll(/^ {2}(\w+) {2,}/gm)].map(([, name = '']) => name)
-  const all = [[], ...names.map((name) => [name]), ['models', 'import']]
-  return Promise.all(all.map(async (words) => ({ name: ['gatehouse', ...words].join(' '), help: await help(words) })))
+  const all = [...names.map((name) => [name]), ['models', 'import']].sort()
+  return Promise.all(
+    all.map(async (words) => ({ name: ['gatehouse', ...words].join(' '), help: withoutShared(await help(words)) })),
+  )
 }
+
+const withoutExamples = (text: string): string => text.replace(/\n*^Examples:\n(?: .*\n)*/m, '\n')
+
+/** Options that mean the same for every command. */
+const SHARED = [
+  ...SHARED_OPTIONS.split('\n'),
+  '--data-dir <directory> the data directory (default: GATEHOUSE_DATA_DIR, then ./data)',
+  '--config <file> the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)',
+].map(wordsOf)
+
+/** Without the examples and the options that all commands share, whose names follow at the end. */
+function withoutShared(text: string): string {
+  const lines = withoutExamples(text.replace(ACCOUNT_FLAGS_HELP, accountFlagsHelp(text))).split('\n')
+  const isShared = (line: string) => SHARED.includes(wordsOf(line))
+  const names = lines.filter(isShared).map((line) => wordsOf(line).split(' ')[0])
+  const own = lines.filter((line) => !isShared(line)).join('\n')
+  const rest = own.replace(/\n*^Options:\n\n*(?! )/m, '\n\n').trim()
+  return names.length === 0 ? rest : `${rest}\n\nShared options: ${names.join(' ')}`
+}
+
+function wordsOf(line: string): string {
+  return line.trim().replaceAll(/\s+/g, ' ')
+}
+
+/** `gatehouse project` comes first; what `gatehouse token` repeats is left out there. */
+const accountFlagsHelp = (text: string): string =>
+  text.startsWith('Usage: gatehouse token')
+    ? '      ...                    the options of gatehouse project update'
+    : ACCOUNT_FLAGS_HELP
 
 async function help(words: string[]): Promise<string> {
   const child = Bun.spawn([process.execPath, MAIN, ...words, '--help'], {

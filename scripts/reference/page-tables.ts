@@ -11,7 +11,7 @@ import { RerankRequest } from '../../src/spec/rerank-request.ts'
 import { ThreeDRequest } from '../../src/spec/three-d-request.ts'
 import { VideoRequest } from '../../src/spec/video-request.ts'
 import { directiveRows } from './directives.ts'
-import { describedBy, membersOf, type Schema, typeOf } from './schema.ts'
+import { membersOf, type Schema, typeOf } from './schema.ts'
 import { code, table } from './table.ts'
 
 const MANUAL = join(import.meta.dir, '../../docs/manual')
@@ -45,26 +45,27 @@ function withTable(path: string, text: string) {
 
 const requestTable = (schema: Schema): string =>
   table(
-    ['field', 'type', 'default', 'meaning'],
-    fieldsOf(schema).map(({ name, type, isRequired, fallback, meaning }) => {
-      return [code(name), type, isRequired ? 'required' : fallback, meaning]
+    ['field', 'type', 'meaning'],
+    fieldsOf(schema).map(({ name, type, isRequired, meaning }) => {
+      return [code(name), `${type}${isRequired ? '; required' : ''}`, meaning]
     }),
   )
 
 const responseTable = (schema: Schema): string =>
   table(
-    ['field', 'type', 'presence', 'meaning'],
+    ['field', 'type', 'meaning'],
     fieldsOf(schema).map(({ name, type, isRequired, meaning }) => {
-      return [code(name), type, isRequired ? 'always' : 'if known', meaning]
+      return [code(name), `${type}${isRequired ? '' : '; if known'}`, meaning]
     }),
   )
 
 function fieldsOf(schema: Schema) {
   const required: unknown[] = Array.isArray(schema.required) ? schema.required : []
   return Object.entries(membersOf(schema)).map(([name, member]) => {
-    const { meaning, fallback } = describedBy(member)
-    const inSchema = member.default === undefined ? '' : String(member.default)
-    return { name, type: formOf(member), isRequired: required.includes(name), fallback: fallback || inSchema, meaning }
+    const { description = '', default: fallback } = member
+    const isSaid = fallback === undefined || /\bDefault\b/.test(String(description))
+    const meaning = `${description}${isSaid ? '' : ` Default ${fallback}.`}`.trim()
+    return { name, type: formOf(member), isRequired: required.includes(name), meaning }
   })
 }
 
@@ -74,6 +75,4 @@ const MAX_FORMS = 2
 const formOf = (member: Schema): string =>
   Array.isArray(member.anyOf) && member.anyOf.length > MAX_FORMS
     ? 'several forms'
-    : typeOf(member)
-        .replaceAll(/object: (?:`\w+`, )*`\w+`/g, 'object')
-        .replace('object or object', 'object')
+    : typeOf(member, () => 'object').replace('object or object', 'object')

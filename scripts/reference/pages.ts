@@ -5,12 +5,12 @@ import { METRIC_GROUPS } from '../../src/observe/metrics/metric-table.ts'
 import type { MetricDefinition } from '../../src/observe/metrics/metrics.ts'
 import { ERRORS, type ErrorCode, shouldRetry } from '../../src/spec/error.ts'
 import { FAIL_CODES } from '../../src/spec/task.ts'
-import { commandHelps } from './commands.ts'
+import { commandHelps, SHARED_OPTIONS } from './commands.ts'
 import { orderRows } from './orders.ts'
 import { apiPaths } from './paths.ts'
 import { kindRows, presetRows } from './providers.ts'
-import { settingsTables } from './settings.ts'
-import { code, table } from './table.ts'
+import { settingsLists } from './settings.ts'
+import { code, definitions, table } from './table.ts'
 
 export type Page = { path: string; text: string }
 
@@ -26,7 +26,8 @@ export async function referencePages(): Promise<Page[]> {
     page(
       'command-line',
       'Commands',
-      'This page lists every command of `gatehouse` with its options, as `--help` prints them.',
+      'This page lists every command of `gatehouse` with its options. `gatehouse <command> --help` prints them with examples.',
+      `Shared options, where a command names them:\n\n\`\`\`text\n${SHARED_OPTIONS}\n\`\`\``,
       ...(await commandHelps()).map(({ name, help }) => `## ${code(name)}\n\n\`\`\`text\n${help.trim()}\n\`\`\``),
     ),
     page(
@@ -37,16 +38,14 @@ export async function referencePages(): Promise<Page[]> {
         ['variable', 'default', 'meaning'],
         Object.entries(ENVIRONMENT_VARIABLES).map(([name, row]) => [code(name), code(row.default), row.meaning]),
       ),
-      '## Keys of providers',
-      'A provider without a `key` in the configuration takes it from the variable of its [preset](provider-presets.md) or of its [kind](provider-kinds.md).',
-      table(['variable', 'kinds'], keyRows()),
+      'A provider without a `key` in the configuration takes it from the variables of its [preset](provider-presets.md) or of its [kind](provider-kinds.md).',
     ),
     page(
       'error-codes',
       'Error codes',
-      'This page lists every `code` of an error response. Codes and their statuses stay the same between versions. "Retry" says whether the same request may succeed later: the gateway sends `x-should-retry: false` where it cannot.',
+      'This page lists every `code` of an error response. Codes and their statuses stay the same between versions. The `type` is `invalid_request_error` where none is named. Where no "retry" is named, the same request cannot succeed later, and the response has `x-should-retry: false`.',
       table(
-        ['code', 'status', 'type', 'retry', 'when'],
+        ['code', 'status', 'when'],
         Object.keys(ERRORS).map((name) => errorRow(name as ErrorCode)),
       ),
     ),
@@ -62,13 +61,13 @@ export async function referencePages(): Promise<Page[]> {
     page(
       'metrics',
       'Metrics',
-      'This page lists every metric at `/metrics`, with its labels. `gen_ai_*` are those of the semantic conventions of OpenTelemetry for generative AI. A label has at most 200 values in a process, and a metric 1000 series; what comes after them counts as `other`. No metric has a label for end users. [Monitor with Prometheus](../how-to/monitor.md) says how to read them.',
+      'This page lists every metric at `/metrics`, with its labels. Names in `_total` are counters; others are gauges, unless they say histogram. `gen_ai_*` are those of the semantic conventions of OpenTelemetry for generative AI. A label has at most 200 values in a process, and a metric 1000 series; what comes after them counts as `other`. No metric has a label for end users. [Monitor with Prometheus](../how-to/monitor.md) says how to read them.',
       '## Requests and calls',
-      metricTable(METRIC_GROUPS.calls),
+      metricList(METRIC_GROUPS.calls),
       '## Limits, tasks, outputs and the database',
-      metricTable(METRIC_GROUPS.work),
+      metricList(METRIC_GROUPS.work),
       '## State at the time of the scrape',
-      metricTable(METRIC_GROUPS.state),
+      metricList(METRIC_GROUPS.state),
     ),
     page(
       'order-responses',
@@ -82,13 +81,16 @@ export async function referencePages(): Promise<Page[]> {
     page(
       'paths',
       'API paths',
-      'This page lists every path that the gateway serves. The request and response schemas are at `/docs` and in `/openapi.json` of a running gateway. Paths need a token, as `Authorization: Bearer <token>`, unless the table says otherwise.',
-      ...(await apiPaths()).map(({ tag, rows }) => `## ${tag}\n\n${table(['path', 'summary', 'token'], rows)}`),
+      'This page lists every path that the gateway serves. The request and response schemas are at `/docs` and in `/openapi.json` of a running gateway. Paths need a token, as `Authorization: Bearer <token>`, unless the page says otherwise.',
+      ...(await apiPaths()).map(({ tag, token, rows }) => {
+        const needs = token === undefined ? '' : `Token: ${token}.\n\n`
+        return `## ${tag}\n\n${needs}${definitions(rows)}`
+      }),
     ),
     page(
       'provider-kinds',
       'Provider kinds',
-      'This page lists every value of `kind` in `providers.<id>`: the API that it calls, the families of models that it serves, where it is called without a `base_url`, the variables that supply its key if the configuration has none, and the `options` that only it has.',
+      'This page lists every value of `kind` in `providers.<id>`: the API that it calls, the families of models that it serves, where it is called without a `base_url`, the variables that supply its key (and region or resource) if the configuration has none, and the `options` that only it has.',
       table(['kind', 'API', 'families', 'default address', 'key from'], kindRows()),
       '## Options',
       table(['kind', 'option', 'meaning'], optionRows()),
@@ -96,42 +98,36 @@ export async function referencePages(): Promise<Page[]> {
     page(
       'provider-presets',
       'Provider presets',
-      'This page lists every value of `preset` in `providers.<id>`. A preset sets the kind, further APIs whose clients it passes through, the base URL, the environment variable of the key and the differences of a provider; what the configuration has takes precedence.',
+      'This page lists every value of `preset` in `providers.<id>`. A preset sets the kind, further APIs whose clients it passes through, the base URL, the environment variable of the key and the differences of a provider; what the configuration has takes precedence. Where no families are named, they are those of the kind.',
       table(['preset', 'kind, further APIs', 'base URL', 'key from', 'families'], presetRows()),
     ),
     page(
       'settings',
       'Settings',
-      'This page lists every setting of `gatehouse.yaml`. All settings are optional. `${NAME}` in a secret, an address, a number or a switch is replaced by the environment variable of that name.',
-      settingsTables(),
+      'This page lists every setting of `gatehouse.yaml`; none is required unless it says so. `${NAME}` in a secret, an address, a number or a switch is replaced by the environment variable of that name.',
+      'A *range* has `minimum`, `maximum` and `default`, a *choice* `values` and `default`. 1–64 includes both ends, >0–64 not 0.',
+      settingsLists(),
     ),
   ]
 }
 
-const metricTable = (group: Record<string, MetricDefinition>): string =>
-  table(
-    ['metric', 'type', 'labels', 'meaning'],
-    Object.values(group).map(({ name, type, labels, help }) => [code(name), type, labels.map(code).join(', '), help]),
+const metricList = (group: Record<string, MetricDefinition>): string =>
+  definitions(
+    Object.values(group).map(({ name, type, labels, help }) => [
+      code(name),
+      [...(type === 'histogram' ? ['histogram'] : []), ...labels.map(code)].join(', '),
+      help,
+    ]),
   )
 
 function errorRow(name: ErrorCode): string[] {
   const { status, type, when } = ERRORS[name]
-  const retry = shouldRetry(name)
-  return [code(name), String(status), code(type), retry === false ? 'no' : 'yes', when]
+  const isUsual = type === 'invalid_request_error'
+  const retry = shouldRetry(name) === false ? '' : ', retry'
+  return [code(name), `${status}${isUsual ? '' : ` ${code(type)}`}${retry}`, when]
 }
 
 const kinds = Object.entries(KINDS) as [string, KindRow][]
-
-function keyRows(): string[][] {
-  const names = [...new Set(kinds.flatMap(([, { environment = [] }]) => environment))].sort()
-  return names.map((name) => [
-    code(name),
-    kinds
-      .filter(([, { environment }]) => environment?.includes(name))
-      .map(([kind]) => code(kind))
-      .join(', '),
-  ])
-}
 
 const optionRows = () =>
   kinds.flatMap(([kind, { options = {} }]) =>

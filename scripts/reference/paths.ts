@@ -10,20 +10,31 @@ import { code } from './table.ts'
 type Operation = { tags: [string]; summary: string; security?: object[] }
 type Document = { paths: Record<string, Record<string, Operation>> }
 
-export async function apiPaths(): Promise<{ tag: string; rows: string[][] }[]> {
+/** `token` is what most paths of a tag need, if it is not the usual one; others of the tag name theirs. */
+export async function apiPaths(): Promise<{ tag: string; token: string | undefined; rows: string[][] }[]> {
   const environment = { GATEHOUSE_DATA_DIR: tmpdir(), GATEHOUSE_DISCOVER: 'off' }
   const { document } = await openApi(environment)
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path: `${method.toUpperCase()} ${path}`, operation })),
   )
   const tags = [...new Set(operations.map(({ operation }) => operation.tags[0]))]
-  return tags.map((tag) => ({
-    tag,
-    rows: operations
-      .filter(({ operation }) => operation.tags[0] === tag)
-      .map(({ path, operation }) => [code(path), operation.summary, tokenOf(operation)]),
-  }))
+  return tags.map((tag) => {
+    const own = operations.filter(({ operation }) => operation.tags[0] === tag)
+    const token = mostCommon(own.map(({ operation }) => tokenOf(operation)))
+    const rows = own.map(({ path, operation }) => {
+      const needs = tokenOf(operation)
+      return [code(path), needs === token ? '' : `token: ${needs}`, operation.summary]
+    })
+    return { tag, token: token === 'yes' ? undefined : token, rows }
+  })
 }
+
+const mostCommon = (names: string[]): string =>
+  [...new Set(names)].reduce(
+    (most, name) => (countOf(names, name) > countOf(names, most) ? name : most),
+    names[0] ?? '',
+  )
+const countOf = (names: string[], name: string): number => names.filter((other) => other === name).length
 
 async function openApi(environment: Record<string, string>): Promise<{ document: Document }> {
   const clock = systemClock

@@ -70,10 +70,8 @@ export const kindRows = (): string[][] =>
     KINDS[kind].calls,
     familiesOf({ kind, base_url: 'https://api.example.com/v1' }),
     DEFAULT_ADDRESSES[kind] ?? addressesOf(kind),
-    ((KINDS[kind] as KindRow).environment ?? []).filter(isCredential).map(code).join(', '),
+    ((KINDS[kind] as KindRow).environment ?? []).map(code).join(', '),
   ])
-
-const isCredential = (name: string): boolean => /KEY|TOKEN|SECRET|CREDENTIALS/.test(name)
 
 export const presetRows = (): string[][] =>
   Object.entries(PRESETS).map(([preset, { kind = 'chatcompat', apis = {}, base_url, key_env }]) => [
@@ -81,5 +79,5 @@ export const presetRows = (): string[][] =>
     [kind, ...Object.keys(apis)].map(code).join(', '),
     code(base_url),
     key_env.map(code).join(' or ') || 'needs none',
-    familiesOf({ preset }),
+    familiesOf({ preset }) === familiesOf({ kind, base_url }) ? '' : familiesOf({ preset }),
   ])

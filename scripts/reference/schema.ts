@@ -1,6 +1,7 @@
-/** Schemas in words, for the tables of the manual: the type of a value, its meaning and its default. */
+/** Describes schemas for the tables of the manual: the type of a value in a few words. */
 import { PROVIDER_KINDS } from '../../src/config/schema/provider-kinds.ts'
 import { isRecord } from '../../src/kit/json.ts'
+import { ENDPOINT_FAMILIES } from '../../src/spec/endpoint-family.ts'
 import { code, codes } from './table.ts'
 
 export type Schema = { [name: string]: unknown }
@@ -13,42 +14,54 @@ export function mapOf({ patternProperties, additionalProperties }: Schema): Sche
   return isRecord(additionalProperties) ? additionalProperties : undefined
 }
 
-export function typeOf(schema: Schema): string {
-  if (Array.isArray(schema.anyOf)) return schema.anyOf.map(typeOf).join(' or ')
+/** Objects have the name that `nameOf` gives them; without it they list their members. */
+export function typeOf(schema: Schema, nameOf?: (schema: Schema) => string): string {
+  if (Array.isArray(schema.anyOf)) return [...new Set(schema.anyOf.map((form) => typeOf(form, nameOf)))].join(' or ')
   if (Array.isArray(schema.enum)) return namesOf(schema.enum.map(String))
   if (schema.title === 'rate limits') return '[rate limits](../how-to/limit-requests.md)'
   if (schema.const !== undefined) return code(String(schema.const))
-  if (schema.type === 'array') return `list of ${typeOf((schema.items ?? {}) as Schema)}`
-  if (schema.type === 'object')
-    return schema.properties ? `object: ${codes(Object.keys(membersOf(schema)))}` : mapType(schema)
+  if (schema.type === 'array') return `list of ${typeOf((schema.items ?? {}) as Schema, nameOf)}`
+  if (schema.type === 'object') return objectType(schema, nameOf)
   if (schema.type === 'string')
     return `text${typeof schema.pattern === 'string' ? ` matching ${code(schema.pattern)}` : ''}`
   if (schema.type === undefined) return 'any'
   return `${schema.type}${rangeOf(schema)}`
 }
 
-const namesOf = (names: string[]): string =>
-  names.length === PROVIDER_KINDS.length ? '[a kind](provider-kinds.md)' : codes(names)
+const LISTED_ELSEWHERE = [
+  { names: PROVIDER_KINDS, type: '[a kind](provider-kinds.md)' },
+  { names: ENDPOINT_FAMILIES, type: '[families](../how-to/models.md#endpoint-families)' },
+]
 
-function mapType(schema: Schema): string {
+const namesOf = (names: string[]): string =>
+  LISTED_ELSEWHERE.find(
+    (list) => list.names.length === names.length && list.names.every((name) => names.includes(name)),
+  )?.type ?? codes(names)
+
+function objectType(schema: Schema, nameOf?: (schema: Schema) => string): string {
+  if (schema.properties) {
+    const short = SHORT_OBJECTS.find((object) => isOf(object, schema))
+    if (short) return short.type
+    return nameOf ? nameOf(schema) : `object: ${codes(Object.keys(membersOf(schema)))}`
+  }
   const values = mapOf(schema)
-  return values && Object.keys(values).length > 0 ? `map to ${typeOf(values)}` : 'map'
+  return values && Object.keys(values).length > 0 ? `map to ${typeOf(values, nameOf)}` : 'map'
 }
 
+/** Objects with few members, which the page of settings explains at its beginning. */
+const SHORT_OBJECTS = [
+  { type: 'range', members: ['minimum', 'maximum', 'default'] },
+  { type: 'choice', members: ['values', 'default'] },
+  { type: 'choice or range', members: ['values', 'minimum', 'maximum', 'default'] },
+]
+const isOf = ({ members }: { members: string[] }, schema: Schema): boolean =>
+  Object.keys(membersOf(schema)).every((name) => members.includes(name))
+export const isShort = (schema: Schema): boolean => SHORT_OBJECTS.some((object) => isOf(object, schema))
+
+/** Such as ` 1-64`, ` >0` or ` ≥1`. */
 function rangeOf({ minimum, exclusiveMinimum, maximum }: Schema): string {
   const low =
-    typeof minimum === 'number'
-      ? `from ${minimum}`
-      : typeof exclusiveMinimum === 'number'
-        ? `above ${exclusiveMinimum}`
-        : ''
-  const high = typeof maximum === 'number' ? `to ${maximum}` : ''
-  return low || high ? ` ${[low, high].filter(Boolean).join(' ')}` : ''
-}
-
-/** A description ends with its default: `... Default 10.` */
-export function describedBy({ description }: Schema): { meaning: string; fallback: string } {
-  if (typeof description !== 'string') return { meaning: '', fallback: '' }
-  const [, meaning = '', fallback = ''] = /^(.*?)\s*\bDefault:? ((?:(?!\. ).)*?)\.?$/s.exec(description) ?? []
-  return fallback ? { meaning, fallback: fallback.replaceAll('<', '\\<') } : { meaning: description, fallback: '' }
+    typeof minimum === 'number' ? `${minimum}` : typeof exclusiveMinimum === 'number' ? `>${exclusiveMinimum}` : ''
+  if (typeof maximum !== 'number') return low && ` ${low.startsWith('>') ? low : `≥${low}`}`
+  return ` ${low && `${low}–`}${low ? '' : '≤'}${maximum}`
 }

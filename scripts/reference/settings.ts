@@ -1,48 +1,74 @@
-/** The tables of all settings of `gatehouse.yaml`, from the schema that checks the file. */
+/** Writes the lists of all settings of `gatehouse.yaml`, from the schema that checks the file. */
 
 import { FileConfig } from '../../src/config/schema/schema.ts'
-import { describedBy, mapOf, membersOf, type Schema, typeOf } from './schema.ts'
-import { code, table } from './table.ts'
+import { isShort, mapOf, membersOf, type Schema, typeOf } from './schema.ts'
+import { code, codes, definitions } from './table.ts'
 
 type Section = { path: string; schema: Schema }
 
-/** One heading for each object of the file, in the order of the schema. */
-export function settingsTables(): string {
-  return sectionsOf({ path: '', schema: FileConfig as unknown as Schema })
-    .map(({ path, schema }) => {
-      const heading = path === '' ? '## Top level' : `## ${code(path)}`
-      const about = path !== '' && typeof schema.description === 'string' ? `${schema.description}\n\n` : ''
-      return `${heading}\n\n${about}${table(['setting', 'type', 'default', 'meaning'], rowsOf(path, schema))}`
-    })
+/** One heading for each shape of object in the file, in the order of the schema; a shape of several places is there once. */
+export function settingsLists(): string {
+  const all = sectionsOf({ path: '', schema: FileConfig as unknown as Schema })
+  const shortest = new Map<string, string>()
+  for (const { path, schema } of all) {
+    const known = shortest.get(shapeOf(schema))
+    if (known === undefined || depthOf(path) < depthOf(known)) shortest.set(shapeOf(schema), path)
+  }
+  const pathOf = (schema: Schema) => shortest.get(shapeOf(schema)) ?? ''
+  return all
+    .filter(({ path, schema }) => path === pathOf(schema))
+    .filter(({ path }, at, sections) => sections.findIndex((section) => section.path === path) === at)
+    .map((section) => textOf(section, all, pathOf))
     .join('\n\n')
 }
 
-function sectionsOf(section: Section): Section[] {
-  const inner = Object.entries(membersOf(section.schema)).flatMap(([name, schema]) => {
-    const path = section.path === '' ? name : `${section.path}.${name}`
-    const map = mapOf(schema)
-    if (map && isSection(map)) return sectionsOf({ path: `${path}.<id>`, schema: map })
-    return isSection(schema) ? sectionsOf({ path, schema }) : []
-  })
-  return [section, ...inner]
+const shapeOf = (schema: Schema): string => JSON.stringify(membersOf(schema))
+const depthOf = (path: string): number => path.split('.').length
+
+function textOf({ path, schema }: Section, all: Section[], pathOf: (schema: Schema) => string): string {
+  const heading = path === '' ? '## Top level' : `## ${code(path)}`
+  const about = path !== '' && typeof schema.description === 'string' ? `${schema.description}\n\n` : ''
+  const above = all.find((other) => path.includes('.') && other.path === path.replace(/\.[^.]*$/, ''))?.schema ?? {}
+  const repeated = Object.entries(membersOf(schema)).filter(
+    ([name, member]) => JSON.stringify(member) === JSON.stringify(membersOf(above)[name]),
+  )
+  const rows = Object.entries(membersOf(schema))
+    .filter((member) => !repeated.some(([name]) => name === member[0]))
+    .flatMap(([name, member]) => rowOf({ path: join(path, name), name, member, pathOf }))
+  if (repeated.length > 0) rows.push([codes(repeated.map(([name]) => name)), 'as above', ''])
+  return `${heading}\n\n${about}${definitions(rows)}`.trim()
 }
 
-function rowsOf(path: string, schema: Schema): string[][] {
-  return Object.entries(membersOf(schema))
-    .filter(([name]) => name !== '$schema')
-    .map(([name, member]) => {
-      const { meaning, fallback } = describedBy(member)
-      const at = path === '' ? name : `${path}.${name}`
-      if (isSection(member)) return [code(name), 'section', '', `See ${link(at)}.`]
-      if (isSection(mapOf(member) ?? {})) return [code(name), 'section', '', `By id: see ${link(`${at}.<id>`)}.`]
-      return [code(name), typeOf(member), fallback, meaning]
-    })
+type Member = { path: string; name: string; member: Schema; pathOf: (schema: Schema) => string }
+
+/** A section of its own has no row: its heading names it. */
+function rowOf({ path, name, member, pathOf }: Member): string[][] {
+  if (name === '$schema') return []
+  const about = String(member.description ?? '')
+  const section = isSection(member) ? member : mapOf(member)
+  if (!section || !isSection(section)) return [[code(name), typeOf(member, (object) => link(pathOf(object))), about]]
+  const isHere = objectsOf(path, member).some((object) => object.path === pathOf(section))
+  return isHere ? [] : [[code(name), `as ${link(pathOf(section), code(pathOf(section)))}`, about]]
 }
 
-const link = (path: string) => `[${code(path)}](#${path.replaceAll(/[.<>]/g, '')})`
+const sectionsOf = (section: Section): Section[] => [
+  section,
+  ...Object.entries(membersOf(section.schema)).flatMap(([name, member]) =>
+    objectsOf(join(section.path, name), member).flatMap(sectionsOf),
+  ),
+]
 
-/** A range or a choice, `{ minimum, maximum, default }` or `{ values, default }`, is one setting and no section. */
-const RANGE_MEMBERS = ['values', 'minimum', 'maximum', 'default']
-const isRange = (schema: Schema) => Object.keys(membersOf(schema)).every((name) => RANGE_MEMBERS.includes(name))
+/** The objects that a setting is, or that its map, list or forms have. */
+function objectsOf(path: string, member: Schema): Section[] {
+  const map = mapOf(member)
+  if (map) return objectsOf(`${path}.<id>`, map)
+  if (Array.isArray(member.anyOf)) return (member.anyOf as Schema[]).flatMap((form) => objectsOf(path, form))
+  if (member.type === 'array') return objectsOf(`${path}[]`, (member.items ?? {}) as Schema)
+  return isSection(member) ? [{ path, schema: member }] : []
+}
+
+const join = (path: string, name: string) => (path === '' ? name : `${path}.${name}`)
+const link = (path: string, text = 'objects') => `[${text}](#${path.replaceAll(/[^\w-]/g, '')})`
+
 const isSection = (schema: Schema) =>
-  schema.properties !== undefined && !isRange(schema) && schema.title !== 'rate limits'
+  schema.properties !== undefined && !isShort(schema) && schema.title !== 'rate limits'

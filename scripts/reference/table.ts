@@ -1,4 +1,4 @@
-/** Markdown tables. */
+/** Writes tables and lists of definitions in Markdown. */
 
 const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ').trim()
 
@@ -9,3 +9,12 @@ export function table(head: string[], rows: string[][]): string {
 
 export const code = (text: string): string => `\`${text}\``
 export const codes = (texts: readonly string[]): string => texts.map(code).join(', ')
+
+/** A list of rows with a name, what it is (in brackets, if anything) and its meaning. */
+export const definitions = (rows: string[][]): string =>
+  rows
+    .map(([name = '', kind = '', meaning = '']) => {
+      const before = kind === '' ? name : `${name} (${kind})`
+      return `- ${before}${meaning === '' ? '' : `: ${meaning.replaceAll('<', '\\<')}`}`
+    })
+    .join('\n')
