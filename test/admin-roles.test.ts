@@ -5,7 +5,7 @@ import { OWNER, startAdminGateway } from './kit/admin.ts'
 import { readDocument } from './kit/document.ts'
 
 /** The right that a route needs, and where: `own`: also a project_admin, for what is of its project. */
-type Access = `${'read' | 'operate' | 'manage' | 'own' | 'contents'} ${'own' | 'installation'}`
+type Access = `${'read' | 'operate' | 'manage' | 'own' | 'contents' | 'call'} ${'own' | 'installation'}`
 
 /** A route that is missing here fails the first test. */
 const ACCESS: Record<string, Access> = {
@@ -62,13 +62,16 @@ const ACCESS: Record<string, Access> = {
   'POST /admin/v1/config/diff': 'own installation',
   'POST /admin/v1/config/apply': 'own installation',
   'GET /admin/v1/audit/verify': 'read installation',
+  'POST /admin/v1/playground/{path}': 'call own',
+  'GET /admin/v1/playground/{path}': 'call own',
+  'DELETE /admin/v1/playground/{path}': 'call own',
 }
 
 const RIGHTS: Record<string, string[]> = {
-  owner: ['read', 'operate', 'manage', 'own', 'contents'],
-  operator: ['read', 'operate', 'manage'],
+  owner: ['read', 'operate', 'manage', 'own', 'contents', 'call'],
+  operator: ['read', 'operate', 'manage', 'call'],
   viewer: ['read'],
-  project_admin: ['read', 'manage', 'contents'],
+  project_admin: ['read', 'manage', 'contents', 'call'],
 }
 
 const gateway = await startAdminGateway({

@@ -220,7 +220,6 @@ test('an operation names its errors under their status, each with an example of 
 
 /** Codes that no operation of the document answers with, and why. */
 const ANSWERED_NOWHERE = [
-  'unknown_url', // is what a path answers that is not in the document
   'client_closed_request', // stands in the log only
   'upgrade_required', // answers GET with an upgrade, at paths that have no GET
   'invalid_stream_id', // a message of a WebSocket, as are the next two

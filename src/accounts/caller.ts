@@ -13,6 +13,7 @@ export function callerOf(token: Token, project?: Project): Caller {
   return {
     token_id: token.token_id,
     name: token.name,
+    ...(token.playground !== undefined && { playground: token.playground }),
     ...limitsOf(token),
     ...(project && {
       project_id: project.project_id,

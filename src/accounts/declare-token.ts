@@ -52,8 +52,11 @@ export const declareToken =
 /** One of another project is not adopted: its administrator would have a token of this one. */
 const isNamed =
   (expected: string, expected_project: string | null) =>
-  ({ name, project_id, declared, disabled }: StoredToken) =>
-    name === expected && !disabled && (declared === true || project_id === null || project_id === expected_project)
+  ({ name, project_id, declared, disabled, playground }: StoredToken) =>
+    name === expected &&
+    !disabled &&
+    playground === undefined &&
+    (declared === true || project_id === null || project_id === expected_project)
 
 /** The members that differ, so that nothing is written, and nothing recorded, where none does. */
 export function differing<T extends object>(present: T, next: Partial<T>): Partial<T> {

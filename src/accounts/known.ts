@@ -8,7 +8,7 @@ import type { ProjectStore, StoredProject, TokenStore } from '../store/tokens/ac
 import { type Grant, grantOf } from './grant.ts'
 import { RecentSecrets } from './recent-secrets.ts'
 
-type KnownTokens = {
+export type KnownTokens = {
   /** The token with a secret that was presented lately. Whatever invalidates the cache forgets the secrets. */
   recallRecent(secret: string): Grant | undefined
   /** The token with this secret, if it is cached and valid. Remembers the secret. */

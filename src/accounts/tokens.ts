@@ -10,10 +10,12 @@ import type { StorePage } from '../store/page.ts'
 import type { ProjectStore, StoredToken, TokenStore } from '../store/tokens/account-store.ts'
 import { chooseToken, noToken, revoked, type TokenReference } from './choose.ts'
 import { assertNotDeclared, type DeclareToken, declareToken } from './declare-token.ts'
+import { createFirstToken } from './first-token.ts'
 import { assertAddress, assertProjectActive, type Grant, grantOf, projectTrouble } from './grant.ts'
-import { checkSecret, formatOf, isSecret, makeToken, newSecret, type TokenOrder } from './issue.ts'
+import { formatOf, isSecret, makeToken, newSecret, type TokenOrder } from './issue.ts'
 import { createKnownTokens } from './known.ts'
 import { createLastUsed } from './last-used.ts'
+import { assertNotPlayground, createPlaygroundTokens, type PlaygroundPerson } from './playground-tokens.ts'
 import { type AccountSettings, readSettings } from './settings.ts'
 import { createSlowDown } from './slow-down.ts'
 
@@ -39,6 +41,11 @@ export type Tokens = {
   issue(order: TokenOrder, by?: AuditOrigin): Promise<Issued>
   /** Creates the first token of an empty store; undefined when the store has one already. */
   issueFirst(order?: { secret?: string }): Promise<Issued | undefined>
+  /**
+   * The caller as which a person calls models in the console: of a token without a secret, made with the first call.
+   * Throws permission_denied where it is revoked, address_not_allowed, project_disabled.
+   */
+  playground(person: PlaygroundPerson, from: From, by: AuditOrigin): Promise<Caller>
   /** All, or those of a project, oldest first. */
   list(filter?: { project_id?: string }): Promise<Token[]>
   /** The token with this id or name, or whose id or visible prefix starts so. Throws invalid_value. */
@@ -96,7 +103,6 @@ type TokensParts = {
 
 /** One message for every reason, so that it does not reveal which secrets exist. */
 const REFUSAL = 'Missing or invalid API key. Send it as "Authorization: Bearer <token>".'
-const FIRST_NAME = 'first token'
 /** 90 days: longer, and the old secret is not being replaced. */
 const MAX_OVERLAP_SECONDS = 7_776_000
 
@@ -173,6 +179,14 @@ export function createTokens(parts: TokensParts): Tokens {
     known.doubt()
   }
 
+  async function addFirst(token: StoredToken): Promise<boolean> {
+    const isAdded = await store.addFirst(token, draft(BY_GATEWAY, 'token.create', { after: shown(token) }))
+    if (isAdded) known.doubt()
+    return isAdded
+  }
+
+  const playground = createPlaygroundTokens({ store, known, add, assertProject, now })
+
   async function assertProject(project_id: string | null | undefined): Promise<void> {
     if (project_id === undefined || project_id === null) return
     const project = await projects.find(project_id)
@@ -207,25 +221,9 @@ export function createTokens(parts: TokensParts): Tokens {
       await change(token_id, { fields: { disabled: true, declared: false }, action: 'token.revoke', by })
     },
 
-    async issueFirst({ secret } = {}) {
-      if (secret !== undefined) checkSecret(secret)
-      // The operator's own token: it allows everything and does not expire, whatever the defaults are.
-      const order = { name: FIRST_NAME, models: ['*'], families: null, expires_at: null }
-      const created = makeToken(secret === undefined ? order : { ...order, secret }, {
-        defaults,
-        now: now(),
-      })
-      if (await store.addFirst(created.token, draft(BY_GATEWAY, 'token.create', { after: shown(created.token) }))) {
-        known.doubt()
-        return { token: shown(created.token), secret: created.secret }
-      }
-      if (secret !== undefined) {
-        const existing = await store.findByHash(created.token.hash)
-        if (!existing) log.warn('bootstrap token ignored: the store has tokens already')
-        else if (existing.disabled || (existing.expires_at !== null && existing.expires_at <= now()))
-          log.warn('the bootstrap token is revoked or expired', { token_id: existing.token_id })
-      }
-      return undefined
+    issueFirst: createFirstToken({ store, addFirst, shown, defaults, now, log }),
+    async playground(person, from, by) {
+      return admit(await playground(person, by), from)
     },
 
     async list(filter) {
@@ -250,6 +248,7 @@ export function createTokens(parts: TokensParts): Tokens {
         assertNotDeclared('token', present)
         if (present.disabled) throw revoked(present)
         const { project_id, ...given } = typeof change_ === 'function' ? change_(shown(present)) : change_
+        if (project_id !== undefined) assertNotPlayground(present)
         return { ...readSettings(given, now()), ...(project_id !== undefined && { project_id }) }
       }
       return shown(await change(which, { fields, action: 'token.update', by }))
@@ -273,6 +272,7 @@ export function createTokens(parts: TokensParts): Tokens {
       const fields = (present: StoredToken) => {
         const { token_id, disabled, expires_at, hash } = present
         assertNotDeclared('token', present)
+        assertNotPlayground(present)
         check(shown(present))
         if (disabled) throw revoked({ token_id })
         if (expires_at !== null && expires_at <= now()) throw revoked({ token_id }, 'expired')

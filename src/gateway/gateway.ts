@@ -18,7 +18,6 @@ import { createEmbeddings } from '../families/embeddings/embeddings.ts'
 import { createModerations } from '../families/moderations/moderations.ts'
 import { createRerank } from '../families/rerank/rerank.ts'
 import { callHeaders } from '../families/shared/call-headers.ts'
-import { readCallOptions } from '../families/shared/call-options.ts'
 import type { Tasks } from '../families/tasks/tasks.ts'
 import type { Webhooks } from '../families/tasks/webhooks.ts'
 import { createApp } from '../http/app.ts'
@@ -47,6 +46,7 @@ import { storeClockFor } from '../store/store-clock.ts'
 import { createAccounting } from './accounting.ts'
 import { apiRefusal, createAdministration } from './administration.ts'
 import { createControl } from './control.ts'
+import { createCallEntry } from './enter-call.ts'
 import { createGeneration } from './generation.ts'
 import { createMetering } from './metering.ts'
 import { createObservation } from './observation.ts'
@@ -208,9 +208,12 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const administration = createAdministration({ ...accounts, settings, controls, environment, clock, log })
   const first_login = first_token && !parts.is_idle ? await administration.firstLogin() : undefined
   const load = createLoad({ settings, onDelay: metering?.loopDelayed, log })
+  const entry = createCallEntry({ settings, load, observation })
   const app = createApp({
     routes: routeTable({
       ...reports,
+      ...entry,
+      tokens,
       catalogue,
       pipeline,
       tokenizer,
@@ -239,11 +242,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     log,
     onFinished: observation.requestFinished,
     onArrival: tracing?.openTrace,
-    admitLoad: load.admit,
-    onAdmitted(context) {
-      readCallOptions(context, settings)
-      observation.admitted(context)
-    },
+    ...entry.app,
     addHeaders: callHeaders({ settings, clock }),
   })
   metering?.watch({ ...accounting, store, router, tasks, app, telemetry, config: () => live })

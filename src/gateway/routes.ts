@@ -1,6 +1,7 @@
 /** Every route of the gateway: the specification's section 4 as a table. */
 import { type LimitsRouteParts, limitsRoutes } from '../accounts/routes/limits-route.ts'
 import { type UsageRouteParts, usageRoutes } from '../accounts/routes/usage-route.ts'
+import { type PlaygroundRouteParts, playgroundRoutes } from '../admin/routes/playground.ts'
 import type { Background } from '../families/chat/background-responses.ts'
 import type { Conversations } from '../families/chat/conversations.ts'
 import { messagesCount, responsesCount } from '../families/chat/count-apis.ts'
@@ -46,7 +47,8 @@ type TableParts = ChatRouteParts &
   TaskApiParts &
   UsageRouteParts &
   LimitsRouteParts &
-  FeedbackRouteParts & {
+  FeedbackRouteParts &
+  PlaygroundRouteParts & {
     catalogue: Catalogue
     tokenizer: Tokenizer
     storedResponses: StoredResponses
@@ -90,14 +92,18 @@ export function routeTable(parts: TableParts): Route[] {
       parts,
     ),
   ]
-  const routes: Route[] = [
+  const called = [
     ...modelRoutes(parts),
     ...calls,
     ...taskRoutes(parts),
     ...usageRoutes(parts),
     ...limitsRoutes(parts),
     ...feedbackRoutes(parts),
+  ]
+  const routes: Route[] = [
+    ...called,
     ...parts.admin,
+    ...(parts.admin.some(({ admin }) => admin) ? playgroundRoutes(called, parts) : []),
     ...manualRoutes({ load: parts.manual, version }),
     ...unknownMethodRoutes(calls),
     ...pageRoutes({

@@ -8,9 +8,9 @@ export type AdminRole = (typeof ADMIN_ROLES)[number]
 /**
  * `read`: see everything but secrets. `operate`: drain, disable, cancel, retry, purge, test. `manage`: projects, tokens,
  * budgets. `own`: admin tokens, sessions of others, the configuration, erasure of data. `contents`: read recorded prompts
- * and responses.
+ * and responses. `call`: call models in the playground.
  */
-export const RIGHTS = ['read', 'operate', 'manage', 'own', 'contents'] as const
+export const RIGHTS = ['read', 'operate', 'manage', 'own', 'contents', 'call'] as const
 export type Right = (typeof RIGHTS)[number]
 
 /** The caller of a request of the admin API. */

@@ -25,6 +25,9 @@ export const Token = Type.Object(
     }),
     ...SETTINGS,
     last_used_at: Type.Union([Type.Integer(), Type.Null()]),
+    playground: Type.Optional(
+      Type.String({ description: 'The person who calls models with it in the playground; it has no secret.' }),
+    ),
   },
   { title: 'Token' },
 )
@@ -83,6 +86,8 @@ export type Caller = AccountLimits & {
   project?: CallerProject
   /** Which of two callers of one token or project was read later: the one with the greater number. Absent: 0. */
   as_of?: number
+  /** The person who calls, where the call is one of the playground. */
+  playground?: string
   /** Limited to some models or some families. */
   is_limited?: boolean
   mayUseModel(id: string): boolean

@@ -3,11 +3,11 @@ import type { AdminCaller, AdminRole, Right } from '../../spec/admin.ts'
 import { GatewayError } from '../../spec/error.ts'
 
 const RIGHTS_OF: Readonly<Record<AdminRole, readonly Right[]>> = {
-  owner: ['read', 'operate', 'manage', 'own', 'contents'],
-  operator: ['read', 'operate', 'manage'],
+  owner: ['read', 'operate', 'manage', 'own', 'contents', 'call'],
+  operator: ['read', 'operate', 'manage', 'call'],
   viewer: ['read'],
   /** Within its project: a route that does not say how it is limited to a project refuses this role. */
-  project_admin: ['read', 'manage', 'contents'],
+  project_admin: ['read', 'manage', 'contents', 'call'],
 }
 
 export const rightsOf = (role: AdminRole): readonly Right[] => RIGHTS_OF[role]

@@ -49,6 +49,9 @@ const RequestObject = Type.Object(
     attempts: Type.Array(Type.Object({ target: Type.String() }, { additionalProperties: true }), {
       description: 'Its upstream calls, in order.',
     }),
+    playground: Type.Optional(
+      Type.String({ description: 'The person who called, where the call is one of the playground.' }),
+    ),
     feedback: Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
   },
   { additionalProperties: true, title: 'Request' },

@@ -94,6 +94,7 @@ function callDetail(
   if (first) detail.attempts = attempts.length === 1 ? [attemptReport(first)] : reportsOf(attempts)
   if (metadata) detail.metadata = metadata
   if (call.task_id !== undefined) detail.task_id = call.task_id
+  if (call.caller.playground !== undefined) detail.playground = call.caller.playground
   return detail
 }
 

@@ -35,6 +35,8 @@ export type RequestDetail = {
   attempts?: AttemptRow[] | undefined
   metadata?: Record<string, string> | undefined
   task_id?: string | undefined
+  /** The person who called, where the call is one of the playground. */
+  playground?: string | undefined
   /** The response that it has created in the background, or that it is. */
   websocket?: string | undefined
 }

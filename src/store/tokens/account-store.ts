@@ -9,7 +9,10 @@ type Change<Row, Fixed extends keyof Row> = Partial<Omit<Row, Fixed>> | ((presen
 /** What is appended to the audit log with a change, in its transaction. */
 type AuditOf<Row> = (before: Row, after: Row) => AuditDraft
 
-/** A token with the SHA-256 (hex) of its secret, and of the one before. The secrets themselves are never stored. */
+/**
+ * A token with the SHA-256 (hex) of its secret, and of the one before. The secrets themselves are never stored. A token of
+ * the playground has no secret: its `hash` names its person and project, and is the hash of nothing.
+ */
 export type StoredToken = Token & { hash: string; previous_hash: string | null }
 
 export type TokenStore = {

@@ -6,6 +6,7 @@ import { pageOf, placeNumber } from '../page.ts'
 import type { Database, Tables, Write } from '../tables.ts'
 import { bumpRevision, changedColumns, fromAccountColumns, lockRevision, toAccountColumns } from './account-columns.ts'
 import type { StoredToken, TokenStore } from './account-store.ts'
+import { playgroundActor } from './playground-key.ts'
 
 type Row = Selectable<Tables['tokens']>
 
@@ -130,7 +131,12 @@ const toRow = (token: StoredToken, added_revision: number): Row => ({
   added_revision,
 })
 
-const fromRow = (row: Row): StoredToken => ({
+function fromRow(row: Row): StoredToken {
+  const playground = playgroundActor(row.hash)
+  return playground === undefined ? tokenOf(row) : { ...tokenOf(row), playground }
+}
+
+const tokenOf = (row: Row): StoredToken => ({
   token_id: row.token_id,
   project_id: row.project_id,
   prefix: row.prefix,

@@ -1,0 +1,29 @@
+/** Admits a request as one of a caller: the load of the process, and what its headers ask of the call. */
+
+import type { ServerSettings } from '../config/config.ts'
+import { readCallOptions } from '../families/shared/call-options.ts'
+import type { Context } from '../http/context.ts'
+import type { Caller } from '../spec/token.ts'
+
+type EntryParts = {
+  settings: ServerSettings
+  load: { admit(token_id: string): void }
+  observation: { admitted(context: Context): void }
+}
+
+export function createCallEntry({ settings, load, observation }: EntryParts) {
+  function onAdmitted(context: Context): void {
+    readCallOptions(context, settings)
+    observation.admitted(context)
+  }
+  return {
+    app: { admitLoad: load.admit, onAdmitted },
+    /** For a caller that the app has not authenticated. Throws GatewayError. */
+    enterAs(context: Context, caller: Caller): void {
+      context.caller = caller
+      context.note.token_id = caller.token_id
+      load.admit(caller.token_id)
+      onAdmitted(context)
+    },
+  }
+}
