@@ -1,8 +1,9 @@
 /** `POST /v1/completions`: the legacy API for every chat model, in-process and with the `openai` package. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'bun:test'
 import OpenAI from 'openai'
+import { startGateway } from './kit/gateway.ts'
 import { type Served, serve } from './kit/served.ts'
-import { chunk, chunks, completion, failure, hang, stream, whole } from './kit/vendor.ts'
+import { chunk, chunks, completion, failure, hang, startVendor, stream, whole } from './kit/vendor.ts'
 
 let served: Served
 let client: OpenAI
@@ -223,6 +224,28 @@ describe('POST /v1/completions', () => {
     await served.vendor.requests.find(({ connection }) => connection > 0)
     await Promise.race(served.vendor.requests.map(({ aborted }) => aborted))
   })
+
+  it.each(['answered', 'open'])(
+    'a prompt that fails says nothing about the targets of others that are %s',
+    async (state) => {
+      const prompts = ['bad', 'a', 'b', 'c', 'd', 'e']
+      const vendor = startVendor()
+      const isBad = ({ body }: { body: string }) => body.includes('"bad"')
+      vendor.otherwise(async (wire) => {
+        if (!isBad(wire.request)) return await (state === 'open' ? hang() : whole(completion('Hello')))(wire)
+        await vendor.request(prompts.length)
+        for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve)) // the others are read
+        await failure(500)(wire)
+      })
+      await using gateway = await startGateway({ providers: { v: { base_url: vendor.url } }, models: { 'v/m': {} } })
+      const failed = await gateway.call('/v1/completions', { json: { model: 'v/m', prompt: prompts } })
+      expect(failed.status).toBe(502)
+      if (state === 'open') await Promise.all(vendor.requests.map((one) => (isBad(one) ? undefined : one.aborted)))
+      expect(gateway.logged()).not.toContain('target ejected')
+      expect(vendor.requests).toHaveLength(prompts.length)
+      await vendor.stop()
+    },
+  )
 
   it('refuses a token that may not use the model', async () => {
     const narrow = await served.tokenFor(['v/narrow'])

@@ -60,6 +60,7 @@ function gateway({
     },
   }
   const resolved: (string | undefined)[] = []
+  const router = createRouter({ clock, log })
   const pipeline = createPipeline({
     catalogue: {
       require(name, family, caller) {
@@ -68,7 +69,7 @@ function gateway({
       },
     },
     recordUsage: (entries) => void recorded.push(...entries.map(useOf)),
-    router: createRouter({ clock, log }),
+    router,
     subscribers: [{ started: () => { throw new Error('a broken subscriber') } }, subscriber], // biome-ignore format: short
     gates,
     clock,
@@ -99,7 +100,7 @@ function gateway({
     log.flush()
     return logged
   }
-  return { pipeline, targets, resolved, recorded, events, nextSteps, whole, stream, clock, logged: lines }
+  return { pipeline, router, targets, resolved, recorded, events, nextSteps, whole, stream, clock, logged: lines }
 }
 
 const input = { model: 'a/b' }
@@ -403,6 +404,18 @@ describe('a call with a streamed response', () => {
     await unread.abandon()
     await setup.pipeline.close({ deadline_ms: 1_000 })
     expect(setup.recorded).toEqual([use(), use()])
+  })
+
+  test('leaves no open call at a target that answers after the call has ended', async () => {
+    const setup = gateway()
+    const late = Promise.withResolvers<ResponseStream<number>>()
+    const execute: Execute<ResponseStream<number>> = (_, { attempt }) =>
+      attempt(setup.targets.slice(0, 1), () => late.promise)
+    const sent = setup.pipeline.prepareStream(setup.stream(execute), testCall(caller), input).send()
+    await sent.abandon()
+    late.resolve(responseOf(parts('a')))
+    await sent.started
+    expect(Array.from(setup.router.states(), ({ open }) => open)).toEqual([0])
   })
 
   test('is not complete when its source ended because it was aborted', async () => {

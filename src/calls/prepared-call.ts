@@ -151,8 +151,7 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
     const { attempts, router } = this.#parts
     try {
       if (this.call.is_explained) this.#explain(all)
-      const hasConditions = this.preferences !== undefined || haveConditions(all)
-      const targets = hasConditions ? acceptingTargets(all, this) : all
+      const targets = this.preferences || haveConditions(all) ? acceptingTargets(all, this) : all
       if (!attempts?.hasLimits(targets)) return router.attempt(targets, this, sender)
       return this.#attemptWithin(attempts, targets, sender)
     } catch (thrown) {
@@ -219,10 +218,11 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
   }
 
   serving(attempt: Attempt & ServingAttempt): void {
-    const { record } = this
+    if (this.settled) return void attempt.end(LOST) // the call has ended meanwhile, and nobody else would end it
+    const { record, descriptor } = this
     const hedge = this.#hedge
     record.target = attempt.target
-    record.serving = record.serving ? new ServingTogether(record.serving, attempt) : attempt
+    record.serving = descriptor.attemptsAtOnce?.(this.work) ? new ServingTogether(record.serving, attempt) : attempt
     if (!hedge) return
     const lost = record.attempts.findLast(({ is_hedge }) => is_hedge !== attempt.is_hedge)
     // One that has failed before is noted already, unless its provider has refused it.

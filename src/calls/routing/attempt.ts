@@ -78,19 +78,19 @@ export type Sender<Answer> = {
 /** The attempt that serves a call: to be ended when its response has ended, with an error where it broke. */
 export type ServingAttempt = { end(error?: unknown): void }
 
-/** Attempts that serve one call together. */
+/** One of several attempts that serve a call together. Where the call fails, that says nothing about any one of them. */
 export class ServingTogether implements ServingAttempt {
-  readonly #first: ServingAttempt
-  readonly #second: ServingAttempt
+  readonly #others: ServingAttempt | undefined
+  readonly #one: ServingAttempt
 
-  constructor(first: ServingAttempt, second: ServingAttempt) {
-    this.#first = first
-    this.#second = second
+  constructor(others: ServingAttempt | undefined, one: ServingAttempt) {
+    this.#others = others
+    this.#one = one
   }
 
   end(error?: unknown): void {
-    this.#first.end(error)
-    this.#second.end(error)
+    this.#others?.end(error)
+    this.#one.end(error === undefined ? undefined : LOST)
   }
 }
 

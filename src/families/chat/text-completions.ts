@@ -66,7 +66,7 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
       const answers = parts.map((part, at) => inClientTerms(part.request, placeOf(at, parts), () => sendPart(part, at)))
       return { answers: await Promise.all(answers), control }
     } catch (thrown) {
-      control.abort(thrown)
+      control.abort(OTHER_FAILED)
       throw thrown
     }
   }
@@ -114,6 +114,9 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
     },
   }
 }
+
+/** Of a prompt that was ended because another one failed: it says nothing about its target, and no other is tried. */
+const OTHER_FAILED = new GatewayError('client_closed_request', 'Another prompt of the request has failed.')
 
 const placeOf = (at: number, all: unknown[]): number | undefined => (all.length > 1 ? at : undefined)
 
