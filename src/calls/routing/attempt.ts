@@ -104,12 +104,19 @@ export function stepTo({ target, is_hedge }: Attempt, { target: last }: Attempt)
   return target.key === last.key ? 'same_target' : 'other_key'
 }
 
-/** What is reported of one upstream call. Members that are undefined are left out of JSON. */
-export const attemptReport = ({ target, error, upstream_status, ms, next, is_hedge, is_lost }: Attempt) => ({
+/**
+ * What is reported of one upstream call. Members that are undefined are left out of JSON. `arrived`: of the request, by
+ * the steady clock; given where the start of the attempt is reported too.
+ */
+export const attemptReport = (
+  { target, started, error, upstream_status, ms, next, is_hedge, is_lost }: Attempt,
+  arrived?: number,
+) => ({
   target: targetName(target),
   key: target.key,
   error,
   upstream_status,
+  start_ms: arrived === undefined ? undefined : tenth(started - arrived),
   ms: ms === undefined ? undefined : tenth(ms),
   hedge: is_hedge || undefined,
   lost: is_lost || undefined,

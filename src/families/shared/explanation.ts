@@ -15,7 +15,7 @@ export function explanationText(
   const shown = {
     requested: requested ?? model,
     model,
-    attempts: attempts.map(attemptReport),
+    attempts: attempts.map((attempt) => attemptReport(attempt)),
     error,
     decisions: decisions.map((decision) => ({ ...decision, targets: [...decision.targets] })),
     cut: undefined as true | undefined,

@@ -35,7 +35,7 @@ function addCall(
   fields.target = target && targetName(target)
   fields.key = target?.key
   fields.tags = call.options?.tags?.join(',')
-  if (attempts.length > 1) fields.attempts = attempts.map(attemptReport)
+  if (attempts.length > 1) fields.attempts = attempts.map((attempt) => attemptReport(attempt))
   fields.input_tokens = units?.input_tokens
   fields.output_tokens = units?.output_tokens
   if (units?.estimated) fields.estimated = true

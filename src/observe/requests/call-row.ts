@@ -91,14 +91,16 @@ function callDetail(
   if (units) detail.units = units
   if (entries?.[0]) detail.provider_cost = entries.length === 1 ? entries[0].cost : costOf(entries)
   const [first] = attempts
-  if (first) detail.attempts = attempts.length === 1 ? [attemptReport(first)] : reportsOf(attempts)
+  if (first)
+    detail.attempts = attempts.length === 1 ? [attemptReport(first, call.arrived)] : reportsOf(attempts, call.arrived)
   if (metadata) detail.metadata = metadata
   if (call.task_id !== undefined) detail.task_id = call.task_id
   if (call.caller.playground !== undefined) detail.playground = call.caller.playground
   return detail
 }
 
-const reportsOf = (attempts: readonly Attempt[]) => attempts.slice(0, MAX_ATTEMPTS).map(attemptReport)
+const reportsOf = (attempts: readonly Attempt[], arrived: number) =>
+  attempts.slice(0, MAX_ATTEMPTS).map((attempt) => attemptReport(attempt, arrived))
 
 function httpDetail({ context, path, outcome }: FinishedRequest): RequestDetail {
   const { note, request } = context
