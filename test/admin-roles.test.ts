@@ -19,6 +19,7 @@ const ACCESS: Record<string, Access> = {
   'GET /admin/v1/requests': 'read own',
   'GET /admin/v1/requests/{request_row}': 'read own',
   'GET /admin/v1/requests/{request_row}/contents': 'contents own',
+  'GET /admin/v1/requests/{request_row}/neighbors': 'read own',
   'GET /admin/v1/tokens': 'read own',
   'POST /admin/v1/tokens': 'manage own',
   'GET /admin/v1/tokens/{token_id}': 'read own',

@@ -205,6 +205,32 @@ describe('GET /admin/v1/requests', () => {
     expect((await gateway.admin('/requests?status=abc')).status).toBe(400)
     expect((await gateway.admin('/requests?from=yesterday')).status).toBe(400)
   })
+
+  it('names the rows beside one, of those that meet the filter', async () => {
+    await using gateway = await startAdminGateway()
+    for (const id of ['mine', 'other', 'mine', 'mine'])
+      await (await gateway.chat(chat, { headers: { 'x-request-id': id } })).text()
+    const { data } = await gateway.read<{ data: RequestView[] }>('/requests')
+    const [newest, third, second, oldest] = data.map(({ id }) => id)
+    const beside = (id: string | undefined, filter = '') => gateway.read(`/requests/${id}/neighbors${filter}`)
+    const found = { object: 'request.neighbors', is_partial: false }
+    expect(await beside(third)).toEqual({ ...found, newer: newest, older: second })
+    expect(await beside(third, '?request_id=mine')).toEqual({ ...found, newer: newest, older: oldest })
+    expect(await beside(second, '?request_id=mine')).toEqual({ ...found, newer: third, older: oldest })
+    expect(await beside(newest)).toEqual({ ...found, newer: null, older: third })
+    expect(await beside(oldest, '?error=any')).toEqual({ ...found, newer: null, older: null })
+    expect((await gateway.admin('/requests/999999/neighbors')).status).toBe(404)
+    expect((await gateway.admin(`/requests/${third}/neighbors?status=abc`)).status).toBe(400)
+  })
+
+  it('has the start of each attempt', async () => {
+    await using gateway = await startAdminGateway()
+    await (await gateway.chat(chat)).text()
+    const { data } = await gateway.read<{ data: RequestView[] }>('/requests')
+    const [attempt] = data[0]?.attempts ?? []
+    expect(attempt?.start_ms).toBeGreaterThanOrEqual(0)
+    expect(attempt?.start_ms).toBeLessThanOrEqual(data[0]?.total_ms ?? 0)
+  })
 })
 
 describe('gatehouse requests', () => {

@@ -18,6 +18,21 @@ const number = (description: string) => Type.Number({ description })
 const orNull = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
 const amount = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
 
+const AttemptObject = Type.Object(
+  {
+    target: text('provider/model.'),
+    key: Type.Optional(text('The name of the key.')),
+    start_ms: Type.Optional(number('From the arrival to its start.')),
+    ms: Type.Optional(number('To its first byte or its error.')),
+    error: Type.Optional(text('An error code.')),
+    upstream_status: Type.Optional(Type.Integer({ description: 'The status that the provider returned.' })),
+    hedge: Type.Optional(Type.Boolean({ description: 'It was sent because the first one was slow.' })),
+    lost: Type.Optional(Type.Boolean({ description: 'It was given up because another one answered first.' })),
+    next: Type.Optional(text('What followed it, where it did not serve the call.')),
+  },
+  { additionalProperties: true, title: 'RequestAttempt' },
+)
+
 const RequestObject = Type.Object(
   {
     object: Type.Literal('request'),
@@ -46,15 +61,26 @@ const RequestObject = Type.Object(
       'What the caller is charged, in the currency of the ledger; of a task, once it has ended. null: not known.',
     ),
     provider_cost: amount('What the provider charges; null: not known.'),
-    attempts: Type.Array(Type.Object({ target: Type.String() }, { additionalProperties: true }), {
-      description: 'Its upstream calls, in order.',
-    }),
+    attempts: Type.Array(AttemptObject, { description: 'Its upstream calls, in order.' }),
     playground: Type.Optional(
       Type.String({ description: 'The person who called, where the call is one of the playground.' }),
     ),
     feedback: Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
   },
   { additionalProperties: true, title: 'Request' },
+)
+
+const NeighborsObject = Type.Object(
+  {
+    object: Type.Literal('request.neighbors'),
+    newer: orNull('The `id` of a row; null: there is none.'),
+    older: orNull('The `id` of a row; null: there is none.'),
+    is_partial: Type.Boolean({
+      description:
+        'Whether the search ended after a bounded number of rows, so that there may be another row after all.',
+    }),
+  },
+  { title: 'RequestNeighbors' },
 )
 
 const Part = Type.Object(
@@ -93,17 +119,19 @@ const ContentsObject = Type.Object(
 
 export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
   async function list(context: Context): Promise<Response> {
-    const query = context.query()
-    const { limit, after: start } = readPage(query)
+    const { limit, after: start } = readPage(context.query())
     const after = start && readPosition(start)
-    const filter = { ...conditionsOf(query), ...readTimes(query) }
-    const own = context.admin.project_id
-    if (own !== undefined) {
-      if (filter.project_id !== undefined && filter.project_id !== own) return listAnswer([], undefined)
-      filter.project_id = own
-    }
+    const filter = readFilter(context)
+    if (!filter) return listAnswer([], undefined)
     const { data, next } = await requests.page({ filter, after, limit })
     return listAnswer(data, next && [next.at_ms, next.row_id])
+  }
+
+  async function neighbors(context: Context): Promise<Response> {
+    const row = await rowOf(context)
+    const filter = readFilter(context)
+    const found = filter ? await requests.neighbors(row, filter) : { newer: null, older: null, is_partial: false }
+    return Response.json({ object: 'request.neighbors', ...found })
   }
 
   async function rowOf(context: Context): Promise<RequestView> {
@@ -133,17 +161,17 @@ export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
     // A long name of an end user is searched by its digest.
     { description, schema: Type.String(name === 'user' ? {} : { maxLength: 512 }) },
   ])
+  const filters = {
+    ...Object.fromEntries(conditions),
+    from: time('Unix seconds; included.'),
+    to: time('Unix seconds; not included.'),
+  }
   return [
     adminRoute(['GET', '/admin/v1/requests', { right: 'read', project: 'own' }], {
       summary: 'Search the request log',
       description:
         'Calls, and refused requests of known tokens, newest first. All conditions must hold. A search examines a bounded number of rows: a page may be short, or empty, although more rows match; next_cursor continues it, and only null ends it. A project_admin sees those of its project.',
-      query: {
-        ...LIST_PARAMETERS,
-        ...Object.fromEntries(conditions),
-        from: time('Unix seconds; included.'),
-        to: time('Unix seconds; not included.'),
-      },
+      query: { ...LIST_PARAMETERS, ...filters },
       response: listSchema(RequestObject, 'RequestList'),
       errors: ['invalid_value', 'storage_unavailable'],
       handle: list,
@@ -156,6 +184,16 @@ export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
       errors: ['object_not_found', 'storage_unavailable'],
       handle: show,
     }),
+    adminRoute(['GET', '/admin/v1/requests/:request_row/neighbors', { right: 'read', project: 'own' }], {
+      summary: 'The requests beside one',
+      description:
+        'The next newer and the next older row of those that meet all conditions, which are those of the search.',
+      params: { request_row: 'The `id` of a row.' },
+      query: filters,
+      response: NeighborsObject,
+      errors: ['invalid_value', 'object_not_found', 'storage_unavailable'],
+      handle: neighbors,
+    }),
     adminRoute(['GET', '/admin/v1/requests/:request_row/contents', { right: 'contents', project: 'own' }], {
       summary: 'The contents of a request',
       description:
@@ -166,6 +204,16 @@ export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
       handle: contents,
     }),
   ]
+}
+
+/** Undefined: no row that the caller may see meets it. */
+function readFilter(context: Context): RequestFilter | undefined {
+  const query = context.query()
+  const filter = { ...conditionsOf(query), ...readTimes(query) }
+  const own = context.admin.project_id
+  if (own === undefined) return filter
+  if (filter.project_id !== undefined && filter.project_id !== own) return undefined
+  return { ...filter, project_id: own }
 }
 
 function conditionsOf(query: URLSearchParams): RequestFilter {

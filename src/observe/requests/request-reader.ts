@@ -15,6 +15,8 @@ export type RequestReader = {
   /** Newest first; a page may be short, or empty, and not the last. */
   page(query: RequestQuery): Promise<{ data: RequestView[]; next: RequestPosition | undefined }>
   find(row_id: number): Promise<RequestView | undefined>
+  /** The rows beside this one, of those that meet the filter. */
+  neighbors(row: Pick<RequestView, 'id' | 'at_ms'>, filter: RequestFilter): Promise<RequestNeighbors>
   /** What is recorded of its prompt and its response; undefined: nothing. Throws contents_unreadable. */
   contents(request: Pick<RequestView, 'id' | 'request_id'>): Promise<RecordedContents | undefined>
   /** Joins feedback to the newest request of this id that the caller, or its project, has made; undefined: there is none. */
@@ -23,6 +25,12 @@ export type RequestReader = {
     given: GivenFeedback,
   ): Promise<{ created_at: number } | undefined>
 }
+
+/** Ids of rows; null: there is none. `is_partial`: the search ended at its bound, so that there may be one after all. */
+type RequestNeighbors = { newer: string | null; older: string | null; is_partial: boolean }
+
+/** Of one direction, searches that continue each other. */
+const MAX_NEIGHBOR_SEARCHES = 4
 
 type ReaderParts = {
   store: Pick<RequestLogStore, 'search' | 'find' | 'feedback' | 'taskCharges' | 'addFeedback'>
@@ -36,6 +44,16 @@ export function createRequestReader({ store, flush, contents, clock }: ReaderPar
   async function newestOf(filter: RequestFilter): Promise<number | undefined> {
     const { rows } = await store.search({ filter, limit: 1 })
     return rows[0]?.row_id
+  }
+
+  async function beside(filter: RequestFilter, from: RequestPosition, order: 'asc' | 'desc') {
+    let after: RequestPosition | undefined = from
+    for (let count = 0; after && count < MAX_NEIGHBOR_SEARCHES; count++) {
+      const { rows, next } = await store.search({ filter, after, limit: 1, order })
+      if (rows[0]) return { id: String(rows[0].row_id), is_partial: false }
+      after = next
+    }
+    return { id: null, is_partial: after !== undefined }
   }
 
   async function ownRow({ token_id, project_id }: Pick<Caller, 'token_id' | 'project_id'>, request_id: string) {
@@ -53,6 +71,13 @@ export function createRequestReader({ store, flush, contents, clock }: ReaderPar
       await flush()
       const [found] = await viewRequests(store, await store.find([row_id]))
       return found
+    },
+    async neighbors({ id, at_ms }, filter) {
+      await flush()
+      const from = { at_ms, row_id: Number(id) }
+      const newer = await beside(filter, from, 'asc')
+      const older = await beside(filter, from, 'desc')
+      return { newer: newer.id, older: older.id, is_partial: newer.is_partial || older.is_partial }
     },
     contents: ({ id, request_id }) => contents({ row_id: Number(id), request_id }),
     async rate(caller, { request_id, score, text }) {

@@ -5,6 +5,8 @@ import type { Units } from '../../spec/units.ts'
 type AttemptRow = {
   target: string
   key?: string | undefined
+  /** From the arrival of the request to the start of the attempt; absent in rows of older versions. */
+  start_ms?: number | undefined
   /** Milliseconds to its first byte or its error. */
   ms?: number | undefined
   error?: string | undefined
@@ -93,10 +95,16 @@ export type RequestFilter = {
 
 export type RequestPosition = { at_ms: number; row_id: number }
 
-/** Newest first. `next`: where the next page starts; undefined: there is none. A page may be short, or empty, and not the last. */
+/** In the order of the query. `next`: where the next page starts; undefined: there is none. A page may be short, or empty, and not the last. */
 export type RequestPage = { rows: RequestRow[]; next: RequestPosition | undefined }
 
-export type RequestQuery = { filter: RequestFilter; after?: RequestPosition | undefined; limit: number }
+export type RequestQuery = {
+  filter: RequestFilter
+  after?: RequestPosition | undefined
+  limit: number
+  /** By time. Default `desc`: newest first. */
+  order?: 'asc' | 'desc'
+}
 
 /** What a client thinks of a response. */
 export type Feedback = { row_id: number; score: number | null; text: string | null; created_ms: number }

@@ -128,7 +128,8 @@ describe('SQLite', () => {
     await fill(log, rows())
     const prepare = spyOn(Database.prototype, 'prepare')
     try {
-      for (const filter of FILTERS) await log.search({ filter, limit: 50 })
+      for (const order of ['desc', 'asc'] as const)
+        for (const filter of FILTERS) await log.search({ filter, limit: 50, order })
       const statements = [...new Set(prepare.mock.calls.map(([statement]) => statement))]
       expect(statements.length).toBeGreaterThan(50)
       const file = prepare.mock.contexts[0] as Database
@@ -251,10 +252,11 @@ for (const [name, open] of Object.entries(OPEN)) {
     afterAll(() => engine.close())
 
     /** A clock that gives each search so many milliseconds at each reading. */
-    const search = (filter: RequestFilter, { after, step_ms }: { after?: RequestPosition; step_ms: number }) => {
+    type Given = { after?: RequestPosition; step_ms: number; order?: 'asc' | 'desc'; limit?: number }
+    const search = (filter: RequestFilter, { step_ms, limit = 5, ...query }: Given) => {
       let at_ms = 0
       const now = () => (at_ms += step_ms)
-      return engine.readInOrder((reads) => searchRequests(reads, { filter, after, limit: 5 }, now))
+      return engine.readInOrder((reads) => searchRequests(reads, { filter, limit, ...query }, now))
     }
     const idsOf = (found: readonly RequestRow[]) => found.map(({ row_id }) => row_id)
     const slow: RequestFilter = { token_id: 'tok_1', min_ms: 5_000 }
@@ -278,6 +280,30 @@ for (const [name, open] of Object.entries(OPEN)) {
       expect(at29.next?.at_ms).toBe(MANY - 16_000)
       const at30 = await search(slow, { step_ms: 10 })
       expect(at30.next?.at_ms).toBe(MANY - 12_000)
+    })
+
+    test('reads the oldest first, and is continued where it ended', async () => {
+      const order = 'asc'
+      const rare = { token_id: 'tok_1', status: 4 }
+      expect(idsOf((await search(rare, { step_ms: 0, order })).rows)).toEqual([1, 2])
+      const after = { at_ms: 0, row_id: 1 }
+      expect(idsOf((await search(rare, { after, step_ms: 0, order })).rows)).toEqual([2])
+      expect(idsOf((await search({}, { after, step_ms: 0, order, limit: 3 })).rows)).toEqual([2, 3, 4])
+      expect(idsOf((await search({ from_ms: 5, to_ms: 7 }, { after, step_ms: 0, order })).rows)).toEqual([6, 7])
+      // The slow rows are the oldest: the others are examined step by step.
+      const first = await search(slow, { after: { at_ms: 2, row_id: 3 }, step_ms: 30, order })
+      expect([first.rows, first.next]).toEqual([[], { at_ms: 4_002, row_id: 4_003 }])
+    })
+
+    test('finds the same rows in both directions, by every pair of conditions', async () => {
+      const conditions = [{ error: 'any' }, { status: 502 }, { model: 'p/old' }, { token_id: 'tok_1' }, { min_ms: 2 }]
+      for (const one of conditions)
+        for (const other of conditions) {
+          const filter = { ...one, ...other, from_ms: 0, to_ms: 40 }
+          const down = await search(filter, { step_ms: 0, limit: 100 })
+          const up = await search(filter, { step_ms: 0, limit: 100, order: 'asc' })
+          expect(idsOf(up.rows)).toEqual(idsOf(down.rows).reverse())
+        }
     })
 
     test('finds a class of statuses among many of another one', async () => {

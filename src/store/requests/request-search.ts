@@ -1,6 +1,6 @@
 /**
- * Searches the request log. One condition, that which the fewest rows meet, is read from its index, newest first; the rows
- * are then examined for the others. A search ends after a bounded number of rows and a bounded time, and its cursor
+ * Searches the request log. One condition, that which the fewest rows meet, is read from its index in the order of time,
+ * newest first unless the oldest are wanted; the rows are then examined for the others. A search ends after a bounded number of rows and a bounded time, and its cursor
  * continues it.
  */
 import { type RawBuilder, sql } from 'kysely'
@@ -15,8 +15,10 @@ const MAX_STARTED_MILLISECONDS = 30
 const MAX_STEPS = 8
 /** Where fewer rows than these meet a condition, they are sorted. */
 const MAX_SORTED = 8_000
-/** Of several conditions, each is counted up to here, the newest rows first. */
+/** Of several conditions, each is counted up to here, the first rows in the order of the search. */
 const MAX_COUNTED = 2_000
+/** No time is later. */
+const MOST_MILLISECONDS = 8.64e15
 
 type Condition = RawBuilder<unknown>
 /** A condition, and whether the rows that meet it are found by an index, in the order of time or in another one. */
@@ -27,7 +29,7 @@ type FoundRow = Tables['request_log']
 /** `now`: milliseconds that never go back. */
 export async function searchRequests(
   db: Database,
-  { filter, after, limit }: RequestQuery,
+  { filter, after, limit, order = 'desc' }: RequestQuery,
   now: () => number = () => performance.now(),
 ): Promise<RequestPage> {
   const started = now()
@@ -35,13 +37,14 @@ export async function searchRequests(
   const provider = await providerOf(db, filter)
   if (provider === 'none') return { rows: [], next: undefined }
   if (provider !== undefined) conditions.push(byProvider(provider))
-  const driver = await chooseDriver(db, conditions, { filter, after })
+  const driver = await chooseDriver(db, conditions, { filter, after, order })
   if (driver === 'none_match') return { rows: [], next: undefined }
   const others = conditions.filter((one) => one !== driver).map(({ condition }) => condition)
   const found: RequestPosition[] = []
   let position = after
   for (let step = 0; step === 0 || (step < MAX_STEPS && now() - started < MAX_STARTED_MILLISECONDS); step++) {
-    const { positions, end } = await readStep(db, { driver, others, filter, limit: limit + 1 - found.length }, position)
+    const step_of = { driver, others, filter, order, limit: limit + 1 - found.length }
+    const { positions, end } = await readStep(db, step_of, position)
     found.push(...positions)
     if (found.length > limit) {
       const page = found.slice(0, limit)
@@ -74,35 +77,45 @@ export async function findRows(db: Database, row_ids: readonly number[]): Promis
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /** Which rows are searched, by their time. */
-type Range = Pick<RequestQuery, 'filter' | 'after'>
-type Step = { driver: Driver | undefined; others: readonly Condition[]; filter: RequestFilter; limit: number }
+type Order = NonNullable<RequestQuery['order']>
+type Range = { filter: RequestFilter; after: RequestPosition | undefined; order: Order }
+type Step = {
+  driver: Driver | undefined
+  others: readonly Condition[]
+  filter: RequestFilter
+  order: Order
+  limit: number
+}
 
 /** `end`: the last row that was examined, where there may be more. */
 async function readStep(
   db: Database,
-  { driver, others, filter, limit }: Step,
+  { driver, others, filter, order, limit }: Step,
   after: RequestPosition | undefined,
 ): Promise<{ positions: RequestPosition[]; end?: RequestPosition }> {
   const most = sql`limit ${limit}`
+  const searched: Range = { filter, after, order }
   if (driver?.index === 'by_value') {
     const matched = sql`select ${OWN_POSITION}, ${SEARCHED} from request_log as examined where ${driver.condition} limit ${MAX_SORTED}`
-    const conditions = and([rangeOf(sql`examined`, filter, after), ...others])
-    return { positions: await positions(db, sql`(${matched}) as examined where ${conditions}`, most) }
+    const conditions = and([rangeOf(sql`examined`, searched), ...others])
+    return { positions: await positions(db, sql`(${matched}) as examined where ${conditions}`, { order, most }) }
   }
   const position = driver?.tag === undefined ? OWN_POSITION : HIT_POSITION
   if (others.length === 0) {
-    const [source, range] = sourceOf(driver, filter, after)
+    const [source, range] = sourceOf(driver, searched)
     const found = await sql<RequestPosition>`
-      select ${position} from ${source} where ${range} ${orderOf(driver)} ${most}`.execute(db)
+      select ${position} from ${source} where ${range} ${orderOf(driver, order)} ${most}`.execute(db)
     return { positions: found.rows }
   }
   // Its end is read first: rows that are added or deleted meanwhile are neither passed over nor found twice.
-  const end = await endOfStep(db, driver, { filter, after })
-  const [source, range] = sourceOf(driver, { ...filter, ...(end && { from_ms: end.at_ms }) }, after)
-  const step = end ? sql`${range} and (${position}) >= (${end.at_ms}, ${end.row_id})` : range
+  const end = await endOfStep(db, driver, searched)
+  const bound = end && (order === 'desc' ? { from_ms: end.at_ms } : { to_ms: end.at_ms + 1 })
+  const [source, range] = sourceOf(driver, { ...searched, filter: { ...filter, ...bound } })
+  const within = order === 'desc' ? sql`>=` : sql`<=`
+  const step = end ? sql`${range} and (${position}) ${within} (${end.at_ms}, ${end.row_id})` : range
   // A limit of its own, so that these rows are read by this index, not by those of the other conditions.
-  const examined = sql`select ${position}, ${SEARCHED} from ${source} where ${step} ${orderOf(driver)} limit ${NO_LIMIT}`
-  const found = await positions(db, sql`(${examined}) as examined where ${and(others)}`, most)
+  const examined = sql`select ${position}, ${SEARCHED} from ${source} where ${step} ${orderOf(driver, order)} limit ${NO_LIMIT}`
+  const found = await positions(db, sql`(${examined}) as examined where ${and(others)}`, { order, most })
   return { positions: found, ...(end && { end }) }
 }
 
@@ -110,41 +123,42 @@ async function readStep(
 async function endOfStep(
   db: Database,
   driver: Driver | undefined,
-  { filter, after }: Range,
+  searched: Range,
 ): Promise<RequestPosition | undefined> {
-  const [source, range] = sourceOf(driver, filter, after, 'index')
+  const [source, range] = sourceOf(driver, searched, 'index')
   const position = driver?.tag === undefined ? OWN_POSITION : HIT_POSITION
   const { rows } = await sql<RequestPosition>`
-    select ${position} from ${source} where ${range} ${orderOf(driver)} limit 1 offset ${ROWS_PER_STEP - 1}`.execute(db)
+    select ${position} from ${source} where ${range} ${orderOf(driver, searched.order)} limit 1 offset ${ROWS_PER_STEP - 1}`.execute(
+    db,
+  )
   return rows[0]
 }
 
 /** What is read, in the order of its index, and which part of it; `index`: only positions. */
 function sourceOf(
   driver: Driver | undefined,
-  filter: RequestFilter,
-  after: RequestPosition | undefined,
+  searched: Range,
   read: 'index' | 'rows' = 'rows',
 ): [Condition, Condition] {
   if (driver?.tag === undefined) {
-    const range = rangeOf(sql`examined`, filter, after)
+    const range = rangeOf(sql`examined`, searched)
     return [sql`request_log as examined`, driver ? and([driver.condition, range]) : range]
   }
-  const hits = sql`hits.tag = ${driver.tag} and ${rangeOf(sql`hits`, filter, after)}`
+  const hits = sql`hits.tag = ${driver.tag} and ${rangeOf(sql`hits`, searched)}`
   if (read === 'index') return [sql`request_tags as hits`, hits]
   return [sql`request_tags as hits cross join request_log as examined`, sql`${hits} and examined.row_id = hits.row_id`]
 }
 
-const orderOf = (driver: Driver | undefined): Condition =>
-  driver?.tag === undefined
-    ? sql`order by examined.at_ms desc, examined.row_id desc`
-    : sql`order by hits.at_ms desc, hits.row_id desc`
+function orderOf(driver: Driver | undefined, order: Order): Condition {
+  const [table, way] = [driver?.tag === undefined ? sql`examined` : sql`hits`, order === 'desc' ? sql`desc` : sql`asc`]
+  return sql`order by ${table}.at_ms ${way}, ${table}.row_id ${way}`
+}
 
-async function positions(db: Database, from: Condition, limit: Condition): Promise<RequestPosition[]> {
+type Most = { order: Order; most: Condition }
+
+async function positions(db: Database, from: Condition, { order, most }: Most): Promise<RequestPosition[]> {
   const { rows } = await sql<RequestPosition>`
-    select examined.at_ms, examined.row_id from ${from} order by examined.at_ms desc, examined.row_id desc ${limit}`.execute(
-    db,
-  )
+    select ${OWN_POSITION} from ${from} ${orderOf(undefined, order)} ${most}`.execute(db)
   return rows
 }
 
@@ -153,32 +167,21 @@ const OWN_POSITION = sql`examined.at_ms, examined.row_id`
 /** Those of the index, so that its order is seen to be that of the result. */
 const HIT_POSITION = sql`hits.at_ms, hits.row_id`
 const SEARCHED = sql.join(
-  [
-    'request_id',
-    'token_id',
-    'project_id',
-    'end_user',
-    'session',
-    'trace_id',
-    'model',
-    'provider',
-    'target',
-    'status',
-    'error',
-    'total_ms',
-    'cost',
-  ].map((column) => sql.ref(`examined.${column}`)),
+  'request_id token_id project_id end_user session trace_id model provider target status error total_ms cost'
+    .split(' ')
+    .map((column) => sql.ref(`examined.${column}`)),
 )
 
 const and = (conditions: readonly Condition[]): Condition => sql.join([...conditions], sql` and `)
 
 /** Times are always bounded, so that each statement has the same form. */
-function rangeOf(
-  table: Condition,
-  { from_ms = 0, to_ms = Number.MAX_SAFE_INTEGER }: RequestFilter,
-  after: RequestPosition | undefined,
-): Condition {
+function rangeOf(table: Condition, { filter, after, order }: Range): Condition {
+  const { from_ms = 0, to_ms = Number.MAX_SAFE_INTEGER } = filter
   const [at_ms, row_id] = [sql`${table}.at_ms`, sql`${table}.row_id`]
+  if (order === 'asc') {
+    if (!after || after.at_ms < from_ms) return sql`${at_ms} >= ${from_ms} and ${at_ms} < ${to_ms}`
+    return sql`${at_ms} < ${to_ms} and (${at_ms}, ${row_id}) > (${after.at_ms}, ${after.row_id})`
+  }
   if (!after || after.at_ms >= to_ms) return sql`${at_ms} >= ${from_ms} and ${at_ms} < ${to_ms}`
   return sql`${at_ms} >= ${from_ms} and (${at_ms}, ${row_id}) < (${after.at_ms}, ${after.row_id})`
 }
@@ -281,17 +284,22 @@ async function chooseDriver(
 }
 
 /**
- * How many of the searched rows meet it; of many, which need not be sorted, the time of one of the newest, after all
- * counts: the older it is, the fewer rows meet the condition.
+ * How many of the searched rows meet it; of many, which need not be sorted, the time of one of the first in the order of
+ * the search, after all counts: the further away it is, the fewer rows meet the condition.
  */
-async function rankByTime(db: Database, driver: Driver, { filter, after }: Range): Promise<number> {
-  const [source, range] = sourceOf(driver, filter, after, 'index')
+async function rankByTime(db: Database, driver: Driver, searched: Range): Promise<number> {
+  const [source, range] = sourceOf(driver, searched, 'index')
   const at_ms = driver.tag === undefined ? sql`examined.at_ms` : sql`hits.at_ms`
-  const { rows } = await sql<{ count: number; oldest_ms: number | null }>`
-    select count(*) as count, min(at_ms) as oldest_ms from (
-      select ${at_ms} from ${source} where ${range} ${orderOf(driver)} limit ${MAX_COUNTED + 1}) as matched`.execute(db)
-  const { count = 0, oldest_ms } = rows[0] ?? {}
-  return Number(count) <= MAX_COUNTED ? Number(count) : MAX_SORTED + 1 + Number(oldest_ms)
+  const isNewestFirst = searched.order === 'desc'
+  const last = isNewestFirst ? sql`min(at_ms)` : sql`max(at_ms)`
+  const { rows } = await sql<{ count: number; last_ms: number | null }>`
+    select count(*) as count, ${last} as last_ms from (
+      select ${at_ms} from ${source} where ${range} ${orderOf(driver, searched.order)} limit ${MAX_COUNTED + 1}) as matched`.execute(
+    db,
+  )
+  const { count = 0, last_ms } = rows[0] ?? {}
+  if (Number(count) <= MAX_COUNTED) return Number(count)
+  return MAX_SORTED + 1 + (isNewestFirst ? Number(last_ms) : MOST_MILLISECONDS - Number(last_ms))
 }
 
 /** How many rows of all times meet it; too many cannot be sorted. */
