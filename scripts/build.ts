@@ -1,11 +1,12 @@
 /**
  * Makes `dist/gatehouse.js`, the gateway in one file with its bytecode, which starts in less than half the time.
- * `bin/gatehouse` uses it while it is newer than all it was made of.
+ * `bin/gatehouse` uses it while it is newer than all it was made of. Beside it, `dist/console`, the web console.
  */
 import { copyFileSync, mkdirSync, renameSync, rmSync, utimesSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import type { BunPlugin } from 'bun'
 import { readBuild } from '../src/kit/build-info.ts'
+import { buildConsole } from './build-console.ts'
 
 const ROOT = join(import.meta.dir, '..')
 /** What only some gateways load, and only when they need it: inside, it would take memory in all of them. */
@@ -95,3 +96,5 @@ async function writeMap(from: string, to: string): Promise<void> {
 const directory = join(ROOT, 'dist')
 mkdirSync(directory, { recursive: true })
 await build(directory)
+// After the gateway, which starts without it.
+await buildConsole()

@@ -74,7 +74,7 @@ describe('a login with an OpenID provider', () => {
     const back = await visit(location)
     expect(`${back.origin}${back.pathname}`).toBe(CALLBACK)
     const done = await comeBack(gateway, back, cookie)
-    expect([done.status, done.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
+    expect([done.status, done.headers.get('location')]).toEqual([303, '/console'])
     expect(done.headers.getSetCookie().join('\n')).toMatch(/gatehouse_login=; .*Max-Age=0/)
     expect(await me(gateway, done)).toMatchObject({ role: 'owner', actor: 'oidc:ada', via: 'session' })
     const { data } = await gateway.read<{ data: object[] }>('/audit?action=session.login')
@@ -93,7 +93,7 @@ describe('a login with an OpenID provider', () => {
   test('may end at another process than that where it began', async () => {
     const [here, there] = [await open(), await open()]
     const { cookie, location } = await begin(here)
-    expect((await comeBack(there, await visit(location), cookie)).status).toBe(200)
+    expect((await comeBack(there, await visit(location), cookie)).status).toBe(303)
   })
 
   test('gives the highest of several roles, and that of one value', async () => {
@@ -150,14 +150,14 @@ describe('a login with an OpenID provider', () => {
     ] as const) {
       expect(await refusal(await comeBack(gateway, url, sent))).toEqual([401, 'invalid_api_key'])
     }
-    expect((await comeBack(gateway, back, cookie)).status).toBe(200)
+    expect((await comeBack(gateway, back, cookie)).status).toBe(303)
   })
 
   test('is refused with a code that was used', async () => {
     const gateway = await open()
     const { cookie, location } = await begin(gateway)
     const back = await visit(location)
-    expect((await comeBack(gateway, back, cookie)).status).toBe(200)
+    expect((await comeBack(gateway, back, cookie)).status).toBe(303)
     expect(await refusal(await comeBack(gateway, back, cookie))).toEqual([401, 'invalid_api_key'])
   })
 
@@ -178,7 +178,7 @@ describe('a login with an OpenID provider', () => {
   test('is refused from 10 minutes on', async () => {
     const gateway = await open()
     for (const [seconds, status] of [
-      [599, 200],
+      [599, 303],
       [600, 401],
     ] as const) {
       const { cookie, location } = await begin(gateway)
@@ -231,6 +231,10 @@ describe('the address after a login', () => {
     const gateway = await open()
     const response = await login(gateway, '?return_to=%2Fadmin%2Flogin%3Fa%3D1')
     expect([response.status, response.headers.get('location')]).toEqual([303, '/admin/login?a=1'])
+    for (const path of ['/console', '/console?range=7d', '/console/requests?status=500']) {
+      const there = await login(gateway, `?return_to=${encodeURIComponent(path)}`)
+      expect(there.headers.get('location')).toBe(path)
+    }
     expect(await me(gateway, response)).toMatchObject({ role: 'owner' })
   })
 
@@ -238,6 +242,7 @@ describe('the address after a login', () => {
     const gateway = await open()
     const bad = [
       'https://evil.example/admin/',
+      '/consoles',
       '//evil.example/admin/',
       '/\\evil.example/admin/',
       '/admin/../..//evil.example',
@@ -324,7 +329,7 @@ describe('an ID token', () => {
   }
 
   test('is accepted where it is right', async () => {
-    expect((await loginAt(startSigner((claims) => claims))).status).toBe(200)
+    expect((await loginAt(startSigner((claims) => claims))).status).toBe(303)
   })
 
   for (const [name, change, key] of [

@@ -227,6 +227,43 @@ test('a package imports its own files and what its package.json names, and only 
   expect(users).toEqual(['providers/sandbox.ts'])
 })
 
+/** The folders of the console, the lowest first; the files beside them start it. */
+const CONSOLE_LAYERS = ['lib', 'api', 'ui', 'shell', 'pages']
+const consoleFiles = readAll(join(ROOT, 'console/src'), /\.tsx?$/)
+
+test('the console imports its own files from a lower folder, its packages, and nothing of `src`', () => {
+  const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'console/package.json'), 'utf8'))
+  const violations = consoleFiles.flatMap(({ name, text }) =>
+    [...text.matchAll(/(?:from|import)\s*\(?\s*'([^'\n]+)'/g)].flatMap(([, target = '']) => {
+      if (!target.startsWith('.')) {
+        const isNamed = Object.keys(dependencies).some((one) => `${target}/`.startsWith(`${one}/`))
+        return isNamed ? [] : [`${name} imports ${target}: console/package.json does not name it`]
+      }
+      const path = join(dirname(name), target)
+      const [folder = '', page] = name.split('/')
+      const [other = '', otherPage] = path.split('/')
+      const isStart = !name.includes('/')
+      if (path.startsWith('..')) return [`${name} imports ${target}: outside of the console`]
+      if (folder === 'pages' && other === 'pages' && name !== 'pages/pages.ts' && page !== otherPage)
+        return [`${name} imports ${target}: a page imports no other page`]
+      return isStart || CONSOLE_LAYERS.indexOf(other) <= CONSOLE_LAYERS.indexOf(folder)
+        ? []
+        : [`${name} imports ${target}: that folder is above`]
+    }),
+  )
+  expect(consoleFiles.length).toBeGreaterThan(20)
+  expect(violations).toEqual([])
+})
+
+test('the console has no file too long, and sets no style but variables in its elements', () => {
+  const written = consoleFiles.filter(({ name }) => name !== 'api/types.ts')
+  expect(written.filter(({ text }) => text.split('\n').length > LINES_AT_MOST).map(({ name }) => name)).toEqual([])
+  expect(written.filter(({ text }) => !/^\/\*\*/.test(text)).map(({ name }) => name)).toEqual([])
+  expect(written.filter(({ text }) => /dangerouslySetInnerHTML|innerHTML/.test(text)).map(({ name }) => name)).toEqual(
+    [],
+  )
+})
+
 test(`no file is longer than ${LINES_AT_MOST} lines, and each opens with a sentence`, () => {
   const all = [...files, ...packaged]
   const long = all.filter(({ text }) => text.split('\n').length > LINES_AT_MOST)

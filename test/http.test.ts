@@ -556,6 +556,7 @@ describe('pages', () => {
         ...(tasks && { tasks }),
         openApi: () => ({ openapi: '3.1.0' }),
         endpoints: () => [{ method: 'GET', path: '/v1/<x>', summary: 'What <x> is' }],
+        has_console: true,
         hasSandbox: () => true,
       }),
       authenticate: () => {

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { consoleTypes } from '../scripts/reference/console-types.ts'
 import { manualIndex } from '../scripts/reference/manual-index.ts'
 import { pagesWithTables } from '../scripts/reference/page-tables.ts'
 import { referencePages } from '../scripts/reference/pages.ts'
@@ -16,7 +17,7 @@ const SOURCE = join(import.meta.dir, '../src')
 const sources = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
   .map((name) => ({ name, text: readFileSync(join(SOURCE, name), 'utf8') }))
-const pages = [...(await referencePages()), ...pagesWithTables()]
+const pages = [...(await referencePages()), ...pagesWithTables(), await consoleTypes()]
 
 describe('the generated reference (else: npm run docs:reference)', () => {
   it.each(pages.map(({ path, text }) => [path, text]))('%s is up to date', (path, text) => {

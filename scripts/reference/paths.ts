@@ -12,8 +12,7 @@ type Document = { paths: Record<string, Record<string, Operation>> }
 
 /** `token` is what most paths of a tag need, if it is not the usual one; others of the tag name theirs. */
 export async function apiPaths(): Promise<{ tag: string; token: string | undefined; rows: string[][] }[]> {
-  const environment = { GATEHOUSE_DATA_DIR: tmpdir(), GATEHOUSE_DISCOVER: 'off' }
-  const { document } = await openApi(environment)
+  const document = await openApi()
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path: `${method.toUpperCase()} ${path}`, operation })),
   )
@@ -36,7 +35,9 @@ const mostCommon = (names: string[]): string =>
   )
 const countOf = (names: string[], name: string): number => names.filter((other) => other === name).length
 
-async function openApi(environment: Record<string, string>): Promise<{ document: Document }> {
+/** The document of a gateway in memory. */
+export async function openApi(): Promise<Document> {
+  const environment = { GATEHOUSE_DATA_DIR: tmpdir(), GATEHOUSE_DISCOVER: 'off' }
   const clock = systemClock
   const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
   const config = loadConfig({ environment, cwd: tmpdir(), flags: {}, vendors: knownVendors({}) })
@@ -50,7 +51,7 @@ async function openApi(environment: Record<string, string>): Promise<{ document:
   })
   try {
     const response = await gateway.fetch(new Request('http://127.0.0.1/openapi.json'))
-    return { document: (await response.json()) as Document }
+    return (await response.json()) as Document
   } finally {
     await gateway.close({ deadline_ms: 0 })
   }

@@ -22,6 +22,7 @@ import type { Log } from '../kit/log.ts'
 import { isSameText, sha256 } from '../kit/secret.ts'
 import type { LiveEvents } from '../observe/requests/live-events.ts'
 import type { RequestReader } from '../observe/requests/request-reader.ts'
+import { consoleRoutes } from '../site/console-routes.ts'
 import type { AdminCaller } from '../spec/admin.ts'
 import { BY_GATEWAY } from '../spec/audit.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -194,7 +195,7 @@ export function createAdministration(parts: AdministrationParts): Administration
   }
 
   return {
-    routes,
+    routes: config().admin.enabled ? [...routes, ...consoleRoutes()] : [],
     app: { admitAdmin: admit, hasAdminListener: config().admin.port !== undefined },
     firstLogin: async () => (config().admin.enabled ? sessions.createLink(BY_GATEWAY) : undefined),
     audit,

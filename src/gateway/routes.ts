@@ -59,7 +59,7 @@ type TableParts = ChatRouteParts &
     moderations: ModerationsFamily
     images: Images
     storeImages: StoreImages
-    /** The routes of the admin API. */
+    /** The routes of the admin API and of its console. */
     admin: Route[]
     manual(): Promise<ManualFile[]>
     /** Rejects when the store does not answer. */
@@ -113,6 +113,7 @@ export function routeTable(parts: TableParts): Route[] {
       tasks: tasks.health,
       openApi: () => openApiDocument({ routes, version }),
       endpoints: () => endpointsOf(routes),
+      has_console: parts.admin.some(({ path }) => path === '/console'),
       hasSandbox: () => parts.catalogue.serving('sandbox/general', 'chatcompat') !== undefined,
     }),
   ]

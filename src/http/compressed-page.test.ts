@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'bun:test'
-import { acceptsGzip, compressedPage } from './compressed-page.ts'
+import { acceptsCoding, compressedPage } from './compressed-page.ts'
 
-describe('acceptsGzip', () => {
+describe('acceptsCoding', () => {
   it.each(['gzip', 'GZIP', 'br, gzip;q=0.1', 'x-gzip', '*', 'br;q=1.0, *;q=0.5', 'deflate,gzip ; q=1'])(
     'is true for "%s"',
-    (header) => expect(acceptsGzip(header)).toBe(true),
+    (header) => expect(acceptsCoding(header, 'gzip')).toBe(true),
   )
 
   it.each([null, '', 'identity', 'br', 'gzip;q=0', 'gzip;q=0.000, *', '*;q=0', 'gzipped', 'gzip;q=none'])(
     'is false for "%s"',
-    (header) => expect(acceptsGzip(header)).toBe(false),
+    (header) => expect(acceptsCoding(header, 'gzip')).toBe(false),
   )
 })
 

@@ -11,19 +11,19 @@ export function compressedPage(write: () => string, content_type: string): Page 
   const headers = { 'content-type': content_type, vary: 'accept-encoding' }
   return async (acceptEncoding) => {
     text ??= write()
-    if (!acceptsGzip(acceptEncoding)) return new Response(text, { headers })
+    if (!acceptsCoding(acceptEncoding, 'gzip')) return new Response(text, { headers })
     compressed ??= promisify(gzip)(text)
     return new Response(await compressed, { headers: { ...headers, 'content-encoding': 'gzip' } })
   }
 }
 
 /** RFC 9110, section 12.5.3: the weight of the coding itself, otherwise that of `*`; a weight of 0 excludes it. */
-export function acceptsGzip(acceptEncoding: string | null): boolean {
+export function acceptsCoding(acceptEncoding: string | null, name: 'gzip' | 'br'): boolean {
   const weights = new Map<string, number>()
   for (const item of (acceptEncoding ?? '').toLowerCase().split(',')) {
     const [coding = '', ...parameters] = item.split(';').map((part) => part.trim())
     const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice('q='.length)
     weights.set(coding, weight === undefined ? 1 : Number(weight))
   }
-  return (weights.get('gzip') ?? weights.get('x-gzip') ?? weights.get('*') ?? 0) > 0
+  return (weights.get(name) ?? weights.get(`x-${name}`) ?? weights.get('*') ?? 0) > 0
 }

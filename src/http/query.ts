@@ -18,5 +18,5 @@ export function pathOf({ url }: Pick<Request, 'url'>): string {
   return url.slice(start, end)
 }
 
-/** Whether a path is of the admin API. */
-export const isAdminPath = (path: string): boolean => path.startsWith('/admin/') || path === '/admin'
+/** Whether a path is of the admin API or of the console, which are served at one listener. */
+export const isAdminPath = (path: string): boolean => /^\/(admin|console)(\/|$)/.test(path)

@@ -36,9 +36,9 @@ const rowOf = ({ method, path, summary }: Endpoint) =>
   `<tr><td><code>${escapeHtml(`${method} ${path}`)}</code></td><td>${escapeHtml(summary)}</td></tr>`
 
 /** Whether the model of the example exists. Others are not named: the page needs no token. */
-type HomeParts = PageParts & { endpoints: Endpoint[]; has_sandbox: boolean }
+type HomeParts = PageParts & { endpoints: Endpoint[]; has_sandbox: boolean; has_console: boolean }
 
-export function homePage({ version, nonce, endpoints, has_sandbox }: HomeParts): string {
+export function homePage({ version, nonce, endpoints, has_sandbox, has_console }: HomeParts): string {
   const model = has_sandbox ? 'sandbox/general' : 'MODEL'
   const remedy = has_sandbox ? '' : ' Replace <code>MODEL</code> with an id of <code>GET /v1/models</code>.'
   return `<!doctype html>
@@ -54,7 +54,7 @@ ${ICON}
 <main>
 <h1>Gatehouse</h1>
 <p class="lead">A gateway to hosted generative models: one address, one kind of token, any OpenAI client.</p>
-<nav><a href="/manual">Manual</a><a href="/docs">API reference</a><a href="/openapi.json">OpenAPI document</a><a href="/healthz">Health</a></nav>
+<nav>${has_console ? '<a href="/console">Console</a>' : ''}<a href="/manual">Manual</a><a href="/docs">API reference</a><a href="/openapi.json">OpenAPI document</a><a href="/healthz">Health</a></nav>
 <h2>A first call</h2>
 <pre id="curl">${escapeHtml(CURL('http://127.0.0.1:8787', model))}</pre>
 <p>The token was shown when the gateway first started; <code>gatehouse token create</code> makes another.${remedy}</p>

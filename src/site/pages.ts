@@ -20,6 +20,8 @@ type PageParts = {
   openApi(): object
   /** The endpoints that the home page lists. */
   endpoints(): Endpoint[]
+  /** Whether the console is served. */
+  has_console: boolean
   /** Whether `sandbox/general` answers. */
   hasSandbox(): boolean
 }
@@ -114,7 +116,16 @@ const READINESS = {
   },
 }
 
-export function pageRoutes({ version, build, ready, tasks, openApi, endpoints, hasSandbox }: PageParts): Route[] {
+export function pageRoutes({
+  version,
+  build,
+  ready,
+  tasks,
+  openApi,
+  endpoints,
+  hasSandbox,
+  has_console,
+}: PageParts): Route[] {
   /** More than a megabyte. */
   const document = compressedPage(() => JSON.stringify(openApi()), 'application/json')
 
@@ -136,7 +147,10 @@ export function pageRoutes({ version, build, ready, tasks, openApi, endpoints, h
     },
     ({ request }) =>
       request.headers.get('accept')?.includes('text/html')
-        ? htmlPage((parts) => homePage({ ...parts, endpoints: endpoints(), has_sandbox: hasSandbox() }), version)
+        ? htmlPage(
+            (parts) => homePage({ ...parts, endpoints: endpoints(), has_sandbox: hasSandbox(), has_console }),
+            version,
+          )
         : Response.json(
             {
               name: 'Gatehouse',

@@ -29,6 +29,7 @@ type LoginState = {
 }
 
 export type OidcLogin = {
+  isConfigured(): boolean
   /** Throws object_not_found where it is not configured. `return_to`: see `localPath`. */
   begin(where: { redirect_uri: string; return_to: string }): Promise<{ location: string; cookie: string }>
   /**
@@ -93,6 +94,7 @@ export function createOidcLogin({ settings, projects, clock, log, fetch }: OidcP
   }
 
   return {
+    isConfigured: () => settings() !== undefined,
     async begin({ redirect_uri, return_to }) {
       const config = configured()
       const { library, provider } = await clientOf(config).catch(refuse)
@@ -180,14 +182,16 @@ const NOT_VALID = /^OAUTH_(INVALID_RESPONSE|JWT_|KEY_SELECTION)/
 const wordOf = (value: unknown): string | undefined =>
   typeof value === 'string' && /^[A-Za-z_]{1,64}$/.test(value) ? value : undefined
 
+const FOR_ADMINISTRATORS = /^\/(admin\/|console(\/|$|\?))/
+
 /**
- * A path of this gateway below /admin/, where the browser is sent at the end; undefined: any other address,
+ * A path of this gateway below /admin/ or /console, where the browser is sent at the end; undefined: any other address,
  * and what a browser would read as another host.
  */
 export function localPath(text: string): string | undefined {
   const base = 'http://gateway.invalid'
-  if (!/^\/admin\//.test(text) || /[\\\0-\x20\x7f]/.test(text)) return undefined
+  if (!FOR_ADMINISTRATORS.test(text) || /[\\\0-\x20\x7f]/.test(text)) return undefined
   const url = URL.parse(text, base)
-  if (url?.origin !== base || !/^\/admin\//.test(url.pathname)) return undefined
+  if (url?.origin !== base || !FOR_ADMINISTRATORS.test(url.pathname)) return undefined
   return `${url.pathname}${url.search}${url.hash}`
 }

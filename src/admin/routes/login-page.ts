@@ -15,32 +15,26 @@ button.addEventListener('click', async () => {
     headers: { 'content-type': 'application/json', 'x-gatehouse-csrf': '1' },
     body: JSON.stringify({ link }),
   })
+  if (response.ok) return location.replace('/console')
   button.hidden = true
   const body = await response.json()
-  text.textContent = response.ok
-    ? 'You are logged in as ' + body.role + ' until ' + new Date(body.expires_at * 1000).toLocaleString() + '.'
-    : 'The login failed: ' + body.error.message
+  text.textContent = 'The login failed: ' + body.error.message
 })
 `
 const STYLE = 'body{font:1rem/1.5 system-ui,sans-serif;max-width:30rem;margin:4rem auto;padding:0 1rem}'
 
-const pageOf = (body: string) => `<!doctype html>
+export const LOGIN_PAGE = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>Gatehouse: log in</title>
 <style>${STYLE}</style>
 <h1>Gatehouse</h1>
-${body}
+<p>Log in as administrator of this gateway. The console opens after it.</p>
+<button>Log in</button>
+<script>${SCRIPT}</script>
 </html>
 `
-
-export const LOGIN_PAGE = pageOf(`<p>Log in as administrator of this gateway.</p>
-<button>Log in</button>
-<script>${SCRIPT}</script>`)
-
-/** Shown after a login with an OpenID provider. */
-export const LOGGED_IN_PAGE = pageOf('<p>You are logged in.</p>')
 
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 

@@ -8,7 +8,6 @@ import { GatewayError } from '../../spec/error.ts'
 import { LOGIN_SECONDS, LoginRefused, localPath, type OidcLogin } from '../access/oidc.ts'
 import type { AdminSessions } from '../access/sessions.ts'
 import type { Audit } from '../audit/audit.ts'
-import { LOGGED_IN_PAGE, LOGIN_PAGE_HEADERS } from './login-page.ts'
 
 export type OidcRouteParts = {
   oidc: OidcLogin
@@ -19,7 +18,19 @@ export type OidcRouteParts = {
   settings: ServerSettings
 }
 
+const LoginMethods = Type.Object(
+  {
+    methods: Type.Array(Type.String(), {
+      description:
+        '`link`: one that `gatehouse admin login` prints; `token`: an admin token; `oidc`: at the OpenID provider, by `/admin/v1/login/oidc`.',
+    }),
+  },
+  { title: 'LoginMethods' },
+)
+type LoginMethods = Type.Static<typeof LoginMethods>
+
 const PATH = '/admin/v1/login/oidc'
+const CONSOLE = '/console'
 /** A code of a provider has at most a few hundred characters, some have thousands. */
 const MAX_QUERY = 8_192
 
@@ -32,7 +43,7 @@ export function oidcRoutes({ oidc, sessions, audit, refuseSecret, settings }: Oi
     const asked = context.query().get('return_to')
     const return_to = asked === null ? '' : localPath(asked)
     if (return_to === undefined) {
-      throw new GatewayError('invalid_value', 'return_to must be a path of this gateway below /admin/.', {
+      throw new GatewayError('invalid_value', 'return_to must be a path of this gateway below /admin/ or /console.', {
         param: 'return_to',
       })
     }
@@ -53,10 +64,8 @@ export function oidcRoutes({ oidc, sessions, audit, refuseSecret, settings }: Oi
       const user_agent = context.header('user-agent') ?? ''
       const { session, secret } = await sessions.begin(person, { address, request_id, user_agent })
       const seconds = session.expires_at - session.created_at
-      const response =
-        return_to === ''
-          ? new Response(LOGGED_IN_PAGE, { headers: LOGIN_PAGE_HEADERS })
-          : new Response(null, { status: 303, headers: { location: return_to, ...NO_REFERRER } })
+      const location = return_to === '' ? CONSOLE : return_to
+      const response = new Response(null, { status: 303, headers: { location, ...NO_REFERRER } })
       response.headers.append('set-cookie', setCookie({ secret, seconds, isSecure: isSecure(context) }))
       response.headers.append('set-cookie', setLoginCookie('', { seconds: 0, isSecure: isSecure(context) }))
       return response
@@ -79,6 +88,19 @@ export function oidcRoutes({ oidc, sessions, audit, refuseSecret, settings }: Oi
   return [
     {
       method: 'GET',
+      path: '/admin/v1/login',
+      public: true,
+      operation: {
+        summary: 'How one can log in',
+        description: 'For the page that asks for it.',
+        tag,
+        response: LoginMethods,
+      },
+      handle: () =>
+        Response.json({ methods: ['link', 'token', ...(oidc.isConfigured() ? ['oidc'] : [])] } satisfies LoginMethods),
+    },
+    {
+      method: 'GET',
       path: PATH,
       public: true,
       operation: {
@@ -89,7 +111,7 @@ export function oidcRoutes({ oidc, sessions, audit, refuseSecret, settings }: Oi
         query: {
           return_to: {
             description:
-              'Where the browser is sent after the login: a path of this gateway below /admin/. Default: a page that confirms the login.',
+              'Where the browser is sent after the login: a path of this gateway below /admin/ or /console. Default: the console.',
             schema: Type.String({ maxLength: 2_000 }),
           },
         },

@@ -1,0 +1,105 @@
+/** Calls the admin API with the session's cookie. A lost session waits for a login, then the call is made again. */
+import { waitForLogin } from './login-state.ts'
+import type { Api } from './types.ts'
+
+/** An error of the gateway, with what it says of itself. */
+export class ApiError extends Error {
+  readonly status: number
+  readonly code: string
+  readonly param: string | undefined
+  readonly request_id: string | undefined
+
+  constructor({ status, message, code, param, request_id }: Omit<ApiError, 'name' | 'stack' | 'cause'>) {
+    super(message)
+    this.name = 'ApiError'
+    this.status = status
+    this.code = code
+    this.param = param
+    this.request_id = request_id
+  }
+}
+
+export type Endpoint = keyof Api
+type Values = Record<string, unknown>
+/** Only what the endpoint has must be given. */
+type Given<Name extends string, Value> = Value extends undefined
+  ? { [name in Name]?: undefined }
+  : Partial<Value> extends Value
+    ? { [name in Name]?: Value | undefined }
+    : { [name in Name]: Value }
+export type CallOptions<E extends Endpoint> = Given<'params', Api[E]['params']> &
+  Given<'query', Api[E]['query']> &
+  Given<'body', Api[E]['body']>
+
+type SendOptions = {
+  params?: Values | undefined
+  query?: Values | undefined
+  body?: unknown
+  signal?: AbortSignal | undefined
+  headers?: Record<string, string>
+  /** Whether a lost session is an error instead of a reason to ask for a login. */
+  withoutLogin?: boolean
+}
+
+/** The JSON response of an endpoint. Throws ApiError. */
+export async function call<E extends Endpoint>(
+  endpoint: E,
+  options: CallOptions<E> & Pick<SendOptions, 'signal' | 'withoutLogin'>,
+): Promise<Api[E]['response']> {
+  const response = await send(endpoint, options as SendOptions)
+  return (response.status === 204 ? undefined : await response.json()) as Api[E]['response']
+}
+
+/** The response itself, such as of a stream. `endpoint`: a method and a path. Throws ApiError. */
+export async function send(endpoint: string, options: SendOptions = {}): Promise<Response> {
+  const response = await request(endpoint, options)
+  if (response.status === 401 && !options.withoutLogin) {
+    await waitForLogin(options.signal)
+    return checked(await request(endpoint, options))
+  }
+  return checked(response)
+}
+
+function request(endpoint: string, { params = {}, query = {}, body, signal, headers }: SendOptions): Promise<Response> {
+  const [method = 'GET', path = ''] = endpoint.split(' ')
+  return fetch(addressOf(path, params, query), {
+    method,
+    credentials: 'same-origin',
+    headers: {
+      accept: 'application/json',
+      'x-gatehouse-csrf': '1',
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(signal && { signal }),
+  })
+}
+
+/** The path with its parameters, percent-encoded, and its query without what is empty. */
+export function addressOf(path: string, params: Values = {}, query: Values = {}): string {
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) =>
+    // An id of a model has slashes, which the gateway takes raw.
+    String(params[name] ?? '')
+      .split('/')
+      .map(encodeURIComponent)
+      .join('/'),
+  )
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== null && value !== '') search.set(name, String(value))
+  return search.size === 0 ? filled : `${filled}?${search}`
+}
+
+async function checked(response: Response): Promise<Response> {
+  if (response.ok) return response
+  const body = (await response.json().catch(() => ({}))) as { error?: Values }
+  const { message, code, param } = body.error ?? {}
+  throw new ApiError({
+    status: response.status,
+    message: typeof message === 'string' ? message : `The gateway returned the status ${response.status}.`,
+    code: typeof code === 'string' ? code : 'unknown',
+    param: typeof param === 'string' ? param : undefined,
+    request_id: response.headers.get('x-request-id') ?? undefined,
+  })
+}

@@ -1,0 +1,121 @@
+/** How a page reads and changes data: queries, lists with a cursor, and acts. */
+import {
+  type QueryClient,
+  type UseQueryResult,
+  useInfiniteQuery,
+  useMutation,
+  useQuery,
+  useQueryClient,
+} from '@tanstack/react-query'
+import { notify, notifyError } from '../lib/toasts.ts'
+import { ApiError, type CallOptions, call, type Endpoint } from './client.ts'
+import type { Api } from './types.ts'
+
+type ReadOptions = {
+  /** Whether to read at all; default: yes. */
+  enabled?: boolean
+  /** Read again so often. */
+  refetch_ms?: number | false
+  /** Whether what was read for other options stands until the new data is there. */
+  keepPrevious?: boolean
+}
+
+/** Data of one endpoint. */
+export function useApi<E extends Endpoint>(
+  endpoint: E,
+  options: CallOptions<E>,
+  { enabled = true, refetch_ms = false, keepPrevious = false }: ReadOptions = {},
+): UseQueryResult<Api[E]['response'], Error> {
+  return useQuery({
+    queryKey: [endpoint, options],
+    queryFn: ({ signal }) => call(endpoint, { ...options, signal }),
+    enabled,
+    refetchInterval: refetch_ms,
+    ...(keepPrevious && { placeholderData: (previous: Api[E]['response'] | undefined) => previous as never }),
+  }) as UseQueryResult<Api[E]['response'], Error>
+}
+
+type ListEndpoint = { [E in Endpoint]: Api[E]['response'] extends { data: unknown[] } ? E : never }[Endpoint]
+type RowOf<E extends ListEndpoint> = Api[E]['response'] extends { data: (infer Row)[] } ? Row : never
+
+/** A list that is read page by page: `rows` of all pages that were read, and `more` to read the next one. */
+export function useApiList<E extends ListEndpoint>(
+  endpoint: E,
+  options: CallOptions<E>,
+  { enabled = true, refetch_ms = false, limit = 100 }: ReadOptions & { limit?: number } = {},
+) {
+  const { query } = options as { query?: object }
+  const list = useInfiniteQuery({
+    queryKey: [endpoint, options, limit],
+    queryFn: ({ signal, pageParam }) => {
+      const cursor = pageParam === '' ? {} : { cursor: pageParam }
+      return call(endpoint, { ...options, query: { ...query, limit, ...cursor }, signal } as never) as Promise<{
+        data: RowOf<E>[]
+        next_cursor?: string | null
+      }>
+    },
+    initialPageParam: '',
+    getNextPageParam: ({ next_cursor }) => next_cursor ?? undefined,
+    enabled,
+    refetchInterval: refetch_ms,
+  })
+  return {
+    rows: list.data?.pages.flatMap(({ data }) => data) ?? [],
+    isLoading: list.isPending && enabled,
+    error: list.error,
+    hasMore: list.hasNextPage,
+    isLoadingMore: list.isFetchingNextPage,
+    more: () => void list.fetchNextPage(),
+    reload: () => void list.refetch(),
+  }
+}
+
+type ActOptions<E extends Endpoint> = {
+  /** The start of endpoints whose data the act changes, such as `GET /admin/v1/tokens`. */
+  changes?: string[]
+  /** Shown when it is done. */
+  done?: string | ((response: Api[E]['response']) => string)
+  onDone?(response: Api[E]['response']): void
+  /** Whether the caller shows the error itself, such as beside a field. */
+  showsError?: boolean
+}
+
+/** An act of a person, which changes something. Its error is shown, unless the page does that itself. */
+export function useAct<E extends Endpoint>(
+  endpoint: E,
+  { changes = [], done, onDone, showsError }: ActOptions<E> = {},
+) {
+  const client = useQueryClient()
+  return useMutation({
+    mutationFn: (options: CallOptions<E>) => call(endpoint, options as CallOptions<E> & { signal?: AbortSignal }),
+    onSuccess: (response) => {
+      for (const change of changes) invalidate(client, change)
+      if (done) notify(typeof done === 'function' ? done(response) : done)
+      onDone?.(response)
+    },
+    onError: (error) => {
+      if (!showsError) notifyError(error)
+    },
+  })
+}
+
+/** Reads again what starts with this endpoint. */
+export function invalidate(client: QueryClient, start: string): void {
+  void client.invalidateQueries({ predicate: ({ queryKey: [name] }) => String(name).startsWith(start) })
+}
+
+/** Who uses the console, with what they may do. */
+export function useMe() {
+  const { data } = useQuery({ ...meQuery, enabled: false })
+  return data
+}
+
+export const meQuery = {
+  queryKey: ['GET /admin/v1/me', {}],
+  queryFn: ({ signal }: { signal?: AbortSignal }) => call('GET /admin/v1/me', signal ? { signal } : {}),
+  staleTime: 60_000,
+} as const
+
+/** A failure of the network or of the gateway is tried again; what the caller did wrong is not. */
+export const shouldRetry = (failures: number, error: Error): boolean =>
+  failures < 2 && !(error instanceof ApiError && error.status < 500)

@@ -1,0 +1,34 @@
+/** Whether a login is needed: calls that have lost their session wait here until somebody has logged in again. */
+let needed: PromiseWithResolvers<void> | undefined
+const listeners = new Set<() => void>()
+
+const notify = () => {
+  for (const listener of listeners) listener()
+}
+
+/** Resolves after the next login; rejects when the call is given up. */
+export function waitForLogin(signal?: AbortSignal): Promise<void> {
+  if (!needed) {
+    needed = Promise.withResolvers<void>()
+    notify()
+  }
+  const { promise } = needed
+  if (!signal) return promise
+  return new Promise((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    promise.then(resolve, reject)
+  })
+}
+
+export function loggedIn(): void {
+  needed?.resolve()
+  needed = undefined
+  notify()
+}
+
+export const isLoginNeeded = (): boolean => needed !== undefined
+
+export function onLoginChange(listener: () => void): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}

@@ -1,0 +1,6 @@
+/** The table of all pages, in the order of the navigation. A page is a folder, and a line here. */
+import type { Page } from '../shell/page.ts'
+import { home } from './home/home.ts'
+import { modelPages } from './models/models.ts'
+
+export const pages: readonly Page[] = [home, ...modelPages]

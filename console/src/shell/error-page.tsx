@@ -1,0 +1,24 @@
+/** What stands in place of a page that failed, and of one that does not exist. */
+import { ButtonLink } from '../ui/button.tsx'
+import { PageHead } from '../ui/page-head.tsx'
+import { Empty, Failed } from '../ui/states.tsx'
+
+export function ErrorPage({ error }: { error: Error }) {
+  return (
+    <>
+      <PageHead title="This page failed" />
+      <Failed error={error} onRetry={() => location.reload()} />
+    </>
+  )
+}
+
+export function UnknownPage() {
+  return (
+    <>
+      <PageHead title="There is no such page" />
+      <Empty title="This address leads nowhere" icon="search" acts={<ButtonLink to="/">Go to Home</ButtonLink>}>
+        Press Ctrl K to find pages, models, tokens, requests and tasks.
+      </Empty>
+    </>
+  )
+}

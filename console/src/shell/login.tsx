@@ -1,0 +1,123 @@
+/** Logging in: as the whole page when nobody is, as a dialog over the page when a session was lost. */
+import { Dialog } from '@base-ui/react/dialog'
+import { type ReactNode, useState, useSyncExternalStore } from 'react'
+import { send } from '../api/client.ts'
+import { isLoginNeeded, loggedIn, onLoginChange } from '../api/login-state.ts'
+import { Button } from '../ui/button.tsx'
+import { TextField } from '../ui/field.tsx'
+import { useTitle } from '../ui/title.ts'
+import { Brand } from './brand.tsx'
+import { useLoginMethods } from './login-methods.ts'
+
+export const useLoginNeeded = (): boolean => useSyncExternalStore(onLoginChange, isLoginNeeded)
+
+export function LoginPage() {
+  useTitle('Log in')
+  return (
+    <main className="login">
+      <div className="login-card">
+        <Brand />
+        <div className="stack-small">
+          <h1>Log in</h1>
+          <p className="soft">To the console of this gateway.</p>
+        </div>
+        <LoginForm />
+      </div>
+    </main>
+  )
+}
+
+/** The page behind it stays as it is, with all that was typed. */
+export function LoginDialog() {
+  const isNeeded = useLoginNeeded()
+  return (
+    <Dialog.Root open={isNeeded} modal>
+      <Dialog.Portal>
+        <Dialog.Backdrop className="backdrop" />
+        <Dialog.Popup className="dialog">
+          <Dialog.Title className="dialog-title">Log in again</Dialog.Title>
+          <Dialog.Description className="dialog-text">
+            Your session has ended. After the login this page goes on where it was; nothing that you typed is lost.
+          </Dialog.Description>
+          <LoginForm />
+        </Dialog.Popup>
+      </Dialog.Portal>
+    </Dialog.Root>
+  )
+}
+
+function LoginForm() {
+  const [secret, setSecret] = useState('')
+  const [error, setError] = useState<string>()
+  const [isBusy, setBusy] = useState(false)
+  const methods = useLoginMethods()
+
+  async function submit(): Promise<void> {
+    setBusy(true)
+    setError(undefined)
+    try {
+      await send('POST /admin/v1/login', { body: bodyOf(secret), withoutLogin: true })
+      loggedIn()
+    } catch (thrown) {
+      setError(thrown instanceof Error ? thrown.message : String(thrown))
+    } finally {
+      setBusy(false)
+    }
+  }
+
+  return (
+    <>
+      {methods.includes('oidc') && (
+        <>
+          <OidcButton />
+          <div className="login-rule">or</div>
+        </>
+      )}
+      <form
+        className="form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void submit()
+        }}
+      >
+        <TextField
+          label="Admin token"
+          type="password"
+          autoComplete="current-password"
+          required
+          value={secret}
+          onChange={setSecret}
+          error={error}
+        />
+        <Button type="submit" kind="primary" isBusy={isBusy}>
+          Log in
+        </Button>
+      </form>
+      <Help>
+        No token? <code>gatehouse admin login</code> prints a link that logs you in.
+      </Help>
+    </>
+  )
+}
+
+const Help = ({ children }: { children: ReactNode }) => <p className="faint">{children}</p>
+
+/** A link that was printed may be pasted too: its secret is what follows `#`. */
+function bodyOf(typed: string): Record<string, string> {
+  const text = typed.trim()
+  const link = /(?:#|^)(ghl-\w+)$/.exec(text)?.[1]
+  return link ? { link } : { token: text }
+}
+
+/** The way to the provider leads back to this very page. */
+function OidcButton() {
+  const login = () => {
+    const return_to = `${location.pathname}${location.search}`
+    location.assign(`/admin/v1/login/oidc?${new URLSearchParams({ return_to })}`)
+  }
+  return (
+    <Button kind="primary" onClick={login}>
+      Log in with your organization
+    </Button>
+  )
+}

@@ -1,0 +1,103 @@
+/** Draws a chart with uPlot on a canvas, in the colours of the scheme, as wide as its place. */
+import { useEffect, useRef, useState } from 'react'
+import uPlot from 'uplot'
+import { onThemeChange } from '../lib/theme.ts'
+import { type ChartProps, colourOf } from './chart-series.ts'
+
+type PlotProps = ChartProps & { height: number; onPoint(index: number | null): void }
+
+export function Plot({ times, series, format, kind = 'line', height, onPoint, onSelect }: PlotProps) {
+  const place = useRef<HTMLDivElement>(null)
+  const [scheme, setScheme] = useState(0)
+  const handlers = useRef({ onPoint, onSelect })
+  handlers.current = { onPoint, onSelect }
+  useEffect(() => onThemeChange(() => setScheme((former) => former + 1)), [])
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a change of the scheme draws it anew
+  useEffect(() => {
+    const element = place.current
+    if (!element) return undefined
+    const style = getComputedStyle(element)
+    const colour = (name: string) => style.getPropertyValue(name).trim()
+    const drawn = kind === 'stack' ? stacked(series.map(({ values }) => values)) : series.map(({ values }) => values)
+    const axis: uPlot.Axis = {
+      stroke: colour('--text-faint'),
+      grid: { stroke: colour('--line'), width: 1 },
+      ticks: { show: false },
+      font: `11px ${colour('--font')}`,
+    }
+    const plot = new uPlot(
+      {
+        width: element.clientWidth,
+        height,
+        padding: [8, 8, 0, 0],
+        legend: { show: false },
+        cursor: { y: false, points: { size: 7 }, drag: { x: onSelect !== undefined, y: false, setScale: false } },
+        select: { show: onSelect !== undefined, left: 0, top: 0, width: 0, height: 0 },
+        scales: { x: { time: true }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
+        axes: [
+          { ...axis, grid: { show: false } },
+          { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => (tick === null ? '' : format(tick))) },
+        ],
+        series: [
+          {},
+          ...series.map(({ isPrevious }, index): uPlot.Series => {
+            const stroke = colour(colourOf(series, index))
+            const hasArea = !isPrevious && (kind !== 'line' || series.filter((one) => !one.isPrevious).length === 1)
+            return {
+              stroke,
+              width: isPrevious ? 1.25 : 1.75,
+              points: { show: times.length === 1 },
+              spanGaps: false,
+              ...(isPrevious && { dash: [4, 4] }),
+              ...(hasArea && { fill: transparent(stroke, kind === 'line' ? 0.08 : 0.55) }),
+              ...(kind === 'bars' && uPlot.paths.bars && { paths: uPlot.paths.bars({ size: [0.7, 48] }) }),
+            }
+          }),
+        ],
+        hooks: {
+          setCursor: [({ cursor }) => handlers.current.onPoint(cursor.idx ?? null)],
+          setSelect: [
+            (self) => {
+              if (self.select.width < 4) return
+              const from = Math.floor(self.posToVal(self.select.left, 'x'))
+              const to = Math.ceil(self.posToVal(self.select.left + self.select.width, 'x'))
+              handlers.current.onSelect?.({ from, to })
+            },
+          ],
+        },
+      },
+      [times, ...drawn] as uPlot.AlignedData,
+      element,
+    )
+    const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }))
+    observer.observe(element)
+    return () => {
+      observer.disconnect()
+      plot.destroy()
+    }
+  }, [times, series, kind, height, format, scheme, onSelect !== undefined])
+
+  return <div ref={place} />
+}
+
+/** Each series on top of those after it, so that the first is drawn first and stays visible behind none. */
+function stacked(all: (number | null)[][]): (number | null)[][] {
+  const sums: number[] = []
+  return all
+    .toReversed()
+    .map((values) =>
+      values.map((value, index) => {
+        const sum = (sums[index] ?? 0) + (value ?? 0)
+        sums[index] = sum
+        return sum
+      }),
+    )
+    .toReversed()
+}
+
+/** `#rrggbb` with an opacity. */
+const transparent = (colour: string, opacity: number): string =>
+  `${colour}${Math.round(opacity * 255)
+    .toString(16)
+    .padStart(2, '0')}`

@@ -1,0 +1,76 @@
+/** The frame of the console in real Chromium: its pages, the palette, the login, colours, widths. */
+import { afterAll, beforeAll, expect, it } from 'bun:test'
+import { describeInBrowser } from './support/chromium.ts'
+import { axeFaults, openConsole, screenshots, settled, type TestConsole } from './support/console.ts'
+
+let opened: TestConsole
+
+describeInBrowser('the console', () => {
+  beforeAll(async () => {
+    opened = await openConsole()
+  })
+  afterAll(() => opened?.close())
+
+  it.each(['light', 'dark'] as const)('has no serious fault for axe in the %s scheme', async (scheme) => {
+    const page = await opened.open('/models', { scheme })
+    expect(await axeFaults(page)).toEqual([])
+    await screenshots(page, `models-${scheme}`)
+  })
+
+  it('has one heading, one main and a link that skips the navigation', async () => {
+    const page = await opened.open('/models')
+    expect(await page.locator('h1').allTextContents()).toEqual(['Models'])
+    expect(await page.locator('main').count()).toBe(1)
+    await page.keyboard.press('Tab')
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Skip to the content')
+    await page.keyboard.press('Enter')
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('content')
+  })
+
+  it('finds pages and models by Ctrl-K and opens them by keyboard', async () => {
+    const page = await opened.open('/')
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox').fill('sandbox/gen')
+    await page.getByRole('option', { name: /sandbox\/general/ }).waitFor()
+    expect(await axeFaults(page)).toEqual([])
+    await screenshots(page, 'palette', [1280])
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/console/models/sandbox/general')
+    await settled(page)
+    expect(await page.locator('h1').textContent()).toBe('sandbox/general')
+  })
+
+  it('opens its navigation from a button on a narrow screen, and closes it with the page', async () => {
+    const page = await opened.open('/', { width: 390, height: 844 })
+    expect(await page.locator('.side').isVisible()).toBe(false)
+    await page.getByRole('button', { name: 'Open the navigation' }).click()
+    await page.getByRole('dialog').getByRole('link', { name: 'Models' }).click()
+    await page.waitForURL('**/console/models')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
+  })
+
+  it('asks nobody in particular to log in', async () => {
+    const page = await opened.open('/models', { role: 'nobody', allowed: /login 40[01]|me 401/ })
+    expect(await page.locator('h1').textContent()).toBe('Log in')
+    expect(await axeFaults(page)).toEqual([])
+    await screenshots(page, 'login', [390, 1280])
+    await page.getByLabel('Admin token').fill('wrong')
+    await page.getByRole('button', { name: 'Log in' }).click()
+    await page.getByRole('alert').waitFor()
+  })
+
+  it('keeps the chosen colours', async () => {
+    const page = await opened.open('/')
+    await page.getByRole('button', { name: 'Colours' }).click()
+    await page.getByRole('menuitem', { name: 'Dark' }).click()
+    await page.reload()
+    await settled(page)
+    expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe('dark')
+  })
+
+  it('says of an address without a page that there is none', async () => {
+    const page = await opened.open('/no/such/page')
+    expect(await page.locator('h1').textContent()).toBe('There is no such page')
+  })
+})

@@ -1,0 +1,207 @@
+/**
+ * A gateway on a port with its console in real Chromium. A page of it fails its test by an error in the browser's
+ * console, a request that fails, and a report of the content security policy.
+ */
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { buildConsole, isConsoleStale } from '../../../scripts/build-console.ts'
+import { OWNER } from '../../kit/admin.ts'
+import { openPort, type Port } from '../../kit/served.ts'
+import { launchChromium } from './chromium.ts'
+
+type Role = 'owner' | 'operator' | 'viewer' | 'project_admin'
+type Scheme = 'light' | 'dark'
+
+export type OpenOptions = {
+  /** Who is logged in; `nobody`: there is no session. Default: an owner. */
+  role?: Role | 'nobody'
+  /** The project of a project_admin. */
+  project_id?: string
+  scheme?: Scheme
+  width?: number
+  height?: number
+  /** Faults that the test expects, such as `/404/`: a console error, or `GET /path 404` of a response. */
+  allowed?: RegExp
+}
+
+export type ConsolePage = Page & {
+  /** What went wrong in it so far, besides what is allowed. */
+  faults(): string[]
+}
+
+export type TestConsole = {
+  port: Port
+  /** `http://127.0.0.1:<port>` */
+  origin: string
+  /** The JSON of the admin API as its owner; `path` is what follows `/admin/v1`. Throws for an error. */
+  admin<T = Record<string, unknown>>(path: string, options?: { method?: string; json?: unknown }): Promise<T>
+  /** Makes a chat call with the first API token, and returns its text. */
+  chat(body?: object): Promise<Response>
+  /** Opens a page of the console, such as `/models?q=a`, and waits for its heading and its data. */
+  open(path: string, options?: OpenOptions): Promise<ConsolePage>
+  /** Throws for what went wrong in any page. */
+  close(): Promise<void>
+}
+
+/** Built once for a run of tests, where a source is newer. */
+async function ensureBuilt(): Promise<void> {
+  if (isConsoleStale()) await buildConsole()
+}
+
+export async function openConsole(settings: Parameters<typeof openPort>[0] = {}): Promise<TestConsole> {
+  await ensureBuilt()
+  const port = await openPort({ admin_token: OWNER, ...settings })
+  const origin = port.url.replace(/\/v1$/, '')
+  const browser = await launchChromium()
+  const sessions = createSessions(port, origin)
+  const pages: ConsolePage[] = []
+
+  return {
+    port,
+    origin,
+    admin: (path, options) => callAdmin(origin, path, options),
+    chat: (body = {}) =>
+      port.gateway.chat({ model: 'sandbox/general', messages: [{ role: 'user', content: 'Hello' }], ...body }),
+    async open(path, options = {}) {
+      const context = await contextOf(browser, options)
+      const { role = 'owner', project_id } = options
+      if (role !== 'nobody') await context.addCookies([await sessions.cookieOf(role, project_id)])
+      const page = watched(await context.newPage(), options.allowed)
+      pages.push(page)
+      await page.goto(`${origin}/console${path}`)
+      await settled(page)
+      return page
+    },
+    async close() {
+      const faults = pages.flatMap((page) => page.faults())
+      await browser.close()
+      await port.close()
+      if (faults.length > 0) throw new Error(`the console's pages had faults:\n${faults.join('\n')}`)
+    },
+  }
+}
+
+/** Waits for the heading of a page, and until nothing of it is loading. */
+export async function settled(page: Page): Promise<void> {
+  await page.waitForSelector('h1')
+  await page.waitForFunction(() => document.querySelector('.skeletons, .progress') === null)
+}
+
+const contextOf = (browser: Browser, { scheme = 'light', width = 1280, height = 900 }: OpenOptions) =>
+  browser.newContext({
+    viewport: { width, height },
+    colorScheme: scheme,
+    reducedMotion: 'reduce',
+    locale: 'en-US',
+    timezoneId: 'Europe/Berlin',
+  }) as Promise<BrowserContext>
+
+function watched(page: Page, allowed: RegExp | undefined): ConsolePage {
+  const faults: string[] = []
+  const note = (fault: string) => {
+    if (!allowed?.test(fault)) faults.push(fault)
+  }
+  page.on('console', (message) => {
+    // Such a message has no address; the response is noted with it.
+    const isOfResponse = message.text().startsWith('Failed to load resource')
+    if (message.type() === 'error' && !isOfResponse) note(`console: ${message.text()}`)
+  })
+  page.on('pageerror', (error) => note(`error: ${error.message}`))
+  page.on('response', (response) => {
+    const { pathname, search } = new URL(response.url())
+    if (response.status() >= 400) note(`${response.request().method()} ${pathname}${search} ${response.status()}`)
+  })
+  page.on('requestfailed', (request) => {
+    // A request of a page that is left is given up, and so is one whose answer nobody waits for any more.
+    const text = request.failure()?.errorText
+    if (text !== 'net::ERR_ABORTED') note(`${request.method()} ${request.url()} ${text}`)
+  })
+  page.on('request', (request) => {
+    const { hostname, protocol } = new URL(request.url())
+    if (protocol.startsWith('http') && hostname !== '127.0.0.1') note(`request to another host: ${request.url()}`)
+  })
+  return Object.assign(page, { faults: () => faults })
+}
+
+async function callAdmin<T>(
+  origin: string,
+  path: string,
+  options: { method?: string; json?: unknown } = {},
+): Promise<T> {
+  const { json, method = json === undefined ? 'GET' : 'POST' } = options
+  const response = await fetch(`${origin}/admin/v1${path}`, {
+    method,
+    headers: { authorization: `Bearer ${OWNER}`, 'content-type': 'application/json' },
+    ...(json !== undefined && { body: JSON.stringify(json) }),
+  })
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
+  return (await response.json()) as T
+}
+
+/** One session for each role: the owner's by the link of the first start, others by an admin token. */
+function createSessions({ gateway }: Port, origin: string) {
+  const known = new Map<string, Promise<string>>()
+  async function login(role: Role, project_id: string | undefined): Promise<string> {
+    const link = gateway.instance.first_login
+    const body =
+      role === 'owner' && link !== undefined
+        ? { link }
+        : { token: await tokenFor(origin, { name: `${role} ${project_id ?? ''}`.trim(), role, project_id }) }
+    const response = await fetch(`${origin}/admin/v1/login`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-gatehouse-csrf': '1' },
+      body: JSON.stringify(body),
+    })
+    if (!response.ok) throw new Error(`login as ${role}: ${response.status} ${await response.text()}`)
+    return /gatehouse_session=([^;]+)/.exec(response.headers.get('set-cookie') ?? '')?.[1] ?? ''
+  }
+  return {
+    async cookieOf(role: Role, project_id?: string) {
+      const key = `${role} ${project_id}`
+      const session = known.get(key) ?? login(role, project_id)
+      known.set(key, session)
+      return {
+        name: 'gatehouse_session',
+        value: await session,
+        domain: '127.0.0.1',
+        path: '/admin',
+        httpOnly: true,
+        sameSite: 'Strict' as const,
+      }
+    },
+  }
+}
+
+async function tokenFor(origin: string, json: object): Promise<string> {
+  const { secret } = await callAdmin<{ secret: string }>(origin, '/admin-tokens', { json })
+  return secret
+}
+
+const AXE = await Bun.file(createRequire(import.meta.url).resolve('axe-core/axe.min.js')).text()
+
+/** What axe finds serious or critical in the page as it is now: rule, help and place of each. */
+export async function axeFaults(page: Page): Promise<string[]> {
+  await page.evaluate(AXE)
+  return page.evaluate(async () => {
+    type Result = { id: string; impact: string; help: string; nodes: { target: unknown[]; failureSummary: string }[] }
+    const { axe } = window as unknown as { axe: { run(): Promise<{ violations: Result[] }> } }
+    const { violations } = await axe.run()
+    return violations
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .flatMap(({ id, help, nodes }) =>
+        nodes.map(({ target, failureSummary }) => `${id}: ${help} (${target}) ${failureSummary}`),
+      )
+  })
+}
+
+/** Pictures of the page at three widths, where GATEHOUSE_SCREENSHOTS names a directory for them. */
+export async function screenshots(page: Page, name: string, widths = [390, 1280, 2560]): Promise<void> {
+  const directory = process.env.GATEHOUSE_SCREENSHOTS
+  if (!directory) return
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: width === 390 ? 844 : 900 })
+    await page.waitForTimeout(150) // charts follow the width of their place
+    await page.screenshot({ path: join(directory, `${name}-${width}.png`) })
+  }
+}
