@@ -83,7 +83,7 @@ describe('test/clients/run.sh', () => {
 
 describe('the clients of other languages', () => {
   const pinned = (file: string) => readFileSync(join(import.meta.dir, 'clients', file), 'utf8')
-  const page = manualPage('clients.md')
+  const page = manualPage('tested-clients.md')
   const versionOnPage = (client: string) => page.split(`\n| ${client} | `)[1]?.split(' |')[0]
 
   it.each([

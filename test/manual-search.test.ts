@@ -50,7 +50,7 @@ describe('the search of the manual', () => {
     ['run on all cpu cores', 'use-all-cores'],
     ['read only role for viewers', 'roles'],
     ['what does 429 mean', 'limit-requests'],
-    ['structured outputs', 'clients'],
+    ['structured outputs', 'tested-clients'],
     ['websockets', 'responses'],
     ['jaeger spans', 'trace-with-opentelemetry'],
     ['redis cluster', 'valkey'],

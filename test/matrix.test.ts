@@ -17,7 +17,7 @@ import { createSeen, type PageColumn, type PageRow, type Section, withTables } f
 import { ROWS } from './matrix/rows.ts'
 import { TARGET_NAMES } from './matrix/targets.ts'
 
-const PAGE = manualPath('clients.md')
+const PAGE = manualPath('tested-clients.md')
 
 let gateway: MatrixGateway
 let server: GatewayServer

@@ -1,4 +1,4 @@
-/** The tables of docs/manual/how-to/clients.md: the tested clients, and the calls that each of them passed. */
+/** Writes docs/manual/reference/tested-clients.md: the tested clients, and the calls that each of them passed. */
 
 /** A client as the page shows it. */
 export type PageRow = {
@@ -68,12 +68,27 @@ function groupsOf(section: Section, seen: Seen): string[] {
   return groups.map((group) => `### ${group}\n\n${callsOf(section, group, seen)}`)
 }
 
+/** One row for each client and address: with the versions of its majors, and the families that it uses. */
 function clientsOf(rows: PageRow[], versions: Parts['versions']): string {
-  const lines = rows.map(({ name, packages, dialect, base }) => {
-    const version = packages.map((one) => versionOf(versions, one)).join(', ')
-    return [name, version, `\`${dialect}\``, `\`http://127.0.0.1:8787${base}\``]
+  const groups = Map.groupBy(rows, ({ name, base }) => `${packagesIn(name)} ${base}`)
+  const lines = [...groups.values()].map((own) => {
+    const [{ name, base } = { name: '', base: '' }] = own
+    const tested = own.map(({ packages }) => packages.map((one) => versionOf(versions, one)).join(' with '))
+    const families = own.map(({ dialect }) => `\`${dialect}\``)
+    return [packagesIn(name), [...new Set(tested)].join(', '), [...new Set(families)].join(', '), base && `\`${base}\``]
   })
-  return tableOf(['client', 'tested with', 'family', 'base address'], lines)
+  return tableOf(['client', 'versions', 'families', 'path'], lines)
+}
+
+/** Without the majors and what the client is used for. */
+const packagesIn = (name: string): string => [...name.matchAll(/`[^`]+`/g)].join(', ')
+
+/** The majors of one client are one name, such as `openai` 7, 6, 5, chat. */
+function namesOf(rows: readonly PageRow[]): string {
+  const majors = Map.groupBy(rows, ({ name }) => name.replace(/ \d+/, ' *'))
+  return [...majors]
+    .map(([name, own]) => name.replace(' *', ` ${own.map((row) => / (\d+)/.exec(row.name)?.[1] ?? '').join('/')}`))
+    .join('; ')
 }
 
 /** An older major is listed under another name, as `npm:<name>@<version>`. */
@@ -91,9 +106,9 @@ function callsOf(section: Section, group: string, seen: Seen): string {
   const passing = byException.get(NO_EXCEPTION)?.length ?? 0
   byException.delete(NO_EXCEPTION)
   if (byException.size === 0) return `${calls}\n\nAll of these clients pass all calls.`
-  const lines = [...byException].map(([exception, rows]) => [rows.map(({ name }) => name).join('; '), exception])
+  const lines = [...byException].map(([exception, rows]) => `- ${namesOf(rows)}: ${exception}`)
   const rest = passing === 0 ? '' : '\n\nThe other clients pass all calls.'
-  return `${calls}\n\n${tableOf(['client', 'exceptions'], lines)}${rest}`
+  return `${calls}\n\n${lines.join('\n')}${rest}`
 }
 
 const NO_EXCEPTION = ''
@@ -121,3 +136,4 @@ const tableOf = (head: string[], lines: string[][]): string =>
     .join('\n')
     .replaceAll('| --- ', '|---')
     .replaceAll('--- |', '---|')
+    .replaceAll('|  |', '| |')
