@@ -16,7 +16,7 @@ const DESCRIBED: Record<string, string> = {
   contents: 'The conversation: see below. Required.',
   systemInstruction: 'The first system message; parts become paragraphs.',
   'tools[].functionDeclarations':
-    "Functions. `parameters` in Gemini's form are converted to a JSON Schema; `parametersJsonSchema` is one. `response` is dropped.",
+    "Functions. `parameters` in Gemini's form become a JSON Schema, `parametersJsonSchema` is one; `response` is dropped.",
   'tools[].googleSearch':
     'Web search, if model and provider support it; `excludeDomains` is kept. Also the older `googleSearchRetrieval`.',
   'tools[]': 'Other tools are rejected: `unsupported_parameter`.',
@@ -44,7 +44,12 @@ const refused = Object.groupBy(Object.keys(REFUSED), (path) => REFUSED[path] ?? 
 
 const rows: Row[] = [
   ...Object.entries(DESCRIBED).map(([field, handling]): Row => [[field], handling]),
-  ...Object.entries(RENAMED).map(([member, field]): Row => [[`generationConfig.${member}`], `\`${field}\`.`]),
+  [
+    Object.keys(RENAMED).map((member) => `generationConfig.${member}`),
+    `${Object.values(RENAMED)
+      .map((field) => `\`${field}\``)
+      .join(', ')}, in this order.`,
+  ],
   [own, 'Unchanged for providers of this API; dropped for others, since they only tune.'],
   ...Object.entries(refused).map(
     ([instead, paths = []]): Row => [paths, `Rejected: \`unsupported_parameter\`; ${instead}.`],
@@ -52,16 +57,23 @@ const rows: Row[] = [
 ]
 
 test('the manual describes the handling of each field', () => {
-  const lines = rows.map(
-    ([fields, handling]) => `| ${fields.map((field) => `\`${field}\``).join(', ')} | ${handling} |`,
-  )
-  const table = ['| field | handling |', '|---|---|', ...lines, '| any other | Ignored. |'].join('\n')
-  const generated = `${START}\n\n${table}\n\n${END}`
+  const lines = rows.map(([fields, handling]) => `- ${namesOf(fields)}: ${handling}`)
+  const generated = `${START}\n\n${lines.join('\n')}\n- any other: Ignored.\n\n${END}`
   const page = readFileSync(PAGE, 'utf8')
   const [head, tail] = [page.slice(0, page.indexOf(START)), page.slice(page.indexOf(END) + END.length)]
   if (process.env.GATEHOUSE_WRITE_TABLES) writeFileSync(PAGE, head + generated + tail)
   expect(readFileSync(PAGE, 'utf8')).toBe(head + generated + tail)
 })
+
+/** Only the first field of an object has the object's path: `generationConfig.seed`, `topP`. */
+function namesOf(fields: string[]): string {
+  const byHolder = Object.groupBy(fields, (field) => field.slice(0, field.lastIndexOf('.') + 1))
+  return Object.entries(byHolder)
+    .map(([holder, paths = []]) =>
+      paths.map((path, at) => `\`${at === 0 ? path : path.slice(holder.length)}\``).join(', '),
+    )
+    .join(', ')
+}
 
 test('no field has two rows', () => {
   const fields = rows.flatMap(([fields]) => fields)

@@ -181,17 +181,19 @@ test('every field of a chat request is probed', () => {
 })
 
 test('the table of the manual shows the measured handling', async () => {
-  const rows: string[][] = [
-    ['field', 'dropped for', 'rejected for'],
-    ['---', '---', '---'],
-  ]
+  const fields = new Map<string, string[]>()
   for (const probe of PROBES) {
     const handlings: { kind: ProviderKind; mapping: FieldHandling }[] = []
     // One at a time: requests to the provider are identified by their order.
     for (const column of COLUMNS) handlings.push({ ...column, mapping: await handlingOf(column, probe) })
-    rows.push([probe.what, kindsWith('dropped', handlings), kindsWith('rejected', handlings)])
+    const handled = (['dropped', 'rejected'] as const)
+      .map((mapping) => ({ mapping, kinds: kindsWith(mapping, handlings) }))
+      .filter(({ kinds }) => kinds !== '')
+    const handling = handled.map(({ mapping, kinds }) => `${mapping} for ${kinds}`).join('; ') || 'sent to all'
+    fields.set(handling, [...(fields.get(handling) ?? []), probe.what])
   }
-  const generated = `${START}\n\n${rows.map((row) => `| ${row.join(' | ')} |`).join('\n')}\n\n${END}`
+  const lines = [...fields].map(([handling, names]) => `- ${names.join(', ')}: ${handling}`)
+  const generated = `${START}\n\n${lines.join('\n')}\n\n${END}`
   const page = readFileSync(PAGE, 'utf8')
   const [head, tail] = [page.slice(0, page.indexOf(START)), page.slice(page.indexOf(END) + END.length)]
   if (process.env.GATEHOUSE_WRITE_TABLES) writeFileSync(PAGE, head + generated + tail)
