@@ -12,7 +12,7 @@ import { ThreeDRequest } from '../../src/spec/three-d-request.ts'
 import { VideoRequest } from '../../src/spec/video-request.ts'
 import { directiveRows } from './directives.ts'
 import { membersOf, type Schema, typeOf } from './schema.ts'
-import { code, table } from './table.ts'
+import { code, definitions, table } from './table.ts'
 
 const MANUAL = join(import.meta.dir, '../../docs/manual')
 const START = '<!-- Generated from the code by `npm run docs:reference`. -->'
@@ -31,8 +31,8 @@ const REQUESTS: Record<string, TSchema> = {
 
 /** Each page as it should be: what stands around its table stays. */
 export const pagesWithTables = () => [
-  ...Object.entries(REQUESTS).map(([path, schema]) => withTable(path, requestTable(schema as Schema))),
-  ...Object.entries(RESPONSES).map(([path, schema]) => withTable(path, responseTable(schema as Schema))),
+  ...Object.entries(REQUESTS).map(([path, schema]) => withTable(path, requestFields(schema as Schema))),
+  ...Object.entries(RESPONSES).map(([path, schema]) => withTable(path, responseFields(schema as Schema))),
   withTable('reference/sandbox.md', table(['directive', 'of', 'values', 'effect'], directiveRows())),
 ]
 
@@ -43,19 +43,17 @@ function withTable(path: string, text: string) {
   return { path, text: `${page.slice(0, start)}${START}\n\n${text}\n\n${page.slice(end)}` }
 }
 
-const requestTable = (schema: Schema): string =>
-  table(
-    ['field', 'type', 'meaning'],
+const requestFields = (schema: Schema): string =>
+  definitions(
     fieldsOf(schema).map(({ name, type, isRequired, meaning }) => {
-      return [code(name), `${type}${isRequired ? '; required' : ''}`, meaning]
+      return [code(name), `${type}${isRequired ? ', required' : ''}`, meaning]
     }),
   )
 
-const responseTable = (schema: Schema): string =>
-  table(
-    ['field', 'type', 'meaning'],
+const responseFields = (schema: Schema): string =>
+  definitions(
     fieldsOf(schema).map(({ name, type, isRequired, meaning }) => {
-      return [code(name), `${type}${isRequired ? '' : '; if known'}`, meaning]
+      return [code(name), `${type}${isRequired ? '' : ', if known'}`, meaning]
     }),
   )
 

@@ -34,9 +34,12 @@ export async function referencePages(): Promise<Page[]> {
       'environment-variables',
       'Environment variables',
       'This page lists the environment variables that the gateway reads. A variable takes precedence over the same setting of the configuration file, and a command line flag over both. An empty variable counts as not set.',
-      table(
-        ['variable', 'default', 'meaning'],
-        Object.entries(ENVIRONMENT_VARIABLES).map(([name, row]) => [code(name), code(row.default), row.meaning]),
+      definitions(
+        Object.entries(ENVIRONMENT_VARIABLES).map(([name, { default: fallback, meaning }]) => [
+          code(name),
+          fallback === 'none' ? '' : `default ${code(fallback)}`,
+          meaning,
+        ]),
       ),
       'A provider without a `key` in the configuration takes it from the variables of its [preset](provider-presets.md) or of its [kind](provider-kinds.md).',
     ),
@@ -44,10 +47,7 @@ export async function referencePages(): Promise<Page[]> {
       'error-codes',
       'Error codes',
       'This page lists every `code` of an error response. Codes and their statuses stay the same between versions. The `type` is `invalid_request_error` where none is named. Where no "retry" is named, the same request cannot succeed later, and the response has `x-should-retry: false`.',
-      table(
-        ['code', 'status', 'when'],
-        Object.keys(ERRORS).map((name) => errorRow(name as ErrorCode)),
-      ),
+      definitions(Object.keys(ERRORS).map((name) => errorRow(name as ErrorCode))),
     ),
     page(
       'task-fail-codes',
@@ -93,7 +93,7 @@ export async function referencePages(): Promise<Page[]> {
       'This page lists every value of `kind` in `providers.<id>`: the API that it calls, the families of models that it serves, where it is called without a `base_url`, the variables that supply its key (and region or resource) if the configuration has none, and the `options` that only it has.',
       table(['kind', 'API', 'families', 'default address', 'key from'], kindRows()),
       '## Options',
-      table(['kind', 'option', 'meaning'], optionRows()),
+      optionLists(),
     ),
     page(
       'provider-presets',
@@ -129,7 +129,12 @@ function errorRow(name: ErrorCode): string[] {
 
 const kinds = Object.entries(KINDS) as [string, KindRow][]
 
-const optionRows = () =>
-  kinds.flatMap(([kind, { options = {} }]) =>
-    Object.entries(options).map(([name, meaning]) => [code(kind), code(name), meaning]),
-  )
+/** One line for each kind with options of its own. */
+const optionLists = () =>
+  kinds
+    .filter(([, { options }]) => options !== undefined)
+    .map(([kind, { options = {} }]) => {
+      const rows = Object.entries(options).map(([name, meaning]) => [code(name), '', meaning])
+      return `${code(kind)}:\n\n${definitions(rows)}`
+    })
+    .join('\n\n')
