@@ -118,9 +118,9 @@ args = [${JSON.stringify(NOTES_SERVER)}]
 `
 /** The manual's own configuration, for this gateway. */
 function manualConfig(model: string): string {
-  const manual = manualPage('responses.md')
+  const manual = manualPage('coding-agents.md')
   const [, config = ''] = /```toml\n(.*?)```/s.exec(manual) ?? []
-  return config.replace('sandbox/general', model).replace('http://127.0.0.1:8787/v1', port.url)
+  return config.replace('coder', model).replace('http://127.0.0.1:8787/v1', port.url)
 }
 
 type Item = { type: string } & Record<string, unknown>

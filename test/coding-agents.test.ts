@@ -202,11 +202,11 @@ test('the page has a section with commands and a tested version for each agent',
     dependencies: Record<string, string>
   }
   const aider = /^aider-chat==(\S+)/m.exec(readFileSync(join(AGENTS, 'requirements.txt'), 'utf8'))?.[1] ?? ''
-  const rows = LIST.map(({ name, package: one }) => {
+  for (const { name, package: one } of LIST) {
     expect(blocksOf(name).some(({ language }) => language === 'sh')).toBe(true)
-    return `| ${name} | \`${one}\` | ${one === 'aider-chat' ? aider : dependencies[one]} |`
-  })
-  expect(page).toContain(rows.join('\n'))
+    const version = one === 'aider-chat' ? aider : dependencies[one]
+    expect(page.replaceAll('\n', ' ')).toContain(`\`${one}\` ${version}`)
+  }
 })
 
 describe.each(LIST)('$name', (agent) => {
