@@ -22,8 +22,7 @@ export function typeOf(schema: Schema, nameOf?: (schema: Schema) => string): str
   if (schema.const !== undefined) return code(String(schema.const))
   if (schema.type === 'array') return `list of ${typeOf((schema.items ?? {}) as Schema, nameOf)}`
   if (schema.type === 'object') return objectType(schema, nameOf)
-  if (schema.type === 'string')
-    return `text${typeof schema.pattern === 'string' ? ` matching ${code(schema.pattern)}` : ''}`
+  if (schema.type === 'string') return 'text'
   if (schema.type === undefined) return 'any'
   return `${schema.type}${rangeOf(schema)}`
 }

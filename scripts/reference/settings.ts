@@ -39,12 +39,16 @@ function textOf({ path, schema }: Section, all: Section[], pathOf: (schema: Sche
   return `${heading}\n\n${about}${definitions(rows)}`.trim()
 }
 
+/** What is false or nothing by default, as most settings are, does not say so. */
+const meaningOf = ({ description = '' }: Schema): string =>
+  String(description).replace(/ Default(?: false|: none)\.$/, '')
+
 type Member = { path: string; name: string; member: Schema; pathOf: (schema: Schema) => string }
 
 /** A section of its own has no row: its heading names it. */
 function rowOf({ path, name, member, pathOf }: Member): string[][] {
   if (name === '$schema') return []
-  const about = String(member.description ?? '')
+  const about = meaningOf(member)
   const section = isSection(member) ? member : mapOf(member)
   if (!section || !isSection(section)) return [[code(name), typeOf(member, (object) => link(pathOf(object))), about]]
   const isHere = objectsOf(path, member).some((object) => object.path === pathOf(section))

@@ -50,14 +50,14 @@ export const Budget = Type.Object(
   {
     amount: Type.Number({ minimum: 0, maximum: MAX_AMOUNT, description: 'In the currency of the ledger.' }),
     window: Type.Enum([...BUDGET_WINDOWS], {
-      description: 'After which time it starts again; total: never. A week starts on Monday.',
+      description: 'When it starts again; total: never. A week starts on Monday.',
     }),
     time_zone: text('IANA name, such as Europe/Berlin. Default UTC.'),
     starts_at: integer({ minimum: 0 }, 'Unix seconds from which charges count. Default: all.'),
     thresholds: list(
       Type.Number({ exclusiveMinimum: 0, maximum: 100 }),
       { maxItems: 10 },
-      'Percentages of the amount at which the operator is notified. Default 50, 80 and 100.',
+      'Percentages at which the operator is notified. Default 50, 80 and 100.',
     ),
     soft: flag('Only notify, and refuse nothing. Default false.'),
   },

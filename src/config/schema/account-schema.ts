@@ -17,7 +17,7 @@ export const InstallationBudgets = Type.Union([
   section({
     hold: oneOf(
       HOLDS,
-      'What an open call holds of every budget that it counts towards. most: the most that it can cost. likely: with the output that 99 of 100 answers of the model to the token do not exceed, once there were 100; a budget may then be exceeded. Default most.',
+      'What an open call holds of its budgets. most: the most that it can cost. likely: with the output that 99 of 100 answers of the model to the token do not exceed. Default most.',
     ),
     installation: budgets('Budgets of all calls together.'),
   }),
@@ -34,15 +34,13 @@ const quota = (description: string) => integer({ minimum: 1 }, description)
 
 const StorageQuotas = section(
   {
-    response_bytes: quota(
-      'Bytes of stored responses, conversations and their items, as JSON text. Default 1,073,741,824 (1 GiB).',
-    ),
-    response_rows: quota('How many stored responses, conversations and items there may be. Default 200,000.'),
+    response_bytes: quota('Bytes of stored responses and conversations. Default 1,073,741,824 (1 GiB).'),
+    response_rows: quota('Stored responses, conversations and items. Default 200,000.'),
     task_bytes: quota(
-      'Bytes of the requests of tasks of the last outputs.keep_days, and of the inputs of unfinished ones. Default 268,435,456 (256 MiB).',
+      'Bytes of requests of tasks of the last outputs.keep_days, and inputs of unfinished ones. Default 268,435,456 (256 MiB).',
     ),
-    unfinished_tasks: quota('How many tasks may be unfinished. Default 10,000.'),
-    idempotency_keys: quota('How many idempotency keys of the last 24 hours there may be. Default 10,000.'),
+    unfinished_tasks: quota('Unfinished tasks. Default 10,000.'),
+    idempotency_keys: quota('Idempotency keys of the last 24 hours. Default 10,000.'),
   },
   'What each token may store, new or not.',
 )
@@ -53,12 +51,12 @@ export const TokenDefaults = section({
   families: list(EndpointFamily, 'The families that new tokens may use. Default: all.'),
   expires_after_days: number({ exclusiveMinimum: 0 }, 'Days after which new tokens expire. Default: never.'),
   storage: optional(StorageQuotas),
-  rate_limits: rateLimits('What each token may use that has no rate limits of its own.'),
-  budgets: budgets('Budgets of each token that has none of its own.'),
+  rate_limits: rateLimits('Of each token without its own.'),
+  budgets: budgets('Of each token without its own.'),
   end_users: optional(
     section(
       { rate_limits: rateLimits('What each end user may use.'), budgets: budgets('Budgets of each end user.') },
-      'For each end user of a token, where the token sets none.',
+      'Of each end user of a token without its own.',
     ),
   ),
 })

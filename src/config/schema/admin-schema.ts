@@ -17,11 +17,10 @@ const OidcConfig = section(
   {
     issuer: Type.String({
       pattern: '^https?://',
-      description:
-        'Address of the OpenID provider, above /.well-known/openid-configuration. http only on this machine.',
+      description: 'Address above /.well-known/openid-configuration; http only on this machine.',
     }),
     client_id: Type.String({ minLength: 1, description: 'How the gateway is registered with the provider.' }),
-    client_secret: Type.String({ minLength: 1, description: 'Its secret: ${NAME} takes it from the environment.' }),
+    client_secret: Type.String({ minLength: 1, description: 'Its secret.' }),
     scopes: list(
       Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' }),
       { maxItems: 50 },
@@ -29,8 +28,7 @@ const OidcConfig = section(
     ),
     role_claim: Type.String({
       minLength: 1,
-      description:
-        'The claim with the groups or roles of the account, such as `groups`, or a path such as `realm_access.roles`.',
+      description: 'The claim with groups or roles, such as `groups` or `realm_access.roles`.',
     }),
     roles: Type.Record(Type.String({ minLength: 1 }), OidcRole, {
       description:
@@ -38,7 +36,7 @@ const OidcConfig = section(
     }),
     redirect_uri: text(
       { pattern: '^https?://.+/admin/v1/login/oidc/callback$' },
-      'Where the provider sends the browser back to. Default: /admin/v1/login/oidc/callback at the address by which the gateway is reached.',
+      'Default: /admin/v1/login/oidc/callback at the address by which the gateway is reached.',
     ),
   },
   'Login of administrators with an OpenID provider.',
@@ -51,15 +49,15 @@ export const AdminConfig = section(
     host: text('The address of its own listener, with `port`. Default: that of the gateway.'),
     port: integer(
       { minimum: 0, maximum: 65_535 },
-      'The port of a listener of its own; it then answers only there. Default: none.',
+      'Of a listener of its own; it then answers only there. Default: none.',
     ),
     session_hours: number(
       { exclusiveMinimum: 0, maximum: 720 },
-      'Time after which an administrator must log in again. Default 12.',
+      'Until an administrator must log in again. Default 12.',
     ),
     idle_minutes: number(
       { exclusiveMinimum: 0, maximum: 43_200 },
-      'Time without a request after which a session ends. Default 60.',
+      'Without a request, until a session ends. Default 60.',
     ),
     requests_per_minute: integer(
       { minimum: 1, maximum: 1_000_000 },
@@ -67,12 +65,12 @@ export const AdminConfig = section(
     ),
     config_by_api: oneOf(
       CONFIG_BY_API,
-      'What the admin API may do with a proposed file; validate also compares. Default apply.',
+      'What the admin API may do with a file; validate also compares. Default apply.',
     ),
     config_variables: list(
       Type.String({ pattern: '^(?!GATEHOUSE_)[A-Za-z_][A-Za-z0-9_]*$' }),
       { maxItems: 1_000 },
-      'Variables that a file given by the admin API may take besides those of the file on disk at the same place. The API cannot extend it. Default: none.',
+      'Variables that a file given by the admin API may take besides those at the same place of the file on disk. Default: none.',
     ),
     oidc: optional(OidcConfig),
   },

@@ -34,10 +34,10 @@ const Slack = section(
   {
     url: Type.String({
       pattern: '^https?://',
-      description: 'The incoming webhook, which is a secret: ${NAME} takes it from the environment.',
+      description: 'The incoming webhook, a secret.',
     }),
   },
-  'Messages to Slack, and to what takes the same: Mattermost, Rocket.Chat, Discord (`/slack`).',
+  'Slack, Mattermost, Rocket.Chat, or Discord (`/slack`).',
 )
 
 const Email = section(
@@ -46,7 +46,7 @@ const Email = section(
     port: integer({ minimum: 1, maximum: 65_535 }, 'Default 587; 465 with `tls: implicit`.'),
     tls: oneOf(
       ['starttls', 'implicit', 'none'],
-      'Default starttls: the server must offer it. `none` sends in plain text, the password as well.',
+      'Default starttls, which the server must offer. `none`: plain text, the password too.',
     ),
     user: text({ minLength: 1 }, 'Who logs in. Default: no authentication.'),
     password: secret('Of the user.'),
@@ -70,6 +70,6 @@ export const AlertsConfig = section(
     ),
     disk_free_percent: number({ minimum: 0, maximum: 100 }, 'Below which the disk of the data is low. Default 5.'),
   },
-  'Whom the gateway alerts, such as when a threshold of a budget is reached.',
+  'Whom the gateway alerts.',
 )
 export type AlertsConfig = Type.Static<typeof AlertsConfig>

@@ -13,26 +13,17 @@ const SemanticCache = section(
       minLength: 1,
       description: 'Full id of the embedding model. Callers need the right to it.',
     }),
-    threshold: number(
-      { minimum: 0.5, maximum: 1 },
-      'The least cosine similarity at which a response is used. Default 0.95.',
-    ),
-    timeout_ms: integer({ minimum: 1, maximum: 10_000 }, 'How long a request waits for the embedding. Default 500.'),
+    threshold: number({ minimum: 0.5, maximum: 1 }, 'The least cosine similarity. Default 0.95.'),
+    timeout_ms: integer({ minimum: 1, maximum: 10_000 }, 'Wait for the embedding. Default 500.'),
   },
-  'Also serves requests whose last user message is similar, with the same numbers and all else equal. Default: no.',
+  'Also serves requests whose last user message is similar, and all else equal.',
 )
 
 /** Turns the cache on for one model. */
 export const ModelCache = section(
   {
-    ttl_seconds: number(
-      { exclusiveMinimum: 0, maximum: 31_536_000 },
-      'How long a response is served from the cache. Default 3600.',
-    ),
-    scope: oneOf(
-      SCOPES,
-      'Who receives a cached response, for the same end user: the token that created it, its project, or every token that may use the model. Default token.',
-    ),
+    ttl_seconds: number({ exclusiveMinimum: 0, maximum: 31_536_000 }, 'How long a response is served. Default 3600.'),
+    scope: oneOf(SCOPES, 'Who receives a cached response, for the same end user. Default token.'),
     max_entry_bytes: integer(
       { minimum: 1, maximum: 64 * 1024 * 1024 },
       'A larger response is not cached. Default 1048576.',
@@ -43,26 +34,17 @@ export const ModelCache = section(
     ),
     semantic: optional(SemanticCache),
   },
-  'Caches responses of this model. Default: only where a request asks for it.',
+  'Absent: only where a request asks for it.',
 )
 export type ModelCache = Type.Static<typeof ModelCache>
 
 export const CacheConfig = section({
-  storage: oneOf(
-    STORAGES,
-    'memory: in each gateway, until it stops; database, valkey: shared by gateways, also after a restart. Default memory.',
-  ),
-  max_entries: integer(
-    { minimum: 1, maximum: 100_000 },
-    'The most cached responses; not with storage valkey. Default 10000.',
-  ),
-  max_bytes: integer(
-    { minimum: 1 },
-    'The most bytes of cached responses together; not with storage valkey. Default 67108864.',
-  ),
+  storage: oneOf(STORAGES, 'Memory of each gateway, until it stops, or shared, also after a restart. Default memory.'),
+  max_entries: integer({ minimum: 1, maximum: 100_000 }, 'Cached responses; not with storage valkey. Default 10000.'),
+  max_bytes: integer({ minimum: 1 }, 'Bytes of cached responses; not with storage valkey. Default 67108864.'),
   max_vector_bytes: integer(
     { minimum: 1, maximum: 1_073_741_824 },
-    'The most bytes of vectors of semantic caches in each gateway: 6144 for 1536 dimensions. Default 33554432.',
+    'Bytes of vectors of semantic caches in each gateway; 1536 dimensions need 6144. Default 33554432.',
   ),
 })
 export type CacheConfig = Type.Static<typeof CacheConfig>

@@ -8,7 +8,7 @@ export const CallsConfig = Type.Object(
         minimum: 0,
         maximum: 600,
         description:
-          'How long a whole response that has begun is read for its usage after its client left; 0: not at all. Without usage the most is charged. Default 30.',
+          'How long a whole response that has begun is read for its usage after its client left. Without usage the most is charged. Default 30.',
       }),
     ),
   },

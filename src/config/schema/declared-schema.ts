@@ -28,7 +28,7 @@ const DeclaredProject = section({
   disabled: flag('Its tokens are refused while it is true. Default false.'),
   log_contents: oneOf(
     LOG_CONTENTS,
-    'Whether contents of its tokens are recorded; header: as each request says. Default: as request_log.contents says.',
+    'Record contents of its tokens; header: as each request says. Default: by request_log.contents.',
   ),
 })
 export type DeclaredProject = Type.Static<typeof DeclaredProject>
@@ -36,7 +36,7 @@ export type DeclaredProject = Type.Static<typeof DeclaredProject>
 const DeclaredToken = section({
   secret: Type.String({
     minLength: 1,
-    description: 'What clients send; ${NAME} takes it from the environment. 20 to 512 visible ASCII characters.',
+    description: 'What clients send: 20 to 512 visible ASCII characters.',
   }),
   project: text('A key of `projects`: the project that owns it. Default: none.'),
   ...SETTINGS,
@@ -46,7 +46,7 @@ export type DeclaredToken = Type.Static<typeof DeclaredToken>
 const DeclaredAdminToken = section({
   secret: Type.String({
     minLength: 1,
-    description: 'What administrators send; ${NAME} takes it from the environment. 20 to 512 visible ASCII characters.',
+    description: 'What administrators send: 20 to 512 visible ASCII characters.',
   }),
   role: Type.Enum([...ADMIN_ROLES], { description: 'What it may do.' }),
   project: text('A key of `projects`: that of a project_admin, and of no other role.'),

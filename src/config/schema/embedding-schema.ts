@@ -17,11 +17,11 @@ export const EmbeddingLimits = section(
           maximum: optional(dimension()),
           default: optional(dimension({ description: 'Sent when the request has none.' })),
         },
-        'Lengths of a vector: a set or a range. Without this setting the field is forwarded unchanged.',
+        'Lengths of a vector. Absent: the field is forwarded.',
       ),
     ),
     most_inputs: count(
-      'How many inputs one call to the provider has; longer lists are split. Default: the limit of the provider.',
+      'Inputs of one call to the provider; longer lists are split. Default: the limit of the provider.',
     ),
     input_tokens: count('Tokens of one input; checked for token numbers only.'),
     tokens: flag("Accepts inputs as token numbers. Default: as the provider's API does."),

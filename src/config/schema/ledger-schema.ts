@@ -8,23 +8,23 @@ const days = (what: string, usual: number) =>
 export const LedgerConfig = section({
   currency: text({ pattern: '^[A-Z]{3}$' }, 'ISO 4217: of all charges, costs and budgets. Default USD.'),
   durable: flag(
-    'Store each call before its provider is called, and its charge before its response ends: two commits a call, and a crash loses none. Default false: a crash loses the calls under way, a power cut also the last 100 ms.',
+    'Store each call before its provider is called, and its charge before its response ends: two commits, and a crash loses none. Default false: a crash loses calls under way, a power cut the last 100 ms.',
   ),
   spool_megabytes: number(
     { exclusiveMinimum: 0, maximum: 1_000_000 },
-    'The most that is kept in data_dir/spool while the store is away, besides the journal. Default 1000.',
+    'Kept in data_dir/spool while the store is away, besides the journal. Default 1000.',
   ),
   keep_minutes_days: days('sums by minute', 2),
   keep_hours_days: days('sums by hour', 92),
   keep_entries_days: days('single entries; sums by day are kept for ever', 400),
   exchange_rates: optional(
     Type.Record(Type.String(), Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 }), {
-      description: 'Worth of one unit of another currency, such as CNY: 0.14. Without a rate its prices are unknown.',
+      description: 'Worth of one unit of another currency, such as CNY: 0.14; without it prices are unknown.',
     }),
   ),
   unknown_price: oneOf(
     ['allow', 'refuse'],
-    'For calls with a budget and no known price. allow: they count as nothing. Default allow.',
+    'Calls with a budget and no known price; allowed ones count as nothing. Default allow.',
   ),
 })
 export type LedgerConfig = Type.Static<typeof LedgerConfig>

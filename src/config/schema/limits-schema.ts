@@ -38,16 +38,16 @@ export type Limits = Type.Static<typeof Limits>
 
 export const Capabilities = section(
   {
-    image_input: flag('Accepts image parts. Default true.'),
-    audio_input: flag('Accepts audio parts. Default true.'),
-    file_input: flag('Accepts file parts. Default true.'),
-    tools: flag('Accepts `tools` and `functions`. Default true.'),
-    json_object: flag('Supports `response_format` `json_object`. Default true.'),
-    json_schema: flag('Supports `response_format` `json_schema`. Default true.'),
-    multiple_choices: flag('Supports `n` above 1. Default true.'),
-    logprobs: flag('Supports `logprobs` and `top_logprobs`. Default true.'),
-    audio_output: flag('Supports `audio`, and `modalities` with `audio`. Default true.'),
+    image_input: flag('Accepts image parts.'),
+    audio_input: flag('Accepts audio parts.'),
+    file_input: flag('Accepts file parts.'),
+    tools: flag('Accepts `tools` and `functions`.'),
+    json_object: flag('Supports `response_format` `json_object`.'),
+    json_schema: flag('Supports `response_format` `json_schema`.'),
+    multiple_choices: flag('Supports `n` above 1.'),
+    logprobs: flag('Supports `logprobs` and `top_logprobs`.'),
+    audio_output: flag('Supports `audio`, and `modalities` with `audio`.'),
   },
-  'What the model supports. All are true by default; a request that needs one that is `false` is rejected.',
+  'What the model supports, true by default; a request that needs one that is `false` is rejected.',
 )
 export type Capabilities = Type.Static<typeof Capabilities>

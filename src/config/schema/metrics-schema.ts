@@ -8,11 +8,11 @@ export const MetricsConfig = section(
     host: text('The address of its own listener, with `port`. Default: that of the gateway.'),
     port: integer(
       { minimum: 0, maximum: 65_535 },
-      'The port of a listener of its own; /metrics then answers only there. Default: none.',
+      'Of a listener of its own; /metrics then answers only there. Default: none.',
     ),
     require_token: oneOf(
       ['remote', 'always', 'never'],
-      'Who needs an admin token that may read. remote: all but unproxied clients on this machine. Default remote.',
+      'Who needs an admin token. remote: all but unproxied clients on this machine. Default remote.',
     ),
   },
   'Metrics for Prometheus. Takes effect at the next start.',

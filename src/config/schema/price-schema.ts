@@ -22,7 +22,7 @@ const tokenPrices = {
 const PriceTier = section({
   above_input_tokens: Type.Integer({
     minimum: 0,
-    description: 'Requests with more input tokens than this, cached ones included, have these prices as a whole.',
+    description: 'Requests with more input tokens, cached ones included, have these prices as a whole.',
   }),
   ...tokenPrices,
 })
@@ -47,7 +47,7 @@ const priceFields = {
   tiers: list(
     PriceTier,
     { minItems: 1, maxItems: 10 },
-    'Other prices for long requests. What a tier omits rises with its input or output price.',
+    'For long requests. What a tier omits rises with its input or output price.',
   ),
   image: optional(price('Per image that no entry of `images` matches.')),
   images: list(ImagePrice, { minItems: 1, maxItems: 100 }, 'By size and quality; the first match counts.'),
@@ -69,7 +69,7 @@ const priceFields = {
   ),
   from: text(
     { pattern: '^\\d{4}-\\d{2}-\\d{2}(T\\d{2}:\\d{2}(:\\d{2})?Z)?$' },
-    'The date, or the UTC time, from which the prices count. Default: always.',
+    'Date or UTC time from which the prices count.',
   ),
   source: text('Where the prices come from.'),
   as_of: text('The date at which they were read there.'),

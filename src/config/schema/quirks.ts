@@ -5,27 +5,24 @@ import { flag, integer, oneOf } from '../../spec/fields.ts'
 export const Quirks = Type.Object(
   {
     stream_usage: flag('Supports stream_options.include_usage. Default true.'),
-    developer_role: flag('Supports the role `developer`; otherwise it is sent as `system`. Default false.'),
+    developer_role: flag('Supports the role `developer`; else it is sent as `system`. Default false.'),
     tools: flag('Supports tools. Default true.'),
     custom_tools: flag(
-      'Supports custom tools and allowed_tools; otherwise a custom tool is sent as a function. Default false; true for responses-compat.',
+      'Supports custom tools and allowed_tools; else they are sent as functions. Default false; true for responses-compat.',
     ),
     json_schema: flag('Supports response_format json_schema. Default true.'),
     multiple_choices: flag('Supports n above 1. Default true.'),
-    embedding_base64: flag('Returns embeddings as base64, which is shorter. Default false.'),
-    embedding_tokens: flag('Accepts token numbers as inputs of embeddings. Default true.'),
-    embedding_inputs: integer({ minimum: 1 }, 'How many inputs one embedding call accepts. Default 2048.'),
-    embedding_call_tokens: integer(
-      { minimum: 1 },
-      'How many tokens all inputs of one embedding call may have. Default: no limit.',
-    ),
+    embedding_base64: flag('Returns embeddings as base64. Default false.'),
+    embedding_tokens: flag('Embeds token numbers. Default true.'),
+    embedding_inputs: integer({ minimum: 1 }, 'Inputs of one embedding call. Default 2048.'),
+    embedding_call_tokens: integer({ minimum: 1 }, 'Tokens of one embedding call. Default: no limit.'),
     rerank: flag('Serves /rerank below the base URL. Default false.'),
     image_stream: flag('Streams partial images. Default: by the name of the model, else false.'),
     image_response_format: oneOf(
       ['b64_json', 'base64', 'url', 'none'],
-      'The `response_format` that is sent for images; none sends none. Default: by the name of the model, else b64_json.',
+      'What is sent for images. Default: by the name of the model, else b64_json.',
     ),
-    passthrough: flag("Responses to clients of the provider's own API are passed through unchanged. Default true."),
+    passthrough: flag('Responses to clients of its own API pass unchanged. Default true.'),
   },
   { additionalProperties: false },
 )
@@ -35,12 +32,12 @@ export const Passthrough = Type.Object(
   {
     applies_to: Type.Optional(
       Type.Enum(['limited_tokens', 'all_tokens'], {
-        description: 'Whose requests may contain only fields that cannot reach another model. Default limited_tokens.',
+        description: 'Whose requests may only have fields that cannot reach another model. Default limited_tokens.',
       }),
     ),
     allow: Type.Optional(
       Type.Array(Type.String({ minLength: 1 }), {
-        description: 'Additional fields, tool types and header values to allow, such as tools.image_generation.',
+        description: 'Further fields, tool types and header values, such as tools.image_generation.',
       }),
     ),
   },

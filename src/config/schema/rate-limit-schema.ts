@@ -13,21 +13,18 @@ export const rateLimits = (description: string) =>
 /** The section `limits`. */
 export const LimitsConfig = section(
   {
-    queue_seconds: number(
-      { minimum: 0, maximum: 300 },
-      'How long a call waits for a rate limit if it fits within that time. Default 0.',
-    ),
+    queue_seconds: number({ minimum: 0, maximum: 300 }, 'How long a call may wait for a rate limit. Default 0.'),
     max_end_users: integer(
       { minimum: 1, maximum: 10_000_000 },
-      'End users counted apart; further ones share one count of their token. Default 100000.',
+      'End users counted apart; others share one count of their token. Default 100000.',
     ),
     store: oneOf(
       LIMIT_STORES,
-      'database: gateways share limits, also after a restart; memory: each counts for itself; valkey: shared exactly, with one request a call; by the database while it is away. Needs a restart. Default database.',
+      'database: gateways share limits, also after a restart; memory: each counts for itself; valkey: shared exactly. Needs a restart. Default database.',
     ),
     when_store_fails: oneOf(
       WHEN_STORE_FAILS,
-      'While the database is away, beyond what a gateway holds: share uses an equal part of the limit, refuse refuses calls, allow uses all of it. Default share.',
+      'While the database is away: use an equal part of the limit, refuse calls beyond what a gateway holds, or use all of it. Default share.',
     ),
   },
   'How rate limits work.',

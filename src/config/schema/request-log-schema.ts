@@ -17,11 +17,11 @@ const HttpSink = section(
     url: Type.String({ pattern: '^https?://', description: 'Where batches are posted. Redirects are not followed.' }),
     format: oneOf(
       ['ndjson', 'json', 'elasticsearch'],
-      'ndjson: a line of JSON each, as ClickHouse (JSONEachRow) and Vector take it. json: one array. elasticsearch: its bulk API. Default ndjson.',
+      "Lines of JSON (ClickHouse, Vector), one array, or Elasticsearch's bulk API. Default ndjson.",
     ),
     headers: optional(
       Type.Record(Type.String(), Type.String(), {
-        description: 'Sent with every batch; ${NAME} takes a secret from the environment.',
+        description: 'Sent with every batch.',
       }),
     ),
   },
@@ -31,7 +31,7 @@ const HttpSink = section(
 const queueing = {
   max_queued: integer(
     { minimum: 100, maximum: 1_000_000 },
-    'Rows that wait in memory while the sink is slow or away; further ones are dropped and counted. Default 10000.',
+    'Rows that wait in memory for a slow sink; others are dropped. Default 10000.',
   ),
   max_batch: integer({ minimum: 1, maximum: 10_000 }, 'Rows written together. Default 500.'),
   flush_seconds: number({ exclusiveMinimum: 0, maximum: 60 }, 'How long a row waits for others. Default 1.'),
@@ -46,12 +46,12 @@ export type RequestSink = Type.Static<typeof RequestSink>
 const RedactionPattern = section({
   name: Type.String({
     pattern: '^[a-z][a-z0-9_-]{0,31}$',
-    description: 'Stands in the text instead of what was found: [redacted:name].',
+    description: 'What is found becomes [redacted:name].',
   }),
   pattern: Type.String({
     minLength: 1,
     maxLength: 500,
-    description: 'A regular expression in the syntax of RE2, which takes linear time on any text.',
+    description: 'A regular expression of RE2.',
   }),
 })
 export type RedactionPattern = Type.Static<typeof RedactionPattern>
@@ -60,23 +60,21 @@ const accounts = (description: string) => list(Type.String({ minLength: 1 }), { 
 
 const ContentsConfig = section(
   {
-    on_for: accounts(
-      'Ids of the tokens and projects whose prompts and responses are recorded; "*" is every call. Default: none.',
-    ),
+    on_for: accounts('Ids of tokens and projects whose contents are recorded; "*": all. Default: none.'),
     by_header_for: accounts(
-      'Ids of the tokens and projects that may send x-gatehouse-log-contents, on or off; "*" is all. Default: none.',
+      'Ids of tokens and projects that may send x-gatehouse-log-contents, on or off; "*": all. Default: none.',
     ),
     max_kilobytes: integer(
       { minimum: 1, maximum: 1_024 },
-      'Characters, in thousands, of the prompt and of the response of one call; more is cut. Default 64.',
+      'Thousands of characters of a prompt, and of a response; more is cut. Default 64.',
     ),
     max_queued_megabytes: integer(
       { minimum: 1, maximum: 1_024 },
-      'Millions of characters that may wait in memory; further contents are dropped and counted. Default 16.',
+      'Millions of characters that may wait in memory; more is dropped. Default 16.',
     ),
     keep_days: number(
       { exclusiveMinimum: 0, maximum: 3_660 },
-      'Days to keep contents, at most as long as rows are kept. Default 7.',
+      'Days to keep contents, at most as long as rows. Default 7.',
     ),
     redact: list(
       Type.Enum(['cards', 'ibans', 'email', 'phones', 'secrets']),
@@ -84,7 +82,7 @@ const ContentsConfig = section(
     ),
     patterns: list(RedactionPattern, { maxItems: 50 }, 'What is replaced besides. Default: nothing.'),
   },
-  'Prompts and responses of chat calls, encrypted with the key of GATEHOUSE_CONTENTS_KEY. Absent: none are recorded.',
+  'Prompts and responses, encrypted with GATEHOUSE_CONTENTS_KEY. Absent: none are recorded.',
 )
 export type ContentsConfig = Type.Static<typeof ContentsConfig>
 
@@ -98,7 +96,7 @@ export const RequestLogConfig = section({
   sinks: list(
     RequestSink,
     { maxItems: 10 },
-    'Where rows go besides the store, also with `enabled: false`. Needs a restart. Default: nowhere.',
+    'Where rows also go, even with `enabled: false`. Needs a restart. Default: nowhere.',
   ),
   contents: optional(ContentsConfig),
 })

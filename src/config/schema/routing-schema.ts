@@ -8,21 +8,21 @@ const weight = (description: string) => number({ minimum: 0, maximum: 1_000_000 
 
 export const KeyFile = Type.String({
   minLength: 1,
-  description: 'A file with only the API key, instead of `key`; relative to this file, read again when it changes.',
+  description: 'A file with only the API key, instead of `key`; read again when it changes.',
 })
 
 const WrittenKey = section({
-  key: text({ minLength: 1 }, 'The API key; ${NAME} takes it from the environment, ${file:path} from a file.'),
+  key: text({ minLength: 1 }, 'The API key, such as ${NAME} or ${file:path}.'),
   key_file: optional(KeyFile),
   name: text(
     { pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' },
     'How logs and commands name it. Default: its position, from 1.',
   ),
-  weight: weight('Its share of the calls, relative to the other keys. 0: only where no other is left. Default 1.'),
+  weight: weight('Its share of the calls. 0: only where no other is left. Default 1.'),
   models: list(
     Type.String({ minLength: 1 }),
     { minItems: 1 },
-    "The provider's model names that it may call, as glob patterns. Default: all.",
+    "The provider's model names, as glob patterns. Default: all.",
   ),
 })
 /** Once it is loaded, `key` is there: that of the file where one is named. */
@@ -32,19 +32,16 @@ export const ProviderKey = Type.Unsafe<ProviderKey>(WrittenKey)
 export const CallLimits = section(
   {
     max: Type.Union([Type.Integer({ minimum: 1, maximum: 100_000 }), Type.Literal('adaptive')], {
-      description: 'How many calls to the provider may be open; adaptive: as many as it answers without slowing down.',
+      description: 'Open calls; adaptive: as many as it answers without slowing down.',
     }),
     queue: optional(
       section({
-        length: integer({ minimum: 0, maximum: 100_000 }, 'How many calls may wait. Default 100.'),
-        seconds: number(
-          { exclusiveMinimum: 0, maximum: 3_600 },
-          'How long a call may wait before it gets 429. Default 30.',
-        ),
+        length: integer({ minimum: 0, maximum: 100_000 }, 'Waiting calls. Default 100.'),
+        seconds: number({ exclusiveMinimum: 0, maximum: 3_600 }, 'Time until a waiting call gets 429. Default 30.'),
       }),
     ),
   },
-  'A limit of its open calls. Tokens take turns. Another target is tried first. Default: none.',
+  'A limit of its open calls. Tokens take turns; another target is tried first.',
 )
 export type CallLimits = Type.Static<typeof CallLimits>
 
@@ -54,14 +51,14 @@ export const HealthConfig = section(
   {
     path: text(
       { pattern: '^/[\\x21-\\x7e]{0,1000}$' },
-      'Path at the host of base_url, such as /health, requested without key and headers: 2xx is a success. Default: the model list, with the key; any response but a 5xx is a success.',
+      'Requested at the host of base_url without key: 2xx is a success. Default: the model list, with the key; all but 5xx is a success.',
     ),
-    interval_seconds: number({ minimum: 1, maximum: 3_600 }, 'From the end of a probe to the next one. Default 10.'),
-    timeout_seconds: number({ minimum: 0.1, maximum: 60 }, 'How long a probe may take. Default 2.'),
-    unhealthy_after: probes('Failed probes in a row after which the provider is avoided. Default 2.'),
-    healthy_after: probes('Successful probes in a row after which it is used again. Default 1.'),
+    interval_seconds: number({ minimum: 1, maximum: 3_600 }, 'Between probes. Default 10.'),
+    timeout_seconds: number({ minimum: 0.1, maximum: 60 }, 'Of a probe. Default 2.'),
+    unhealthy_after: probes('Failed probes in a row until it is avoided. Default 2.'),
+    healthy_after: probes('Successful probes in a row until it is used again. Default 1.'),
   },
-  'Probes it at intervals, and avoids it while it does not work. Default: no probes.',
+  'Probes the provider, and avoids it while it does not work. Absent: no probes.',
 )
 export type HealthConfig = Type.Static<typeof HealthConfig>
 
@@ -70,20 +67,20 @@ const tokens = (description: string) => integer({ minimum: 0, maximum: 1_000_000
 /** Which requests a target takes. Every condition that is set must hold. */
 const TargetConditions = section(
   {
-    families: list(EndpointFamily, { minItems: 1 }, 'Requests of these families.'),
-    tools: flag('true: requests with tools; false: those without.'),
-    images: flag('true: requests with images; false: those without.'),
-    min_input_tokens: tokens('Chat requests of at least this estimated size; others have no size.'),
-    max_input_tokens: tokens('Chat requests of at most this estimated size; others have no size.'),
+    families: list(EndpointFamily, { minItems: 1 }, 'Of these families.'),
+    tools: flag('With tools; false: without.'),
+    images: flag('With images; false: without.'),
+    min_input_tokens: tokens('Estimated size of chat requests; others have none.'),
+    max_input_tokens: tokens('The same.'),
     tags: list(
       Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}$' }),
       { minItems: 1, maxItems: 16 },
-      'Requests with each of these tags in the header x-gatehouse-tags.',
+      'With each of these tags in x-gatehouse-tags.',
     ),
     projects: list(
       Type.String({ pattern: '^proj_[A-Za-z0-9]+$' }),
       { minItems: 1, maxItems: 100 },
-      'Requests of tokens of one of these projects, by id.',
+      'Of tokens of these projects, by id.',
     ),
   },
   'Which requests it takes; every condition must hold. Default: all.',
@@ -94,9 +91,7 @@ const seconds = (description: string) => number({ exclusiveMinimum: 0, maximum: 
 
 /** Of one target; both bound one try. */
 const TargetTimeouts = section({
-  first_byte_seconds: seconds(
-    'Time to the first byte of a try, also of the last one; takes precedence over routing.first_byte_seconds.',
-  ),
+  first_byte_seconds: seconds('Of each try, also the last; wins over routing.first_byte_seconds.'),
   total_seconds: seconds('Time of a whole try, streams included.'),
 })
 
@@ -113,14 +108,14 @@ export const TargetRouting = {
   weight: weight('Its share of the calls within its priority. 0: only where no other is left. Default 1.'),
   priority: integer(
     { minimum: 0, maximum: 100 },
-    'Targets with a lower number are tried first. Default: the position in the list with strategy `priority` and no weights, else 0.',
+    'Lower ones are tried first. Default: the position in the list with strategy `priority` and no weights, else 0.',
   ),
   when: optional(TargetConditions),
   timeouts: optional(TargetTimeouts),
   prices: optional({
     ...Prices,
     description:
-      'What its provider charges: for the cost of calls, and for the strategy cheapest; in the currency of the prices of the model unless they name one. Default: the prices of the model.',
+      "What its provider charges; the currency is that of the model's prices unless they name one. Default: the prices of the model.",
   }),
 }
 
@@ -133,12 +128,10 @@ const modelIds = (description?: string) =>
 export const Fallbacks = Type.Union([
   modelIds(),
   section({
-    unavailable: optional(modelIds('No target of the model answers, or all are limited.')),
-    context_length: optional(modelIds('The input is longer than the context window of the model.')),
+    unavailable: optional(modelIds('No target answers, or all are limited.')),
+    context_length: optional(modelIds('The input is too long.')),
     content_policy: optional(modelIds('The provider rejects the content.')),
-    deprecated: optional(
-      modelIds('The model is deprecated: each call goes to the first of these that the token may use.'),
-    ),
+    deprecated: optional(modelIds('The model is deprecated: each call goes to the first of these.')),
   }),
 ])
 export type Fallbacks = Type.Static<typeof Fallbacks>
@@ -147,14 +140,14 @@ export type FallbackReason = 'unavailable' | 'context_length' | 'content_policy'
 export const RoutingConfig = section({
   strategy: oneOf(
     STRATEGIES,
-    'Among targets of one priority. priority: in order, or by weights; weighted: by weight; least_latency: the faster of two random ones; least_busy: fewest open calls; cheapest: lowest price of the estimated request. Default priority.',
+    'Among targets of one priority. priority: in order, or by weights; least_latency: the faster of two random ones; least_busy: fewest open calls; cheapest: lowest price of the estimated request. Default priority.',
   ),
   sticky: oneOf(
     STICKY,
-    'Calls of one conversation go to the same healthy target and key, for its prompt cache. conversation: same `prompt_cache_key` or conversation id; prefix: also same tools, system prompt and first message. Default: off.',
+    'Calls of one conversation go to the same healthy target and key. conversation: same `prompt_cache_key` or conversation id; prefix: also same tools, system prompt and first message. Default: off.',
   ),
   hedge: flag(
-    'Ask a second target if the first byte is later than for 95 % of calls, at most 5 % of calls; the slower is aborted, and may be charged. Default false.',
+    'Ask a second target if the first byte is later than for 95 % of calls; the slower is aborted, and may be charged. Default false.',
   ),
   tries: integer(
     { minimum: 1, maximum: 20 },
@@ -162,11 +155,11 @@ export const RoutingConfig = section({
   ),
   deadline_seconds: number(
     { exclusiveMinimum: 0, maximum: 86_400 },
-    'The time from the arrival of a request to its first byte, over all tries. Default: no limit.',
+    'From the arrival of a request to its first byte, over all tries. Default: no limit.',
   ),
   first_byte_seconds: number(
     { exclusiveMinimum: 0, maximum: 86_400 },
-    'Wait for the first byte while another target or fallback is left. Default: 3 times the measured p99 of the target, at least 5 and at most 15 for streams or 60 for whole responses, which also hold until it is known.',
+    'While another target or fallback is left. Default: 3 times the measured p99 of the target, 5 to 15 for streams, to 60 for whole responses.',
   ),
 })
 export type RoutingConfig = Type.Static<typeof RoutingConfig>

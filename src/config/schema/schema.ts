@@ -49,29 +49,29 @@ const OUTPUT_MODES = ['copy', 'passthrough'] as const
 
 export const ProviderConfig = section({
   kind: oneOf(PROVIDER_KINDS, 'The API that it has. Default: the kind of its preset, else chatcompat.'),
-  preset: text('A known provider, such as openai, groq or ollama: it sets all that is not written here.'),
+  preset: text('A known provider, such as openai or ollama; sets what is not written here.'),
   base_url: text('The base URL with its version, such as https://api.example.com/v1. Default: that of the preset.'),
   key: text(
     { minLength: 1 },
-    'The API key; ${NAME} takes it from the environment, ${file:path} from a file. Default: the variable of the preset or kind.',
+    'The API key, such as ${NAME} or ${file:path}. Default: the variable of the preset or kind.',
   ),
   key_file: optional(KeyFile),
   keys: list(ProviderKey, { minItems: 1, maxItems: 100 }, 'Several API keys, which share the calls, instead of `key`.'),
   headers: optional(Type.Record(Type.String(), Type.String(), { description: 'Sent with every request.' })),
   apis: list(
     Type.Enum([...TEXT_APIS]),
-    'Further APIs that it serves below the same address: their clients are passed through. Default: those of its preset, unless base_url is set.',
+    'Further APIs that it serves at the same address, passed through. Default: those of its preset, unless base_url is set.',
   ),
   request_defaults: optional(
-    Type.Record(Type.String(), Type.Unknown(), { description: 'Body fields to send when the request has none.' }),
+    Type.Record(Type.String(), Type.Unknown(), { description: 'Body fields to send where the request has none.' }),
   ),
   fields: optional(
     section({
       allow: list(Type.String(), 'Additional body fields to forward.'),
-      drop: list(Type.String(), 'Body fields not to send, since the provider rejects them.'),
+      drop: list(Type.String(), 'Body fields not to send.'),
       rename: optional(
         Type.Record(Type.String(), Type.String(), {
-          description: "From the gateway's field name to the provider's, such as max_tokens: max_completion_tokens.",
+          description: "The gateway's name to the provider's, such as max_tokens: max_completion_tokens.",
         }),
       ),
     }),
@@ -80,23 +80,17 @@ export const ProviderConfig = section({
   timeouts: optional(Timeouts),
   options: optional(
     Type.Record(Type.String(), Type.Unknown(), {
-      description: 'Settings of this kind alone; see provider-kinds in the manual.',
+      description: 'Of this kind alone; see provider-kinds in the manual.',
     }),
   ),
-  concurrency: integer(
-    { minimum: 1, maximum: 1024 },
-    'How many of its tasks are worked on at a time. Default: tasks.concurrency.',
-  ),
+  concurrency: integer({ minimum: 1, maximum: 1024 }, 'Its tasks at a time. Default: tasks.concurrency.'),
   calls: optional(CallLimits),
   rate_limits: rateLimits('What all calls to it may use; at its limit, calls go to the next target.'),
   health: optional(HealthConfig),
-  outputs: oneOf(
-    OUTPUT_MODES,
-    'Whether finished files are copied, or the links of the provider passed through. Default copy.',
-  ),
+  outputs: oneOf(OUTPUT_MODES, "Copy finished files, or pass the provider's links through. Default copy."),
   passthrough: optional(Passthrough),
-  private_addresses: flag('Whether files may be fetched from private and loopback addresses. Default false.'),
-  discover: flag("Add the models of the provider's list that are not in `models`. Default false."),
+  private_addresses: flag('Files may be fetched from private and loopback addresses. Default false.'),
+  discover: flag("Add models of the provider's list. Default false."),
 })
 export type ProviderConfig = Type.Static<typeof ProviderConfig>
 
@@ -122,20 +116,17 @@ export const ModelConfig = section({
   ),
   alias_of: text(
     { minLength: 1 },
-    "Full id of the model that serves it. The key may then contain `*`; other settings are that model's.",
+    "Full id of the model that serves it; other settings are that model's. The key may contain `*`.",
   ),
-  created: unixTime('Unix time at which it was made. Default: when it first entered the catalogue.'),
+  created: unixTime('Unix time. Default: when it first entered the catalogue.'),
   status: oneOf(MODEL_STATUSES, 'Its state. Default: by the dates below, else active.'),
   deprecated_at: unixTime('Unix time from which the model is deprecated.'),
   retired_at: unixTime('Unix time from which the model is retired.'),
   replaced_by: text('Model id of the successor.'),
-  when_retired: oneOf(
-    RETIRED_POLICIES,
-    'What a call to the retired model gets: refuse (410), serve, or redirect to `replaced_by`. Default: when_retired of the top level.',
-  ),
+  when_retired: oneOf(RETIRED_POLICIES, 'Default: when_retired of the top level.'),
   limits: optional(Limits),
-  context_tokens: integer({ minimum: 1 }, 'Context window in tokens, input and output together; not enforced.'),
-  fields: list(Type.Enum([...EXTRA_FIELDS]), 'Extra request fields that the model accepts. Default: none.'),
+  context_tokens: integer({ minimum: 1 }, 'Context window, input and output together; not enforced.'),
+  fields: list(Type.Enum([...EXTRA_FIELDS]), 'Extra request fields. Default: none.'),
   capabilities: optional(Capabilities),
   embeddings: optional(EmbeddingLimits),
   video: optional(VideoLimits),
@@ -148,12 +139,11 @@ export const ModelConfig = section({
   fallbacks: optional({
     ...Fallbacks,
     description:
-      'Models that serve what this one cannot, in order: a list for unavailable and context_length, or one for each reason. The token must be allowed to use them.',
+      'Models that serve what this one cannot, if the token may use them: a list for unavailable and context_length, or one for each reason.',
   }),
   prices: optional({
     ...Prices,
-    description:
-      'What callers are charged for it; a list has prices of several dates. Default: unknown, which is never counted as 0.',
+    description: 'What callers are charged; a list has several dates. Default: unknown, not 0.',
   }),
 })
 export type ModelConfig = Type.Static<typeof ModelConfig>
@@ -163,7 +153,7 @@ export const FileConfig = Type.Object(
     $schema: optional(Type.String()),
     data_dir: text(
       { minLength: 1 },
-      'Directory of the store and of finished files; relative to this file. The flag and the variable win. Default ./data.',
+      'Directory of the store and of finished files, relative to this file. Default ./data.',
     ),
     server: optional(ServerConfig),
     sandbox: flag('Whether the built-in simulated provider is there. Default true.'),
@@ -172,7 +162,7 @@ export const FileConfig = Type.Object(
     ),
     when_retired: oneOf(
       RETIRED_POLICIES,
-      'What a call to a retired model gets: refuse (410), serve, or redirect to its successor. Default refuse.',
+      'For calls to a retired model. refuse: 410; redirect: its successor serves it. Default refuse.',
     ),
     tokens: optional(TokenDefaults),
     timeouts: optional(Timeouts),
@@ -190,7 +180,7 @@ export const FileConfig = Type.Object(
     admin_tokens: optional(DeclaredAdminTokens),
     budgets: optional({
       ...InstallationBudgets,
-      description: 'Budgets of all calls together: a list, or an object with `hold` and the list as `installation`.',
+      description: 'Of all calls together: a list, or an object that has it as `installation`.',
     }),
     request_log: optional(RequestLogConfig),
     alerts: optional(AlertsConfig),

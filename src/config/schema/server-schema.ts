@@ -12,15 +12,15 @@ export const ServerConfig = section({
   port: integer({ minimum: 0, maximum: 65_535 }, 'Port to listen on; 0 takes a free one. Default 8787.'),
   workers: optional(
     Type.Union([Type.Literal('auto'), Type.Integer({ minimum: 1, maximum: MAX_WORKERS })], {
-      description: 'Processes that share the port and the store; `auto`: as many as there are cores. Default 1.',
+      description: 'Processes that share the port and the store; auto: one for each core. Default 1.',
     }),
   ),
-  base_url: text('The address that clients use, where it differs from the one listened on.'),
-  files_base_url: text('A separate address of this gateway that serves stored files and nothing else.'),
+  base_url: text('The address that clients use.'),
+  files_base_url: text('An address of this gateway that serves only stored files.'),
   hosts: list(
     Type.String(),
     { maxItems: 50 },
-    'Names in Host at which pages without a token are served, beside addresses, localhost, names without a dot or below .internal, and the hosts of base_url and files_base_url; others get 404. Default: any name, but /metrics without a token is read at these only where the gateway listens on loopback.',
+    'Names in Host at which pages without a token are served, besides addresses, localhost, names without a dot or below .internal, and those of base_url and files_base_url; others get 404. Default: any; for /metrics without a token on loopback only these.',
   ),
   max_body_bytes: integer(
     { minimum: 1024, maximum: 1_073_741_824 },
@@ -31,29 +31,23 @@ export const ServerConfig = section({
     'The same for requests of other families than chat and the generation of media. Default 8 MiB.',
   ),
   body_seconds: seconds('Time in which a request body must arrive. Default 60.'),
-  keep_alive_seconds: seconds(
-    'Silence on a stream after which the gateway sends a keep-alive comment. Default 15.',
-    300,
-  ),
-  shutdown_seconds: number(
-    { minimum: 0, maximum: 3600 },
-    'Time in which open requests may finish when the gateway stops. Default 25.',
-  ),
+  keep_alive_seconds: seconds('Silence on a stream after which a keep-alive comment is sent. Default 15.', 300),
+  shutdown_seconds: number({ minimum: 0, maximum: 3600 }, 'Time for open requests when the gateway stops. Default 25.'),
   drain_seconds: number(
     { minimum: 0, maximum: 3600 },
-    'Time after SIGTERM in which /readyz fails and connections close after their responses, before the port closes. Part of shutdown_seconds. Default 5 where several processes share the port or the store, which are workers and gateways with PostgreSQL or Valkey; else 0.',
+    'Part of shutdown_seconds in which, after SIGTERM, /readyz fails and connections close after their responses. Default 5 with workers, PostgreSQL or Valkey; else 0.',
   ),
   metadata_hosts: list(
     Type.String({ minLength: 1 }),
     { maxItems: 20 },
-    'Hosts of metadata services, and other link-local addresses, that addresses of this file may name, such as 169.254.169.254. Default: none.',
+    'Link-local hosts, such as 169.254.169.254, that addresses of this file may name. Default: none.',
   ),
-  cors_origins: list(Type.String(), 'Origins of web pages that may call the gateway; `*` is any. Default: none.'),
+  cors_origins: list(Type.String(), 'Origins of web pages that may call the gateway; `*`: any. Default: none.'),
   trust_proxy: flag("Take the client's address from x-forwarded-for. Default false."),
   delta_mirror: flag('Whole chat responses repeat `message` as `delta`. Default true.'),
   families: oneOf(
     ['all', 'specified'],
-    'The families in `supported_endpoint_types`: all, or the ten of the specification. Default all.',
+    'Families in `supported_endpoint_types`: all, or the ten of the specification. Default all.',
   ),
   max_bytes_in_flight: integer(
     { minimum: 1024 },
@@ -70,19 +64,17 @@ export const ServerConfig = section({
       'tokens first; 0 refuses none. Default 250.',
   ),
   http_client: oneOf(['sockets', 'fetch'], 'Has no effect; accepted for earlier configurations.'),
-  end_revoked_calls: flag(
-    'End the open calls and streams of a token within a second of its revocation or expiry. Default true.',
-  ),
+  end_revoked_calls: flag('End open calls and streams of a token that is revoked or expires. Default true.'),
   explain_tokens: list(
     Type.String({ pattern: '^(\\*|tok_[A-Za-z0-9]+)$' }),
-    'Ids of tokens that get the routing decision with `x-gatehouse-explain: 1`; `*`: all. Default: none.',
+    'Ids of tokens that may send `x-gatehouse-explain: 1`; `*`: all. Default: none.',
   ),
   caller_routing: optional(
     Type.Union([Type.Boolean(), Type.Array(Type.String({ pattern: '^(tok|proj)_[A-Za-z0-9]+$' }))], {
       description:
-        'Whether requests may have `models`, `provider`, `x-gatehouse-timeout` and `x-gatehouse-no-fallback`; else 400. A list of ids: only these tokens, and those of these projects. Default true.',
+        'Whether requests, or those of these tokens and projects, may have `models`, `provider`, `x-gatehouse-timeout` and `x-gatehouse-no-fallback`; else 400. Default true.',
     }),
   ),
   show_target: flag('Responses have `x-gatehouse-target` and `x-gatehouse-attempts`. Default true.'),
-  show_cost: flag('Whole responses have `x-gatehouse-cost`, in the currency of the ledger, or unknown. Default true.'),
+  show_cost: flag('Whole responses have `x-gatehouse-cost`. Default true.'),
 })

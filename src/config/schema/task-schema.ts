@@ -14,7 +14,7 @@ export const VideoLimits = section(
     prompt_required: flag('Whether a prompt is required. Default true.'),
     aspect_ratio: choice(
       Type.String({ pattern: '^[1-9][0-9]*:[1-9][0-9]*$' }),
-      'Values that it accepts, such as `16:9`, and the default: 16:9, else the first. Without this setting the field is forwarded unchanged.',
+      'Such as `16:9`, which is the default, else the first. Absent: the field is forwarded.',
     ),
     duration: optional(
       section(
@@ -24,26 +24,26 @@ export const VideoLimits = section(
           maximum: optional(Type.Number({ exclusiveMinimum: 0 })),
           default: optional(Type.Number({ exclusiveMinimum: 0 })),
         },
-        'Seconds: a set or a range. The default is the smallest.',
+        'Seconds. Default: the smallest.',
       ),
     ),
     size: choice(
       Type.String({ pattern: '^([0-9]{3,4}p|[1-9][0-9]*[kK]|[1-9][0-9]*x[1-9][0-9]*)$' }),
-      'Values that it accepts, such as `720p` or `1280x720`. The default is the first.',
+      'Such as `720p` or `1280x720`. Default: the first.',
     ),
     audio_enable: optional(
       section(
         { values: optional(Type.Array(Type.Boolean(), { minItems: 1 })), default: optional(Type.Boolean()) },
-        'Whether the video may have sound. The default is false where that is allowed.',
+        'Sound. Default: false where allowed.',
       ),
     ),
     image: oneOf(['no', 'optional', 'required'], 'Whether it accepts or needs a first frame. Default optional.'),
     last_image: flag('Accepts a last frame. Default true.'),
-    images: integer({ minimum: 0 }, 'How many reference images it accepts. Default 16.'),
+    images: integer({ minimum: 0 }, 'Reference images. Default 16.'),
     video: oneOf(['no', 'optional', 'required'], 'Whether it accepts or needs a video. Default optional.'),
     negative_prompt: flag('Accepts a negative prompt. Default true.'),
     seed: flag('Accepts a seed. Default true.'),
-    n: integer({ minimum: 1, maximum: 16 }, 'How many videos one request may ask for. Default 1.'),
+    n: integer({ minimum: 1, maximum: 16 }, 'Videos of one request. Default 1.'),
   },
   'What a video model accepts, and its defaults.',
 )
@@ -63,13 +63,13 @@ export const ThreeDLimits = section(
     prompt: howMuch('Whether it accepts or needs a prompt.'),
     prompt_characters: integer({ minimum: 1 }, 'Longest prompt in characters. Default 32,000.'),
     image: howMuch('Whether it accepts or needs an image.'),
-    images: integer({ minimum: 0 }, 'How many views of one object it accepts. Default 16.'),
+    images: integer({ minimum: 0 }, 'Views of one object. Default 16.'),
     format: choice(
       Type.Enum([...THREE_D_FORMATS]),
-      'Formats that it makes, and the default: glb, else the first. Without this setting it makes glb alone.',
+      'Formats that it makes. Default: glb, else the first. Absent: glb alone.',
     ),
-    texture: yesOrNo('Whether textures may be asked for, and the default; without a default the provider decides.'),
-    pbr: yesOrNo('The same for maps for physically based rendering.'),
+    texture: yesOrNo('Textures; without a default the provider decides.'),
+    pbr: yesOrNo('The same for physically based rendering.'),
     target_polycount: optional(
       Type.Union(
         [
@@ -80,7 +80,7 @@ export const ThreeDLimits = section(
           }),
           Type.Literal(false),
         ],
-        { description: 'Range of the number of polygons; false: the field is rejected.' },
+        { description: 'Polygons; false: the field is rejected.' },
       ),
     ),
     negative_prompt: flag('Accepts a negative prompt. Default true.'),
@@ -97,14 +97,14 @@ export const TasksConfig = section({
   ),
   copy_deadline_minutes: number(
     { exclusiveMinimum: 0, maximum: 43_200 },
-    'Time for which copying a finished file is retried, at most as long as the provider keeps it. Default 1440.',
+    'How long copying a finished file is retried, at most while the provider keeps it. Default 1440.',
   ),
   poll_seconds: seconds('Time between two polls of a new task. Default 4.', 300),
   slow_poll_seconds: seconds('Time between two polls of an old task. Default 15.', 3600),
-  concurrency: integer({ minimum: 1, maximum: 1024 }, 'How many tasks of a provider run at a time. Default 32.'),
+  concurrency: integer({ minimum: 1, maximum: 1024 }, 'Tasks of a provider that run at a time. Default 32.'),
   callback_origins: list(
     Type.String({ pattern: '^https?://[^/?#@\\s]+$' }),
-    'Private addresses that webhooks may be delivered to, such as `http://10.0.0.5:9000`. Default: none.',
+    'Private addresses for webhooks, such as `http://10.0.0.5:9000`. Default: none.',
   ),
 })
 export type TasksConfig = Type.Static<typeof TasksConfig>
@@ -133,10 +133,8 @@ export type OutputsConfig = Type.Static<typeof OutputsConfig>
 export const ResponsesConfig = section({
   keep_days: number(
     { minimum: 0, maximum: 3650 },
-    'Days for which responses of /v1/responses and conversations are stored; 0 stores none. Default 30.',
+    'Days to keep responses of /v1/responses and conversations; 0: none. Default 30.',
   ),
-  store_default: flag(
-    'Whether a response is stored if its request has no `store` and continues nothing that is stored. Default true.',
-  ),
+  store_default: flag('Store a response whose request has no `store` and continues nothing stored. Default true.'),
 })
 export type ResponsesConfig = Type.Static<typeof ResponsesConfig>

@@ -6,11 +6,11 @@ const OtlpConfig = section(
   {
     endpoint: text(
       { pattern: '^https?://' },
-      'Base URL of an OTLP collector (HTTP, protobuf), without /v1/traces, such as http://127.0.0.1:4318. OTEL_EXPORTER_OTLP_ENDPOINT wins.',
+      'Base URL of an OTLP collector (HTTP, protobuf), such as http://127.0.0.1:4318. OTEL_EXPORTER_OTLP_ENDPOINT wins.',
     ),
     headers: optional(
       Type.Record(Type.String(), Type.String(), {
-        description: 'Sent with every export; ${NAME} takes a value from the environment.',
+        description: 'Sent with every export.',
       }),
     ),
     traces: flag('Export a span for each call and each of its attempts. Default true.'),
@@ -20,10 +20,10 @@ const OtlpConfig = section(
       { minimum: 0, maximum: 1 },
       'Share of traces exported; a traceparent follows its client. OTEL_TRACES_SAMPLER wins. Default 1.',
     ),
-    contents: flag('Put prompts and responses of chat into spans, at most 16,384 characters of each. Default false.'),
+    contents: flag('Prompts and responses of chat in spans, at most 16,384 characters each. Default false.'),
     propagate_to: list(
       Type.String({ minLength: 1 }),
-      'Ids of the providers, your own, that get traceparent and tracestate; "*" is all. Default: none.',
+      'Ids of providers that get traceparent and tracestate; "*": all. Default: none.',
     ),
   },
   'Export by the OpenTelemetry protocol. Takes effect at the next start.',

@@ -5,14 +5,13 @@ import { integer, section, text } from '../../spec/fields.ts'
 export const ValkeyConfig = section(
   {
     url: Type.String({
-      description:
-        'redis://<user>:<password>@<host>:<port>/<database>, or rediss:// for TLS; ${NAME} takes it, or a part, from the environment.',
+      description: 'redis://<user>:<password>@<host>:<port>/<database>, or rediss:// for TLS.',
     }),
     prefix: text(
       { pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$' },
       'Prefix of every key; gateways with the same one share. Default gatehouse.',
     ),
-    timeout_ms: integer({ minimum: 1, maximum: 10_000 }, 'How long a call waits for the server. Default 100.'),
+    timeout_ms: integer({ minimum: 1, maximum: 10_000 }, 'Wait of a call for the server. Default 100.'),
   },
   'A Valkey or Redis server (version 6 or newer) that gateways share. Needs a restart.',
 )
