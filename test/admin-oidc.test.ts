@@ -104,6 +104,45 @@ describe('a login with an OpenID provider', () => {
     expect(await me(gateway, await login(gateway))).toMatchObject({ role: 'viewer' })
   })
 
+  test('puts a person without a role of the installation into all projects of its groups', async () => {
+    account.groups = ['a', 'b', 'gone']
+    const roles: OidcConfig['roles'] = {}
+    const gateway = await open({ roles })
+    const make = (name: string) => gateway.read<{ project_id: string }>('/projects', { json: { name } })
+    const [a, b, c] = [await make('a'), await make('b'), await make('c')]
+    Object.assign(roles, {
+      a: { role: 'project_member', project: a.project_id },
+      b: { role: 'project_admin', project: b.project_id },
+      gone: { role: 'project_member', project: 'proj_none' },
+    })
+    const cookie = sessionOf(await login(gateway))
+    const as = (path: string, headers: Record<string, string> = {}, rest: object = {}) =>
+      gateway.admin(path, { ...rest, headers: { ...anonymous, cookie, 'x-gatehouse-csrf': '1', ...headers } })
+    const read = async (...call: Parameters<typeof as>) => (await as(...call)).json()
+    expect(await read('/me')).toMatchObject({
+      role: 'project_admin',
+      project_id: b.project_id,
+      memberships: [
+        { project_id: b.project_id, role: 'project_admin' },
+        { project_id: a.project_id, role: 'project_member' },
+      ],
+    })
+    const inA = { 'x-gatehouse-project': a.project_id }
+    expect(await read('/me', inA)).toMatchObject({ role: 'project_member', project_id: a.project_id })
+    expect((await read('/projects')).data).toHaveLength(2)
+    const order = { json: { name: 'key' } }
+    expect([(await as('/tokens', {}, order)).status, (await as('/tokens', inA, order)).status]).toEqual([200, 403])
+    // The right is that of the project of the object.
+    const change = { method: 'PATCH', json: { labels: { team: 'x' } } }
+    const changes = [a, b, c].map(({ project_id }) => as(`/projects/${project_id}`, {}, change))
+    expect((await Promise.all(changes)).map(({ status }) => status)).toEqual([403, 200, 404])
+    expect((await as('/tokens', { 'x-gatehouse-project': c.project_id })).status).toBe(404)
+    expect((await read(`/tokens?project_id=${a.project_id}`)).data).toEqual([])
+    const call = { json: { model: 'sandbox/general', messages: [{ role: 'user', content: 'Hello' }] } }
+    expect((await as('/playground/v1/chat/completions', inA, call)).status).toBe(200)
+    expect((await read(`/tokens?project_id=${a.project_id}`)).data).toHaveLength(1)
+  })
+
   test('binds a project_admin to its project, which must exist', async () => {
     const maker = await startAdminGateway()
     stops.push(() => maker[Symbol.asyncDispose]())

@@ -1,10 +1,10 @@
-/** Every role against every route of the admin API: allowed, refused, and what a project_admin cannot see. */
+/** Every role against every route of the admin API: allowed, refused, and what who is bound to a project cannot see. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { DEFAULT_ADMIN } from '../src/config/config.ts'
 import { OWNER, startAdminGateway } from './kit/admin.ts'
 import { readDocument } from './kit/document.ts'
 
-/** The right that a route needs, and where: `own`: also a project_admin, for what is of its project. */
+/** The right that a route needs, and where: `own`: also who is bound to a project, for what is of its project. */
 type Access = `${'read' | 'operate' | 'manage' | 'own' | 'contents' | 'call'} ${'own' | 'installation'}`
 
 /** A route that is missing here fails the first test. */
@@ -33,6 +33,7 @@ const ACCESS: Record<string, Access> = {
   'GET /admin/v1/admin-tokens/{admin_token_id}': 'own installation',
   'DELETE /admin/v1/admin-tokens/{admin_token_id}': 'own installation',
   'POST /admin/v1/logout': 'read own',
+  'POST /admin/v1/login-links': 'manage own',
   'GET /admin/v1/sessions': 'own installation',
   'DELETE /admin/v1/sessions': 'own installation',
   'DELETE /admin/v1/sessions/{session_id}': 'own installation',
@@ -73,6 +74,7 @@ const RIGHTS: Record<string, string[]> = {
   operator: ['read', 'operate', 'manage', 'call'],
   viewer: ['read'],
   project_admin: ['read', 'manage', 'contents', 'call'],
+  project_member: ['read', 'call'],
 }
 
 const gateway = await startAdminGateway({
@@ -93,7 +95,7 @@ const ours = await create('/projects', { name: 'ours' })
 const theirs = await create('/projects', { name: 'theirs' })
 const secrets: Record<string, string> = {}
 for (const role of Object.keys(RIGHTS)) {
-  const project = role === 'project_admin' ? { project_id: ours.project_id } : {}
+  const project = role.startsWith('project_') ? { project_id: ours.project_id } : {}
   secrets[role] = (await create('/admin-tokens', { name: role, role, ...project })).secret ?? ''
 }
 
@@ -127,7 +129,7 @@ test('every route of the admin API has a row, and every row a route', () => {
 describe.each(Object.keys(RIGHTS))('%s', (role) => {
   test.each(Object.entries(ACCESS))('%s needs %s', async (name, access) => {
     const [right = '', scope] = access.split(' ')
-    const isAllowed = RIGHTS[role]?.includes(right) && (role !== 'project_admin' || scope === 'own')
+    const isAllowed = RIGHTS[role]?.includes(right) && (!role.startsWith('project_') || scope === 'own')
     const [status, code] = await call(name, role, ours.project_id)
     if (isAllowed) expect([name, [401, 403].includes(status), status >= 500]).toEqual([name, false, false])
     else expect([name, status, code]).toEqual([name, 403, 'permission_denied'])

@@ -194,6 +194,8 @@ for (const { name, open, openAgain, cleanup } of ENGINES) {
       actor: `login:${id}`,
       role: 'owner' as const,
       project_id: null,
+      memberships: [],
+      token_hash: null,
       address: '192.0.2.1',
       user_agent: '',
       created_at: 100,
@@ -205,10 +207,13 @@ for (const { name, open, openAgain, cleanup } of ENGINES) {
     test('are consumed by one of many logins at once', async () => {
       const here = await open()
       const there = (await openAgain?.()) ?? here
-      await here.admin.sessions.addLink({ hash: 'h', actor: 'a', expires_at: 150 }, draft)
+      await here.admin.sessions.addLink({ hash: 'h', actor: 'a', expires_at: 150, person: null }, draft)
       const logins = await Promise.all(
         Array.from({ length: 10 }, (_, n) =>
-          (n % 2 ? here : there).admin.sessions.login({ hash: 'h', now: 100 }, session(`ses_${n}`), draft),
+          (n % 2 ? here : there).admin.sessions.login({ hash: 'h', now: 100 }, () => ({
+            session: session(`ses_${n}`),
+            audit: draft,
+          })),
         ),
       )
       expect(logins.filter(Boolean)).toHaveLength(1)
@@ -217,10 +222,11 @@ for (const { name, open, openAgain, cleanup } of ENGINES) {
     })
 
     test('expire', async () => {
+      const made = { session: session('ses_a'), audit: draft }
       const { admin } = await open()
-      await admin.sessions.addLink({ hash: 'h', actor: 'a', expires_at: 150 }, draft)
-      expect(await admin.sessions.login({ hash: 'h', now: 150 }, session('ses_a'), draft)).toBe(false)
-      expect(await admin.sessions.login({ hash: 'h', now: 149 }, session('ses_a'), draft)).toBe(true)
+      await admin.sessions.addLink({ hash: 'h', actor: 'a', expires_at: 150, person: null }, draft)
+      expect(await admin.sessions.login({ hash: 'h', now: 150 }, () => made)).toBeUndefined()
+      expect(await admin.sessions.login({ hash: 'h', now: 149 }, () => made)).toEqual(made.session)
     })
   })
 }

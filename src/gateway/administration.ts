@@ -4,6 +4,7 @@ import type { LimitsRouteParts } from '../accounts/routes/limits-route.ts'
 import type { Tokens } from '../accounts/tokens.ts'
 import { ADMIN_PREFIX, createAdminAccounts } from '../admin/access/administrators.ts'
 import { createFailedLogins } from '../admin/access/failed-logins.ts'
+import { inNamedProject, membershipIn } from '../admin/access/memberships.ts'
 import { createOidcLogin } from '../admin/access/oidc.ts'
 import { createPace } from '../admin/access/pace.ts'
 import { assertInstallation, assertRight } from '../admin/access/rights.ts'
@@ -105,7 +106,13 @@ export function createAdministration(parts: AdministrationParts): Administration
     log,
   })
   const countRequest = createPace({ requests_per_minute: () => config().admin.requests_per_minute, clock })
-  const sessions = createAdminSessions({ store: store.admin.sessions, settings: () => config().admin, clock, log })
+  const sessions = createAdminSessions({
+    store: store.admin.sessions,
+    isActive: accounts.isActive,
+    settings: () => config().admin,
+    clock,
+    log,
+  })
   const secretOf = ({ request }: Context): string => presentedHeader(request) ?? sessionCookie(request) ?? ''
   const hostsOf = ({ request }: Context): string[] =>
     [request.headers.get('host') ?? '', new URL(requestBaseUrl(request, settings)).host].filter(Boolean)
@@ -115,13 +122,14 @@ export function createAdministration(parts: AdministrationParts): Administration
     const { request } = context
     const [secret, cookie] = [presentedHeader(request), sessionCookie(request)]
     if (secret !== undefined || cookie === undefined)
-      return ofPresentProject(await accounts.authenticate(secret, context), context)
+      return ofPresentProject(inNamedProject(await accounts.authenticate(secret, context), context), context)
     assertSameOrigin(request, hostsOf(context))
-    const caller = await sessions.callerOf(cookie)
+    const found = await sessions.callerOf(cookie)
+    const caller = found && inNamedProject(found, context)
     return caller ? ofPresentProject(caller, context) : accounts.refuse(context, 'The session has ended: log in again.')
   }
 
-  /** A project_admin is one for as long as its project is there. */
+  /** Who is bound to a project is an administrator for as long as the project is there. */
   async function ofPresentProject(caller: AdminCaller, context: Context): Promise<AdminCaller> {
     if (caller.project_id === undefined || (await projects.find(caller.project_id))) return caller
     return accounts.refuse(context, 'The project of this administrator was deleted.')
@@ -132,13 +140,17 @@ export function createAdministration(parts: AdministrationParts): Administration
     assertNoNul(context)
     context.admin = caller
     countRequest(caller.actor)
-    assertRight(caller, right)
+    // Who is in several projects has the right of that of the object.
+    const isPlaced = typeof project === 'function' && caller.memberships !== undefined
+    if (!isPlaced) assertRight(caller, right)
     if (project === undefined) assertInstallation(caller)
     else if (project !== 'own' && caller.project_id !== undefined) {
       // The same answer for what is not there and for what belongs to another project.
-      if ((await project(context)) !== caller.project_id) {
-        throw new GatewayError('object_not_found', 'There is no such object.')
-      }
+      const project_id = await project(context)
+      const membership = membershipIn(caller, project_id)
+      if (!membership) throw new GatewayError('object_not_found', 'There is no such object.')
+      context.admin = { ...caller, ...membership }
+      assertRight(context.admin, right)
     }
   }
 
@@ -197,7 +209,7 @@ export function createAdministration(parts: AdministrationParts): Administration
   return {
     routes: config().admin.enabled ? [...routes, ...consoleRoutes()] : [],
     app: { admitAdmin: admit, hasAdminListener: config().admin.port !== undefined },
-    firstLogin: async () => (config().admin.enabled ? sessions.createLink(BY_GATEWAY) : undefined),
+    firstLogin: async () => (config().admin.enabled ? (await sessions.createLink(BY_GATEWAY)).secret : undefined),
     audit,
     sessions,
     start: () => declare(config()),

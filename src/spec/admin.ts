@@ -1,9 +1,21 @@
 /** Administrators: their roles, their rights, their tokens, and the caller of a request of the admin API. */
 import Type from 'typebox'
 
-/** `project_admin` is bound to one project; the others are of the whole installation. */
-export const ADMIN_ROLES = ['owner', 'operator', 'viewer', 'project_admin'] as const
+/** The roles that are bound to a project; the others are of the whole installation. */
+export const PROJECT_ROLES = ['project_admin', 'project_member'] as const
+/** Highest first. */
+export const ADMIN_ROLES = ['owner', 'operator', 'viewer', ...PROJECT_ROLES] as const
 export type AdminRole = (typeof ADMIN_ROLES)[number]
+
+export const isProjectRole = (role: AdminRole): role is (typeof PROJECT_ROLES)[number] =>
+  PROJECT_ROLES.some((one) => one === role)
+
+/** What a person is in one of its projects. */
+export const Membership = Type.Object(
+  { project_id: Type.String(), role: Type.Enum([...PROJECT_ROLES]) },
+  { title: 'Membership' },
+)
+export type Membership = Type.Static<typeof Membership>
 
 /**
  * `read`: see everything but secrets. `operate`: drain, disable, cancel, retry, purge, test. `manage`: projects, tokens,
@@ -18,8 +30,10 @@ export type AdminCaller = {
   /** Who it is, for the audit log: `environment`, `admin:adm_...`, or who has logged in. */
   actor: string
   role: AdminRole
-  /** The project of a project_admin; undefined for the other roles. */
+  /** The project in which the caller acts; undefined for the roles of the whole installation. */
   project_id?: string
+  /** All projects of a person who has several; `role` and `project_id` are one of them. */
+  memberships?: readonly Membership[]
   via: 'token' | 'session' | 'command'
   session_id?: string
 }
@@ -29,7 +43,9 @@ export const AdminToken = Type.Object(
     admin_token_id: Type.String({ description: '`adm_` and 16 alphanumerics.' }),
     name: Type.String(),
     role: Type.Enum([...ADMIN_ROLES]),
-    project_id: Type.Union([Type.String(), Type.Null()], { description: 'The project of a project_admin.' }),
+    project_id: Type.Union([Type.String(), Type.Null()], {
+      description: 'The project of a role that is bound to one.',
+    }),
     prefix: Type.String({ description: 'The first characters of the secret, to recognise it by.' }),
     expires_at: Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds; null: never.' }),
     disabled: Type.Boolean({ description: 'Revoked.' }),
@@ -46,7 +62,10 @@ export const AdminSession = Type.Object(
     session_id: Type.String({ description: '`ses_` and 16 alphanumerics.' }),
     actor: Type.String({ description: 'Who has logged in.' }),
     role: Type.Enum([...ADMIN_ROLES]),
-    project_id: Type.Union([Type.String(), Type.Null()], { description: 'The project of a project_admin.' }),
+    project_id: Type.Union([Type.String(), Type.Null()], {
+      description: 'The project of a role that is bound to one.',
+    }),
+    memberships: Type.Array(Membership, { description: 'All projects of a person who has several, else empty.' }),
     address: Type.String({ description: 'From where it was begun.' }),
     user_agent: Type.String({ description: 'The browser that began it.' }),
     created_at: Type.Integer({ description: 'Unix seconds.' }),

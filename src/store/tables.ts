@@ -239,6 +239,9 @@ type BudgetHoldsTable = { call_id: string; account_key: string; start_ms: number
 
 type AdminTokensTable = Omit<StoredAdminToken, 'disabled' | 'declared'> & { disabled: number; declared: number }
 
+/** `memberships`: JSON; null for none. */
+export type SessionsTable = Omit<StoredSession, 'memberships'> & { memberships: string | null }
+
 /** `answer` is encrypted: a response may contain a secret. */
 type AdminKeysTable = StoredAnswer & { scope: string; key: string; expires_at: number }
 
@@ -247,8 +250,8 @@ export type AuditTable = Omit<AuditRow, 'before' | 'after'> & { before: string |
 
 export type Tables = {
   audit: AuditTable
-  admin_sessions: StoredSession
-  admin_links: { hash: string; actor: string; expires_at: number }
+  admin_sessions: SessionsTable
+  admin_links: { hash: string; actor: string; expires_at: number; person: string | null }
   admin_tokens: AdminTokensTable
   admin_keys: AdminKeysTable
   tokens: TokensTable

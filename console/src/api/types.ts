@@ -82,8 +82,9 @@ export type AdminProviderWithSettings = {
 export type AdminSession = {
   session_id: string
   actor: string
-  role: 'owner' | 'operator' | 'viewer' | 'project_admin'
+  role: 'owner' | 'operator' | 'viewer' | 'project_admin' | 'project_member'
   project_id: string | null
+  memberships: (Membership)[]
   address: string
   user_agent: string
   created_at: number
@@ -169,7 +170,7 @@ export type AdminTaskResume = {
 export type AdminToken = {
   admin_token_id: string
   name: string
-  role: 'owner' | 'operator' | 'viewer' | 'project_admin'
+  role: 'owner' | 'operator' | 'viewer' | 'project_admin' | 'project_member'
   project_id: string | null
   prefix: string
   expires_at: number | null
@@ -186,7 +187,7 @@ export type AdminTokenList = {
 
 export type AdminTokenOrder = {
   name: string
-  role: 'owner' | 'operator' | 'viewer' | 'project_admin'
+  role: 'owner' | 'operator' | 'viewer' | 'project_admin' | 'project_member'
   project_id?: string | null | undefined
   expires_at?: number | null | undefined
 }
@@ -228,8 +229,9 @@ export type AdminWebhook = {
 
 export type Administrator = {
   actor: string
-  role: 'owner' | 'operator' | 'viewer' | 'project_admin'
+  role: 'owner' | 'operator' | 'viewer' | 'project_admin' | 'project_member'
   project_id: string | null
+  memberships: (Membership)[]
   via: 'token' | 'session'
   session_id: string | null
   rights: ('read' | 'operate' | 'manage' | 'own' | 'contents' | 'call')[]
@@ -431,7 +433,7 @@ export type Health = {
 export type IssuedAdminToken = {
   admin_token_id: string
   name: string
-  role: 'owner' | 'operator' | 'viewer' | 'project_admin'
+  role: 'owner' | 'operator' | 'viewer' | 'project_admin' | 'project_member'
   project_id: string | null
   prefix: string
   expires_at: number | null
@@ -500,11 +502,29 @@ export type IssuedToken = {
 }
 
 export type Login = {
+  link?: string | null | undefined
+  token?: string | null | undefined
+}
+
+export type LoginLink = {
   link: string
+  expires_at: number
+}
+
+export type LoginLinkOrder = {
+  name: string
+  role: 'owner' | 'operator' | 'viewer' | 'project_admin' | 'project_member'
+  project_id?: string | null | undefined
+  valid_seconds?: number | null | undefined
 }
 
 export type LoginMethods = {
   methods: (string)[]
+}
+
+export type Membership = {
+  project_id: string
+  role: 'project_admin' | 'project_member'
 }
 
 export type PlaygroundRequest = Record<string, unknown>
@@ -1410,6 +1430,12 @@ export type Api = {
     query: {}
     body: undefined
     response: LoginMethods
+  }
+  'POST /admin/v1/login-links': {
+    params: {}
+    query: {}
+    body: LoginLinkOrder
+    response: LoginLink
   }
   'POST /admin/v1/logout': {
     params: {}

@@ -6,7 +6,7 @@ import type { Config } from '../../config/config.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import { isSameText, randomAlphanumerics, sha256 } from '../../kit/secret.ts'
-import type { AdminCaller, AdminRole, AdminToken } from '../../spec/admin.ts'
+import { type AdminCaller, type AdminRole, type AdminToken, isProjectRole, PROJECT_ROLES } from '../../spec/admin.ts'
 import { type AuditOrigin, BY_GATEWAY } from '../../spec/audit.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { AdminTokenStore, StoredAdminToken } from '../../store/admin/admin-store.ts'
@@ -19,7 +19,7 @@ type From = { readonly address: string; signal: AbortSignal; readonly request_id
 type AdminTokenOrder = {
   name: string
   role: AdminRole
-  /** Of a project_admin, and of no other. */
+  /** Of a role that is bound to a project, and of no other. */
   project_id?: string | null
   /** Unix seconds; null: never. */
   expires_at?: number | null
@@ -28,6 +28,10 @@ type AdminTokenOrder = {
 export type AdminAccounts = {
   /** The administrator with this secret. Throws invalid_api_key, after a delay that grows with the failures of an address. */
   authenticate(secret: string | undefined, from: From): Promise<AdminCaller>
+  /** Throws invalid_value where the role needs a project, or has none. */
+  assertProject(order: Pick<AdminTokenOrder, 'role' | 'project_id'>): Promise<void>
+  /** Whether the token with this hash still authenticates somebody. */
+  isActive(hash: string): Promise<boolean>
   /** Refuses a wrong secret of another kind: with the same delay. */
   refuse(from: From, message?: string): Promise<never>
   /** Throws invalid_value, naming the field. The secret is shown only once. */
@@ -130,18 +134,28 @@ export function createAdminAccounts(parts: AccountParts): AdminAccounts {
     last_used_at: null,
   })
 
-  async function assertProject({ role, project_id }: AdminTokenOrder): Promise<void> {
-    if (role !== 'project_admin') {
+  async function assertProject({ role, project_id }: Pick<AdminTokenOrder, 'role' | 'project_id'>): Promise<void> {
+    if (!isProjectRole(role)) {
       if (project_id === undefined || project_id === null) return
-      throw invalid('project_id', `only a project_admin is bound to a project; ${role} is not`)
+      throw invalid('project_id', `only ${PROJECT_ROLES.join(' and ')} are bound to a project; ${role} is not`)
     }
     const project = project_id ? await projects.find(project_id) : undefined
-    if (!project_id) throw invalid('project_id', 'a project_admin needs the project that it is bound to')
+    if (!project_id) throw invalid('project_id', `a ${role} needs the project that it is bound to`)
     if (!project || project.deleted_at !== null) throw invalid('project_id', `there is no project ${JSON.stringify(project_id)}`) // biome-ignore format: one message
   }
 
+  const isValid = ({ disabled, expires_at }: StoredAdminToken): boolean =>
+    !disabled && (expires_at === null || expires_at > now())
+
   return {
     refuse,
+    assertProject,
+
+    async isActive(hash) {
+      if (own_hash !== undefined && isSameText(hash, own_hash)) return true
+      const token = await store.findByHash(hash)
+      return token !== undefined && isValid(token)
+    },
 
     async authenticate(secret, from) {
       // Nothing was guessed, so there is no delay.
@@ -153,8 +167,7 @@ export function createAdminAccounts(parts: AccountParts): AdminAccounts {
       }
       // The hash of a guess says nothing about how near it is, so a search by it needs no constant time.
       const found = await store.findByHash(hash)
-      const isValid = found && !found.disabled && (found.expires_at === null || found.expires_at > now())
-      if (!isValid) return refuse(from, (await isApiToken(secret)) ? API_TOKEN : REFUSAL)
+      if (!found || !isValid(found)) return refuse(from, (await isApiToken(secret)) ? API_TOKEN : REFUSAL)
       await touch(found)
       const { admin_token_id, role, project_id } = found
       return { actor: `admin:${admin_token_id}`, role, via: 'token', ...(project_id !== null && { project_id }) }

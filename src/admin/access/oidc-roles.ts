@@ -1,9 +1,13 @@
 /** Which role the claims of an account give it. */
 import type { OidcConfig } from '../../config/schema/admin-schema.ts'
 import { isRecord } from '../../kit/json.ts'
-import { ADMIN_ROLES, type AdminRole } from '../../spec/admin.ts'
+import { ADMIN_ROLES, type AdminRole, isProjectRole, type Membership } from '../../spec/admin.ts'
 
-type OidcRole = { role: AdminRole; project_id?: string }
+/** `memberships`: of who has no role of the whole installation, highest role first. */
+type OidcRole = { role: AdminRole; memberships: Membership[] }
+
+/** A session carries them in each request. */
+const MAX_MEMBERSHIPS = 100
 
 /** A claim by its whole name, which may contain dots as those of a namespace do, or by a path of members. */
 export function claimAt(claims: Record<string, unknown>, name: string): unknown {
@@ -16,15 +20,17 @@ export function claimAt(claims: Record<string, unknown>, name: string): unknown 
   return value
 }
 
-/**
- * The highest role of the values of a claim, in the order of ADMIN_ROLES; undefined: none of them has a role. Of several
- * projects, the first in the file counts: a session is bound to one.
- */
+/** The highest role of the values of a claim, and all projects where that is of one; undefined: none of them has a role. */
 export function highestRole(claim: unknown, roles: OidcConfig['roles']): OidcRole | undefined {
   const values = new Set(Array.isArray(claim) ? claim : [claim])
-  const given = Object.entries(roles).filter(([value]) => values.has(value))
-  const [first] = given.toSorted(([, a], [, b]) => ADMIN_ROLES.indexOf(a.role) - ADMIN_ROLES.indexOf(b.role))
+  const given = Object.entries(roles).flatMap(([value, entry]) => (values.has(value) ? [entry] : []))
+  const sorted = given.toSorted((a, b) => ADMIN_ROLES.indexOf(a.role) - ADMIN_ROLES.indexOf(b.role))
+  const [first] = sorted
   if (!first) return undefined
-  const [, { role, project }] = first
-  return { role, ...(role === 'project_admin' && project !== undefined && { project_id: project }) }
+  if (!isProjectRole(first.role)) return { role: first.role, memberships: [] }
+  const byProject = new Map<string, Membership>()
+  for (const { role, project: project_id } of sorted) {
+    if (isProjectRole(role) && project_id !== undefined && !byProject.has(project_id)) byProject.set(project_id, { project_id, role }) // biome-ignore format: one rule
+  }
+  return { role: first.role, memberships: [...byProject.values()].slice(0, MAX_MEMBERSHIPS) }
 }

@@ -7,7 +7,7 @@ import type { Log } from '../../kit/log.ts'
 import { type BoxKey, seal, unseal } from '../../kit/sealed-box.ts'
 import { sha256 } from '../../kit/secret.ts'
 import { createOidcClients, type OidcClient } from '../../providers/openid-client.ts'
-import type { AdminRole } from '../../spec/admin.ts'
+import type { AdminRole, Membership } from '../../spec/admin.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ProjectStore } from '../../store/tokens/account-store.ts'
 import { claimAt, highestRole } from './oidc-roles.ts'
@@ -16,7 +16,7 @@ import { claimAt, highestRole } from './oidc-roles.ts'
 export const LOGIN_SECONDS = 600
 const MAX_ACTOR = 200
 
-type OidcPerson = { actor: string; role: AdminRole; project_id?: string }
+type OidcPerson = { actor: string; role: AdminRole; project_id?: string; memberships: Membership[] }
 
 /** What the gateway must remember while the browser is with the provider. The browser keeps it, and cannot read it. */
 type LoginState = {
@@ -93,6 +93,12 @@ export function createOidcLogin({ settings, projects, clock, log, fetch }: OidcP
     return { ...(await library.fetchUserInfo(provider, tokens.access_token, claims.sub)), ...claims }
   }
 
+  /** Those whose project is there. */
+  async function present(memberships: Membership[]): Promise<Membership[]> {
+    const found = await Promise.all(memberships.map(({ project_id }) => projects.find(project_id)))
+    return memberships.filter((_, index) => found[index]?.deleted_at === null)
+  }
+
   return {
     isConfigured: () => settings() !== undefined,
     async begin({ redirect_uri, return_to }) {
@@ -124,16 +130,18 @@ export function createOidcLogin({ settings, projects, clock, log, fetch }: OidcP
       const client = await clientOf(config).catch(refuse)
       const claims = await claimsOf(client, query, state, config.role_claim).catch(refuse)
       const actor = `oidc:${claims.sub}`.slice(0, MAX_ACTOR).replaceAll('\0', '').toWellFormed()
-      const role = highestRole(claimAt(claims, config.role_claim), config.roles)
-      if (!role) {
+      const given = highestRole(claimAt(claims, config.role_claim), config.roles)
+      if (!given) {
         const why = `None of the values of its claim "${config.role_claim}" is in admin.oidc.roles.`
         throw new LoginRefused(`This account has no role at this gateway. ${why}`, actor)
       }
-      const project = role.project_id === undefined ? undefined : await projects.find(role.project_id)
-      if (role.project_id !== undefined && (!project || project.deleted_at !== null)) {
-        throw new LoginRefused(`The project ${role.project_id} of its role (admin.oidc.roles) does not exist.`, actor)
+      const memberships = await present(given.memberships)
+      const [first] = memberships
+      if (given.memberships[0] && !first) {
+        const { project_id } = given.memberships[0]
+        throw new LoginRefused(`The project ${project_id} of its role (admin.oidc.roles) does not exist.`, actor)
       }
-      return { person: { actor, ...role }, return_to: state.return_to }
+      return { person: { actor, role: given.role, ...first, memberships }, return_to: state.return_to }
     },
   }
 }

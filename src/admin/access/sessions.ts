@@ -2,23 +2,38 @@
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import { randomAlphanumerics, sha256 } from '../../kit/secret.ts'
-import type { AdminCaller, AdminRole, AdminSession } from '../../spec/admin.ts'
+import {
+  type AdminCaller,
+  type AdminRole,
+  type AdminSession,
+  isProjectRole,
+  type Membership,
+} from '../../spec/admin.ts'
 import type { AuditEvent, AuditOrigin } from '../../spec/audit.ts'
-import type { AdminSessionStore, StoredSession } from '../../store/admin/admin-store.ts'
+import type { AdminSessionStore, LinkPerson, StoredSession } from '../../store/admin/admin-store.ts'
 import type { StorePage } from '../../store/page.ts'
 
 /** Where a session is begun. */
 type Browser = { address: string; user_agent: string; request_id?: string }
 
-/** Who has logged in elsewhere, such as with an OpenID provider. */
-type Person = { actor: string; role: AdminRole; project_id?: string }
+/** Who has logged in elsewhere: with an OpenID provider, or with an admin token, whose hash is given. */
+type Person = {
+  actor: string
+  role: AdminRole
+  project_id?: string
+  memberships?: Membership[]
+  token_hash?: string
+}
+
+/** For whom a link is; absent: for an owner without a name. */
+type LinkOrder = { person?: LinkPerson; seconds?: number }
 
 /** `secret`: the value of the cookie, which is stored as a hash. */
 type NewSession = { session: AdminSession; secret: string }
 
 export type AdminSessions = {
-  /** A link's secret, for one login as owner within 15 minutes. */
-  createLink(by: AuditOrigin): Promise<string>
+  /** A link's secret, for one login; as owner within 15 minutes where nothing else is ordered. */
+  createLink(by: AuditOrigin, order?: LinkOrder): Promise<{ secret: string; expires_at: number }>
   /** Undefined where the secret is of no link, or the link was used or has expired. */
   login(secret: string, browser: Browser): Promise<NewSession | undefined>
   /** Begins a session of a person whose identity is established. */
@@ -33,6 +48,8 @@ export type AdminSessions = {
 
 type SessionParts = {
   store: AdminSessionStore
+  /** Whether the admin token with this hash is valid. */
+  isActive(token_hash: string): Promise<boolean>
   settings(): { session_hours: number; idle_minutes: number }
   clock: Clock
   log: Log
@@ -46,7 +63,7 @@ const LINK_SECONDS = 900
 const TOUCH_SECONDS = 60
 const MAX_USER_AGENT = 200
 
-export function createAdminSessions({ store, settings, clock, log }: SessionParts): AdminSessions {
+export function createAdminSessions({ store, isActive, settings, clock, log }: SessionParts): AdminSessions {
   const now = () => unixSeconds(clock)
   const draft = (by: AuditOrigin, event: Omit<AuditEvent, 'object_type'>) => ({
     ...by,
@@ -65,6 +82,8 @@ export function createAdminSessions({ store, settings, clock, log }: SessionPart
       actor: person?.actor ?? `login:${session_id}`,
       role: person?.role ?? 'owner',
       project_id: person?.project_id ?? null,
+      memberships: person?.memberships && person.memberships.length > 1 ? person.memberships : [],
+      token_hash: person?.token_hash ?? null,
       address,
       user_agent: user_agent.slice(0, MAX_USER_AGENT).replaceAll('\0', '').toWellFormed(),
       created_at: now(),
@@ -83,25 +102,26 @@ export function createAdminSessions({ store, settings, clock, log }: SessionPart
     expires_at <= now() || last_used_at + settings().idle_minutes * 60 <= now()
 
   return {
-    async createLink(by) {
+    async createLink(by, { person, seconds = LINK_SECONDS } = {}) {
       const secret = `${LINK_PREFIX}${randomAlphanumerics(SECRET_LENGTH)}`
-      const expires_at = now() + LINK_SECONDS
+      const expires_at = now() + seconds
+      const project = person?.project_id ? { project_id: person.project_id } : {}
       await store.addLink(
-        { hash: sha256(secret), actor: by.actor, expires_at },
-        draft(by, { action: 'login_link.create', object_id: '', after: { expires_at } }),
+        { hash: sha256(secret), actor: by.actor, expires_at, person: person ?? null },
+        draft(by, { action: 'login_link.create', object_id: '', ...project, after: { expires_at, ...person } }),
       )
-      return secret
+      return { secret, expires_at }
     },
 
     async login(link, browser) {
       if (!link.startsWith(LINK_PREFIX)) return undefined
-      const { secret, ...session } = make(browser)
-      const isLoggedIn = await store.login(
-        { hash: sha256(link), now: now() },
-        session,
-        loginOf(shown(session), browser),
-      )
-      return isLoggedIn ? { session: shown(session), secret } : undefined
+      let cookie = ''
+      const session = await store.login({ hash: sha256(link), now: now() }, (person) => {
+        const { secret, ...made } = make(browser, person ? personOf(person) : undefined)
+        cookie = secret
+        return { session: made, audit: loginOf(shown(made), browser) }
+      })
+      return session && { session: shown(session), secret: cookie }
     },
 
     async begin(person, browser) {
@@ -114,13 +134,21 @@ export function createAdminSessions({ store, settings, clock, log }: SessionPart
       if (!secret.startsWith(SESSION_PREFIX)) return undefined
       const session = await store.findByHash(sha256(secret))
       if (!session || isOver(session)) return undefined
-      const { session_id, actor, role, project_id } = session
+      const { session_id, actor, role, project_id, memberships, token_hash } = session
+      if (token_hash !== null && !(await isActive(token_hash))) return undefined
       if (now() - session.last_used_at >= TOUCH_SECONDS) {
         await store.touch(session_id, now()).catch((error: unknown) => {
           log.error('the last use of a session was not stored', { session_id }, error)
         })
       }
-      return { actor, role, via: 'session', session_id, ...(project_id !== null && { project_id }) }
+      return {
+        actor,
+        role,
+        via: 'session',
+        session_id,
+        ...(project_id !== null && { project_id }),
+        ...(memberships.length > 0 && { memberships }),
+      }
     },
 
     async page(options) {
@@ -134,6 +162,12 @@ export function createAdminSessions({ store, settings, clock, log }: SessionPart
   }
 }
 
-function shown({ hash: _, ...session }: StoredSession): AdminSession {
+const personOf = ({ name, role, project_id }: LinkPerson): Person => ({
+  actor: `person:${name}`,
+  role,
+  ...(isProjectRole(role) && project_id !== null && { project_id }),
+})
+
+function shown({ hash: _, token_hash: __, ...session }: StoredSession): AdminSession {
   return session
 }

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
-import { ADMIN_ROLES, AdminToken, RIGHTS } from '../../spec/admin.ts'
+import { ADMIN_ROLES, AdminToken, Membership, RIGHTS } from '../../spec/admin.ts'
 import type { AdminAccounts } from '../access/administrators.ts'
 import { rightsOf } from '../access/rights.ts'
 import { noSuch, objectAnswer, originOf } from './edit.ts'
@@ -19,7 +19,9 @@ const AdminTokenOrder = Type.Object(
   {
     name: Type.String({ description: '1 to 100 characters.' }),
     role: Type.Enum([...ADMIN_ROLES]),
-    project_id: Type.Optional(Type.String({ description: 'Of a project_admin, and of no other role.' })),
+    project_id: Type.Optional(
+      Type.String({ description: 'Of a project_admin or project_member, and of no other role.' }),
+    ),
     expires_at: Type.Optional(
       Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds; null: never. Default: never.' }),
     ),
@@ -35,6 +37,10 @@ const Administrator = Type.Object(
     actor: Type.String({ description: 'As the audit log names it.' }),
     role: Type.Enum([...ADMIN_ROLES]),
     project_id: Type.Union([Type.String(), Type.Null()]),
+    memberships: Type.Array(Membership, {
+      description:
+        'All projects of a person who has several: the header x-gatehouse-project chooses one for a request. Else empty.',
+    }),
     via: Type.Enum(['token', 'session']),
     session_id: Type.Union([Type.String(), Type.Null()]),
     rights: Type.Array(Type.Enum([...RIGHTS])),
@@ -67,8 +73,8 @@ export function accountRoutes({ accounts, ...parts }: AccountRouteParts): Route[
   }
 
   function me({ admin }: Context): Response {
-    const { actor, role, project_id = null, via, session_id = null } = admin
-    return Response.json({ actor, role, project_id, via, session_id, rights: rightsOf(role) })
+    const { actor, role, project_id = null, memberships = [], via, session_id = null } = admin
+    return Response.json({ actor, role, project_id, memberships, via, session_id, rights: rightsOf(role) })
   }
 
   return [

@@ -4,8 +4,11 @@ import { requestBaseUrl } from '../../families/tasks/routes/request-parameters.t
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { assertSameOrigin, setCookie } from '../../http/session-cookie.ts'
-import { AdminSession } from '../../spec/admin.ts'
+import { sha256 } from '../../kit/secret.ts'
+import { ADMIN_ROLES, AdminSession } from '../../spec/admin.ts'
 import { GatewayError } from '../../spec/error.ts'
+import type { AdminAccounts } from '../access/administrators.ts'
+import { assertNoMoreThan } from '../access/rights.ts'
 import type { AdminSessions } from '../access/sessions.ts'
 import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
@@ -14,6 +17,7 @@ import { adminRoute } from './route.ts'
 
 export type SessionRouteParts = BodyParts & {
   sessions: AdminSessions
+  accounts: Pick<AdminAccounts, 'authenticate' | 'assertProject'>
   /** Refuses a wrong link, with a delay that grows. */
   refuseLogin(context: Context): Promise<never>
   /** The hosts by which this gateway is reached. */
@@ -22,26 +26,94 @@ export type SessionRouteParts = BodyParts & {
 
 const ROOT = '/admin/v1/sessions'
 const Login = Type.Object(
-  { link: Type.String({ minLength: 1, maxLength: 200, description: 'What follows `#` in the link.' }) },
+  {
+    link: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'What follows `#` in the link.' })),
+    token: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 512, description: 'An admin token, in place of a link.' }),
+    ),
+  },
   { additionalProperties: false, title: 'Login' },
 )
+const LoginLinkOrder = Type.Object(
+  {
+    name: Type.String({
+      minLength: 1,
+      maxLength: 100,
+      description: 'The person, as the audit log and the request log name it.',
+    }),
+    role: Type.Enum([...ADMIN_ROLES], { description: 'No right of it may be one that the caller lacks.' }),
+    project_id: Type.Optional(
+      Type.String({ description: 'Of a project_admin or project_member. Default: that of the caller.' }),
+    ),
+    valid_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 60,
+        maximum: 604_800,
+        description: 'How long the link may be used, once. Default 86400.',
+      }),
+    ),
+  },
+  { additionalProperties: false, title: 'LoginLinkOrder' },
+)
+const LoginLink = Type.Object(
+  {
+    link: Type.String({ description: 'To be opened in a browser. Shown only in this response.' }),
+    expires_at: Type.Integer({ description: 'Unix seconds.' }),
+  },
+  { title: 'LoginLink' },
+)
+const LINK_SECONDS = 86_400
+/** A name is part of lines and lists. */
+const CONTROL = /\p{Cc}/u
 const Ended = Type.Object({ ended: Type.Integer({ description: 'How many sessions.' }) }, { title: 'SessionsEnded' })
 
-export function sessionRoutes({ sessions, refuseLogin, hostsOf, ...parts }: SessionRouteParts): Route[] {
+export function sessionRoutes({ sessions, accounts, refuseLogin, hostsOf, ...parts }: SessionRouteParts): Route[] {
   // Nobody is known yet: it may hold no more than it needs.
   const readLogin = bodyReader(Login, { ...parts, max_bytes: 4_096 })
+  const readLinkOrder = bodyReader(LoginLinkOrder, parts)
   const tag = 'Admin'
   const isSecure = ({ request }: Context) => requestBaseUrl(request, parts.settings).startsWith('https:')
 
   async function login(context: Context): Promise<Response> {
     assertSameOrigin(context.request, hostsOf(context))
-    const { link } = await readLogin(context)
+    const { link, token } = await readLogin(context)
+    if ((link === undefined) === (token === undefined)) {
+      throw new GatewayError('invalid_value', 'A login needs either "link" or "token", and not both.', {
+        param: 'link',
+      })
+    }
     const { address, request_id } = context
-    const made = await sessions.login(link, { address, request_id, user_agent: context.header('user-agent') ?? '' })
+    const browser = { address, request_id, user_agent: context.header('user-agent') ?? '' }
+    const made =
+      token === undefined ? await sessions.login(link ?? '', browser) : await byToken(token, context, browser)
     if (!made) return refuseLogin(context)
     const seconds = made.session.expires_at - made.session.created_at
     const cookie = setCookie({ secret: made.secret, seconds, isSecure: isSecure(context) })
     return Response.json(made.session, { headers: { 'set-cookie': cookie } })
+  }
+
+  /** The session ends with the token. */
+  async function byToken(token: string, context: Context, browser: Parameters<AdminSessions['begin']>[1]) {
+    const { actor, role, project_id } = await accounts.authenticate(token.trim(), context)
+    const person = { actor, role, ...(project_id !== undefined && { project_id }) }
+    return sessions.begin({ ...person, token_hash: sha256(token.trim()) }, browser)
+  }
+
+  async function createLink(context: Context): Promise<Response> {
+    const { name, role, project_id = context.admin.project_id, valid_seconds } = await readLinkOrder(context)
+    if (CONTROL.test(name))
+      throw new GatewayError('invalid_value', 'name: must not hold control characters.', { param: 'name' })
+    assertNoMoreThan(context.admin, role)
+    const own = context.admin.project_id
+    if (own !== undefined && project_id !== own) throw noSuch('project', project_id)
+    await accounts.assertProject({ role, ...(project_id !== undefined && { project_id }) })
+    const person = { name: name.trim(), role, project_id: project_id ?? null }
+    const order = { person, seconds: valid_seconds ?? LINK_SECONDS }
+    const { secret, expires_at } = await sessions.createLink(originOf(context), order)
+    return Response.json({
+      link: `${requestBaseUrl(context.request, parts.settings)}/admin/login#${secret}`,
+      expires_at,
+    })
   }
 
   const cleared = (context: Context) => ({
@@ -82,9 +154,9 @@ export function sessionRoutes({ sessions, refuseLogin, hostsOf, ...parts }: Sess
       path: '/admin/v1/login',
       public: true,
       operation: {
-        summary: 'Log in by a one-time link',
+        summary: 'Log in by a one-time link or an admin token',
         description:
-          '`gatehouse admin login` prints the link; it is valid once, for 15 minutes. The response sets the cookie of the session. The header `x-gatehouse-csrf` is needed, as with every request of a session that changes something.',
+          '`gatehouse admin login` prints a link, and `POST /admin/v1/login-links` makes one for a person; each is valid once. The session of an admin token ends when that is revoked. The response sets the cookie of the session. The header `x-gatehouse-csrf` is needed, as with every request of a session that changes something.',
         tag,
         request: Login,
         response: AdminSession,
@@ -94,6 +166,16 @@ export function sessionRoutes({ sessions, refuseLogin, hostsOf, ...parts }: Sess
       },
       handle: login,
     },
+    adminRoute(['POST', '/admin/v1/login-links', { right: 'manage', project: 'own' }], {
+      summary: 'Make a login link for a person',
+      description:
+        'It begins a session of this role, once. A project_admin makes links for its project. Nobody gives a right that they lack.',
+      request: LoginLinkOrder,
+      response: LoginLink,
+      errors: [...BODY_ERRORS, 'object_not_found'],
+      example: { name: 'Ann', role: 'viewer' },
+      handle: createLink,
+    }),
     adminRoute(['POST', '/admin/v1/logout', { right: 'read', project: 'own' }], {
       summary: 'End this session',
       description: 'And delete its cookie.',

@@ -5,6 +5,7 @@ import type { AdminAccess, Context, Route } from '../../http/context.ts'
 import { queryOf } from '../../http/query.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
+import { PROJECT_HEADER } from '../access/memberships.ts'
 import { noSuch, originOf } from './edit.ts'
 import { adminRoute } from './route.ts'
 
@@ -15,7 +16,6 @@ export type PlaygroundRouteParts = {
 }
 
 const ROOT = '/admin/v1/playground'
-const PROJECT_HEADER = 'x-gatehouse-project'
 const PROJECT_PARAMETER = 'project'
 /** By which the calls are found in the request log, and routed where a target has such a condition. */
 const TAG = 'playground'

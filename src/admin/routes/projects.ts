@@ -36,11 +36,12 @@ export function projectRoutes({ projects, contentsProblem, ...parts }: ProjectRo
   }
 
   async function list(context: Context): Promise<Response> {
-    const { project_id } = context.admin
+    const { project_id, memberships } = context.admin
     const page = readPage(context.query())
     if (project_id !== undefined) {
-      const own = await projects.find(project_id)
-      return listAnswer(own ? [own] : [], undefined)
+      const ids = memberships ? memberships.map((one) => one.project_id) : [project_id]
+      const own = await Promise.all(ids.map((id) => projects.find(id)))
+      return listAnswer(own.filter(Boolean), undefined)
     }
     const { rows, next } = await projects.page(page)
     return listAnswer(rows, next)
@@ -82,7 +83,7 @@ export function projectRoutes({ projects, contentsProblem, ...parts }: ProjectRo
   return [
     adminRoute(['GET', ROOT, { right: 'read', project: 'own' }], {
       summary: 'List projects',
-      description: 'Oldest first, without deleted ones. A project_admin sees its own.',
+      description: 'Oldest first, without deleted ones. Who is bound to projects sees these.',
       query: LIST_PARAMETERS,
       response: listSchema(Project, 'ProjectList'),
       errors: ['invalid_value'],

@@ -14,8 +14,8 @@ import { json, type Terminal } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse admin <login | create | list | revoke> [options]
 
-Works on the store, whether or not a gateway is running. The roles are owner, operator, viewer, and project_admin, which
-is limited to one project.
+Works on the store, whether or not a gateway is running. The roles are owner, operator, viewer, and for one project
+project_admin and project_member.
 
 Commands:
   login              print a link that logs a browser in as owner, once, within 15 minutes
@@ -23,7 +23,7 @@ Commands:
   create             create an admin token, and print its secret
       --name <name>          what it is for
       --role <role>          ${ADMIN_ROLES.join(', ')}
-      --project <project>    the project of a project_admin: its id or its name
+      --project <project>    of a role of one project: the id or the name of it
       --expires <time>       90d, 12h, 2027-01-31, or never (default)
   list               list admin tokens, revoked ones too
   revoke <id>        revoke an admin token, at once in every process
@@ -77,11 +77,19 @@ async function login({ given, store, config, terminal }: StoreWork): Promise<num
     throw new UsageError('admin login', 'needs the address of the gateway, as in --url https://gateway.example.com')
   }
   const settings = () => config?.admin ?? { session_hours: 12, idle_minutes: 60 }
-  const sessions = createAdminSessions({ store: store.admin.sessions, settings, clock, log: quietLog() })
-  const link = `${url.replace(/\/+$/, '')}/admin/login#${await sessions.createLink(commandLineActor())}`
+  const sessions = createAdminSessions({
+    store: store.admin.sessions,
+    isActive: async () => false,
+    settings,
+    clock,
+    log: quietLog(),
+  })
+  const { secret } = await sessions.createLink(commandLineActor())
+  const link = `${url.replace(/\/+$/, '')}/admin/login#${secret}`
   if (given.has('json')) terminal.out(json({ link, expires_in_seconds: 900 }))
   else {
-    if (!given.has('quiet')) terminal.err('Open this link in a browser within 15 minutes; it works once:\n')
+    if (!given.has('quiet'))
+      terminal.err('Open this link in a browser within 15 minutes; it works once, and leads to the console:\n')
     terminal.out(`${link}\n`)
   }
   return 0

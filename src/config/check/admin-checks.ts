@@ -1,5 +1,6 @@
 /** Checks of `admin.oidc` that a schema cannot express. */
 import { isLoopbackHost } from '../../kit/address.ts'
+import { isProjectRole, PROJECT_ROLES } from '../../spec/admin.ts'
 import type { FileConfig } from '../schema/schema.ts'
 
 type Violation = { path: string[]; part: 'value'; message: string }
@@ -16,11 +17,11 @@ export function oidcProblems({ admin }: FileConfig): Violation[] {
   }
   for (const [value, entry] of Object.entries(roles ?? {})) {
     if (entry?.role === undefined) continue
-    if (entry.role === 'project_admin' && entry.project === undefined) {
-      report('roles', [value], 'is a project_admin without `project`, must name the id of its project')
+    if (isProjectRole(entry.role) && entry.project === undefined) {
+      report('roles', [value], `is a ${entry.role} without \`project\`, must name the id of its project`)
     }
-    if (entry.role !== 'project_admin' && entry.project !== undefined) {
-      report('roles', [value, 'project'], 'must be absent: only a project_admin is bound to a project')
+    if (!isProjectRole(entry.role) && entry.project !== undefined) {
+      report('roles', [value, 'project'], `must be absent: only ${PROJECT_ROLES.join(' and ')} are bound to a project`)
     }
   }
   if (roles !== undefined && Object.keys(roles).length === 0)

@@ -70,6 +70,6 @@ it('admin tokens are bound to a project where, and only where, their role is pro
     'admin_tokens.viewer.secret: must have 20 to 512 visible ASCII characters and no spaces',
     'admin_tokens.viewer.project: found "serach", which is not a key of projects; did you mean "search"?',
     'admin_tokens.lead.project: is needed: a project_admin is bound to a project',
-    'admin_tokens.viewer.project: is of a project_admin only; viewer is of the whole installation',
+    'admin_tokens.viewer.project: is of a project_admin or project_member only; viewer is of the whole installation',
   ])
 })

@@ -1,5 +1,6 @@
 /** Checks of declared projects, tokens and admin tokens that a schema cannot express. */
 import { nearest } from '../../kit/nearest.ts'
+import { isProjectRole, PROJECT_ROLES } from '../../spec/admin.ts'
 import type { Path } from '../load/read-yaml.ts'
 import type { FileConfig } from '../schema/schema.ts'
 import { budgetProblems } from './budget-checks.ts'
@@ -53,11 +54,10 @@ export function declaredProblems(
     }
   }
   for (const [name, token] of Object.entries(admin_tokens)) {
-    if (token?.role === undefined || (token.role === 'project_admin') === (token.project !== undefined)) continue
-    const message =
-      token.role === 'project_admin'
-        ? 'is needed: a project_admin is bound to a project'
-        : `is of a project_admin only; ${token.role} is of the whole installation`
+    if (token?.role === undefined || isProjectRole(token.role) === (token.project !== undefined)) continue
+    const message = isProjectRole(token.role)
+      ? `is needed: a ${token.role} is bound to a project`
+      : `is of a ${PROJECT_ROLES.join(' or ')} only; ${token.role} is of the whole installation`
     problems.push({ path: ['admin_tokens', name, 'project'], message })
   }
   return problems

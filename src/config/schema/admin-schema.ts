@@ -8,7 +8,7 @@ const CONFIG_BY_API = ['off', 'validate', 'apply'] as const
 const OidcRole = section(
   {
     role: Type.Enum([...ADMIN_ROLES], { description: 'What the administrator may do.' }),
-    project: text({ minLength: 1 }, 'The id of the project of a project_admin.'),
+    project: text({ minLength: 1 }, 'The id of the project of a role that is bound to one.'),
   },
   'The role of an account whose claim has this value.',
 )
@@ -32,7 +32,7 @@ const OidcConfig = section(
     }),
     roles: Type.Record(Type.String({ minLength: 1 }), OidcRole, {
       description:
-        'The role of each value of the claim. Of several, the highest counts: owner, operator, viewer, project_admin.',
+        'The role of each value of the claim. Of several, the highest counts: owner, operator, viewer. Who has none of these is in all projects that are named.',
     }),
     redirect_uri: text(
       { pattern: '^https?://.+/admin/v1/login/oidc/callback$' },

@@ -1,16 +1,15 @@
 /** Sessions of administrators, and the links that begin them, in the database. */
-import type { AdminRole } from '../../spec/admin.ts'
 import type { Engine } from '../engine.ts'
 import { pageOf, placeNumber } from '../page.ts'
-import type { Write } from '../tables.ts'
-import type { AdminSessionStore, StoredSession } from './admin-store.ts'
+import type { SessionsTable, Write } from '../tables.ts'
+import type { AdminSessionStore, LinkPerson, StoredSession } from './admin-store.ts'
 import { appendAudit } from './audit-append.ts'
 
 export function adminSessionStore({ db, write }: Engine): AdminSessionStore {
   /** With the deletion of those that have ended: there are few. */
   async function insert(rows: Write, session: StoredSession): Promise<void> {
     await rows.deleteFrom('admin_sessions').where('expires_at', '<=', session.created_at).execute()
-    await rows.insertInto('admin_sessions').values(session).execute()
+    await rows.insertInto('admin_sessions').values(toRow(session)).execute()
   }
 
   return {
@@ -20,27 +19,31 @@ export function adminSessionStore({ db, write }: Engine): AdminSessionStore {
           .deleteFrom('admin_links')
           .where('expires_at', '<=', Math.floor(audit.at_ms / 1000))
           .execute()
-        await rows.insertInto('admin_links').values(link).execute()
+        await rows
+          .insertInto('admin_links')
+          .values({ ...link, person: link.person && JSON.stringify(link.person) })
+          .execute()
         await appendAudit(rows, audit)
       })
     },
 
-    async login({ hash, now }, session, audit) {
+    async login({ hash, now }, make) {
       // Read first: a guess opens no transaction.
       const isKnown = await db.selectFrom('admin_links').select('hash').where('hash', '=', hash).executeTakeFirst()
-      if (!isKnown) return false
+      if (!isKnown) return undefined
       return write(async (rows) => {
         // The deletion takes the row's lock: another login with this link waits, and then finds no row.
         const link = await rows
           .deleteFrom('admin_links')
           .where('hash', '=', hash)
           .where('expires_at', '>', now)
-          .returning('actor')
+          .returning(['actor', 'person'])
           .executeTakeFirst()
-        if (!link) return false
+        if (!link) return undefined
+        const { session, audit } = make(link.person === null ? null : (JSON.parse(link.person) as LinkPerson))
         await insert(rows, session)
         await appendAudit(rows, { ...audit, before: { link_of: link.actor } })
-        return true
+        return session
       })
     },
 
@@ -53,7 +56,7 @@ export function adminSessionStore({ db, write }: Engine): AdminSessionStore {
 
     async findByHash(hash) {
       const row = await db.selectFrom('admin_sessions').selectAll().where('hash', '=', hash).executeTakeFirst()
-      return row && { ...row, role: row.role as AdminRole }
+      return row && fromRow(row)
     },
 
     async page({ now, limit, after }) {
@@ -70,7 +73,7 @@ export function adminSessionStore({ db, write }: Engine): AdminSessionStore {
         .orderBy('session_id', 'desc')
         .limit(limit + 1)
         .execute()
-      return pageOf(rows, { limit, fromRow: (row) => row, keyOf: (row) => [row.created_at, row.session_id] })
+      return pageOf(rows, { limit, fromRow, keyOf: (row) => [row.created_at, row.session_id] })
     },
 
     async touch(session_id, last_used_at) {
@@ -96,3 +99,13 @@ export function adminSessionStore({ db, write }: Engine): AdminSessionStore {
       }),
   }
 }
+
+const toRow = ({ memberships, ...session }: StoredSession): SessionsTable => ({
+  ...session,
+  memberships: memberships.length === 0 ? null : JSON.stringify(memberships),
+})
+
+const fromRow = ({ memberships, ...row }: SessionsTable): StoredSession => ({
+  ...row,
+  memberships: memberships === null ? [] : JSON.parse(memberships),
+})

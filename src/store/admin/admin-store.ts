@@ -1,5 +1,5 @@
 /** What the store keeps of administrators. */
-import type { AdminSession, AdminToken } from '../../spec/admin.ts'
+import type { AdminRole, AdminSession, AdminToken } from '../../spec/admin.ts'
 import type { AuditDraft } from '../../spec/audit.ts'
 import type { StorePage } from '../page.ts'
 
@@ -54,17 +54,26 @@ export type AdminKeyStore = {
   release(row: { scope: string; key: string }): Promise<void>
 }
 
-/** With the SHA-256 (hex) of the cookie. */
-export type StoredSession = AdminSession & { hash: string }
+/** With the SHA-256 (hex) of the cookie, and of the admin token that began it: it ends with that. */
+export type StoredSession = AdminSession & { hash: string; token_hash: string | null }
+
+/** Who logs in by a link. */
+export type LinkPerson = { name: string; role: AdminRole; project_id: string | null }
 
 export type AdminSessionStore = {
-  /** Adds a link for one login, by the SHA-256 of its secret. Deletes those that have expired. */
-  addLink(link: { hash: string; actor: string; expires_at: number }, audit: AuditDraft): Promise<void>
+  /** Adds a link for one login, by the SHA-256 of its secret; `person` null: as owner. Deletes those that have expired. */
+  addLink(
+    link: { hash: string; actor: string; expires_at: number; person: LinkPerson | null },
+    audit: AuditDraft,
+  ): Promise<void>
   /**
    * Makes a session of a link, and deletes the link: of two logins with one link, one succeeds, on every engine and for
-   * any number of processes. False: there is no such link, or it has expired.
+   * any number of processes. Undefined: there is no such link, or it has expired.
    */
-  login(link: { hash: string; now: number }, session: StoredSession, audit: AuditDraft): Promise<boolean>
+  login(
+    link: { hash: string; now: number },
+    make: (person: LinkPerson | null) => { session: StoredSession; audit: AuditDraft },
+  ): Promise<StoredSession | undefined>
   /** Adds a session of somebody who has logged in elsewhere. */
   add(session: StoredSession, audit: AuditDraft): Promise<void>
   findByHash(hash: string): Promise<StoredSession | undefined>
