@@ -136,7 +136,10 @@ describe('the sinks of the request log', () => {
     const sinks = [{ file: { path: 'log/requests.ndjson' } }, { http: { url: 'http://127.0.0.1:9/none' } }]
     const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-sinks-'))
     closing.push(() => rmSync(data_dir, { recursive: true, force: true }))
-    const { gateway, recorded } = await start({ data_dir, request_log: { enabled: false, keep_days: 7, sinks } })
+    const { gateway, recorded } = await start({
+      data_dir,
+      request_log: { ...DEFAULT_REQUEST_LOG, enabled: false, sinks },
+    })
     await (await gateway.chat(chat, { headers: { 'x-request-id': 'one' } })).text()
     expect(await recorded()).toEqual([])
     const [line = '', rest] = readFileSync(join(data_dir, 'log', 'requests.ndjson'), 'utf8').split('\n')

@@ -111,7 +111,8 @@ export type Config = {
   models: Record<string, ModelConfig>
 }
 
-type RequestLogSettings = Required<Omit<RequestLogConfig, 'contents'>> & Pick<RequestLogConfig, 'contents'>
+type RequestLogSettings = Required<Omit<RequestLogConfig, 'contents' | 'summaries'>> &
+  Pick<RequestLogConfig, 'contents'> & { summaries: Required<NonNullable<RequestLogConfig['summaries']>> }
 
 type MetricsSettings = Required<Omit<MetricsConfig, 'host' | 'port'>> & Pick<MetricsConfig, 'host' | 'port'>
 
@@ -225,7 +226,12 @@ export const DEFAULT_ADMIN: AdminSettings = {
   config_by_api: 'apply',
   config_variables: [],
 }
-export const DEFAULT_REQUEST_LOG: RequestLogSettings = { enabled: true, keep_days: 7, sinks: [] }
+export const DEFAULT_REQUEST_LOG: RequestLogSettings = {
+  enabled: true,
+  keep_days: 7,
+  sinks: [],
+  summaries: { minutes_keep_hours: 24, hours_keep_days: 40, days_keep_days: 1_100 },
+}
 
 export const DEFAULT_LEDGER: Required<LedgerConfig> = {
   currency: 'USD',

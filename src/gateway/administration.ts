@@ -23,6 +23,7 @@ import type { Log } from '../kit/log.ts'
 import { isSameText, sha256 } from '../kit/secret.ts'
 import type { LiveEvents } from '../observe/requests/live-events.ts'
 import type { RequestReader } from '../observe/requests/request-reader.ts'
+import type { Summaries } from '../observe/requests/summaries.ts'
 import { consoleRoutes } from '../site/console-routes.ts'
 import type { AdminCaller } from '../spec/admin.ts'
 import { BY_GATEWAY } from '../spec/audit.ts'
@@ -37,6 +38,7 @@ type AdministrationParts = ReadinessRouteParts & {
   metering: Pick<Metering, 'scrape'> | undefined
   projects: Projects
   requests: RequestReader
+  summaries: Summaries
   live: LiveEvents
   tokens: Tokens
   /** What a token may still use. */
@@ -159,6 +161,8 @@ export function createAdministration(parts: AdministrationParts): Administration
         controls: controls(audit),
         projects,
         requests: parts.requests,
+        summaries: parts.summaries,
+        named: store,
         live: parts.live,
         limits: parts.reports.limits,
         ready: parts.ready,

@@ -12,6 +12,8 @@ import { createRequestReader, type RequestReader } from '../observe/requests/req
 import { createRequestSinks } from '../observe/requests/request-sinks.ts'
 import { viewRow } from '../observe/requests/request-view.ts'
 import { createRequests, type Recorder } from '../observe/requests/requests.ts'
+import { createSumUpkeep } from '../observe/requests/sum-upkeep.ts'
+import { createSummaries, type Summaries } from '../observe/requests/summaries.ts'
 import type { RequestRow } from '../store/requests/request-row.ts'
 import type { Store } from '../store/store.ts'
 import type { Metering } from './metering.ts'
@@ -29,13 +31,13 @@ type Observation = {
   /** Deletes one batch of old rows of the request log, and of contents; false: nothing is left. */
   pruneRequests(): Promise<boolean>
   /** For operators. */
-  readers: { requests: RequestReader; live: LiveEvents }
+  readers: { requests: RequestReader; summaries: Summaries; live: LiveEvents }
   /** After the last call was settled. */
   close(options: { deadline_ms: number }): Promise<void>
 }
 
 type ObservationParts = {
-  store: Pick<Store, 'requestLog' | 'requestContents' | 'audit'>
+  store: Pick<Store, 'requestLog' | 'requestSums' | 'requestContents' | 'audit'>
   /** The configuration now. */
   config(): Config
   /** Absent: nothing is exported by OTLP. */
@@ -56,10 +58,13 @@ export function createObservation({ store, config, telemetry, metering, clock, l
   const assignIds = createIds(store.requestLog)
   const contents = createContentsLog({ store: store.requestContents, assignIds, config, clock, log })
   metering?.watchContents(contents.health)
+  const summarySettings = () => config().request_log.summaries
+  const upkeep = createSumUpkeep({ store: store.requestSums, settings: summarySettings, clock, log })
   const requestLog = createRequestLog({
     store: store.requestLog,
     contents,
     assignIds,
+    onWritten: upkeep.start,
     ...((logs || config().request_log.sinks.length > 0) && { sinks: { push } }),
     settings: () => config().request_log,
     clock,
@@ -76,12 +81,13 @@ export function createObservation({ store, config, telemetry, metering, clock, l
   if (telemetry?.tracing) recorders.push(telemetry.tracing.record)
   const requests = createRequests({ recorders, clock, log })
   metering?.countFirst(requests.flush)
+  const flush = () => {
+    requests.flush()
+    return requestLog.flush()
+  }
   const reader = createRequestReader({
     store: store.requestLog,
-    flush() {
-      requests.flush()
-      return requestLog.flush()
-    },
+    flush,
     async contents(row) {
       requests.flush()
       await contents.flush()
@@ -89,19 +95,22 @@ export function createObservation({ store, config, telemetry, metering, clock, l
     },
     clock,
   })
+  const summaries = createSummaries({ store: store.requestSums, flush, settings: summarySettings, clock })
   return {
     calls: [requests.calls],
     requestFinished: requests.requestFinished,
     flush: requests.flush,
     admitted: contents.admit,
     async pruneRequests() {
+      upkeep.start()
       const left = [await requestLog.prune(), await contents.prune()]
       return left.includes(true)
     },
-    readers: { requests: reader, live },
+    readers: { requests: reader, summaries, live },
     async close(options) {
       requests.flush()
       await Promise.all([requestLog.close(options), contents.close(options), sinks.close(options)])
+      await upkeep.stop()
     },
   }
 }

@@ -31,6 +31,7 @@ import { requestClasses } from './migrations/0027-request-classes.ts'
 import { contentsEndUsers } from './migrations/0028-contents-end-users.ts'
 import { sizeIndexes } from './migrations/0029-size-indexes.ts'
 import { fewerRequestIndexes } from './migrations/0030-fewer-request-indexes.ts'
+import { requestSums } from './migrations/0031-request-sums.ts'
 import { sessionMemberships } from './migrations/0032-session-memberships.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
@@ -68,6 +69,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0028-contents-end-users': contentsEndUsers,
   '0029-size-indexes': sizeIndexes,
   '0030-fewer-request-indexes': fewerRequestIndexes,
+  '0031-request-sums': requestSums,
   '0032-session-memberships': sessionMemberships,
 }
 

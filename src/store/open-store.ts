@@ -16,6 +16,7 @@ import { cachedAnswerStore } from './requests/cached-answers.ts'
 import { openCachedVectors } from './requests/cached-vectors.ts'
 import { requestContentsStore } from './requests/request-contents.ts'
 import { requestLogStore } from './requests/request-log.ts'
+import { requestSumStore } from './requests/request-sums.ts'
 import { conversationStore } from './responses/conversations.ts'
 import { responseRunStore } from './responses/response-runs.ts'
 import { responseStore } from './responses/responses.ts'
@@ -84,6 +85,7 @@ function storeOf(engine: Engine, onCall: OnCall | undefined): Store {
     overrides: report('overrides', overrideStore(engine)),
     requestContents: report('requestContents', requestContentsStore(engine)),
     requestLog: report('requestLog', requestLogStore(engine)),
+    requestSums: report('requestSums', requestSumStore(engine)),
     endUsers: report('endUsers', endUserStore(engine)),
     dueTimes: report('dueTimes', dueTimes(engine)),
     ...report('database', { ping: () => engine.write(async (write) => void (await lockRevision(write))) }),

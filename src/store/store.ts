@@ -13,6 +13,7 @@ import type { LedgerStore } from './ledger/ledger-store.ts'
 import type { CachedAnswerStore, CachedVectors } from './requests/cache-store.ts'
 import type { RequestContentsStore } from './requests/contents-row.ts'
 import type { RequestLogStore } from './requests/request-row.ts'
+import type { RequestSumStore } from './requests/request-sums.ts'
 import type { ConversationStore } from './responses/conversation-store.ts'
 import type { ResponseRunStore, ResponseStore } from './responses/response-store.ts'
 import type { DueTimes } from './tasks/due-times.ts'
@@ -238,6 +239,7 @@ export type Store = {
   rateLimits: RateLimitStore
   overrides: OverrideStore
   requestLog: RequestLogStore
+  requestSums: RequestSumStore
   endUsers: EndUserStore
   requestContents: RequestContentsStore
   dueTimes: DueTimes

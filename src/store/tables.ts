@@ -13,6 +13,7 @@ import type { LedgerEntry } from './ledger/ledger-entry.ts'
 import type { CachedAnswer } from './requests/cache-store.ts'
 import type { ContentsRow } from './requests/contents-row.ts'
 import type { Feedback, RequestRow } from './requests/request-row.ts'
+import type { MinuteRow, SumsRow } from './requests/sum-row.ts'
 import type { LeaseRow } from './tokens/lease-store.ts'
 
 type Rows = typeof ACCOUNT_SETTINGS
@@ -287,6 +288,8 @@ export type Tables = {
   request_tags: { tag: string; at_ms: number; row_id: number }
   request_feedback: Feedback
   request_contents: ContentsRow
+  request_minutes: MinuteRow
+  request_sums: SumsRow
 }
 
 export type Database = Kysely<Tables>

@@ -995,6 +995,73 @@ export type SettingList = {
   next_cursor: string | null
 }
 
+export type Summary = {
+  object: 'summary'
+  start: number
+  end: number
+  step: 'minute' | 'hour' | 'day'
+  by: 'project' | 'token' | 'model' | 'provider' | 'user' | 'tag' | 'none'
+  series: (SummarySeries)[]
+  other: boolean
+  total: {
+  calls: number
+  errors: Record<string, number>
+  input_tokens: number
+  output_tokens: number
+  cost: number
+  charge: number
+  cache_hits: number
+  duration: {
+  p50: number | null
+  p95: number | null
+}
+  first_byte: {
+  p50: number | null
+  p95: number | null
+}
+}
+}
+
+export type SummarySeries = {
+  key: string | null
+  name: string
+  points: ({
+  time: number
+  calls: number
+  errors: Record<string, number>
+  input_tokens: number
+  output_tokens: number
+  cost: number
+  charge: number
+  cache_hits: number
+  duration: {
+  p50: number | null
+  p95: number | null
+}
+  first_byte: {
+  p50: number | null
+  p95: number | null
+}
+})[]
+  total: {
+  calls: number
+  errors: Record<string, number>
+  input_tokens: number
+  output_tokens: number
+  cost: number
+  charge: number
+  cache_hits: number
+  duration: {
+  p50: number | null
+  p95: number | null
+}
+  first_byte: {
+  p50: number | null
+  p95: number | null
+}
+}
+}
+
 export type Target = {
   id: string
   provider: string
@@ -1502,6 +1569,12 @@ export type Api = {
     query: {}
     body: undefined
     response: RequestContents
+  }
+  'GET /admin/v1/summary': {
+    params: {}
+    query: { start?: string | undefined; end?: string | undefined; from?: string | undefined; to?: string | undefined; step?: 'minute' | 'hour' | 'day' | undefined; by?: 'project' | 'token' | 'model' | 'provider' | 'user' | 'tag' | 'none' | undefined; project?: string | undefined; token?: string | undefined; model?: string | undefined; provider?: string | undefined; user?: string | undefined; tag?: string | undefined; order?: 'calls' | 'charge' | 'cost' | undefined; limit?: number | undefined }
+    body: undefined
+    response: Summary
   }
   'GET /admin/v1/events': {
     params: {}

@@ -110,12 +110,12 @@ const keyOf = ({ day = '', model = '' }: UsageList['data'][number]) => `${day} $
 const inOrder = (a: UsageList['data'][number], b: UsageList['data'][number]) => (keyOf(a) < keyOf(b) ? -1 : 1)
 
 /** Unix seconds. A date as `to` is included. */
-export function readTime(query: URLSearchParams, param: 'from' | 'to'): number | undefined {
+export function readTime(query: URLSearchParams, param: 'from' | 'to' | 'start' | 'end'): number | undefined {
   const text = query.get(param)
   if (text === null) return undefined
   if (/^\d{1,11}$/.test(text)) return Number(text)
   const at = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(text) / 1000 : Number.NaN
-  if (!Number.isNaN(at)) return at + (param === 'to' ? DAY_SECONDS : 0)
+  if (!Number.isNaN(at)) return at + (param === 'to' || param === 'end' ? DAY_SECONDS : 0)
   throw new GatewayError('invalid_value', `"${param}" must be a date such as 2026-01-31, or unix seconds.`, { param })
 }
 

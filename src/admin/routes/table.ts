@@ -14,6 +14,7 @@ import { type OidcRouteParts, oidcRoutes } from './openid-login.ts'
 import { type ProjectRouteParts, projectRoutes } from './projects.ts'
 import { type ReadinessRouteParts, readinessRoutes } from './readiness.ts'
 import { type RequestRouteParts, requestRoutes } from './requests.ts'
+import { type SummaryRouteParts, summaryRoutes } from './summary.ts'
 import { type TokenRouteParts, tokenRoutes } from './tokens.ts'
 
 type AdminRouteParts = ProjectRouteParts &
@@ -23,9 +24,16 @@ type AdminRouteParts = ProjectRouteParts &
   OidcRouteParts &
   AuditRouteParts &
   RequestRouteParts &
+  Pick<SummaryRouteParts, 'summaries' | 'clock'> &
   EventRouteParts &
   ReadinessRouteParts &
-  DiagnosticsParts & { controls: Route[]; adminKeys: AdminKeyStore; secretOf(context: Context): string; log: Log }
+  DiagnosticsParts & {
+    named: Pick<SummaryRouteParts, 'tokens' | 'projects'>
+    controls: Route[]
+    adminKeys: AdminKeyStore
+    secretOf(context: Context): string
+    log: Log
+  }
 
 export function adminRoutes(parts: AdminRouteParts): Route[] {
   const routes: Route[] = [
@@ -36,6 +44,7 @@ export function adminRoutes(parts: AdminRouteParts): Route[] {
     ...oidcRoutes(parts),
     ...auditRoutes(parts),
     ...requestRoutes(parts),
+    ...summaryRoutes({ ...parts, ...parts.named }),
     ...eventRoutes(parts),
     ...readinessRoutes(parts),
     ...parts.controls,

@@ -1,12 +1,12 @@
 import { expect, it } from 'bun:test'
 import { configOf } from '../../../test/kit/gateway.ts'
+import { DEFAULT_REQUEST_LOG } from '../../config/config.ts'
 import { configOfWorker } from './worker-process.ts'
 
 const config = configOf({
   server: { max_bytes_in_flight: 1_000, max_token_bytes_in_flight: 500 },
   request_log: {
-    enabled: true,
-    keep_days: 7,
+    ...DEFAULT_REQUEST_LOG,
     sinks: [
       { file: { path: 'log/requests.ndjson' } },
       { file: { path: 'no-ending' } },

@@ -173,7 +173,11 @@ function settled({ settings, path, file, cwd }: Settled): Config {
     valkey: file.valkey && { ...DEFAULT_VALKEY, ...file.valkey },
     ledger: { ...DEFAULT_LEDGER, ...file.ledger },
     budgets: file.budgets ?? [],
-    request_log: { ...DEFAULT_REQUEST_LOG, ...file.request_log },
+    request_log: {
+      ...DEFAULT_REQUEST_LOG,
+      ...file.request_log,
+      summaries: { ...DEFAULT_REQUEST_LOG.summaries, ...file.request_log?.summaries },
+    },
     alerts: file.alerts ?? {},
     telemetry: file.telemetry ?? {},
     metrics: { ...DEFAULT_METRICS, ...file.metrics },

@@ -90,6 +90,17 @@ export type ContentsConfig = Type.Static<typeof ContentsConfig>
 export const mayRecordContents = ({ on_for = [], by_header_for = [] }: ContentsConfig): boolean =>
   on_for.length + by_header_for.length > 0
 
+const days = (description: string) => number({ exclusiveMinimum: 0, maximum: 36_600 }, description)
+
+const SummariesConfig = section(
+  {
+    minutes_keep_hours: number({ minimum: 2, maximum: 720 }, 'Hours to keep sums by minute. Default 24.'),
+    hours_keep_days: days('Days to keep sums by hour. Default 40.'),
+    days_keep_days: days('Days to keep sums by day. Default 1100.'),
+  },
+  'How long the sums of the request log are kept, from which charts are drawn.',
+)
+
 export const RequestLogConfig = section({
   enabled: flag('Record each call in the store, without its contents. Default true.'),
   keep_days: number({ exclusiveMinimum: 0, maximum: 3_660 }, 'Days to keep rows. Default 7.'),
@@ -98,6 +109,7 @@ export const RequestLogConfig = section({
     { maxItems: 10 },
     'Where rows also go, even with `enabled: false`. Needs a restart. Default: nowhere.',
   ),
+  summaries: optional(SummariesConfig),
   contents: optional(ContentsConfig),
 })
 export type RequestLogConfig = Type.Static<typeof RequestLogConfig>

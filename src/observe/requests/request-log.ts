@@ -36,6 +36,8 @@ type RequestLogParts = {
   /** Records the contents of calls that are marked for it; absent: of none. */
   contents?: { add(capture: Capture, row: RequestRow): void } | undefined
   assignIds?: AssignIds
+  /** Called after rows were written. */
+  onWritten?: () => void
   /** Read at each use. */
   settings(): { enabled: boolean; keep_days: number }
   clock: Clock
@@ -43,14 +45,17 @@ type RequestLogParts = {
 }
 
 export function createRequestLog(parts: RequestLogParts): RequestLog {
-  const { store, sinks, contents, settings, clock, log } = parts
+  const { store, sinks, contents, onWritten, settings, clock, log } = parts
   const refused = createRefusedLimit()
   const assignIds = parts.assignIds ?? createIds(store)
   const rows = new BatchQueue<RequestRow>({
     name: 'the request log',
     async write(batch) {
+      // A row with an id may have been written before, by an attempt whose end is not known.
+      const is_repeated = batch.some(({ row_id }) => row_id !== 0)
       await assignIds(batch)
-      await store.append(batch)
+      await store.append(batch, { is_repeated })
+      onWritten?.()
       return 0
     },
     max_queued: MAX_QUEUED,

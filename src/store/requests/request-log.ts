@@ -4,8 +4,10 @@ import type { Engine } from '../engine.ts'
 import { createInsert } from '../fixed-statements.ts'
 import type { Write } from '../tables.ts'
 import type { EndUser } from '../tokens/end-user-store.ts'
+import { addToMinutes } from './minute-sums.ts'
 import type { RequestLogStore, RequestRow } from './request-row.ts'
 import { findRows, searchRequests } from './request-search.ts'
+import { eraseFromSums } from './request-sums.ts'
 
 const ROWS_PER_BATCH = 500
 /** A row has 18 values. */
@@ -63,7 +65,15 @@ export function requestLogStore({ db, readInOrder, write }: Engine): RequestLogS
       return revision - count + 1
     },
 
-    append: (added) => write((rows) => insert(rows, added), { is_synced: false }),
+    append: (added, { is_repeated = true } = {}) =>
+      write(
+        async (rows) => {
+          const fresh = is_repeated ? await missing(rows, added) : added
+          await insert(rows, fresh)
+          await addToMinutes(rows, fresh)
+        },
+        { is_synced: false },
+      ),
     search: (query) => readInOrder((reads) => searchRequests(reads, query)),
     find: (row_ids) => findRows(db, row_ids),
     prune: (before_ms) => write((rows) => pruneBatch(rows, before_ms)),
@@ -105,6 +115,23 @@ export function requestLogStore({ db, readInOrder, write }: Engine): RequestLogS
   }
 }
 
+/** Those that the log does not have, so that sums count each row once. */
+async function missing(rows: Write, added: readonly RequestRow[]): Promise<readonly RequestRow[]> {
+  if (added.length === 0) return added
+  const found = await rows
+    .selectFrom('request_log')
+    .select('row_id')
+    .where(
+      'row_id',
+      'in',
+      added.map(({ row_id }) => row_id),
+    )
+    .execute()
+  if (found.length === 0) return added
+  const known = new Set(found.map(({ row_id }) => row_id))
+  return added.filter(({ row_id }) => !known.has(row_id))
+}
+
 const added = (a: number | null, b: number | null) => (a === null || b === null ? null : a + b)
 
 type DeletedRow = { row_id: number; at_ms: number; tags: string | null }
@@ -129,6 +156,7 @@ export async function eraseRequests(rows: Write, { end_user, project_id }: EndUs
   const deleted = await sql<DeletedRow>`
     delete from request_log where row_id in ${some('request_log')} returning row_id, at_ms, tags`.execute(rows)
   await deleteRelated(rows, deleted.rows)
+  if (deleted.rows.length < ROWS_PER_BATCH) await eraseFromSums(rows, { end_user, project_id })
   const contents = await sql`
     delete from request_contents where row_id in ${some('request_contents')} returning row_id`.execute(rows)
   return { requests: deleted.rows.length, contents: contents.rows.length }

@@ -112,8 +112,8 @@ export type Feedback = { row_id: number; score: number | null; text: string | nu
 export type RequestLogStore = {
   /** Ids for new rows: the result and the next `count - 1`. No other process gets them. */
   reserve(count: number): Promise<number>
-  /** Adds rows in one transaction; rows that exist change nothing. */
-  append(rows: readonly RequestRow[]): Promise<void>
+  /** Adds rows and their sums in one transaction; rows that exist change nothing. `is_repeated`: false where no row can exist. */
+  append(rows: readonly RequestRow[], options?: { is_repeated?: boolean }): Promise<void>
   /** Examines a bounded number of rows, so that a search never takes long. */
   search(query: RequestQuery): Promise<RequestPage>
   find(row_ids: readonly number[]): Promise<RequestRow[]>

@@ -1,0 +1,209 @@
+/** The admin API's summaries for charts. */
+import Type from 'typebox'
+import { readTime } from '../../accounts/routes/usage-route.ts'
+import type { Context, Route } from '../../http/context.ts'
+import { type Clock, unixSeconds } from '../../kit/clock.ts'
+import { endUserName } from '../../kit/end-user-name.ts'
+import { noSummary, SUMMARY_ORDERS, type Summaries, type SummaryQuery } from '../../observe/requests/summaries.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { SUM_STEPS, type SumStep } from '../../store/requests/request-sums.ts'
+import { SUM_DIMENSIONS, type SumDimension } from '../../store/requests/sum-row.ts'
+import type { ProjectStore, TokenStore } from '../../store/tokens/account-store.ts'
+import { adminRoute } from './route.ts'
+
+export type SummaryRouteParts = {
+  summaries: Summaries
+  tokens: Pick<TokenStore, 'find'>
+  projects: Pick<ProjectStore, 'find'>
+  clock: Clock
+}
+
+const DEFAULT_SERIES = 10
+const MAX_SERIES = 50
+/** Of one series. */
+const MAX_POINTS = 1_500
+const MAX_CHARACTERS = 512
+const DAY = SUM_STEPS.day
+const BY = [...SUM_DIMENSIONS, 'none'] as const
+const STEPS = Object.keys(SUM_STEPS) as SumStep[]
+
+const count = () => Type.Integer({ minimum: 0 })
+const Quantiles = Type.Object({
+  p50: Type.Union([Type.Number(), Type.Null()]),
+  p95: Type.Union([Type.Number(), Type.Null()], { description: 'At most 2 % from the exact value; null: no calls.' }),
+})
+const sums = {
+  calls: count(),
+  errors: Type.Record(Type.String(), Type.Integer(), { description: 'The count of each error code.' }),
+  input_tokens: count(),
+  output_tokens: count(),
+  cost: Type.Number({
+    description: 'What the providers charge, in the currency of the ledger, as far as it is known.',
+  }),
+  charge: Type.Number({ description: 'What the callers are charged, in the same way.' }),
+  cache_hits: count(),
+  duration: Quantiles,
+  first_byte: Quantiles,
+}
+const SummarySeries = Type.Object(
+  {
+    key: Type.Union([Type.String(), Type.Null()], {
+      description:
+        'The id, or the name of the end user or tag; null: all calls, or the rest. Empty: the calls have none.',
+    }),
+    name: Type.String({
+      description: 'The name of the token or project; otherwise the key, `all`, `other` or `(none)`.',
+    }),
+    points: Type.Array(
+      Type.Object({ time: Type.Integer({ description: 'Unix seconds: the start of the step (UTC).' }), ...sums }),
+      { description: 'In the order of time. Steps without calls have none.' },
+    ),
+    total: Type.Object(sums),
+  },
+  { title: 'SummarySeries' },
+)
+const Summary = Type.Object(
+  {
+    object: Type.Literal('summary'),
+    start: Type.Integer({ description: 'Unix seconds: the time covered, in whole steps; included.' }),
+    end: Type.Integer({ description: 'The same; not included.' }),
+    step: Type.Enum(STEPS, { description: 'Longer than asked for where the shorter sums were deleted.' }),
+    by: Type.Enum([...BY]),
+    series: Type.Array(SummarySeries, { description: 'The largest first.' }),
+    other: Type.Boolean({ description: 'Whether the last series is that of all other keys. By tag there is none.' }),
+    total: Type.Object(sums, { description: 'Of all calls that match the filters.' }),
+  },
+  { title: 'Summary' },
+)
+
+const invalid = (param: string, message: string) => new GatewayError('invalid_value', message, { param })
+
+export function summaryRoutes({ summaries, tokens, projects, clock }: SummaryRouteParts): Route[] {
+  async function summary(context: Context): Promise<Response> {
+    const query = context.query()
+    const asked = readQuery(query, unixSeconds(clock) + 1)
+    const own = context.admin.project_id
+    const found = own === undefined ? await summaries.read(asked) : await readOwn(asked, own)
+    const { from, to, step, series, other, total } = found
+    const names = await Promise.all(series.map(({ key }) => nameOf(key, asked.by)))
+    const named = series.map(({ key, ...rest }, at) => ({ key, name: names[at] ?? '', ...rest }))
+    const range = { start: from, end: to, step, by: asked.by }
+    return Response.json({ object: 'summary', ...range, series: named, other, total })
+  }
+
+  /** Of one project. The sums of a token are shown to the project that has it. */
+  async function readOwn(asked: SummaryQuery, own: string) {
+    const { filter } = asked
+    const isForeign = filter.project !== undefined && filter.project !== own
+    const token = filter.token === undefined ? undefined : await tokens.find(filter.token)
+    const isForeignToken = filter.token !== undefined && token?.project_id !== own
+    if (isForeign || isForeignToken) return noSummary(asked)
+    const isByPart = filter.token !== undefined && asked.by !== 'none' && asked.by !== 'token' && asked.by !== 'project'
+    const { project: _, ...others } = filter
+    return summaries.read({ ...asked, filter: isByPart ? others : { ...others, project: own } })
+  }
+
+  async function nameOf(key: string | null, by: SumDimension | 'none'): Promise<string> {
+    if (key === null) return by === 'none' ? 'all' : 'other'
+    if (key === '') return '(none)'
+    if (by === 'token') return (await tokens.find(key))?.name ?? key
+    if (by === 'project') return (await projects.find(key))?.name ?? key
+    return key
+  }
+
+  const time = (description: string) => ({ description, schema: Type.String(), example: '2026-01-31' })
+  const filter = (description: string) => ({ description, schema: Type.String() })
+  return [
+    adminRoute(['GET', '/admin/v1/summary', { right: 'read', project: 'own' }], {
+      summary: 'Sums of requests for charts',
+      description:
+        'Calls, errors, tokens, amounts and durations by minute, hour or day, for the largest keys of one dimension and the rest. They are kept while calls are recorded in the request log, so no rows of it are read. A call counts at its arrival. A project_admin sees that of its project.',
+      query: {
+        start: time('A date (UTC) or unix seconds; is included. Default: a day before the end.'),
+        end: time('A date (UTC) or unix seconds; a date is included. Default: now.'),
+        from: time('The same as start.'),
+        to: time('The same as end.'),
+        step: {
+          description: 'Default: minute up to six hours, hour up to eight days, then day.',
+          schema: Type.Enum(STEPS),
+        },
+        by: {
+          description:
+            'One series for each value. With a filter, only what is kept: of a project by token, model, provider, user and tag; of a token by project, model and provider; of a model by project, token and provider; of a provider by project, token and model; of an end user or tag by project. Default: none.',
+          schema: Type.Enum([...BY]),
+        },
+        project: filter('Only this project. With a second filter, `by` must be none.'),
+        token: filter('Only this token.'),
+        model: filter('Only this model, by its full id.'),
+        provider: filter('Only this provider.'),
+        user: filter('Only this end user.'),
+        tag: filter('Only this tag, or pair of metadata as key:value.'),
+        order: {
+          description: 'By what the largest are chosen. Default: calls.',
+          schema: Type.Enum([...SUMMARY_ORDERS]),
+        },
+        limit: {
+          description: `Series, besides that of the rest. Default ${DEFAULT_SERIES}.`,
+          schema: Type.Integer({ minimum: 1, maximum: MAX_SERIES }),
+        },
+      },
+      response: Summary,
+      errors: ['invalid_value', 'storage_unavailable'],
+      handle: summary,
+    }),
+  ]
+}
+
+/** Throws invalid_value. */
+function readQuery(query: URLSearchParams, now: number): SummaryQuery {
+  const to = timeOf(query, ['end', 'to']) ?? now
+  const from = timeOf(query, ['start', 'from']) ?? Math.max(0, to - DAY)
+  if (from >= to) throw invalid('start', '"start" must be before "end".')
+  const length = to - from
+  const usual = length <= DAY / 4 ? 'minute' : length <= 8 * DAY ? 'hour' : 'day'
+  const step = oneOf(query, 'step', STEPS) ?? usual
+  if (length / SUM_STEPS[step] > MAX_POINTS)
+    throw invalid('step', `More than ${MAX_POINTS} steps: ask for a longer step or a shorter time.`)
+  const filter: SummaryQuery['filter'] = {}
+  for (const name of SUM_DIMENSIONS) {
+    const value = query.get(name)
+    if (value === null) continue
+    if (value === '' || (value.length > MAX_CHARACTERS && name !== 'user'))
+      throw invalid(name, `"${name}" must have 1 to ${MAX_CHARACTERS} characters.`)
+    filter[name] = name === 'user' ? (endUserName(value) ?? value) : value
+  }
+  return {
+    from,
+    to,
+    step,
+    by: oneOf(query, 'by', BY) ?? 'none',
+    filter,
+    limit: readLimit(query.get('limit')),
+    order: oneOf(query, 'order', SUMMARY_ORDERS) ?? 'calls',
+  }
+}
+
+/** Both names are those of other lists. */
+function timeOf(query: URLSearchParams, [name, other]: readonly ['start', 'from'] | readonly ['end', 'to']) {
+  if (query.has(name) && query.has(other)) throw invalid(name, `"${name}" and "${other}" are the same: give one.`)
+  return readTime(query, query.has(name) ? name : other)
+}
+
+function oneOf<const Value extends string>(
+  query: URLSearchParams,
+  param: string,
+  values: readonly Value[],
+): Value | undefined {
+  const given = query.get(param)
+  if (given === null) return undefined
+  const known = values.find((value) => value === given)
+  if (known) return known
+  throw invalid(param, `"${param}" must be one of ${values.join(', ')}.`)
+}
+
+function readLimit(given: string | null): number {
+  if (given === null) return DEFAULT_SERIES
+  const limit = /^\d{1,2}$/.test(given) ? Number(given) : 0
+  if (limit >= 1 && limit <= MAX_SERIES) return limit
+  throw invalid('limit', `"limit" must be an integer from 1 to ${MAX_SERIES}.`)
+}

@@ -1,0 +1,198 @@
+/** Summaries of the request log for charts: series of sums by time, of the largest keys of one dimension, and of the rest. */
+import { type Clock, unixSeconds } from '../../kit/clock.ts'
+import { quantileOf } from '../../kit/quantile-sketch.ts'
+import { fromNano } from '../../spec/money.ts'
+import { addSum, emptySum, type RequestSum, sumAt } from '../../store/requests/request-sum.ts'
+import {
+  type RequestSumStore,
+  SUM_STEPS,
+  type SumPoint,
+  type SumPoints,
+  type SumStep,
+} from '../../store/requests/request-sums.ts'
+import type { SumDimension } from '../../store/requests/sum-row.ts'
+import { planSummary, type SummaryFilter, type SummaryPlan } from './summary-plan.ts'
+
+export const SUMMARY_ORDERS = ['calls', 'charge', 'cost'] as const
+
+/** `from` and `to` in unix seconds. `limit`: of series, besides that of the rest. */
+export type SummaryQuery = {
+  from: number
+  to: number
+  step: SumStep
+  by: SumDimension | 'none'
+  filter: SummaryFilter
+  limit: number
+  order: (typeof SUMMARY_ORDERS)[number]
+}
+
+/** Milliseconds; null: of no call. */
+type Quantiles = { p50: number | null; p95: number | null }
+
+/** Amounts in units of the ledger's currency. */
+type SummarySums = {
+  calls: number
+  errors: Record<string, number>
+  input_tokens: number
+  output_tokens: number
+  cost: number
+  charge: number
+  cache_hits: number
+  duration: Quantiles
+  first_byte: Quantiles
+}
+
+/** `key`: null for all calls together, and for the rest. Times without calls have no point. */
+export type SummarySeries = {
+  key: string | null
+  points: ({ time: number } & SummarySums)[]
+  total: SummarySums
+}
+
+/** With the step that was used: shorter ones are deleted first. `other`: whether the last series is that of the rest. */
+export type Summary = Pick<SummaryQuery, 'from' | 'to' | 'step'> & {
+  series: SummarySeries[]
+  other: boolean
+  total: SummarySums
+}
+
+export type Summaries = {
+  /** Throws invalid_value where no sums are kept for the filter, or there would be too many points. */
+  read(query: SummaryQuery): Promise<Summary>
+}
+
+type SummariesParts = {
+  store: Pick<RequestSumStore, 'read'>
+  /** Writes what this process has in memory. */
+  flush(): Promise<void>
+  settings(): { minutes_keep_hours: number; hours_keep_days: number }
+  clock: Clock
+}
+
+/** Sums of one series by time. */
+type Line = Map<number, RequestSum>
+
+export function createSummaries({ store, flush, settings, clock }: SummariesParts): Summaries {
+  function keptStep({ from, step }: SummaryQuery): SumStep {
+    const { minutes_keep_hours, hours_keep_days } = settings()
+    const age = unixSeconds(clock) - from
+    if (step !== 'day' && age > hours_keep_days * SUM_STEPS.day) return 'day'
+    return step === 'minute' && age > minutes_keep_hours * SUM_STEPS.hour ? 'hour' : step
+  }
+
+  /** Of the largest keys a scope has its parts; their own scopes have all of their calls. */
+  async function completeLines(lines: Map<string, Line>, plan: SummaryPlan, range: Range): Promise<void> {
+    const { by, scope, own_project } = plan
+    const isOfAll = scope.kind === 'all' && by !== undefined
+    if (!isOfAll && own_project === undefined) return
+    if (by === undefined || range.step === 'minute') return
+    const parts_by = own_project === undefined ? undefined : ('project' as const)
+    const points = await store.read({ ...range, kind: by, keys: [...lines.keys()].filter(Boolean), by: parts_by })
+    for (const [key, own] of points) {
+      const line = lines.get(key)
+      for (const [time, { total, parts }] of own) {
+        const sum = own_project === undefined ? total : parts.get(own_project)
+        if (sum) line?.set(time, sum)
+      }
+    }
+  }
+
+  return {
+    async read(query) {
+      const plan = planSummary(query)
+      const step = keptStep(query)
+      const seconds = SUM_STEPS[step]
+      const from = Math.floor(query.from / seconds) * seconds
+      const to = Math.ceil(query.to / seconds) * seconds
+      await flush()
+      const range = { from, to, step }
+      const { kind, key } = plan.scope
+      const parts_by = plan.by ?? plan.part?.kind
+      const points = scopePoints(await store.read({ ...range, kind, keys: [key], by: parts_by }), key)
+      const all = plan.part ? partLine(points, plan.part.key) : totalLine(points)
+      if (plan.by === undefined) {
+        const series = seriesOf(plan.key, all)
+        return { ...range, series: [series], other: false, total: series.total }
+      }
+      const lines = largestLines(points, query)
+      await completeLines(lines, plan, range)
+      const series = [...lines].map(([name, line]) => seriesOf(name, line))
+      // A call may have several tags: those of the rest cannot be told from the total.
+      const rest = plan.by === 'tag' ? undefined : seriesOf(null, restLine(all, lines))
+      const other = rest !== undefined && rest.points.length > 0
+      return { ...range, series: other ? [...series, rest] : series, other, total: seriesOf(null, all).total }
+    },
+  }
+}
+
+/** Of calls that the caller may not see. */
+export const noSummary = ({ from, to, step }: SummaryQuery): Summary => ({
+  from,
+  to,
+  step,
+  series: [],
+  other: false,
+  total: toSums(emptySum()),
+})
+
+type Range = Pick<SummaryQuery, 'from' | 'to' | 'step'>
+
+const scopePoints = (points: SumPoints, key: string): [number, SumPoint][] =>
+  [...(points.get(key) ?? [])].sort(([a], [b]) => a - b)
+
+const totalLine = (points: readonly [number, SumPoint][]): Line =>
+  new Map(points.map(([time, { total }]) => [time, total]))
+
+function partLine(points: readonly [number, SumPoint][], key: string): Line {
+  const line: Line = new Map()
+  for (const [time, { parts }] of points) {
+    const part = parts.get(key)
+    if (part) line.set(time, part)
+  }
+  return line
+}
+
+function largestLines(
+  points: readonly [number, SumPoint][],
+  { limit, order }: Pick<SummaryQuery, 'limit' | 'order'>,
+): Map<string, Line> {
+  const totals = new Map<string, number>()
+  for (const [, { parts }] of points)
+    for (const [key, sum] of parts) totals.set(key, (totals.get(key) ?? 0) + sum[order])
+  const keys = [...totals].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1)).slice(0, limit)
+  return new Map(keys.map(([key]) => [key, partLine(points, key)]))
+}
+
+/** What no line contains. Sketches are subtracted exactly, since none of their buckets were ever joined. */
+function restLine(all: Line, lines: ReadonlyMap<string, Line>): Line {
+  const rest: Line = new Map()
+  for (const [time, total] of all) {
+    const sum = sumAt(rest, time)
+    addSum(sum, total)
+    for (const line of lines.values()) {
+      const part = line.get(time)
+      if (part) addSum(sum, part, -1)
+    }
+    if (sum.calls <= 0) rest.delete(time)
+  }
+  return rest
+}
+
+function seriesOf(key: string | null, line: Line): SummarySeries {
+  const total = emptySum()
+  const points: SummarySeries['points'] = []
+  for (const [time, sum] of [...line].sort(([a], [b]) => a - b)) {
+    addSum(total, sum)
+    points.push({ time, ...toSums(sum) })
+  }
+  return { key, points, total: toSums(total) }
+}
+
+const toSums = ({ cost, charge, errors, duration, first_byte, ...counts }: RequestSum): SummarySums => ({
+  ...counts,
+  cost: fromNano(cost),
+  charge: fromNano(charge),
+  errors: Object.fromEntries([...errors].sort(([, a], [, b]) => b - a)),
+  duration: { p50: quantileOf(duration, 0.5), p95: quantileOf(duration, 0.95) },
+  first_byte: { p50: quantileOf(first_byte, 0.5), p95: quantileOf(first_byte, 0.95) },
+})
