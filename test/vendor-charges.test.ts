@@ -378,6 +378,30 @@ describe('a hedged call', () => {
   })
 })
 
+describe('a text completion with several prompts', () => {
+  const family = FAMILIES['text completions'] as Family
+  const several = { ...family, body: { ...family.body, prompt: ['bad', 'a', 'b'] } }
+
+  it.each([400, 429, 500, 503])(
+    'charges the caller nothing, and costs the most once, where one gets %d',
+    async (status) => {
+      await setUp(several)
+      vendors.first.otherwise(async (wire) => {
+        if (!wire.request.body.includes('"bad"')) return await works(several, answerOf(several))(wire)
+        await vendors.first.request(3)
+        await settled(50) // the others have been read
+        await failure(status)(wire)
+      })
+      expect((await call(several)).status).toBeGreaterThanOrEqual(400)
+      const rows = await reconciled()
+      expect(rows).toMatchObject([
+        { kind: 'call', amount: 0, cost: 0 },
+        { kind: 'lost_attempt', amount: 0, estimated: 1 },
+      ])
+    },
+  )
+})
+
 describe('a cached call', () => {
   it('costs what the vendor counts for the first of them, however many wait for its answer', async () => {
     const family = FAMILIES.embeddings as Family

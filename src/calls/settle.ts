@@ -11,6 +11,7 @@ import type { CallEvents } from './events.ts'
 import { noteEnd } from './fallback.ts'
 import type { AnyMeter } from './family.ts'
 import type { PreparedCall } from './prepared-call.ts'
+import { ServingTogether } from './routing/attempt.ts'
 
 /** Where entries of the ledger go. Must not throw. The result: resolves once they cannot be lost; undefined: nobody waits. */
 export type RecordUsage = (entries: readonly LedgerEntry[]) => Promise<void> | undefined
@@ -161,14 +162,25 @@ export function createSettlements({
     if (target) noteDoubt(record, { target, model, most: estimate?.most })
   }
 
+  /** The same of attempts at the same time, which share the estimate of the call: once for each target. */
+  function noteAllUnanswered({ record, model }: Settled): void {
+    const { attempts, estimate, doubts = [] } = record
+    const targets = new Set(attempts.filter(({ error }) => error === undefined).map(({ target }) => target))
+    for (const { target } of doubts) if (target) targets.delete(target)
+    for (const target of targets) noteDoubt(record, { target, model, most: estimate?.most })
+  }
+
   /** What was delivered counts; where nothing was, the most that the attempt can have used. */
   function settleUnfinished(call: Settled, isCharged: boolean, thrown?: unknown): Promise<void> | undefined {
     const { record, meter, policy } = call
     const isServed = record.serving !== undefined
+    const isOfSeveral = record.serving instanceof ServingTogether
     endAttempt(record, thrown)
     if (isServed && meter && hasCounted(meter)) return settle(call, true)
     const isOpen = isServed || (thrown === undefined && record.attempts.at(-1)?.ms === undefined)
-    if (isOpen && (thrown === undefined || mayHaveCharged(thrown, policy))) noteUnanswered(call)
+    if (isOfSeveral)
+      noteAllUnanswered(call) // whatever the error of one of them says
+    else if (isOpen && (thrown === undefined || mayHaveCharged(thrown, policy))) noteUnanswered(call)
     return settle(call, false, isCharged ? record.doubts?.pop() : undefined)
   }
 

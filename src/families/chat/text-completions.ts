@@ -21,7 +21,11 @@ import { mergeStreams } from './merge-streams.ts'
 import type { ChatMeter } from './meter.ts'
 
 type Work = { parts: ChatWork[]; encoder: TextCompletionEncoder; model: CatalogueModel }
-type TextMeter = Meter<Usage> & { parts: ChatMeter[] }
+type TextMeter = Meter<Usage> & {
+  parts: ChatMeter[]
+  /** One of the prompts has failed before the response has begun: none of them is delivered. */
+  fail(): void
+}
 type Whole = { encode(usage: Usage): TextCompletion }
 
 type TextCompletions = {
@@ -55,9 +59,11 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
     const control = new AbortController()
     const { request_id, caller, arrived } = call
     const own = { request_id, caller, arrived, signal: AbortSignal.any([call.signal, control.signal]) }
+    let fail = () => {}
     /** One prompt, which counts in its own meter. */
     const sendPart = (part: ChatWork, at: number) =>
       attempt(targets(part), async (target, { signal, meter, is_hedge }) => {
+        fail = meter.fail
         const either = AbortSignal.any([signal, control.signal])
         const partMeter = meter.parts[at] ?? chat.whole.meter(part)
         return await send(target, part, { call: own, signal: either, meter: partMeter, is_hedge })
@@ -66,6 +72,7 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
       const answers = parts.map((part, at) => inClientTerms(part.request, placeOf(at, parts), () => sendPart(part, at)))
       return { answers: await Promise.all(answers), control }
     } catch (thrown) {
+      fail()
       control.abort(OTHER_FAILED)
       throw thrown
     }
@@ -145,8 +152,8 @@ async function* inTermsOf<T>(source: AsyncIterable<T>, all: ChatWork[], at: numb
 }
 
 /**
- * The usage of all prompts together. A prompt that was answered was charged, even if another one failed; one that was not
- * counts at the most that it can have used.
+ * The usage of all prompts together, once the response has begun. A prompt of which nothing came, because another one broke
+ * off, counts at the most that it can have used.
  */
 function meterOf(parts: ChatMeter[], mostOf: (at: number) => Units): TextMeter {
   const usageOf = (part: ChatMeter, at: number): Usage | Promise<Usage> => {
@@ -154,9 +161,13 @@ function meterOf(parts: ChatMeter[], mostOf: (at: number) => Units): TextMeter {
     const { input_tokens: input, output_tokens: output } = mostOf(at)
     return usageFrom({ input, output, estimated: true })
   }
+  let hasFailed = false
   return {
     parts,
-    hasCounted: () => parts.some((part) => part.hasCounted()),
+    fail() {
+      hasFailed = true
+    },
+    hasCounted: () => !hasFailed && parts.some((part) => part.hasCounted()),
     usage: async () => sumOf(await Promise.all(parts.map(usageOf))),
     units: unitsOfUsage,
   }
