@@ -2,10 +2,10 @@
  * What admission costs a call: `npm run bench:admission`. Prints microseconds of the stages admit and settle for one call,
  * without limits and budgets, and with six rate limits and three budgets, in one run; and how often the store was asked.
  */
-import { createAdmission, type Gate, releaseHolds } from '../src/calls/admission.ts'
+import { createAdmission, releaseHolds } from '../src/calls/admission.ts'
 import { createBudgetGate } from '../src/calls/budget-gate.ts'
 import { createBudgets } from '../src/calls/budgets/budgets.ts'
-import type { CallRecord } from '../src/calls/call.ts'
+import type { CallRecord, Gate } from '../src/calls/call.ts'
 import { createRateLimiter } from '../src/calls/limits/rate-limits.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
@@ -92,7 +92,7 @@ const AMOUNT = 1_750_000
 const entries = [{ amount: AMOUNT }]
 
 async function measure(gates: readonly Gate[]): Promise<{ us: number; asked: number }> {
-  const admission = createAdmission(gates)
+  const admission = createAdmission()
   const { signal } = new AbortController()
   let charges: Charged[] = []
   async function callOnce(): Promise<void> {
@@ -106,6 +106,7 @@ async function measure(gates: readonly Gate[]): Promise<{ us: number; asked: num
     // As much of a call and a model as the gates read.
     return {
       model,
+      gates,
       work: undefined,
       metering: { current: {} },
       record: { ...record, entries },

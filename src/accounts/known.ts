@@ -1,6 +1,7 @@
 /** The token cache of the hot path, invalidated by polling the store's revision. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
+import type { Revision } from '../kit/revision.ts'
 import { isSameText, sha256 } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
@@ -41,16 +42,25 @@ const MAX_PROJECTS = 10_000
 /** Concurrent look-ups: a flood of bad tokens must not queue without bound. */
 export const MAX_LOOK_UPS = 1_000
 
-type Parts = {
+export type KnownTokensParts = {
   store: Pick<TokenStore, 'findByHash' | 'revision'>
   projects: Pick<ProjectStore, 'find'>
   clock: Clock
   log: Log
-  /** Called after each look for changes in the store, and after each change by this process. */
+  /** Increased with each change. */
+  revision?: Revision | undefined
+  /** Called twice a second, after each look for changes in the store, and after each change by this process: tokens may have become invalid. */
   onLook?(): void
 }
 
-export function createKnownTokens({ store, projects, clock, log, onLook = () => {} }: Parts): KnownTokens {
+export function createKnownTokens({
+  store,
+  projects,
+  clock,
+  log,
+  revision,
+  onLook = () => {},
+}: KnownTokensParts): KnownTokens {
   /** Entries of an older generation are only used when the store cannot be reached. */
   let generation = 0
   const known = new Map<string, { grant: Grant; generation: number }>()
@@ -65,6 +75,7 @@ export function createKnownTokens({ store, projects, clock, log, onLook = () => 
 
   function doubt(): void {
     generation++
+    if (revision) revision.current++
     recent.forget()
     unknown.clear()
     lookups = new Map() // a look-up that began before the change must not answer a request that came after it
@@ -185,7 +196,7 @@ function remember<Value>(map: Map<string, Value>, entry: { hash: string; value: 
   if (oldest !== undefined && map.size > entry.most) map.delete(oldest)
 }
 
-type WatchParts = Pick<Parts, 'clock'> & {
+type WatchParts = Pick<KnownTokensParts, 'clock'> & {
   store: Pick<TokenStore, 'revision'>
   changed(): void
   reached(): void

@@ -1,19 +1,18 @@
 /** Tokens: create, list, change, authenticate. `by`: who does it, for the audit log; absent: the gateway itself. */
 import type { TokenDefaults } from '../config/schema/account-schema.ts'
-import { type Clock, unixSeconds } from '../kit/clock.ts'
-import type { Log } from '../kit/log.ts'
+import { unixSeconds } from '../kit/clock.ts'
 import { sha256 } from '../kit/secret.ts'
 import { type AuditOrigin, BY_GATEWAY } from '../spec/audit.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller, Token } from '../spec/token.ts'
 import type { StorePage } from '../store/page.ts'
-import type { ProjectStore, StoredToken, TokenStore } from '../store/tokens/account-store.ts'
+import type { StoredToken, TokenStore } from '../store/tokens/account-store.ts'
 import { chooseToken, noToken, revoked, type TokenReference } from './choose.ts'
 import { assertNotDeclared, type DeclareToken, declareToken } from './declare-token.ts'
 import { createFirstToken } from './first-token.ts'
 import { assertAddress, assertProjectActive, type Grant, grantOf, projectTrouble } from './grant.ts'
 import { formatOf, isSecret, makeToken, newSecret, type TokenOrder } from './issue.ts'
-import { createKnownTokens } from './known.ts'
+import { createKnownTokens, type KnownTokensParts } from './known.ts'
 import { createLastUsed } from './last-used.ts'
 import { assertNotPlayground, createPlaygroundTokens, type PlaygroundPerson } from './playground-tokens.ts'
 import { type AccountSettings, readSettings } from './settings.ts'
@@ -89,16 +88,11 @@ export type Tokens = {
   close(): Promise<void>
 }
 
-type TokensParts = {
+type TokensParts = KnownTokensParts & {
   store: TokenStore
-  projects: Pick<ProjectStore, 'find'>
-  clock: Clock
-  log: Log
   defaults: TokenDefaults
   /** Why a secret is refused that is not one of an API token; undefined: for the common reason. */
   explainRefusal?(secret: string): string | undefined
-  /** Called twice a second, and after each change by this process: tokens may have become invalid. */
-  onLook?(): void
 }
 
 /** One message for every reason, so that it does not reveal which secrets exist. */
@@ -107,8 +101,8 @@ const REFUSAL = 'Missing or invalid API key. Send it as "Authorization: Bearer <
 const MAX_OVERLAP_SECONDS = 7_776_000
 
 export function createTokens(parts: TokensParts): Tokens {
-  const { store, projects, clock, log, defaults, onLook = () => {}, explainRefusal = () => undefined } = parts
-  const known = createKnownTokens({ store, projects, clock, log, onLook })
+  const { store, projects, clock, log, defaults, revision, onLook = () => {}, explainRefusal = () => undefined } = parts
+  const known = createKnownTokens({ store, projects, clock, log, revision, onLook })
   const lastUsed = createLastUsed({ store, clock, log })
   const slowDown = createSlowDown({ clock, log })
   const now = () => unixSeconds(clock)

@@ -1,7 +1,7 @@
 /** How a request would be routed, without sending it: for the command line and for administration. */
-import type { Gate } from '../calls/admission.ts'
-import type { Call, CallOptions } from '../calls/call.ts'
+import type { Call, CallOptions, Gate, Plan } from '../calls/call.ts'
 import { fallbacksOf } from '../calls/fallback.ts'
+import type { Plans } from '../calls/plan.ts'
 import type { RequestFacts } from '../calls/routing/conditions.ts'
 import type { Decision } from '../calls/routing/explain.ts'
 import { explainModel } from '../calls/routing/explain-model.ts'
@@ -40,10 +40,22 @@ export type Explained = {
   status: ModelStatus
   /** Ids of other models, by the reason for which they serve the request. */
   fallbacks: Partial<Record<FallbackReason, readonly string[]>>
+  plan: PlanView
 } & Decision
+
+/** What is decided once for all calls of a caller without limits and budgets of its own. */
+type PlanView = {
+  /** What may hold or refuse a call, in order. */
+  gates: string[]
+  /** `off`: only where the request asks for it. */
+  cache: 'on' | 'off'
+  /** Of each response. */
+  headers: Record<string, string>
+}
 
 type Parts = {
   catalogue: Pick<Catalogue, 'find' | 'require' | 'hasProvider'>
+  plans: Pick<Plans, 'of'>
   router: Pick<Router, 'candidates'>
   settings: ServerSettings
   /** Rate limits of providers. */
@@ -53,7 +65,7 @@ type Parts = {
 
 /** Throws GatewayError as the request would. */
 export function explainRequest(request: ExplainRequest, parts: Parts): Explained {
-  const { catalogue, router, attemptLimits, clock } = parts
+  const { catalogue, plans, router, attemptLimits, clock } = parts
   // Where only some callers may choose: as one of them.
   const settings = { ...parts.settings, caller_routing: parts.settings.caller_routing !== false }
   const name = request.model
@@ -61,9 +73,9 @@ export function explainRequest(request: ExplainRequest, parts: Parts): Explained
   if (!family) {
     throw new GatewayError('unsupported_endpoint', `No provider of the model "${name}" serves one of its families.`)
   }
-  const chosen = catalogue.require(name, family, OPERATOR)
-  const { model } = chosen
-  const call: ExplainedCall = { caller: OPERATOR, authorized: { name, family, chosen } }
+  const plan = plans.of(OPERATOR, name, family)
+  const { model } = plan
+  const call: ExplainedCall = { caller: OPERATOR, plan }
   if (request.tags) call.options = { tags: request.tags }
   const given = family === 'contentgen-compat' ? request.body : request.body && { model: name, ...request.body }
   const body = HAS_ROUTING_FIELDS.includes(family) ? takeRoutingFields(given, call, { catalogue, settings }) : given
@@ -94,13 +106,19 @@ export function explainRequest(request: ExplainRequest, parts: Parts): Explained
     router,
   )
   const status = statusAt(model, unixSeconds(clock))
-  return { requested: name, model: model.id, family, status, fallbacks, ...decision }
+  return { requested: name, model: model.id, family, status, fallbacks, plan: viewOf(plan), ...decision }
 }
+
+const viewOf = ({ gates, model, headers }: Plan): PlanView => ({
+  gates: gates.map(({ name }) => name),
+  cache: model.cache === undefined ? 'off' : 'on',
+  headers: { ...headers },
+})
 
 /** Its tokens are not counted. */
 const ONE_REQUEST = { expected: NO_UNITS, most: NO_UNITS }
 
-type ExplainedCall = Pick<Call, 'caller' | 'authorized' | 'options'>
+type ExplainedCall = Pick<Call, 'caller' | 'plan' | 'options'>
 
 /** The families whose APIs have the fields `models` and `provider`. */
 const HAS_ROUTING_FIELDS: readonly EndpointFamily[] = ['chatcompat', 'chatcompat-response']

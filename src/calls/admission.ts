@@ -3,35 +3,21 @@ import type { CatalogueModel } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import { type Estimate, NO_UNITS, type Units } from '../spec/units.ts'
-import type { AdmissionRequest, CallRecord, Hold } from './call.ts'
+import type { AdmissionRequest, CallRecord, Gate, Hold } from './call.ts'
 import type { AnyMeter, Family } from './family.ts'
-
-/** Limits, or budgets. */
-export type Gate = {
-  /** Throws GatewayError, or rejects with it, where the call may not run. A promise only where it has to wait. */
-  admit(request: AdmissionRequest): Hold | undefined | Promise<Hold | undefined>
-  /** Whether a provider has limits of its own. Absent: none has. */
-  limitsProvider?(provider_id: string): boolean
-  /** Whether an attempt at this provider may be made now. A promise only where it has to wait. Absent: yes. */
-  mayAttempt?(provider_id: string, estimate: Estimate): boolean | Promise<boolean>
-  /** The limit that keeps an attempt from this provider now, for an operator. Absent: none. */
-  limitOfAttempt?(provider_id: string, estimate: Estimate): string | undefined
-  /**
-   * Holds what an attempt at this provider can use. Throws GatewayError where it may not be made. A promise only where it
-   * has to wait. Absent: nothing.
-   */
-  admitAttempt?(provider_id: string, estimate: Estimate): Hold | undefined | Promise<Hold | undefined>
-}
 
 const NO_ESTIMATE: Estimate = { expected: NO_UNITS, most: NO_UNITS }
 
 type Admitting<Work> = { model: CatalogueModel; work: Work; record: CallRecord; meter: AnyMeter }
 
+/** A call with the gates that it passes. */
+type Gated<Work> = Admitting<Work> & { gates: readonly Gate[] }
+
 export type Admission = {
   /** Undefined: the call is admitted. A promise where it has to wait. Throws GatewayError. */
   admit<Work>(
     family: Pick<Family<never, Work, never, AnyMeter>, 'estimate' | 'is_admitted'>,
-    call: Admitting<Work>,
+    call: Gated<Work>,
   ): Promise<void> | undefined
   /** Before a fallback takes over. Throws GatewayError. A promise where it has to wait. */
   moveTo<Work>(
@@ -96,16 +82,16 @@ export function createAttemptAdmission(gates: readonly Gate[]): AttemptAdmission
   }
 }
 
-export function createAdmission(gates: readonly Gate[]): Admission {
+export function createAdmission(): Admission {
   /** At one gate after another from `waiting` on; the first that refuses undoes those before it. */
-  async function pass(request: AdmissionRequest, { record, holds, waiting, next }: Waiting): Promise<void> {
+  async function pass(request: AdmissionRequest, { record, holds, waiting, left }: Waiting): Promise<void> {
     const take = (hold: Hold | undefined) => {
       if (hold) holds.push(hold)
       if (record.holds === undefined) throw gone() // the call has ended
     }
     try {
       take(await waiting)
-      for (const gate of gates.slice(next)) take(await gate.admit(request))
+      for (const gate of left) take(await gate.admit(request))
     } catch (thrown) {
       undo(holds)
       throw thrown
@@ -115,16 +101,17 @@ export function createAdmission(gates: readonly Gate[]): Admission {
 
   return {
     admit(family, call) {
-      const { record } = call
-      if (gates.length === 0 || family.is_admitted === false) return undefined
+      const { record, gates } = call
+      if (family.is_admitted === false) return undefined
+      // Also where there is no gate: attempts may be limited by the estimate, and what they hold is settled with the call.
       const holds: Hold[] = []
       record.holds = holds
-      record.is_refused = true
       const request = requestOf(family, call)
+      record.is_refused = gates.length > 0
       try {
         for (let at = 0; at < gates.length; at++) {
           const hold = gates[at]?.admit(request)
-          if (hold instanceof Promise) return pass(request, { record, holds, waiting: hold, next: at + 1 })
+          if (hold instanceof Promise) return pass(request, { record, holds, waiting: hold, left: gates.slice(at + 1) })
           if (hold) holds.push(hold)
         }
       } catch (thrown) {
@@ -143,7 +130,7 @@ export function createAdmission(gates: readonly Gate[]): Admission {
   }
 }
 
-type Waiting = { record: CallRecord; holds: Hold[]; waiting: Promise<Hold | undefined>; next: number }
+type Waiting = { record: CallRecord; holds: Hold[]; waiting: Promise<Hold | undefined>; left: readonly Gate[] }
 
 /** Why a call that has ended is not sent. */
 export const gone = (): GatewayError =>

@@ -4,14 +4,13 @@ import { mostOf } from '../models/prices.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Units } from '../spec/units.ts'
 import type { TaskBudget } from '../store/ledger/budget-store.ts'
-import type { Gate } from './admission.ts'
 import type { BudgetCallHold, Budgets } from './budgets/budgets.ts'
-import type { AdmissionRequest, Hold } from './call.ts'
+import type { AdmissionRequest, Gate, Hold } from './call.ts'
 import { createLikelyOutputs } from './likely-outputs.ts'
 import { withOutput, withShorterAnswer } from './shorter-answer.ts'
 
 type BudgetGateParts = {
-  budgets: Pick<Budgets, 'admit'>
+  budgets: Pick<Budgets, 'admit' | 'mayApply'>
   /** Whether a call is refused whose price is not known, where it counts towards a budget. */
   refusesUnknown(): boolean
   /** Whether calls hold what they probably cost, as far as that is known, instead of the most that they can cost. */
@@ -80,6 +79,8 @@ export function createBudgetGate({ budgets, refusesUnknown, holdsLikely, clock }
   }
 
   return {
+    name: 'budgets',
+    applies: budgets.mayApply,
     admit(request) {
       const { caller, end_user, record } = request.call
       const amount = most(request)

@@ -42,14 +42,31 @@ export type Call = {
   capture?: Capture | undefined
   /** Whether the client gets the routing decision. */
   readonly is_explained?: boolean
-  /** The model that the caller was authorized to use, before the request was decoded. Set by `Pipeline.authorize`. */
-  authorized?: { name: string; family: EndpointFamily; chosen: Chosen } | undefined
+  /** How it is made: set by `Pipeline.authorize`, before the request is decoded. */
+  plan?: Plan | undefined
   /** What the caller asks of its routing and of the response cache; absent: nothing. */
   options?: CallOptions
   /** Where its rate limits stand; set when it is admitted or refused. */
   limits?: LimitReport
   /** What is known about it; set by the pipeline. */
   record?: CallRecord
+}
+
+/** What a caller may do with a model, and how: the same for all its calls until something changes that it was made of. */
+export type Plan = Chosen & {
+  /** The model as the client named it; undefined: it named none. */
+  readonly name: string | undefined
+  readonly family: EndpointFamily
+  /** The gates that may hold or refuse its calls, in order: only those for which something is configured. */
+  readonly gates: readonly Gate[]
+  /** Whether other models may serve a call that this one cannot serve. */
+  readonly has_fallbacks: boolean
+  /** Whether a target takes only some requests. */
+  readonly has_conditions: boolean
+  /** Whether the provider of a target has rate limits of its own. */
+  readonly has_limited_targets: boolean
+  /** Of each response. */
+  readonly headers: Readonly<Record<string, string>>
 }
 
 /** `on`: cache the response in any case. `off`: neither read nor write the cache. `refresh`: replace what is cached. */
@@ -92,6 +109,27 @@ export type AdmissionRequest = {
   estimate: Estimate
   /** It becomes no entry of the ledger: the submission of a task, which is recorded itself. */
   is_unrecorded?: true
+}
+
+/** Limits, or budgets. */
+export type Gate = {
+  /** For an operator. */
+  readonly name: string
+  /** Whether calls of this caller at this model may be held or refused, as things are configured. Absent: they may. */
+  applies?(caller: Caller, model: Pick<CatalogueModel, 'id'>): boolean
+  /** Throws GatewayError, or rejects with it, where the call may not run. A promise only where it has to wait. */
+  admit(request: AdmissionRequest): Hold | undefined | Promise<Hold | undefined>
+  /** Whether a provider has limits of its own. Absent: none has. */
+  limitsProvider?(provider_id: string): boolean
+  /** Whether an attempt at this provider may be made now. A promise only where it has to wait. Absent: yes. */
+  mayAttempt?(provider_id: string, estimate: Estimate): boolean | Promise<boolean>
+  /** The limit that keeps an attempt from this provider now, for an operator. Absent: none. */
+  limitOfAttempt?(provider_id: string, estimate: Estimate): string | undefined
+  /**
+   * Holds what an attempt at this provider can use. Throws GatewayError where it may not be made. A promise only where it
+   * has to wait. Absent: nothing.
+   */
+  admitAttempt?(provider_id: string, estimate: Estimate): Hold | undefined | Promise<Hold | undefined>
 }
 
 /** What a gate holds for one call. */

@@ -5,7 +5,7 @@ import type { Catalogue, CatalogueModel } from '../models/catalogue.ts'
 import { statusAt } from '../models/lifecycle.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Admission } from './admission.ts'
-import type { Call, CallOptions } from './call.ts'
+import type { CallOptions } from './call.ts'
 import type { AnyMeter } from './family.ts'
 import type { PreparedCall } from './prepared-call.ts'
 import { type AttemptPolicy, isFaultOfTarget, isNoneAvailable, mayTryNext } from './routing/outcome.ts'
@@ -23,7 +23,7 @@ type Fallbacks = {
   execute<Work, Answer, M extends AnyMeter>(prepared: PreparedCall<Work, Answer, M>): Promise<Answer>
 }
 
-/** For calls that `hasFallbacks`. */
+/** For calls that may fall back. */
 export function createFallbacks({ catalogue, admission, clock }: FallbackParts): Fallbacks {
   /** The next model of the list that the caller may use and that accepts the request. */
   function nextModel<Work, Answer, M extends AnyMeter>(
@@ -73,10 +73,10 @@ export function createFallbacks({ catalogue, admission, clock }: FallbackParts):
     },
 
     async execute(prepared) {
-      const { descriptor, record, model: first, chosen, bounds } = prepared
+      const { descriptor, record, model: first, plan, bounds } = prepared
       const { call } = record
       const namesFor = (reason: FallbackReason) =>
-        fallbacksOf(first, reason, call.options).filter((name) => name !== chosen.id)
+        fallbacksOf(first, reason, call.options).filter((name) => name !== plan.model.id)
       /** By the reason of the first failure: fallbacks of a fallback are not followed. */
       let names: string[] | undefined
       for (;;) {
@@ -126,13 +126,6 @@ export function fallbacksOf(
   if (reason === 'deprecated') return fallbacks.deprecated ?? NO_MODELS
   if (options?.models) return options.models
   return options?.provider?.allow_fallbacks === false ? NO_MODELS : (fallbacks[reason] ?? NO_MODELS)
-}
-
-/** Whether any other model may serve a call: most models have none, and most callers name none. */
-export function hasFallbacks({ fallbacks }: CatalogueModel, { options }: Pick<Call, 'options'>): boolean {
-  if (options?.models !== undefined) return true
-  for (const _ in fallbacks) return true
-  return false
 }
 
 type Known = {

@@ -1,8 +1,7 @@
 /** The last gate, in durable mode: the call is in the store before its provider is called. */
 import type { Clock } from '../kit/clock.ts'
 import type { OpenCall } from '../store/ledger/ledger-entry.ts'
-import type { Gate } from './admission.ts'
-import type { AdmissionRequest, CallRecord, Hold } from './call.ts'
+import type { AdmissionRequest, CallRecord, Gate, Hold } from './call.ts'
 import { openEntry } from './entries.ts'
 
 type OpenCallGateParts = {
@@ -45,6 +44,8 @@ export function createOpenCallGate({ isDurable, open, raise, close, clock }: Ope
   }
 
   return {
+    name: 'open calls of the ledger',
+    applies: isDurable,
     admit(request) {
       const { record } = request.call
       if (!record || request.is_unrecorded || !isDurable()) return undefined

@@ -5,8 +5,7 @@ import { createLog } from '../kit/log.ts'
 import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
 import type { Provider } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { Gate } from './admission.ts'
-import type { Hold, Meter } from './call.ts'
+import type { Gate, Hold, Meter } from './call.ts'
 import type { CallSubscriber } from './events.ts'
 import type { Family, ResponseStream, StreamFamily } from './family.ts'
 import { createPipeline } from './pipeline.ts'
@@ -23,7 +22,7 @@ function gateway({
   usage = async () => 7,
   counted = undefined as (() => boolean) | undefined,
   policy = 'until_answered' as Family<never, never, never, undefined>['policy'],
-  gates = [{ admit: () => undefined }] as Gate[],
+  gates = [{ name: 'none', admit: () => undefined }] as Gate[],
 } = {}) {
   const clock = manualClock()
   const catalogue = createCatalogue({ clock })
@@ -502,6 +501,7 @@ describe('limits and budgets', () => {
       settle: ({ input_tokens }) => void notes.push(`${name} settles ${input_tokens}`),
     }
     return {
+      name,
       admit(request: Parameters<Gate['admit']>[0]) {
         notes.push(`${name} admits ${request.model.id} of ${request.call.caller.token_id}`)
         return admit(hold)

@@ -2,15 +2,17 @@
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Catalogue, CatalogueModel, Chosen } from '../models/catalogue.ts'
+import { modelHeaders } from '../models/lifecycle.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
-import { createAdmission, createAttemptAdmission, type Gate, gone } from './admission.ts'
+import { createAdmission, createAttemptAdmission, gone } from './admission.ts'
 import type { ResponseCache } from './cache/response-cache.ts'
-import type { Call, CallRecord } from './call.ts'
+import type { Call, CallRecord, Gate, Plan } from './call.ts'
 import { usageForClient } from './entries.ts'
 import { type CallSubscriber, publishTo } from './events.ts'
-import { createFallbacks, hasFallbacks } from './fallback.ts'
+import { createFallbacks } from './fallback.ts'
 import type { AnyMeter, Family, ResponseStream, StreamFamily, UsageOf } from './family.ts'
 import { type EmbedText, lookUpAnswer, lookUpStream, lookupFor } from './lookup.ts'
+import { createPlans, type Plans } from './plan.ts'
 import { PreparedCall, type TraceAttempt } from './prepared-call.ts'
 import { boundsOf } from './routing/bounds.ts'
 import type { Router } from './routing/router.ts'
@@ -45,7 +47,12 @@ export type SentStream = {
 }
 
 /** A call that fits its model. It is neither open nor recorded until `send` is called, once. */
-type Sendable<Work, Result> = Chosen & { work: Work; send(): Result }
+type Sendable<Work, Result> = Chosen & {
+  work: Work
+  /** Of its response: those of its plan, and others that the caller of this adds. */
+  headers: Record<string, string>
+  send(): Result
+}
 
 export type Pipeline = {
   /**
@@ -77,6 +84,8 @@ export type Pipeline = {
 
 type PipelineParts = {
   catalogue: Pick<Catalogue, 'require'>
+  /** Absent: made anew for each call. */
+  plans?: Plans | undefined
   recordUsage: RecordUsage
   /** Whether the end of a response waits until its call is recorded. Absent: never. */
   isDurable?: () => boolean
@@ -98,8 +107,9 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   const { catalogue, recordUsage, subscribers, gates = [], cache, embedText, clock, log } = parts
   const events = publishTo(subscribers, log)
   const settlements = createSettlements({ recordUsage, isDurable: parts.isDurable, events, clock, log })
-  const admission = createAdmission(gates)
-  const execution = { ...parts, attempts: createAttemptAdmission(gates), events }
+  const plans = parts.plans ?? createPlans({ catalogue, gates, clock })
+  const admission = createAdmission()
+  const execution = { ...parts, plans, attempts: createAttemptAdmission(gates), events }
   const fallbacks = createFallbacks({ catalogue, admission, clock })
 
   /** resolve, authorize, fit: synchronous, since nothing has to wait. */
@@ -111,9 +121,9 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     const record = newRecord(call, family.endpoint(input), unixSeconds(clock))
     events.started(record)
     try {
-      const { model, requested } = chosenFor(call, family.modelOf(input), record.family)
-      const prepared = new PreparedCall({ family, input: input as never, record, model, requested }, execution)
-      if (hasFallbacks(model, call)) fallbacks.replaceBeforehand(prepared)
+      const plan = planFor(call, family.modelOf(input), record.family)
+      const prepared = new PreparedCall({ family, input: input as never, record, plan }, execution)
+      if (mayFallBack(prepared)) fallbacks.replaceBeforehand(prepared)
       return prepared
     } catch (thrown) {
       settlements.refused(record, thrown)
@@ -121,12 +131,15 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     }
   }
 
-  /** The model that `authorize` has resolved, where it is the requested one. */
-  function chosenFor(call: Call, name: string | undefined, family: EndpointFamily): Chosen {
-    const { authorized } = call
-    if (authorized && authorized.name === name && authorized.family === family) return authorized.chosen
-    return catalogue.require(name, family, call.caller)
+  /** That of `authorize`, where it is of the requested model. */
+  function planFor(call: Call, name: string | undefined, family: EndpointFamily): Plan {
+    const { plan, caller } = call
+    return plan && plan.name === name && plan.family === family ? plan : plans.of(caller, name, family)
   }
+
+  /** Another model than that of the plan may have replaced it beforehand. */
+  const headersOf = ({ model, plan }: Pick<PreparedCall<never, never, AnyMeter>, 'model' | 'plan'>) =>
+    model === plan.model ? { ...plan.headers } : modelHeaders({ model, requested: plan.requested }, clock)
 
   /** Whether the cache is on for a call: all that it costs where it is off. */
   const isCached = ({ model, record }: Pick<PreparedCall<never, never, AnyMeter>, 'model' | 'record'>) =>
@@ -136,7 +149,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   function execute<Work, Answer, M extends AnyMeter>(prepared: PreparedCall<Work, Answer, M>): Promise<Answer> {
     const { model, call } = prepared
     prepared.bounds = boundsOf(model.routing, call.arrived, call.options)
-    return hasFallbacks(model, call) ? fallbacks.execute(prepared) : prepared.execute()
+    return mayFallBack(prepared) ? fallbacks.execute(prepared) : prepared.execute()
   }
 
   /** From the cache where it is on. */
@@ -216,7 +229,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     authorize(call, { family, model }) {
       if (typeof model !== 'string') return // the parser reports what it must be
       try {
-        call.authorized = { name: model, family, chosen: catalogue.require(model, family, call.caller) }
+        call.plan = plans.of(call.caller, model, family)
       } catch (thrown) {
         const record = newRecord(call, family, unixSeconds(clock))
         events.started(record)
@@ -227,26 +240,32 @@ export function createPipeline(parts: PipelineParts): Pipeline {
 
     prepare(family, call, input) {
       const prepared = open(family, call, input)
-      const { model, requested, work } = prepared
-      return { model, requested, work, send: () => answer(prepared) }
+      const { model, work } = prepared
+      const { requested } = prepared.plan
+      return { model, requested, work, headers: headersOf(prepared), send: () => answer(prepared) }
     },
 
     async run(family, call, input) {
       const prepared = open(family, call, input)
       const answered = await answer(prepared)
-      return { requested: prepared.requested, ...answered }
+      return { requested: prepared.plan.requested, ...answered }
     },
 
     prepareStream(family, call, input) {
       const prepared = open(family, call, input)
-      const { model, requested, work } = prepared
+      const { model, work } = prepared
+      const { requested } = prepared.plan
       prepared.record.is_stream = true
-      return { model, requested, work, send: () => stream(family, prepared) }
+      return { model, requested, work, headers: headersOf(prepared), send: () => stream(family, prepared) }
     },
 
     close: settlements.close,
   }
 }
+
+/** Whether other models may serve a call: those of its plan, or those that it names itself. */
+const mayFallBack = ({ plan, call }: Pick<PreparedCall<never, never, AnyMeter>, 'plan' | 'call'>): boolean =>
+  plan.has_fallbacks || call.options?.models !== undefined
 
 function newRecord(call: Call, family: EndpointFamily, at: number): CallRecord {
   const record: CallRecord = { call, family, at, attempts: [], is_stream: false, error: undefined }

@@ -5,10 +5,11 @@ import type { CatalogueModel } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { AttemptAdmission } from './admission.ts'
-import type { Call, CallRecord } from './call.ts'
+import type { Call, CallRecord, Gate, Plan } from './call.ts'
 import { mayHaveCharged, noteDoubt } from './entries.ts'
 import type { CallEvents } from './events.ts'
 import type { AnyMeter, ByTarget, Execution, Family, Try } from './family.ts'
+import type { Plans } from './plan.ts'
 import {
   type Attempt,
   LOST,
@@ -34,9 +35,9 @@ import type { Router } from './routing/router.ts'
 /** Executes an attempt in the trace of its call. */
 export type TraceAttempt = <Answer>(call: Call, attempt: Attempt, execute: () => Promise<Answer>) => Promise<Answer>
 
-/** The same for all calls. */
 type ExecutionParts = {
   router: Pick<Router, 'attempt' | 'candidates'>
+  plans: Pick<Plans, 'gatesOf'>
   /** Undefined: providers have no limits. */
   attempts: AttemptAdmission | undefined
   /** Undefined: no traces are recorded. */
@@ -45,12 +46,9 @@ type ExecutionParts = {
   clock: Clock
 }
 
-type Preparing<Input, Work, Answer, M extends AnyMeter> = {
-  family: Family<Input, Work, Answer, M>
-  input: Input
-  record: CallRecord
-  model: CatalogueModel
-  requested: CatalogueModel
+type Preparing<Work, Answer, M extends AnyMeter> = Pick<PreparedCall<Work, Answer, M>, 'record' | 'plan'> & {
+  family: Family<never, Work, Answer, M>
+  input: never
 }
 
 type Sticky = NonNullable<RoutingConfig['sticky']>
@@ -60,11 +58,11 @@ const UNBOUNDED: Bounds = { tries: 1, tries_made: 0, deadline: Number.POSITIVE_I
 export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, Sender<Answer>, SizedRequest {
   readonly call: Call
   readonly record: CallRecord
-  readonly requested: CatalogueModel
   readonly descriptor: Family<never, Work, Answer, M>
   readonly policy: AttemptPolicy
   readonly is_observed: boolean
-  readonly chosen: CatalogueModel // that it was resolved to
+  readonly plan: Plan
+  gates: readonly Gate[]
   /** Of all its models together; set when it is executed. */
   bounds: Bounds = UNBOUNDED
   /** The model that serves it, and the request fitted to that model: they change when a fallback takes over. */
@@ -80,20 +78,20 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
   /** How many attempts there were at other models. */
   #earlier = 0
   #facts: RequestFacts | undefined
-  /** Of the second one of two tries at the same time. */
   #hedge: { meter: M } | undefined
 
-  constructor(preparing: Preparing<never, Work, Answer, M>, parts: ExecutionParts) {
-    const { family, input, record, model, requested } = preparing
+  constructor(preparing: Preparing<Work, Answer, M>, parts: ExecutionParts) {
+    const { family, input, record, plan } = preparing
     const { call } = record
+    const { model } = plan
     record.model = model.id
     this.call = call
     this.record = record
-    this.requested = requested
     this.descriptor = family
     this.policy = family.policy
     this.is_observed = family.is_observed ?? true
-    this.chosen = model
+    this.plan = plan
+    this.gates = plan.gates
     this.model = model
     this.#input = input
     this.#parts = parts
@@ -111,13 +109,14 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
   replaceModel({ model, work }: { model: CatalogueModel; work: Work }): void {
     const { record } = this
     this.model = model
+    this.gates = this.#parts.plans.gatesOf(this.call.caller, model)
     this.work = work
     this.meter = this.descriptor.meter(work)
     this.#earlier = record.attempts.length
     this.#facts = undefined
     this.#hedge = undefined
     record.model = model.id
-    record.requested = this.requested.id
+    record.requested = this.plan.requested.id
   }
 
   /** At the targets of its model, one after another. */
@@ -151,17 +150,20 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
     const { attempts, router } = this.#parts
     try {
       if (this.call.is_explained) this.#explain(all)
-      const targets = this.preferences || haveConditions(all) ? acceptingTargets(all, this) : all
-      if (!attempts?.hasLimits(targets)) return router.attempt(targets, this, sender)
-      return this.#attemptWithin(attempts, targets, sender)
+      const { plan } = this
+      const isOther = this.model !== plan.model
+      const hasConditions = isOther ? haveConditions(all) : plan.has_conditions
+      const targets = this.preferences || hasConditions ? acceptingTargets(all, this) : all
+      const limits = isOther || plan.has_limited_targets ? attempts : undefined
+      if (!limits?.hasLimits(targets)) return router.attempt(targets, this, sender)
+      return this.#attemptWithin(limits, targets, sender)
     } catch (thrown) {
       return Promise.reject(thrown)
     }
   }
 
   async #attemptWithin<Part>(attempts: AttemptAdmission, targets: readonly Target[], sender: Sender<Part>) {
-    const within = await attempts.targetsWithinLimits(this.record, targets)
-    return await this.#parts.router.attempt(within, this, sender)
+    return await this.#parts.router.attempt(await attempts.targetsWithinLimits(this.record, targets), this, sender)
   }
 
   sendTo(target: Target, signal: AbortSignal, attempt: Attempt): Promise<Answer> {
@@ -208,7 +210,7 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
     this.#parts.events.attemptFailed(this.record, attempt, error)
   }
 
-  /** Notes an attempt that its provider may have charged. `lost_hedge`: of one that another attempt has beaten. */
+  /** `lost_hedge`: of an attempt that another one has beaten. */
   #noteDoubt(target: Target, lost_hedge?: M): void {
     const { record, model, work, descriptor } = this
     if (!this.meter) return // its calls are not recorded
@@ -248,8 +250,6 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
     record.decisions ??= []
     record.decisions.push({ model: model.id, ...explainModel(request, router) })
   }
-
-  // What the router needs to know of the call.
 
   get settings(): RoutingConfig {
     return this.model.routing

@@ -2,15 +2,16 @@
 import { join } from 'node:path'
 import type { LimitsRouteParts } from '../accounts/routes/limits-route.ts'
 import type { UsageRouteParts } from '../accounts/routes/usage-route.ts'
-import type { Gate } from '../calls/admission.ts'
 import { createBudgetGate } from '../calls/budget-gate.ts'
 import type { BudgetAccount } from '../calls/budgets/budget-accounts.ts'
 import { refusingEvent, thresholdEvent } from '../calls/budgets/budget-events.ts'
 import { createFindOwner } from '../calls/budgets/budget-owners.ts'
 import { budgetStates } from '../calls/budgets/budget-states.ts'
 import { createBudgets } from '../calls/budgets/budgets.ts'
+import type { Gate } from '../calls/call.ts'
 import { createRateLimiter } from '../calls/limits/rate-limits.ts'
 import { createOpenCallGate } from '../calls/open-call-gate.ts'
+import { createPlans, type Plans } from '../calls/plan.ts'
 import { createJournal } from '../calls/recording/journal.ts'
 import { createLedger } from '../calls/recording/ledger.ts'
 import { createOpenCalls } from '../calls/recording/open-calls.ts'
@@ -21,11 +22,13 @@ import { holdsLikely } from '../config/schema/account-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { GuardedFetch } from '../kit/guarded-fetch.ts'
 import type { Log } from '../kit/log.ts'
+import type { Catalogue } from '../models/catalogue.ts'
 import { type Alerts, createAlerts, type RaisedAlert } from '../observe/alerts/alerts.ts'
 import type { Valkey } from '../store/engines/valkey.ts'
 import type { Store } from '../store/store.ts'
 
 type AccountingParts = {
+  catalogue: Catalogue
   store: Pick<Store, 'budgets' | 'alerts' | 'ledger' | 'rateLimits' | 'tokens' | 'projects'>
   /** Undefined: not configured. */
   valkey: Valkey | undefined
@@ -48,7 +51,7 @@ type Accounting = {
   ledger: ReturnType<typeof createLedger>
   alerts: Alerts
   /** What the pipeline uses. */
-  stages: { recordUsage: RecordUsage; isDurable(): boolean; gates: readonly Gate[] }
+  stages: { recordUsage: RecordUsage; isDurable(): boolean; gates: readonly Gate[]; plans: Plans }
   /** Rate limits of providers. */
   attemptLimits: Gate
   /** What a token has used, and what is left of its limits. */
@@ -63,7 +66,7 @@ type Accounting = {
 }
 
 export function createAccounting(parts: AccountingParts): Accounting {
-  const { store, valkey, process_id, config, guardedFetch, onUsed, onRefused, onRaised, clock, log } = parts
+  const { store, valkey, process_id, config, catalogue, guardedFetch, onUsed, onRefused, onRaised, clock, log } = parts
   const alerts = createAlerts({
     store: store.alerts,
     settings: () => config().alerts,
@@ -123,7 +126,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
   return {
     ledger,
     alerts,
-    stages: { recordUsage: ledger.record, isDurable, gates },
+    stages: { recordUsage: ledger.record, isDurable, gates, plans: createPlans({ catalogue, gates, clock }) },
     attemptLimits: rateLimiter,
     reports: {
       ledger: { usage: store.ledger.usage, currency },

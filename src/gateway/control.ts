@@ -4,7 +4,8 @@ import { explainRequest } from '../admin/explain-request.ts'
 import { createSettingsOf } from '../admin/routes/config.ts'
 import { type ControlRouteParts, controlRoutes } from '../admin/routes/control-table.ts'
 import { isInSupply } from '../admin/routes/overrides.ts'
-import type { Gate } from '../calls/admission.ts'
+import type { Gate } from '../calls/call.ts'
+import type { Plans } from '../calls/plan.ts'
 import { createLiveOverrides, type LiveOverrides } from '../calls/routing/live-overrides.ts'
 import type { Router } from '../calls/routing/router.ts'
 import type { Config } from '../config/config.ts'
@@ -49,7 +50,7 @@ type LaterParts = Omit<
   | 'ledger'
   | 'isModel'
   | 'isConfigured'
-> & { supply: Supply; attemptLimits: Pick<Gate, 'limitOfAttempt'> }
+> & { supply: Supply; attemptLimits: Pick<Gate, 'limitOfAttempt'>; plans: Pick<Plans, 'of'> }
 
 type Control = {
   overrides: LiveOverrides
@@ -83,7 +84,7 @@ export function createControl(parts: ControlParts): Control {
   return {
     overrides,
     routes:
-      ({ supply, attemptLimits, ...later }) =>
+      ({ supply, attemptLimits, plans, ...later }) =>
       (audit) =>
         controlRoutes({
           ...later,
@@ -93,7 +94,7 @@ export function createControl(parts: ControlParts): Control {
           webhooks: store.webhooks,
           ledger: { append: store.ledger.append, usage: store.ledger.usage, currency: () => config().ledger.currency },
           explain: (request) =>
-            explainRequest(request, { catalogue, router, attemptLimits, settings: later.settings, clock }),
+            explainRequest(request, { catalogue, plans, router, attemptLimits, settings: later.settings, clock }),
           supply,
           isConfigured: (named) => isInSupply(named, supply),
           router,

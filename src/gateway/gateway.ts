@@ -97,6 +97,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   // Replaced as a whole by a reload; read at each use.
   let live = config
   let endRevokedCalls = () => Promise.resolve()
+  const catalogue = createCatalogue({ clock })
   const tokens = createTokens({
     store: store.tokens,
     projects: store.projects,
@@ -104,11 +105,11 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     log,
     defaults: config.tokens,
     explainRefusal: apiRefusal(config.admin_token),
+    revision: catalogue.revision,
     onLook: () => void endRevokedCalls(),
   })
   const projects = createProjects({ store: store.projects, clock, onChange: tokens.projectChanged })
   const tokenizer = createTokenizer({ clock })
-  const catalogue = createCatalogue({ clock })
   const guardedFetch = createGuardedFetch({ clock })
   const media = createMedia({ guardedFetch })
   const router = createRouter({ clock, log })
@@ -133,10 +134,10 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const storedResponses = createStoredResponses({ ...storing, store: store.responses, clock })
   const conversations = createConversations({ ...storing, store: store.conversations, clock: storeClock, log })
   const valkey = parts.is_idle || !config.valkey ? undefined : openValkey(config.valkey, { clock, log })
-  const shared = { store, valkey, process_id, config: () => live, guardedFetch, onUsed: tokens.used }
+  const shared = { store, valkey, process_id, config: () => live, catalogue, guardedFetch, onUsed: tokens.used, log }
   const onRaised = observation.readers.live.alerted
-  const accounting = createAccounting({ ...shared, onRaised, onRefused: metering?.refused, clock: storeClock, log })
-  const { ledger, alerts, attemptLimits, reports } = accounting
+  const accounting = createAccounting({ ...shared, onRaised, onRefused: metering?.refused, clock: storeClock })
+  const { ledger, alerts, attemptLimits, reports, stages } = accounting
   const cache = createResponseCache({
     store: store.cachedAnswers,
     valkey,
@@ -159,7 +160,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   })
   const pipeline: Pipeline = createPipeline({
     catalogue,
-    ...accounting.stages,
+    ...stages,
     router,
     subscribers: [...observation.calls, storedResponses.calls, conversations.calls],
     cache,
@@ -185,7 +186,6 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     settings,
     pipeline,
     quotas,
-    catalogue,
     supply,
     router,
     attemptLimits,
@@ -195,14 +195,13 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     metering,
     clock,
     storeClock,
-    log,
     workTracer: tracing?.workTracer,
     crashHook: parts.crashHook,
   })
   const { outputs, tasks, webhooks, files } = generation
   const cleaner = createCleaner({ ...accounting, ...observation, tasks: store.tasks, outputs, cache, clock, log })
   const { canStore, accepts: ready, announceStop } = createReadiness({ store, files, clock, log })
-  const controls = control.routes({ supply, attemptLimits, settings, tokens, projects, cache })
+  const controls = control.routes({ supply, ...stages, attemptLimits, settings, tokens, projects, cache })
   const health = { ledger: ledger.health, tasks: tasks.health, open_requests: () => app.open() }
   const accounts = { ...shared, ...observation.readers, projects, tokens, reports, ready, health, version, metering }
   const administration = createAdministration({ ...accounts, settings, controls, environment, clock, log })
@@ -274,7 +273,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   return {
     fetch: (request, peer = { address: '127.0.0.1' }) => app.fetch(request, peer),
     summary: () => ({ providers: supply.providers(), models: catalogue.list(OPERATOR) }),
-    explain: (request) => explainRequest(request, { catalogue, router, attemptLimits, settings, clock }),
+    explain: (request) => explainRequest(request, { catalogue, ...stages, router, attemptLimits, settings, clock }),
     first_token,
     first_login,
     get discovery() {
@@ -292,6 +291,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       await declare(next)
       await administration.reloaded(live, next)
       live = next
+      catalogue.revision.current++
       Object.assign(settings, next.server)
       discovery = supply.discover()
     },

@@ -1,7 +1,7 @@
 /** What generates files, and stores them: outputs, durable tasks, their webhooks, and images. */
 import { join } from 'node:path'
 import type { StorageQuotas } from '../accounts/token-quotas.ts'
-import type { Gate } from '../calls/admission.ts'
+import type { Gate } from '../calls/call.ts'
 import type { Pipeline } from '../calls/pipeline.ts'
 import type { LiveOverrides } from '../calls/routing/live-overrides.ts'
 import type { Router } from '../calls/routing/router.ts'

@@ -9,15 +9,17 @@ import type { FallbackReason, RoutingConfig } from '../config/schema/routing-sch
 import type { ModelConfig } from '../config/schema/schema.ts'
 import type { ThreeDLimits, VideoLimits } from '../config/schema/task-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
+import type { Revision } from '../kit/revision.ts'
 import { servesFamily } from '../providers/families.ts'
 import type { Target } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
-import { type Model, ownerOf } from '../spec/model.ts'
+import type { Model } from '../spec/model.ts'
 import type { PriceVersion } from '../spec/price.ts'
 import type { Caller } from '../spec/token.ts'
 import { type Alias, createAliases } from './aliases.ts'
-import { type Life, livingSuccessor, statusAt } from './lifecycle.ts'
+import { type Life, lifeDates, livingSuccessor, statusAt } from './lifecycle.ts'
+import { isUsable, publicModel } from './listed-model.ts'
 import { familyNotAllowed, notAllowed, notFound, quoted, retired, wrongFamily } from './model-errors.ts'
 import { nearModel } from './near-names.ts'
 
@@ -57,6 +59,8 @@ export type CatalogueModel = Life & {
 export type Chosen = { model: CatalogueModel; requested: CatalogueModel }
 
 export type Catalogue = {
+  /** Of what is decided by the catalogue: increased with each change of it, and by others with a change of what they decide. */
+  readonly revision: Revision
   /** The models that the caller may use, by id, each with the families that it may use. */
   list(caller: Caller): Model[]
   /** One model by its id or by the part after the provider's prefix. Throws model_not_found, ambiguous_model. */
@@ -74,6 +78,8 @@ export type Catalogue = {
   hasProvider(id: string, caller: Caller): boolean
   /** Replaces all models and aliases in one step. */
   replace(rows: CatalogueModel[], aliases?: readonly Alias[]): void
+  /** When a model has another status than at this time, in unix seconds; infinite: never. */
+  changesAfter(now: number): number
   /** The models that no target serves from now on, by the operator; their fallbacks do. */
   disable(ids: ReadonlySet<string>): void
 }
@@ -120,13 +126,17 @@ export function catalogueModel({ id, config, targets, prices, created, when_reti
 }
 
 export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
+  const revision: Revision = { current: 0 }
   let byId = new Map<string, CatalogueModel>()
   let byShortName = new Map<string, CatalogueModel[]>()
   let aliases = createAliases([])
   let rows: readonly CatalogueModel[] = []
   let disabled: ReadonlySet<string> = new Set()
+  let dates: readonly number[] = []
 
   function index(): void {
+    revision.current++
+    dates = lifeDates(rows)
     const served = rows.map((row) => (disabled.has(row.id) ? { ...row, targets: [] } : row))
     byId = new Map(served.map((row) => [row.id, row]))
     const prefixed = served.filter(({ id }) => id.includes('/'))
@@ -253,6 +263,7 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
   }
 
   return {
+    revision,
     list: (caller) =>
       visibleTo(caller)
         .sort((a, b) => (a.id < b.id ? -1 : 1))
@@ -280,6 +291,7 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
       byId
         .values()
         .some((model) => model.targets.some(({ provider }) => provider.id === id) && mayReach(model, caller)),
+    changesAfter: (now) => dates.find((date) => date > now) ?? Number.POSITIVE_INFINITY,
     replace(next, nextAliases = []) {
       aliases = createAliases(nextAliases)
       rows = next
@@ -294,25 +306,3 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
 
 /** A caller whose right to use the model was checked before. */
 const ANYONE: Caller = { token_id: '', mayUseModel: () => true, mayUseFamily: () => true }
-
-const familiesFor = ({ families }: CatalogueModel, caller: Caller): EndpointFamily[] =>
-  families.filter((family) => caller.mayUseFamily(family))
-
-/** Whether the caller may use one of its families; one that nobody can use is shown as it is. */
-const isUsable = (model: CatalogueModel, caller: Caller): boolean =>
-  model.families.length === 0 || familiesFor(model, caller).length > 0
-
-function publicModel(model: CatalogueModel, caller: Caller, now: number): Model {
-  const shown: Model = {
-    id: model.id,
-    object: 'model',
-    created: model.created,
-    owned_by: ownerOf(model.id),
-    supported_endpoint_types: familiesFor(model, caller),
-    status: statusAt(model, now),
-  }
-  if (model.deprecated_at !== undefined) shown.deprecated_at = model.deprecated_at
-  if (model.retired_at !== undefined) shown.retired_at = model.retired_at
-  if (model.replaced_by !== undefined) shown.replaced_by = model.replaced_by
-  return shown
-}

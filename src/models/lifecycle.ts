@@ -19,6 +19,13 @@ export function statusAt(life: Life, now: number): ModelStatus {
 
 const isPast = (time: number | undefined, now: number): boolean => time !== undefined && time <= now
 
+/** When one of them has another status, in order. */
+export const lifeDates = (lives: readonly Life[]): number[] =>
+  lives
+    .flatMap(({ deprecated_at, retired_at }) => [deprecated_at, retired_at])
+    .filter((date) => date !== undefined)
+    .sort((a, b) => a - b)
+
 /**
  * The model to use instead: the first of the chain of successors that is not retired, or that is not in the catalogue.
  * The configured successor if the chain ends without one.

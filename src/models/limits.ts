@@ -13,57 +13,81 @@ import type { CatalogueModel } from './catalogue.ts'
 const Extra = Type.Pick(ChatRequest, [...EXTRA_FIELDS])
 const checkExtra = checker(Extra)
 
+/** How requests are fitted to one model: only what it limits, lacks or does not take. */
+type Fit = {
+  /** The extra fields of 2.3 mean nothing to a model that does not list them: they are ignored like unknown ones. */
+  ignored: readonly (typeof EXTRA_FIELDS)[number][]
+  ranges: readonly (readonly [field: (typeof RANGED_FIELDS)[number], range: Range])[]
+  lacking: readonly Ability[]
+  lacks_media: boolean
+}
+
+type Range = NonNullable<CatalogueModel['limits'][(typeof RANGED_FIELDS)[number]]>
+
+/** A reload makes new models. */
+const fits = new WeakMap<CatalogueModel, Fit>()
+
+function fitFor(model: CatalogueModel): Fit {
+  let fit = fits.get(model)
+  if (!fit) {
+    const { fields, limits, capabilities } = model
+    fit = {
+      ignored: EXTRA_FIELDS.filter((field) => !fields.has(field)),
+      ranges: RANGED_FIELDS.flatMap((field) => (limits[field] ? [[field, limits[field]] as const] : [])),
+      lacking: ABILITIES.filter(({ ability }) => capabilities[ability] === false),
+      lacks_media: MEDIA_ABILITIES.some((ability) => capabilities[ability] === false),
+    }
+    fits.set(model, fit)
+  }
+  return fit
+}
+
 /**
  * The request fitted to this model: `max_completion_tokens` becomes `max_tokens`, defaults are filled in, extra fields of
  * other models are left out. Throws for a value outside the model's range and for a capability that it lacks.
  */
 export function applyChatLimits(model: CatalogueModel, request: ChatRequest): ChatRequest {
+  const { ignored, ranges, lacking, lacks_media } = fitFor(model)
   const fitted: ChatRequest = { ...request, model: model.id }
-  const tokensField = request.max_completion_tokens === undefined ? 'max_tokens' : 'max_completion_tokens'
   const maxTokens = request.max_completion_tokens ?? request.max_tokens
-  delete fitted.max_completion_tokens
+  if (request.max_completion_tokens !== undefined) delete fitted.max_completion_tokens
   if (maxTokens !== undefined) fitted.max_tokens = maxTokens
-  if (!request.stream) delete fitted.stream_options
-  removeUnsupportedFields(model, fitted)
-  if (model.fields.size > 0 && !checkExtra.Check(fitted)) throw extraRefusal(fitted, request)
-  for (const field of RANGED_FIELDS) {
-    const range = model.limits[field]
-    if (!range) continue
+  if (!request.stream && request.stream_options !== undefined) delete fitted.stream_options
+  for (const field of ignored) if (field in fitted) delete fitted[field]
+  if (model.fields.size > 0) readExtraFields(model, fitted, request)
+  for (const [field, range] of ranges) {
     const value = fitted[field]
     if (value === undefined) {
       if (range.default !== undefined) fitted[field] = range.default
-    } else if (value < (range.minimum ?? value) || value > (range.maximum ?? value)) {
-      const param = field === 'max_tokens' ? tokensField : field
-      const allowed = rangeText(range.minimum, range.maximum)
-      throw new GatewayError(
-        'invalid_value',
-        `"${param}" must be ${allowed} for the model "${model.id}", not ${value}.`,
-        { param },
-      )
-    }
+    } else if (value < (range.minimum ?? value) || value > (range.maximum ?? value))
+      throw outOfRange(model, { field, range, value, request })
   }
-  for (const { ability, param, what, isUsed } of ABILITIES) {
-    if (model.capabilities[ability] !== false || !isUsed(fitted)) continue
+  for (const { param, what, isUsed } of lacking) {
+    if (!isUsed(fitted)) continue
     throw new GatewayError('unsupported_parameter', `The model "${model.id}" has no ${what}.`, { param })
   }
-  if (lacksMedia(model)) assertReadable(model, fitted)
+  if (lacks_media) assertReadable(model, fitted)
   return fitted
 }
 
-function lacksMedia({ capabilities }: CatalogueModel): boolean {
-  for (const ability of MEDIA_ABILITIES) if (capabilities[ability] === false) return true
-  return false
+type OutOfRange = { field: (typeof RANGED_FIELDS)[number]; range: Range; value: number; request: ChatRequest }
+
+function outOfRange({ id }: CatalogueModel, { field, range, value, request }: OutOfRange): GatewayError {
+  const isRenamed = field === 'max_tokens' && request.max_completion_tokens !== undefined
+  const param = isRenamed ? 'max_completion_tokens' : field
+  const allowed = rangeText(range.minimum, range.maximum)
+  return new GatewayError('invalid_value', `"${param}" must be ${allowed} for the model "${id}", not ${value}.`, {
+    param,
+  })
 }
 
-/** The extra fields of 2.3 mean nothing to a model that does not list them; they are ignored like unknown ones. */
-function removeUnsupportedFields(model: CatalogueModel, fitted: ChatRequest): void {
-  for (const field of EXTRA_FIELDS) {
-    if (!model.fields.has(field)) delete fitted[field]
-  }
+/** Of a model that takes some. */
+function readExtraFields(model: CatalogueModel, fitted: ChatRequest, request: ChatRequest): void {
   if (model.fields.has('web_search') && fitted.web_search_options !== undefined) {
     fitted.web_search ??= { enable: true, ...fitted.web_search_options }
     delete fitted.web_search_options
   }
+  if (!checkExtra.Check(fitted)) throw extraRefusal(fitted, request)
 }
 
 /** `web_search_options` are checked as `web_search`; the error has the name that the client sent. */

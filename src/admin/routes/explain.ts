@@ -37,6 +37,14 @@ const Explanation = Type.Object(
     family: Type.String(),
     status: Type.String(),
     fallbacks: Type.Record(Type.String(), Type.Array(Type.String())),
+    plan: Type.Object(
+      {
+        gates: Type.Array(Type.String(), { description: 'What may hold or refuse a call, in order.' }),
+        cache: Type.String({ description: '`on`, or `off`: responses are cached only where the request asks for it.' }),
+        headers: Type.Record(Type.String(), Type.String(), { description: 'Of each response.' }),
+      },
+      { description: 'What is decided once for all calls of a caller without limits and budgets of its own.' },
+    ),
     strategy: Type.String(),
     sticky: nullable(Type.String()),
     hedge: Type.Boolean(),

@@ -89,6 +89,8 @@ type AccountsParts = {
 }
 
 export type BudgetAccounts = {
+  /** Whether the owner, or one of its end users, has any budget. */
+  mayApply(owner: BudgetOwner): boolean
   /** The accounts of the windows that contain the time; the same array while nothing has changed. */
   of(owner: BudgetOwner, end_user: string | undefined, now_ms: number): readonly BudgetAccount[]
   find(key: Pick<BudgetName, 'account_key' | 'start_ms'>): BudgetAccount | undefined
@@ -166,6 +168,12 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
     now_ms >= known.from_ms
 
   return {
+    mayApply({ budgets, end_users, project }) {
+      const { tokens, ...installation } = settings()
+      const ofUsers = [end_users, tokens.end_users, project?.end_users].map((users) => users?.budgets)
+      const all = [installationBudgets(installation), budgets, tokens.budgets, project?.budgets, ...ofUsers]
+      return all.some((list) => list !== undefined && list.length > 0)
+    },
     of(owner, end_user, now_ms) {
       let users = resolved.get(owner)
       if (!users) {

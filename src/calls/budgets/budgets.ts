@@ -47,6 +47,8 @@ export type ReachedThreshold = { account: BudgetAccount; threshold: number; refu
 export type RefusedCall = { account: BudgetAccount; most: number; reason: RefusalReason }
 
 export type Budgets = {
+  /** Whether calls of the owner, or of one of its end users, count towards any budget. */
+  mayApply(owner: BudgetOwner): boolean
   /**
    * Holds the most that a call can cost, in nano-units. Undefined where no budget applies; a promise where the store has
    * to be asked. Throws `insufficient_quota`. What the call is charged must count at `now_ms` (unix milliseconds), however
@@ -217,6 +219,7 @@ export function createBudgets(parts: BudgetsParts): Budgets {
   }
 
   return {
+    mayApply: accounts.mayApply,
     admit(owner, end_user, most, now_ms) {
       const of = accounts.of(owner, end_user, now_ms)
       if (of.length === 0) return undefined

@@ -78,6 +78,14 @@ export function createPlans(scopes: Scopes, config: () => ConfiguredLimits) {
   return {
     ofToken,
     ofProject,
+    /** Whether calls of the caller at the model keep any limit, as things are configured. */
+    applies({ rate_limits: own, end_users, project }: LimitedCaller, model: string): boolean {
+      const { rate_limits, models, tokens } = config()
+      const ofModel = Object.hasOwn(models, model) ? models[model]?.rate_limits : undefined
+      const ofUsers = [end_users, tokens.end_users, project?.end_users].map((users) => users?.rate_limits)
+      const all = [rate_limits, ofModel, own, tokens.rate_limits, project?.rate_limits, ...ofUsers]
+      return all.some((limits) => nonEmpty(limits) !== undefined)
+    },
     of(caller: LimitedCaller, model: string, now: number): Plan {
       let plans = known.get(caller)
       if (plans === undefined || plans.config !== config() || plans.version !== scopes.version) {

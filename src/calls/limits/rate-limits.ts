@@ -23,6 +23,9 @@ type CallHold = {
 export type LimitSettings = { max_end_users: number; queue_seconds: number; when_store_fails: WhenStoreFails }
 
 type RateLimiter = ProviderLimits & {
+  readonly name: string
+  /** Whether calls of the caller at the model keep any limit, as things are configured. */
+  applies(caller: LimitedCaller, model: { id: string }): boolean
   /** Undefined: no limit. Throws `rate_limit_exceeded`. A promise where the call has to wait, or Valkey counts. */
   admit(request: LimitRequest): CallHold | undefined | Promise<CallHold>
   /** How the limits of the token and of its project stand, without those of open tasks. */
@@ -72,6 +75,8 @@ export function createRateLimiter({ config, clock: own, log, onRefused, shared }
   const calls = new CallLimits({ counting, scopes, plans, queue_seconds: () => settings().queue_seconds, clock: own })
 
   return {
+    name: 'rate limits',
+    applies: (caller, model) => plans.applies(caller, model.id),
     admit: (request) => calls.admit(request),
     ...createProviderLimits({ config, scopes, counting }),
     statesOf(caller) {

@@ -108,6 +108,9 @@ function asText(explained: Explained, terminal: Terminal): string {
     ['hedge', hedge ? 'on' : 'off'],
     ['tries', String(tries)],
     ['deadline', deadline_seconds === null ? 'none' : `${deadline_seconds} s`],
+    ['gates', explained.plan.gates.join(', ') || 'none'],
+    ['cache', explained.plan.cache],
+    ...Object.entries(explained.plan.headers).map(([name, value]) => [`header: ${name}`, value]),
     ...Object.entries(fallbacks).map(([reason, ids]) => [`fallback: ${reason}`, ids.join(', ')]),
   ]
   const hasCosts = explained.targets.some(({ expected_cost }) => expected_cost !== undefined)

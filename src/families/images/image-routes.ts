@@ -8,7 +8,6 @@ import { fieldOf, readJsonOrForm } from '../../http/multipart.ts'
 import { jsonResponse } from '../../http/text-response.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
-import { modelHeaders } from '../../models/lifecycle.ts'
 import type { ErrorCode } from '../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../../spec/error-lists.ts'
 import { ImageAnswer, type ImageOperation, ImageRequest } from '../../spec/image-request.ts'
@@ -78,7 +77,6 @@ export function imageRoutes(parts: ImageRouteParts): Route[] {
   const { pipeline, images, storeImages, settings, clock } = parts
   async function whole(input: ImageInput, context: Context): Promise<Response> {
     const prepared = pipeline.prepare(images.whole, context, input)
-    const headers = modelHeaders(prepared, clock)
     const { answer: generated, model, work } = await prepared.send()
     const { background, quality, size } = work.order
     const links = work.response_format === 'url' ? await stored(model) : undefined
@@ -91,7 +89,7 @@ export function imageRoutes(parts: ImageRouteParts): Route[] {
       ...(size === undefined ? {} : { size }),
       ...(generated.usage ? { usage: generated.usage } : {}),
     }
-    return jsonResponse(answer, { context, clock, headers })
+    return jsonResponse(answer, { context, clock, headers: prepared.headers })
 
     function stored({ id, keep_days }: CatalogueModel): Promise<string[]> {
       const { prompt, n } = work.order
@@ -103,8 +101,7 @@ export function imageRoutes(parts: ImageRouteParts): Route[] {
   }
 
   async function streamed(input: ImageInput, context: Context): Promise<Response> {
-    const { send, ...chosen } = pipeline.prepareStream(images.stream, context, input)
-    const headers = modelHeaders(chosen, clock)
+    const { send, headers } = pipeline.prepareStream(images.stream, context, input)
     return callStream(send(), context, { headers, settings, clock })
   }
 

@@ -8,7 +8,6 @@ import type { Route } from '../../http/context.ts'
 import { jsonResponse } from '../../http/text-response.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { memberOf } from '../../kit/json.ts'
-import { modelHeaders } from '../../models/lifecycle.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { readMetadata, readUserField } from './end-user.ts'
 
@@ -38,8 +37,7 @@ export function jsonRoute<Input, Work, Answer, M extends AnyMeter>(
       readMetadata(context, body, endpoint)
       const input = await decode(body, context)
       try {
-        const { model, requested, send } = pipeline.prepare(family, context, input)
-        const headers = modelHeaders({ model, requested }, clock)
+        const { headers, send } = pipeline.prepare(family, context, input)
         const { answer, usage, model: served } = await send()
         return jsonResponse(encode({ input, answer, usage, model: served.id }, context), { context, clock, headers })
       } catch (thrown) {

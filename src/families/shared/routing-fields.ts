@@ -1,6 +1,6 @@
 /** What the body of a chat request asks of its routing: `models` and `provider`, as OpenRouter has them. */
 import Type from 'typebox'
-import type { Call } from '../../calls/call.ts'
+import type { Call, Plan } from '../../calls/call.ts'
 import type { ServerSettings } from '../../config/config.ts'
 import { checker } from '../../kit/checker.ts'
 import { diagnose } from '../../kit/diagnose.ts'
@@ -19,8 +19,8 @@ type RoutingFieldParts = {
   settings: Pick<ServerSettings, 'caller_routing' | 'show_target'>
 }
 
-type Calling = Pick<Call, 'caller' | 'authorized' | 'options'>
-type Authorized = NonNullable<Call['authorized']>
+type Planned = Pick<Plan, 'model' | 'family'>
+type Calling = Pick<Call, 'caller' | 'options'> & { plan?: Planned | undefined }
 
 const Field = Type.Object({ models: ROUTING_FIELDS.models })
 const check = checker(Field)
@@ -39,10 +39,10 @@ export function requestedModel(body: unknown): unknown {
  * Throws GatewayError that names the field and its rule, or the model that the caller may not use.
  */
 export function takeRoutingFields(body: unknown, call: Calling, { catalogue, settings }: RoutingFieldParts): unknown {
-  const { authorized } = call
-  if (!isRecord(body) || !authorized || !(hasField(body, 'models') || hasField(body, 'provider'))) return body
-  const { chosen, family } = authorized
-  const mayForward = (field: string) => chosen.model.targets.every(({ provider }) => takes(field, provider, family))
+  const { plan } = call
+  if (!isRecord(body) || !plan || !(hasField(body, 'models') || hasField(body, 'provider'))) return body
+  const { model, family } = plan
+  const mayForward = (field: string) => model.targets.every(({ provider }) => takes(field, provider, family))
   const rest: JsonRecord = { ...body, model: requestedModel(body) }
   if (!mayChooseRouting(call.caller, settings)) {
     const param = ['models', 'provider'].find((field) => hasField(body, field) && !mayForward(field))
@@ -50,7 +50,7 @@ export function takeRoutingFields(body: unknown, call: Calling, { catalogue, set
     throw notPermitted(`"${param}"`, param)
   }
   const options = { ...call.options }
-  const listing = { call, authorized, catalogue }
+  const listing = { call, plan, catalogue }
   const models = hasField(body, 'models') && otherModels(body.models, { ...listing, mayForward: mayForward('models') })
   if (models) {
     options.models = models
@@ -86,7 +86,7 @@ function isForOthers(field: unknown, isKnown: ((id: string) => boolean) | undefi
 
 type Listing = {
   call: Calling
-  authorized: Authorized
+  plan: Planned
   mayForward: boolean
   catalogue: RoutingFieldParts['catalogue']
 }
@@ -94,19 +94,19 @@ type Listing = {
 /** The models besides that of the call; undefined: the list is for its provider. */
 function otherModels(
   models: unknown,
-  { call: { caller }, authorized, mayForward, catalogue }: Listing,
+  { call: { caller }, plan, mayForward, catalogue }: Listing,
 ): string[] | undefined {
   const given: unknown = { models }
   if (!check.Check(given) || !given.models) {
     if (mayForward) return undefined
     throw refusalOf(diagnose(Field, given))
   }
-  const seen = new Set([authorized.chosen.model.id])
+  const seen = new Set([plan.model.id])
   const others: string[] = []
   let isForwarded = false
   for (const [index, name] of given.models.entries()) {
     try {
-      const { model } = catalogue.require(name, authorized.family, caller)
+      const { model } = catalogue.require(name, plan.family, caller)
       if (!seen.has(model.id)) others.push(name)
       seen.add(model.id)
     } catch (thrown) {

@@ -61,7 +61,7 @@ export function callAttributes(record: CallRecord): SpanAttributes {
   const charged = record.entries?.[0]?.amount
   return {
     'gen_ai.operation.name': operationOf(family),
-    'gen_ai.request.model': requested ?? model ?? call.authorized?.name,
+    'gen_ai.request.model': requested ?? model ?? call.plan?.name,
     'gen_ai.response.model': model,
     'gen_ai.request.stream': is_stream || undefined,
     'gen_ai.output.type': family === 'image-generation' ? 'image' : undefined,

@@ -171,13 +171,13 @@ export function responsesDialect({ storedResponses, conversations, queue, clock 
   /** The response to a request that calls no model: later requests continue from its input. */
   async function warmUp(body: unknown, call: ClientRequest, conversations: ConversationCache): Promise<Deferred> {
     const { clientRequest, before, input, request, names } = await decodeOrMinimal(body, call)
-    const chosen = call.authorized?.chosen
-    if (!chosen) throw new Error('A request was decoded before its model was authorized.')
-    const head = { id: `resp_${randomAlphanumerics(24)}`, created: unixSeconds(clock), model: chosen.model.id }
+    const { plan } = call
+    if (!plan) throw new Error('A request was decoded before its model was authorized.')
+    const head = { id: `resp_${randomAlphanumerics(24)}`, created: unixSeconds(clock), model: plan.model.id }
     const encoder = createResponsesEncoder({ head, clientRequest, request, names, store: undefined, clock })
     const events = encoder.end(usageFrom({ input: 0, output: 0 }))
     addTo(conversations, { before, input, isStored: false })({ id: head.id, output: [] })
-    return { ...chosen, events: once(events) }
+    return { model: plan.model, requested: plan.requested, events: once(events) }
   }
 
   return {

@@ -128,12 +128,12 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
           const { framing = dialect.framing } = input
           const prepared = pipeline.prepareStream(chat.stream, context, input)
           head = prepared.work.head
-          const headers = modelHeaders(prepared, clock)
+          const { headers } = prepared
           return await callStream(prepared.send(), context, { headers, framing, settings, clock })
         }
         const prepared = pipeline.prepare(chat.whole, context, input)
         head = prepared.work.head
-        const headers = modelHeaders(prepared, clock)
+        const { headers } = prepared
         headers['content-type'] = JSON_TYPE
         const { answer, usage, work } = await prepared.send()
         const body = answer.encode(usage)

@@ -2,7 +2,6 @@
 import { bodyLimits, readJson } from '../../../http/body.ts'
 import type { Context, Route } from '../../../http/context.ts'
 import { jsonResponse } from '../../../http/text-response.ts'
-import { modelHeaders } from '../../../models/lifecycle.ts'
 import { parseTextCompletion, type TextCompletionInput } from '../../../protocols/chatcompat/client/text-request.ts'
 import { withRoutingFields } from '../../../spec/routing-fields.ts'
 import { TextCompletion, TextCompletionChunk, TextCompletionRequest } from '../../../spec/text-completion.ts'
@@ -18,15 +17,14 @@ export function textCompletionsRoute(parts: ChatRouteParts): Route {
   const completions = createTextCompletions(chat, clock)
 
   async function whole(input: TextCompletionInput, context: Context): Promise<Response> {
-    const { model, requested, send } = pipeline.prepare(completions.whole, context, input)
-    const headers = modelHeaders({ model, requested }, clock)
+    const { headers, send } = pipeline.prepare(completions.whole, context, input)
     const { answer, usage } = await send()
     return jsonResponse(answer.encode(usage), { context, clock, headers })
   }
 
   function streamed(input: TextCompletionInput, context: Context): Promise<Response> {
-    const { send, model, requested } = pipeline.prepareStream(completions.stream, context, input)
-    return callStream(send(), context, { headers: modelHeaders({ model, requested }, clock), settings, clock })
+    const { headers, send } = pipeline.prepareStream(completions.stream, context, input)
+    return callStream(send(), context, { headers, settings, clock })
   }
 
   return {
