@@ -70,6 +70,44 @@ export function useApiList<E extends ListEndpoint>(
   }
 }
 
+/** Reads no more rows than this of a list that is wanted whole. */
+const MAX_WHOLE_ROWS = 10_000
+const LONGEST_PAGE = 200
+
+/** All rows of a list that is short enough to be filtered and sorted in the browser. */
+export function useApiAll<E extends ListEndpoint>(
+  endpoint: E,
+  options: CallOptions<E>,
+  { enabled = true, refetch_ms = false }: ReadOptions = {},
+) {
+  const { query } = options as { query?: object }
+  const all = useQuery({
+    queryKey: [endpoint, options, 'all'],
+    queryFn: async ({ signal }) => {
+      const rows: RowOf<E>[] = []
+      let cursor: string | null | undefined = ''
+      do {
+        const page: Record<string, unknown> = { ...query, limit: LONGEST_PAGE, cursor }
+        const read = (await call(endpoint, { ...options, query: page, signal } as never)) as {
+          data: RowOf<E>[]
+          next_cursor?: string | null
+        }
+        rows.push(...read.data)
+        cursor = read.next_cursor
+      } while (cursor && rows.length < MAX_WHOLE_ROWS)
+      return rows
+    },
+    enabled,
+    refetchInterval: refetch_ms,
+  })
+  return {
+    rows: all.data ?? [],
+    isLoading: all.isPending && enabled,
+    error: all.error,
+    reload: () => void all.refetch(),
+  }
+}
+
 type ActOptions<E extends Endpoint> = {
   /** The start of endpoints whose data the act changes, such as `GET /admin/v1/tokens`. */
   changes?: string[]

@@ -19,6 +19,13 @@ export type AdminModel = {
   id: string
   families: (string)[]
   status: string
+  deprecated_at: number | null
+  retired_at: number | null
+  replaced_by: string | null
+  created: number
+  context_tokens: number | null
+  max_output_tokens: number | null
+  price: ModelPrice | null
   is_disabled: boolean
   strategy: string
   targets: (Target)[]
@@ -33,9 +40,19 @@ export type AdminModelWithSettings = {
   id: string
   families: (string)[]
   status: string
+  deprecated_at: number | null
+  retired_at: number | null
+  replaced_by: string | null
+  created: number
+  context_tokens: number | null
+  max_output_tokens: number | null
+  price: ModelPrice | null
   is_disabled: boolean
   strategy: string
   targets: (Target)[]
+  prices: (ModelPrice)[]
+  capabilities: Record<string, boolean>
+  fallbacks: Record<string, (string)[]>
   settings: (Setting)[]
 }
 
@@ -525,6 +542,26 @@ export type LoginMethods = {
 export type Membership = {
   project_id: string
   role: 'project_admin' | 'project_member'
+}
+
+export type ModelPrice = {
+  from: number
+  input: number | null
+  cached_input: number | null
+  cache_write: number | null
+  output: number | null
+  reasoning: number | null
+  tiers: ({
+  above: number
+  input: number | null
+  output: number | null
+})[]
+  image: number | null
+  video: number | null
+  video_second: number | null
+  three_d: number | null
+  search: number | null
+  request: number | null
 }
 
 export type PlaygroundRequest = Record<string, unknown>

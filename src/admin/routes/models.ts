@@ -3,27 +3,29 @@ import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
-import { statusAt } from '../../models/lifecycle.ts'
 import type { Supply } from '../../models/supply.ts'
 import { noSuch } from './edit.ts'
 import { TargetSchema, type TargetViewParts, targetViews } from './health-schema.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { DetailFields, detailsOf, KnownFields, knownOf } from './model-view.ts'
 import { adminRoute } from './route.ts'
 import { SettingSchema, type SettingsOf } from './settings-schema.ts'
 
 export type ModelRouteParts = TargetViewParts & { supply: Pick<Supply, 'models'>; settingsOf: SettingsOf }
 
 const ModelFields = {
-  id: Type.String(),
-  families: Type.Array(Type.String(), { description: 'Those that at least one of its targets serves.' }),
-  status: Type.String({ description: '`active`, `deprecated` or `retired`.' }),
+  ...KnownFields,
   is_disabled: Type.Boolean({ description: 'By a runtime override: no target serves it, its fallbacks do.' }),
   strategy: Type.String(),
   targets: Type.Array(TargetSchema),
 }
 const AdminModel = Type.Object(ModelFields, { title: 'AdminModel' })
 const AdminModelWithSettings = Type.Object(
-  { ...ModelFields, settings: Type.Array(SettingSchema, { description: 'What the configuration says of it.' }) },
+  {
+    ...ModelFields,
+    ...DetailFields,
+    settings: Type.Array(SettingSchema, { description: 'What the configuration says of it.' }),
+  },
   { title: 'AdminModelWithSettings' },
 )
 
@@ -31,9 +33,7 @@ const ROOT = '/admin/v1/models'
 
 export function adminModelRoutes({ supply, settingsOf, ...parts }: ModelRouteParts): Route[] {
   const view = (model: CatalogueModel) => ({
-    id: model.id,
-    families: model.families,
-    status: statusAt(model, unixSeconds(parts.clock)),
+    ...knownOf(model, unixSeconds(parts.clock)),
     is_disabled: parts.overrides.current().disabledModels().has(model.id),
     strategy: model.routing.strategy ?? 'priority',
     targets: targetViews(model, parts),
@@ -77,7 +77,7 @@ export function adminModelRoutes({ supply, settingsOf, ...parts }: ModelRoutePar
       handle({ params: { model = '' } }) {
         const found = supply.models().find(({ id }) => id === model)
         if (!found) throw noSuch('model', model)
-        return Response.json({ ...view(found), settings: settingsOf(['models', model]) })
+        return Response.json({ ...view(found), ...detailsOf(found), settings: settingsOf(['models', model]) })
       },
     }),
   ]

@@ -9,7 +9,7 @@ export const modelPages: Page[] = [
     nav: { group: 'Build', icon: 'model' },
     load: () => import('./models-page.tsx').then(({ ModelsPage }) => ({ Page: ModelsPage })),
     async find(text, signal) {
-      const { data } = await call('GET /admin/v1/models', { query: { limit: 100 }, signal })
+      const { data } = await call('GET /admin/v1/models', { query: { limit: 200 }, signal })
       return data
         .filter(({ id }) => id.toLowerCase().includes(text.toLowerCase()))
         .slice(0, 10)

@@ -1,0 +1,21 @@
+/** The names of the families of endpoints, as people read them. */
+const NAMES: Record<string, string> = {
+  chatcompat: 'Chat',
+  'chatcompat-response': 'Responses',
+  'messages-compat': 'Messages',
+  'contentgen-compat': 'Generate content',
+  embeddings: 'Embeddings',
+  rerank: 'Rerank',
+  moderations: 'Moderations',
+  'image-generation': 'Images',
+  'video-generation': 'Video',
+  'chatcompat-video': 'Video (chat)',
+  '3d-generation': '3D',
+}
+const CHAT_DIALECTS = ['chatcompat-response', 'messages-compat', 'contentgen-compat']
+
+export const familyName = (family: string): string => NAMES[family] ?? family
+
+/** What a model is for: the four dialects of chat are one use. */
+export const usesOf = (families: string[]): string[] =>
+  families.filter((family) => !(families.includes('chatcompat') && CHAT_DIALECTS.includes(family)))
