@@ -17,6 +17,7 @@ const ACCESS: Record<string, Access> = {
   'DELETE /admin/v1/projects/{project_id}': 'manage installation',
   'GET /admin/v1/events': 'read own',
   'GET /admin/v1/requests': 'read own',
+  'GET /admin/v1/requests/facets': 'read own',
   'GET /admin/v1/summary': 'read own',
   'GET /admin/v1/requests/{request_row}': 'read own',
   'GET /admin/v1/requests/{request_row}/contents': 'contents own',

@@ -124,3 +124,45 @@ describe('GET /admin/v1/summary', () => {
     }
   })
 })
+
+describe('GET /admin/v1/requests/facets', () => {
+  type Facets = {
+    partial: boolean
+    rows: number
+    facets: { filter: string; values: { value: string; name: string; count: number }[] }[]
+  }
+
+  it('counts the values of each filter, and names tokens and projects', async () => {
+    const { gateway, say } = await start()
+    const team = await projectWithToken(gateway, 'team')
+    await say('sandbox/general', team.headers)
+    await say('nobody/none', team.headers)
+    const found = await gateway.read<Facets>(`/requests/facets?project=${team.project_id}`)
+    expect(found).toMatchObject({ object: 'facets', partial: false, rows: 2, from: null })
+    const values = Object.fromEntries(found.facets.map((facet) => [facet.filter, facet.values]))
+    expect(values).toMatchObject({
+      model: [{ value: 'sandbox/general', name: 'sandbox/general', count: 1 }],
+      token: [{ value: team.token_id, name: 'token of team', count: 2 }],
+      project: [{ value: team.project_id, name: 'team', count: 2 }],
+      error: [{ value: 'model_not_found', count: 1 }],
+    })
+    expect(values.status?.map(({ value }) => value)).toEqual(['200', '404'])
+    for (const { filter, values: own } of found.facets)
+      for (const { value, count } of own) {
+        const { data } = await gateway.read<{ data: unknown[] }>(`/requests?${filter}=${encodeURIComponent(value)}`)
+        expect([filter, value, data.length]).toEqual([filter, value, count])
+      }
+  })
+
+  it('counts only the requests of the project of a project_admin', async () => {
+    const { gateway, say } = await start()
+    const [team, other] = [await projectWithToken(gateway, 'team'), await projectWithToken(gateway, 'other')]
+    await say('sandbox/general', team.headers)
+    await say('sandbox/general', other.headers)
+    const read = (query: string) => gateway.read<Facets>(`/requests/facets?${query}`, { as: team.as })
+    expect((await read('')).facets.find(({ filter }) => filter === 'token')?.values).toHaveLength(1)
+    expect((await read(`project=${other.project_id}`)).rows).toBe(0)
+    expect((await read(`token=${other.token_id}`)).rows).toBe(0)
+    expect(await refusal(await gateway.admin('/requests/facets?status=x'))).toEqual([400, 'invalid_value'])
+  })
+})

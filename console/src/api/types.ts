@@ -932,6 +932,22 @@ export type RequestContents = {
   note: string | null
 }
 
+export type RequestFacets = {
+  object: 'facets'
+  partial: boolean
+  rows: number
+  from: number | null
+  facets: ({
+  filter: string
+  values: ({
+  value: string
+  name: string
+  count: number
+})[]
+  more: boolean
+})[]
+}
+
 export type RequestList = {
   data: (Request)[]
   next_cursor: string | null
@@ -1611,6 +1627,12 @@ export type Api = {
     query: {}
     body: undefined
     response: RequestContents
+  }
+  'GET /admin/v1/requests/facets': {
+    params: {}
+    query: { request_id?: string | undefined; token?: string | undefined; project?: string | undefined; model?: string | undefined; target?: string | undefined; provider?: string | undefined; status?: string | undefined; error?: string | undefined; user?: string | undefined; session?: string | undefined; tag?: string | undefined; trace_id?: string | undefined; min_cost?: string | undefined; min_ms?: string | undefined; from?: number | undefined; to?: number | undefined }
+    body: undefined
+    response: RequestFacets
   }
   'GET /admin/v1/summary': {
     params: {}

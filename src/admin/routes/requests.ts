@@ -1,14 +1,13 @@
 /** The admin API's request log. */
 import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
-import { REQUEST_CONDITIONS, readRequestFilter } from '../../observe/requests/request-filter.ts'
 import type { RequestReader } from '../../observe/requests/request-reader.ts'
 import type { RequestView } from '../../observe/requests/request-view.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { RequestFilter } from '../../store/requests/request-row.ts'
 import type { Audit } from '../audit/audit.ts'
 import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { REQUEST_FILTERS, readRequestQuery } from './request-query.ts'
 import { adminRoute } from './route.ts'
 
 export type RequestRouteParts = { requests: RequestReader; audit: Audit }
@@ -121,7 +120,7 @@ export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
   async function list(context: Context): Promise<Response> {
     const { limit, after: start } = readPage(context.query())
     const after = start && readPosition(start)
-    const filter = readFilter(context)
+    const filter = readRequestQuery(context)
     if (!filter) return listAnswer([], undefined)
     const { data, next } = await requests.page({ filter, after, limit })
     return listAnswer(data, next && [next.at_ms, next.row_id])
@@ -129,7 +128,7 @@ export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
 
   async function neighbors(context: Context): Promise<Response> {
     const row = await rowOf(context)
-    const filter = readFilter(context)
+    const filter = readRequestQuery(context)
     const found = filter ? await requests.neighbors(row, filter) : { newer: null, older: null, is_partial: false }
     return Response.json({ object: 'request.neighbors', ...found })
   }
@@ -155,23 +154,12 @@ export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
     return Response.json({ object: 'request.contents', id, request_id, ...found })
   }
 
-  const time = (description: string) => ({ description, schema: Type.Integer({ minimum: 0 }) })
-  const conditions = Object.entries(REQUEST_CONDITIONS).map(([name, description]) => [
-    name,
-    // A long name of an end user is searched by its digest.
-    { description, schema: Type.String(name === 'user' ? {} : { maxLength: 512 }) },
-  ])
-  const filters = {
-    ...Object.fromEntries(conditions),
-    from: time('Unix seconds; included.'),
-    to: time('Unix seconds; not included.'),
-  }
   return [
     adminRoute(['GET', '/admin/v1/requests', { right: 'read', project: 'own' }], {
       summary: 'Search the request log',
       description:
         'Calls, and refused requests of known tokens, newest first. All conditions must hold. A search examines a bounded number of rows: a page may be short, or empty, although more rows match; next_cursor continues it, and only null ends it. A project_admin sees those of its project.',
-      query: { ...LIST_PARAMETERS, ...filters },
+      query: { ...LIST_PARAMETERS, ...REQUEST_FILTERS },
       response: listSchema(RequestObject, 'RequestList'),
       errors: ['invalid_value', 'storage_unavailable'],
       handle: list,
@@ -189,7 +177,7 @@ export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
       description:
         'The next newer and the next older row of those that meet all conditions, which are those of the search.',
       params: { request_row: 'The `id` of a row.' },
-      query: filters,
+      query: REQUEST_FILTERS,
       response: NeighborsObject,
       errors: ['invalid_value', 'object_not_found', 'storage_unavailable'],
       handle: neighbors,
@@ -204,37 +192,6 @@ export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
       handle: contents,
     }),
   ]
-}
-
-/** Undefined: no row that the caller may see meets it. */
-function readFilter(context: Context): RequestFilter | undefined {
-  const query = context.query()
-  const filter = { ...conditionsOf(query), ...readTimes(query) }
-  const own = context.admin.project_id
-  if (own === undefined) return filter
-  if (filter.project_id !== undefined && filter.project_id !== own) return undefined
-  return { ...filter, project_id: own }
-}
-
-function conditionsOf(query: URLSearchParams): RequestFilter {
-  return readRequestFilter(
-    (name) => query.get(name)?.replaceAll('\0', '') ?? undefined,
-    (param, rule) => {
-      throw new GatewayError('invalid_value', `"${param}" ${rule}.`, { param })
-    },
-  )
-}
-
-function readTimes(query: URLSearchParams): RequestFilter {
-  const filter: RequestFilter = {}
-  for (const param of ['from', 'to'] as const) {
-    const given = query.get(param)
-    if (given === null) continue
-    if (!/^\d{1,11}$/.test(given))
-      throw new GatewayError('invalid_value', `"${param}" must be unix seconds.`, { param })
-    filter[`${param}_ms`] = Number(given) * 1000
-  }
-  return filter
 }
 
 function readPosition([at = '', id = '']: string[]) {

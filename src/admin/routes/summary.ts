@@ -8,13 +8,14 @@ import { noSummary, SUMMARY_ORDERS, type Summaries, type SummaryQuery } from '..
 import { GatewayError } from '../../spec/error.ts'
 import { SUM_STEPS, type SumStep } from '../../store/requests/request-sums.ts'
 import { SUM_DIMENSIONS, type SumDimension } from '../../store/requests/sum-row.ts'
-import type { ProjectStore, TokenStore } from '../../store/tokens/account-store.ts'
+import type { TokenStore } from '../../store/tokens/account-store.ts'
+import type { AccountNames } from './account-names.ts'
 import { adminRoute } from './route.ts'
 
 export type SummaryRouteParts = {
   summaries: Summaries
   tokens: Pick<TokenStore, 'find'>
-  projects: Pick<ProjectStore, 'find'>
+  nameOf: AccountNames
   clock: Clock
 }
 
@@ -78,14 +79,14 @@ const Summary = Type.Object(
 
 const invalid = (param: string, message: string) => new GatewayError('invalid_value', message, { param })
 
-export function summaryRoutes({ summaries, tokens, projects, clock }: SummaryRouteParts): Route[] {
+export function summaryRoutes({ summaries, tokens, nameOf, clock }: SummaryRouteParts): Route[] {
   async function summary(context: Context): Promise<Response> {
     const query = context.query()
     const asked = readQuery(query, unixSeconds(clock) + 1)
     const own = context.admin.project_id
     const found = own === undefined ? await summaries.read(asked) : await readOwn(asked, own)
     const { from, to, step, series, other, total } = found
-    const names = await Promise.all(series.map(({ key }) => nameOf(key, asked.by)))
+    const names = await Promise.all(series.map(({ key }) => labelOf(key, asked.by)))
     const named = series.map(({ key, ...rest }, at) => ({ key, name: names[at] ?? '', ...rest }))
     const range = { start: from, end: to, step, by: asked.by }
     return Response.json({ object: 'summary', ...range, series: named, other, total })
@@ -103,12 +104,10 @@ export function summaryRoutes({ summaries, tokens, projects, clock }: SummaryRou
     return summaries.read({ ...asked, filter: isByPart ? others : { ...others, project: own } })
   }
 
-  async function nameOf(key: string | null, by: SumDimension | 'none'): Promise<string> {
+  async function labelOf(key: string | null, by: SumDimension | 'none'): Promise<string> {
     if (key === null) return by === 'none' ? 'all' : 'other'
     if (key === '') return '(none)'
-    if (by === 'token') return (await tokens.find(key))?.name ?? key
-    if (by === 'project') return (await projects.find(key))?.name ?? key
-    return key
+    return by === 'token' || by === 'project' ? nameOf(by, key) : key
   }
 
   const time = (description: string) => ({ description, schema: Type.String(), example: '2026-01-31' })

@@ -4,10 +4,12 @@ import type { Log } from '../../kit/log.ts'
 import { nearest } from '../../kit/nearest.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { AdminKeyStore } from '../../store/admin/admin-store.ts'
+import { accountNames } from './account-names.ts'
 import { type AccountRouteParts, accountRoutes } from './admin-tokens.ts'
 import { type AuditRouteParts, auditRoutes } from './audit-log.ts'
 import { type DiagnosticsParts, diagnosticsRoute } from './diagnostics.ts'
 import { type EventRouteParts, eventRoutes } from './events.ts'
+import { facetRoutes } from './facets.ts'
 import { IDEMPOTENCY_HEADER, idempotently } from './idempotency.ts'
 import { type SessionRouteParts, sessionRoutes } from './login.ts'
 import { type OidcRouteParts, oidcRoutes } from './openid-login.ts'
@@ -28,7 +30,7 @@ type AdminRouteParts = ProjectRouteParts &
   EventRouteParts &
   ReadinessRouteParts &
   DiagnosticsParts & {
-    named: Pick<SummaryRouteParts, 'tokens' | 'projects'>
+    named: Parameters<typeof accountNames>[0]
     controls: Route[]
     adminKeys: AdminKeyStore
     secretOf(context: Context): string
@@ -36,6 +38,7 @@ type AdminRouteParts = ProjectRouteParts &
   }
 
 export function adminRoutes(parts: AdminRouteParts): Route[] {
+  const nameOf = accountNames(parts.named)
   const routes: Route[] = [
     ...projectRoutes(parts),
     ...tokenRoutes(parts),
@@ -44,7 +47,8 @@ export function adminRoutes(parts: AdminRouteParts): Route[] {
     ...oidcRoutes(parts),
     ...auditRoutes(parts),
     ...requestRoutes(parts),
-    ...summaryRoutes({ ...parts, ...parts.named }),
+    ...facetRoutes({ ...parts, nameOf }),
+    ...summaryRoutes({ ...parts, tokens: parts.named.tokens, nameOf }),
     ...eventRoutes(parts),
     ...readinessRoutes(parts),
     ...parts.controls,

@@ -1,7 +1,13 @@
 /** Reads the request log for operators, and takes what clients think of responses. */
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import type { Caller } from '../../spec/token.ts'
-import type { RequestFilter, RequestLogStore, RequestPosition, RequestQuery } from '../../store/requests/request-row.ts'
+import type {
+  FacetCounts,
+  RequestFilter,
+  RequestLogStore,
+  RequestPosition,
+  RequestQuery,
+} from '../../store/requests/request-row.ts'
 import type { Contents } from './captured-contents.ts'
 import { type RequestView, viewRequests } from './request-view.ts'
 
@@ -14,6 +20,8 @@ type RecordedContents = Contents & { key_id: string }
 export type RequestReader = {
   /** Newest first; a page may be short, or empty, and not the last. */
   page(query: RequestQuery): Promise<{ data: RequestView[]; next: RequestPosition | undefined }>
+  /** How many rows have each value, of as many rows as a bounded time allows. */
+  facets(filter: RequestFilter): Promise<FacetCounts>
   find(row_id: number): Promise<RequestView | undefined>
   /** The rows beside this one, of those that meet the filter. */
   neighbors(row: Pick<RequestView, 'id' | 'at_ms'>, filter: RequestFilter): Promise<RequestNeighbors>
@@ -33,7 +41,7 @@ type RequestNeighbors = { newer: string | null; older: string | null; is_partial
 const MAX_NEIGHBOR_SEARCHES = 4
 
 type ReaderParts = {
-  store: Pick<RequestLogStore, 'search' | 'find' | 'feedback' | 'taskCharges' | 'addFeedback'>
+  store: Pick<RequestLogStore, 'search' | 'facets' | 'find' | 'feedback' | 'taskCharges' | 'addFeedback'>
   /** Writes what this process has in memory. */
   flush(): Promise<void>
   contents(row: { row_id: number; request_id: string }): Promise<RecordedContents | undefined>
@@ -66,6 +74,10 @@ export function createRequestReader({ store, flush, contents, clock }: ReaderPar
       await flush()
       const { rows, next } = await store.search(query)
       return { data: await viewRequests(store, rows), next }
+    },
+    async facets(filter) {
+      await flush()
+      return store.facets(filter)
     },
     async find(row_id) {
       await flush()

@@ -5,6 +5,7 @@ import { createInsert } from '../fixed-statements.ts'
 import type { Write } from '../tables.ts'
 import type { EndUser } from '../tokens/end-user-store.ts'
 import { addToMinutes } from './minute-sums.ts'
+import { countFacets } from './request-facets.ts'
 import type { RequestLogStore, RequestRow } from './request-row.ts'
 import { findRows, searchRequests } from './request-search.ts'
 import { eraseFromSums } from './request-sums.ts'
@@ -75,6 +76,7 @@ export function requestLogStore({ db, readInOrder, write }: Engine): RequestLogS
         { is_synced: false },
       ),
     search: (query) => readInOrder((reads) => searchRequests(reads, query)),
+    facets: (filter) => readInOrder((reads) => countFacets(reads, filter)),
     find: (row_ids) => findRows(db, row_ids),
     prune: (before_ms) => write((rows) => pruneBatch(rows, before_ms)),
 

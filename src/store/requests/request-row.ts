@@ -106,6 +106,16 @@ export type RequestQuery = {
   order?: 'asc' | 'desc'
 }
 
+export type FacetName = 'model' | 'provider' | 'target' | 'token' | 'project' | 'status' | 'error' | 'user' | 'tag'
+
+/** How many rows have each value; of the newest `rows`, since `oldest_ms`, where it is partial. */
+export type FacetCounts = {
+  counts: Map<FacetName, Map<string, number>>
+  rows: number
+  oldest_ms: number | null
+  is_partial: boolean
+}
+
 /** What a client thinks of a response. */
 export type Feedback = { row_id: number; score: number | null; text: string | null; created_ms: number }
 
@@ -116,6 +126,8 @@ export type RequestLogStore = {
   append(rows: readonly RequestRow[], options?: { is_repeated?: boolean }): Promise<void>
   /** Examines a bounded number of rows, so that a search never takes long. */
   search(query: RequestQuery): Promise<RequestPage>
+  /** Examines rows for a bounded time. */
+  facets(filter: RequestFilter): Promise<FacetCounts>
   find(row_ids: readonly number[]): Promise<RequestRow[]>
   /** Deletes one batch of rows that arrived before; false: nothing is left. */
   prune(before_ms: number): Promise<boolean>

@@ -1,0 +1,51 @@
+/** The filters of the request log in the query of a route: their parameters, and how they are read. */
+import Type from 'typebox'
+import type { Context } from '../../http/context.ts'
+import { REQUEST_CONDITIONS, readRequestFilter } from '../../observe/requests/request-filter.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Parameter } from '../../spec/operation.ts'
+import type { RequestFilter } from '../../store/requests/request-row.ts'
+
+const time = (description: string) => ({ description, schema: Type.Integer({ minimum: 0 }) })
+const conditions = Object.entries(REQUEST_CONDITIONS).map(([name, description]) => [
+  name,
+  // A long name of an end user is searched by its digest.
+  { description, schema: Type.String(name === 'user' ? {} : { maxLength: 512 }) },
+])
+
+export const REQUEST_FILTERS: Record<string, Parameter> = {
+  ...Object.fromEntries(conditions),
+  from: time('Unix seconds; included.'),
+  to: time('Unix seconds; not included.'),
+}
+
+/** Undefined: no row that the caller may see meets it. */
+export function readRequestQuery(context: Context): RequestFilter | undefined {
+  const query = context.query()
+  const filter = { ...conditionsOf(query), ...readTimes(query) }
+  const own = context.admin.project_id
+  if (own === undefined) return filter
+  if (filter.project_id !== undefined && filter.project_id !== own) return undefined
+  return { ...filter, project_id: own }
+}
+
+function conditionsOf(query: URLSearchParams): RequestFilter {
+  return readRequestFilter(
+    (name) => query.get(name)?.replaceAll('\0', '') ?? undefined,
+    (param, rule) => {
+      throw new GatewayError('invalid_value', `"${param}" ${rule}.`, { param })
+    },
+  )
+}
+
+function readTimes(query: URLSearchParams): RequestFilter {
+  const filter: RequestFilter = {}
+  for (const param of ['from', 'to'] as const) {
+    const given = query.get(param)
+    if (given === null) continue
+    if (!/^\d{1,11}$/.test(given))
+      throw new GatewayError('invalid_value', `"${param}" must be unix seconds.`, { param })
+    filter[`${param}_ms`] = Number(given) * 1000
+  }
+  return filter
+}

@@ -1,0 +1,62 @@
+/** Counts the values of what the request log is filtered by: of the newest rows, as many as a bounded time allows. */
+import type { Database } from '../tables.ts'
+import type { FacetCounts, FacetName, RequestFilter } from './request-row.ts'
+import { openWalk, ROWS_PER_STEP } from './request-walk.ts'
+
+/** No other step starts after so many milliseconds: one takes some 10. */
+const MAX_STARTED_MILLISECONDS = 60
+/** Of one facet; further values are not told apart, and the counts are partial. */
+const MAX_VALUES = 5_000
+
+const FACETS = {
+  model: 'model',
+  provider: 'provider',
+  target: 'target',
+  token: 'token_id',
+  project: 'project_id',
+  status: 'status',
+  error: 'error',
+  user: 'end_user',
+} as const satisfies Partial<Record<FacetName, string>>
+const NAMES = Object.keys(FACETS) as (keyof typeof FACETS)[]
+const COLUMNS = [...Object.values(FACETS), 'tags'] as const
+
+/** `now`: milliseconds that never go back. */
+export async function countFacets(
+  db: Database,
+  filter: RequestFilter,
+  now: () => number = () => performance.now(),
+): Promise<FacetCounts> {
+  const started = now()
+  const counts = new Map<FacetName, Map<string, number>>([...NAMES, 'tag' as const].map((name) => [name, new Map()]))
+  let rows = 0
+  let oldest_ms: number | null = null
+  let isPartial = false
+  function count(name: FacetName, value: string | number | null | undefined): void {
+    if (value === null || value === undefined || value === '') return
+    const values = counts.get(name) as Map<string, number>
+    const known = values.get(String(value))
+    if (known === undefined && values.size >= MAX_VALUES) isPartial = true
+    else values.set(String(value), (known ?? 0) + 1)
+  }
+  const walk = await openWalk(db, { filter, columns: COLUMNS })
+  let after: { at_ms: number; row_id: number } | undefined
+  for (let isFirst = true; walk; isFirst = false) {
+    if (!isFirst && now() - started >= MAX_STARTED_MILLISECONDS) {
+      isPartial = true
+      break
+    }
+    const { found, end } = await walk.step(after, ROWS_PER_STEP)
+    for (const row of found) {
+      for (const name of NAMES) count(name, row[FACETS[name]])
+      if (row.tags) for (const tag of JSON.parse(row.tags) as string[]) count('tag', tag)
+    }
+    rows += found.length
+    const last = found.at(-1)
+    oldest_ms = end?.at_ms ?? last?.at_ms ?? oldest_ms
+    after = end ?? (found.length === ROWS_PER_STEP ? last : undefined)
+    if (!after) break
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  return { counts, rows, oldest_ms, is_partial: isPartial }
+}
