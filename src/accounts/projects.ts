@@ -5,7 +5,7 @@ import { type AuditOrigin, BY_GATEWAY } from '../spec/audit.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { LogContents, Project } from '../spec/token.ts'
 import type { StorePage } from '../store/page.ts'
-import type { ProjectStore, StoredProject } from '../store/tokens/account-store.ts'
+import type { AccountPageOptions, ProjectStore, StoredProject } from '../store/tokens/account-store.ts'
 import { noProjectFits } from './choose.ts'
 import { assertNotDeclared, differing } from './declare-token.ts'
 import { NOTHING_SET } from './issue.ts'
@@ -21,7 +21,7 @@ export type Projects = {
   list(): Promise<Project[]>
   /** The project with this id; undefined where there is none, or where it was deleted. */
   find(project_id: string): Promise<Project | undefined>
-  page(options: { limit: number; after?: string[] }): Promise<StorePage<Project>>
+  page(options: Omit<AccountPageOptions, 'now'>): Promise<StorePage<Project>>
   /** The project with this id or name. Throws invalid_value. */
   choose(which: string): Promise<Project>
   /**
@@ -134,7 +134,7 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
       return found && found.deleted_at === null ? shown(found) : undefined
     },
     async page(options) {
-      const { rows, next } = await store.page(options)
+      const { rows, next } = await store.page({ ...options, now: now() })
       return { rows: rows.map(shown), next }
     },
     choose: async (which) => shown(await choose(which)),

@@ -6,7 +6,7 @@ import { type AuditOrigin, BY_GATEWAY } from '../spec/audit.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller, Token } from '../spec/token.ts'
 import type { StorePage } from '../store/page.ts'
-import type { StoredToken, TokenStore } from '../store/tokens/account-store.ts'
+import type { StoredToken, TokenPageOptions, TokenStore } from '../store/tokens/account-store.ts'
 import { chooseToken, noToken, revoked, type TokenReference } from './choose.ts'
 import { assertNotDeclared, type DeclareToken, declareToken } from './declare-token.ts'
 import { createFirstToken } from './first-token.ts'
@@ -70,8 +70,7 @@ export type Tokens = {
   undeclare(token_id: string, by: AuditOrigin): Promise<void>
   /** The token with this id. */
   find(token_id: string): Promise<Token | undefined>
-  /** Oldest first. */
-  page(options: { project_id?: string; limit: number; after?: string[] }): Promise<StorePage<Token>>
+  page(options: Omit<TokenPageOptions, 'now'>): Promise<StorePage<Token>>
   /**
    * Whether the token by which this caller was authenticated is still valid: not revoked, expired or replaced, and its
    * project active. While the store is unavailable, what was known last counts.
@@ -230,7 +229,7 @@ export function createTokens(parts: TokensParts): Tokens {
     },
 
     async page(options) {
-      const { rows, next } = await store.page(options)
+      const { rows, next } = await store.page({ ...options, now: now() })
       return { rows: rows.map(shown), next }
     },
 

@@ -1444,7 +1444,7 @@ export type TokenRotation = {
 export type Api = {
   'GET /admin/v1/projects': {
     params: {}
-    query: { limit?: number | undefined; cursor?: string | undefined }
+    query: { limit?: number | undefined; cursor?: string | undefined; q?: string | undefined; active?: 'true' | 'false' | undefined; order?: 'newest' | 'oldest' | undefined }
     body: undefined
     response: ProjectList
   }
@@ -1474,7 +1474,7 @@ export type Api = {
   }
   'GET /admin/v1/tokens': {
     params: {}
-    query: { limit?: number | undefined; cursor?: string | undefined; project_id?: string | undefined }
+    query: { limit?: number | undefined; cursor?: string | undefined; q?: string | undefined; active?: 'true' | 'false' | undefined; order?: 'newest' | 'oldest' | undefined; project_id?: string | undefined }
     body: undefined
     response: TokenList
   }

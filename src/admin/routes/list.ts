@@ -2,9 +2,11 @@
 import Type, { type TSchema } from 'typebox'
 import { GatewayError } from '../../spec/error.ts'
 import type { Parameter } from '../../spec/operation.ts'
+import type { AccountFilter } from '../../store/tokens/account-store.ts'
 
 const DEFAULT_LIMIT = 50
 const MAX_LIMIT = 200
+const MAX_TEXT = 200
 
 /** `after`: the values that `listAnswer` was given as the start of this page. */
 type ListPage = { limit: number; after?: string[] }
@@ -56,6 +58,37 @@ export const listSchema = (item: TSchema, title: string) =>
     },
     { title },
   )
+
+/** The filters of a list of tokens or projects. Throws invalid_value. */
+export function readAccountFilter(query: URLSearchParams): AccountFilter {
+  const [text, active, order] = [query.get('q'), query.get('active'), query.get('order')]
+  if (text !== null && (text.length > MAX_TEXT || text.includes('\0')))
+    throw invalid('q', `"q" must be at most ${MAX_TEXT} characters, without a null character.`)
+  if (active !== null && active !== 'true' && active !== 'false')
+    throw invalid('active', '"active" must be "true" or "false".')
+  if (order !== null && order !== 'newest' && order !== 'oldest')
+    throw invalid('order', '"order" must be "newest" or "oldest".')
+  return {
+    ...(text !== null && text !== '' && { text }),
+    ...(active !== null && { is_active: active === 'true' }),
+    ...(order === 'newest' && { newestFirst: true }),
+  }
+}
+
+export const ACCOUNT_PARAMETERS: Record<string, Parameter> = {
+  q: {
+    description: 'Only those with this text in their name, or whose id starts with it.',
+    schema: Type.String({ maxLength: MAX_TEXT }),
+  },
+  active: {
+    description: '`true`: neither disabled nor expired; `false`: the others. Default: all.',
+    schema: Type.Union([Type.Literal('true'), Type.Literal('false')]),
+  },
+  order: {
+    description: 'By the time of creation. Default `oldest`: first.',
+    schema: Type.Union([Type.Literal('newest'), Type.Literal('oldest')]),
+  },
+}
 
 export const LIST_PARAMETERS: Record<string, Parameter> = {
   limit: { description: `Default ${DEFAULT_LIMIT}.`, schema: Type.Integer({ minimum: 1, maximum: MAX_LIMIT }) },

@@ -5,7 +5,7 @@ import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { Project, ProjectChange, ProjectOrder } from '../../spec/token.ts'
 import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { ACCOUNT_PARAMETERS, LIST_PARAMETERS, listAnswer, listSchema, readAccountFilter, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 export type ProjectRouteParts = BodyParts & {
@@ -37,7 +37,8 @@ export function projectRoutes({ projects, contentsProblem, ...parts }: ProjectRo
 
   async function list(context: Context): Promise<Response> {
     const { project_id, memberships } = context.admin
-    const page = readPage(context.query())
+    const query = context.query()
+    const page = { ...readPage(query), ...readAccountFilter(query) }
     if (project_id !== undefined) {
       const ids = memberships ? memberships.map((one) => one.project_id) : [project_id]
       const own = await Promise.all(ids.map((id) => projects.find(id)))
@@ -83,8 +84,8 @@ export function projectRoutes({ projects, contentsProblem, ...parts }: ProjectRo
   return [
     adminRoute(['GET', ROOT, { right: 'read', project: 'own' }], {
       summary: 'List projects',
-      description: 'Oldest first, without deleted ones. Who is bound to projects sees these.',
-      query: LIST_PARAMETERS,
+      description: 'Without deleted ones. Who is bound to projects sees these.',
+      query: { ...LIST_PARAMETERS, ...ACCOUNT_PARAMETERS },
       response: listSchema(Project, 'ProjectList'),
       errors: ['invalid_value'],
       handle: list,

@@ -8,7 +8,7 @@ import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { Token, TokenChange, TokenOrder } from '../../spec/token.ts'
 import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { ACCOUNT_PARAMETERS, LIST_PARAMETERS, listAnswer, listSchema, readAccountFilter, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 export type TokenRouteParts = BodyParts & LimitsRouteParts & { tokens: Tokens; projects: Projects }
@@ -50,7 +50,7 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
 
   async function list(context: Context): Promise<Response> {
     const query = context.query()
-    const page = readPage(query)
+    const page = { ...readPage(query), ...readAccountFilter(query) }
     const own = context.admin.project_id
     const project_id = query.get('project_id') ?? own
     if (own !== undefined && project_id !== own) return listAnswer([], undefined)
@@ -115,9 +115,10 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
   return [
     adminRoute(['GET', ROOT, { right: 'read', project: 'own' }], {
       summary: 'List tokens',
-      description: 'Oldest first, revoked ones too. A project_admin sees those of its project.',
+      description: 'Revoked ones too. A project_admin sees those of its project.',
       query: {
         ...LIST_PARAMETERS,
+        ...ACCOUNT_PARAMETERS,
         project_id: { description: 'Only the tokens of this project.', schema: Type.String() },
       },
       response: listSchema(Token, 'TokenList'),

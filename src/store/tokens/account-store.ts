@@ -3,6 +3,19 @@ import type { AuditDraft } from '../../spec/audit.ts'
 import type { Project, Token } from '../../spec/token.ts'
 import type { StorePage } from '../page.ts'
 
+/** Which accounts a page has, and in which order (default: oldest first). */
+export type AccountFilter = {
+  /** Part of the name, in any case, or the start of the id or of the visible prefix. */
+  text?: string
+  /** Only those that are neither disabled nor expired, or only the others. */
+  is_active?: boolean
+  newestFirst?: boolean
+}
+
+/** `now`: unix seconds, at which those that have expired are not active. */
+export type AccountPageOptions = AccountFilter & { limit: number; after?: string[]; now: number }
+export type TokenPageOptions = AccountPageOptions & { project_id?: string }
+
 /** Fields to change, or what makes them of the present record. */
 type Change<Row, Fixed extends keyof Row> = Partial<Omit<Row, Fixed>> | ((present: Row) => Partial<Omit<Row, Fixed>>)
 
@@ -26,7 +39,7 @@ export type TokenStore = {
   /** All tokens, or those of a project, oldest first. */
   list(filter?: { project_id?: string }): Promise<StoredToken[]>
   /** A page of them. */
-  page(options: { project_id?: string; limit: number; after?: string[] }): Promise<StorePage<StoredToken>>
+  page(options: TokenPageOptions): Promise<StorePage<StoredToken>>
   /**
    * Changes fields of a token, to what a function makes of the present ones where one is given: no other change comes
    * between. Returns the changed token; undefined if it does not exist.
@@ -55,7 +68,7 @@ export type ProjectStore = {
   /** Oldest first, without deleted ones. */
   list(): Promise<StoredProject[]>
   /** A page of them. */
-  page(options: { limit: number; after?: string[] }): Promise<StorePage<StoredProject>>
+  page(options: AccountPageOptions): Promise<StorePage<StoredProject>>
   /** As for tokens; a deleted project is missing. */
   update(
     project_id: string,

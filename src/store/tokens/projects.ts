@@ -2,9 +2,10 @@
 import type { Selectable } from 'kysely'
 import { appendAudit } from '../admin/audit-append.ts'
 import type { Engine } from '../engine.ts'
-import { pageOf, placeNumber } from '../page.ts'
+import { pageOf } from '../page.ts'
 import type { Tables, Write } from '../tables.ts'
 import { bumpRevision, changedColumns, fromAccountColumns, lockRevision, toAccountColumns } from './account-columns.ts'
+import { filteredAccounts } from './account-filter.ts'
 import type { ProjectStore, StoredProject } from './account-store.ts'
 
 type Row = Selectable<Tables['projects']>
@@ -49,13 +50,13 @@ export function projectStore({ db, write: inTransaction }: Engine): ProjectStore
       return rows.map(fromRow)
     },
 
-    async page({ limit, after }) {
+    async page({ limit, ...filter }) {
       const rows = await db
         .selectFrom('projects')
         .selectAll()
         .where('deleted_at', 'is', null)
-        .$if(after !== undefined, (query) => query.where('added_revision', '>', placeNumber(after?.[0])))
-        .orderBy('added_revision')
+        .where(filteredAccounts(filter, ['project_id']))
+        .orderBy('added_revision', filter.newestFirst ? 'desc' : 'asc')
         .limit(limit + 1)
         .execute()
       return pageOf(rows, { limit, fromRow, keyOf: (row) => [row.added_revision] })

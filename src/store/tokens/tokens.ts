@@ -2,9 +2,10 @@
 import type { Selectable } from 'kysely'
 import { appendAudit } from '../admin/audit-append.ts'
 import type { Engine } from '../engine.ts'
-import { pageOf, placeNumber } from '../page.ts'
+import { pageOf } from '../page.ts'
 import type { Database, Tables, Write } from '../tables.ts'
 import { bumpRevision, changedColumns, fromAccountColumns, lockRevision, toAccountColumns } from './account-columns.ts'
+import { filteredAccounts } from './account-filter.ts'
 import type { StoredToken, TokenStore } from './account-store.ts'
 import { playgroundActor } from './playground-key.ts'
 
@@ -56,13 +57,13 @@ export function tokenStore({ db, write: inTransaction }: Engine): TokenStore {
       return rows.map(fromRow)
     },
 
-    async page({ project_id, limit, after }) {
+    async page({ project_id, limit, ...filter }) {
       const rows = await db
         .selectFrom('tokens')
         .selectAll()
         .$if(project_id !== undefined, (query) => query.where('project_id', '=', project_id ?? ''))
-        .$if(after !== undefined, (query) => query.where('added_revision', '>', placeNumber(after?.[0])))
-        .orderBy('added_revision')
+        .where(filteredAccounts(filter, ['token_id', 'prefix']))
+        .orderBy('added_revision', filter.newestFirst ? 'desc' : 'asc')
         .limit(limit + 1)
         .execute()
       return pageOf(rows, { limit, fromRow, keyOf: (row) => [row.added_revision] })
