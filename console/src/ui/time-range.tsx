@@ -45,8 +45,10 @@ export function useTimeRange(fallback: Exclude<Name, 'custom'> = '24h'): TimeRan
   return rangeOf({ start: end - seconds, end, label })
 }
 
-const useRangeAddress = (fallback: Name) =>
-  useAddress({ range: choice(NAMES, fallback), from: integer(0), to: integer(0) })
+const addressOf = (fallback: Name) => ({ range: choice(NAMES, fallback), from: integer(0), to: integer(0) })
+const useRangeAddress = (fallback: Name) => useAddress(addressOf(fallback))
+/** For a page that changes the range itself, such as by a selection in a chart. */
+export const RANGE_ADDRESS = addressOf('24h')
 
 const stepOf = (seconds: number): Step => (seconds <= 21_600 ? 'minute' : seconds <= 604_800 ? 'hour' : 'day')
 

@@ -10,7 +10,7 @@ import { OWNER } from '../../kit/admin.ts'
 import { openPort, type Port } from '../../kit/served.ts'
 import { launchChromium } from './chromium.ts'
 
-type Role = 'owner' | 'operator' | 'viewer' | 'project_admin'
+type Role = 'owner' | 'operator' | 'viewer' | 'project_admin' | 'project_member'
 type Scheme = 'light' | 'dark'
 
 export type OpenOptions = {
@@ -38,6 +38,8 @@ export type TestConsole = {
   admin<T = Record<string, unknown>>(path: string, options?: { method?: string; json?: unknown }): Promise<T>
   /** Makes a chat call with the first API token, and returns its text. */
   chat(body?: object): Promise<Response>
+  /** Waits until so many calls are in the sums of the request log. */
+  recorded(calls: number): Promise<void>
   /** Opens a page of the console, such as `/models?q=a`, and waits for its heading and its data. */
   open(path: string, options?: OpenOptions): Promise<ConsolePage>
   /** Throws for what went wrong in any page. */
@@ -63,6 +65,14 @@ export async function openConsole(settings: Parameters<typeof openPort>[0] = {})
     admin: (path, options) => callAdmin(origin, path, options),
     chat: (body = {}) =>
       port.gateway.chat({ model: 'sandbox/general', messages: [{ role: 'user', content: 'Hello' }], ...body }),
+    async recorded(calls) {
+      for (;;) {
+        port.gateway.instance.flushRequests()
+        const { total } = await callAdmin<{ total: { calls: number } }>(origin, '/summary?step=hour')
+        if (total.calls >= calls) return
+        await Bun.sleep(20)
+      }
+    },
     async open(path, options = {}) {
       const context = await contextOf(browser, options)
       const { role = 'owner', project_id } = options

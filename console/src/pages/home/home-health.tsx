@@ -1,0 +1,101 @@
+/** What may need an operator: providers that do not answer well, and models that end. */
+import { useApiAll } from '../../api/hooks.ts'
+import type { AdminModel, AdminProvider } from '../../api/types.ts'
+import { A } from '../../ui/button.tsx'
+import { Badge, Card } from '../../ui/display.tsx'
+import { useNow } from '../../ui/now.ts'
+import { Failed, Loading } from '../../ui/states.tsx'
+import { Time } from '../../ui/values.tsx'
+
+const SHOWN = 8
+
+export function HomeHealth() {
+  const providers = useApiAll('GET /admin/v1/providers', {}, { refetch_ms: 15_000 })
+  const models = useApiAll('GET /admin/v1/models', {}, { refetch_ms: 60_000 })
+  return (
+    <div className="grid-wide">
+      <Card title="Providers" acts={<A to="/providers">All providers</A>}>
+        {providers.isLoading ? (
+          <Loading lines={3} />
+        ) : providers.error ? (
+          <Failed error={providers.error} onRetry={providers.reload} />
+        ) : (
+          <ProviderList providers={providers.rows} />
+        )}
+      </Card>
+      <Card title="Models that end" acts={<A to="/models">All models</A>}>
+        {models.isLoading ? <Loading lines={3} /> : <EndingModels models={models.rows} />}
+      </Card>
+    </div>
+  )
+}
+
+/** What of it is wrong; undefined: nothing that is known. */
+function problemOf({ state, active_health, is_list_failing, keys }: AdminProvider): string | undefined {
+  if (state !== null && state !== 'available') return state
+  if (active_health === 'unhealthy') return 'unhealthy'
+  const refused = keys.filter((key) => key.state !== null && key.state !== 'available')
+  if (refused.length > 0) return `${refused.length} of ${keys.length} keys: ${refused[0]?.state}`
+  return is_list_failing ? 'its list of models cannot be read' : undefined
+}
+
+function ProviderList({ providers }: { providers: AdminProvider[] }) {
+  const rows = providers
+    .map((provider) => ({ provider, problem: problemOf(provider) }))
+    .sort((a, b) => Number(b.problem !== undefined) - Number(a.problem !== undefined))
+  if (rows.length === 0) return <p className="soft">There are no providers yet.</p>
+  return (
+    <ul className="lines">
+      {rows.slice(0, SHOWN).map(({ provider: { id, models }, problem }) => (
+        <li key={id} className="row-between">
+          <A to={`/providers/${id}`} className="cut">
+            {id}
+          </A>
+          <span className="row">
+            <span className="faint">{models} models</span>
+            <Badge tone={problem ? 'danger' : 'ok'}>{problem ?? 'healthy'}</Badge>
+          </span>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function EndingModels({ models }: { models: AdminModel[] }) {
+  const now = useNow()
+  const ending = models
+    .filter(
+      ({ status, deprecated_at, retired_at }) =>
+        status === 'deprecated' || (deprecated_at ?? 0) > now || (retired_at ?? 0) > now,
+    )
+    .filter(({ status }) => status !== 'retired')
+    .sort((a, b) => (a.retired_at ?? Number.MAX_SAFE_INTEGER) - (b.retired_at ?? Number.MAX_SAFE_INTEGER))
+  if (ending.length === 0) return <p className="soft">No model is deprecated or about to be.</p>
+  return (
+    <ul className="lines">
+      {ending.slice(0, SHOWN).map(({ id, deprecated_at, retired_at, replaced_by }) => (
+        <li key={id}>
+          <span className="row-between">
+            <A to={`/models/${id}`} className="cut">
+              {id}
+            </A>
+            <span className="soft">
+              {retired_at !== null ? (
+                <>
+                  retired <Time at={retired_at} isRelative />
+                </>
+              ) : (
+                <>deprecated {deprecated_at !== null && <Time at={deprecated_at} isRelative />}</>
+              )}
+            </span>
+          </span>
+          {replaced_by && (
+            <span className="faint">
+              Use <A to={`/models/${replaced_by}`}>{replaced_by}</A> instead.
+            </span>
+          )}
+        </li>
+      ))}
+    </ul>
+  )
+}
