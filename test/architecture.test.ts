@@ -235,22 +235,24 @@ test('the console imports its own files from a lower folder, its packages, and n
   const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'console/package.json'), 'utf8'))
   const violations = consoleFiles.flatMap(({ name, text }) =>
     // Samples for clients are text.
-    [...text.replaceAll(/`[^`]*`/g, '').matchAll(/(?:from|import)\s*\(?\s*'([^'\n]+)'/g)].flatMap(([, target = '']) => {
-      if (!target.startsWith('.')) {
-        const isNamed = Object.keys(dependencies).some((one) => `${target}/`.startsWith(`${one}/`))
-        return isNamed ? [] : [`${name} imports ${target}: console/package.json does not name it`]
-      }
-      const path = join(dirname(name), target)
-      const [folder = '', page] = name.split('/')
-      const [other = '', otherPage] = path.split('/')
-      const isStart = !name.includes('/')
-      if (path.startsWith('..')) return [`${name} imports ${target}: outside of the console`]
-      if (folder === 'pages' && other === 'pages' && name !== 'pages/pages.ts' && page !== otherPage)
-        return [`${name} imports ${target}: a page imports no other page`]
-      return isStart || CONSOLE_LAYERS.indexOf(other) <= CONSOLE_LAYERS.indexOf(folder)
-        ? []
-        : [`${name} imports ${target}: that folder is above`]
-    }),
+    [...text.replaceAll(/`[^`]*`/g, '').matchAll(/(?<![\w'])(?:from|import)\s*\(?\s*'([^'\n]+)'/g)].flatMap(
+      ([, target = '']) => {
+        if (!target.startsWith('.')) {
+          const isNamed = Object.keys(dependencies).some((one) => `${target}/`.startsWith(`${one}/`))
+          return isNamed ? [] : [`${name} imports ${target}: console/package.json does not name it`]
+        }
+        const path = join(dirname(name), target)
+        const [folder = '', page] = name.split('/')
+        const [other = '', otherPage] = path.split('/')
+        const isStart = !name.includes('/')
+        if (path.startsWith('..')) return [`${name} imports ${target}: outside of the console`]
+        if (folder === 'pages' && other === 'pages' && name !== 'pages/pages.ts' && page !== otherPage)
+          return [`${name} imports ${target}: a page imports no other page`]
+        return isStart || CONSOLE_LAYERS.indexOf(other) <= CONSOLE_LAYERS.indexOf(folder)
+          ? []
+          : [`${name} imports ${target}: that folder is above`]
+      },
+    ),
   )
   expect(consoleFiles.length).toBeGreaterThan(20)
   expect(violations).toEqual([])

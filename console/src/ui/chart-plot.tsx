@@ -30,14 +30,18 @@ export function Plot({ times, series, format, kind = 'line', height, onPoint, on
       {
         width: element.clientWidth,
         height,
-        padding: [8, 8, 0, 0],
+        padding: [8, 24, 0, 0],
         legend: { show: false },
         cursor: { y: false, points: { size: 7 }, drag: { x: onSelect !== undefined, y: false, setScale: false } },
         select: { show: onSelect !== undefined, left: 0, top: 0, width: 0, height: 0 },
         scales: { x: { time: true }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
         axes: [
-          { ...axis, grid: { show: false } },
-          { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => (tick === null ? '' : format(tick))) },
+          { ...axis, grid: { show: false }, size: 30, values: (_, ticks, __, ___, step) => timeTicks(ticks, step) },
+          {
+            ...axis,
+            size: 58,
+            values: (_, ticks) => onceEach(ticks.map((tick) => (tick === null ? '' : format(tick)))),
+          },
         ],
         series: [
           {},
@@ -80,6 +84,22 @@ export function Plot({ times, series, format, kind = 'line', height, onPoint, on
 
   return <div ref={place} />
 }
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
+const calendar = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' })
+const DAY_SECONDS = 86_400
+
+/** Times of a day, with the date at midnight; dates where the steps are days. */
+function timeTicks(ticks: number[], step: number): string[] {
+  return ticks.map((tick) => {
+    const date = new Date(tick * 1000)
+    const isMidnight = date.getHours() === 0 && date.getMinutes() === 0
+    return (step >= DAY_SECONDS || isMidnight ? calendar : clock).format(date)
+  })
+}
+
+/** Whole numbers would stand twice where the steps are smaller. */
+const onceEach = (texts: string[]): string[] => texts.map((text, index) => (text === texts[index - 1] ? '' : text))
 
 /** Each series on top of those after it, so that the first is drawn first and stays visible behind none. */
 function stacked(all: (number | null)[][]): (number | null)[][] {

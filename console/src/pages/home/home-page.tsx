@@ -68,14 +68,14 @@ function Figures({ now, before, range }: FiguresProps) {
         isGood={before && rate(now) !== rate(before) ? rate(now) < rate(before) : undefined}
       />
       <Stat
-        label="Duration, median"
+        label="Duration"
         value={milliseconds(now.duration.p50)}
-        note={`95 %: ${milliseconds(now.duration.p95)}`}
+        note={`median; 95 %: ${milliseconds(now.duration.p95)}`}
       />
       <Stat
-        label="First byte, median"
+        label="First byte"
         value={milliseconds(now.first_byte.p50)}
-        note={`95 %: ${milliseconds(now.first_byte.p95)}`}
+        note={`median; 95 %: ${milliseconds(now.first_byte.p95)}`}
       />
       <Stat
         label="Tokens"
@@ -107,9 +107,7 @@ const milliseconds = (value: number | null): string => (value === null ? '–' :
 
 function changeOf(now: number, before: number | undefined): string | undefined {
   if (before === undefined) return undefined
-  if (before === 0) return now === 0 ? 'none before' : 'none before this range'
+  if (before === 0) return 'none before'
   const change = now / before - 1
-  return Math.abs(change) < 0.005
-    ? 'as before'
-    : `${share(Math.abs(change))} ${change > 0 ? 'more' : 'less'} than before`
+  return Math.abs(change) < 0.005 ? 'as before' : `${share(Math.abs(change))} ${change > 0 ? 'more' : 'less'}`
 }
