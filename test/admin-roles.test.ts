@@ -65,6 +65,8 @@ const ACCESS: Record<string, Access> = {
   'POST /admin/v1/config/validate': 'own installation',
   'POST /admin/v1/config/diff': 'own installation',
   'POST /admin/v1/config/apply': 'own installation',
+  'GET /admin/v1/alerts': 'read installation',
+  'POST /admin/v1/alerts/{alert_id}/close': 'operate installation',
   'GET /admin/v1/audit/verify': 'read installation',
   'POST /admin/v1/playground/{path}': 'call own',
   'GET /admin/v1/playground/{path}': 'call own',

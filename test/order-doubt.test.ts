@@ -168,7 +168,8 @@ describe('an order in doubt that can be looked up', () => {
     const make = (event: AlertEventData): Alert[] => [
       { alert_id: `alert_${event.type}`, channel: 'webhook', created_at: 0, due_ms: 0, body: JSON.stringify(event) },
     ]
-    const alertsOf: EngineOptions['alertsOf'] = (task, ending) => unknownOutcomeAlerts({ make }, task, ending)
+    const alertsOf: EngineOptions['alertsOf'] = (task, ending) =>
+      unknownOutcomeAlerts({ make, note() {} }, task, ending)
     await using well = await taskEngine({ alertsOf })
     await well.submit()
     await well.run(30)

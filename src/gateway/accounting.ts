@@ -29,7 +29,7 @@ import type { Store } from '../store/store.ts'
 
 type AccountingParts = {
   catalogue: Catalogue
-  store: Pick<Store, 'budgets' | 'alerts' | 'ledger' | 'rateLimits' | 'tokens' | 'projects'>
+  store: Pick<Store, 'budgets' | 'alerts' | 'alertHistory' | 'ledger' | 'rateLimits' | 'tokens' | 'projects'>
   /** Undefined: not configured. */
   valkey: Valkey | undefined
   /** Names this process where it holds something of what several share. */
@@ -69,6 +69,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
   const { store, valkey, process_id, config, catalogue, guardedFetch, onUsed, onRefused, onRaised, clock, log } = parts
   const alerts = createAlerts({
     store: store.alerts,
+    history: store.alertHistory,
     settings: () => config().alerts,
     guardedFetch,
     onRaised,
@@ -89,7 +90,11 @@ export function createAccounting(parts: AccountingParts): Accounting {
       log.warn('a budget refuses calls', event.data)
       alerts.raise(event)
     },
-    onThreshold: (reached) => log.warn('a budget has reached a threshold', thresholdEvent(reached, currency()).data),
+    onThreshold(reached) {
+      const event = thresholdEvent(reached, currency())
+      log.warn('a budget has reached a threshold', event.data)
+      alerts.note({ ...event, key: `${event.type} ${event.message}`, again_seconds: 86_400 })
+    },
     clock,
     log,
   })

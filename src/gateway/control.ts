@@ -21,7 +21,7 @@ import { providerFactory } from './check-providers.ts'
 import { createProposedConfig } from './proposed-config.ts'
 
 type ControlParts = {
-  store: Pick<Store, 'overrides' | 'budgets' | 'tasks' | 'ledger' | 'webhooks'>
+  store: Pick<Store, 'overrides' | 'budgets' | 'tasks' | 'ledger' | 'webhooks' | 'alertHistory'>
   router: Router
   catalogue: Catalogue
   /** The configuration now. */
@@ -47,6 +47,7 @@ type LaterParts = Omit<
   | 'budgets'
   | 'tasks'
   | 'webhooks'
+  | 'alertHistory'
   | 'ledger'
   | 'isModel'
   | 'isConfigured'
@@ -92,6 +93,7 @@ export function createControl(parts: ControlParts): Control {
           budgets: store.budgets,
           tasks: store.tasks,
           webhooks: store.webhooks,
+          alertHistory: store.alertHistory,
           ledger: { append: store.ledger.append, usage: store.ledger.usage, currency: () => config().ledger.currency },
           explain: (request) =>
             explainRequest(request, { catalogue, plans, router, attemptLimits, settings: later.settings, clock }),

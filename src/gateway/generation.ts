@@ -49,7 +49,7 @@ type GenerationParts = {
   overrides: Pick<LiveOverrides, 'current'>
   media: Media
   guardedFetch: GuardedFetch
-  alerts: Pick<Alerts, 'make'>
+  alerts: Pick<Alerts, 'make' | 'note'>
   /** Undefined: no traces are recorded. */
   workTracer: WorkTracer | undefined
   metering: Pick<Metering, 'taskEnded' | 'fileStored'> | undefined

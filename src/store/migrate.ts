@@ -33,6 +33,7 @@ import { sizeIndexes } from './migrations/0029-size-indexes.ts'
 import { fewerRequestIndexes } from './migrations/0030-fewer-request-indexes.ts'
 import { requestSums } from './migrations/0031-request-sums.ts'
 import { sessionMemberships } from './migrations/0032-session-memberships.ts'
+import { alertHistory } from './migrations/0033-alert-history.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -71,6 +72,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0030-fewer-request-indexes': fewerRequestIndexes,
   '0031-request-sums': requestSums,
   '0032-session-memberships': sessionMemberships,
+  '0033-alert-history': alertHistory,
 }
 
 /**

@@ -4,6 +4,7 @@ import { GatewayError } from '../spec/error.ts'
 import { adminKeyStore } from './admin/admin-keys.ts'
 import { adminSessionStore } from './admin/admin-sessions.ts'
 import { adminTokenStore } from './admin/admin-tokens.ts'
+import { alertHistoryStore } from './admin/alert-history.ts'
 import { alertStore } from './admin/alerts.ts'
 import { auditStore } from './admin/audit.ts'
 import { overrideStore } from './admin/overrides.ts'
@@ -79,6 +80,7 @@ function storeOf(engine: Engine, onCall: OnCall | undefined): Store {
     conversations: report('conversations', conversationStore(engine)),
     amounts: report('amounts', storedAmounts(engine)),
     alerts: report('alerts', alertStore(engine)),
+    alertHistory: report('alertHistory', alertHistoryStore(engine)),
     budgets: report('budgets', budgetStore(engine)),
     cachedAnswers: report('cachedAnswers', cachedAnswerStore(engine)),
     rateLimits: report('rateLimits', rateLimitStore(engine)),

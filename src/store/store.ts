@@ -4,7 +4,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { JsonObject, Task, TaskOutput, TaskStatus } from '../spec/task.ts'
 import type { UsageRow } from '../spec/token.ts'
 import type { AdminStore } from './admin/admin-store.ts'
-import type { Alert, AlertStore } from './admin/alert-store.ts'
+import type { Alert, AlertHistoryStore, AlertStore } from './admin/alert-store.ts'
 import type { AuditStore } from './admin/audit-store.ts'
 import type { OverrideStore } from './admin/override-store.ts'
 import type { BudgetStore, TaskBudget } from './ledger/budget-store.ts'
@@ -233,6 +233,7 @@ export type Store = {
   amounts: StoredAmounts
   budgets: BudgetStore
   alerts: AlertStore
+  alertHistory: AlertHistoryStore
   cachedAnswers: CachedAnswerStore
   /** For the semantic cache; absent where the engine has no vectors. Throws StoreError where its extension is missing. */
   openCachedVectors?: () => Promise<CachedVectors>

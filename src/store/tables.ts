@@ -7,7 +7,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { FailCode, TaskStatus } from '../spec/task.ts'
 import type { LogContents } from '../spec/token.ts'
 import type { StoredAdminToken, StoredAnswer, StoredSession } from './admin/admin-store.ts'
-import type { DueAlert } from './admin/alert-store.ts'
+import type { AlertHistoryRow, DueAlert } from './admin/alert-store.ts'
 import type { Override } from './admin/override-store.ts'
 import type { LedgerEntry } from './ledger/ledger-entry.ts'
 import type { CachedAnswer } from './requests/cache-store.ts'
@@ -240,6 +240,9 @@ type BudgetHoldsTable = { call_id: string; account_key: string; start_ms: number
 
 type AdminTokensTable = Omit<StoredAdminToken, 'disabled' | 'declared'> & { disabled: number; declared: number }
 
+/** `data`: JSON. */
+export type AlertHistoryTable = Omit<AlertHistoryRow, 'data'> & { open_key: string | null; data: string }
+
 /** `memberships`: JSON; null for none. */
 export type SessionsTable = Omit<StoredSession, 'memberships'> & { memberships: string | null }
 
@@ -281,6 +284,7 @@ export type Tables = {
   budget_leases: BudgetLeasesTable
   budget_holds: BudgetHoldsTable
   alerts: AlertsTable
+  alert_history: AlertHistoryTable
   alert_marks: AlertMarksTable
   rate_limit_leases: LeaseRow
   routing_overrides: Override

@@ -254,6 +254,26 @@ export type Administrator = {
   rights: ('read' | 'operate' | 'manage' | 'own' | 'contents' | 'call')[]
 }
 
+export type Alert = {
+  object: 'alert'
+  alert_id: string
+  type: string
+  message: string
+  data: Record<string, unknown>
+  state: 'open' | 'past'
+  times: number
+  raised_at: number
+  last_seen_at: number
+  open_until: number
+  closed_at: number | null
+  closed_by: string | null
+}
+
+export type AlertList = {
+  data: (Alert)[]
+  next_cursor: string | null
+}
+
 export type AppliedConfiguration = {
   changes: (SettingChange)[]
   needs_restart: (string)[]
@@ -1795,6 +1815,18 @@ export type Api = {
     query: { by?: string | undefined; from?: string | undefined; to?: string | undefined; token_id?: string | undefined; project_id?: string | undefined; format?: 'json' | 'csv' | undefined }
     body: undefined
     response: AdminUsageList
+  }
+  'GET /admin/v1/alerts': {
+    params: {}
+    query: { limit?: number | undefined; cursor?: string | undefined; state?: 'open' | 'past' | undefined; type?: string | undefined }
+    body: undefined
+    response: AlertList
+  }
+  'POST /admin/v1/alerts/{alert_id}/close': {
+    params: { alert_id: string }
+    query: {}
+    body: undefined
+    response: Alert
   }
   'GET /admin/v1/diagnostics': {
     params: {}

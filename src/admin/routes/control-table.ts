@@ -1,5 +1,6 @@
 /** The routes of the admin API with which operators control a running gateway. */
 import type { Route } from '../../http/context.ts'
+import { type AlertRouteParts, alertRoutes } from './alerts.ts'
 import { adminBudgetRoutes, type BudgetRouteParts } from './budgets.ts'
 import { type CacheRouteParts, cacheRoutes } from './cache.ts'
 import { type ConfigRouteParts, configRoutes } from './config.ts'
@@ -18,7 +19,8 @@ export type ControlRouteParts = ModelRouteParts &
   BudgetRouteParts &
   CacheRouteParts &
   TaskRouteParts &
-  UsageRouteParts
+  UsageRouteParts &
+  AlertRouteParts
 
 export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...adminModelRoutes(parts),
@@ -30,4 +32,5 @@ export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...cacheRoutes(parts),
   ...adminTaskRoutes(parts),
   ...adminUsageRoutes(parts),
+  ...alertRoutes(parts),
 ]

@@ -4,12 +4,16 @@ import type { Task } from '../../spec/task.ts'
 import type { Alert } from '../../store/admin/alert-store.ts'
 import type { Ending } from './lifecycle.ts'
 
-export function unknownOutcomeAlerts(alerts: Pick<Alerts, 'make'>, task: Task, ending: Ending): readonly Alert[] {
+export function unknownOutcomeAlerts(
+  alerts: Pick<Alerts, 'make' | 'note'>,
+  task: Task,
+  ending: Ending,
+): readonly Alert[] {
   if (ending.status !== 'FAILURE' || ending.fail_code !== 'submit_outcome_unknown') return []
   const { task_id, token_id, project_id, family, model, provider, upstream_model, provider_key } = task
   const sent_at = task.sent_at === null ? undefined : new Date(task.sent_at * 1000).toISOString()
-  return alerts.make({
-    type: 'task.outcome_unknown',
+  const event = {
+    type: 'task.outcome_unknown' as const,
     message: `It is not known whether ${provider} has accepted an order of ${model}; it may have been charged.`,
     data: {
       task_id,
@@ -23,5 +27,7 @@ export function unknownOutcomeAlerts(alerts: Pick<Alerts, 'make'>, task: Task, e
       sent_at,
       reason: ending.fail_reason,
     },
-  })
+  }
+  alerts.note({ ...event, key: `${event.type} ${task_id}`, again_seconds: 86_400 })
+  return alerts.make(event)
 }

@@ -32,7 +32,7 @@ async function setUp(settings: Mutable = { webhook: { url: 'http://10.0.0.1/hook
   }) as unknown as GuardedFetch
   let logged = ''
   const log = createLog({ clock, level: 'info', pretty: false, write: (text) => { logged += text } }) // biome-ignore format: short
-  const parts = { store: store.alerts, settings: () => settings, guardedFetch, clock, log }
+  const parts = { store: store.alerts, history: store.alertHistory, settings: () => settings, guardedFetch, clock, log }
   const alerts = createAlerts(parts)
   alerts.start()
   /** Of another process on the same store, which delivers nothing. */

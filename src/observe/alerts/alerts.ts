@@ -8,7 +8,8 @@ import type { Log } from '../../kit/log.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
 import type { AuditDraft } from '../../spec/audit.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { Alert, AlertStore, DueAlert } from '../../store/admin/alert-store.ts'
+import type { Alert, AlertHistoryStore, AlertStore, DueAlert } from '../../store/admin/alert-store.ts'
+import { createAlertHistory } from './alert-history.ts'
 import { channelsOf, createDelivery, type DeliverAlert, receiverOf } from './channels.ts'
 
 /** `message`: one sentence. `data`: what it consists of, without secrets. */
@@ -23,6 +24,8 @@ export type RaisedAlert = AlertEventData & { key: string; again_seconds: number;
 export type Alerts = {
   /** An event as it is stored, in the transaction of what it tells of: one alert for each channel, or none. */
   make(event: AlertEventData): Alert[]
+  /** Adds an event to the history, for one that is alerted of by `make`. */
+  note(event: Omit<RaisedAlert, 'audit'>): void
   /** Stores an event unless one of its key was raised lately. While the store is unavailable, it is sent at once, and once. */
   raise(event: RaisedAlert): void
   start(): void
@@ -33,6 +36,7 @@ export type Alerts = {
 
 type AlertsParts = {
   store: AlertStore
+  history: Pick<AlertHistoryStore, 'record'>
   /** Read for each alert and each delivery. */
   settings(): AlertsConfig
   guardedFetch: GuardedFetch
@@ -49,10 +53,11 @@ const POLL_MILLISECONDS = 5_000
 /** What this process remembers to have raised. */
 const MOST_KEYS = 10_000
 
-export function createAlerts({ store, settings, guardedFetch, onRaised, clock, log }: AlertsParts): Alerts {
+export function createAlerts({ store, history, settings, guardedFetch, onRaised, clock, log }: AlertsParts): Alerts {
   const send = createDelivery({ settings, guardedFetch, clock })
   /** Until when no alert of a key is raised again, in unix milliseconds: the store is asked once in that time. */
   const raised = new Map<string, number>()
+  const record = createAlertHistory({ store: history, clock, log })
   const stopping = new AbortController()
   const pending = new Set<Promise<void>>()
 
@@ -142,11 +147,20 @@ export function createAlerts({ store, settings, guardedFetch, onRaised, clock, l
     { clock, log },
   )
 
+  function note(alert: Omit<RaisedAlert, 'audit'>): void {
+    onRaised?.(alert)
+    const recording = record(alert)
+    if (!recording) return
+    const ended = recording.finally(() => pending.delete(ended))
+    pending.add(ended)
+  }
+
   return {
     make,
+    note,
     raise(alert) {
       const { key, again_seconds, audit, ...event } = alert
-      onRaised?.(alert)
+      note(alert)
       const now_ms = clock.now()
       if ((raised.get(key) ?? 0) > now_ms) return
       const alerts = make(event)

@@ -1,6 +1,7 @@
-/** Alerts to the operator that are not delivered yet: the same on every engine. */
+/** Alerts to the operator: those that are not delivered yet, and their history. The same on every engine. */
 
 import type { AuditDraft } from '../../spec/audit.ts'
+import type { StorePage } from '../page.ts'
 
 /** Where an alert goes: each of them is delivered by itself. */
 export type AlertChannel = 'webhook' | 'slack' | 'email'
@@ -28,4 +29,48 @@ export type AlertStore = {
   remove(alert_id: string): Promise<void>
   /** When the next alert is due. */
   earliest(): Promise<number | null>
+}
+
+/** An event that holds until `open_until_ms`, unless it is raised again before; times in unix milliseconds. */
+type RaisedEvent = {
+  /** Of a new row. */
+  alert_id: string
+  /** The same key before it has ended is the same row. */
+  key: string
+  type: string
+  message: string
+  data: object
+  now_ms: number
+  open_until_ms: number
+}
+
+export type AlertHistoryRow = {
+  alert_id: string
+  type: string
+  message: string
+  data: object
+  /** How often it was recorded, at most once a minute by each process. */
+  times: number
+  first_ms: number
+  last_ms: number
+  open_until_ms: number
+  /** When an operator closed it; null: nobody did. */
+  closed_ms: number | null
+  closed_by: string | null
+}
+
+export type AlertHistoryStore = {
+  /** Keeps the newest 10,000 rows of 90 days. */
+  record(event: RaisedEvent): Promise<void>
+  /** Newest first. `is_open` absent: all. */
+  page(options: {
+    is_open?: boolean
+    now_ms: number
+    type?: string
+    limit: number
+    after?: string[]
+  }): Promise<StorePage<AlertHistoryRow>>
+  find(alert_id: string): Promise<AlertHistoryRow | undefined>
+  /** Undefined: there is none, or it is not open. */
+  close(alert_id: string, by: { now_ms: number; by: string }, audit: AuditDraft): Promise<AlertHistoryRow | undefined>
 }
