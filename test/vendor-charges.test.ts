@@ -11,7 +11,17 @@ import { DEFAULT_LEDGER } from '../src/config/config.ts'
 import type { ModelConfig } from '../src/config/schema/schema.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { TINY_PNG_BASE64 } from './kit/tiny-files.ts'
-import { type Answer, chunks, completion, failure, startVendor, stream, type Vendor, whole } from './kit/vendor.ts'
+import {
+  type Answer,
+  chunk,
+  chunks,
+  completion,
+  failure,
+  startVendor,
+  stream,
+  type Vendor,
+  whole,
+} from './kit/vendor.ts'
 
 const NANO = 1_000_000_000
 const HEDGE_AFTER = 40
@@ -158,9 +168,13 @@ async function reconciled(): Promise<Row[]> {
   return rows
 }
 
-async function setUp({ model, path }: Family, more: Pick<ModelConfig, 'routing' | 'cache'> & { ledger?: object } = {}) {
+async function setUp(
+  { model, path }: Family,
+  more: Pick<ModelConfig, 'routing' | 'cache'> & { ledger?: object; quirks?: { passthrough: boolean } } = {},
+) {
   const kind = path === '/v1/rerank' ? 'rerank-compat' : 'chatcompat'
-  const { ledger, ...settings } = more
+  const { ledger, quirks, ...settings } = more
+  const own = { key: 'k', ...(quirks && { quirks }) }
   const shared = { prices: PRICES, ...model, ...settings }
   const target = (provider: string, priority: number) => ({ provider, model: 'm', priority })
   gateway = await startGateway(
@@ -168,8 +182,8 @@ async function setUp({ model, path }: Family, more: Pick<ModelConfig, 'routing' 
       data_dir: directory,
       ledger: { ...DEFAULT_LEDGER, ...ledger },
       providers: {
-        v: { kind, base_url: vendors.first.url, key: 'k' },
-        w: { kind, base_url: vendors.second.url, key: 'k' },
+        v: { kind, base_url: vendors.first.url, ...own },
+        w: { kind, base_url: vendors.second.url, ...own },
       },
       models: {
         'v/one': { ...shared, targets: [target('v', 0)] },
@@ -376,6 +390,24 @@ describe('a hedged call', () => {
     ])
     expect(sum(rows, 'cost')).toBeGreaterThanOrEqual(counted)
   })
+})
+
+describe('an answer without usage', () => {
+  it.each([true, false])(
+    'is estimated, whatever an attempt before it has reported (passthrough: %p)',
+    async (passthrough) => {
+      const family = FAMILIES['chat completions, streamed'] as Family
+      await setUp(family, { quirks: { passthrough } })
+      const usage = { prompt_tokens: 5_000, completion_tokens: 0, total_tokens: 5_000 }
+      const reported = { ...chunk({}), choices: [], usage }
+      vendors.first.answer(stream([reported, { error: { message: 'failed', type: 'error' } }], { done: false }))
+      vendors.second.answer(stream([chunk({ role: 'assistant', content: 'Hello' }), chunk({}, 'stop')]))
+      expect((await call(family, 'v/two')).status).toBe(200)
+      const [served] = await reconciled()
+      expect(served).toMatchObject({ kind: 'call', provider: 'w', estimated: 1 })
+      expect(served?.amount).toBeLessThan(100 * NANO)
+    },
+  )
 })
 
 describe('a text completion with several prompts', () => {

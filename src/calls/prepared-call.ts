@@ -68,7 +68,7 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
   /** The model that serves it, and the request fitted to that model: they change when a fallback takes over. */
   model: CatalogueModel
   work: Work
-  /** Of the try that serves the call, or of the first one. */
+  /** Of the try that serves the call, or of the last one: what a failed one has reported does not count. */
   meter: M
   has_fallback = false
   /** Set once it is settled: `true`, or what resolves then. */
@@ -197,10 +197,12 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
   }
 
   attemptStarted(attempt: Attempt): void {
-    const { record } = this
+    const { record, descriptor, work } = this
     record.target = attempt.target
     const last = record.attempts.at(-1)
-    if (last) last.next = record.attempts.length === this.#earlier ? 'fallback_model' : stepTo(attempt, last)
+    const isFirst = record.attempts.length === this.#earlier // at its model
+    if (last) last.next = isFirst ? 'fallback_model' : stepTo(attempt, last)
+    if (!isFirst && !attempt.is_hedge && !descriptor.attemptsAtOnce?.(work)) this.meter = descriptor.meter(work)
     record.attempts.push(attempt)
     this.#parts.events.attemptStarted(record, attempt)
   }
@@ -287,8 +289,6 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
   affinity(sticky: Sticky): number | undefined {
     return this.strategy === undefined ? this.descriptor.affinity?.(this.work, this.call, sticky) : undefined
   }
-
-  // What conditions and strategies need to know of the request.
 
   get family(): EndpointFamily {
     return this.record.family
