@@ -26,7 +26,7 @@ export const FULL: Plan = {
   warmSeconds: 4,
   rateSeconds: 8,
   starts: 9,
-  settleSeconds: 5,
+  settleSeconds: 15,
   idleSeconds: 15,
 }
 
@@ -36,8 +36,8 @@ export const QUICK: Plan = {
   warmSeconds: 2,
   rateSeconds: 3,
   starts: 3,
-  settleSeconds: 3,
-  idleSeconds: 5,
+  settleSeconds: 12,
+  idleSeconds: 12,
 }
 
 export type Bench = {

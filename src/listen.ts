@@ -27,6 +27,8 @@ export type Listener = {
   /** `http://<host>:<port>`, without a slash at the end. */
   url: string
   port: number
+  /** Requests that are open, and all that have started; messages of WebSockets count as requests. */
+  requests(): { open: number; started: number }
   /** From now on each connection is closed after its next response, so that another process that shares the port gets its client. */
   retire(): void
   /** Accepts no more connections, lets open requests finish until the deadline, aborts the rest. */
@@ -113,6 +115,7 @@ export async function listen(parts: ListenParts): Promise<Listener> {
   } = parts
   let isCrowded = false
   let isRetiring = false
+  let started = 0
   let socket: ListeningSocket | undefined
   const bun = Bun.serve<SocketHandler>({
     hostname: server.host,
@@ -125,6 +128,7 @@ export async function listen(parts: ListenParts): Promise<Listener> {
     // The gateway limits bodies itself, so that a body that is too large gets an error in its own form.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     fetch(request, self) {
+      started++
       if (isWebSocket(request)) return upgraded(request, self)
       // An open request may be silent for as long as its upstream may.
       self.timeout(request, 0)
@@ -138,7 +142,10 @@ export async function listen(parts: ListenParts): Promise<Listener> {
           close: (code, reason) => socket.close(code, reason),
         })
       },
-      message: (socket, data) => socket.data.message(data),
+      message(socket, data) {
+        started++
+        socket.data.message(data)
+      },
       drain: (socket) => socket.data.drained(),
       close: (socket) => socket.data.closed(),
       // Without compression: a small message cannot become a large one.
@@ -185,6 +192,7 @@ export async function listen(parts: ListenParts): Promise<Listener> {
   return {
     url: `http://${host}:${bun.port}`,
     port: bun.port ?? server.port,
+    requests: () => ({ open: bun.pendingRequests, started }),
     retire() {
       isRetiring = true
       socket = listeningSocket(bun.port ?? server.port)

@@ -131,7 +131,10 @@ describe('the bundle', () => {
   it('has stacks that name the places in the sources', () => {
     const lines = readFileSync(join(home, 'dist/gatehouse.js'), 'utf8').split('\n')
     const line = lines.findIndex((text) => text.includes('async function createGateway('))
-    const column = (lines[line] ?? '').indexOf('createGateway')
+    const column = (lines[line] ?? '').indexOf(
+      'createGateway',
+      (lines[line] ?? '').indexOf('async function createGateway('),
+    )
     const source = readFileSync(join(home, 'src/gateway/gateway.ts'), 'utf8').split('\n')
     const expected = source.findIndex((text) => text.includes('async function createGateway(')) + 1
     const place = `${home}/dist/gatehouse.js:${line + 1}:${column + 1}`

@@ -22,7 +22,7 @@ const HELP = `usage: npm run bench:peers -- [--quick] [--only NAME]... [--peer F
   --keep         keep the logs and say where they are
 `
 const FULL: Plan = { rounds: 5, seconds: 5, warmSeconds: 4, idleSeconds: 15, heldStreams: 2000, starts: 5 }
-const QUICK: Plan = { rounds: 2, seconds: 3, warmSeconds: 2, idleSeconds: 5, heldStreams: 500, starts: 1 }
+const QUICK: Plan = { rounds: 2, seconds: 3, warmSeconds: 2, idleSeconds: 12, heldStreams: 500, starts: 1 }
 
 const progress = (text: string) => void process.stderr.write(`${text}\n`)
 

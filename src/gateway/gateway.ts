@@ -41,7 +41,7 @@ import type { Model } from '../spec/model.ts'
 import type { Token } from '../spec/token.ts'
 import { openValkey } from '../store/engines/valkey-connection.ts'
 import { openStore } from '../store/open-store.ts'
-import type { UsageStore } from '../store/store.ts'
+import type { Store, UsageStore } from '../store/store.ts'
 import { storeClockFor } from '../store/store-clock.ts'
 import { createAccounting } from './accounting.ts'
 import { apiRefusal, createAdministration } from './administration.ts'
@@ -71,7 +71,6 @@ export type Gateway = {
   reload(config: Config): Promise<void>
   /** Tokens: who may call. */
   tokens: Tokens
-  /** Projects, which own tokens. */
   projects: Projects
   /** Durable tasks. */
   tasks: Tasks
@@ -85,6 +84,7 @@ export type Gateway = {
   announceStop(): void
   /** Accepts no more requests, lets open ones finish until the deadline, aborts the rest, and records their usage. */
   drain(options: { deadline_ms: number }): Promise<void>
+  releaseMemory: Store['releaseMemory']
   /** Drains, and persists what is still in memory. */
   close(options: { deadline_ms: number }): Promise<void>
 }
@@ -296,6 +296,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       discovery = supply.discover()
     },
     announceStop,
+    releaseMemory: store.releaseMemory,
     drain,
     async close({ deadline_ms }) {
       await drain({ deadline_ms })

@@ -30,6 +30,8 @@ export type Engine = {
   /** Announces a committed change. Only for speed: polling finds it too. */
   notify(notification: TaskNotification): void
   watch(listener: (notification: TaskNotification) => void): () => void
+  /** Frees the memory of caches; absent where there are none in this process. */
+  releaseMemory?(): void
   close(): Promise<void>
 }
 

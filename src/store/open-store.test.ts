@@ -57,6 +57,13 @@ describe('addresses', () => {
 })
 
 describe('files', () => {
+  test('releasing memory changes nothing that is stored', async () => {
+    const store = await open(join(await freshDirectory(), 'gatehouse.db'))
+    await store.models.firstSeen(['a', 'b'], 1)
+    store.releaseMemory()
+    expect(await store.models.ids()).toEqual(['a', 'b'])
+  })
+
   test('creates missing directories and the file for the owner only', async () => {
     const directory = await freshDirectory()
     const path = join(directory, 'data', 'deeper', 'gatehouse.db')

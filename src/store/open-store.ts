@@ -91,6 +91,7 @@ function storeOf(engine: Engine, onCall: OnCall | undefined): Store {
     endUsers: report('endUsers', endUserStore(engine)),
     dueTimes: report('dueTimes', dueTimes(engine)),
     ...report('database', { ping: () => engine.write(async (write) => void (await lockRevision(write))) }),
+    releaseMemory: () => engine.releaseMemory?.(),
     close() {
       closed ??= engine.close()
       return closed

@@ -246,6 +246,8 @@ export type Store = {
   dueTimes: DueTimes
   /** Writes something; rejects when that is not possible. For /readyz. */
   ping(): Promise<void>
+  /** Frees the memory of caches, where the engine has any in this process. */
+  releaseMemory(): void
   close(): Promise<void>
 }
 

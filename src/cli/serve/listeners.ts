@@ -40,7 +40,7 @@ export async function openListeners(
     if (admin) server = both(server, admin)
     gateway = await build()
     built.resolve(gateway)
-    return { server, admin_url: admin?.url ?? server.url, gateway }
+    return { server, admin_url: admin?.url ?? server.url, gateway, requests: main.requests }
   } catch (error) {
     await server.stop({ deadline_ms: 0 })
     throw error

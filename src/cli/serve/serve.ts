@@ -18,6 +18,7 @@ import { VERSION } from '../commands/version.ts'
 import { terminalFormat } from '../log-format.ts'
 import type { Terminal } from '../terminal.ts'
 import { bannerJson, bannerText, firstRequestText, isFirstRequestKnown, type Started } from './banner.ts'
+import { releaseIdleMemory, shrinkHeap } from './idle-memory.ts'
 import { freePortsOf, openListeners, type Server } from './listeners.ts'
 import { configOfWorker, type Worker, workerOf } from './worker-process.ts'
 
@@ -87,7 +88,7 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
     const { runWorkers } = await import('./supervisor.ts')
     return runWorkers({ count, args, load, config, terminal, clock, log, stopped })
   }
-  const { server, admin_url, gateway } = await openListeners(
+  const { server, admin_url, gateway, requests } = await openListeners(
     config,
     { log, isShared: worker !== undefined },
     async () => {
@@ -103,6 +104,11 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
     current = next
   }
   const watched = watchConfig({ path, current: config, load, apply, secrets, log, clock })
+  const release = () => {
+    gateway.releaseMemory()
+    shrinkHeap()
+  }
+  const endRelease = releaseIdleMemory({ requests, release, clock })
   process.on('SIGHUP', () => void watched.reload())
   announce({ gateway, config, url: server.url, admin_url, given, terminal: terminalOf(worker, terminal), log })
   let isReplaced = false
@@ -115,6 +121,7 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
 
   const signal = await (worker ? Promise.race([stopped.first, worker.orphaned]) : stopped.first)
   watched.close()
+  endRelease()
   const { shutdown_seconds } = current.server
   // The other workers serve the clients of one that is replaced, and nobody waits for an answer of /readyz after Ctrl-C.
   const drain_seconds = signal === 'SIGTERM' && !isReplaced ? drainSeconds(current) : 0

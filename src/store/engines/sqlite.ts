@@ -86,6 +86,7 @@ export async function openSqlite(path: string, files?: SyncFile): Promise<Engine
     isUnavailable,
     isDamaged,
     ...createNotifications(),
+    releaseMemory: () => file.run('PRAGMA shrink_memory'),
     async close() {
       await commit.settled()
       await db.destroy()
