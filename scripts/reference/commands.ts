@@ -27,14 +27,23 @@ const SHARED = [
   '--config <file> the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)',
 ].map(wordsOf)
 
-/** Without the examples and the options that all commands share, whose names follow at the end. */
+/** Where a command works follows from its shared options. */
+const PLACES =
+  /Works (?:on (?:a|the) running gateway [^.]*?(?:store|within a second)|on the store, whether or not a gateway is running|whether or not a gateway is running)\.\s?/g
+
+/** Without the examples and what all commands share: the names of shared options follow at the end. */
 function withoutShared(text: string): string {
   const lines = withoutExamples(text.replace(ACCOUNT_FLAGS_HELP, accountFlagsHelp(text))).split('\n')
   const isShared = (line: string) => SHARED.includes(wordsOf(line))
   const names = lines.filter(isShared).map((line) => wordsOf(line).split(' ')[0])
   const own = lines.filter((line) => !isShared(line)).join('\n')
-  const rest = own.replace(/\n*^Options:\n\n*(?! )/m, '\n\n').trim()
-  return names.length === 0 ? rest : `${rest}\n\nShared options: ${names.join(' ')}`
+  const rest = own
+    .replaceAll(PLACES, '')
+    .replace(/\n*^Options:\n\n*(?! )/m, '\n\n')
+    .replaceAll(/\n{3,}/g, '\n\n')
+    .trim()
+  if (names.length === 0) return rest
+  return `${rest}\n\nShared options: ${names.length === SHARED_OPTIONS.split('\n').length ? 'all' : names.join(' ')}`
 }
 
 function wordsOf(line: string): string {
@@ -44,7 +53,7 @@ function wordsOf(line: string): string {
 /** `gatehouse project` comes first; what `gatehouse token` repeats is left out there. */
 const accountFlagsHelp = (text: string): string =>
   text.startsWith('Usage: gatehouse token')
-    ? '      ...                    the options of gatehouse project update'
+    ? '      --models ... --end-user-budget\n                             as for gatehouse project'
     : ACCOUNT_FLAGS_HELP
 
 async function help(words: string[]): Promise<string> {

@@ -12,7 +12,7 @@ import { ThreeDRequest } from '../../src/spec/three-d-request.ts'
 import { VideoRequest } from '../../src/spec/video-request.ts'
 import { directiveRows } from './directives.ts'
 import { membersOf, type Schema, typeOf } from './schema.ts'
-import { code, definitions, table } from './table.ts'
+import { codes, definitions, table } from './table.ts'
 
 const MANUAL = join(import.meta.dir, '../../docs/manual')
 const START = '<!-- Generated from the code by `npm run docs:reference`. -->'
@@ -44,17 +44,31 @@ function withTable(path: string, text: string) {
 }
 
 const requestFields = (schema: Schema): string =>
-  definitions(
-    fieldsOf(schema).map(({ name, type, isRequired, meaning }) => {
-      return [code(name), `${type}${isRequired ? ', required' : ''}`, meaning]
-    }),
+  listOf(
+    fieldsOf(schema).map(({ isRequired, type, ...field }) => ({
+      ...field,
+      type: `${type}${isRequired ? ', required' : ''}`,
+    })),
   )
 
 const responseFields = (schema: Schema): string =>
+  listOf(
+    fieldsOf(schema).map(({ isRequired, type, ...field }) => ({
+      ...field,
+      type: `${type}${isRequired ? '' : ', if known'}`,
+    })),
+  )
+
+type Field = { name: string; type: string; meaning: string }
+
+/** Fields of one type and meaning share a line. */
+const listOf = (fields: Field[]): string =>
   definitions(
-    fieldsOf(schema).map(({ name, type, isRequired, meaning }) => {
-      return [code(name), `${type}${isRequired ? '' : ', if known'}`, meaning]
-    }),
+    [...Map.groupBy(fields, ({ type, meaning }) => `${type} ${meaning}`).values()].map((alike) => [
+      codes(alike.map(({ name }) => name)),
+      alike[0]?.type ?? '',
+      alike[0]?.meaning ?? '',
+    ]),
   )
 
 function fieldsOf(schema: Schema) {

@@ -27,7 +27,7 @@ export async function referencePages(): Promise<Page[]> {
       'command-line',
       'Commands',
       'This page lists every command of `gatehouse` with its options. `gatehouse <command> --help` prints them with examples.',
-      `Shared options, where a command names them:\n\n\`\`\`text\n${SHARED_OPTIONS}\n\`\`\``,
+      `Shared options, where a command names them; with \`--url\` it works on a running gateway, else on the store, whose changes a running gateway applies within a second:\n\n\`\`\`text\n${SHARED_OPTIONS}\n\`\`\``,
       ...(await commandHelps()).map(({ name, help }) => `## ${code(name)}\n\n\`\`\`text\n${help.trim()}\n\`\`\``),
     ),
     page(

@@ -19,9 +19,8 @@ Warns of what is valid and still likely to be a mistake, such as a provider with
 
 Options:
   --config <file>  the file to check (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
-  --online         ask every provider for its list of models with each of its keys, which is free of charge, and explain
-                   each failure, such as a refused key or a wrong address; exits with 1 if one failed. Takes 10 seconds
-                   at most
+  --online         ask every provider for its list of models with each of its keys, free of charge, and explain each
+                   failure; exits with 1 if one failed. Takes 10 seconds at most
   --schema         print the JSON Schema of the file, for completion in editors
   --json           print one line of JSON
 

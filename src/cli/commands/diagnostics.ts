@@ -16,8 +16,8 @@ import { VERSION } from './version.ts'
 const HELP = `Usage: gatehouse diagnostics [options]
 
 Writes the state of a gateway into one JSON file, to be sent to support. Of a running gateway (--url): versions, the
-process, readiness, providers and models with their health, the configuration without secrets, the newest failed
-requests without contents, and the metrics. Without one: versions, the configuration or what is wrong with it, and
+process, readiness, providers and models with their health, the configuration, the newest failed requests without
+contents, and the metrics. Without one: versions, the configuration or what is wrong with it, and
 whether the store can be opened. Read it before you send it: it names your models, providers and hosts.
 
 Options:

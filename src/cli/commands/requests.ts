@@ -18,7 +18,7 @@ adds calls within a second after they end. All conditions must hold.
 Options:
   --from <when>           2026-01-31, 2026-01-31T18:00Z, 7d for 7 days, or last-week (default: everything that is kept)
   --to <when>             the same; a date includes that day (default: today)
-  --request-id <id>       the id of the request: the client's own, or that of the response header x-request-id
+  --request-id <id>       the id of the request: the client's own, or that of x-request-id
   --token <token>         a token: its id or its name
   --project <project>     a project: its id or its name
   --model <id>            the full id of a model
