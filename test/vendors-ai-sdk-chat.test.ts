@@ -958,11 +958,9 @@ describe('credentials and base URLs', () => {
   })
 })
 
-test('the manual has a row for every vendor', () => {
+test('the manual has a line for every vendor', () => {
   const page = manualPage('provider-kinds.md')
-  const rows = [...page.matchAll(/^\| `([a-z-]+)` \| [^|]*\| chat[^|]*\| .*(?:_KEY|HF_TOKEN|BEDROCK)/gm)].map(
-    ([, kind]) => kind,
-  )
+  const rows = [...page.matchAll(/^- `([a-z-]+)` \(chat[^)]*\): .*(?:_KEY|HF_TOKEN|BEDROCK)/gm)].map(([, kind]) => kind)
   expect(rows.sort()).toEqual(CASES.map(({ kind }) => kind as string).sort())
 })
 

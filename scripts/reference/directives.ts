@@ -1,4 +1,4 @@
-/** The directives of the sandbox, as rows of the manual's table: their ranges are those of the code. */
+/** The directives of the sandbox, as lines of the manual's list: their ranges are those of the code. */
 import { DIRECTIVES, type Rule } from '../../packages/sandbox/src/directives.ts'
 import { ORDER_DIRECTIVES } from '../../packages/sandbox/src/order-directives.ts'
 import { TEXT_DIRECTIVES } from '../../packages/sandbox/src/text-directives.ts'
@@ -32,8 +32,7 @@ const MEANINGS: Record<keyof typeof ALL, string> = {
 export const directiveRows = (): string[][] =>
   Object.entries(MEANINGS).map(([name, meaning]) => [
     code(name),
-    requestsWith(name),
-    valuesOf(name, ALL[name as keyof typeof ALL]),
+    `${requestsWith(name)}; ${valuesOf(name, ALL[name as keyof typeof ALL])}`,
     meaning,
   ])
 
@@ -44,6 +43,6 @@ function requestsWith(name: string): string {
 }
 
 function valuesOf(name: string, rule: Rule): string {
-  if (name === 'fail') return '[a fail code](task-fail-codes.md)'
-  return 'values' in rule ? codes([...rule.values]) : `${rule.minimum} to ${rule.maximum}`
+  if (name === 'fail') return '[a fail code](fail-codes.md)'
+  return 'values' in rule ? codes([...rule.values]) : `${rule.minimum}–${rule.maximum}`
 }

@@ -1,24 +1,24 @@
-/** What each kind of provider means by its responses to an order, as rows of the manual's table. */
+/** What each kind of provider means by its responses to an order, as lines of the manual's list. */
 import { type AcceptanceException, ORDER_KINDS, type OrderKindRule } from '../../src/providers/orders/acceptance.ts'
 import { code } from './table.ts'
 
 const kinds = Object.entries(ORDER_KINDS) as [string, OrderKindRule][]
 
-export const orderRows = (): string[][] =>
+/** One line for each kind: only what differs from the general rule. */
+export const orderLines = (): string[][] =>
   kinds.map(([kind, { source, exceptions = [], sent_again = 'never', looked_up_by, not_looked_up }]) => {
-    const cell = (acceptance: AcceptanceException['acceptance']) =>
+    const those = (acceptance: AcceptanceException['acceptance']) =>
       exceptions
         .filter((one) => one.acceptance === acceptance)
         .map(describe)
         .join('; ')
-    return [
-      code(kind),
-      cell('not accepted'),
-      cell('in doubt'),
-      sent_again,
-      looked_up_by ?? `no: ${not_looked_up}`,
-      linkTo(source),
+    const parts = [
+      looked_up_by ? `looked up by ${looked_up_by}` : `not looked up: ${not_looked_up}`,
+      ...(sent_again === 'never' ? [] : [`sent again: ${sent_again}`]),
+      ...(those('not accepted') ? [`also not accepted: ${those('not accepted')}`] : []),
+      ...(those('in doubt') ? [`also in doubt: ${those('in doubt')}`] : []),
     ]
+    return [code(kind), '', `${parts.join('; ')} (${linkTo(source)})`]
   })
 
 function describe({ status, codes, is_json, meaning, source }: AcceptanceException): string {

@@ -8,15 +8,19 @@ import { ImageRequest } from '../../src/spec/image-request.ts'
 import { Model } from '../../src/spec/model.ts'
 import { ModerationRequest } from '../../src/spec/moderation-request.ts'
 import { RerankRequest } from '../../src/spec/rerank-request.ts'
+import { FAIL_CODES } from '../../src/spec/task.ts'
 import { ThreeDRequest } from '../../src/spec/three-d-request.ts'
 import { VideoRequest } from '../../src/spec/video-request.ts'
 import { directiveRows } from './directives.ts'
 import { membersOf, type Schema, typeOf } from './schema.ts'
-import { codes, definitions, table } from './table.ts'
+import { code, codes, definitions } from './table.ts'
 
 const MANUAL = join(import.meta.dir, '../../docs/manual')
 const START = '<!-- Generated from the code by `npm run docs:reference`. -->'
 const END = '<!-- End of the generated table. -->'
+
+const failCodeRows = (): string[][] =>
+  Object.entries(FAIL_CODES).map(([name, { when, advice }]) => [code(name), '', `${when} *To do:* ${advice}`])
 
 const RESPONSES: Record<string, TSchema> = { 'how-to/models.md': Model }
 const REQUESTS: Record<string, TSchema> = {
@@ -33,7 +37,8 @@ const REQUESTS: Record<string, TSchema> = {
 export const pagesWithTables = () => [
   ...Object.entries(REQUESTS).map(([path, schema]) => withTable(path, requestFields(schema as Schema))),
   ...Object.entries(RESPONSES).map(([path, schema]) => withTable(path, responseFields(schema as Schema))),
-  withTable('reference/sandbox.md', table(['directive', 'of', 'values', 'effect'], directiveRows())),
+  withTable('reference/sandbox.md', definitions(directiveRows())),
+  withTable('reference/fail-codes.md', definitions(failCodeRows())),
 ]
 
 function withTable(path: string, text: string) {

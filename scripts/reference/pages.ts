@@ -4,13 +4,12 @@ import { KINDS, type KindRow } from '../../src/config/schema/provider-kinds.ts'
 import { METRIC_GROUPS } from '../../src/observe/metrics/metric-table.ts'
 import type { MetricDefinition } from '../../src/observe/metrics/metrics.ts'
 import { ERRORS, type ErrorCode, shouldRetry } from '../../src/spec/error.ts'
-import { FAIL_CODES } from '../../src/spec/task.ts'
 import { commandHelps, SHARED_OPTIONS } from './commands.ts'
-import { orderRows } from './orders.ts'
+import { orderLines } from './orders.ts'
 import { apiPaths } from './paths.ts'
 import { kindRows, presetRows } from './providers.ts'
 import { settingsLists } from './settings.ts'
-import { code, definitions, table } from './table.ts'
+import { code, definitions } from './table.ts'
 
 export type Page = { path: string; text: string }
 
@@ -50,15 +49,6 @@ export async function referencePages(): Promise<Page[]> {
       definitions(Object.keys(ERRORS).map((name) => errorRow(name as ErrorCode))),
     ),
     page(
-      'task-fail-codes',
-      'Fail codes of tasks',
-      'This page lists every `fail_code` of a task that ended as `FAILURE`, and what its client can do.',
-      table(
-        ['fail_code', 'when', 'what to do'],
-        Object.entries(FAIL_CODES).map(([name, { when, advice }]) => [code(name), when, advice]),
-      ),
-    ),
-    page(
       'metrics',
       'Metrics',
       'This page lists every metric at `/metrics`, with its labels. Names in `_total` are counters; others are gauges, unless they say histogram. `gen_ai_*` are those of the semantic conventions of OpenTelemetry for generative AI. A label has at most 200 values in a process, and a metric 1000 series; what comes after them counts as `other`. No metric has a label for end users. [Monitor with Prometheus](../how-to/monitor.md) says how to read them.',
@@ -72,11 +62,8 @@ export async function referencePages(): Promise<Page[]> {
     page(
       'order-responses',
       'Responses to orders',
-      "This page lists where the responses of a provider kind to an order differ from the [general rule](video-vendors.md#when-an-order-is-sent-a-second-time). Empty cells follow the rule, which is the gateway's own reading of HTTP statuses. The last column is where the provider describes its errors.",
-      table(
-        ['kind', 'also "not accepted"', 'also in doubt', 'sent again', 'looked up by', 'documentation'],
-        orderRows(),
-      ),
+      'This page lists where the responses of a provider kind to an order differ from the [general rule](video-vendors.md#when-an-order-is-sent-a-second-time). An order is not sent again unless the line says so. In brackets is where the provider describes its errors.',
+      definitions(orderLines()),
     ),
     page(
       'paths',
@@ -90,16 +77,16 @@ export async function referencePages(): Promise<Page[]> {
     page(
       'provider-kinds',
       'Provider kinds',
-      'This page lists every value of `kind` in `providers.<id>`: the API that it calls, the families of models that it serves, where it is called without a `base_url`, the variables that supply its key (and region or resource) if the configuration has none, and the `options` that only it has.',
-      table(['kind', 'API', 'families', 'default address', 'key from'], kindRows()),
+      'This page lists every value of `kind` in `providers.<id>`: the families of models that it serves, the API that it calls, where it is called without a `base_url`, the variables that supply its key, region or resource if the configuration has none, and the `options` that only it has.',
+      definitions(kindRows()),
       '## Options',
       optionLists(),
     ),
     page(
       'provider-presets',
       'Provider presets',
-      'This page lists every value of `preset` in `providers.<id>`. A preset sets the kind, further APIs whose clients it passes through, the base URL, the environment variable of the key and the differences of a provider; what the configuration has takes precedence. Where no families are named, they are those of the kind.',
-      table(['preset', 'kind, further APIs', 'base URL', 'key from', 'families'], presetRows()),
+      'This page lists every value of `preset` in `providers.<id>`. A preset sets the kind (`chatcompat`, unless another is named) and further APIs whose clients it passes through, the base URL, the environment variable of the key and the differences of a provider; what the configuration has takes precedence. Families are named where they are not those of the kind.',
+      definitions(presetRows()),
     ),
     page(
       'settings',

@@ -64,20 +64,20 @@ function addressesOf(kind: ProviderKind): string {
   return [code(row.baseUrl), ...others].join(', ')
 }
 
+/** The families, then what it calls, its address and the variables of its key. */
 export const kindRows = (): string[][] =>
-  PROVIDER_KINDS.map((kind) => [
-    code(kind),
-    KINDS[kind].calls,
-    familiesOf({ kind, base_url: 'https://api.example.com/v1' }),
-    DEFAULT_ADDRESSES[kind] ?? addressesOf(kind),
-    ((KINDS[kind] as KindRow).environment ?? []).map(code).join(', '),
-  ])
+  PROVIDER_KINDS.map((kind) => {
+    const variables = ((KINDS[kind] as KindRow).environment ?? []).map(code).join(', ')
+    const address = DEFAULT_ADDRESSES[kind] ?? addressesOf(kind)
+    const parts = [KINDS[kind].calls.replace(/\.$/, ''), address, variables].filter(Boolean)
+    return [code(kind), familiesOf({ kind, base_url: 'https://api.example.com/v1' }), `${parts.join('; ')}.`]
+  })
 
+/** The kind and further APIs; then the address, the variables of the key, and families other than the kind's. */
 export const presetRows = (): string[][] =>
-  Object.entries(PRESETS).map(([preset, { kind = 'chatcompat', apis = {}, base_url, key_env }]) => [
-    code(preset),
-    [kind, ...Object.keys(apis)].map(code).join(', '),
-    code(base_url),
-    key_env.map(code).join(' or ') || 'needs none',
-    familiesOf({ preset }) === familiesOf({ kind, base_url }) ? '' : familiesOf({ preset }),
-  ])
+  Object.entries(PRESETS).map(([preset, { kind = 'chatcompat', apis = {}, base_url, key_env }]) => {
+    const families = familiesOf({ preset }) === familiesOf({ kind, base_url }) ? '' : familiesOf({ preset })
+    const apiNames = [...(kind === 'chatcompat' ? [] : [kind]), ...Object.keys(apis)]
+    const parts = [code(base_url), key_env.map(code).join(' or '), families].filter(Boolean)
+    return [code(preset), apiNames.map(code).join(', '), parts.join('; ')]
+  })

@@ -15,28 +15,42 @@ export function settingsLists(): string {
     if (known === undefined || depthOf(path) < depthOf(known)) shortest.set(shapeOf(schema), path)
   }
   const pathOf = (schema: Schema) => shortest.get(shapeOf(schema)) ?? ''
-  return all
+  const printed = all
     .filter(({ path, schema }) => path === pathOf(schema))
     .filter(({ path }, at, sections) => sections.findIndex((section) => section.path === path) === at)
-    .map((section) => textOf(section, all, pathOf))
-    .join('\n\n')
+  return printed.map((section) => textOf(section, printed, pathOf)).join('\n\n')
 }
 
 const shapeOf = (schema: Schema): string => JSON.stringify(membersOf(schema))
 const depthOf = (path: string): number => path.split('.').length
 
-function textOf({ path, schema }: Section, all: Section[], pathOf: (schema: Schema) => string): string {
+function textOf({ path, schema }: Section, printed: Section[], pathOf: (schema: Schema) => string): string {
   const heading = path === '' ? '## Top level' : `## ${code(path)}`
   const about = path !== '' && typeof schema.description === 'string' ? `${schema.description}\n\n` : ''
-  const above = all.find((other) => path.includes('.') && other.path === path.replace(/\.[^.]*$/, ''))?.schema ?? {}
-  const repeated = Object.entries(membersOf(schema)).filter(
-    ([name, member]) => JSON.stringify(member) === JSON.stringify(membersOf(above)[name]),
-  )
+  const { like, repeated } = mostAlike({ path, schema }, printed)
   const rows = Object.entries(membersOf(schema))
-    .filter((member) => !repeated.some(([name]) => name === member[0]))
+    .filter(([name]) => !repeated.includes(name))
     .flatMap(([name, member]) => rowOf({ path: join(path, name), name, member, pathOf }))
-  if (repeated.length > 0) rows.push([codes(repeated.map(([name]) => name)), 'as above', ''])
+  if (repeated.length > 0) rows.push([codes(repeated), `as ${link(like, code(like))}`, ''])
   return `${heading}\n\n${about}${definitions(rows)}`.trim()
+}
+
+const LEAST_REPEATED = 3
+
+/** The earlier section with the most members that are the same in this one. */
+function mostAlike({ path, schema }: Section, printed: Section[]): { like: string; repeated: string[] } {
+  const earlier = printed.slice(
+    0,
+    printed.findIndex((section) => section.path === path),
+  )
+  const repeatedIn = (other: Section) =>
+    Object.entries(membersOf(schema))
+      .filter(([name, member]) => JSON.stringify(member) === JSON.stringify(membersOf(other.schema)[name]))
+      .map(([name]) => name)
+  return earlier
+    .map((section) => ({ like: section.path, repeated: repeatedIn(section) }))
+    .filter(({ repeated }) => repeated.length >= LEAST_REPEATED)
+    .reduce((most, one) => (one.repeated.length > most.repeated.length ? one : most), { like: '', repeated: [] })
 }
 
 /** What is false or nothing by default, as most settings are, does not say so. */

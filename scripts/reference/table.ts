@@ -1,11 +1,4 @@
-/** Writes tables and lists of definitions in Markdown. */
-
-const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ').trim()
-
-export function table(head: string[], rows: string[][]): string {
-  const line = (cells: string[]) => `| ${cells.map(cell).join(' | ')} |`.replaceAll('|  |', '| |')
-  return [line(head), `|${head.map(() => '---').join('|')}|`, ...rows.map(line)].join('\n')
-}
+/** Writes lists of definitions in Markdown. */
 
 export const code = (text: string): string => `\`${text}\``
 export const codes = (texts: readonly string[]): string => texts.map(code).join(', ')
@@ -15,6 +8,6 @@ export const definitions = (rows: string[][]): string =>
   rows
     .map(([name = '', kind = '', meaning = '']) => {
       const before = kind === '' ? name : `${name} (${kind})`
-      return `- ${before}${meaning === '' ? '' : `: ${meaning.replaceAll('<', '\\<')}`}`
+      return `- ${before}${meaning === '' ? '' : `: ${meaning.replaceAll(/<(?!https?:)/g, '\\<')}`}`
     })
     .join('\n')
