@@ -98,37 +98,29 @@ function versionOf(versions: Parts['versions'], name: string): string {
   return version.slice(version.lastIndexOf('@') + 1)
 }
 
-/** The calls of a group, then only the exceptions: a full matrix is too wide for a narrow screen. */
+/** The calls of a group, and those that failed. What a client does not have is no matter of the gateway. */
 function callsOf(section: Section, group: string, seen: Seen): string {
   const columns = section.columns.filter((column) => column.group === group)
-  const calls = `Calls: ${columns.map(({ name }) => name).join('; ')}.`
-  const byException = Map.groupBy(section.rows, (row) => exceptionsOf(section, { row, columns, seen }))
-  const passing = byException.get(NO_EXCEPTION)?.length ?? 0
-  byException.delete(NO_EXCEPTION)
-  if (byException.size === 0) return `${calls}\n\nAll of these clients pass all calls.`
-  const lines = [...byException].map(([exception, rows]) => `- ${namesOf(rows)}: ${exception}`)
-  const rest = passing === 0 ? '' : '\n\nThe other clients pass all calls.'
-  return `${calls}\n\n${lines.join('\n')}${rest}`
+  const byFailure = Map.groupBy(section.rows, (row) => failuresOf(section, { row, columns, seen }))
+  const lines = [...byFailure]
+    .filter(([failure]) => failure !== NO_FAILURE)
+    .map(([failure, rows]) => `- ${namesOf(rows)}: failed: ${failure}`)
+  return [`${columns.map(({ name }) => name).join('; ')}`, ...(lines.length > 0 ? [lines.join('\n')] : [])].join('\n\n')
 }
 
-const NO_EXCEPTION = ''
+const NO_FAILURE = ''
 
 type Cells = { row: PageRow; columns: PageColumn[]; seen: Seen }
 
-/** The calls that the client does not have, and those that failed with a target. */
-function exceptionsOf({ targets, has }: Section, { row, columns, seen }: Cells): string {
-  const absent = columns.filter((column) => !has(row.name, column.name)).map(({ name }) => name)
-  const failed = columns.flatMap((column) => {
-    if (absent.includes(column.name)) return []
-    const missing = targets.filter((target) => !seen.of(row, column).includes(target))
-    return missing.length === 0 ? [] : [`${column.name} (${missing.join(', ')})`]
-  })
-  const parts = [
-    ...(absent.length === 0 ? [] : [`not available: ${absent.join('; ')}`]),
-    ...(failed.length === 0 ? [] : [`failed: ${failed.join('; ')}`]),
-  ]
-  return parts.length === 0 ? NO_EXCEPTION : parts.join('. ')
-}
+/** The calls of the client that failed with a target. */
+const failuresOf = ({ targets, has }: Section, { row, columns, seen }: Cells): string =>
+  columns
+    .filter((column) => has(row.name, column.name))
+    .flatMap((column) => {
+      const missing = targets.filter((target) => !seen.of(row, column).includes(target))
+      return missing.length === 0 ? [] : [`${column.name} (${missing.join(', ')})`]
+    })
+    .join('; ')
 
 const tableOf = (head: string[], lines: string[][]): string =>
   [head, head.map(() => '---'), ...lines]
