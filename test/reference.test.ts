@@ -33,7 +33,7 @@ describe('the generated reference (else: npm run docs:reference)', () => {
     const { text = '' } = pages.find(({ path }) => path.endsWith('/settings.md')) ?? {}
     const rows = text.split('\n').filter((line) => line.startsWith('- `'))
     expect(rows.length).toBeGreaterThan(300)
-    expect(rows.filter((row) => !/\): \S/.test(row) && !/\((range|as above|as \[.*)\)$/.test(row))).toEqual([])
+    expect(rows.filter((row) => !/[)`]: \S/.test(row) && !/\((range|as above|as \[.*)\)$/.test(row))).toEqual([])
   })
 })
 

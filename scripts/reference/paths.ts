@@ -14,16 +14,21 @@ type Document = { paths: Record<string, Record<string, Operation>> }
 export async function apiPaths(): Promise<{ tag: string; token: string | undefined; rows: string[][] }[]> {
   const document = await openApi()
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({ path: `${method.toUpperCase()} ${path}`, operation })),
+    Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   )
   const tags = [...new Set(operations.map(({ operation }) => operation.tags[0]))]
   return tags.map((tag) => {
     const own = operations.filter(({ operation }) => operation.tags[0] === tag)
     const token = mostCommon(own.map(({ operation }) => tokenOf(operation)))
-    const rows = own.map(({ path, operation }) => {
+    const needsOf = (operation: Operation) => {
       const needs = tokenOf(operation)
-      return [code(path), needs === token ? '' : `token: ${needs}`, operation.summary]
-    })
+      return needs === token ? '' : ` (token: ${needs})`
+    }
+    const rows = [...Map.groupBy(own, ({ path }) => path)].map(([path, operations]) => [
+      code(path),
+      '',
+      operations.map(({ method, operation }) => `${code(method)} ${operation.summary}${needsOf(operation)}`).join('; '),
+    ])
     return { tag, token: token === 'yes' ? undefined : token, rows }
   })
 }

@@ -64,7 +64,8 @@ function rowOf({ path, name, member, pathOf }: Member): string[][] {
   if (name === '$schema') return []
   const about = meaningOf(member)
   const section = isSection(member) ? member : mapOf(member)
-  if (!section || !isSection(section)) return [[code(name), typeOf(member, (object) => link(pathOf(object))), about]]
+  if (!section || !isSection(section))
+    return [[code(name), typeOf(member, (object) => link(pathOf(object))).replace(/^text$/, ''), about]]
   const isHere = objectsOf(path, member).some((object) => object.path === pathOf(section))
   return isHere ? [] : [[code(name), `as ${link(pathOf(section), code(pathOf(section)))}`, about]]
 }

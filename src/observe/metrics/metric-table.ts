@@ -43,25 +43,25 @@ export const CALL_METRICS = {
     'gen_ai_server_request_duration_seconds',
     [...GEN_AI, 'error_type'],
     DURATIONS,
-    'Time from the arrival of a call to the end of its response, refused calls included; error_type is empty where it succeeded.',
+    'From the arrival of a call to the end of its response, refused calls included; error_type is empty where it succeeded.',
   ),
   first_token: histogram(
     'gen_ai_server_time_to_first_token_seconds',
     GEN_AI,
     FIRST_TOKEN,
-    'Time from the arrival of a streamed call to the first part of its response.',
+    'From the arrival of a streamed call to the first part of its response.',
   ),
   per_token: histogram(
     'gen_ai_server_time_per_output_token_seconds',
     GEN_AI,
     PER_TOKEN,
-    'Time for each output token after the first, of streamed calls that succeeded.',
+    'For each output token after the first, of streamed calls that succeeded.',
   ),
   token_usage: histogram(
     'gen_ai_client_token_usage',
     [...GEN_AI, 'gen_ai_token_type'],
     TOKENS,
-    'Tokens of a call, as its provider reported or the gateway estimated them; gen_ai_token_type is input or output.',
+    'Tokens of a call, reported or estimated; gen_ai_token_type is input or output.',
   ),
   requests: counter(
     'gatehouse_http_requests_total',
@@ -71,23 +71,15 @@ export const CALL_METRICS = {
   tokens: counter(
     'gatehouse_tokens_total',
     [...TARGET, 'model', 'token_type'],
-    'Tokens in the ledger; cached, cache_write and reasoning are parts of input and output.',
+    'Tokens in the ledger; cached, cache_write and reasoning are parts of others.',
   ),
-  charged: money(
-    'gatehouse_charged_amount_total',
-    [...TARGET, 'model', 'currency'],
-    'What callers were charged, in units of the currency of the ledger.',
-  ),
+  charged: money('gatehouse_charged_amount_total', [...TARGET, 'model', 'currency'], 'What callers were charged.'),
   cost: money(
     'gatehouse_provider_cost_total',
     [...TARGET, 'model', 'currency'],
-    'What providers charge by the configured prices, in units of the currency of the ledger.',
+    'What providers charge by the configured prices.',
   ),
-  entries: counter(
-    'gatehouse_ledger_entries_total',
-    ['kind'],
-    'Entries of calls and tasks that were given to the ledger.',
-  ),
+  entries: counter('gatehouse_ledger_entries_total', ['kind'], 'Entries of calls and tasks given to the ledger.'),
   ledger_requests: counter('gatehouse_ledger_requests_total', ['model'], 'Requests in these entries.'),
   ledger_errors: counter('gatehouse_ledger_errors_total', ['model'], 'Requests in these entries that failed.'),
   unpriced: counter(
@@ -95,7 +87,7 @@ export const CALL_METRICS = {
     [...TARGET, 'model'],
     'Entries whose price or cost is not known.',
   ),
-  project_calls: counter('gatehouse_project_calls_total', ['project'], 'Calls by project; empty: of no project.'),
+  project_calls: counter('gatehouse_project_calls_total', ['project'], 'Calls by project; empty: none.'),
   project_charged: money(
     'gatehouse_project_charged_amount_total',
     ['project', 'currency'],
@@ -110,44 +102,35 @@ export const CALL_METRICS = {
   attempts: counter(
     'gatehouse_attempts_total',
     [...TARGET, 'key', 'outcome', 'error_type'],
-    'Requests to providers for calls. outcome: served, failed, broken (after its first part), lost (another one was faster), abandoned (the client had left).',
+    'Requests to providers. outcome: served, failed, broken (after its first part), lost (another was faster), abandoned (the client had left).',
   ),
   attempt_duration: histogram(
     'gatehouse_attempt_duration_seconds',
     TARGET,
     DURATIONS,
-    'Time of a request to a provider to its first byte or whole answer, where it answered.',
+    'To the first byte or whole answer of a provider that answered.',
   ),
   next: counter(
     'gatehouse_attempts_followed_total',
     [...TARGET, 'next'],
-    'What followed attempts that did not serve their call: other_target, other_key, same_target, fallback_model, hedge, or why nothing did.',
+    'What followed attempts that did not serve: other_target, other_key, same_target, fallback_model, hedge, or why nothing did.',
   ),
   cache: counter(
     'gatehouse_cache_requests_total',
     ['gen_ai_request_model', 'result'],
     'Calls for which the response cache is on: hit, miss, or bypass.',
   ),
-  similarity: histogram(
-    'gatehouse_cache_similarity',
-    [],
-    SIMILARITY,
-    'How similar the request is that a semantic hit was made for.',
-  ),
+  similarity: histogram('gatehouse_cache_similarity', [], SIMILARITY, 'Similarity of semantic hits.'),
   queue_wait: histogram(
     'gatehouse_limit_wait_seconds',
     [],
     SHORT,
-    'How long calls waited for a rate limit, those that were refused in the end included.',
+    'How long calls waited for a rate limit, refused ones included.',
   ),
 } as const
 
 export const WORK_METRICS = {
-  refusals: counter(
-    'gatehouse_limit_refusals_total',
-    ['scope', 'limit'],
-    'Refusals by a rate limit or a budget, by the kind of what is limited.',
-  ),
+  refusals: counter('gatehouse_limit_refusals_total', ['scope', 'limit'], 'Refusals by a rate limit or a budget.'),
   tasks_ended: counter(
     'gatehouse_tasks_ended_total',
     ['family', 'provider', 'model', 'status', 'fail_code'],
@@ -157,12 +140,12 @@ export const WORK_METRICS = {
     'gatehouse_task_state_seconds',
     ['family', 'provider', 'state'],
     LONG,
-    'How long tasks that have ended were waiting (until their generation began) and generating.',
+    'How long ended tasks were waiting and generating.',
   ),
   outcomes_unknown: counter(
     'gatehouse_tasks_outcome_unknown_total',
     ['provider'],
-    'Tasks whose order the provider may have accepted and charged without a result.',
+    'Tasks whose order may have been charged without a result.',
   ),
   output_files: counter('gatehouse_output_files_total', ['content_type'], 'Files that were stored.'),
   output_bytes: counter('gatehouse_output_bytes_total', ['content_type'], 'Bytes of these files.'),
@@ -191,7 +174,7 @@ export const STATE_METRICS = {
   target_state: gauge(
     'gatehouse_target_state',
     [...TARGET, 'key', 'state'],
-    'Of each target and key that was called: 1 for the state that it is in, 0 for the others.',
+    'Of each target and key that was called: 1 for its state, 0 for the others.',
   ),
   target_open: divided('gatehouse_target_open_calls', [...TARGET, 'key'], 'Calls that are open at a target.'),
   limit_waiting: divided('gatehouse_limit_waiting_calls', [], 'Calls that wait for a rate limit.'),
@@ -208,12 +191,12 @@ export const STATE_METRICS = {
   budget_held: divided(
     'gatehouse_budget_held',
     ['scope', 'owner', 'window', 'currency'],
-    'What open calls of this process may cost, which counts as used until they end.',
+    'What open calls of this process may cost.',
   ),
   budget_refusing: gauge(
     'gatehouse_budget_refusing',
     ['scope', 'owner', 'window', 'currency'],
-    '1 where this process has refused a call for the budget in the last 5 minutes, else 0.',
+    '1 if this process refused a call for the budget in the last 5 minutes.',
   ),
   ledger_queued: divided('gatehouse_ledger_queued_entries', [], 'Entries that wait in memory for their commit.'),
   ledger_lag: gauge('gatehouse_ledger_lag_seconds', [], 'Age of the oldest of them.'),
@@ -226,57 +209,41 @@ export const STATE_METRICS = {
     [],
     `Age of the oldest of them; 0 where there is none. ${SHARED}`,
   ),
-  tasks_lag: gauge(
-    'gatehouse_tasks_poll_lag_seconds',
-    [],
-    `By how much the most overdue step of a task is late. ${SHARED}`,
-  ),
+  tasks_lag: gauge('gatehouse_tasks_poll_lag_seconds', [], `How late the most overdue step of a task is. ${SHARED}`),
   open_requests: divided('gatehouse_open_requests', [], 'Requests whose response is not sent yet.'),
   open_sockets: divided('gatehouse_open_websockets', [], 'WebSockets that are open.'),
   bytes: divided('gatehouse_bytes_in_flight', [], 'Bytes of request bodies and unread answers in memory.'),
   exported: counter(
     'gatehouse_telemetry_items_total',
     ['signal', 'result'],
-    'What was exported to a collector: exported, failed, or dropped because the queue was full.',
+    'Exported to a collector, failed, or dropped by a full queue.',
   ),
   export_queue: divided('gatehouse_telemetry_queue_items', ['signal'], 'What waits to be exported.'),
   rows_queue: divided('gatehouse_request_log_queue_rows', ['sink'], 'Rows of the request log that wait to be written.'),
   rows: counter(
     'gatehouse_request_log_rows_total',
     ['sink', 'result'],
-    'Rows of the request log: written, or dropped because too many waited or the sink refused them.',
+    'Rows of the request log: written, or dropped.',
   ),
   rows_suppressed: counter(
     'gatehouse_request_log_suppressed_rows_total',
     [],
-    'Refused requests that got no row: their token had more than 600 in a minute.',
+    'Refused requests beyond 600 a minute of a token, which got no row.',
   ),
   contents_queue: divided(
     'gatehouse_request_contents_queue_characters',
     [],
     'Contents in memory that wait to be written.',
   ),
-  contents: counter(
-    'gatehouse_request_contents_total',
-    ['result'],
-    'Recorded contents of requests: written, or dropped because too many waited.',
-  ),
-  overflows: counter(
-    'gatehouse_metrics_label_overflows_total',
-    ['label'],
-    'Look-ups of label values that were shown as "other", because a label may have 200 values.',
-  ),
-  failed: counter(
-    'gatehouse_metrics_read_errors_total',
-    [],
-    'Metrics that were left out of a scrape: they could not be read in time.',
-  ),
+  contents: counter('gatehouse_request_contents_total', ['result'], 'Recorded contents: written, or dropped.'),
+  overflows: counter('gatehouse_metrics_label_overflows_total', ['label'], 'Label values shown as "other".'),
+  failed: counter('gatehouse_metrics_read_errors_total', [], 'Metrics left out of a scrape.'),
   cpu: counter('process_cpu_seconds_total', [], 'Processor time of the process.'),
-  started: gauge('process_start_time_seconds', [], 'When the process was started, in unix seconds.'),
+  started: gauge('process_start_time_seconds', [], 'Start of the process, in unix seconds.'),
   resident: divided('process_resident_memory_bytes', [], 'Resident memory of the process.'),
   heap: divided('gatehouse_heap_used_bytes', [], 'Memory that JavaScript objects use.'),
   open_fds: divided('process_open_fds', [], 'Open file descriptors, connections included.'),
-  max_fds: divided('process_max_fds', [], 'How many file descriptors the process may open.'),
+  max_fds: divided('process_max_fds', [], 'File descriptors that the process may open.'),
 } as const
 
 export const METRIC_GROUPS = { calls: CALL_METRICS, work: WORK_METRICS, state: STATE_METRICS } as const
