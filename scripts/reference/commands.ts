@@ -29,7 +29,7 @@ const SHARED = [
 
 /** Where a command works follows from its shared options. */
 const PLACES =
-  /Works (?:on (?:a|the) running gateway [^.]*?(?:store|within a second)|on the store, whether or not a gateway is running|whether or not a gateway is running)\.\s?/g
+  /Works\s(?:on\s(?:a|the)\srunning\sgateway\s[^.]*?(?:store|within\sa\ssecond)|on\sthe\sstore,\swhether\sor\snot\sa\sgateway\sis\srunning|whether\sor\snot\sa\sgateway\sis\srunning)\.\s?/g
 
 /** Without the examples and what all commands share: the names of shared options follow at the end. */
 function withoutShared(text: string): string {

@@ -32,13 +32,12 @@ export const ACCOUNT_FLAGS = {
 } as const satisfies FlagTable
 
 export const ACCOUNT_FLAGS_HELP = `\
-      --models <patterns>    model ids, separated by commas; * matches any text; warns of one that matches no model
+      --models <patterns>    model ids, separated by commas; * matches any text
       --families <names>     families, separated by commas, or all
       --limit <key>=<n>      a rate limit, such as requests_per_minute=600; may be repeated; <key>=none removes it
       --budget <amount>/<window>
-                             a budget in the currency of the ledger, by day, week, month or total; may be repeated;
-                             none/<window> removes one, none all. Options: ,zone=Europe/Berlin ,soft (only notifies)
-                             ,hard ,thresholds=50+80 (percentages that notify), as in 50/month,soft,thresholds=none
+                             a budget by day, week, month or total; may be repeated; none/<window> removes one, none
+                             all. Options: ,zone=Europe/Berlin ,soft (only notifies) ,hard ,thresholds=50+80
       --expires <when>       30d, 12h, 2026-12-31 (to the end of that day, UTC), or never
       --allow-address <range>
                              such as 203.0.113.0/24; may be repeated; any removes them all

@@ -17,8 +17,7 @@ Commands:
       --object <id>          only what was done to this object
       --project <id>         only what was done to this project and its objects
       --limit <number>       at most so many rows, from 1 to 10000. Default 50
-  verify             check that no row was changed, removed or inserted; exits with 1 if one was. Keep the printed hash
-                     elsewhere: as long as a later check finds it, the rows up to there are the same
+  verify             check that no row was changed, removed or inserted; exits with 1 if one was
 
 Options:
 ${API_OPTIONS_HELP}

@@ -10,13 +10,12 @@ import { json, type Terminal } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse budget <list | credit> [options]
 
-Works on a running gateway (--url) or on its store. Budgets are set with gatehouse token and project (--budget)
-and in the configuration file; a budget is listed once a call has counted towards it.
+Works on a running gateway (--url) or on its store. A budget is listed
+once a call has counted towards it.
 
 Commands:
   list                   show the budgets of this day, week, month or of all time, with what is used and held of each
-  credit <amount>        add credit to the budgets of a token or project that never start again (--budget 0/total is
-                         prepaid: only its credit can be used); a negative amount takes credit back
+  credit <amount>        add credit to the total budgets of a token or project; a negative amount takes it back
       --token <token>        its id or its name
       --project <project>    its id or its name
       --note <text>          for the ledger, such as the number of an invoice

@@ -8,8 +8,7 @@ const HELP = `Usage: gatehouse cache <purge> [options]
 Works on a running gateway (--url), or on its store.
 
 Commands:
-  purge              use no cached response any more: running gateways see it within a second. Those of the database are
-                     deleted; those in Valkey go at the end of their time
+  purge              use no cached response any more
       --model <id>           only the responses of this model, by its full id
 
 Options:

@@ -13,9 +13,8 @@ import { askProviders, onlineTable } from './check-online.ts'
 
 const HELP = `Usage: gatehouse check [--config <file>] [--online] [--schema] [--json]
 
-Validates the configuration and the GATEHOUSE_* variables, and starts nothing.
-Exits with 0 if they are valid; otherwise with 1, and prints every problem with its file, line and column.
-Warns of what is valid and still likely to be a mistake, such as a provider without a key or without models.
+Validates the configuration and the GATEHOUSE_* variables, and starts nothing. Exits with 1 if they are not valid, and
+prints every problem with its file, line and column. Warns of likely mistakes, such as a provider without a key.
 
 Options:
   --config <file>  the file to check (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)

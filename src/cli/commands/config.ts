@@ -19,10 +19,9 @@ Values that may be secrets are shown as ***.
 Commands:
   show               print the configuration in use: the value of each setting, and where it comes from
       --changed          only what is not a default
-  validate <file>    check a file with which the present one is to be replaced; the same as check for another file
+  validate <file>    check a file with which the present one is to be replaced
   diff <file>        show what would differ from the present file, by setting
-  apply <file>       replace the present file by this one: validated first, written in one step, with the text before
-                     kept beside it as <name>.bak. Applying the same file again changes nothing
+  apply <file>       replace the present file by this one, if it is valid; the old text is kept as <name>.bak
 
   <file> may be -, for standard input.
 

@@ -19,15 +19,13 @@ import { json, type Terminal } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse data <export | erase> --user <name> [options]
 
-What the gateway holds about an end user, as clients name them (user, safety_identifier, metadata.user_id or the
-header x-gatehouse-user). Works on the store, whether or not a gateway is running.
+What the gateway holds about an end user. Works on the store, whether or not a gateway is running.
 
 Commands:
-  export             print each request of the request log as a line of JSON, with its recorded prompt and response
-                     where there is one, decrypted with GATEHOUSE_CONTENTS_KEY
-  erase              delete for ever: requests of the request log with their contents, feedback and tags, stored
-                     responses, conversations, and ended tasks with their files. Prints what is left, such as rows in
-                     sinks of the request log
+  export             print each request of the request log as a line of JSON, with recorded contents, decrypted with
+                     GATEHOUSE_CONTENTS_KEY
+  erase              delete for ever: requests of the request log, stored responses, conversations, and ended tasks with
+                     their files. Prints what is left, such as rows in sinks of the request log
       --yes                  do it; without, only count
       --pseudonymise         also write a random name into the ledger, which keeps its entries, and into budgets
 

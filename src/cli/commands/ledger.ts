@@ -14,18 +14,16 @@ import { configFor, correct, correctedText } from './ledger-correct.ts'
 
 const HELP = `Usage: gatehouse ledger reconcile [options]
 
-Compares the entries of the ledger with the sums by minute, hour and day, with those of end users, with the tasks and
-with the budgets, and prints each difference. Works on the store, whether or not a gateway is running. Exits with 1 if
-something differs.
+Compares the entries of the ledger with sums, end users, tasks and budgets, and prints each difference. Works on the
+store, whether or not a gateway is running. Exits with 1 if something differs.
 
 Options:
   --from <when>      2026-01-31, 2026-01-31T18:00Z, 7d for 7 days, or last-week (default: everything)
   --to <when>        the same; a date includes that day (default: today)
-  --vendor <file>    also compare with the usage export or invoice of a provider: a CSV file with the columns date,
-                     model and any of requests, input_tokens, output_tokens, cost; its model is that at the provider
+  --vendor <file>    also compare with the usage export of a provider: a CSV file with the columns date, model (at the
+                     provider) and any of requests, input_tokens, output_tokens, cost
   --provider <id>    only the calls of this provider, for --vendor
-  --correct          first correct calls whose process ended before them, as far as the file of --vendor tells what they
-                     used; needs --provider, and the configuration for prices. Adds entries, and changes none
+  --correct          first correct calls whose process ended before them, by the file of --vendor; needs --provider
   --dry-run          with --correct: print what would be corrected, and correct nothing
   --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
   --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)

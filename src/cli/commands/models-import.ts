@@ -22,9 +22,8 @@ const COMMAND = 'models import'
 const HELP = `Usage: gatehouse models import [--from <file|url>] [--provider <id>[=<vendor>]]... [--only <pattern>]...
                                [--existing] [--overwrite] [--write] [--config <file>] [--json]
 
-Adds the public data of models.dev, or of LiteLLM's price map, to the configuration: prices, context and output limits,
-missing capabilities, release date, deprecation. Shows the changes and writes nothing without --write. Your own settings stay; prices from
-an earlier import are updated.
+Adds prices, limits, missing capabilities, release dates and deprecations of models.dev, or of LiteLLM's price map, to the
+configuration. Your own settings stay; prices from an earlier import are updated. Without --write it only shows them.
 
 Options:
   --from <file|url>           source of the data (default: ${MODELS_DEV})

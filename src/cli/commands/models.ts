@@ -11,9 +11,8 @@ import { json, type Terminal } from '../terminal.ts'
 const HELP = `Usage: gatehouse models [--config <file>] [--data-dir <directory>] [--json]
        gatehouse models import [options]
 
-Lists the models that the gateway would serve: those of the configuration, of the sandbox, and of the providers' model
-lists. Works whether or not a gateway is running. \`models import\` adds prices and limits from models.dev to the
-configuration; it has its own --help.
+Lists the models that the gateway would serve. Works whether or not a gateway is running. \`models import\` has its own
+--help.
 
 Options:
   --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)

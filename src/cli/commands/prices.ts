@@ -15,8 +15,7 @@ const COMMAND = 'prices diff'
 const HELP = `Usage: gatehouse prices diff [--from <file|url>] [--provider <id>[=<vendor>]]... [--only <pattern>]...
                              [--config <file>] [--json]
 
-Shows where the prices of the models in the configuration differ from the public data of models.dev, or from LiteLLM's
-price map. Changes nothing: \`models import\` writes prices. Ends with 0 also where prices differ.
+Shows where the prices of the configuration differ from models.dev, or from LiteLLM's price map. Changes nothing.
 
 Options:
   --from <file|url>           source of the data (default: ${MODELS_DEV})

@@ -11,17 +11,17 @@ import { bold, json, type Terminal } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse project <create | update | list | show | disable | enable | delete> [options]
 
-A project owns tokens: what it may not do, none of its tokens may, and its limits and budgets count for all of them
-together. Works on the running gateway that --url or GATEHOUSE_URL names, else on the store, whose changes a running
-gateway applies within a second.
+What a project may not do, none of its tokens may; its limits and budgets count for all of them together. Works on the
+running gateway that --url or GATEHOUSE_URL names, else on the store, whose changes a running gateway applies within a
+second.
 
 Commands:
   create <name>          create a project
   update <project>       change what is named; <project> is its id or its name
       --name <name>          another name (update only)
 ${ACCOUNT_FLAGS_HELP}
-      --log-contents <how>   record prompts and responses of its tokens: on, off, header (each request says), or default
-                             (as the configuration says); needs GATEHOUSE_CONTENTS_KEY at the gateway
+      --log-contents <how>   record prompts and responses: on, off, header (each request says), or default (as the
+                             configuration says)
   list                   show the projects
   show <project>         show what is set for a project, and its tokens
   disable <project>      refuse its tokens

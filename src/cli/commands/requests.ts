@@ -12,8 +12,8 @@ import { showRequest } from './requests-show.ts'
 const HELP = `Usage: gatehouse requests [options]
        gatehouse requests show <id> [--contents] [options]
 
-Shows calls from the request log, the newest first: of a running gateway (--url), or of its store. A running gateway
-adds calls within a second after they end. All conditions must hold.
+Shows calls from the request log, the newest first: of a running gateway (--url), or of its store. All conditions must
+hold.
 
 Options:
   --from <when>           2026-01-31, 2026-01-31T18:00Z, 7d for 7 days, or last-week (default: everything that is kept)
@@ -22,7 +22,7 @@ Options:
   --token <token>         a token: its id or its name
   --project <project>     a project: its id or its name
   --model <id>            the full id of a model
-  --target <target>       a provider and its model, such as acme/large
+  --target <target>       a provider's model, such as acme/large
   --provider <id>         a provider
   --status <status>       an HTTP status such as 429, or a class such as 5xx
   --error <code>          an error code; any for every error
@@ -47,8 +47,7 @@ Examples:
 
 Commands:
   show <id>          print one request as JSON, by its id or that of its row
-      --contents         with its recorded prompt and response, decrypted with GATEHOUSE_CONTENTS_KEY; the audit log
-                         records who has read them
+      --contents         with its recorded prompt and response, decrypted with GATEHOUSE_CONTENTS_KEY
 `
 
 const DEFAULT_LIMIT = 50

@@ -16,8 +16,8 @@ import { json, type Terminal } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse route explain --model <model> [--family <family>] [--body <file>] [--tags <tags>] [--json]
 
-Shows which targets of a model a request would be sent to, in which order, and within which limits. Sends nothing.
-Of a running gateway (--url) with what it remembers of its targets, such as errors; else from the configuration alone.
+Shows which targets a request would be sent to, in which order, and within which limits. Sends nothing. Of a running
+gateway (--url) with what it remembers of its targets, such as errors; else from the configuration alone.
 
 Options:
   --model <model>         the id of a model, or an alias; default: \`model\` of the body

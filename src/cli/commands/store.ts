@@ -11,8 +11,8 @@ Checks whether the database is damaged, and changes nothing. Works whether or no
 something is wrong.
 
 Commands:
-  check              SQLite: every page, row and index, with SQLite's integrity_check. PostgreSQL: that no index is
-                     invalid, and that the server has found no damaged page if it keeps checksums; pg_amcheck does more
+  check              SQLite: every page, row and index. PostgreSQL: that no index is invalid, and that the server has
+                     found no damaged page if it keeps checksums; pg_amcheck does more
       --quick            SQLite: do not compare the indexes with the rows, which is faster in a large file
 
 Options:

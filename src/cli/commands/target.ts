@@ -12,15 +12,15 @@ const HELP = `Usage: gatehouse target <list | drain | disable | restore | test |
 
 Works on a running gateway (--url), or on its store; test and reset need a running gateway.
 A name is a provider (acme), one of its keys (acme#spare), one model at it (acme/large) or that with one key
-(acme/large#spare). What is set takes effect within a second in every gateway on the store, and survives restarts.
+(acme/large#spare). What is set survives restarts.
 
 Commands:
   list               show what is set, by whom and since when
   drain <name>       take it out of service: no new calls; open calls end, and tasks go on
   disable <name>     the same, and its tasks wait until it is restored
   restore <name>     put it back into service; a weight that was set stays
-  test <name>        ask the provider for its list of models, which is free of charge; exits with 1 if it fails
-  reset <name>       forget ejections, cooldowns and refused keys of a provider or of one target, in the process that answers
+  test <name>        ask the provider for its list of models, free of charge; exits with 1 if it fails
+  reset <name>       forget ejections, cooldowns and refused keys, in the process that answers
 
 Options:
 ${API_OPTIONS_HELP}

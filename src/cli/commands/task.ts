@@ -22,11 +22,10 @@ Commands:
       --token <token>        only tasks of this token: its id or its name
       --limit <number>       at most this many, 1 to 1000 (default: 50)
       --after <place>        continue where the last page ended
-  show <task_id>         show all data of a task except its input media; of a running gateway, without its request
+  show <task_id>         show all data of a task except its input media; with --url without its request
   cancel <task_id>       cancel a task, at its provider too where that is possible
-  resume <task_id>       run the next step of an unfinished task now. For a task that failed after its provider
-                         finished, retry copying its files. For a task that timed out or was canceled, poll the
-                         provider for a day (the client's result does not change). An order is never sent again.
+  resume <task_id>       run the next step of an unfinished task now; of a failed one, copy its files again; of one that
+                         timed out or was canceled, poll the provider for a day. An order is never sent again.
       --deadline <duration>  time limit from now on: 30m, 2h, 1d (the maximum, and the default for files)
 
   retry-delivery <task_id>

@@ -19,18 +19,17 @@ Works on the running gateway that --url or GATEHOUSE_URL names, else on the stor
 applies within a second.
 
 Commands:
-  create --name <name>   create a token; its secret is printed once, alone on standard output; what is not given comes
-                         from the configuration, or is not limited
-  update <token>         change what is named, and keep the secret; <token> is its id, its name, or the start of its id
+  create --name <name>   create a token; its secret is printed once, alone on standard output
+  update <token>         change what is named; <token> is its id, its name, or the start of its id
       --name <name>          the name
       --project <project>    the project that owns it, by id or name; none: no project
 ${ACCOUNT_FLAGS_HELP}
-  list                   show the tokens; secrets are not stored and cannot be shown
+  list                   show the tokens
       --project <project>    only those of a project
   show <token>           show what is set for a token
   revoke <token>         reject the token from now on
-  rotate <token>         give the token a new secret, printed once; the old one is rejected from now on
-      --overlap <time>       the old one is rejected only after this time, such as 24h or 30m; at most 90d
+  rotate <token>         give the token a new secret, printed once
+      --overlap <time>       the old one stays valid for this time, such as 24h or 30m; at most 90d
   webhook-secret <token> print the secret that signs the webhooks of the token's tasks
 
 Options:

@@ -30,8 +30,7 @@ ${API_OPTIONS_HELP}
   --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
   --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
 
-Cost is what the providers charge, amount what the callers are charged; both leave out the requests whose price is not
-known, which are counted as unknown_requests.
+Cost is what providers charge, amount what callers are charged, both without unknown_requests, whose price is not known.
 
 Examples:
   gatehouse usage --by project,model --from 2026-01-01 --to 2026-01-31 --csv

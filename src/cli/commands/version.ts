@@ -8,8 +8,7 @@ export const VERSION: string = package_.version
 
 const HELP = `Usage: gatehouse version [--json]
 
-Prints the version of Gatehouse and of the runtime, and the commit with its date where Gatehouse lies in a git
-repository or its bundle was made in one.
+Prints the version of Gatehouse and of the runtime, and the commit with its date where it is known.
 `
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {

@@ -24,9 +24,8 @@ import { configOfWorker, type Worker, workerOf } from './worker-process.ts'
 
 const HELP = `Usage: gatehouse serve [options]
 
-Starts the gateway. Everything is optional: without a configuration file it discovers providers.
-Ctrl-C lets open requests finish within a deadline and exits with 0; a second Ctrl-C aborts them. A changed
-configuration file is reloaded once it is no longer being written; SIGHUP reloads it at once. With server.workers,
+Starts the gateway; without a configuration file it discovers providers. Ctrl-C lets open requests finish and exits with
+0; a second one aborts them. A changed configuration file is reloaded; SIGHUP reloads it at once. With server.workers,
 SIGUSR2 replaces one worker after the other.
 
 Options:
