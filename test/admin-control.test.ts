@@ -372,3 +372,21 @@ describe('usage and tasks', () => {
     expect(audit.data.map(({ action }) => action)).toContain('task.cancel')
   })
 })
+
+describe('who is bound to a project', () => {
+  test('sees the models that the project may use, and nothing of what lies behind them', async () => {
+    const { settings } = twoProviders()
+    const gateway = await start(settings)
+    const order = { name: 'team', models: ['team/*', 'sandbox/embedding'], families: ['chatcompat'] }
+    const { project_id } = await gateway.read<{ project_id: string }>('/projects', { json: order })
+    const role = { name: 'member', role: 'project_member', project_id }
+    const { secret: as } = await gateway.read<{ secret: string }>('/admin-tokens', { json: role })
+    const { data } = await gateway.read<{ data: { id: string }[] }>('/models?limit=200', { as })
+    expect(data).toMatchObject([{ id: 'team/fast', families: ['chatcompat'], targets: [] }])
+    const model = await gateway.read('/models/team/fast', { as })
+    expect(model).toMatchObject({ id: 'team/fast', targets: [], settings: [], fallbacks: {} })
+    expect(JSON.stringify([data, model])).not.toMatch(/first-key|"one"|other|127\.0\.0\.1/)
+    expect(await refusal(await gateway.admin('/models/sandbox/general', { as }))).toEqual([404, 'object_not_found'])
+    expect(await gateway.read('/models/team/fast')).toMatchObject({ targets: [{}, {}, {}] })
+  })
+})

@@ -1,4 +1,5 @@
 /** Calls the admin API with the session's cookie. A lost session waits for a login, then the call is made again. */
+import { chosenProject } from '../lib/project.ts'
 import { waitForLogin } from './login-state.ts'
 import type { Api } from './types.ts'
 
@@ -62,12 +63,14 @@ export async function send(endpoint: string, options: SendOptions = {}): Promise
 
 function request(endpoint: string, { params = {}, query = {}, body, signal, headers }: SendOptions): Promise<Response> {
   const [method = 'GET', path = ''] = endpoint.split(' ')
+  const project = chosenProject()
   return fetch(addressOf(path, params, query), {
     method,
     credentials: 'same-origin',
     headers: {
       accept: 'application/json',
       'x-gatehouse-csrf': '1',
+      ...(project !== undefined && { 'x-gatehouse-project': project }),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...headers,
     },

@@ -3,6 +3,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { call } from '../api/client.ts'
 import { useMe } from '../api/hooks.ts'
+import { chooseProject } from '../lib/project.ts'
 import { chooseTheme, chosenTheme, type Theme } from '../lib/theme.ts'
 import { notifyError } from '../lib/toasts.ts'
 import { IconButton } from '../ui/button.tsx'
@@ -10,7 +11,13 @@ import { Icon } from '../ui/icon.tsx'
 import { Menu } from '../ui/menu.tsx'
 import { Drawer } from './navigation.tsx'
 
-const ROLE_NAMES = { owner: 'Owner', operator: 'Operator', viewer: 'Viewer', project_admin: 'Project admin' }
+const ROLE_NAMES = {
+  owner: 'Owner',
+  operator: 'Operator',
+  viewer: 'Viewer',
+  project_admin: 'Project admin',
+  project_member: 'Member',
+}
 const THEMES: [Theme, string][] = [
   ['system', 'As the system'],
   ['light', 'Light'],
@@ -61,6 +68,15 @@ function AccountMenu() {
     }
   }
   if (!me) return null
+  const act = (project_id: string) => {
+    chooseProject(project_id)
+    location.assign('/console')
+  }
+  const projects = me.memberships.map(({ project_id }) => ({
+    label: `Act in ${project_id}`,
+    isOn: project_id === me.project_id,
+    onClick: () => act(project_id),
+  }))
   const role = (ROLE_NAMES as Record<string, string>)[me.role] ?? me.role
   return (
     <Menu
@@ -75,6 +91,7 @@ function AccountMenu() {
         </div>
       }
       groups={[
+        ...(projects.length > 1 ? [projects] : []),
         [
           { label: 'Manual', icon: 'book', onClick: () => window.open('/manual', '_blank', 'noopener') },
           { label: 'API reference', icon: 'external', onClick: () => window.open('/docs', '_blank', 'noopener') },

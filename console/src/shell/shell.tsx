@@ -2,8 +2,10 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Outlet, useRouterState } from '@tanstack/react-router'
 import { useCallback, useEffect, useRef, useState } from 'react'
+import { ApiError } from '../api/client.ts'
 import { meQuery } from '../api/hooks.ts'
 import { onLoginChange } from '../api/login-state.ts'
+import { chooseProject, chosenProject } from '../lib/project.ts'
 import { Failed, Loading } from '../ui/states.tsx'
 import { Toasts } from '../ui/toasts.tsx'
 import { Bar } from './bar.tsx'
@@ -15,6 +17,7 @@ export function Shell() {
   const me = useQuery(meQuery)
   const isLoginNeeded = useLoginNeeded()
   useIdentityOfSession()
+  useProjectThatExists(me)
   if (me.data) return <Frame />
   if (isLoginNeeded) return <LoginPage />
   return (
@@ -62,6 +65,16 @@ function useFocusOnPage(main: React.RefObject<HTMLElement | null>): void {
     if (former.current !== path) main.current?.focus({ preventScroll: true })
     former.current = path
   }, [path, main])
+}
+
+/** Who is no longer in the chosen project acts in another one. */
+function useProjectThatExists({ error, refetch }: { error: Error | null; refetch(): unknown }): void {
+  const isGone = error instanceof ApiError && error.status === 404 && chosenProject() !== undefined
+  useEffect(() => {
+    if (!isGone) return
+    chooseProject(undefined)
+    void refetch()
+  }, [isGone, refetch])
 }
 
 /** Another person may have logged in, with other rights: nothing that was read before stands. */

@@ -51,7 +51,7 @@ export function Plot({ times, series, format, kind = 'line', height, onPoint, on
             return {
               stroke,
               width: isPrevious ? 1.25 : 1.75,
-              points: { show: times.length === 1 },
+              points: { show: true, size: 5, fill: stroke, filter: (self, at) => lonely(self.data[at] ?? []) },
               spanGaps: false,
               ...(isPrevious && { dash: [4, 4] }),
               ...(hasArea && { fill: transparent(stroke, kind === 'line' ? 0.08 : 0.55) }),
@@ -100,6 +100,14 @@ function timeTicks(ticks: number[], step: number): string[] {
 
 /** Whole numbers would stand twice where the steps are smaller. */
 const onceEach = (texts: string[]): string[] => texts.map((text, index) => (text === texts[index - 1] ? '' : text))
+
+/** The places of values without neighbours, which a line would not show. */
+function lonely(values: ArrayLike<number | null | undefined>): number[] {
+  const has = (index: number) => values[index] !== null && values[index] !== undefined
+  return Array.from({ length: values.length }, (_, index) => index).filter(
+    (index) => has(index) && !has(index - 1) && !has(index + 1),
+  )
+}
 
 /** Each series on top of those after it, so that the first is drawn first and stays visible behind none. */
 function stacked(all: (number | null)[][]): (number | null)[][] {

@@ -1,7 +1,9 @@
 /** The admin API's models: their targets as they are routed now, what is overridden, and where each setting comes from. */
 import Type from 'typebox'
+import type { Projects } from '../../accounts/projects.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
+import { matchesGlob } from '../../kit/glob.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
 import type { Supply } from '../../models/supply.ts'
 import { noSuch } from './edit.ts'
@@ -11,7 +13,11 @@ import { DetailFields, detailsOf, KnownFields, knownOf } from './model-view.ts'
 import { adminRoute } from './route.ts'
 import { SettingSchema, type SettingsOf } from './settings-schema.ts'
 
-export type ModelRouteParts = TargetViewParts & { supply: Pick<Supply, 'models'>; settingsOf: SettingsOf }
+export type ModelRouteParts = TargetViewParts & {
+  supply: Pick<Supply, 'models'>
+  settingsOf: SettingsOf
+  projects: Pick<Projects, 'find'>
+}
 
 const ModelFields = {
   ...KnownFields,
@@ -31,33 +37,49 @@ const AdminModelWithSettings = Type.Object(
 
 const ROOT = '/admin/v1/models'
 
-export function adminModelRoutes({ supply, settingsOf, ...parts }: ModelRouteParts): Route[] {
-  const view = (model: CatalogueModel) => ({
+export function adminModelRoutes({ supply, settingsOf, projects, ...parts }: ModelRouteParts): Route[] {
+  /** Those that the caller may know: who is bound to a project knows the models that the project may use. */
+  async function modelsFor({ admin: { project_id } }: Context): Promise<readonly CatalogueModel[]> {
+    const models = supply.models()
+    if (project_id === undefined) return models
+    const project = await projects.find(project_id)
+    if (!project) return []
+    const families = project.families && new Set<string>(project.families)
+    return models
+      .filter(({ id }) => project.models.some((glob) => matchesGlob(glob, id)))
+      .map((model) => (families ? { ...model, families: model.families.filter((one) => families.has(one)) } : model))
+      .filter((model) => model.families.length > 0)
+  }
+
+  /** Of what lies behind a model, who is bound to a project learns nothing. */
+  const view = (model: CatalogueModel, { admin }: Context) => ({
     ...knownOf(model, unixSeconds(parts.clock)),
     is_disabled: parts.overrides.current().disabledModels().has(model.id),
     strategy: model.routing.strategy ?? 'priority',
-    targets: targetViews(model, parts),
+    targets: admin.project_id === undefined ? targetViews(model, parts) : [],
   })
 
-  function list(context: Context): Response {
+  async function list(context: Context): Promise<Response> {
     const query = context.query()
     const { limit, after } = readPage(query)
     const provider = query.get('provider')
-    const fitting = supply
-      .models()
+    const fitting = (await modelsFor(context))
       .filter(({ targets }) => provider === null || targets.some((target) => target.provider.id === provider))
       .sort((a, b) => (a.id < b.id ? -1 : 1))
     const rest = after === undefined ? fitting : fitting.filter(({ id }) => id > (after[0] ?? ''))
     const page = rest.slice(0, limit)
     const last = rest.length > limit ? page.at(-1) : undefined
-    return listAnswer(page.map(view), last && [last.id])
+    return listAnswer(
+      page.map((model) => view(model, context)),
+      last && [last.id],
+    )
   }
 
   return [
-    adminRoute(['GET', ROOT, 'read'], {
+    adminRoute(['GET', ROOT, { right: 'read', project: 'own' }], {
       summary: 'List models with their targets',
       description:
-        'Every model as it is configured or discovered, by id; each target with its weight, its state and its health in this process.',
+        'Every model as it is configured or discovered, by id; each target with its weight, its state and its health in this process. A project_admin and a project_member see the models of their project, without targets, fallbacks and settings.',
       query: {
         ...LIST_PARAMETERS,
         provider: { description: 'Only models with a target of this provider.', schema: Type.String() },
@@ -66,7 +88,7 @@ export function adminModelRoutes({ supply, settingsOf, ...parts }: ModelRoutePar
       errors: ['invalid_value'],
       handle: list,
     }),
-    adminRoute(['GET', `${ROOT}/:model{.+}`, 'read'], {
+    adminRoute(['GET', `${ROOT}/:model{.+}`, { right: 'read', project: 'own' }], {
       shown: `${ROOT}/{model}`,
       summary: 'A model with its targets',
       description:
@@ -74,10 +96,19 @@ export function adminModelRoutes({ supply, settingsOf, ...parts }: ModelRoutePar
       params: { model: 'The full id of a model.' },
       response: AdminModelWithSettings,
       errors: ['object_not_found'],
-      handle({ params: { model = '' } }) {
-        const found = supply.models().find(({ id }) => id === model)
+      async handle(context) {
+        const { model = '' } = context.params
+        const known = await modelsFor(context)
+        const found = known.find(({ id }) => id === model)
         if (!found) throw noSuch('model', model)
-        return Response.json({ ...view(found), ...detailsOf(found), settings: settingsOf(['models', model]) })
+        const { fallbacks, ...details } = detailsOf(found)
+        const isOwn = context.admin.project_id === undefined
+        return Response.json({
+          ...view(found, context),
+          ...details,
+          fallbacks: isOwn ? fallbacks : {},
+          settings: isOwn ? settingsOf(['models', model]) : [],
+        })
       },
     }),
   ]

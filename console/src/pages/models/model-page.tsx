@@ -1,8 +1,9 @@
 /** One model: what it can, what it costs, who serves it, how it is called, and how long it lives. */
-import { useApi } from '../../api/hooks.ts'
+import { useApi, useMe } from '../../api/hooks.ts'
 import type { AdminModelWithSettings, ModelPrice } from '../../api/types.ts'
 import { money } from '../../lib/format.ts'
 import { choice } from '../../lib/search.ts'
+import { seesAll } from '../../shell/page.ts'
 import { useAddress, useRouteParams } from '../../ui/address.ts'
 import { ButtonLink } from '../../ui/button.tsx'
 import { Badge, Card, CopyButton, Facts, Nothing } from '../../ui/display.tsx'
@@ -15,11 +16,13 @@ import { ModelLifecycle } from './model-lifecycle.tsx'
 import { ModelStatus, TargetHealth } from './model-parts.tsx'
 import { ModelSamples } from './model-samples.tsx'
 import { ModelTargets } from './model-targets.tsx'
+import { ModelUsage } from './model-usage.tsx'
 
 const TABS = ['overview', 'samples', 'targets'] as const
 
 export function ModelPage() {
   const { _splat: id = '' } = useRouteParams()
+  const isOfAll = seesAll(useMe())
   const [{ tab }, change] = useAddress({ tab: choice(TABS, 'overview') })
   const model = useApi('GET /admin/v1/models/{model}', { params: { model: id } }, { refetch_ms: 15_000 })
   return (
@@ -47,7 +50,9 @@ export function ModelPage() {
             tabs={[
               { value: 'overview', label: 'Overview', content: <Overview model={data} /> },
               { value: 'samples', label: 'Samples', content: <ModelSamples id={id} families={data.families} /> },
-              { value: 'targets', label: 'Targets', content: <ModelTargets targets={data.targets} /> },
+              ...(isOfAll
+                ? [{ value: 'targets', label: 'Targets', content: <ModelTargets targets={data.targets} /> }]
+                : []),
             ]}
           />
         )}
@@ -57,6 +62,7 @@ export function ModelPage() {
 }
 
 function Overview({ model }: { model: AdminModelWithSettings }) {
+  const isOfAll = seesAll(useMe())
   const capabilities = Object.entries(model.capabilities)
   const fallbacks = Object.entries(model.fallbacks)
   return (
@@ -84,8 +90,8 @@ function Overview({ model }: { model: AdminModelWithSettings }) {
                       .join(', ')
                   : undefined,
               ],
-              ['Targets', <TargetHealth key="targets" targets={model.targets} />],
-              ['Strategy', model.strategy],
+              ['Targets', isOfAll ? <TargetHealth key="targets" targets={model.targets} /> : undefined],
+              ['Strategy', isOfAll ? model.strategy : undefined],
               ...fallbacks.map(([reason, ids]): [string, string] => [
                 reason === 'unavailable' ? 'If unavailable' : 'If too long',
                 ids.join(', '),
@@ -108,6 +114,7 @@ function Overview({ model }: { model: AdminModelWithSettings }) {
         </Card>
       </div>
       <ModelLifecycle model={model} />
+      <ModelUsage id={model.id} />
     </div>
   )
 }

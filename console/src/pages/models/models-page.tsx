@@ -1,7 +1,8 @@
 /** The list of models, as cards or as a table. */
-import { useApiAll } from '../../api/hooks.ts'
+import { useApiAll, useMe } from '../../api/hooks.ts'
 import type { AdminModel } from '../../api/types.ts'
 import { choice, text } from '../../lib/search.ts'
+import { seesAll } from '../../shell/page.ts'
 import { useAddress } from '../../ui/address.ts'
 import { A, ButtonLink } from '../../ui/button.tsx'
 import { Badge } from '../../ui/display.tsx'
@@ -27,6 +28,7 @@ const ADDRESS = {
 }
 
 export function ModelsPage() {
+  const isOfAll = seesAll(useMe())
   const [{ q, family, status, provider, sort, view }, change] = useAddress(ADDRESS)
   const models = useApiAll('GET /admin/v1/models', {}, { refetch_ms: 30_000 })
   const all = models.rows
@@ -53,12 +55,14 @@ export function ModelsPage() {
               options={valuesOf(all, ({ families }) => usesOf(families), familyName)}
               onChange={(value) => change({ family: value })}
             />
-            <FilterSelect
-              label="Provider"
-              value={provider}
-              options={valuesOf(all, ({ targets }) => targets.map((target) => target.provider))}
-              onChange={(value) => change({ provider: value })}
-            />
+            {isOfAll && (
+              <FilterSelect
+                label="Provider"
+                value={provider}
+                options={valuesOf(all, ({ targets }) => targets.map((target) => target.provider))}
+                onChange={(value) => change({ provider: value })}
+              />
+            )}
             <FilterSelect
               label="Status"
               value={status}
@@ -79,7 +83,7 @@ export function ModelsPage() {
         {view === 'table' ? (
           <Table
             label="Models"
-            columns={COLUMNS}
+            columns={isOfAll ? COLUMNS : COLUMNS.filter(({ key }) => key !== 'health')}
             rows={rows}
             keyOf={({ id }) => id}
             linkOf={({ id }) => ({ to: `/models/${id}` })}
@@ -140,13 +144,14 @@ function Cards({ rows, total, onTable }: CardsProps) {
 }
 
 function ModelCard({ model }: { model: AdminModel }) {
+  const isOfAll = seesAll(useMe())
   return (
     <li className="model-card">
       <div className="row-between">
         <A to={`/models/${model.id}`} className="model-card-link wrap">
           {model.id}
         </A>
-        {model.status === 'active' && !model.is_disabled ? (
+        {model.status === 'active' && !model.is_disabled && isOfAll ? (
           <TargetHealth targets={model.targets} />
         ) : (
           <ModelStatus model={model} />
