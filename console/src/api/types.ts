@@ -919,7 +919,22 @@ export type Request = {
   provider_cost: number | null
   attempts: (RequestAttempt)[]
   playground?: string | undefined
-  feedback: Record<string, unknown> | null
+  feedback: RequestFeedback | null
+  method?: string | undefined
+  path?: string | undefined
+  outcome?: string | undefined
+  requested_model?: string | undefined
+  key?: string | undefined
+  stream?: boolean | undefined
+  queued_ms?: number | undefined
+  first_byte_ms?: number | undefined
+  cache?: string | undefined
+  cache_similarity?: number | undefined
+  upstream_status?: number | undefined
+  units?: Record<string, unknown> | undefined
+  metadata?: Record<string, string> | undefined
+  task_id?: string | undefined
+  websocket?: string | undefined
 }
 
 export type RequestAttempt = {
@@ -966,6 +981,12 @@ export type RequestFacets = {
 })[]
   more: boolean
 })[]
+}
+
+export type RequestFeedback = {
+  score: number | null
+  text: string | null
+  created_ms: number
 }
 
 export type RequestList = {

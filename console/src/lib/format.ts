@@ -11,6 +11,14 @@ const date_time = new Intl.DateTimeFormat(undefined, {
   minute: '2-digit',
   second: '2-digit',
 })
+const clock_only = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+const day_time = new Intl.DateTimeFormat(undefined, {
+  month: 'short',
+  day: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+})
 const date_only = new Intl.DateTimeFormat(undefined, { year: 'numeric', month: 'short', day: 'numeric' })
 
 export const count = (value: number): string => whole.format(value)
@@ -52,6 +60,14 @@ export function bytes(value: number): string {
 /** Unix seconds in the viewer's zone. */
 export const time = (seconds: number): string => date_time.format(seconds * 1000)
 export const day = (seconds: number): string => date_only.format(seconds * 1000)
+/** `14:03:27`. */
+export const clock = (seconds: number): string => clock_only.format(seconds * 1000)
+/** Without what is the same as now: the date of today, and the year. */
+export function shortTime(seconds: number, now = Date.now() / 1000): string {
+  const [then, today] = [new Date(seconds * 1000), new Date(now * 1000)]
+  if (then.toDateString() === today.toDateString()) return clock(seconds)
+  return then.getFullYear() === today.getFullYear() ? day_time.format(then) : date_time.format(then)
+}
 export const utc = (seconds: number): string =>
   `${new Date(seconds * 1000)
     .toISOString()

@@ -2,5 +2,6 @@
 import type { Page } from '../shell/page.ts'
 import { home } from './home/home.ts'
 import { modelPages } from './models/models.ts'
+import { requestPages } from './requests/requests.ts'
 
-export const pages: readonly Page[] = [home, ...modelPages]
+export const pages: readonly Page[] = [home, ...modelPages, ...requestPages]

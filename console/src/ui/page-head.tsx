@@ -11,7 +11,7 @@ type PageHeadProps = {
   note?: ReactNode
   acts?: ReactNode
   /** The pages above this one. */
-  crumbs?: { to: string; label: string }[]
+  crumbs?: { to: string; label: string; search?: Record<string, string> }[]
 }
 
 export function PageHead({ title, aside, note, acts, crumbs = [] }: PageHeadProps) {
@@ -21,9 +21,12 @@ export function PageHead({ title, aside, note, acts, crumbs = [] }: PageHeadProp
       <div className="page-head-text">
         {crumbs.length > 0 && (
           <nav className="crumbs" aria-label="Above this page">
-            {crumbs.map(({ to, label }) => (
+            {crumbs.map(({ to, label, search = {} }) => (
               <span key={to}>
-                <A to={to}>{label}</A> /
+                <A to={to} search={search}>
+                  {label}
+                </A>{' '}
+                /
               </span>
             ))}
           </nav>

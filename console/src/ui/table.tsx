@@ -163,7 +163,7 @@ function Head<Row>({ column: { key, head, isNumber, isSortable }, sort, onSort }
 }
 
 /** The arrow keys, and j and k, move between the rows that are links. */
-function followArrows(event: KeyboardEvent<HTMLElement>): void {
+export function followArrows(event: KeyboardEvent<HTMLElement>): void {
   const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key]
   if (step === undefined || event.metaKey || event.ctrlKey || event.altKey) return
   if (event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement) return

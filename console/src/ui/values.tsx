@@ -37,6 +37,11 @@ export const Time = ({ at, isRelative = false }: { at: Value; isRelative?: boole
   return isRelative ? <Ago at={at} /> : <Moment at={at} text={format.time(at)} />
 }
 
+/** The same without today's date or this year, for the rows of a list. */
+export const ShortTime = ({ at }: { at: number }) => (
+  <Moment at={at} text={format.shortTime(at)} title={`${format.time(at)} (${format.utc(at)})`} />
+)
+
 function Ago({ at }: { at: number }) {
   return <Moment at={at} text={format.ago(at, useNow())} title={`${format.time(at)} (${format.utc(at)})`} />
 }

@@ -17,17 +17,28 @@ const number = (description: string) => Type.Number({ description })
 const orNull = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
 const amount = (description: string) => Type.Union([Type.Number(), Type.Null()], { description })
 
+const optional = <T extends Type.TSchema>(schema: T) => Type.Optional(schema)
+
+const FeedbackObject = Type.Object(
+  {
+    score: amount('null: none was given.'),
+    text: orNull('null: none was given.'),
+    created_ms: number('Unix milliseconds.'),
+  },
+  { title: 'RequestFeedback' },
+)
+
 const AttemptObject = Type.Object(
   {
     target: text('provider/model.'),
-    key: Type.Optional(text('The name of the key.')),
-    start_ms: Type.Optional(number('From the arrival to its start.')),
-    ms: Type.Optional(number('To its first byte or its error.')),
-    error: Type.Optional(text('An error code.')),
-    upstream_status: Type.Optional(Type.Integer({ description: 'The status that the provider returned.' })),
-    hedge: Type.Optional(Type.Boolean({ description: 'It was sent because the first one was slow.' })),
-    lost: Type.Optional(Type.Boolean({ description: 'It was given up because another one answered first.' })),
-    next: Type.Optional(text('What followed it, where it did not serve the call.')),
+    key: optional(text('The name of the key.')),
+    start_ms: optional(number('From the arrival to its start.')),
+    ms: optional(number('To its first byte or its error.')),
+    error: optional(text('An error code.')),
+    upstream_status: optional(Type.Integer({ description: 'The status that the provider returned.' })),
+    hedge: optional(Type.Boolean({ description: 'It was sent because the first one was slow.' })),
+    lost: optional(Type.Boolean({ description: 'It was given up because another one answered first.' })),
+    next: optional(text('What followed it, where it did not serve the call.')),
   },
   { additionalProperties: true, title: 'RequestAttempt' },
 )
@@ -64,7 +75,22 @@ const RequestObject = Type.Object(
     playground: Type.Optional(
       Type.String({ description: 'The person who called, where the call is one of the playground.' }),
     ),
-    feedback: Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
+    feedback: Type.Union([FeedbackObject, Type.Null()]),
+    method: optional(Type.String()),
+    path: optional(text('Without its query.')),
+    outcome: optional(text('How its response ended.')),
+    requested_model: optional(text('The model that was requested, where another one served the call.')),
+    key: optional(text('The name of the key of the provider.')),
+    stream: optional(Type.Boolean({ description: 'It was streamed.' })),
+    queued_ms: optional(number('It waited so long for a free place at the provider.')),
+    first_byte_ms: optional(number('From its arrival to the first byte of the response.')),
+    cache: optional(text('hit, miss or bypass; absent: the response cache is not used.')),
+    cache_similarity: optional(number('Of a hit that was found by its meaning.')),
+    upstream_status: optional(Type.Integer({ description: 'The status that the provider returned.' })),
+    units: optional(Type.Record(Type.String(), Type.Unknown(), { description: 'What was used, as it is priced.' })),
+    metadata: optional(Type.Record(Type.String(), Type.String())),
+    task_id: optional(text('Of the task that it has created.')),
+    websocket: optional(text('The connection that it came over.')),
   },
   { additionalProperties: true, title: 'Request' },
 )

@@ -51,9 +51,12 @@ async function ensureBuilt(): Promise<void> {
   if (isConsoleStale()) await buildConsole()
 }
 
-export async function openConsole(settings: Parameters<typeof openPort>[0] = {}): Promise<TestConsole> {
+export async function openConsole(
+  settings: Parameters<typeof openPort>[0] = {},
+  parts: Parameters<typeof openPort>[1] = {},
+): Promise<TestConsole> {
   await ensureBuilt()
-  const port = await openPort({ admin_token: OWNER, ...settings })
+  const port = await openPort({ admin_token: OWNER, ...settings }, parts)
   const origin = port.url.replace(/\/v1$/, '')
   const browser = await launchChromium()
   const sessions = createSessions(port, origin)

@@ -65,7 +65,13 @@ function bodyOf(request: CurlRequest, input: readonly CurlMessage[]): Record<str
     case 'messages-compat': {
       const system = messages.filter(({ role }) => role === 'system').map(({ content }) => content)
       const others = messages.filter(({ role }) => role !== 'system')
-      return { model, max_tokens: 1024, ...(system.length > 0 && { system: system.join('\n\n') }), ...turns(others), ...rest }
+      return {
+        model,
+        max_tokens: 1024,
+        ...(system.length > 0 && { system: system.join('\n\n') }),
+        ...turns(others),
+        ...rest,
+      }
     }
     case 'contentgen-compat':
       return {

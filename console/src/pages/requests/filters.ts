@@ -30,18 +30,40 @@ export type FilterName = (typeof FILTER_NAMES)[number]
 export type FilterValues = Partial<Record<FilterName, string>>
 
 export const FILTERS: readonly Filter[] = [
-  { name: 'status', label: 'Status', help: 'A status such as 429, or a class such as 5xx.', facet: true, example: '5xx' },
+  {
+    name: 'status',
+    label: 'Status',
+    help: 'A status such as 429, or a class such as 5xx.',
+    facet: true,
+    example: '5xx',
+  },
   { name: 'error', label: 'Error', help: 'An error code, or "any" for every error.', facet: true, example: 'any' },
   { name: 'model', label: 'Model', help: 'The full id of a model.', facet: true, example: 'openai/gpt-5' },
   { name: 'provider', label: 'Provider', help: 'The id of a provider.', facet: true, example: 'openai' },
-  { name: 'target', label: 'Target', help: 'A provider and its own name of the model.', facet: true, example: 'acme/large' },
+  {
+    name: 'target',
+    label: 'Target',
+    help: 'A provider and its own name of the model.',
+    facet: true,
+    example: 'acme/large',
+  },
   { name: 'project', label: 'Project', help: 'The id of a project.', facet: true, example: 'proj_…' },
   { name: 'token', label: 'Token', help: 'The id of a token.', facet: true, example: 'tok_…' },
   { name: 'user', label: 'End user', help: 'Whom the client named as its user.', facet: true, example: 'ann' },
   { name: 'session', label: 'Session', help: 'From the header x-gatehouse-session.', example: 'session-1' },
   { name: 'tag', label: 'Tag', help: 'A tag, or a pair of metadata as key:value.', facet: true, example: 'team:blue' },
-  { name: 'request_id', label: 'Request id', help: 'As the response named it; clients may repeat one.', example: 'req_…' },
-  { name: 'trace_id', label: 'Trace id', help: 'The id of a trace, 32 hexadecimal digits.', example: '0af7651916cd43dd…' },
+  {
+    name: 'request_id',
+    label: 'Request id',
+    help: 'As the response named it; clients may repeat one.',
+    example: 'req_…',
+  },
+  {
+    name: 'trace_id',
+    label: 'Trace id',
+    help: 'The id of a trace, 32 hexadecimal digits.',
+    example: '0af7651916cd43dd…',
+  },
   {
     name: 'min_ms',
     label: 'Slower than',
@@ -72,7 +94,8 @@ export function filtersOf(search: Record<string, string | undefined>): FilterVal
 export function troubleOf(name: FilterName, value: string): string | undefined {
   if (value.trim() === '') return 'Type a value.'
   if (value.length > 512 && name !== 'user') return 'At most 512 characters.'
-  if (name === 'status' && !/^([1-5]\d\d|[1-5]xx|0)$/i.test(value)) return 'A status such as 429, or a class such as 5xx.'
+  if (name === 'status' && !/^([1-5]\d\d|[1-5]xx|0)$/i.test(value))
+    return 'A status such as 429, or a class such as 5xx.'
   if ((name === 'min_ms' || name === 'min_cost') && !/^\d{1,9}(\.\d{1,9})?$/.test(value)) return 'A number.'
   return undefined
 }

@@ -31,9 +31,9 @@ export function explainAttempt(attempt: WaterfallAttempt, duration: (ms: number)
   const after = ms === undefined ? '' : ` after ${duration(ms)}`
   const then = next === undefined ? '' : ` ${AFTER[next] ?? `Then: ${next}.`}`
   const title = nameOf(attempt)
-  if (lost) return { title, tone: 'plain', text: `${started}Given up${after}, because another target answered first.${then}` }
-  if (error === undefined)
-    return { title, tone: 'ok', text: `${started}Answered${after}.${then}` }
+  if (lost)
+    return { title, tone: 'plain', text: `${started}Given up${after}, because another target answered first.${then}` }
+  if (error === undefined) return { title, tone: 'ok', text: `${started}Answered${after}.${then}` }
   const status = upstream_status === undefined ? '' : ` (the provider returned ${upstream_status})`
   return { title, tone: 'danger', text: `${started}Failed${after} with ${error}${status}.${then}` }
 }
@@ -48,7 +48,8 @@ export function explainRequest(request: RoutedRequest, duration: (ms: number) =>
     sentences.push(`The call waited ${duration(queued_ms)} for a free place at the provider.`)
   if (attempts.length === 0) {
     if (cache === 'hit') sentences.push('The answer came from the response cache: no provider was called.')
-    else if (error !== null) sentences.push(`The gateway refused the request with ${error} before it called a provider.`)
+    else if (error !== null)
+      sentences.push(`The gateway refused the request with ${error} before it called a provider.`)
     else sentences.push('No provider was called.')
   }
   return sentences

@@ -48,7 +48,12 @@ export function layOut(request: WaterfallRequest): Waterfall {
   const bars: Omit<Bar, 'from' | 'width'>[] = []
   const first = spans[0]
   if (first && first.start_ms > 0 && first.start_ms / (end_ms || 1) > LEAST_WIDTH)
-    bars.push({ kind: 'wait', label: queued_ms > 0 ? 'Queue' : 'Before the first attempt', start_ms: 0, ms: first.start_ms })
+    bars.push({
+      kind: 'wait',
+      label: queued_ms > 0 ? 'Queue' : 'Before the first attempt',
+      start_ms: 0,
+      ms: first.start_ms,
+    })
   for (const [index, attempt] of attempts.entries()) {
     const span = spans[index]
     if (span) bars.push({ kind: kindOf(attempt), label: nameOf(attempt), ...span, attempt: index })
