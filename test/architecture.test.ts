@@ -235,7 +235,7 @@ test('the console imports its own files from a lower folder, its packages, and n
   const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'console/package.json'), 'utf8'))
   const violations = consoleFiles.flatMap(({ name, text }) =>
     // Samples for clients are text.
-    [...text.replaceAll(/`[^`]*`/g, '').matchAll(/(?<![\w'])(?:from|import)\s*\(?\s*'([^'\n]+)'/g)].flatMap(
+    [...text.replaceAll(/`[^`]*`/g, '').matchAll(/(?<!['\w-])(?:from|import)\s*\(?\s*'([^'\n]+)'/g)].flatMap(
       ([, target = '']) => {
         if (!target.startsWith('.')) {
           const isNamed = Object.keys(dependencies).some((one) => `${target}/`.startsWith(`${one}/`))
