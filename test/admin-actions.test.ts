@@ -9,6 +9,8 @@ import { openStore } from '../src/store/open-store.ts'
 import { refusal, startAdminGateway } from './kit/admin.ts'
 import { completion, startVendor, whole } from './kit/vendor.ts'
 
+const TRIED = { at_ms: 1, error: null, took_ms: 5 }
+
 const closing: (() => unknown)[] = []
 afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
@@ -109,7 +111,7 @@ describe('delivering a webhook again', () => {
     const { gateway, store, post, audited, task } = await start()
     const task_id = await task('none')
     const delivered_at = 1_700_000_000
-    await store.webhooks.save('evt_1', { due_ms: null, delivered_at, status: 200 })
+    await store.webhooks.save('evt_1', { due_ms: null, delivered_at, status: 200, ...TRIED })
     const response = await post(`/tasks/${task_id}/retry-delivery`)
     expect([response.status, await response.json()]).toEqual([
       200,
@@ -117,6 +119,30 @@ describe('delivering a webhook again', () => {
     ])
     expect(await store.webhooks.earliest()).toBe(gateway.clock.now())
     expect(await audited('task.retry_delivery')).toMatchObject([{ object_id: task_id }])
+  })
+
+  test('is listed with its attempts, without what its address may hide, and delivered once more', async () => {
+    const { gateway, store, post, audited, task } = await start()
+    const task_id = await task('none')
+    await store.webhooks.save('evt_1', { due_ms: null, delivered_at: null, status: 503, ...TRIED })
+    const { data } = await gateway.read<{ data: object[] }>('/webhooks?state=given_up')
+    expect(data).toMatchObject([
+      {
+        webhook_id: 'evt_1',
+        task_id,
+        state: 'given_up',
+        attempts: [{ at_ms: 1, status: 503, error: null, took_ms: 5 }],
+      },
+    ])
+    expect(await gateway.read<{ data: object[] }>('/webhooks?state=delivered')).toEqual({
+      data: [],
+      next_cursor: null,
+    } as never)
+    const response = await post('/webhooks/evt_1/redeliver')
+    expect([response.status, await response.json()]).toMatchObject([200, { state: 'pending', webhook_id: 'evt_1' }])
+    expect(await audited('task.retry_delivery')).toMatchObject([{ object_id: task_id }])
+    expect(await refusal(await post('/webhooks/none/redeliver'))).toEqual([404, 'object_not_found'])
+    expect(await refusal(await gateway.admin('/webhooks?state=lost'))).toEqual([400, 'invalid_value'])
   })
 
   test('is refused for a task without a webhook, and for one that has not ended', async () => {

@@ -12,6 +12,8 @@ import type { NewTask, Store } from '../src/store/store.ts'
 import { storedToken } from './kit/accounts.ts'
 import { ENGINES } from './kit/engines.ts'
 
+const TRIED = { at_ms: 1, error: null, took_ms: 5 }
+
 const COMMAND = join(import.meta.dir, '../bin/gatehouse')
 const NOW = Math.floor(Date.now() / 1000)
 
@@ -150,7 +152,7 @@ describe('show', () => {
         callback: { callback_id: 'evt_1', url: 'https://app.test/hook?key=hush' },
       },
     )
-    await store.webhooks.save('evt_1', { due_ms: null, delivered_at: null, status: 503 })
+    await store.webhooks.save('evt_1', { due_ms: null, delivered_at: null, status: 503, ...TRIED })
     const { out, err, code } = await gatehouse(['task', 'show', idOf(1)])
     expect({ err, code }).toEqual({ err: '', code: 0 })
     for (const [name, text] of [

@@ -34,6 +34,7 @@ import { fewerRequestIndexes } from './migrations/0030-fewer-request-indexes.ts'
 import { requestSums } from './migrations/0031-request-sums.ts'
 import { sessionMemberships } from './migrations/0032-session-memberships.ts'
 import { alertHistory } from './migrations/0033-alert-history.ts'
+import { webhookAttempts } from './migrations/0034-webhook-attempts.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -73,6 +74,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0031-request-sums': requestSums,
   '0032-session-memberships': sessionMemberships,
   '0033-alert-history': alertHistory,
+  '0034-webhook-attempts': webhookAttempts,
 }
 
 /**

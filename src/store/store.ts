@@ -10,6 +10,7 @@ import type { OverrideStore } from './admin/override-store.ts'
 import type { BudgetStore, TaskBudget } from './ledger/budget-store.ts'
 import type { LedgerEntry } from './ledger/ledger-entry.ts'
 import type { LedgerStore } from './ledger/ledger-store.ts'
+import type { StorePage } from './page.ts'
 import type { CachedAnswerStore, CachedVectors } from './requests/cache-store.ts'
 import type { RequestContentsStore } from './requests/contents-row.ts'
 import type { RequestLogStore } from './requests/request-row.ts'
@@ -17,6 +18,7 @@ import type { RequestSumStore } from './requests/request-sums.ts'
 import type { ConversationStore } from './responses/conversation-store.ts'
 import type { ResponseRunStore, ResponseStore } from './responses/response-store.ts'
 import type { DueTimes } from './tasks/due-times.ts'
+import type { Webhook, WebhookAttempt, WebhookDelivery, WebhookState } from './tasks/webhook-row.ts'
 import type { ProjectStore, TokenStore } from './tokens/account-store.ts'
 import type { StoredAmounts } from './tokens/amount-store.ts'
 import type { EndUserStore } from './tokens/end-user-store.ts'
@@ -184,16 +186,13 @@ export type TaskStore = {
   watch(listener: (change: { task_id: string; status: TaskStatus }) => void): () => void
 }
 
-/** `attempts`: how many attempts were saved so far; 0 before the first. */
-export type Webhook = { callback_id: string; task_id: string; token_id: string; url: string; attempts: number }
-
 export type WebhookStore = {
   /** Claims due webhooks until the lease expires; no two claims get the same one. */
   claim(claim: { now_ms: number; until_ms: number; limit: number }): Promise<Webhook[]>
   /** Stores an attempt: `due_ms` is the next attempt, null for none; `status` is the HTTP status, 0 for no response. */
   save(
     callback_id: string,
-    outcome: { due_ms: number | null; delivered_at: number | null; status: number },
+    outcome: { due_ms: number | null; delivered_at: number | null } & WebhookAttempt,
   ): Promise<void>
   /** Releases claimed webhooks until their new times; this does not count as an attempt. */
   postpone(webhooks: { callback_id: string; due_ms: number }[]): Promise<void>
@@ -202,6 +201,15 @@ export type WebhookStore = {
    * task has none, or has not ended.
    */
   retry(task_id: string, now_ms: number, audit: AuditDraft): Promise<boolean>
+  /** For the operator: of ended tasks, the last to end first, with their attempts. */
+  page(options: {
+    state?: WebhookState
+    project_id?: string
+    limit: number
+    after?: string[]
+  }): Promise<StorePage<WebhookDelivery>>
+  /** Undefined: there is none, or its task has not ended. */
+  delivery(callback_id: string): Promise<WebhookDelivery | undefined>
   /** When the next webhook is due. */
   earliest(): Promise<number | null>
   /** For the operator. */

@@ -14,6 +14,7 @@ import type { CachedAnswer } from './requests/cache-store.ts'
 import type { ContentsRow } from './requests/contents-row.ts'
 import type { Feedback, RequestRow } from './requests/request-row.ts'
 import type { MinuteRow, SumsRow } from './requests/sum-row.ts'
+import type { WebhookAttempt } from './tasks/webhook-row.ts'
 import type { LeaseRow } from './tokens/lease-store.ts'
 
 type Rows = typeof ACCOUNT_SETTINGS
@@ -118,7 +119,12 @@ type CallbacksTable = {
   due_ms: number | null
   delivered_at: number | null
   last_status: number | null
+  project_id: string | null
+  /** null: the task has not ended yet. */
+  ended_ms: number | null
 }
+
+type WebhookAttemptsTable = WebhookAttempt & { callback_id: string }
 
 export type ResponsesTable = {
   response_id: string
@@ -273,6 +279,7 @@ export type Tables = {
   task_inputs: TaskInputsTable
   task_keys: TaskKeysTable
   callbacks: CallbacksTable
+  webhook_attempts: WebhookAttemptsTable
   secrets: { name: string; value: string }
   responses: ResponsesTable
   response_runs: ResponseRunsTable

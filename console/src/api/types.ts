@@ -1481,6 +1481,30 @@ export type TokenRotation = {
   overlap_seconds?: number | null | undefined
 }
 
+export type Webhook = {
+  object: 'webhook'
+  webhook_id: string
+  task_id: string
+  token_id: string
+  project_id: string | null
+  url: string
+  state: 'pending' | 'delivered' | 'given_up'
+  ended_at: number
+  next_attempt_at: number | null
+  delivered_at: number | null
+  attempts: ({
+  at_ms: number
+  status: number
+  error: string | null
+  took_ms: number
+})[]
+}
+
+export type WebhookList = {
+  data: (Webhook)[]
+  next_cursor: string | null
+}
+
 /** Each endpoint by its method and path. */
 export type Api = {
   'GET /admin/v1/projects': {
@@ -1848,6 +1872,24 @@ export type Api = {
     query: {}
     body: undefined
     response: Alert
+  }
+  'GET /admin/v1/webhooks': {
+    params: {}
+    query: { limit?: number | undefined; cursor?: string | undefined; state?: 'pending' | 'delivered' | 'given_up' | undefined; project_id?: string | undefined }
+    body: undefined
+    response: WebhookList
+  }
+  'GET /admin/v1/webhooks/{webhook_id}': {
+    params: { webhook_id: string }
+    query: {}
+    body: undefined
+    response: Webhook
+  }
+  'POST /admin/v1/webhooks/{webhook_id}/redeliver': {
+    params: { webhook_id: string }
+    query: {}
+    body: undefined
+    response: Webhook
   }
   'GET /admin/v1/diagnostics': {
     params: {}

@@ -10,6 +10,7 @@ import { type OverrideRouteParts, overrideRoutes } from './overrides.ts'
 import { adminProviderRoutes, type ProviderRouteParts } from './providers.ts'
 import { adminTaskRoutes, type TaskRouteParts } from './tasks.ts'
 import { adminUsageRoutes, type UsageRouteParts } from './usage.ts'
+import { type WebhookRouteParts, webhookRoutes } from './webhooks.ts'
 
 export type ControlRouteParts = ModelRouteParts &
   ProviderRouteParts &
@@ -20,7 +21,8 @@ export type ControlRouteParts = ModelRouteParts &
   CacheRouteParts &
   TaskRouteParts &
   UsageRouteParts &
-  AlertRouteParts
+  AlertRouteParts &
+  WebhookRouteParts
 
 export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...adminModelRoutes(parts),
@@ -33,4 +35,5 @@ export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...adminTaskRoutes(parts),
   ...adminUsageRoutes(parts),
   ...alertRoutes(parts),
+  ...webhookRoutes(parts),
 ]

@@ -124,7 +124,7 @@ export function taskDetail(task: Task, webhook: Awaited<ReturnType<WebhookStore[
 }
 
 /** A query often contains a secret. */
-function withoutQuery(text: string): string {
+export function withoutQuery(text: string): string {
   const url = URL.parse(text)
   return url ? `${url.origin}${url.pathname}${url.search === '' ? '' : '?...'}` : '(no address)'
 }

@@ -3,7 +3,8 @@ import type { JobContext } from '../../jobs/job-loop.ts'
 import { type Answer, nextAttemptAt } from '../../jobs/signed-post.ts'
 import type { Log, LogFields } from '../../kit/log.ts'
 import type { Task } from '../../spec/task.ts'
-import type { TaskStore, Webhook, WebhookStore } from '../../store/store.ts'
+import type { TaskStore, WebhookStore } from '../../store/store.ts'
+import type { Webhook } from '../../store/tasks/webhook-row.ts'
 import { isEnded } from './lifecycle.ts'
 import { type DeliveryParts, deliver } from './webhook-delivery.ts'
 
@@ -52,7 +53,8 @@ async function save({ store, log, delivery }: AttemptParts, tried: Tried): Promi
   const delivered_at = status >= 200 && status < 300 ? Math.floor(now_ms / 1000) : null
   const is_over = !task || delivered_at !== null || status === 410 // Gone: the receiver wants no more events
   const due_ms = is_over ? null : nextAttemptAt(task.finish_time, { attempts, answer, now_ms })
-  await store.webhooks.save(callback_id, { due_ms, delivered_at, status })
+  const attempt = { at_ms: now_ms, status, error: error ?? null, took_ms: Math.round(took_ms) }
+  await store.webhooks.save(callback_id, { due_ms, delivered_at, ...attempt })
   const fields = { ...fieldsOf(webhook), status, attempt: attempts + 1, total_ms: took_ms, error }
   if (delivered_at !== null) log.info('webhook delivered', fields)
   else if (!task) log.info('webhook dropped: its task was deleted', fieldsOf(webhook))

@@ -6,7 +6,8 @@ import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import type { GuardedFetch } from '../../kit/guarded-fetch.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
 import type { Task, TaskData } from '../../spec/task.ts'
-import type { SecretStore, Webhook } from '../../store/store.ts'
+import type { SecretStore } from '../../store/store.ts'
+import type { Webhook } from '../../store/tasks/webhook-row.ts'
 import type { TaskTraces } from './task-traces.ts'
 
 export type DeliveryParts = {

@@ -736,7 +736,14 @@ for (const engine of ENGINES) {
         const store = await engine.open()
         await store.tasks.save(await inHand(store, { task: task('a'), callback: callbackOf('a') }), FAILURE)
         await next(store, 2_000_000)
-        await store.webhooks.save('cb_a', { due_ms: 3_000_000, delivered_at: null, status: 0 })
+        await store.webhooks.save('cb_a', {
+          due_ms: 3_000_000,
+          delivered_at: null,
+          status: 0,
+          at_ms: 1,
+          error: null,
+          took_ms: 5,
+        })
         expect(await store.webhooks.ofTask('task_a')).toEqual({
           ...waiting('a'),
           attempts: 1,
@@ -746,7 +753,14 @@ for (const engine of ENGINES) {
         expect(await store.webhooks.earliest()).toBe(3_000_000)
         await store.webhooks.postpone([{ callback_id: 'cb_a', due_ms: 3_500_000 }])
         expect(await next(store, 3_500_000)).toEqual([{ ...waiting('a'), attempts: 1 }])
-        await store.webhooks.save('cb_a', { due_ms: null, delivered_at: 3_501, status: 204 })
+        await store.webhooks.save('cb_a', {
+          due_ms: null,
+          delivered_at: 3_501,
+          status: 204,
+          at_ms: 1,
+          error: null,
+          took_ms: 5,
+        })
         expect(await store.webhooks.earliest()).toBeNull()
         expect(await store.webhooks.ofTask('task_a')).toMatchObject({
           attempts: 2,

@@ -150,7 +150,8 @@ async function add(
       .values({ task_id, inputs: JSON.stringify(inputs) })
       .execute()
   if (callback) {
-    const waiting = { attempts: 0, due_ms: null, delivered_at: null, last_status: null }
+    const { project_id } = task
+    const waiting = { attempts: 0, due_ms: null, delivered_at: null, last_status: null, ended_ms: null, project_id }
     await write
       .insertInto('callbacks')
       .values({ ...callback, task_id, token_id, ...waiting })

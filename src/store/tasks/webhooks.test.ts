@@ -6,6 +6,8 @@ import { blankTask } from '../../families/tasks/lifecycle.ts'
 import type { Task } from '../../spec/task.ts'
 import type { Store } from '../store.ts'
 
+const TRIED = { at_ms: 1, error: null, took_ms: 5 }
+
 const NOW = 1_800_000_000
 
 const taskOf = (number: number): Task =>
@@ -77,10 +79,10 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('%s', (_,
     await store.webhooks.postpone([{ callback_id: 'evt_1', due_ms: MS + 2_000 }])
     expect(await claim(MS + 1_999)).toEqual([])
     expect((await claim(MS + 2_000))[0]).toMatchObject({ attempts: 0 })
-    await store.webhooks.save('evt_1', { due_ms: MS + 5_000, delivered_at: null, status: 503 })
+    await store.webhooks.save('evt_1', { due_ms: MS + 5_000, delivered_at: null, status: 503, ...TRIED })
     expect(await store.webhooks.ofTask(taskOf(1).task_id)).toMatchObject({ attempts: 1, last_status: 503 })
     expect((await claim(MS + 5_000))[0]).toMatchObject({ attempts: 1 })
-    await store.webhooks.save('evt_1', { due_ms: null, delivered_at: NOW + 5, status: 200 })
+    await store.webhooks.save('evt_1', { due_ms: null, delivered_at: NOW + 5, status: 200, ...TRIED })
     expect(await store.webhooks.ofTask(taskOf(1).task_id)).toMatchObject({ attempts: 2, delivered_at: NOW + 5 })
     expect(await store.webhooks.earliest()).toBe(null)
     await store.webhooks.postpone([])
@@ -117,5 +119,45 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('%s', (_,
     await end(1)
     expect(await store.webhooks.ofTask(taskOf(1).task_id)).toBeUndefined()
     expect(await store.webhooks.earliest()).toBe(null)
+  })
+
+  test('lists those of ended tasks with their attempts, by state and by project', async () => {
+    for (const number of [1, 2, 3, 4]) {
+      const task = { ...taskOf(number), project_id: number === 2 ? 'proj_a' : null }
+      await store.tasks.add({ task, callback: { callback_id: `evt_${number}`, url: 'https://app.test/hook' } })
+    }
+    for (const number of [1, 2, 3]) await end(number, NOW + number)
+    const outcome = { due_ms: MS + 9_000, delivered_at: null, status: 503, error: null, took_ms: 7 }
+    await store.webhooks.save('evt_1', { ...outcome, at_ms: MS })
+    await store.webhooks.save('evt_1', { ...outcome, due_ms: null, status: 0, error: 'timeout', at_ms: MS + 5_000 })
+    await store.webhooks.save('evt_2', {
+      ...outcome,
+      due_ms: null,
+      delivered_at: NOW + 3,
+      status: 200,
+      at_ms: MS + 3_000,
+    })
+    const ids = async (filter: object = {}) => idsOf((await store.webhooks.page({ limit: 9, ...filter })).rows)
+    expect(await ids()).toEqual(['evt_3', 'evt_2', 'evt_1'])
+    expect(await ids({ state: 'pending' })).toEqual(['evt_3'])
+    expect(await ids({ state: 'delivered' })).toEqual(['evt_2'])
+    expect(await ids({ state: 'given_up' })).toEqual(['evt_1'])
+    expect(await ids({ project_id: 'proj_a' })).toEqual(['evt_2'])
+    const first = await store.webhooks.page({ limit: 2 })
+    expect(await ids({ after: first.next })).toEqual(['evt_1'])
+    expect((await store.webhooks.delivery('evt_1'))?.tries).toEqual([
+      { at_ms: MS, status: 503, error: null, took_ms: 7 },
+      { at_ms: MS + 5_000, status: 0, error: 'timeout', took_ms: 7 },
+    ])
+    expect(await store.webhooks.delivery('evt_4')).toBeUndefined()
+  })
+
+  test('forgets attempts after 90 days', async () => {
+    await add(1)
+    await end(1)
+    const outcome = { due_ms: null, delivered_at: NOW, status: 200, error: null, took_ms: 7 }
+    await store.webhooks.save('evt_1', { ...outcome, at_ms: MS })
+    await store.webhooks.save('evt_1', { ...outcome, at_ms: MS + 91 * 86_400_000 })
+    expect((await store.webhooks.delivery('evt_1'))?.tries).toHaveLength(1)
   })
 })

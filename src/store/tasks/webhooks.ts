@@ -4,6 +4,7 @@ import type { Engine } from '../engine.ts'
 import type { WebhookStore } from '../store.ts'
 import type { Write } from '../tables.ts'
 import { ENDED, skipLocked } from './task-sql.ts'
+import { addAttempt, webhookLists } from './webhook-list.ts'
 
 export function webhookStore(engine: Engine): WebhookStore {
   const { db } = engine
@@ -18,6 +19,7 @@ export function webhookStore(engine: Engine): WebhookStore {
     return row?.due_ms ?? null
   }
   return {
+    ...webhookLists(engine),
     earliest,
 
     async claim({ now_ms, until_ms, limit }) {
@@ -41,14 +43,15 @@ export function webhookStore(engine: Engine): WebhookStore {
       })
     },
 
-    async save(callback_id, { due_ms, delivered_at, status }) {
-      await engine.write((write) =>
-        write
+    async save(callback_id, { due_ms, delivered_at, ...attempt }) {
+      await engine.write(async (write) => {
+        await write
           .updateTable('callbacks')
-          .set((row) => ({ attempts: row('attempts', '+', 1), due_ms, delivered_at, last_status: status }))
+          .set((row) => ({ attempts: row('attempts', '+', 1), due_ms, delivered_at, last_status: attempt.status }))
           .where('callback_id', '=', callback_id)
-          .execute(),
-      )
+          .execute()
+        await addAttempt(write, callback_id, attempt)
+      })
     },
 
     async postpone(webhooks) {
@@ -91,12 +94,12 @@ export function webhookStore(engine: Engine): WebhookStore {
 export async function renewWebhook(write: Write, task_id: string, callback_id: string): Promise<void> {
   await write
     .updateTable('callbacks')
-    .set({ callback_id, attempts: 0, due_ms: null, delivered_at: null, last_status: null })
+    .set({ callback_id, attempts: 0, due_ms: null, delivered_at: null, last_status: null, ended_ms: null })
     .where('task_id', '=', task_id)
     .execute()
 }
 
 /** For the transaction that ends the task. */
 export async function makeWebhookDue(write: Write, task_id: string, due_ms: number): Promise<void> {
-  await write.updateTable('callbacks').set({ due_ms }).where('task_id', '=', task_id).execute()
+  await write.updateTable('callbacks').set({ due_ms, ended_ms: due_ms }).where('task_id', '=', task_id).execute()
 }
