@@ -70,6 +70,31 @@ async function start(settings: Parameters<typeof startAdminGateway>[0] = {}) {
   return { gateway, store, post, audited, task }
 }
 
+describe('the outputs of a task', () => {
+  test('are links that work without a token, and each read is a row of the audit log', async () => {
+    const { gateway, store, audited, task } = await start()
+    const task_id = await task()
+    expect(await gateway.read(`/tasks/${task_id}/outputs`)).toEqual({ object: 'task.outputs', task_id, outputs: [] })
+    const outputs = [
+      { key: `${task_id}/0.mp4`, content_type: 'video/mp4', bytes: 3 },
+      { url: 'https://far.test/1.png', content_type: 'image/png' },
+    ]
+    const end = { status: 'SUCCESS' as const, finish_time: 1, due_ms: null, outputs }
+    expect(await store.tasks.save({ task_id, fence: 0 }, end)).toBe(true)
+    expect(await audited('task.read_outputs')).toEqual([])
+    const answer = await gateway.read<{ outputs: object[] }>(`/tasks/${task_id}/outputs`)
+    expect(answer.outputs).toEqual([
+      {
+        content_type: 'video/mp4',
+        url: expect.stringMatching(new RegExp(`^/v1/videos/${task_id}/content\\?expires=\\d+&signature=`)),
+      },
+      { content_type: 'image/png', url: 'https://far.test/1.png' },
+    ])
+    expect(await audited('task.read_outputs')).toMatchObject([{ object_id: task_id }])
+    expect(await refusal(await gateway.admin('/tasks/task_none/outputs'))).toEqual([404, 'object_not_found'])
+  })
+})
+
 describe('resuming a task', () => {
   test('makes its next step due, with a new deadline where the old one has passed', async () => {
     const { gateway, store, post, audited, task } = await start()

@@ -58,6 +58,7 @@ const ACCESS: Record<string, Access> = {
   'GET /admin/v1/usage': 'read own',
   'GET /admin/v1/tasks': 'read own',
   'GET /admin/v1/tasks/{task_id}': 'read own',
+  'GET /admin/v1/tasks/{task_id}/outputs': 'contents own',
   'POST /admin/v1/tasks/{task_id}/cancel': 'operate installation',
   'POST /admin/v1/tasks/{task_id}/resume': 'operate installation',
   'POST /admin/v1/tasks/{task_id}/retry-delivery': 'operate installation',

@@ -55,7 +55,7 @@ type LaterParts = Omit<
 
 type Control = {
   overrides: LiveOverrides
-  routes(later: LaterParts): (audit: Pick<Audit, 'around'>) => Route[]
+  routes(later: LaterParts): (audit: Pick<Audit, 'around' | 'record'>) => Route[]
   /** Resolves when the overrides of the store are in force. */
   start(): Promise<void>
   close(): Promise<void>

@@ -201,7 +201,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const { outputs, tasks, webhooks, files } = generation
   const cleaner = createCleaner({ ...accounting, ...observation, tasks: store.tasks, outputs, cache, clock, log })
   const { canStore, accepts: ready, announceStop } = createReadiness({ store, files, clock, log })
-  const controls = control.routes({ supply, ...stages, attemptLimits, settings, tokens, projects, cache })
+  const controls = control.routes({ supply, ...stages, attemptLimits, settings, tokens, projects, cache, outputs })
   const health = { ledger: ledger.health, tasks: tasks.health, open_requests: () => app.open() }
   const accounts = { ...shared, ...observation.readers, projects, tokens, reports, ready, health, version, metering }
   const administration = createAdministration({ ...accounts, settings, controls, environment, clock, log })

@@ -180,6 +180,15 @@ export type AdminTaskList = {
   next_cursor: string | null
 }
 
+export type AdminTaskOutputs = {
+  object: 'task.outputs'
+  task_id: string
+  outputs: ({
+  content_type: string
+  url: string
+})[]
+}
+
 export type AdminTaskResume = {
   deadline_seconds?: number | null | undefined
 }
@@ -1854,6 +1863,12 @@ export type Api = {
     query: {}
     body: undefined
     response: AdminWebhook
+  }
+  'GET /admin/v1/tasks/{task_id}/outputs': {
+    params: { task_id: string }
+    query: {}
+    body: undefined
+    response: AdminTaskOutputs
   }
   'GET /admin/v1/usage': {
     params: {}

@@ -8,6 +8,7 @@ import { adminExplainRoutes, type ExplainRouteParts } from './explain.ts'
 import { adminModelRoutes, type ModelRouteParts } from './models.ts'
 import { type OverrideRouteParts, overrideRoutes } from './overrides.ts'
 import { adminProviderRoutes, type ProviderRouteParts } from './providers.ts'
+import { type TaskOutputRouteParts, taskOutputRoutes } from './task-outputs.ts'
 import { adminTaskRoutes, type TaskRouteParts } from './tasks.ts'
 import { adminUsageRoutes, type UsageRouteParts } from './usage.ts'
 import { type WebhookRouteParts, webhookRoutes } from './webhooks.ts'
@@ -20,6 +21,7 @@ export type ControlRouteParts = ModelRouteParts &
   BudgetRouteParts &
   CacheRouteParts &
   TaskRouteParts &
+  TaskOutputRouteParts &
   UsageRouteParts &
   AlertRouteParts &
   WebhookRouteParts
@@ -33,6 +35,7 @@ export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...adminBudgetRoutes(parts),
   ...cacheRoutes(parts),
   ...adminTaskRoutes(parts),
+  ...taskOutputRoutes(parts),
   ...adminUsageRoutes(parts),
   ...alertRoutes(parts),
   ...webhookRoutes(parts),

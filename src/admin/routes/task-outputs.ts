@@ -1,0 +1,62 @@
+/** The admin API's links to what tasks have generated, for who may read contents. */
+import Type from 'typebox'
+import { taskData } from '../../families/tasks/task-response.ts'
+import type { Context, Route } from '../../http/context.ts'
+import type { Outputs } from '../../outputs/outputs.ts'
+import type { TaskStore } from '../../store/store.ts'
+import type { Audit } from '../audit/audit.ts'
+import { noSuch, originOf } from './edit.ts'
+import { adminRoute } from './route.ts'
+
+export type TaskOutputRouteParts = {
+  tasks: Pick<TaskStore, 'find'>
+  outputs: Pick<Outputs, 'link'>
+  audit: Pick<Audit, 'record'>
+}
+
+const TaskOutputList = Type.Object(
+  {
+    object: Type.Literal('task.outputs'),
+    task_id: Type.String(),
+    outputs: Type.Array(
+      Type.Object({
+        content_type: Type.String(),
+        url: Type.String({
+          description: 'Works without a token until it expires. Of a file of the gateway, a path below its address.',
+        }),
+      }),
+    ),
+  },
+  { title: 'AdminTaskOutputs' },
+)
+
+export function taskOutputRoutes({ tasks, outputs, audit }: TaskOutputRouteParts): Route[] {
+  const find = (context: Context) => tasks.find(context.params.task_id ?? '')
+
+  async function list(context: Context): Promise<Response> {
+    const task = await find(context)
+    if (!task) throw noSuch('task', context.params.task_id)
+    const { task_id, project_id } = task
+    const { outputs: urls = [] } = taskData(task, { outputs, base_url: '' })
+    if (urls.length > 0) {
+      // Recorded before anybody has seen them.
+      const event = { action: 'task.read_outputs', object_type: 'task', object_id: task_id, project_id }
+      await audit.record({ ...originOf(context), ...event })
+    }
+    const shown = urls.map((url, index) => ({ content_type: task.outputs[index]?.content_type ?? '', url }))
+    return Response.json({ object: 'task.outputs', task_id, outputs: shown })
+  }
+
+  const projectOf = async (context: Context) => (await find(context))?.project_id ?? null
+  return [
+    adminRoute(['GET', '/admin/v1/tasks/:task_id/outputs', { right: 'contents', project: projectOf }], {
+      summary: 'Links to the outputs of a task',
+      description:
+        'What the task has generated, as links that expire. Only for an owner, and for the project_admin of its project. Each read is a row of the audit log.',
+      params: { task_id: 'The id of a task.' },
+      response: TaskOutputList,
+      errors: ['object_not_found', 'storage_unavailable'],
+      handle: list,
+    }),
+  ]
+}
