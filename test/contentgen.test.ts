@@ -7,7 +7,7 @@ import { createBodyEncoder } from '../src/protocols/contentgen/upstream/request.
 import { contentgenSettings } from '../src/providers/contentgen-compat/contentgen-settings.ts'
 import { ERRORS } from '../src/spec/error.ts'
 import { startGateway } from './kit/gateway.ts'
-import { chunks, completion, failure, hang, startVendor, stream, whole } from './kit/vendor.ts'
+import { chunk, chunks, completion, failure, hang, startVendor, stream, whole } from './kit/vendor.ts'
 
 const chats = startVendor()
 const gemini = startVendor()
@@ -301,6 +301,27 @@ describe('contentgen streams', () => {
     expect(piecesOf(await response.text())).toMatchObject([feedback])
     expect(gateway.logged().match(/"error":"content_policy_violation"/g)).toHaveLength(3)
   })
+})
+
+test('a stream that fails before its first text leaves nothing of it in the stream of the next target', async () => {
+  const [broken, works] = [startVendor(), startVendor()]
+  const call = (text: string) =>
+    chunk({
+      role: 'assistant',
+      tool_calls: [{ index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: text } }],
+    })
+  broken.otherwise(stream([call('{"city":"Par')], { cutAfter: 1 }))
+  works.otherwise(stream([call('{"city":"Oslo"}'), chunk({}, 'tool_calls')]))
+  const targets = ['broken', 'works'].map((provider) => ({ provider, model: 'm' }))
+  await using gateway = await startGateway({
+    providers: { broken: { base_url: broken.url }, works: { base_url: works.url } },
+    models: { 'v/m': { targets } },
+  })
+  const json = { ...HELLO, tools: [{ functionDeclarations: [{ name: 'f', parameters: { type: 'OBJECT' } }] }] }
+  const response = await gateway.call('/v1beta/models/v/m:streamGenerateContent?alt=sse', { json })
+  expect(await response.text()).toContain('"args":{"city":"Oslo"}')
+  expect([broken.requests.length, works.requests.length]).toEqual([1, 1])
+  await Promise.all([broken.stop(), works.stop()])
 })
 
 test('fields for providers of this API only are not sent to others', async () => {

@@ -105,8 +105,6 @@ export type Try<M extends AnyMeter> = {
   signal: AbortSignal
   /** Counts what this target generates. */
   meter: M
-  /** Whether another target is asked at the same time. */
-  is_hedge: boolean
 }
 
 export type Execution<M extends AnyMeter> = {

@@ -180,10 +180,10 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
   }
 
   #tryOf(signal: AbortSignal, { is_hedge }: Attempt): Try<M> {
-    if (!is_hedge) return { call: this.call, signal, meter: this.meter, is_hedge }
+    if (!is_hedge) return { call: this.call, signal, meter: this.meter }
     const meter = this.descriptor.meter(this.work)
     this.#hedge = { meter }
-    return { call: this.call, signal, meter, is_hedge }
+    return { call: this.call, signal, meter }
   }
 
   /** Within the limits of its provider, and in the trace of the call. */

@@ -61,6 +61,8 @@ export type ChatWork = ResponseContext & {
   targets: Target[]
   request_id: string
   capture: Capture | undefined
+  /** Set once a try has its encoder. */
+  is_encoding?: true
 }
 
 export type Chat = {
@@ -119,11 +121,12 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     },
     stream: {
       ...shared,
-      send(target, work, { call, signal, meter, is_hedge }) {
+      send(target, work, { call, signal, meter }) {
         const { request, input } = work
         const { passthroughRequest } = input
-        // Of two tries at once each has an encoder of its own, since both may have begun to encode.
-        const responseContext = is_hedge ? contextOf(work) : work
+        // Each try has an encoder of its own, since one that is open or has failed may have begun to encode.
+        const responseContext = work.is_encoding ? contextOf(work) : work
+        work.is_encoding = true
         const passthrough = passthroughFor(target, passthroughRequest)
         const watched = watchSecrets(meter, target.provider)
         if (passthrough && passthroughRequest)
@@ -160,7 +163,7 @@ function wholeFrom(target: Target, work: ChatWork, { call, signal, meter }: Try<
 async function translateWhole(
   target: Target,
   { request, writer }: ChatWork,
-  { call, signal, meter }: Omit<Try<ChatMeter>, 'is_hedge'>,
+  { call, signal, meter }: Try<ChatMeter>,
 ): Promise<Whole> {
   const answer = await chatOf(target).complete(callFor(target, request, call), signal)
   meter.countWhole(answer)

@@ -62,11 +62,11 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
     let fail = () => {}
     /** One prompt, which counts in its own meter. */
     const sendPart = (part: ChatWork, at: number) =>
-      attempt(targets(part), async (target, { signal, meter, is_hedge }) => {
+      attempt(targets(part), async (target, { signal, meter }) => {
         fail = meter.fail
         const either = AbortSignal.any([signal, control.signal])
         const partMeter = meter.parts[at] ?? chat.whole.meter(part)
-        return await send(target, part, { call: own, signal: either, meter: partMeter, is_hedge })
+        return await send(target, part, { call: own, signal: either, meter: partMeter })
       })
     try {
       const answers = parts.map((part, at) => inClientTerms(part.request, placeOf(at, parts), () => sendPart(part, at)))
