@@ -173,7 +173,7 @@ function restLine(all: Line, lines: ReadonlyMap<string, Line>): Line {
       const part = line.get(time)
       if (part) addSum(sum, part, -1)
     }
-    if (sum.calls <= 0) rest.delete(time)
+    if (sum.calls <= 0 && sum.charge <= 0 && sum.cost <= 0) rest.delete(time)
   }
   return rest
 }

@@ -1,5 +1,6 @@
 /** Adds entries to the ledger, once each, with all sums that depend on them. */
 import { createInsert } from '../fixed-statements.ts'
+import { addCharges } from '../requests/minute-sums.ts'
 import type { LedgerEntriesTable, Write } from '../tables.ts'
 import { chargeBudgets } from './budget-charges.ts'
 import { type LedgerEntry, reversalOf } from './ledger-entry.ts'
@@ -45,6 +46,7 @@ export async function appendEntries(
   const fresh = await insertNew(write, entries)
   if (fresh.length === 0) return fresh
   await addToSums(write, fresh)
+  await addCharges(write, fresh)
   const changes = await chargeBudgets(write, fresh, process_id)
   onBudgets?.(changes)
   await alsoInTransaction?.(write, fresh)

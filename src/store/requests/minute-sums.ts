@@ -4,6 +4,7 @@
  * Rows of one minute are joined once it is over; hours are made of them.
  */
 import { sql } from 'kysely'
+import type { LedgerEntry } from '../ledger/ledger-entry.ts'
 import type { Database, Write } from '../tables.ts'
 import type { RequestRow } from './request-row.ts'
 import { addRow, addSum, decodeSum, encodeSum, largest, type RequestSum, type StoredSum, sumAt } from './request-sum.ts'
@@ -40,6 +41,34 @@ export async function addToMinutes(write: Write, rows: readonly RequestRow[]): P
   for (const [start, { row_id, sums }] of byMinute(rows, earliest)) added.push(rowOf(String(row_id), start, sums))
   await write.insertInto('request_minutes').values(added).execute()
 }
+
+/**
+ * Adds what the ledger records later than the call itself, such as what a task is charged at its end, in the transaction
+ * of the entries: at that time, as no further call.
+ */
+export async function addCharges(write: Write, entries: readonly LedgerEntry[]): Promise<void> {
+  const later = entries.filter(({ kind }) => LATER_KINDS.has(kind))
+  const [first] = later
+  if (!first) return
+  const earliest = await sumsUntil(write, 'request_hours')
+  const minutes = new Map<number, MinuteSums>()
+  for (const { at_ms, project_id, token_id, model, provider, end_user, cost, amount } of later) {
+    const start = Math.max(earliest, Math.floor(at_ms / 60_000) * MINUTE_SECONDS)
+    const minute = minutes.get(start) ?? emptyMinute()
+    minutes.set(start, minute)
+    const sums = [sumAt(minute.groups, groupKey(project_id ?? '', token_id, model, provider))]
+    if (end_user) sums.push(sumAt(minute.users, `${project_id ?? ''}\0${end_user}`))
+    for (const sum of sums) {
+      sum.cost += cost ?? 0
+      sum.charge += amount ?? 0
+    }
+  }
+  const added = [...minutes].map(([start, sums]) => rowOf(`ledger:${first.entry_id}`, start, sums))
+  await write.insertInto('request_minutes').values(added).execute()
+}
+
+/** What a row of the request log does not contain. */
+const LATER_KINDS: ReadonlySet<LedgerEntry['kind']> = new Set(['task', 'reversal', 'adjustment'])
 
 function byMinute(rows: readonly RequestRow[], earliest: number) {
   const minutes = new Map<number, { row_id: number; sums: MinuteSums }>()

@@ -1,6 +1,7 @@
 /** Sums of the request log in the store, on every engine: kept with the rows, joined, summed up by hour and day, deleted. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { ENGINES } from '../../../test/kit/engines.ts'
+import { entry as ledgerEntry } from '../../../test/kit/ledger.ts'
 import { requestRow } from '../../../test/kit/request-rows.ts'
 import type { Store } from '../store.ts'
 import type { RequestRow } from './request-row.ts'
@@ -83,6 +84,29 @@ for (const engine of ENGINES) {
         errors: new Map([['rate_limit_exceeded', 1]]),
       })
       expect([...(points?.get(START)?.total.first_byte.values() ?? [])]).toEqual([1])
+    })
+
+    test('counts what a task is charged at its end, and no further call', async () => {
+      const store = await engine.open()
+      await store.requestLog.append([row(10, { model: 'video', end_user: 'ann' })])
+      const entry = ledgerEntry({
+        kind: 'task',
+        entry_id: 'e1',
+        at_ms: (START + 300) * 1_000,
+        project_id: 'p1',
+        model: 'video',
+        end_user: 'ann',
+        amount: 500,
+        cost: 400,
+      })
+      await store.ledger.append([entry])
+      await store.ledger.append([entry])
+      await store.ledger.append([{ ...entry, kind: 'call', entry_id: 'e2' }])
+      for (const by of ['model', 'user'] as const) {
+        const [[, points] = []] = await store.requestSums.read({ ...ALL, by })
+        const { parts } = points?.get(START) ?? {}
+        expect(parts?.get(by === 'user' ? 'ann' : 'video')).toMatchObject({ calls: 1, charge: 500, cost: 400 })
+      }
     })
 
     test('counts a row that is written again once', async () => {

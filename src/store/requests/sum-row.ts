@@ -14,7 +14,7 @@ export const PARTS_OF: Record<ScopeKind, readonly SumDimension[]> = {
   project: ['token', 'model', 'provider', 'user', 'tag'],
   token: ['project', 'model', 'provider'],
   model: ['project', 'token', 'provider'],
-  provider: ['project', 'token', 'model'],
+  provider: ['project', 'model'],
   user: ['project'],
   tag: ['project'],
 }

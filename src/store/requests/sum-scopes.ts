@@ -16,7 +16,7 @@ import {
 import { PARTS_OF, type Scope, type ScopeKind, type SumDimension } from './sum-row.ts'
 
 /** Of one dimension, the parts of a scope that are stored: so many with the most calls, and as many with the highest charge. */
-const MOST_PARTS = 20
+const MOST_PARTS = 10
 const MOST_PARTS_OF_ALL = 50
 
 export type ScopeSums = { total: RequestSum; parts: Map<SumDimension, Map<string, RequestSum>> }
@@ -106,10 +106,13 @@ export function encodeParts(scope: ScopeSums, kind: ScopeKind, name: SumDimensio
   if (!sums || sums.size === 0) return null
   // The only part of a scope mostly is its total, as with the project of a token.
   const [only] = sums.keys()
-  if (sums.size === 1 && sums.get(only ?? '')?.calls === scope.total.calls) return JSON.stringify([[only]])
+  if (sums.size === 1 && isSame(sums.get(only ?? ''), scope.total)) return JSON.stringify([[only]])
   const kept = largest(sums, kind === 'all' ? MOST_PARTS_OF_ALL : MOST_PARTS)
   return JSON.stringify([...kept].map(([key, sum]) => [key, ...encodeSum(sum)]))
 }
+
+const isSame = (part: RequestSum | undefined, { calls, cost, charge }: RequestSum): boolean =>
+  part?.calls === calls && part.cost === cost && part.charge === charge
 
 export function decodeParts(stored: string | null | undefined, total: RequestSum): Map<string, RequestSum> {
   if (!stored) return new Map()
