@@ -39,6 +39,17 @@ export function money(value: number, currency = 'USD'): string {
   }).format(value)
 }
 
+/** `$12.3K`: for figures and axes. */
+export const shortMoney = (value: number, currency = 'USD'): string =>
+  Math.abs(value) < 1_000
+    ? money(value, currency)
+    : new Intl.NumberFormat(undefined, {
+        style: 'currency',
+        currency,
+        notation: 'compact',
+        maximumFractionDigits: 1,
+      }).format(value)
+
 export function duration(milliseconds: number): string {
   if (milliseconds < 1) return `${milliseconds === 0 ? 0 : '<1'} ms`
   if (milliseconds < 1_000) return `${Math.round(milliseconds)} ms`

@@ -59,7 +59,7 @@ export async function openConsole(
   const port = await openPort({ admin_token: OWNER, ...settings }, parts)
   const origin = port.url.replace(/\/v1$/, '')
   const browser = await launchChromium()
-  const sessions = createSessions(port, origin)
+  const sessions = createSessions(origin)
   const pages: ConsolePage[] = []
 
   return {
@@ -152,19 +152,16 @@ async function callAdmin<T>(
   return (await response.json()) as T
 }
 
-/** One session for each role: the owner's by the link of the first start, others by an admin token. */
-function createSessions({ gateway }: Port, origin: string) {
+/** One session for each role, begun by an admin token. */
+function createSessions(origin: string) {
   const known = new Map<string, Promise<string>>()
   async function login(role: Role, project_id: string | undefined): Promise<string> {
-    const link = gateway.instance.first_login
-    const body =
-      role === 'owner' && link !== undefined
-        ? { link }
-        : { token: await tokenFor(origin, { name: `${role} ${project_id ?? ''}`.trim(), role, project_id }) }
+    const name = `${role} ${project_id ?? ''}`.trim()
+    const token = role === 'owner' ? OWNER : await tokenFor(origin, { name, role, project_id })
     const response = await fetch(`${origin}/admin/v1/login`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-gatehouse-csrf': '1' },
-      body: JSON.stringify(body),
+      body: JSON.stringify({ token }),
     })
     if (!response.ok) throw new Error(`login as ${role}: ${response.status} ${await response.text()}`)
     return /gatehouse_session=([^;]+)/.exec(response.headers.get('set-cookie') ?? '')?.[1] ?? ''

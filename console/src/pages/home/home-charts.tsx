@@ -1,7 +1,7 @@
 /** The charts of the home page: calls, failures, durations and cost over the range. */
 import { errorsOf, type Sums, timesOf, valuesOf } from '../../api/summary.ts'
 import type { Summary } from '../../api/types.ts'
-import { duration, money, shortCount } from '../../lib/format.ts'
+import { duration, shortCount, shortMoney } from '../../lib/format.ts'
 import { useAddress } from '../../ui/address.ts'
 import { Chart } from '../../ui/chart.tsx'
 import type { Series } from '../../ui/chart-series.ts'
@@ -61,7 +61,7 @@ export function HomeCharts({ now, before, range }: ChartsProps) {
         <Chart
           label="Cost over time"
           times={times}
-          format={money}
+          format={shortMoney}
           onSelect={onSelect}
           series={[line('Cost', ({ cost }) => cost), ...former(({ cost }) => cost)]}
         />

@@ -1,7 +1,7 @@
 /** How the gateway is now, and over a range of time beside the one before it. */
 import { useMe } from '../../api/hooks.ts'
 import { errorsOf, type Sums, useSummary } from '../../api/summary.ts'
-import { count, duration, money, share, shortCount } from '../../lib/format.ts'
+import { count, duration, share, shortCount, shortMoney } from '../../lib/format.ts'
 import { hasRight, seesAll } from '../../shell/page.ts'
 import { A } from '../../ui/button.tsx'
 import { Stat, Stats } from '../../ui/display.tsx'
@@ -90,7 +90,7 @@ function Figures({ now, before, range }: FiguresProps) {
         label="Cost"
         value={
           <A to="/usage" search={search}>
-            {money(now.cost)}
+            {shortMoney(now.cost)}
           </A>
         }
         note={changeOf(now.cost, before?.cost)}
@@ -108,6 +108,7 @@ const milliseconds = (value: number | null): string => (value === null ? '–' :
 function changeOf(now: number, before: number | undefined): string | undefined {
   if (before === undefined) return undefined
   if (before === 0) return 'none before'
+  if (now / before >= 10) return `${count(Math.round(now / before))} times as much`
   const change = now / before - 1
   return Math.abs(change) < 0.005 ? 'as before' : `${share(Math.abs(change))} ${change > 0 ? 'more' : 'less'}`
 }

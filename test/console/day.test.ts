@@ -1,0 +1,44 @@
+/** The console of a gateway with a day of calls: its charts, and the pictures of the manual. */
+import { afterAll, beforeAll, expect, it } from 'bun:test'
+import { describeInBrowser } from './support/chromium.ts'
+import { axeFaults, screenshots, settled, type TestConsole } from './support/console.ts'
+import { openDay } from './support/day.ts'
+
+let opened: TestConsole
+
+describeInBrowser('the console after a day of calls', () => {
+  beforeAll(async () => {
+    opened = await openDay()
+  })
+  afterAll(() => opened?.close())
+
+  it.each(['light', 'dark'] as const)('has a home page with charts, %s', async (scheme) => {
+    const page = await opened.open('/', { scheme, height: 1200 })
+    await page.locator('.uplot').nth(3).waitFor()
+    expect(await page.getByRole('list', { name: 'Cost of projects' }).textContent()).toContain('Search$')
+    expect(await axeFaults(page)).toEqual([])
+    await screenshots(page, `day-home-${scheme}`)
+  })
+
+  it('says of a model who uses it', async () => {
+    const page = await opened.open('/models/team/large', { height: 1200 })
+    await page.locator('.uplot').waitFor()
+    const usage = page.locator('section', { hasText: 'Who uses it' }).last()
+    expect(await usage.textContent()).toContain('Support assistant')
+    expect(await axeFaults(page)).toEqual([])
+    await screenshots(page, 'day-model', [1280])
+  })
+
+  it('paints the first page within a second on a processor that is four times slower', async () => {
+    const page = await opened.open('/models')
+    const session = await page.context().newCDPSession(page)
+    await session.send('Emulation.setCPUThrottlingRate', { rate: 4 })
+    await page.goto(`${opened.origin}/console`)
+    await settled(page)
+    const paints = await page.evaluate(() =>
+      performance.getEntriesByName('first-contentful-paint').map((one) => one.startTime),
+    )
+    process.stderr.write(`first contentful paint with 4x CPU throttling: ${paints.map(Math.round)} ms\n`)
+    expect(paints).toHaveLength(1)
+  })
+})
