@@ -7,6 +7,8 @@ import { checkFile } from '../src/config/check/check.ts'
 import { readYaml } from '../src/config/load/read-yaml.ts'
 import { webhookSecret } from '../src/families/tasks/webhook-delivery.ts'
 import { signatureHeaders } from '../src/jobs/signed-post.ts'
+import { loadManual } from '../src/site/manual/load-manual.ts'
+import { startGateway } from './kit/gateway.ts'
 import { MANUAL_DIRECTORY, manualPages, manualPage as page } from './kit/manual.ts'
 
 const ROOT = join(import.meta.dir, '..')
@@ -145,4 +147,14 @@ for case in json.load(sys.stdin):
       err: '',
     })
   })
+})
+
+test('a picture of a page is served beside it, and no other file', async () => {
+  await using gateway = await startGateway({}, { manual: loadManual })
+  const page = await (await gateway.call('/manual/console', { headers: { accept: 'text/html' } })).text()
+  const [, source = ''] = /<img src="(\/manual\/images\/[\w-]+\.png)" alt="[^"]+"/.exec(page) ?? []
+  const picture = await gateway.call(source)
+  expect([picture.status, picture.headers.get('content-type')]).toEqual([200, 'image/png'])
+  for (const name of ['none.png', '..%2fREADME.md', 'console.md'])
+    expect((await gateway.call(`/manual/images/${name}`)).status).toBe(404)
 })

@@ -21,6 +21,13 @@ describe('renderMarkdown', () => {
     expect(html).toContain('&lt;script&gt;')
   })
 
+  it('shows the images that have an address, and the description of others', () => {
+    const image = (src: string) => (src.endsWith('.png') ? `/x/${src}` : undefined)
+    const { html } = renderMarkdown('![A "house"](a.png) and ![a tree](b.gif)', { link: () => undefined, image })
+    expect(html).toContain('<img src="/x/a.png" alt="A &quot;house&quot;" loading="lazy"> and a tree')
+    expect(render('![a tree](a.png)').html).not.toContain('<img')
+  })
+
   it('resolves the address of each link, and removes a link without one', () => {
     expect(render('[a](b.md#c) and [d](javascript:alert(1))').html).toBe('<p><a href="/x/b.md#c">a</a> and d</p>\n')
     expect(render('[a](b"onclick="x)').html).not.toContain('"onclick')

@@ -3,12 +3,14 @@
 type MarkdownOptions = {
   /** The address of a link; undefined: the link is removed and its text stays. */
   link(href: string): string | undefined
+  /** The address of an image; undefined, as for all when absent: its description stands in its place. */
+  image?(src: string): string | undefined
 }
 
 export type Heading = { level: number; text: string; anchor: string }
 type Rendered = { html: string; headings: Heading[] }
 
-export function renderMarkdown(text: string, { link }: MarkdownOptions): Rendered {
+export function renderMarkdown(text: string, { link, image }: MarkdownOptions): Rendered {
   const html = Bun.markdown.html(withoutComments(text), { tables: true, noHtmlBlocks: true, noHtmlSpans: true })
   const headings: Heading[] = []
   const anchors = new Map<string, number>()
@@ -24,7 +26,10 @@ export function renderMarkdown(text: string, { link }: MarkdownOptions): Rendere
       const target = link(unescapeHtml(href))
       return target === undefined ? inner : `<a href="${escapeHtml(target)}"${rest}>${inner}</a>`
     })
-    .replace(/<img [^>]*alt="([^"]*)"[^>]*>/g, '$1')
+    .replace(/<img src="([^"]*)" alt="([^"]*)"[^>]*>/g, (_, src: string, alt: string) => {
+      const source = image?.(unescapeHtml(src))
+      return source === undefined ? alt : `<img src="${escapeHtml(source)}" alt="${alt}" loading="lazy">`
+    })
   return { html: linked, headings }
 }
 

@@ -3,7 +3,7 @@ import type { Route } from '../http/context.ts'
 import { queryOf } from '../http/query.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Operation } from '../spec/operation.ts'
-import type { ManualFile } from './manual/load-manual.ts'
+import { loadImage, type ManualFile } from './manual/load-manual.ts'
 import type { Manual } from './manual/manual.ts'
 import { htmlPage } from './pages.ts'
 
@@ -12,6 +12,7 @@ type ManualParts = { load: () => Promise<ManualFile[]>; version: string }
 const MAX_QUERY_CHARACTERS = 200
 
 const HTML = 'text/html'
+const NO_SNIFFING = { 'x-content-type-options': 'nosniff' }
 const LLMS_TXT = {
   summary: 'The pages of the manual, for agents',
   description: 'A list of links, in the format of llms.txt.',
@@ -68,6 +69,19 @@ export function manualRoutes({ load, version }: ManualParts): Route[] {
       ),
       hidden: true,
     },
+    {
+      ...route(
+        '/manual/images/:name',
+        { summary: 'A picture of the manual', media: 'image/png' },
+        async ({ params: { name = '' } }) => {
+          const bytes = await loadImage(name)
+          if (!bytes) throw new GatewayError('unknown_url', `The manual has no picture named ${JSON.stringify(name)}.`)
+          const headers = { 'content-type': 'image/png', 'cache-control': 'public, max-age=3600', ...NO_SNIFFING }
+          return new Response(bytes, { headers })
+        },
+      ),
+      hidden: true,
+    },
     route('/llms.txt', LLMS_TXT, async () => {
       const { list } = await open()
       return plainResponse(list(), 'text/plain')
@@ -79,5 +93,5 @@ const markdownResponse = (text: string): Response => plainResponse(text, 'text/m
 
 const plainResponse = (text: string, type: string): Response =>
   new Response(text, {
-    headers: { 'content-type': `${type}; charset=utf-8`, 'x-content-type-options': 'nosniff', vary: 'accept' },
+    headers: { 'content-type': `${type}; charset=utf-8`, vary: 'accept', ...NO_SNIFFING },
   })

@@ -1,5 +1,7 @@
-/** The console of a gateway with a day of calls: its charts, and the pictures of the manual. */
+/** The console of a gateway with a day of calls: its charts, and the pictures of the manual, which GATEHOUSE_PICTURES=docs/manual/images makes anew. */
 import { afterAll, beforeAll, expect, it } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { describeInBrowser } from './support/chromium.ts'
 import { axeFaults, screenshots, settled, type TestConsole } from './support/console.ts'
 import { openDay } from './support/day.ts'
@@ -27,6 +29,19 @@ describeInBrowser('the console after a day of calls', () => {
     expect(await usage.textContent()).toContain('Support assistant')
     expect(await axeFaults(page)).toEqual([])
     await screenshots(page, 'day-model', [1280])
+  })
+
+  it('makes the pictures of the manual', async () => {
+    const pictures = process.env.GATEHOUSE_PICTURES
+    for (const [name, path] of [
+      ['console-home', '/'],
+      ['console-samples', '/models/team/large?tab=samples'],
+    ]) {
+      const page = await opened.open(path ?? '', { width: 1280, height: 860 })
+      if (name === 'console-home') await page.locator('.uplot').nth(3).waitFor()
+      if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`) })
+      expect(existsSync(join(import.meta.dir, '../../docs/manual/images', `${name}.png`))).toBe(true)
+    }
   })
 
   it('paints the first page within a second on a processor that is four times slower', async () => {

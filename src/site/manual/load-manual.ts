@@ -25,3 +25,9 @@ function pageAt(path: string) {
   const [, folder = '', name = ''] = /^(?:(.*)\/)?([^/]+)\.md$/.exec(path) ?? []
   return name && name !== 'README' ? [{ path, folder, name }] : []
 }
+
+/** A picture of the manual; undefined: there is none of this name. */
+export async function loadImage(name: string): Promise<Buffer<ArrayBuffer> | undefined> {
+  if (!/^[\w-]+\.png$/.test(name)) return undefined
+  return readFile(new URL(`images/${name}`, DIRECTORY)).catch(() => undefined)
+}

@@ -21,7 +21,7 @@ export type Manual = {
 export function createManual(files: readonly ManualFile[]): Manual {
   const parts = manualParts(files)
   const pages = new Map(parts.flatMap((part) => part.pages.map((page) => [page.name, page] as const)))
-  const render = (text: string) => renderMarkdown(text, { link: (href) => addressOf(href, pages) })
+  const render = (text: string) => renderMarkdown(text, { link: (href) => addressOf(href, pages), image: imageOf })
   let search: ManualSearch | undefined
 
   const indexed = () =>
@@ -50,6 +50,12 @@ function addressOf(href: string, pages: ReadonlyMap<string, ManualPage>): string
   if (/^(https?:\/\/|#|\/(?!\/))/.test(href)) return href
   const [, name = '', anchor = ''] = /([^/#]+)\.md(#.*)?$/.exec(href) ?? []
   return pages.has(name) ? `/manual/${name}${anchor}` : undefined
+}
+
+/** A picture of the manual itself. */
+function imageOf(src: string): string | undefined {
+  const [, name] = /(?:^|\/)images\/([\w-]+\.png)$/.exec(src) ?? []
+  return name && !/^\w+:|^\/\//.test(src) ? `/manual/images/${name}` : undefined
 }
 
 function listOf(parts: readonly ManualPart[]): string {

@@ -8,6 +8,7 @@ export const BASE_STYLE = `
   }
   * { box-sizing: border-box }
   body { margin: 0; background: var(--paper); color: var(--ink); font: 17px/1.6 ui-sans-serif, system-ui, sans-serif }
+  img { max-width: 100%; height: auto; border: 1px solid var(--line); border-radius: .5rem }
   pre { background: var(--code); border: 1px solid var(--line); border-radius: .5rem; padding: 1rem; overflow-x: auto; font: 14px/1.55 ui-monospace, monospace }
   code { font-family: ui-monospace, monospace; font-size: .92em }
   pre code { font-size: 1em }

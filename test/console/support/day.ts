@@ -37,7 +37,7 @@ export async function openDay(): Promise<TestConsole> {
   }
   let total = 0
   for (let step = 0; step < STEPS; step++) {
-    for (let call = 0; call < callsAt(step); call++) await callOf(opened, { number: total++, secrets })
+    for (let call = 0; call < callsAt(step); call++) await callOf(opened, { number: total++, secrets, clock })
     // Before the clock goes on: an hour that is summed up takes no more calls.
     await opened.recorded(total)
     clock.advance(STEP_MILLISECONDS)
@@ -48,17 +48,18 @@ export async function openDay(): Promise<TestConsole> {
 /** The same calls in every run. */
 async function callOf(
   { port }: TestConsole,
-  { number, secrets }: { number: number; secrets: string[] },
+  { number, secrets, clock }: { number: number; secrets: string[]; clock: ManualClock },
 ): Promise<void> {
   const secret = secrets[[0, 0, 1, 0, 2, 1, 3][number % 7] ?? 0] ?? ''
   const headers = { authorization: `Bearer ${secret}` }
   const model = number % 23 === 0 ? 'backup/large' : number % 3 === 0 ? 'team/small' : 'team/large'
   const isEmbedding = number % 5 === 4
-  const response = await port.gateway.call(isEmbedding ? '/v1/embeddings' : '/v1/chat/completions', {
+  const pending = port.gateway.call(isEmbedding ? '/v1/embeddings' : '/v1/chat/completions', {
     headers,
     json: isEmbedding
       ? { model: 'team/embedding', input: 'A gatehouse' }
       : { model, messages: [{ role: 'user', content: `Question ${number}: how do I add a provider?` }] },
   })
-  await response.text()
+  clock.advance(180 + ((number * 37) % 400) + (number % 29 === 0 ? 1_400 : 0))
+  await (await pending).text()
 }
