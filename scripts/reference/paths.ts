@@ -24,10 +24,13 @@ export async function apiPaths(): Promise<{ tag: string; token: string | undefin
       const needs = tokenOf(operation)
       return needs === token ? '' : ` (token: ${needs})`
     }
-    const rows = [...Map.groupBy(own, ({ path }) => path)].map(([path, operations]) => [
+    /** What the methods of one address do follows from its name. */
+    const saidOf = ({ method, operation }: (typeof own)[number], { length }: typeof own) =>
+      `${code(method)}${length > 1 ? '' : ` ${operation.summary}`}${needsOf(operation)}`
+    const rows = [...Map.groupBy(own, ({ path }) => path)].map(([path, methods]) => [
       code(path),
       '',
-      operations.map(({ method, operation }) => `${code(method)} ${operation.summary}${needsOf(operation)}`).join('; '),
+      methods.map((one) => saidOf(one, methods)).join(', '),
     ])
     return { tag, token: token === 'yes' ? undefined : token, rows }
   })

@@ -16,7 +16,7 @@ export function mapOf({ patternProperties, additionalProperties }: Schema): Sche
 
 /** Objects have the name that `nameOf` gives them; without it they list their members. */
 export function typeOf(schema: Schema, nameOf?: (schema: Schema) => string): string {
-  if (Array.isArray(schema.anyOf)) return [...new Set(schema.anyOf.map((form) => typeOf(form, nameOf)))].join(' or ')
+  if (Array.isArray(schema.anyOf)) return formsOf([...new Set(schema.anyOf.map((form) => typeOf(form, nameOf)))])
   if (Array.isArray(schema.enum)) return namesOf(schema.enum.map(String))
   if (schema.title === 'rate limits') return '[rate limits](../how-to/limit-requests.md)'
   if (schema.const !== undefined) return code(String(schema.const))
@@ -25,6 +25,11 @@ export function typeOf(schema: Schema, nameOf?: (schema: Schema) => string): str
   if (schema.type === 'string') return 'text'
   if (schema.type === undefined) return 'any'
   return `${schema.type}${rangeOf(schema)}`
+}
+
+function formsOf(forms: string[]): string {
+  const [one = '', other] = forms
+  return forms.length === 2 && other === `list of ${one}` ? `one or a list of ${one}` : forms.join(' or ')
 }
 
 const LISTED_ELSEWHERE = [

@@ -34,6 +34,6 @@ export const ImageLimits = section(
     seed: flag('Accepts a seed. Default true.'),
     response_format: oneOf(['url', 'b64_json'], 'Where the request has none. Default b64_json.'),
   },
-  'What an image model accepts, and its defaults. Without a choice any value is forwarded. Without a choice any value is forwarded.',
+  'What an image model accepts, and its defaults. Without a choice any value is forwarded.',
 )
 export type ImageLimits = Type.Static<typeof ImageLimits>
