@@ -4,22 +4,28 @@ import { code } from './table.ts'
 
 const kinds = Object.entries(ORDER_KINDS) as [string, OrderKindRule][]
 
-/** One line for each kind: only what differs from the general rule. */
+/** One line for each rule: only what differs from the general one, and for which kinds. */
 export const orderLines = (): string[][] =>
-  kinds.map(([kind, { source, exceptions = [], sent_again = 'never', looked_up_by, not_looked_up }]) => {
-    const those = (acceptance: AcceptanceException['acceptance']) =>
-      exceptions
-        .filter((one) => one.acceptance === acceptance)
-        .map(describe)
-        .join('; ')
-    const parts = [
-      looked_up_by ? `looked up by ${looked_up_by}` : `not looked up: ${not_looked_up}`,
-      ...(sent_again === 'never' ? [] : [`sent again: ${sent_again}`]),
-      ...(those('not accepted') ? [`also not accepted: ${those('not accepted')}`] : []),
-      ...(those('in doubt') ? [`also in doubt: ${those('in doubt')}`] : []),
-    ]
-    return [code(kind), '', `${parts.join('; ')} (${linkTo(source)})`]
-  })
+  [...Map.groupBy(kinds, ([, rule]) => ruleOf(rule))].map(([rule, alike]) => [
+    alike.map(([kind]) => code(kind)).join(', '),
+    '',
+    `${rule} (${[...new Set(alike.map(([, { source }]) => linkTo(source)))].join(', ')})`,
+  ])
+
+function ruleOf({ exceptions = [], sent_again = 'never', looked_up_by, not_looked_up }: OrderKindRule): string {
+  const those = (acceptance: AcceptanceException['acceptance']) =>
+    exceptions
+      .filter((one) => one.acceptance === acceptance)
+      .map(describe)
+      .join('; ')
+  const parts = [
+    looked_up_by ? `looked up by ${looked_up_by}` : `not looked up: ${not_looked_up}`,
+    ...(sent_again === 'never' ? [] : [`sent again: ${sent_again}`]),
+    ...(those('not accepted') ? [`also not accepted: ${those('not accepted')}`] : []),
+    ...(those('in doubt') ? [`also in doubt: ${those('in doubt')}`] : []),
+  ]
+  return parts.join('; ')
+}
 
 function describe({ status, codes, is_json, meaning, source }: AcceptanceException): string {
   const response = [

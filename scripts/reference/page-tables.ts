@@ -16,8 +16,8 @@ import { membersOf, type Schema, typeOf } from './schema.ts'
 import { code, codes, definitions } from './table.ts'
 
 const MANUAL = join(import.meta.dir, '../../docs/manual')
-const START = '<!-- Generated from the code by `npm run docs:reference`. -->'
-const END = '<!-- End of the generated table. -->'
+const START = '<!-- Generated: npm run docs:reference -->'
+const END = '<!-- End. -->'
 
 const failCodeRows = (): string[][] =>
   Object.entries(FAIL_CODES).map(([name, { when, advice }]) => [code(name), '', `${when} *To do:* ${advice}`])

@@ -13,7 +13,7 @@ import { code, definitions } from './table.ts'
 
 export type Page = { path: string; text: string }
 
-const NOTE = '<!-- Generated from the code by `npm run docs:reference`; do not edit. -->'
+const NOTE = '<!-- Generated: npm run docs:reference -->'
 
 const page = (name: string, title: string, ...parts: string[]): Page => ({
   path: `reference/${name}.md`,
