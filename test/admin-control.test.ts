@@ -262,8 +262,34 @@ test('budgets are listed once a call has counted towards them, in pages', async 
   expect((await gateway.chat(QUESTION)).status).toBe(200)
   const first = await gateway.read<{ data: object[]; next_cursor: string }>('/budgets?limit=1')
   const second = await gateway.read<{ data: object[]; next_cursor: null }>(`/budgets?cursor=${first.next_cursor}`)
-  expect([first.data, second.data]).toMatchObject([[{ scope: 'installation' }], [{ scope: 'installation', window_end: null }]]) // biome-ignore format: one line
+  expect([first.data, second.data]).toMatchObject([[{ scope: 'installation', owner: 'the installation', window: 'month', amount: 5 }], [{ scope: 'installation', amount: 9, window_end: null }]]) // biome-ignore format: one line
   expect(second.next_cursor).toBeNull()
+})
+
+test('budgets of a project are those of itself and of its tokens, and all that its admin sees', async () => {
+  const { settings } = twoProviders()
+  const models = { 'team/fast': { targets: [{ provider: 'one', model: 'fast' }], prices: { input: 1, output: 1 } } }
+  const gateway = await start({ ...settings, models })
+  const made = async (name: string) => {
+    const budgets = [{ amount: 5, window: 'month', soft: true }]
+    const { project_id } = await gateway.read<{ project_id: string }>('/projects', { json: { name, budgets } })
+    const token = await gateway.read<{ secret: string }>('/tokens', { json: { name, project_id, budgets } })
+    const headers = { authorization: `Bearer ${token.secret}` }
+    expect((await gateway.call('/v1/chat/completions', { headers, json: QUESTION })).status).toBe(200)
+    return project_id
+  }
+  const [shop] = [await made('shop'), await made('blog')]
+  const lead = { name: 'lead', role: 'project_admin', project_id: shop }
+  const { secret } = await gateway.read<{ secret: string }>('/admin-tokens', { json: lead })
+  type Listed = { data: { owner: string; project_id: string; amount: number; soft: boolean }[] }
+  const owned = await gateway.read<Listed>(`/budgets?project_id=${shop}`)
+  expect(owned.data.map(({ owner, project_id, amount, soft }) => [owner, project_id, amount, soft])).toEqual([
+    ['the project "shop"', shop, 5, true],
+    ['the token "shop"', shop, 5, true],
+  ])
+  expect(await gateway.read('/budgets', { as: secret })).toEqual(owned)
+  expect((await gateway.read<Listed>('/budgets?project_id=proj_other', { as: secret })).data).toEqual([])
+  expect((await gateway.read<Listed>('/budgets')).data).toHaveLength(4)
 })
 
 describe('the configuration of the admin API', () => {

@@ -51,7 +51,7 @@ const ACCESS: Record<string, Access> = {
   'PATCH /admin/v1/overrides/{kind}/{name}': 'operate installation',
   'DELETE /admin/v1/overrides/{kind}/{name}': 'operate installation',
   'POST /admin/v1/routing/explain': 'read installation',
-  'GET /admin/v1/budgets': 'read installation',
+  'GET /admin/v1/budgets': 'read own',
   'POST /admin/v1/budgets/credit': 'manage installation',
   'POST /admin/v1/cache/purge': 'operate installation',
   'GET /admin/v1/diagnostics': 'operate installation',

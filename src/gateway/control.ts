@@ -45,6 +45,7 @@ type LaterParts = Omit<
   | 'explain'
   | 'audit'
   | 'budgets'
+  | 'budgetSettings'
   | 'tasks'
   | 'webhooks'
   | 'alertHistory'
@@ -91,6 +92,7 @@ export function createControl(parts: ControlParts): Control {
           ...later,
           audit,
           budgets: store.budgets,
+          budgetSettings: config,
           tasks: store.tasks,
           webhooks: store.webhooks,
           alertHistory: store.alertHistory,

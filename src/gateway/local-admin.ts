@@ -49,11 +49,12 @@ export function createLocalAdmin({ store, config, keys, by, clock, log }: Parts)
   })
   const { tokens, projects, budgets, tasks, webhooks } = store
   const parts = { settings, clock }
+  const budgetSettings = () => config ?? { budgets: [], tokens: {} }
   const app = createApp({
     routes: [
       ...auditRoutes({ audit }),
       ...requestRoutes({ requests, audit }),
-      ...adminBudgetRoutes({ ...parts, budgets, ledger, tokens, projects }),
+      ...adminBudgetRoutes({ ...parts, budgets, ledger, tokens, projects, budgetSettings }),
       ...cacheRoutes({ ...parts, cache: { purge }, isModel: () => true }),
       ...overrideRoutes({ ...parts, overrides, isConfigured: () => true }),
       ...adminTaskRoutes({ ...parts, tasks, webhooks }),

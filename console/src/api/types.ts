@@ -3,6 +3,11 @@
 export type AdminBudget = {
   budget: string
   scope: string
+  owner: string | null
+  project_id: string | null
+  window: string
+  amount: number | null
+  soft: boolean
   used: number
   credit: number
   held: number
@@ -1818,7 +1823,7 @@ export type Api = {
   }
   'GET /admin/v1/budgets': {
     params: {}
-    query: { limit?: number | undefined; cursor?: string | undefined }
+    query: { limit?: number | undefined; cursor?: string | undefined; project_id?: string | undefined }
     body: undefined
     response: AdminBudgetList
   }

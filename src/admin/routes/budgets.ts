@@ -2,12 +2,14 @@
 import Type from 'typebox'
 import type { Projects } from '../../accounts/projects.ts'
 import type { Tokens } from '../../accounts/tokens.ts'
+import { type BudgetSettings, nameOf } from '../../calls/budgets/budget-accounts.ts'
+import { createFindOwner } from '../../calls/budgets/budget-owners.ts'
 import { creditOf, isCredit } from '../../calls/budgets/credit.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { fromNano, MAX_AMOUNT } from '../../spec/money.ts'
-import { type BudgetStore, NEVER } from '../../store/ledger/budget-store.ts'
+import { type BudgetListing, type BudgetStore, NEVER } from '../../store/ledger/budget-store.ts'
 import type { LedgerStore } from '../../store/ledger/ledger-store.ts'
 import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
@@ -16,8 +18,10 @@ import { adminRoute } from './route.ts'
 export type BudgetRouteParts = BodyParts & {
   budgets: Pick<BudgetStore, 'list'>
   ledger: Pick<LedgerStore, 'append'> & { currency(): string }
-  tokens: Pick<Tokens, 'find'>
+  tokens: Pick<Tokens, 'find' | 'list'>
   projects: Pick<Projects, 'find'>
+  /** The budgets of the configuration. */
+  budgetSettings(): BudgetSettings
 }
 
 const AdminBudget = Type.Object(
@@ -26,6 +30,15 @@ const AdminBudget = Type.Object(
     scope: Type.String({
       description: '`installation`, `project:<id>`, `token:<id>`, or `user:<id of the token or project>/<end user>`.',
     }),
+    owner: Type.Union([Type.String(), Type.Null()], {
+      description: 'Who has it, for people; null: an end user, or an owner that is gone.',
+    }),
+    project_id: Type.Union([Type.String(), Type.Null()], { description: 'Of the owner, or the owner itself.' }),
+    window: Type.String({ description: '`day`, `week`, `month` or `total`.' }),
+    amount: Type.Union([Type.Number(), Type.Null()], {
+      description: 'What may be used in the window, without credit; null: the owner has no such budget now.',
+    }),
+    soft: Type.Boolean({ description: 'Whether it only warns.' }),
     used: Type.Number({ description: 'In the currency of the ledger, as are `credit` and `held`.' }),
     credit: Type.Number(),
     held: Type.Number({ description: 'By open calls, unfinished tasks, and for the next calls.' }),
@@ -65,9 +78,59 @@ const Credit = Type.Object(
 
 const MAX_LISTED = 10_000
 
-export function adminBudgetRoutes({ budgets, ledger, tokens, projects, ...parts }: BudgetRouteParts): Route[] {
+export function adminBudgetRoutes({
+  budgets,
+  ledger,
+  tokens,
+  projects,
+  budgetSettings,
+  ...parts
+}: BudgetRouteParts): Route[] {
   const { clock } = parts
+  const findOwner = createFindOwner({ store: { tokens, projects }, settings: budgetSettings, clock })
   const readCredit = bodyReader(CreditRequest, parts)
+
+  /** The keys of the scopes of a project, its tokens, and end users of these. */
+  async function scopesOf(project_id: string): Promise<(scope_key: string) => boolean> {
+    const own = new Set([project_id, ...(await tokens.list({ project_id })).map(({ token_id }) => token_id)])
+    return (scope_key) => own.has(/^(?:project|token|user):([^/]+)/.exec(scope_key)?.[1] ?? '')
+  }
+
+  async function shown(listing: BudgetListing) {
+    const { account_key, scope_key, settled, credit, held, start_ms, end_ms } = listing
+    const owner = await findOwner(scope_key)
+    const budget = owner?.budgets.find((one) => nameOf(scope_key, one, clock.now()).account_key === account_key)
+    return {
+      budget: account_key,
+      scope: scope_key,
+      owner: owner?.label ?? null,
+      project_id: owner?.project_id ?? null,
+      window: account_key.slice(scope_key.length + 1).split('/')[0] ?? '',
+      amount: budget?.amount ?? null,
+      soft: budget?.soft ?? false,
+      used: fromNano(settled),
+      credit: fromNano(credit),
+      held: fromNano(held),
+      window_start: Math.floor(start_ms / 1000),
+      window_end: end_ms === NEVER ? null : Math.floor(end_ms / 1000),
+    }
+  }
+
+  async function list(context: Context): Promise<Response> {
+    const query = context.query()
+    const { limit, after } = readPage(query)
+    const own = context.admin.project_id
+    const project_id = query.get('project_id') ?? own
+    if (own !== undefined && project_id !== own) return listAnswer([], undefined)
+    const isListed = project_id === undefined ? () => true : await scopesOf(project_id)
+    const found = await budgets.list({ now_ms: clock.now(), limit: MAX_LISTED })
+    const rows = found
+      .filter(({ account_key, scope_key }) => isListed(scope_key) && account_key > (after?.[0] ?? ''))
+      .sort((a, b) => (a.account_key < b.account_key ? -1 : 1))
+    const page = rows.slice(0, limit)
+    const last = rows.length > limit ? page.at(-1) : undefined
+    return listAnswer(await Promise.all(page.map(shown)), last && [last.account_key])
+  }
 
   async function credit(context: Context): Promise<Response> {
     const { amount, token_id, project_id, note } = await readCredit(context)
@@ -97,31 +160,17 @@ export function adminBudgetRoutes({ budgets, ledger, tokens, projects, ...parts 
   }
 
   return [
-    adminRoute(['GET', '/admin/v1/budgets', 'read'], {
+    adminRoute(['GET', '/admin/v1/budgets', { right: 'read', project: 'own' }], {
       summary: 'List budgets',
       description:
-        'Those whose window contains this moment, at most 10,000. A budget is listed once a call has counted towards it.',
-      query: LIST_PARAMETERS,
+        'Those whose window contains this moment, at most 10,000. A budget is listed once a call has counted towards it. Who is bound to a project sees its budgets, and those of its tokens and end users.',
+      query: {
+        ...LIST_PARAMETERS,
+        project_id: { description: 'Only the budgets of this project and its tokens.', schema: Type.String() },
+      },
       response: listSchema(AdminBudget, 'AdminBudgetList'),
       errors: ['invalid_value', 'storage_unavailable'],
-      async handle(context) {
-        const { limit, after } = readPage(context.query())
-        const found = await budgets.list({ now_ms: clock.now(), limit: MAX_LISTED })
-        const rows = found.sort((a, b) => (a.account_key < b.account_key ? -1 : 1))
-        const rest = after === undefined ? rows : rows.filter(({ account_key }) => account_key > (after[0] ?? ''))
-        const page = rest.slice(0, limit)
-        const last = rest.length > limit ? page.at(-1) : undefined
-        const data = page.map(({ account_key, scope_key, settled, credit, held, start_ms, end_ms }) => ({
-          budget: account_key,
-          scope: scope_key,
-          used: fromNano(settled),
-          credit: fromNano(credit),
-          held: fromNano(held),
-          window_start: Math.floor(start_ms / 1000),
-          window_end: end_ms === NEVER ? null : Math.floor(end_ms / 1000),
-        }))
-        return listAnswer(data, last && [last.account_key])
-      },
+      handle: list,
     }),
     adminRoute(['POST', '/admin/v1/budgets/credit', 'manage'], {
       summary: 'Give credit',

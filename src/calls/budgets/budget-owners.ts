@@ -1,7 +1,7 @@
 /** The budgets that an owner has now, by the key of its scope: for budgets that no call has counted towards lately. */
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import type { Budget } from '../../spec/rate-limit.ts'
-import type { ProjectStore, TokenStore } from '../../store/tokens/account-store.ts'
+import type { Project, Token } from '../../spec/token.ts'
 import {
   type AccountOwner,
   type BudgetSettings,
@@ -15,8 +15,12 @@ export type PresentOwner = AccountOwner & { budgets: readonly Budget[] }
 /** Undefined: it is revoked, expired or deleted, or an end user. */
 export type FindOwner = (scope_key: string) => Promise<PresentOwner | undefined>
 
+type Found<Account> = Promise<Account | undefined>
 type OwnerParts = {
-  store: { tokens: Pick<TokenStore, 'find'>; projects: Pick<ProjectStore, 'find'> }
+  store: {
+    tokens: { find(id: string): Found<Pick<Token, 'name' | 'project_id' | 'budgets' | 'disabled' | 'expires_at'>> }
+    projects: { find(id: string): Found<Pick<Project, 'name' | 'budgets'> & { deleted_at?: number | null }> }
+  }
   settings(): BudgetSettings
   clock: Clock
 }
@@ -32,7 +36,7 @@ export function createFindOwner({ store, settings, clock }: OwnerParts): FindOwn
 
   async function project(project_id: string): Promise<PresentOwner | undefined> {
     const found = await store.projects.find(project_id)
-    if (!found || found.deleted_at !== null) return undefined
+    if (!found || typeof found.deleted_at === 'number') return undefined
     return { label: projectLabel(found.name), project_id, budgets: found.budgets }
   }
 
