@@ -1,7 +1,8 @@
 /** The table of all pages, in the order of the navigation. A page is a folder, and a line here. */
 import type { Page } from '../shell/page.ts'
+import { accessPages } from './access/access.ts'
 import { home } from './home/home.ts'
 import { modelPages } from './models/models.ts'
 import { requestPages } from './requests/requests.ts'
 
-export const pages: readonly Page[] = [home, ...modelPages, ...requestPages]
+export const pages: readonly Page[] = [home, ...modelPages, ...requestPages, ...accessPages]

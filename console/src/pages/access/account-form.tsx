@@ -1,0 +1,160 @@
+/** The fields that tokens and projects have in common: models, limits, budgets, expiry, addresses. */
+import type { ReactNode } from 'react'
+import { Button, IconButton } from '../../ui/button.tsx'
+import { Checkbox, errorOf, FormError, TextArea, TextField } from '../../ui/field.tsx'
+import { Combobox, Select } from '../../ui/select.tsx'
+import { type BudgetRow, type Draft, LIMITS, type LimitName, type LimitRow, nextKey, WINDOWS } from './draft.ts'
+
+type FormProps = {
+  draft: Draft
+  onChange(change: Partial<Draft>): void
+  /** The error of the last attempt; the gateway names the field. */
+  error: Error | null
+  /** Fields between the name and the rest. */
+  children?: ReactNode
+}
+
+const OWN_ERRORS = ['name', 'models', 'expires_at', 'allowed_addresses']
+
+export function AccountFields({ draft, onChange, error, children }: FormProps) {
+  return (
+    <>
+      <TextField
+        label="Name"
+        value={draft.name}
+        onChange={(name) => onChange({ name })}
+        required
+        maxLength={200}
+        autoFocus
+        error={errorOf(error, 'name')}
+      />
+      {children}
+      <TextArea
+        label="Models"
+        help="One name or pattern a line, such as sandbox/*. Empty: what the configuration's defaults say."
+        rows={2}
+        value={draft.models}
+        onChange={(models) => onChange({ models })}
+        error={errorOf(error, 'models')}
+      />
+      <LimitRows rows={draft.limits} onChange={(limits) => onChange({ limits })} />
+      <BudgetRows rows={draft.budgets} onChange={(budgets) => onChange({ budgets })} />
+      <TextField
+        label="Expires"
+        type="datetime-local"
+        help="In your time zone. Empty: never."
+        value={draft.expires}
+        onChange={(expires) => onChange({ expires })}
+        error={errorOf(error, 'expires_at')}
+      />
+      <TextArea
+        label="Allowed addresses"
+        help="One address or network a line, such as 203.0.113.0/24. Empty: calls may come from anywhere."
+        rows={2}
+        value={draft.addresses}
+        onChange={(addresses) => onChange({ addresses })}
+        error={errorOf(error, 'allowed_addresses')}
+      />
+      <FormError error={error} fields={OWN_ERRORS} />
+    </>
+  )
+}
+
+const LIMIT_OPTIONS = LIMITS.map(([value, label]) => ({ value, label }))
+const WINDOW_OPTIONS = WINDOWS.map(([value, label]) => ({ value, label }))
+const COMMON_LIMITS: LimitName[] = ['requests_per_minute', 'tokens_per_minute', 'requests_per_day']
+
+type RowsProps<Row> = { rows: Row[]; onChange(rows: Row[]): void }
+
+const changed = <Row extends { key: number }>(rows: Row[], key: number, change: Partial<Row>): Row[] =>
+  rows.map((row) => (row.key === key ? { ...row, ...change } : row))
+
+function LimitRows({ rows, onChange }: RowsProps<LimitRow>) {
+  const unused = [...COMMON_LIMITS, ...LIMITS.map(([name]) => name)].find(
+    (name) => !rows.some(({ limit }) => limit === name),
+  )
+  return (
+    <fieldset className="access-rows">
+      <legend className="field-label">Rate limits</legend>
+      {rows.map((row) => (
+        <div key={row.key} className="access-row">
+          <Combobox
+            label="Limit"
+            value={row.limit}
+            options={LIMIT_OPTIONS.filter(
+              ({ value }) => value === row.limit || !rows.some(({ limit }) => limit === value),
+            )}
+            onChange={(limit) => limit && onChange(changed(rows, row.key, { limit: limit as LimitName }))}
+          />
+          <TextField
+            label="At most"
+            inputMode="numeric"
+            required
+            pattern="[0-9]+"
+            title="A whole number"
+            value={row.amount}
+            onChange={(amount) => onChange(changed(rows, row.key, { amount }))}
+          />
+          <IconButton
+            icon="trash"
+            label="Remove this limit"
+            onClick={() => onChange(rows.filter(({ key }) => key !== row.key))}
+          />
+        </div>
+      ))}
+      {unused && (
+        <Button
+          size="small"
+          icon="plus"
+          onClick={() => onChange([...rows, { key: nextKey(), limit: unused, amount: '' }])}
+        >
+          Add a rate limit
+        </Button>
+      )}
+    </fieldset>
+  )
+}
+
+function BudgetRows({ rows, onChange }: RowsProps<BudgetRow>) {
+  return (
+    <fieldset className="access-rows">
+      <legend className="field-label">Budgets</legend>
+      {rows.map((row) => (
+        <div key={row.key} className="access-row">
+          <TextField
+            label="Amount"
+            inputMode="decimal"
+            required
+            pattern="[0-9]+(\.[0-9]+)?"
+            title="An amount such as 25 or 0.5"
+            value={row.amount}
+            onChange={(amount) => onChange(changed(rows, row.key, { amount }))}
+          />
+          <Select
+            label="Window"
+            value={row.window}
+            options={WINDOW_OPTIONS}
+            onChange={(window) => onChange(changed(rows, row.key, { window: window as BudgetRow['window'] }))}
+          />
+          <Checkbox
+            label="Only warn"
+            checked={row.isSoft}
+            onChange={(isSoft) => onChange(changed(rows, row.key, { isSoft }))}
+          />
+          <IconButton
+            icon="trash"
+            label="Remove this budget"
+            onClick={() => onChange(rows.filter(({ key }) => key !== row.key))}
+          />
+        </div>
+      ))}
+      <Button
+        size="small"
+        icon="plus"
+        onClick={() => onChange([...rows, { key: nextKey(), amount: '', window: 'month', isSoft: false, stored: {} }])}
+      >
+        Add a budget
+      </Button>
+    </fieldset>
+  )
+}

@@ -1,0 +1,146 @@
+/** The form of a token or project: what is typed, and the fields of the admin API that it makes. */
+import type { Budget, Project, Token } from '../../api/types.ts'
+
+type RateLimits = Token['rate_limits']
+export type LimitName = keyof RateLimits
+type Window = Budget['window']
+
+/** `amount` as typed. */
+export type LimitRow = { key: number; limit: LimitName; amount: string }
+/** `stored`: the budget that the row was made of, whose other members stay. */
+export type BudgetRow = { key: number; amount: string; window: Window; isSoft: boolean; stored: Partial<Budget> }
+
+export type Draft = {
+  name: string
+  project_id: string
+  /** One pattern a line, such as `sandbox/*`. */
+  models: string
+  /** As an input of the type `datetime-local` has it; empty: never. */
+  expires: string
+  addresses: string
+  limits: LimitRow[]
+  budgets: BudgetRow[]
+}
+
+export const EMPTY: Draft = {
+  name: '',
+  project_id: '',
+  models: '',
+  expires: '',
+  addresses: '',
+  limits: [],
+  budgets: [],
+}
+
+let lastKey = 0
+export const nextKey = (): number => ++lastKey
+
+export function draftOf(account: Token | Project): Draft {
+  return {
+    name: account.name,
+    project_id: account.project_id ?? '',
+    models: account.models.join('\n'),
+    expires: account.expires_at === null ? '' : localText(account.expires_at),
+    addresses: account.allowed_addresses?.join('\n') ?? '',
+    limits: Object.entries(account.rate_limits).map(([limit, amount]) => ({
+      key: nextKey(),
+      limit: limit as LimitName,
+      amount: String(amount),
+    })),
+    budgets: account.budgets.map((stored) => ({
+      key: nextKey(),
+      amount: String(stored.amount),
+      window: stored.window,
+      isSoft: stored.soft === true,
+      stored,
+    })),
+  }
+}
+
+/** What the draft says of an account, for a creation or a change. What cannot be a number is left to the gateway to refuse. */
+export function fieldsOf(draft: Draft) {
+  return {
+    name: draft.name.trim(),
+    models: lines(draft.models),
+    expires_at: draft.expires === '' ? null : secondsOf(draft.expires),
+    allowed_addresses: draft.addresses.trim() === '' ? null : lines(draft.addresses),
+    rate_limits: Object.fromEntries(draft.limits.map(({ limit, amount }) => [limit, numberOf(amount)])) as RateLimits,
+    budgets: draft.budgets.map(budgetOf),
+  }
+}
+
+type Fields = ReturnType<typeof fieldsOf>
+
+/** Only the fields that differ: a change must not undo what somebody else has changed meanwhile. */
+export function changesOf(before: Draft, after: Draft): Partial<Fields> {
+  const [old, fresh] = [fieldsOf(before), fieldsOf(after)]
+  const names = Object.keys(fresh) as (keyof Fields)[]
+  return Object.fromEntries(
+    names
+      .filter((name) => JSON.stringify(old[name]) !== JSON.stringify(fresh[name]))
+      .map((name) => [name, fresh[name]]),
+  )
+}
+
+/** For a creation: what is empty is left to the defaults of the configuration. */
+export function orderOf(draft: Draft) {
+  const { name, models, expires_at, allowed_addresses, rate_limits, budgets } = fieldsOf(draft)
+  return {
+    name,
+    ...(models.length > 0 && { models }),
+    ...(expires_at !== null && { expires_at }),
+    ...(allowed_addresses !== null && { allowed_addresses }),
+    ...(draft.limits.length > 0 && { rate_limits }),
+    ...(budgets.length > 0 && { budgets }),
+  }
+}
+
+function budgetOf({ amount, window, isSoft, stored }: BudgetRow): Budget {
+  const { soft: _, ...rest } = stored
+  return { ...rest, amount: numberOf(amount), window, ...(isSoft && { soft: true }) }
+}
+
+const lines = (text: string): string[] =>
+  text
+    .split(/[\n,]/)
+    .map((line) => line.trim())
+    .filter(Boolean)
+
+const numberOf = (text: string): number => (text.trim() === '' ? Number.NaN : Number(text))
+
+export function localText(seconds: number): string {
+  const date = new Date(seconds * 1000)
+  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+}
+
+const secondsOf = (text: string): number => Math.floor(new Date(text).getTime() / 1000)
+
+const UNITS: Record<string, string> = {
+  requests: 'Requests',
+  input_tokens: 'Input tokens',
+  output_tokens: 'Output tokens',
+  tokens: 'Tokens',
+  images: 'Images',
+  videos: 'Videos',
+  video_seconds: 'Video seconds',
+  three_d: '3D models',
+}
+const PERIODS = ['second', 'minute', 'hour', 'day']
+
+/** Every limit with its name for people. */
+export const LIMITS: [LimitName, string][] = [
+  ...Object.entries(UNITS).flatMap(([unit, name]) =>
+    PERIODS.map((period): [LimitName, string] => [`${unit}_per_${period}` as LimitName, `${name} per ${period}`]),
+  ),
+  ['concurrent_requests', 'Requests at the same time'],
+  ['tasks_in_flight', 'Tasks in flight'],
+]
+
+export const limitName = (limit: string): string => LIMITS.find(([name]) => name === limit)?.[1] ?? limit
+export const WINDOWS: [Window, string][] = [
+  ['day', 'a day'],
+  ['week', 'a week'],
+  ['month', 'a month'],
+  ['total', 'in total'],
+]
+export const windowName = (window: string): string => WINDOWS.find(([name]) => name === window)?.[1] ?? window

@@ -1,0 +1,214 @@
+/** One project: what it has used, its budgets, its tokens, and its acts. */
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { useAct, useApi, useApiList, useMe } from '../../api/hooks.ts'
+import type { Project } from '../../api/types.ts'
+import { hasRight, seesAll } from '../../shell/page.ts'
+import { useRouteParams } from '../../ui/address.ts'
+import { Button, ButtonLink } from '../../ui/button.tsx'
+import { ConfirmDialog } from '../../ui/dialog.tsx'
+import { Badge, Card, CopyableId, Facts, Nothing } from '../../ui/display.tsx'
+import { PageHead } from '../../ui/page-head.tsx'
+import { Loaded } from '../../ui/states.tsx'
+import { Table } from '../../ui/table.tsx'
+import { TimeRangeSelect } from '../../ui/time-range.tsx'
+import { Time } from '../../ui/values.tsx'
+import { AccountState } from './account-state.tsx'
+import { BudgetList } from './budget-list.tsx'
+import { limitName } from './draft.ts'
+import { EditAccount } from './edit-account.tsx'
+import { UsageSummary } from './usage-summary.tsx'
+
+export function ProjectPage() {
+  const { project_id = '' } = useRouteParams()
+  const project = useApi('GET /admin/v1/projects/{project_id}', { params: { project_id } })
+  return (
+    <Loaded query={project} lines={10}>
+      {(data) => <ProjectDetails key={project_id} project={data} />}
+    </Loaded>
+  )
+}
+
+function ProjectDetails({ project }: { project: Project }) {
+  const me = useMe()
+  const mayChange = hasRight(me, 'manage') && seesAll(me) && !project.declared
+  const [open, setOpen] = useState<'edit' | 'delete' | 'disable'>()
+  const params = { project_id: project.project_id }
+  const update = useAct('PATCH /admin/v1/projects/{project_id}', {
+    changes: ['GET /admin/v1/projects', 'GET /admin/v1/budgets'],
+    done: 'Project changed',
+    onDone: () => setOpen(undefined),
+    showsError: true,
+  })
+  return (
+    <>
+      <PageHead
+        title={project.name}
+        crumbs={[{ to: '/projects', label: 'Projects' }]}
+        aside={
+          <>
+            <AccountState account={project} ended="disabled" />
+            {project.declared && <Badge>from the configuration file</Badge>}
+          </>
+        }
+        acts={
+          <>
+            <ButtonLink to="/requests" search={{ project: project.project_id }}>
+              Its requests
+            </ButtonLink>
+            {mayChange && (
+              <>
+                <Button icon="edit" onClick={() => setOpen('edit')}>
+                  Edit
+                </Button>
+                {project.disabled ? (
+                  <Button
+                    icon="play"
+                    isBusy={update.isPending}
+                    onClick={() => update.mutate({ params, body: { disabled: false } })}
+                  >
+                    Enable
+                  </Button>
+                ) : (
+                  <Button icon="pause" onClick={() => setOpen('disable')}>
+                    Disable
+                  </Button>
+                )}
+                <Button kind="danger" icon="trash" onClick={() => setOpen('delete')}>
+                  Delete
+                </Button>
+              </>
+            )}
+          </>
+        }
+      />
+      <div className="stack">
+        <Card title="Use" acts={<TimeRangeSelect fallback="7d" />}>
+          <UsageSummary filter={{ project: project.project_id }} />
+        </Card>
+        <Card title="Budgets" isFlush>
+          <BudgetList project_id={project.project_id} />
+        </Card>
+        <ProjectTokens project_id={project.project_id} mayCreate={hasRight(me, 'manage')} />
+        <Card title="Settings">
+          <ProjectFacts project={project} />
+        </Card>
+      </div>
+      {open === 'edit' && (
+        <EditAccount
+          title={`Edit ${project.name}`}
+          account={project}
+          onClose={() => setOpen(undefined)}
+          onSave={(body) => update.mutate({ params, body })}
+          isBusy={update.isPending}
+          error={update.error}
+        />
+      )}
+      {open === 'disable' && (
+        <ConfirmDialog
+          open
+          onClose={() => setOpen(undefined)}
+          title={`Disable ${project.name}?`}
+          act="Disable project"
+          isBusy={update.isPending}
+          onConfirm={() => update.mutate({ params, body: { disabled: true } })}
+        >
+          <p>Every call with one of its tokens is refused until it is enabled again.</p>
+        </ConfirmDialog>
+      )}
+      {open === 'delete' && <DeleteProject project={project} onClose={() => setOpen(undefined)} />}
+    </>
+  )
+}
+
+function ProjectFacts({ project }: { project: Project }) {
+  const limits = Object.entries(project.rate_limits).map(([limit, amount]) => `${limitName(limit)}: ${amount}`)
+  return (
+    <Facts
+      rows={[
+        ['Id', <CopyableId key="id" id={project.project_id} />],
+        ['Models', project.models.join(', ') || <Nothing key="models" text="none" />],
+        ['Families', project.families?.join(', ') ?? <Nothing key="families" text="all" />],
+        ['Rate limits', limits.join(', ') || null],
+        ['Allowed addresses', project.allowed_addresses?.join(', ') ?? <Nothing key="addresses" text="any" />],
+        ['Contents of requests', project.log_contents ?? <Nothing key="contents" text="as the configuration says" />],
+        [
+          'Expires',
+          project.expires_at === null ? (
+            <Nothing key="expires" text="never" />
+          ) : (
+            <Time key="expires" at={project.expires_at} />
+          ),
+        ],
+        ['Created', <Time key="created" at={project.created_at} />],
+      ]}
+    />
+  )
+}
+
+function ProjectTokens({ project_id, mayCreate }: { project_id: string; mayCreate: boolean }) {
+  const tokens = useApiList(
+    'GET /admin/v1/tokens',
+    { query: { project_id, active: 'true', order: 'newest' } },
+    { limit: 20 },
+  )
+  return (
+    <Card
+      title="Active tokens"
+      isFlush
+      acts={
+        <>
+          <ButtonLink size="small" to="/tokens" search={{ project: project_id, state: 'all' }}>
+            All tokens
+          </ButtonLink>
+          {mayCreate && (
+            <ButtonLink size="small" icon="plus" to="/tokens" search={{ project: project_id, add: 'yes' }}>
+              New token
+            </ButtonLink>
+          )}
+        </>
+      }
+    >
+      <Table
+        label="Active tokens"
+        columns={[
+          { key: 'name', head: 'Name', cell: ({ name }) => name },
+          { key: 'prefix', head: 'Starts with', cell: ({ prefix }) => <span className="mono">{prefix}</span> },
+          { key: 'used', head: 'Last used', cell: ({ last_used_at }) => <Time at={last_used_at} isRelative /> },
+        ]}
+        rows={tokens.rows}
+        keyOf={({ token_id }) => token_id}
+        linkOf={({ token_id }) => ({ to: `/tokens/${token_id}` })}
+        isLoading={tokens.isLoading}
+        error={tokens.error}
+        onRetry={tokens.reload}
+        empty={<p className="state">It has no active token.</p>}
+      />
+    </Card>
+  )
+}
+
+function DeleteProject({ project, onClose }: { project: Project; onClose(): void }) {
+  const navigate = useNavigate()
+  const remove = useAct('DELETE /admin/v1/projects/{project_id}', {
+    changes: ['GET /admin/v1/projects', 'GET /admin/v1/tokens'],
+    done: `Project ${project.name} deleted`,
+    onDone: () => void navigate({ to: '/projects' as never }),
+  })
+  return (
+    <ConfirmDialog
+      open
+      onClose={onClose}
+      title={`Delete ${project.name}?`}
+      act="Delete project"
+      typed={project.name}
+      isBusy={remove.isPending}
+      onConfirm={() => remove.mutate({ params: { project_id: project.project_id } })}
+    >
+      <p>
+        Every call with one of its tokens is refused from now on. What it has used stays in the ledger and in the
+        request log. This cannot be undone.
+      </p>
+    </ConfirmDialog>
+  )
+}
