@@ -30,6 +30,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/coding-agents.test.ts': 60, // starts the real coding agents, where they are installed
   'test/connections.test.ts': 6,
   'test/console/day.test.ts': 15, // starts Chromium
+  'test/console/access.test.ts': 30, // starts Chromium
   'test/console/home.test.ts': 10, // starts Chromium
   'test/console/models.test.ts': 15, // starts Chromium
   'test/console/requests.test.ts': 28, // starts Chromium

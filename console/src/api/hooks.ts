@@ -109,7 +109,7 @@ export function useApiAll<E extends ListEndpoint>(
 }
 
 type ActOptions<E extends Endpoint> = {
-  /** The start of endpoints whose data the act changes, such as `GET /admin/v1/tokens`. */
+  /** The start of endpoints whose data the act changes, such as `GET /admin/v1/tokens`; `$`: only that one. */
   changes?: string[]
   /** Shown when it is done. */
   done?: string | ((response: Api[E]['response']) => string)
@@ -137,9 +137,10 @@ export function useAct<E extends Endpoint>(
   })
 }
 
-/** Reads again what starts with this endpoint. */
+/** Reads again what starts with this endpoint; only the endpoint itself where `$` follows. */
 export function invalidate(client: QueryClient, start: string): void {
-  void client.invalidateQueries({ predicate: ({ queryKey: [name] }) => String(name).startsWith(start) })
+  const isChanged = (name: string) => (start.endsWith('$') ? `${name}$` === start : name.startsWith(start))
+  void client.invalidateQueries({ predicate: ({ queryKey: [name] }) => isChanged(String(name)) })
 }
 
 /** Who uses the console, with what they may do. */

@@ -81,7 +81,7 @@ export function Checkbox({ label, checked, onChange, disabled }: CheckProps) {
 
 /** The error of a form that belongs to none of its fields. `fields`: those that show their own. */
 export function FormError({ error, fields = [] }: { error: Error | null | undefined; fields?: string[] }) {
-  if (!error || fields.includes(paramOf(error) ?? '')) return null
+  if (!error || fields.some((field) => isOf(error, field))) return null
   return (
     <p className="form-error" role="alert">
       {error.message}
@@ -91,6 +91,9 @@ export function FormError({ error, fields = [] }: { error: Error | null | undefi
 
 /** The error of a field, where the gateway named it. */
 export const errorOf = (error: Error | null | undefined, field: string): string | undefined =>
-  paramOf(error) === field ? error?.message : undefined
+  isOf(error, field) ? error?.message : undefined
+
+/** Also of a value within it, such as `models[0]`. */
+const isOf = (error: Error | null | undefined, field: string): boolean => paramOf(error)?.split(/[.[]/, 1)[0] === field
 
 const paramOf = (error: Error | null | undefined) => (error instanceof ApiError ? error.param : undefined)

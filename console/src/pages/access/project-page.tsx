@@ -191,7 +191,7 @@ function ProjectTokens({ project_id, mayCreate }: { project_id: string; mayCreat
 function DeleteProject({ project, onClose }: { project: Project; onClose(): void }) {
   const navigate = useNavigate()
   const remove = useAct('DELETE /admin/v1/projects/{project_id}', {
-    changes: ['GET /admin/v1/projects', 'GET /admin/v1/tokens'],
+    changes: ['GET /admin/v1/projects$', 'GET /admin/v1/tokens$'],
     done: `Project ${project.name} deleted`,
     onDone: () => void navigate({ to: '/projects' as never }),
   })

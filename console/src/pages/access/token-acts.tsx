@@ -59,7 +59,8 @@ export function RotateToken({ token, onClose, onDone }: RotateProps) {
 
 export function RevokeToken({ token, onClose }: { token: Token; onClose(): void }) {
   const revoke = useAct('DELETE /admin/v1/tokens/{token_id}', {
-    changes: ['GET /admin/v1/tokens'],
+    // Not its limits: a revoked token has none.
+    changes: ['GET /admin/v1/tokens$', 'GET /admin/v1/tokens/{token_id}$'],
     done: 'Token revoked',
     onDone: onClose,
   })
