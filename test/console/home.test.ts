@@ -46,6 +46,18 @@ describeInBrowser('the home page of the console', () => {
     expect(await axeFaults(page)).toEqual([])
   })
 
+  it('has the open alerts above everything else', async () => {
+    const json = { name: 'poor', budgets: [{ amount: 0.000001, window: 'total' }] }
+    const { secret } = await opened.admin<{ secret: string }>('/tokens', { json })
+    await opened.chat({ model: 'acme/model', max_tokens: 1000 }, secret)
+    for (;;) if ((await opened.admin<{ data: object[] }>('/alerts?state=open')).data.length > 0) break
+    const page = await opened.open('/')
+    await page.getByRole('heading', { name: '1 open alert' }).waitFor()
+    expect(await page.locator('main').textContent()).toContain('budget refusing')
+    expect(await axeFaults(page)).toEqual([])
+    await screenshots(page, 'home-alert', [390, 1280])
+  })
+
   it('keeps the range in the address', async () => {
     const page = await opened.open('/')
     await page.getByRole('combobox', { name: 'Time' }).click()

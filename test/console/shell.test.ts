@@ -1,5 +1,6 @@
 /** The frame of the console in real Chromium: its pages, the palette, the login, colours, widths. */
 import { afterAll, beforeAll, expect, it } from 'bun:test'
+import { OWNER } from '../kit/admin.ts'
 import { describeInBrowser } from './support/chromium.ts'
 import { axeFaults, openConsole, screenshots, settled, type TestConsole } from './support/console.ts'
 
@@ -58,6 +59,28 @@ describeInBrowser('the console', () => {
     await page.getByLabel('Admin token').fill('wrong')
     await page.getByRole('button', { name: 'Log in' }).click()
     await page.getByRole('alert').waitFor()
+  })
+
+  it('asks who has lost the session to log in over the page, and goes on with all that was typed', async () => {
+    const page = await opened.open('/models?view=table', { role: 'operator', allowed: /\b401$/ })
+    await page.getByRole('searchbox', { name: 'Find a model' }).fill('sandbox/g')
+    await page.getByRole('link', { name: 'sandbox/general' }).waitFor()
+    const { data } = await opened.admin<{ data: { session_id: string; role: string }[] }>('/sessions')
+    const { session_id } = data.find(({ role }) => role === 'operator') ?? {}
+    await opened.admin(`/sessions/${session_id}`, { method: 'DELETE' })
+    await page.getByRole('button', { name: 'Find a page' }).click()
+    await page.getByRole('combobox', { name: /^Find/ }).fill('sandbox')
+    const dialog = page.getByRole('dialog', { name: 'Log in again' })
+    await dialog.waitFor()
+    expect(await axeFaults(page)).toEqual([])
+    await screenshots(page, 'login-again', [390, 1280])
+    await dialog.getByLabel('Admin token').fill(OWNER)
+    await page.keyboard.press('Enter')
+    await dialog.waitFor({ state: 'detached' })
+    // The call that had to wait is made again, and what was typed is still there.
+    await page.getByRole('option', { name: /sandbox\/general/ }).waitFor()
+    await page.keyboard.press('Escape')
+    expect(await page.getByRole('searchbox', { name: 'Find a model' }).inputValue()).toBe('sandbox/g')
   })
 
   it('keeps the chosen colours', async () => {

@@ -33,8 +33,8 @@ export function LoginDialog() {
   return (
     <Dialog.Root open={isNeeded} modal>
       <Dialog.Portal>
-        <Dialog.Backdrop className="backdrop" />
-        <Dialog.Popup className="dialog">
+        <Dialog.Backdrop className="backdrop login-backdrop" />
+        <Dialog.Popup className="dialog login-dialog">
           <Dialog.Title className="dialog-title">Log in again</Dialog.Title>
           <Dialog.Description className="dialog-text">
             Your session has ended. After the login this page goes on where it was; nothing that you typed is lost.

@@ -36,8 +36,8 @@ export type TestConsole = {
   origin: string
   /** The JSON of the admin API as its owner; `path` is what follows `/admin/v1`. Throws for an error. */
   admin<T = Record<string, unknown>>(path: string, options?: { method?: string; json?: unknown }): Promise<T>
-  /** Makes a chat call with the first API token, and returns its text. */
-  chat(body?: object): Promise<Response>
+  /** Makes a chat call; default: with the first API token. */
+  chat(body?: object, secret?: string): Promise<Response>
   /** Waits until so many calls are in the sums of the request log. */
   recorded(calls: number): Promise<void>
   /** Opens a page of the console, such as `/models?q=a`, and waits for its heading and its data. */
@@ -45,6 +45,9 @@ export type TestConsole = {
   /** Throws for what went wrong in any page. */
   close(): Promise<void>
 }
+
+/** At once, in one test. */
+const OPEN_PAGES = 3
 
 /** Built once for a run of tests, where a source is newer. */
 async function ensureBuilt(): Promise<void> {
@@ -66,8 +69,11 @@ export async function openConsole(
     port,
     origin,
     admin: (path, options) => callAdmin(origin, path, options),
-    chat: (body = {}) =>
-      port.gateway.chat({ model: 'sandbox/general', messages: [{ role: 'user', content: 'Hello' }], ...body }),
+    chat: (body = {}, secret = port.token) =>
+      port.gateway.chat(
+        { model: 'sandbox/general', messages: [{ role: 'user', content: 'Hello' }], ...body },
+        { headers: { authorization: `Bearer ${secret}` } },
+      ),
     async recorded(calls) {
       for (;;) {
         port.gateway.instance.flushRequests()
@@ -82,6 +88,11 @@ export async function openConsole(
       if (role !== 'nobody') await context.addCookies([await sessions.cookieOf(role, project_id)])
       const page = watched(await context.newPage(), options.allowed)
       pages.push(page)
+      // Pages of earlier tests would read their data again and again.
+      await pages
+        .at(-1 - OPEN_PAGES)
+        ?.context()
+        .close()
       await page.goto(`${origin}/console${path}`)
       await settled(page)
       return page

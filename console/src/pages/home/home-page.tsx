@@ -12,6 +12,7 @@ import { FirstRun } from './first-run.tsx'
 import { HomeCharts } from './home-charts.tsx'
 import { HomeHealth } from './home-health.tsx'
 import { HomeTops } from './home-tops.tsx'
+import { OpenAlerts } from './open-alerts.tsx'
 
 export function HomePage() {
   const me = useMe()
@@ -22,6 +23,7 @@ export function HomePage() {
     <>
       <PageHead title="Home" acts={<TimeRangeSelect fallback="24h" />} />
       <div className="stack">
+        {seesAll(me) && <OpenAlerts />}
         {hasRight(me, 'call') && <FirstRun hasCalls={(now.data?.total.calls ?? 0) > 0} />}
         <Loaded query={now} lines={12}>
           {(summary) => (
