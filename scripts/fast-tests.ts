@@ -34,6 +34,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/console/home.test.ts': 10, // starts Chromium
   'test/console/models.test.ts': 15, // starts Chromium
   'test/console/requests.test.ts': 28, // starts Chromium
+  'test/console/tasks.test.ts': 36, // starts Chromium
   'test/console/shell.test.ts': 9, // starts Chromium
   'test/crash-3d.test.ts': 30,
   'test/crash-orders.test.ts': 13,

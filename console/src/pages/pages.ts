@@ -4,5 +4,6 @@ import { accessPages } from './access/access.ts'
 import { home } from './home/home.ts'
 import { modelPages } from './models/models.ts'
 import { requestPages } from './requests/requests.ts'
+import { taskPages } from './tasks/tasks.ts'
 
-export const pages: readonly Page[] = [home, ...modelPages, ...requestPages, ...accessPages]
+export const pages: readonly Page[] = [home, ...modelPages, ...requestPages, ...taskPages, ...accessPages]

@@ -116,12 +116,19 @@ export const CopyableId = ({ id }: { id: string }) => (
   </span>
 )
 
-type MeterProps = { label: string; value: number; max: number; text?: string }
+type MeterProps = {
+  label: string
+  value: number
+  max: number
+  text?: string
+  /** Of work, which is meant to become full. */
+  isProgress?: boolean
+}
 
 /** How much of a limit is used: warns from 80 % on. */
-export function Meter({ label, value, max, text }: MeterProps) {
+export function Meter({ label, value, max, text, isProgress = false }: MeterProps) {
   const part = max > 0 ? value / max : 0
-  const tone = part >= 1 ? 'danger' : part >= 0.8 ? 'warn' : undefined
+  const tone = isProgress ? undefined : part >= 1 ? 'danger' : part >= 0.8 ? 'warn' : undefined
   const style = { '--fill': `${Math.min(100, part * 100)}%` } as CSSProperties
   return (
     // biome-ignore lint/a11y/useSemanticElements: a <meter> cannot be styled under every engine

@@ -1,0 +1,32 @@
+/** Shows what a task has generated: pictures and videos in the page, everything else as a link. */
+import type { AdminTaskOutputs } from '../../api/types.ts'
+
+export type Output = AdminTaskOutputs['outputs'][number]
+
+/** Files of the gateway itself are shown; those of a provider only linked: the page contacts no other host. */
+const isOwn = ({ url }: Output): boolean => url.startsWith('/')
+/** Only addresses of the web: what a provider names could be a script. */
+export const addressOf = ({ url }: Output): string | undefined =>
+  url.startsWith('/') || /^https?:\/\//i.test(url) ? url : undefined
+
+/** One output, as large as its place. `label`: what it is. */
+export function Poster({ output, label }: { output: Output; label: string }) {
+  const { content_type, url } = output
+  if (isOwn(output) && /^image\/(?!svg)/.test(content_type)) return <img src={url} alt={label} loading="lazy" />
+  if (isOwn(output) && content_type.startsWith('video/'))
+    return <video src={url} preload="metadata" muted playsInline aria-label={label} />
+  return <span className="faint">{content_type || label}</span>
+}
+
+/** One output with its controls. */
+export function Player({ output, label }: { output: Output; label: string }) {
+  const { content_type, url } = output
+  if (isOwn(output) && content_type.startsWith('video/'))
+    return (
+      // biome-ignore lint/a11y/useMediaCaption: generated videos have no captions
+      <video className="task-output" src={url} controls preload="metadata" playsInline aria-label={label} />
+    )
+  if (isOwn(output) && /^image\/(?!svg)/.test(content_type))
+    return <img className="task-output" src={url} alt={label} />
+  return null
+}
