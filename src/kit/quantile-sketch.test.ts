@@ -6,7 +6,7 @@ import {
   decodeSketch,
   encodeSketch,
   type QuantileSketch,
-  quantileOf,
+  quantilesOf,
   RELATIVE_ERROR,
 } from './quantile-sketch.ts'
 
@@ -30,9 +30,10 @@ describe('a quantile sketch', () => {
     const values = durations(5_000)
     const sorted = values.toSorted((a, b) => a - b)
     const sketch = sketchOf(values)
-    for (const fraction of [0, 0.1, 0.5, 0.95, 0.99, 1]) {
-      const exact = sorted[Math.floor(fraction * (sorted.length - 1))] ?? 0
-      const found = quantileOf(sketch, fraction) ?? 0
+    const fractions = [0, 0.1, 0.5, 0.95, 0.99, 1]
+    for (const [at, value] of quantilesOf(sketch, fractions).entries()) {
+      const exact = sorted[Math.floor((fractions[at] ?? 0) * (sorted.length - 1))] ?? 0
+      const found = value ?? 0
       // And half a tenth, since it is rounded.
       expect(Math.abs(found - exact)).toBeLessThanOrEqual(exact * RELATIVE_ERROR + 0.051)
     }
@@ -64,6 +65,6 @@ describe('a quantile sketch', () => {
   })
 
   test('without values has no quantiles', () => {
-    expect(quantileOf(new Map(), 0.5)).toBeNull()
+    expect(quantilesOf(new Map(), [0.5, 0.95])).toEqual([null, null])
   })
 })

@@ -23,24 +23,32 @@ export function addValue(sketch: QuantileSketch, milliseconds: number): void {
 
 /** `times`: -1 subtracts what was added before. */
 export function addSketch(sketch: QuantileSketch, added: QuantileSketch, times: 1 | -1 = 1): void {
-  for (const [bucket, count] of added) {
+  // A loop over its entries would make an array for each.
+  added.forEach((count, bucket) => {
     const sum = (sketch.get(bucket) ?? 0) + times * count
     if (sum > 0) sketch.set(bucket, sum)
     else sketch.delete(bucket)
-  }
+  })
 }
 
-/** `fraction`: 0.95 is the 95th percentile. null: there are no values. Rounded to tenths. */
-export function quantileOf(sketch: QuantileSketch, fraction: number): number | null {
+/** Of rising `fractions`: 0.95 is the 95th percentile. null: there are no values. Rounded to tenths. */
+export function quantilesOf(sketch: QuantileSketch, fractions: readonly number[]): (number | null)[] {
   let values = 0
   for (const count of sketch.values()) values += count
-  if (values === 0) return null
-  let rank = Math.floor(fraction * (values - 1))
-  for (const [bucket, count] of inOrder(sketch)) {
-    if (rank < count) return Math.round(((2 * GAMMA ** bucket) / (GAMMA + 1)) * 10) / 10
-    rank -= count
-  }
-  return null
+  if (values === 0) return fractions.map(() => null)
+  const buckets = inOrder(sketch)
+  let at = 0
+  /** Values of the buckets before. */
+  let passed = 0
+  return fractions.map((fraction) => {
+    const rank = Math.floor(fraction * (values - 1))
+    let [bucket, count] = buckets[at] as [number, number]
+    while (passed + count <= rank) {
+      passed += count
+      ;[bucket, count] = buckets[++at] as [number, number]
+    }
+    return Math.round(((2 * GAMMA ** bucket) / (GAMMA + 1)) * 10) / 10
+  })
 }
 
 /** Bucket, count, bucket, count: from the lowest bucket, each as its distance from the one before. */

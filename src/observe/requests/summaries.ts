@@ -1,6 +1,6 @@
 /** Summaries of the request log for charts: series of sums by time, of the largest keys of one dimension, and of the rest. */
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
-import { quantileOf } from '../../kit/quantile-sketch.ts'
+import { type QuantileSketch, quantilesOf } from '../../kit/quantile-sketch.ts'
 import { fromNano } from '../../spec/money.ts'
 import { addSum, emptySum, type RequestSum, sumAt } from '../../store/requests/request-sum.ts'
 import {
@@ -69,6 +69,9 @@ type SummariesParts = {
   clock: Clock
 }
 
+/** Of more hours the largest keys are chosen by the sums of days. */
+const MOST_HOURS_READ = 48
+
 /** Sums of one series by time. */
 type Line = Map<number, RequestSum>
 
@@ -80,43 +83,58 @@ export function createSummaries({ store, flush, settings, clock }: SummariesPart
     return step === 'minute' && age > minutes_keep_hours * SUM_STEPS.hour ? 'hour' : step
   }
 
-  /** Of the largest keys a scope has its parts; their own scopes have all of their calls. */
-  async function completeLines(lines: Map<string, Line>, plan: SummaryPlan, range: Range): Promise<void> {
-    const { by, scope, own_project } = plan
-    const isOfAll = scope.kind === 'all' && by !== undefined
-    if (!isOfAll && own_project === undefined) return
-    if (by === undefined || range.step === 'minute') return
+  /** Where the parts of a scope are not all stored, a key may be missing: its own scope has all of its calls. */
+  async function completeLines(
+    lines: Map<string, Line>,
+    points: readonly [number, SumPoint][],
+    { plan: { by, scope, own_project }, range }: { plan: SummaryPlan; range: Range },
+  ): Promise<void> {
+    if (by === undefined || (scope.kind !== 'all' && own_project === undefined)) return
+    const cut = points.filter(([, { is_cut }]) => is_cut).map(([time]) => time)
+    const keys = [...lines].filter(([key, line]) => key !== '' && cut.some((time) => !line.has(time)))
+    if (keys.length === 0) return
     const parts_by = own_project === undefined ? undefined : ('project' as const)
-    const points = await store.read({ ...range, kind: by, keys: [...lines.keys()].filter(Boolean), by: parts_by })
-    for (const [key, own] of points) {
-      const line = lines.get(key)
+    const found = await store.read({ ...range, kind: by, keys: keys.map(([key]) => key), by: parts_by })
+    for (const [key, own] of found) {
       for (const [time, { total, parts }] of own) {
         const sum = own_project === undefined ? total : parts.get(own_project)
-        if (sum) line?.set(time, sum)
+        if (sum) lines.get(key)?.set(time, sum)
       }
     }
+  }
+
+  /** The keys of the largest parts, by the sums of days where the time is long; undefined: they are read with the points. */
+  async function largestKeys({ from, to, step }: Range, plan: SummaryPlan, query: SummaryQuery) {
+    if (plan.by === undefined || step !== 'hour' || to - from < MOST_HOURS_READ * SUM_STEPS.hour) return undefined
+    const { kind, key } = plan.scope
+    const days = wholeSteps({ from, to, step: 'day' })
+    const points = await store.read({ ...days, kind, keys: [key], by: plan.by })
+    return new Set(largestLines(scopePoints(points, key), query).keys())
   }
 
   return {
     async read(query) {
       const plan = planSummary(query)
       const step = keptStep(query)
-      const seconds = SUM_STEPS[step]
-      const from = Math.floor(query.from / seconds) * seconds
-      const to = Math.ceil(query.to / seconds) * seconds
+      const range = wholeSteps({ ...query, step })
       await flush()
-      const range = { from, to, step }
       const { kind, key } = plan.scope
       const parts_by = plan.by ?? plan.part?.kind
-      const points = scopePoints(await store.read({ ...range, kind, keys: [key], by: parts_by }), key)
+      const only = plan.part ? new Set([plan.part.key]) : await largestKeys(range, plan, query)
+      const points = scopePoints(await store.read({ ...range, kind, keys: [key], by: parts_by, only }), key)
       const all = plan.part ? partLine(points, plan.part.key) : totalLine(points)
       if (plan.by === undefined) {
         const series = seriesOf(plan.key, all)
         return { ...range, series: [series], other: false, total: series.total }
       }
       const lines = largestLines(points, query)
-      await completeLines(lines, plan, range)
-      const series = [...lines].map(([name, line]) => seriesOf(name, line))
+      await completeLines(lines, points, { plan, range })
+      const series: SummarySeries[] = []
+      for (const [name, line] of lines) {
+        series.push(seriesOf(name, line))
+        // A long series takes some milliseconds; calls go on in between.
+        await nextTurn()
+      }
       // A call may have several tags: those of the rest cannot be told from the total.
       const rest = plan.by === 'tag' ? undefined : seriesOf(null, restLine(all, lines))
       const other = rest !== undefined && rest.points.length > 0
@@ -135,7 +153,14 @@ export const noSummary = ({ from, to, step }: SummaryQuery): Summary => ({
   total: toSums(emptySum()),
 })
 
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
 type Range = Pick<SummaryQuery, 'from' | 'to' | 'step'>
+
+function wholeSteps({ from, to, step }: Range): Range {
+  const seconds = SUM_STEPS[step]
+  return { from: Math.floor(from / seconds) * seconds, to: Math.ceil(to / seconds) * seconds, step }
+}
 
 const scopePoints = (points: SumPoints, key: string): [number, SumPoint][] =>
   [...(points.get(key) ?? [])].sort(([a], [b]) => a - b)
@@ -193,6 +218,11 @@ const toSums = ({ cost, charge, errors, duration, first_byte, ...counts }: Reque
   cost: fromNano(cost),
   charge: fromNano(charge),
   errors: Object.fromEntries([...errors].sort(([, a], [, b]) => b - a)),
-  duration: { p50: quantileOf(duration, 0.5), p95: quantileOf(duration, 0.95) },
-  first_byte: { p50: quantileOf(first_byte, 0.5), p95: quantileOf(first_byte, 0.95) },
+  duration: toQuantiles(duration),
+  first_byte: toQuantiles(first_byte),
 })
+
+function toQuantiles(sketch: QuantileSketch): Quantiles {
+  const [p50 = null, p95 = null] = quantilesOf(sketch, [0.5, 0.95])
+  return { p50, p95 }
+}

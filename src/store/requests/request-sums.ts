@@ -3,7 +3,7 @@ import type { Engine } from '../engine.ts'
 import type { Database, Write } from '../tables.ts'
 import type { EndUser } from '../tokens/end-user-store.ts'
 import { addMinute, containsName, emptyMinute, eraseFromMinutes, type MinuteSums, sumsUntil } from './minute-sums.ts'
-import { addSum, decodeSum, emptySum, type RequestSum, type StoredSum, sumAt } from './request-sum.ts'
+import { addSum, decodeSum, type RequestSum, type StoredSum, sumAt } from './request-sum.ts'
 import { partColumn, type ScopeKind, type SumDimension, type SumsRow } from './sum-row.ts'
 import { DAY_SECONDS, HOUR_SECONDS } from './sum-rows.ts'
 import { decodeParts, scopeId, toScopes } from './sum-scopes.ts'
@@ -22,9 +22,12 @@ export type SumsQuery = {
   keys: readonly string[]
   /** Which parts of the scopes are read. */
   by?: SumDimension | undefined
+  /** Of the parts, only these. */
+  only?: ReadonlySet<string> | undefined
 }
 
-export type SumPoint = { total: RequestSum; parts: Map<string, RequestSum> }
+/** `is_cut`: it may have further parts. */
+export type SumPoint = { total: RequestSum; parts: Map<string, RequestSum>; is_cut: boolean }
 /** By key of the scope, by start of the step. Where nothing was recorded, a point is missing. */
 export type SumPoints = Map<string, Map<number, SumPoint>>
 
@@ -59,6 +62,10 @@ async function readSums(db: Database, query: SumsQuery): Promise<SumPoints> {
   return points
 }
 
+/** Some milliseconds of decoding; calls go on in between. */
+const ROWS_PER_TURN = 100
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
 type Range = { query: SumsQuery; from: number; to: number }
 
 async function readRows(
@@ -66,7 +73,7 @@ async function readRows(
   { query, period, from, to }: Range & { period: number },
   points: SumPoints,
 ): Promise<void> {
-  const { kind, keys, by, step } = query
+  const { kind, keys, by, only, step } = query
   if (keys.length === 0) return
   const column = by && partColumn(by)
   const rows: (Pick<SumsRow, 'scope' | 'start' | 'total'> & Partial<SumsRow>)[] = await db
@@ -78,10 +85,11 @@ async function readRows(
     .where('start', '>=', from)
     .where('start', '<', to)
     .execute()
-  for (const row of rows) {
-    const total = decodeSum(JSON.parse(row.total) as StoredSum)
-    const parts = column && decodeParts(row[column], total)
-    addPoint(points, [row.scope, startOf(row.start, step)], { total, parts })
+  for (const [at, row] of rows.entries()) {
+    if (at > 0 && at % ROWS_PER_TURN === 0) await nextTurn()
+    const total = JSON.parse(row.total) as StoredSum
+    const found = column ? decodeParts(row[column], { total, kind, only }) : { parts: new Map(), is_cut: false }
+    addPoint(points, [row.scope, startOf(row.start, step)], { total: decodeSum(total), ...found })
   }
 }
 
@@ -94,7 +102,12 @@ async function readMinutes(db: Database, { query, from, to }: Range, points: Sum
     const scopes = toScopes(sums, only)
     for (const key of keys) {
       const scope = scopes.get(scopeId({ kind, key }))
-      if (scope) addPoint(points, [key, start], { total: scope.total, parts: by && scope.parts.get(by) })
+      if (scope)
+        addPoint(points, [key, start], {
+          total: scope.total,
+          parts: (by && scope.parts.get(by)) ?? new Map(),
+          is_cut: false,
+        })
     }
     sums = emptyMinute()
   }
@@ -107,23 +120,21 @@ async function readMinutes(db: Database, { query, from, to }: Range, points: Sum
   add()
 }
 
-function addPoint(
-  points: SumPoints,
-  [key, start]: [string, number],
-  { total, parts }: { total: RequestSum; parts: ReadonlyMap<string, RequestSum> | undefined },
-): void {
+/** `added` belongs to the points afterwards. */
+function addPoint(points: SumPoints, [key, start]: [string, number], added: SumPoint): void {
   let ofScope = points.get(key)
   if (!ofScope) {
     ofScope = new Map()
     points.set(key, ofScope)
   }
-  let point = ofScope.get(start)
+  const point = ofScope.get(start)
   if (!point) {
-    point = { total: emptySum(), parts: new Map() }
-    ofScope.set(start, point)
+    ofScope.set(start, added)
+    return
   }
-  addSum(point.total, total)
-  for (const [name, sum] of parts ?? []) addSum(sumAt(point.parts, name), sum)
+  addSum(point.total, added.total)
+  point.is_cut ||= added.is_cut
+  for (const [name, sum] of added.parts) addSum(sumAt(point.parts, name), sum)
 }
 
 const startOf = (seconds: number, step: SumStep): number => Math.floor(seconds / SUM_STEPS[step]) * SUM_STEPS[step]

@@ -2,7 +2,7 @@
 import { createInsert } from '../fixed-statements.ts'
 import type { Write } from '../tables.ts'
 import { decodeSum, encodeSum, type StoredSum } from './request-sum.ts'
-import { PARTS_OF, partColumn, SUM_DIMENSIONS, type SumDimension, type SumsRow } from './sum-row.ts'
+import { PARTS_OF, partColumn, SUM_DIMENSIONS, type SumsRow } from './sum-row.ts'
 import { decodeParts, encodeParts, type ScopeSums, type SumsByScope, scopeOf } from './sum-scopes.ts'
 
 export const HOUR_SECONDS = 3_600
@@ -44,11 +44,11 @@ export async function putScopes(
 }
 
 export function toScopeSums(row: SumsRow): ScopeSums {
-  const total = decodeSum(JSON.parse(row.total) as StoredSum)
-  const parts = new Map<SumDimension, ReturnType<typeof decodeParts>>()
+  const total = JSON.parse(row.total) as StoredSum
+  const parts: ScopeSums['parts'] = new Map()
   for (const name of PARTS_OF[row.kind]) {
     const stored = row[partColumn(name)]
-    if (stored !== null) parts.set(name, decodeParts(stored, total))
+    if (stored !== null) parts.set(name, decodeParts(stored, { total, kind: row.kind }).parts)
   }
-  return { total, parts }
+  return { total: decodeSum(total), parts }
 }

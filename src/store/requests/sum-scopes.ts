@@ -114,8 +114,14 @@ export function encodeParts(scope: ScopeSums, kind: ScopeKind, name: SumDimensio
 const isSame = (part: RequestSum | undefined, { calls, cost, charge }: RequestSum): boolean =>
   part?.calls === calls && part.cost === cost && part.charge === charge
 
-export function decodeParts(stored: string | null | undefined, total: RequestSum): Map<string, RequestSum> {
-  if (!stored) return new Map()
-  const parts = JSON.parse(stored) as [string, ...(StoredSum | [])][]
-  return new Map(parts.map(([key, ...sum]) => [key, sum.length === 0 ? total : decodeSum(sum as StoredSum)]))
+/** `is_cut`: there may be further ones. `only`: the others are passed over. */
+export function decodeParts(
+  stored: string | null | undefined,
+  { total, kind, only }: { total: StoredSum; kind: ScopeKind; only?: ReadonlySet<string> | undefined },
+): { parts: Map<string, RequestSum>; is_cut: boolean } {
+  const sums = new Map<string, RequestSum>()
+  const parts = stored ? (JSON.parse(stored) as [string, ...(StoredSum | [])][]) : []
+  for (const [key, ...sum] of parts)
+    if (!only || only.has(key)) sums.set(key, decodeSum(sum.length === 0 ? total : (sum as StoredSum)))
+  return { parts: sums, is_cut: parts.length >= (kind === 'all' ? MOST_PARTS_OF_ALL : MOST_PARTS) }
 }
