@@ -54,6 +54,7 @@ import type { GatewayParts } from './parts.ts'
 import { createReadiness } from './readiness.ts'
 import { routeTable } from './routes.ts'
 import { createTelemetry } from './tracing.ts'
+import { watchAccounts } from './watch-accounts.ts'
 
 export type Gateway = {
   fetch(request: Request, peer?: Peer): Promise<Response>
@@ -98,9 +99,9 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   let live = config
   let endRevokedCalls = () => Promise.resolve()
   const catalogue = createCatalogue({ clock })
+  const accountStores = watchAccounts(store)
   const tokens = createTokens({
-    store: store.tokens,
-    projects: store.projects,
+    ...accountStores,
     clock,
     log,
     defaults: config.tokens,
@@ -109,10 +110,9 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     onLook: () => void endRevokedCalls(),
   })
   const projects = createProjects({ store: store.projects, clock, onChange: tokens.projectChanged })
-  const tokenizer = createTokenizer({ clock })
   const guardedFetch = createGuardedFetch({ clock })
   const media = createMedia({ guardedFetch })
-  const router = createRouter({ clock, log })
+  const [tokenizer, router] = [createTokenizer({ clock }), createRouter({ clock, log })]
   const control = createControl({ store, router, catalogue, config: () => live, environment, clock, log })
   const process_id = `gw_${randomAlphanumerics(16)}`
   const telemetry = parts.is_idle ? undefined : await createTelemetry({ ...parts, process_id, clock })
@@ -128,7 +128,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const first_token = await startAccounts(config, { tokens, declare: parts.is_idle ? async () => {} : declare })
   await supply.apply(config)
 
-  const observation = createObservation({ store, config: () => live, telemetry, metering, clock, log })
+  const observation = createObservation({ store, accountStores, config: () => live, telemetry, metering, clock, log })
   const quotas = createStorageQuotas({ amounts: store.amounts, config: () => live, clock })
   const storing = { settings: () => live.responses, quota: quotas.responses }
   const storedResponses = createStoredResponses({ ...storing, store: store.responses, clock })

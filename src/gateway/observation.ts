@@ -18,6 +18,7 @@ import type { RequestRow } from '../store/requests/request-row.ts'
 import type { Store } from '../store/store.ts'
 import type { Metering } from './metering.ts'
 import type { Telemetry } from './tracing.ts'
+import type { WatchedAccounts } from './watch-accounts.ts'
 
 type Observation = {
   /** Subscribers of the pipeline. */
@@ -37,7 +38,8 @@ type Observation = {
 }
 
 type ObservationParts = {
-  store: Pick<Store, 'requestLog' | 'requestSums' | 'requestContents' | 'audit'>
+  store: Pick<Store, 'requestLog' | 'requestSums' | 'requestContents' | 'audit' | 'live'>
+  accountStores: Pick<WatchedAccounts, 'onRevision'>
   /** The configuration now. */
   config(): Config
   /** Absent: nothing is exported by OTLP. */
@@ -48,7 +50,15 @@ type ObservationParts = {
   log: Log
 }
 
-export function createObservation({ store, config, telemetry, metering, clock, log }: ObservationParts): Observation {
+export function createObservation({
+  store,
+  accountStores,
+  config,
+  telemetry,
+  metering,
+  clock,
+  log,
+}: ObservationParts): Observation {
   const sinks = createRequestSinks({ config: config(), clock, log })
   const logs = telemetry?.logs
   const push = (row: RequestRow) => {
@@ -74,7 +84,8 @@ export function createObservation({ store, config, telemetry, metering, clock, l
     const { suppressed, ...rows } = requestLog.health()
     return { sinks: [{ sink: 'store', ...rows }, ...sinks.health()], suppressed }
   })
-  const live = createLiveEvents({ audit: store.audit, clock, log })
+  const live = createLiveEvents({ store: store.live, audit: store.audit, clock, log })
+  accountStores.onRevision(live.revised)
   const recorders: Recorder[] = [createAccessLog({ log }), requestLog.record, live.record]
   const keys = contentsKeys(config())
   if (metering) recorders.push(metering.record)

@@ -35,6 +35,7 @@ import { requestSums } from './migrations/0031-request-sums.ts'
 import { sessionMemberships } from './migrations/0032-session-memberships.ts'
 import { alertHistory } from './migrations/0033-alert-history.ts'
 import { webhookAttempts } from './migrations/0034-webhook-attempts.ts'
+import { liveEvents } from './migrations/0035-live-events.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -75,6 +76,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0032-session-memberships': sessionMemberships,
   '0033-alert-history': alertHistory,
   '0034-webhook-attempts': webhookAttempts,
+  '0035-live-events': liveEvents,
 }
 
 /**

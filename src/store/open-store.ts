@@ -15,6 +15,7 @@ import { ledgerStore } from './ledger/ledger.ts'
 import { usageStore } from './ledger/token-usage.ts'
 import { cachedAnswerStore } from './requests/cached-answers.ts'
 import { openCachedVectors } from './requests/cached-vectors.ts'
+import { liveStore } from './requests/live-events.ts'
 import { requestContentsStore } from './requests/request-contents.ts'
 import { requestLogStore } from './requests/request-log.ts'
 import { requestSumStore } from './requests/request-sums.ts'
@@ -80,6 +81,7 @@ function storeOf(engine: Engine, onCall: OnCall | undefined): Store {
     conversations: report('conversations', conversationStore(engine)),
     amounts: report('amounts', storedAmounts(engine)),
     alerts: report('alerts', alertStore(engine)),
+    live: report('live', liveStore(engine)),
     alertHistory: report('alertHistory', alertHistoryStore(engine)),
     budgets: report('budgets', budgetStore(engine)),
     cachedAnswers: report('cachedAnswers', cachedAnswerStore(engine)),

@@ -13,6 +13,7 @@ import type { LedgerStore } from './ledger/ledger-store.ts'
 import type { StorePage } from './page.ts'
 import type { CachedAnswerStore, CachedVectors } from './requests/cache-store.ts'
 import type { RequestContentsStore } from './requests/contents-row.ts'
+import type { LiveStore } from './requests/live-store.ts'
 import type { RequestLogStore } from './requests/request-row.ts'
 import type { RequestSumStore } from './requests/request-sums.ts'
 import type { ConversationStore } from './responses/conversation-store.ts'
@@ -242,6 +243,7 @@ export type Store = {
   budgets: BudgetStore
   alerts: AlertStore
   alertHistory: AlertHistoryStore
+  live: LiveStore
   cachedAnswers: CachedAnswerStore
   /** For the semantic cache; absent where the engine has no vectors. Throws StoreError where its extension is missing. */
   openCachedVectors?: () => Promise<CachedVectors>

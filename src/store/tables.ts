@@ -12,6 +12,7 @@ import type { Override } from './admin/override-store.ts'
 import type { LedgerEntry } from './ledger/ledger-entry.ts'
 import type { CachedAnswer } from './requests/cache-store.ts'
 import type { ContentsRow } from './requests/contents-row.ts'
+import type { LiveRow } from './requests/live-store.ts'
 import type { Feedback, RequestRow } from './requests/request-row.ts'
 import type { MinuteRow, SumsRow } from './requests/sum-row.ts'
 import type { WebhookAttempt } from './tasks/webhook-row.ts'
@@ -292,6 +293,7 @@ export type Tables = {
   budget_holds: BudgetHoldsTable
   alerts: AlertsTable
   alert_history: AlertHistoryTable
+  live_events: LiveRow
   alert_marks: AlertMarksTable
   rate_limit_leases: LeaseRow
   routing_overrides: Override

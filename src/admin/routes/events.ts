@@ -4,7 +4,12 @@ import type { ServerSettings } from '../../config/config.ts'
 import { storedStream } from '../../families/shared/stream-response.ts'
 import type { AdminAccess, Context, Route } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
-import { LIVE_EVENT_TYPES, type LiveEvent, type LiveEvents } from '../../observe/requests/live-events.ts'
+import {
+  LIVE_EVENT_TYPES,
+  type LiveEvent,
+  type LiveEvents,
+  type LivePlace,
+} from '../../observe/requests/live-events.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { adminRoute } from './route.ts'
 
@@ -29,7 +34,7 @@ const LiveEventObject = Type.Object(
       {
         additionalProperties: true,
         description:
-          'Of `request` and `audit`: as in their lists, without `id`, feedback and hashes. Of `alert`: `event`, `message` and `data`. Of `dropped`: how many `events` the reader lost because it read too slowly.',
+          'Of `request` and `audit`: as in their lists, without `id`, feedback and hashes. Of `alert`: `event`, `message` and `data`. Of `dropped`: how many `events` the reader lost, because it read too slowly or came back too late; null: that is not known.',
       },
     ),
   },
@@ -41,7 +46,9 @@ export function eventRoutes({ live, admit, settings, clock }: EventRouteParts): 
     const types = readTypes(context.query().get('types'))
     const ended = new AbortController()
     const { project_id, role, actor } = context.admin
-    const events = live.follow({ types, project_id, actor }, AbortSignal.any([context.signal, ended.signal]))
+    const after = readPlace(context.header('last-event-id'))
+    const filter = { types, project_id, actor, ...(after && { after }) }
+    const events = live.follow(filter, AbortSignal.any([context.signal, ended.signal]))
     checkAgain(context, ended, ({ admin }) => admin.role === role && admin.project_id === project_id)
     return storedStream(written(events, ended), context, { settings, clock })
   }
@@ -63,7 +70,10 @@ export function eventRoutes({ live, admit, settings, clock }: EventRouteParts): 
     adminRoute(['GET', '/admin/v1/events', ACCESS], {
       summary: 'Follow what happens',
       description:
-        'Server-sent events while they happen: requests that ended and alerts of the process that answers, and the audit log of all processes. Earlier events are in the lists; none is repeated here. A project_admin sees what belongs to its project.',
+        'Server-sent events of all processes while they happen: requests that ended, alerts, and the audit log. Earlier events are in the lists. Who comes back with `Last-Event-ID` within a minute gets what happened meanwhile; `dropped` says where something is missing. Who is bound to a project sees what belongs to it.',
+      headers: {
+        'Last-Event-ID': { description: 'The `id` of the last event that was read.', schema: Type.String() },
+      },
       query: {
         types: {
           description: `Only these, separated by commas: ${LIVE_EVENT_TYPES.join(', ')}. Default: all.`,
@@ -79,7 +89,9 @@ export function eventRoutes({ live, admit, settings, clock }: EventRouteParts): 
 
 async function* written(events: AsyncIterable<LiveEvent>, ended: AbortController): AsyncGenerator<string> {
   try {
-    for await (const event of events) yield `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+    for await (const { id, ...event } of events) {
+      yield `${id === undefined ? '' : `id: ${id}\n`}event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+    }
   } finally {
     ended.abort()
   }
@@ -93,4 +105,10 @@ function readTypes(text: string | null): readonly (typeof LIVE_EVENT_TYPES)[numb
     const rule = `"types" must be a list of ${LIVE_EVENT_TYPES.join(', ')}, separated by commas.`
     throw new GatewayError('invalid_value', rule, { param: 'types' })
   })
+}
+
+/** Ignored where it is none of ours, as a browser sends whatever it was given last. */
+function readPlace(id: string | null): LivePlace | undefined {
+  const [, sequence, audit] = /^(\d{1,15})\.(\d{1,15})$/.exec(id ?? '') ?? []
+  return sequence === undefined ? undefined : { sequence: Number(sequence), audit: Number(audit) }
 }

@@ -1,26 +1,36 @@
 /**
- * What operators follow while it happens: requests that ended and alerts of this process, and the audit log of all
- * processes. Costs nothing while nobody follows; a follower that reads too slowly loses events, and learns how many.
+ * What operators follow while it happens: requests that ended, alerts, and the audit log, of all processes on the store.
+ * Costs nothing while nobody follows; a follower that reads too slowly loses events, and learns how many.
  */
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { AuditRow } from '../../spec/audit.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { AuditStore } from '../../store/admin/audit-store.ts'
+import type { LiveRow, LiveStore } from '../../store/requests/live-store.ts'
 import type { RaisedAlert } from '../alerts/alerts.ts'
 import { requestRow } from './call-row.ts'
+import { createLiveFeed } from './live-feed.ts'
 import { viewRow } from './request-view.ts'
 import type { EndedRequest, Recorder } from './requests.ts'
 
 export const LIVE_EVENT_TYPES = ['request', 'audit', 'alert'] as const
 type LiveEventType = (typeof LIVE_EVENT_TYPES)[number]
 
-export type LiveEvent = { type: LiveEventType | 'dropped'; at_ms: number; data: object }
+/** `id`: of a follower that comes back after this event. `data` of `dropped`: `events` null where nobody knows how many. */
+export type LiveEvent = { type: LiveEventType | 'dropped'; at_ms: number; data: object; id?: string }
+
+/** An event and where it stands: `sequence` among those of all processes, the audit log has its own. */
+type Published = LiveEvent & { type: LiveEventType; sequence?: number }
+/** The last events that a follower has got. */
+export type LivePlace = { sequence: number; audit: number }
 /** `project_id`: only what belongs to this project. */
 type LiveFilter = {
   types: readonly LiveEventType[]
   project_id?: string | undefined /** Who follows. */
   actor: string
+  /** What came after this; absent: from now on. */
+  after?: LivePlace
 }
 
 export type LiveEvents = {
@@ -28,11 +38,15 @@ export type LiveEvents = {
   alerted(alert: RaisedAlert): void
   /** From now on, until the signal is aborted or the gateway stops. Throws `server_is_overloaded` where too many follow already. */
   follow(filter: LiveFilter, signal: AbortSignal): AsyncGenerator<LiveEvent>
+  /** The revision of the tokens has changed: somebody may follow in another process. */
+  revised(): void
   /** Ends what all follow. */
   close(): void
 }
 
 type LiveEventsParts = {
+  /** Absent: there is no other process. */
+  store?: LiveStore
   audit: Pick<AuditStore, 'page'>
   clock: Clock
   log: Log
@@ -49,10 +63,21 @@ const AUDIT_MILLISECONDS = 1_000
 const AUDIT_ROWS = 200
 const MAX_ALERT_KEYS = 1_000
 
-type Follower = { filter: LiveFilter; waiting: LiveEvent[]; dropped: number; isEnded: boolean; wake(): void }
+type Follower = {
+  filter: LiveFilter
+  waiting: Published[]
+  dropped: number
+  isEnded: boolean
+  /** Of what it has got; -1: not known yet. */
+  place: LivePlace
+  /** What comes while earlier events are read; undefined: none are. */
+  later: Published[] | undefined
+  wake(): void
+}
 
-export function createLiveEvents({ audit, clock, log }: LiveEventsParts): LiveEvents {
+export function createLiveEvents({ store, audit, clock, log }: LiveEventsParts): LiveEvents {
   const followers = new Set<Follower>()
+  const feed = store && createLiveFeed({ store, onRows: publishRows, clock, log })
   /** Until when an alert of a key is not sent again, in unix milliseconds. */
   const alerted = new Map<string, number>()
   /** The last row of the audit log that was sent. */
@@ -65,13 +90,47 @@ export function createLiveEvents({ audit, clock, log }: LiveEventsParts): LiveEv
   }
 
   /** `project_id` null: it belongs to the installation, and only those who may see all get it. */
-  function publish(event: LiveEvent & { type: LiveEventType }, project_id: string | null): void {
+  function publish(event: Published, project_id: string | null): void {
     for (const follower of followers) {
-      const { types, project_id: own } = follower.filter
-      if (!types.includes(event.type) || (own !== undefined && own !== project_id)) continue
-      if (follower.waiting.length < MAX_WAITING) follower.waiting.push(event)
-      else follower.dropped++
-      follower.wake()
+      if (!isFor(follower, event, project_id)) continue
+      if (follower.later && follower.later.length < MAX_WAITING) follower.later.push(event)
+      else if (follower.later) follower.dropped++
+      else give(follower, event)
+    }
+  }
+
+  /** By the feed where there is one: then it comes back as a row. */
+  function send(event: Published, project_id: string | null): void {
+    const { type, at_ms, data } = event
+    if (feed) feed.publish({ type, at_ms, project_id, text: JSON.stringify(data) })
+    else publish(event, project_id)
+  }
+
+  function publishRows(rows: readonly LiveRow[], dropped: number): void {
+    for (const row of rows) if (row.type !== GAP) publish(eventOf(row), row.project_id)
+    if (dropped > 0) for (const follower of followers) drop(follower, dropped)
+  }
+
+  /** What is stored after the place of a follower that comes back. */
+  async function catchUp(follower: Follower, after: LivePlace | undefined): Promise<void> {
+    const last = feed ? await feed.follow() : 0
+    if (after && feed) {
+      const rows = await feed.since(after.sequence, MAX_WAITING)
+      const isGap =
+        rows.some(({ type }) => type === GAP) || (rows[0]?.sequence ?? after.sequence + 1) > after.sequence + 1
+      if (isGap) follower.waiting.push({ type: 'dropped', at_ms: clock.now(), data: { events: null } } as never)
+      for (const row of rows) {
+        if (row.type !== GAP && isFor(follower, eventOf(row), row.project_id)) give(follower, eventOf(row))
+      }
+      follower.place.sequence = rows.at(-1)?.sequence ?? after.sequence
+    } else follower.place.sequence = last
+    if (after && after.audit > 0 && follower.filter.types.includes('audit')) {
+      const { rows } = await audit.page({ limit: AUDIT_ROWS })
+      for (const row of rows.toReversed()) {
+        const event: Published = { type: 'audit', at_ms: row.at_ms, data: shown(row) }
+        if (row.sequence > after.audit && isFor(follower, event, row.project_id)) give(follower, event)
+      }
+      follower.place.audit = Math.max(after.audit, rows[0]?.sequence ?? 0)
     }
   }
 
@@ -82,12 +141,28 @@ export function createLiveEvents({ audit, clock, log }: LiveEventsParts): LiveEv
     }
   }
 
+  async function begin(follower: Follower, after: LivePlace | undefined): Promise<void> {
+    await catchUp(follower, after).catch((error: unknown) =>
+      log.error('earlier live events could not be read', {}, error),
+    )
+    const later = follower.later ?? []
+    follower.later = undefined
+    for (const event of later) {
+      const isKnown =
+        event.type === 'audit'
+          ? auditOf(event) <= follower.place.audit
+          : (event.sequence ?? 0) <= follower.place.sequence
+      if (!isKnown) give(follower, event)
+    }
+    follower.wake()
+  }
+
   function publishRequest(ended: EndedRequest, offset: number): void {
     const row = requestRow(ended, offset)
     // Without a known token and project, it is no caller's.
     if (row.token_id === '') return
     const { id: _, feedback: __, ...data } = viewRow(row)
-    publish({ type: 'request', at_ms: ended.at + offset, data }, row.project_id)
+    send({ type: 'request', at_ms: Math.round(ended.at + offset), data }, row.project_id)
   }
 
   async function lookAtAudit(): Promise<void> {
@@ -115,6 +190,7 @@ export function createLiveEvents({ audit, clock, log }: LiveEventsParts): LiveEv
     follower.isEnded = true
     follower.wake()
     followers.delete(follower)
+    if (followers.size === 0) feed?.leave()
     if (isFollowed('audit')) return
     cancelLook()
     sequence = undefined
@@ -139,7 +215,7 @@ export function createLiveEvents({ audit, clock, log }: LiveEventsParts): LiveEv
     try {
       while (!follower.isEnded) {
         const event = follower.waiting.shift()
-        if (event) yield event
+        if (event) yield withId(follower, event)
         else if (follower.dropped > 0) {
           const { dropped } = follower
           follower.dropped = 0
@@ -157,30 +233,75 @@ export function createLiveEvents({ audit, clock, log }: LiveEventsParts): LiveEv
 
   return {
     record(ended, { offset, each }) {
-      if (followers.size === 0 || !isFollowed('request')) return
+      if (feed ? !feed.isFollowed() : !isFollowed('request')) return
       each(ended, (one) => publishRequest(one, offset))
     },
     alerted({ key, again_seconds, type, message, data }) {
-      if (followers.size === 0) return
+      if (feed ? !feed.isFollowed() : followers.size === 0) return
       const now_ms = clock.now()
       if ((alerted.get(key) ?? 0) > now_ms) return
       if (alerted.size >= MAX_ALERT_KEYS) alerted.clear()
       alerted.set(key, now_ms + again_seconds * 1000)
-      publish({ type: 'alert', at_ms: now_ms, data: { event: type, message, data } }, null)
+      send({ type: 'alert', at_ms: now_ms, data: { event: type, message, data } }, null)
     },
     follow(filter, signal) {
       assertPlace(filter)
-      const follower: Follower = { filter, waiting: [], dropped: 0, isEnded: signal.aborted, wake() {} }
+      const follower: Follower = {
+        filter,
+        waiting: [],
+        dropped: 0,
+        isEnded: signal.aborted,
+        place: { sequence: 0, audit: filter.after?.audit ?? 0 },
+        later: feed && [],
+        wake() {},
+      }
       if (!follower.isEnded) followers.add(follower)
+      if (feed) void begin(follower, filter.after)
       signal.addEventListener('abort', () => remove(follower), { once: true })
       // What was recorded before is not sent.
       if (filter.types.includes('audit') && sequence === undefined) void lookAtAudit()
       return eventsOf(follower)
     },
+    revised: () => feed?.revised(),
     close() {
       for (const follower of [...followers]) remove(follower)
+      feed?.close()
     },
   }
+}
+
+const GAP = 'gap'
+const eventOf = ({ type, at_ms, text, sequence }: LiveRow): Published => ({
+  type: type as LiveEventType,
+  at_ms,
+  data: JSON.parse(text) as object,
+  sequence,
+})
+const auditOf = ({ data }: Published): number => (data as { sequence?: number }).sequence ?? 0
+
+const isFor = (
+  { filter: { types, project_id: own } }: Follower,
+  { type }: Published,
+  project_id: string | null,
+): boolean => types.includes(type) && (own === undefined || own === project_id)
+
+function give(follower: Follower, event: Published): void {
+  if (follower.waiting.length < MAX_WAITING) follower.waiting.push(event)
+  else follower.dropped++
+  follower.wake()
+}
+
+function drop(follower: Follower, events: number): void {
+  follower.dropped += events
+  follower.wake()
+}
+
+/** The event with the place of its follower after it. */
+function withId(follower: Follower, { sequence, ...event }: Published): LiveEvent {
+  const { place } = follower
+  if (sequence !== undefined) place.sequence = sequence
+  else if (event.type === 'audit') place.audit = auditOf(event)
+  return { ...event, id: `${place.sequence}.${place.audit}` }
 }
 
 /** The hashes are for the check of the chain. */
