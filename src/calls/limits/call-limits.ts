@@ -4,7 +4,7 @@ import type { Estimate } from '../../spec/units.ts'
 import { CallLimitHold } from './call-hold.ts'
 import { createCountedWait } from './counted-wait.ts'
 import { type Counting, mayFit } from './counting.ts'
-import { type Exceeded, firstExceeded, keeping, LimitHold, type Limits, lacking, NEW, need, neededOf } from './hold.ts'
+import { type Exceeded, firstExceeded, keeping, LimitHold, type Limits, NEW, need, neededOf } from './hold.ts'
 import type { LimitedCaller, Plans } from './plans.ts'
 import { createLimitQueue } from './queue.ts'
 import type { Scopes } from './scopes.ts'
@@ -108,7 +108,7 @@ export class CallLimits {
     const { clock, sharing } = this.#counting
     for (let count = 0; ; count++) {
       need(request.estimate.expected)
-      await sharing.ask(lacking(lists, clock.steady()))
+      await sharing.ask(neededOf(lists))
       request.call.signal.throwIfAborted()
       const now = clock.steady()
       need(request.estimate.expected)
@@ -202,7 +202,7 @@ export class CallLimits {
     need(request.estimate.expected)
     const next = firstExceeded(lists, now, round)
     if (!next) return { hold: this.#holdOf(request, lists, now) }
-    if (sharing.mayGrow(next.counter, now)) void sharing.ask(lacking(lists, now)).then(this.#queue.retry)
+    if (sharing.mayGrow(next.counter, now)) void sharing.ask(neededOf(lists)).then(this.#queue.retry)
     waitsFor(next)
     next.counter.blocked_in = round
     return { wait_ms: waitFor(next, now) ?? 0 }

@@ -108,18 +108,6 @@ export function firstExceeded(lists: readonly Limits[], now: number, round: numb
   return undefined
 }
 
-/** Which counters hold too little of their limits for the needed amounts. */
-export function lacking(lists: readonly Limits[], now: number): { counter: Counter; amount: number }[] {
-  return lists.flatMap(({ counters, limits }) =>
-    counters.flatMap((counter, at) => {
-      counter.limit = limits[at] as number
-      const amount = needed[counter.unit] as number
-      const held = counter.held_until <= now ? 0 : counter.held
-      return amount > 0 && counter.window.total + amount > held ? [{ counter, amount }] : []
-    }),
-  )
-}
-
 /** What is called for what a hold takes. */
 export type TakeParts = Pick<HoldParts, 'onUsed' | 'onChanged'>
 

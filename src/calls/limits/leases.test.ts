@@ -84,7 +84,7 @@ function cluster(store: Store, rate_limits: RateLimits, when_store_fails: WhenSt
     }
     const config = {
       rate_limits,
-      models: {},
+      models: { rare: { rate_limits: { requests_per_minute: 1_000 } } },
       tokens: {},
       limits: { queue_seconds: 0, max_end_users: 100, when_store_fails },
     }
@@ -95,11 +95,11 @@ function cluster(store: Store, rate_limits: RateLimits, when_store_fails: WhenSt
       shared: { store: through, process_id: randomAlphanumerics(16) },
     })
     /** Whether a call was admitted; its hold. */
-    async function call(amount = 1) {
+    async function call(amount = 1, model = 'm') {
       const expected = { ...NO_UNITS, input_tokens: amount }
       const request = {
         call: { caller: { token_id: 'tok_a' }, signal: new AbortController().signal },
-        model: { id: 'm' },
+        model: { id: model },
         estimate: { expected, most: expected },
       }
       try {
@@ -112,7 +112,7 @@ function cluster(store: Store, rate_limits: RateLimits, when_store_fails: WhenSt
       }
     }
     return {
-      call: (amount?: number) => note(call(amount), own_open),
+      call: (amount?: number, model?: string) => note(call(amount, model), own_open),
       close: () => limiter.close(),
       kill() {
         state.isDead = true
@@ -270,6 +270,14 @@ for (const { name, open, cleanup } of ENGINES) {
         set.clock.advance(LEASE_LAPSES_MS)
         await set.settle()
       }
+    })
+
+    it('refuse none of the first calls of a model, though another limit is held already', async () => {
+      const set = cluster(await open(), { requests_per_second: 1_000 })
+      const one = set.start()
+      expect(await one.call()).toBeDefined()
+      const holds = await Promise.all(Array.from({ length: 50 }, () => one.call(1, 'rare')))
+      expect(holds.filter((hold) => hold === undefined)).toHaveLength(0)
     })
 
     it('follow the store when its clock is set', async () => {

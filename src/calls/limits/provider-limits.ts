@@ -1,7 +1,7 @@
 /** The limits of providers, which each attempt counts. */
 import type { Estimate, Units } from '../../spec/units.ts'
 import { type Counting, mayFit } from './counting.ts'
-import { firstExceeded, keeping, LimitHold, type Limits, lacking, NEW, need, neededOf, type TakeParts } from './hold.ts'
+import { firstExceeded, keeping, LimitHold, type Limits, NEW, need, neededOf, type TakeParts } from './hold.ts'
 import type { ConfiguredLimits } from './plans.ts'
 import type { Counter, Scopes } from './scopes.ts'
 
@@ -49,7 +49,7 @@ export function createProviderLimits({ config, scopes, counting }: ProviderLimit
     if (!blocked) return hold(lists, now, parts)
     if (!mayFit(counting, blocked, now)) throw refusalFor(blocked, now)
     // What was leased when it was asked for may have been returned meanwhile, unused.
-    const admitted = sharing.ask(lacking(lists, now)).then(() => {
+    const admitted = sharing.ask(neededOf(lists)).then(() => {
       const then = clock.steady()
       need(expected)
       const blocked = firstExceeded(lists, then, NEW)
@@ -94,7 +94,7 @@ export function createProviderLimits({ config, scopes, counting }: ProviderLimit
       if (sharing.decides()) return !neededOf(lists).some(({ counter }) => counter.denied_until > now)
       const blocked = firstExceeded(lists, now, NEW)
       if (!blocked || !mayFit(counting, blocked, now)) return blocked === undefined
-      return sharing.ask(lacking(lists, now)).then(() => {
+      return sharing.ask(neededOf(lists)).then(() => {
         need(expected)
         return firstExceeded(lists, clock.steady(), NEW) === undefined
       })

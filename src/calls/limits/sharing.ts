@@ -26,7 +26,7 @@ export type Sharing = {
   look(counters: readonly Counter[]): Promise<void>
   /** Whether this process may get more of a limit. */
   mayGrow(counter: Counter, now: number): boolean
-  /** Asks for so much more of each. Resolves once the store has answered, or after a short time. */
+  /** Asks for so much more of each: of all that a call must keep, since what nobody asks for may be given back. Resolves once the store has answered, or after a short time. */
   ask(requested: readonly { counter: Counter; amount: number }[]): Promise<void>
   /** Reports what was used, and gives back the rest. */
   close(): Promise<void>
