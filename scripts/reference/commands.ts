@@ -37,14 +37,19 @@ function withoutShared(text: string): string {
   const isShared = (line: string) => SHARED.includes(wordsOf(line))
   const names = lines.filter(isShared).map((line) => wordsOf(line).split(' ')[0])
   const own = lines.filter((line) => !isShared(line)).join('\n')
-  const rest = own
-    .replaceAll(PLACES, '')
+  const rest = withoutUsage(own.replaceAll(PLACES, ''))
     .replace(/\n*^Options:\n\n*(?! )/m, '\n\n')
     .replaceAll(/\n{3,}/g, '\n\n')
     .trim()
   if (names.length === 0) return rest
   return `${rest}\n\nShared options: ${names.length === SHARED_OPTIONS.split('\n').length ? 'all' : names.join(' ')}`
 }
+
+/** What the list of its commands says as well. */
+const withoutUsage = (text: string): string =>
+  text.includes('\nCommands:\n') && !/^Usage:.*\n +gatehouse/.test(text)
+    ? text.replace(/^Usage: .*\n+/, '').replace(/^Commands:\n/m, '')
+    : text
 
 function wordsOf(line: string): string {
   return line.trim().replaceAll(/\s+/g, ' ')

@@ -92,7 +92,7 @@ export async function referencePages(): Promise<Page[]> {
       'settings',
       'Settings',
       'This page lists every setting of `gatehouse.yaml`; none is required unless it says so. `${NAME}` in a secret, an address, a number or a switch is replaced by the environment variable of that name.',
-      'A *range* has `minimum`, `maximum` and `default`, a *choice* `values` and `default`. 1–64 includes both ends, >0–64 not 0. Where no type is named, it is text; where no default is named, it is false, or nothing.',
+      'A *range* has `minimum`, `maximum` and `default`, a *choice* `values` and `default`. 1–64 includes both ends, >0–64 not 0. Where no type is named, also of a list, it is text; where no default is named, it is false, or nothing.',
       settingsLists(),
     ),
   ]

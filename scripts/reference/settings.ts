@@ -65,7 +65,15 @@ function rowOf({ path, name, member, pathOf }: Member): string[][] {
   const about = meaningOf(member)
   const section = isSection(member) ? member : mapOf(member)
   if (!section || !isSection(section))
-    return [[code(name), typeOf(member, (object) => link(pathOf(object))).replace(/^text$/, ''), about]]
+    return [
+      [
+        code(name),
+        typeOf(member, (object) => link(pathOf(object)))
+          .replace(/^text$/, '')
+          .replace(/^list of text$/, 'list'),
+        about,
+      ],
+    ]
   const isHere = objectsOf(path, member).some((object) => object.path === pathOf(section))
   return isHere ? [] : [[code(name), `as ${link(pathOf(section), code(pathOf(section)))}`, about]]
 }

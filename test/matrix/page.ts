@@ -105,7 +105,14 @@ function callsOf(section: Section, group: string, seen: Seen): string {
   const lines = [...byFailure]
     .filter(([failure]) => failure !== NO_FAILURE)
     .map(([failure, rows]) => `- ${namesOf(rows)}: failed: ${failure}`)
-  return [`${columns.map(({ name }) => name).join('; ')}`, ...(lines.length > 0 ? [lines.join('\n')] : [])].join('\n\n')
+  return [namesOfCalls(columns), ...(lines.length > 0 ? [lines.join('\n')] : [])].join('\n\n')
+}
+
+/** Calls that get an error are named by their statuses, once. */
+function namesOfCalls(columns: readonly PageColumn[]): string {
+  const statuses = columns.flatMap(({ name }) => /^4\d\d/.exec(name)?.[0] ?? [])
+  const others = columns.filter(({ name }) => !/^4\d\d/.test(name)).map(({ name }) => name)
+  return [...others, ...(statuses.length > 0 ? [`errors ${[...new Set(statuses)].sort().join(', ')}`] : [])].join('; ')
 }
 
 const NO_FAILURE = ''
