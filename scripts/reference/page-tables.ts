@@ -13,7 +13,7 @@ import { ThreeDRequest } from '../../src/spec/three-d-request.ts'
 import { VideoRequest } from '../../src/spec/video-request.ts'
 import { directiveRows } from './directives.ts'
 import { membersOf, type Schema, typeOf } from './schema.ts'
-import { code, codes, definitions } from './table.ts'
+import { code, definitions } from './table.ts'
 
 const MANUAL = join(import.meta.dir, '../../docs/manual')
 const START = '<!-- Generated: npm run docs:reference -->'
@@ -66,15 +66,8 @@ const responseFields = (schema: Schema): string =>
 
 type Field = { name: string; type: string; meaning: string }
 
-/** Fields of one type and meaning share a line. */
 const listOf = (fields: Field[]): string =>
-  definitions(
-    [...Map.groupBy(fields, ({ type, meaning }) => `${type} ${meaning}`).values()].map((alike) => [
-      codes(alike.map(({ name }) => name)),
-      alike[0]?.type ?? '',
-      alike[0]?.meaning ?? '',
-    ]),
-  )
+  definitions(fields.map(({ name, type, meaning }) => [code(name), type, meaning]))
 
 function fieldsOf(schema: Schema) {
   const required: unknown[] = Array.isArray(schema.required) ? schema.required : []

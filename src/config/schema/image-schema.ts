@@ -14,6 +14,8 @@ const choice = (pattern: string, description: string) =>
     ),
   )
 
+const VALUES = 'Values that it accepts, and the default.'
+
 export const ImageLimits = section(
   {
     operations: list(
@@ -21,17 +23,17 @@ export const ImageLimits = section(
       { minItems: 1 },
       "Operations that it supports. Default: those of the provider's API.",
     ),
-    prompt_characters: integer({ minimum: 1 }, 'The longest prompt. Default 32,000.'),
+    prompt_characters: integer({ minimum: 1 }, 'Longest prompt in characters. Default 32,000.'),
     n: integer({ minimum: 1, maximum: 16 }, 'Images of one request. Default 10.'),
-    size: choice('^(auto|[1-9][0-9]*x[1-9][0-9]*)$', 'Such as `1024x1024` or `auto`.'),
-    aspect_ratio: choice('^[1-9][0-9]*:[1-9][0-9]*$', 'Such as `16:9`.'),
-    quality: choice('^.{1,40}$', 'Such as `high`.'),
-    style: choice('^.{1,40}$', 'Such as `vivid`.'),
-    output_format: choice('^(png|jpeg|webp)$', 'Such as `png`.'),
+    size: choice('^(auto|[1-9][0-9]*x[1-9][0-9]*)$', VALUES),
+    aspect_ratio: choice('^[1-9][0-9]*:[1-9][0-9]*$', VALUES),
+    quality: choice('^.{1,40}$', VALUES),
+    style: choice('^.{1,40}$', VALUES),
+    output_format: choice('^(png|jpeg|webp)$', VALUES),
     images: integer({ minimum: 1, maximum: 16 }, 'Images of one edit. Default 16.'),
-    mask: flag('Accepts a mask. Default true.'),
-    negative_prompt: flag('Accepts a negative prompt. Default true.'),
-    seed: flag('Accepts a seed. Default true.'),
+    mask: flag('Accepts it. Default true.'),
+    negative_prompt: flag('Accepts it. Default true.'),
+    seed: flag('Accepts it. Default true.'),
     response_format: oneOf(['url', 'b64_json'], 'Where the request has none. Default b64_json.'),
   },
   'What an image model accepts, and its defaults. Without a choice any value is forwarded.',

@@ -38,12 +38,12 @@ export type Limits = Type.Static<typeof Limits>
 
 export const Capabilities = section(
   {
-    image_input: flag('Accepts image parts.'),
-    audio_input: flag('Accepts audio parts.'),
-    file_input: flag('Accepts file parts.'),
+    image_input: flag('Accepts such parts.'),
+    audio_input: flag('Accepts such parts.'),
+    file_input: flag('Accepts such parts.'),
     tools: flag('Accepts `tools` and `functions`.'),
-    json_object: flag('Supports `response_format` `json_object`.'),
-    json_schema: flag('Supports `response_format` `json_schema`.'),
+    json_object: flag('Supports it as `response_format`.'),
+    json_schema: flag('Supports it as `response_format`.'),
     multiple_choices: flag('Supports `n` above 1.'),
     logprobs: flag('Supports `logprobs` and `top_logprobs`.'),
     audio_output: flag('Supports `audio`, and `modalities` with `audio`.'),

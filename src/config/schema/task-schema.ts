@@ -37,12 +37,12 @@ export const VideoLimits = section(
         'Sound. Default: false where allowed.',
       ),
     ),
-    image: oneOf(['no', 'optional', 'required'], 'Whether it accepts or needs a first frame. Default optional.'),
-    last_image: flag('Accepts a last frame. Default true.'),
+    image: oneOf(['no', 'optional', 'required'], 'Whether it accepts or needs it. Default optional.'),
+    last_image: flag('Accepts it. Default true.'),
     images: integer({ minimum: 0 }, 'Reference images. Default 16.'),
-    video: oneOf(['no', 'optional', 'required'], 'Whether it accepts or needs a video. Default optional.'),
-    negative_prompt: flag('Accepts a negative prompt. Default true.'),
-    seed: flag('Accepts a seed. Default true.'),
+    video: oneOf(['no', 'optional', 'required'], 'Whether it accepts or needs it. Default optional.'),
+    negative_prompt: flag('Accepts it. Default true.'),
+    seed: flag('Accepts it. Default true.'),
     n: integer({ minimum: 1, maximum: 16 }, 'Videos of one request. Default 1.'),
   },
   'What a video model accepts, and its defaults.',
@@ -60,9 +60,9 @@ const howMuch = (description: string) => oneOf(['no', 'optional', 'required'], `
 
 export const ThreeDLimits = section(
   {
-    prompt: howMuch('Whether it accepts or needs a prompt.'),
+    prompt: howMuch('Whether it accepts or needs it.'),
     prompt_characters: integer({ minimum: 1 }, 'Longest prompt in characters. Default 32,000.'),
-    image: howMuch('Whether it accepts or needs an image.'),
+    image: howMuch('Whether it accepts or needs it.'),
     images: integer({ minimum: 0 }, 'Views of one object. Default 16.'),
     format: choice(
       Type.Enum([...THREE_D_FORMATS]),
@@ -83,8 +83,8 @@ export const ThreeDLimits = section(
         { description: 'Polygons; false: the field is rejected.' },
       ),
     ),
-    negative_prompt: flag('Accepts a negative prompt. Default true.'),
-    seed: flag('Accepts a seed. Default true.'),
+    negative_prompt: flag('Accepts it. Default true.'),
+    seed: flag('Accepts it. Default true.'),
   },
   'What a 3D model accepts, and its defaults.',
 )
