@@ -71,6 +71,7 @@ const ACCESS: Record<string, Access> = {
   'POST /admin/v1/webhooks/{webhook_id}/redeliver': 'operate installation',
   'GET /admin/v1/alerts': 'read installation',
   'POST /admin/v1/alerts/{alert_id}/close': 'operate installation',
+  'GET /admin/v1/audit/{sequence}': 'read own',
   'GET /admin/v1/audit/verify': 'read installation',
   'POST /admin/v1/playground/{path}': 'call own',
   'GET /admin/v1/playground/{path}': 'call own',

@@ -1683,6 +1683,12 @@ export type Api = {
     body: undefined
     response: AuditCheck
   }
+  'GET /admin/v1/audit/{sequence}': {
+    params: { sequence: string }
+    query: {}
+    body: undefined
+    response: AuditRow
+  }
   'GET /admin/v1/requests': {
     params: {}
     query: { limit?: number | undefined; cursor?: string | undefined; request_id?: string | undefined; token?: string | undefined; project?: string | undefined; model?: string | undefined; target?: string | undefined; provider?: string | undefined; status?: string | undefined; error?: string | undefined; user?: string | undefined; session?: string | undefined; tag?: string | undefined; trace_id?: string | undefined; min_cost?: string | undefined; min_ms?: string | undefined; from?: number | undefined; to?: number | undefined }

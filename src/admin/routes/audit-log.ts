@@ -4,6 +4,7 @@ import type { Context, Route } from '../../http/context.ts'
 import { AuditRow } from '../../spec/audit.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Audit } from '../audit/audit.ts'
+import { noSuch } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
@@ -33,6 +34,16 @@ export function auditRoutes({ audit }: AuditRouteParts): Route[] {
       ...withoutUndefined({ from_ms: readTime(query, 'from'), to_ms: readTime(query, 'to') }),
     })
     return listAnswer(rows, next)
+  }
+
+  async function show(context: Context): Promise<Response> {
+    const { sequence = '' } = context.params
+    const number = /^\d{1,15}$/.test(sequence) ? Number(sequence) : 0
+    const { rows } = await audit.page({ limit: 1, after: [String(number + 1)] })
+    const own = context.admin.project_id
+    const row = rows.find((one) => one.sequence === number && (own === undefined || one.project_id === own))
+    if (!row) throw noSuch('row of the audit log', sequence)
+    return Response.json(row)
   }
 
   /** It reads every row: several at once would be a load, and would find the same. */
@@ -77,6 +88,14 @@ export function auditRoutes({ audit }: AuditRouteParts): Route[] {
       response: AuditCheck,
       errors: ['rate_limit_exceeded', 'storage_unavailable'],
       handle: verify,
+    }),
+    adminRoute(['GET', '/admin/v1/audit/:sequence', { right: 'read', project: 'own' }], {
+      summary: 'A row of the audit log',
+      description: 'One change, by its number.',
+      params: { sequence: 'The `sequence` of a row.' },
+      response: AuditRow,
+      errors: ['object_not_found', 'storage_unavailable'],
+      handle: show,
     }),
   ]
 }
