@@ -1,9 +1,17 @@
 /** The table of all pages, in the order of the navigation. A page is a folder, and a line here. */
 import type { Page } from '../shell/page.ts'
 import { accessPages } from './access/access.ts'
+import { auditPages } from './audit/audit.ts'
 import { home } from './home/home.ts'
 import { modelPages } from './models/models.ts'
 import { requestPages } from './requests/requests.ts'
 import { taskPages } from './tasks/tasks.ts'
 
-export const pages: readonly Page[] = [home, ...modelPages, ...requestPages, ...taskPages, ...accessPages]
+export const pages: readonly Page[] = [
+  home,
+  ...modelPages,
+  ...requestPages,
+  ...taskPages,
+  ...accessPages,
+  ...auditPages,
+]
