@@ -234,16 +234,17 @@ async function pass(
     },
   )
   if (!passthroughRequest) throw new Error('The API has no passthrough.')
-  const { parts } = await passThroughStream({
+  const passing = {
     target: { provider: { id: 'bench', kind: 'chatcompat' }, model: 'bench-model' },
     passthrough: {
-      dialect: 'chatcompat',
+      dialect: 'chatcompat' as const,
       send: async () => await transport.send(upstreamRequest),
       faultsOf: () => faults,
     },
     passthroughRequest,
-    call: { request_id: 'req', caller, signal, arrived: 0 },
-    signal,
+    tried: { call: { request_id: 'req', caller, signal, arrived: 0 }, signal },
+  }
+  const { parts } = await passThroughStream(passing, {
     request,
     responseContext: {
       head,

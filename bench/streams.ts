@@ -102,16 +102,8 @@ const ROUTES = {
     const responseContext = { head, writer: dialect.writer(head, request, 'req') }
     const target = { provider: { id: 'bench', kind: 'chatcompat' }, model: 'bench-model' }
     const call = { request_id: 'req', caller, signal, arrived: 0 }
-    return passThroughStream({
-      target,
-      passthrough,
-      passthroughRequest,
-      call,
-      signal,
-      request,
-      responseContext,
-      meter: meterFor(way, meter),
-    })
+    const passing = { target, passthrough, passthroughRequest, tried: { call, signal } }
+    return passThroughStream(passing, { request, responseContext, meter: meterFor(way, meter) })
   },
   async translated(
     { dialect, decoder }: Case,

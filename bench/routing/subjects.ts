@@ -44,7 +44,7 @@ export const gatehouse =
               end = (error) => given.end(error)
             },
           },
-          { sendTo: (target, own) => send(indexOf(target), own) },
+          { sendTo: (target, own) => send(indexOf(target), own ?? signal) },
         )
         return () => end?.()
       },

@@ -1,4 +1,5 @@
 /** A call and what is known about it, without HTTP types. */
+import type { Abortable } from '../kit/abortable.ts'
 import type { TraceContext } from '../kit/trace-context.ts'
 import type { CatalogueModel, Chosen } from '../models/catalogue.ts'
 import type { Capture } from '../protocols/shared/capture.ts'
@@ -29,6 +30,8 @@ export type Call = {
   task_id?: string
   /** Aborted, with the reason, when the client has left or the gateway stops. */
   readonly signal: AbortSignal
+  /** The same, for who needs no signal as such. Absent: `signal` itself. */
+  readonly ending?: Abortable
   /** By the steady clock. */
   readonly arrived: number
   /**
@@ -65,6 +68,8 @@ export type Plan = Chosen & {
   readonly has_conditions: boolean
   /** Whether the provider of a target has rate limits of its own. */
   readonly has_limited_targets: boolean
+  /** Whether one attempt at the one target of the model is all that a call may do, unless it asks for more. */
+  readonly is_plain: boolean
   /** Of each response. */
   readonly headers: Readonly<Record<string, string>>
 }

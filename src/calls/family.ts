@@ -1,7 +1,8 @@
 /** What a family contributes to the pipeline. Everything else is the same for every family. */
 import type { RoutingConfig } from '../config/schema/routing-schema.ts'
+import type { Abortable } from '../kit/abortable.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
-import type { Target } from '../providers/provider.ts'
+import type { PassthroughResponse, Target } from '../providers/provider.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { GatewayError } from '../spec/error.ts'
 import type { Estimate } from '../spec/units.ts'
@@ -22,8 +23,10 @@ export type Family<Input, Work, Answer, M extends AnyMeter> = FamilyParts<Input,
 /** A family whose calls are answered by one target: the pipeline tries one after another. */
 export type ByTarget<Work, Answer, M extends AnyMeter> = {
   targets(work: Work): readonly Target[]
-  /** Sends the call to one target. */
-  send(target: Target, work: Work, tried: Try<M>): Promise<Answer>
+  /** Sends the call to one target. Resolves with the answer, or with what `read` makes it of. */
+  send(target: Target, work: Work, tried: Try<M>): Promise<Answer | Unread>
+  /** Absent: `send` resolves with answers only. A promise only where a body has not arrived as a whole. */
+  read?(received: Answer | Unread, served: Served<Work, M>): Answer | Promise<Answer>
   /** Awaited before the first target is called; rejects where the call must not proceed. Absent or undefined: nothing is. */
   beforeSend?(work: Work, call: Call): Promise<void> | undefined
   execute?: undefined
@@ -33,6 +36,17 @@ export type ByTarget<Work, Answer, M extends AnyMeter> = {
 type ByItself<Work, Answer, M extends AnyMeter> = {
   /** Executes the call, at one target after another through `attempt`. */
   execute(work: Work, execution: Execution<M>): Promise<Answer>
+}
+
+type Sending<Work, M extends AnyMeter> = { target: Target; work: Work; tried: Try<M> }
+
+/** The answer of one target. */
+export async function sendAndRead<Work, Answer, M extends AnyMeter>(
+  { send, read }: Pick<ByTarget<Work, Answer, M>, 'send' | 'read'>,
+  { target, work, tried }: Sending<Work, M>,
+): Promise<Answer> {
+  const received = await send(target, work, tried)
+  return read ? await read(received, { target, work, meter: tried.meter }) : (received as Answer)
 }
 
 type FamilyParts<Input, Work, Answer, M extends AnyMeter> = {
@@ -98,11 +112,19 @@ export const jsonCodec = <Answer>(): AnswerCodec<unknown, Answer, unknown> => ({
 
 type Sticky = NonNullable<RoutingConfig['sticky']>
 
+/** A response as it was received from a provider. */
+export type Unread = PassthroughResponse
+
+/** What a target has answered. */
+export type Served<Work, M extends AnyMeter> = { readonly target: Target; readonly work: Work; readonly meter: M }
+
 /** One attempt at one target. */
 export type Try<M extends AnyMeter> = {
   call: Call
   /** Ends with the call; it may end earlier, when another target is tried instead. */
-  signal: AbortSignal
+  readonly signal: AbortSignal
+  /** The same, for who needs no signal as such. Absent: `signal` itself. */
+  readonly ending?: Abortable
   /** Counts what this target generates. */
   meter: M
 }

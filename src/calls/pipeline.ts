@@ -1,4 +1,5 @@
 /** The pipeline: every call of every family passes these stages in this order and is recorded exactly once. */
+import { endingOf } from '../kit/abortable.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Catalogue, CatalogueModel, Chosen } from '../models/catalogue.ts'
@@ -15,6 +16,7 @@ import { type EmbedText, lookUpAnswer, lookUpStream, lookupFor } from './lookup.
 import { createPlans, type Plans } from './plan.ts'
 import { PreparedCall, type TraceAttempt } from './prepared-call.ts'
 import { boundsOf } from './routing/bounds.ts'
+import { OpenAttempt } from './routing/open-attempt.ts'
 import type { Router } from './routing/router.ts'
 import { createSettlements, type RecordUsage } from './settle.ts'
 import { DeliveredStream } from './stream.ts'
@@ -89,7 +91,7 @@ type PipelineParts = {
   recordUsage: RecordUsage
   /** Whether the end of a response waits until its call is recorded. Absent: never. */
   isDurable?: () => boolean
-  router: Pick<Router, 'attempt' | 'candidates'>
+  router: Pick<Router, 'attempt' | 'only' | 'candidates'>
   subscribers: readonly CallSubscriber[]
   /** Limits and budgets, in the order in which a call passes them. Absent: none. */
   gates?: readonly Gate[]
@@ -152,6 +154,13 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     return mayFallBack(prepared) ? fallbacks.execute(prepared) : prepared.execute()
   }
 
+  /** The same for a whole answer. */
+  function begin<Work, Answer, M extends AnyMeter>(prepared: PreparedCall<Work, Answer, M>) {
+    if (mayFallBack(prepared)) return execute(prepared)
+    prepared.bounds = boundsOf(prepared.model.routing, prepared.call.arrived, prepared.call.options)
+    return prepared.begin()
+  }
+
   /** From the cache where it is on. */
   async function cachedAnswer<Work, Answer, M extends AnyMeter>(
     prepared: PreparedCall<Work, Answer, M>,
@@ -175,11 +184,24 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       const waiting = admission.admit(descriptor, prepared)
       if (waiting) await waiting
       const cached = cache && isCached(prepared) ? await cachedAnswer(prepared) : undefined
-      const answer = cached ? cached.answer : await execute(prepared)
+      const started = cached ? undefined : begin(prepared)
+      let answer: Answer
+      if (started instanceof OpenAttempt) {
+        try {
+          const read = prepared.read(await started.send(true, prepared))
+          answer = read instanceof Promise ? await read : read
+        } catch (thrown) {
+          started.failed(thrown)
+          throw thrown
+        }
+        started.answered()
+        prepared.serving(started)
+      } else answer = started ? await started : (cached as { answer: Answer }).answer
       const usage = cached ? cached.usage : usageForClient<Work, M>(descriptor, prepared)
       const counted = usage instanceof Promise ? await usage : usage
       // It was read to its end after the client had left, so that its usage is known.
-      if (record.call.signal.aborted && prepared.meter) throw record.call.signal.reason
+      const ending = endingOf(record.call)
+      if (ending.aborted && prepared.meter) throw ending.reason
       const settled = settlements.succeeded(prepared)
       if (settled) await settled
       return { answer, usage: counted, model: prepared.model, work: prepared.work }

@@ -44,16 +44,21 @@ export function createPlans({ catalogue, gates, clock }: PlansParts): Plans {
   function make(caller: Caller, name: string | undefined, family: EndpointFamily): Plan {
     const chosen = catalogue.require(name, family, caller)
     const { model } = chosen
+    const has_fallbacks = Object.keys(model.fallbacks).length > 0
+    const has_conditions = haveConditions(model.targets)
+    const has_limited_targets = model.targets.some(({ provider }) =>
+      gates.some((gate) => gate.limitsProvider?.(provider.id)),
+    )
+    const mayRepeat = model.routing.tries !== undefined
     return {
       ...chosen,
       name,
       family,
       gates: gatesOf(caller, model),
-      has_fallbacks: Object.keys(model.fallbacks).length > 0,
-      has_conditions: haveConditions(model.targets),
-      has_limited_targets: model.targets.some(({ provider }) =>
-        gates.some((gate) => gate.limitsProvider?.(provider.id)),
-      ),
+      has_fallbacks,
+      has_conditions,
+      has_limited_targets,
+      is_plain: model.targets.length === 1 && !(has_fallbacks || has_conditions || has_limited_targets || mayRepeat),
       headers: modelHeaders(chosen, clock),
     }
   }

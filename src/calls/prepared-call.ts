@@ -1,14 +1,23 @@
 /** A call whose request fits its model: one object for each, which the stages of the pipeline and the router work on. */
 import type { RoutingConfig } from '../config/schema/routing-schema.ts'
-import { type Clock, unixSeconds } from '../kit/clock.ts'
+import { type Abortable, endingOf } from '../kit/abortable.ts'
+import type { Clock } from '../kit/clock.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
-import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { AttemptAdmission } from './admission.ts'
 import type { Call, CallRecord, Gate, Plan } from './call.ts'
 import { mayHaveCharged, noteDoubt } from './entries.ts'
 import type { CallEvents } from './events.ts'
-import type { AnyMeter, ByTarget, Execution, Family, Try } from './family.ts'
+import {
+  type AnyMeter,
+  type ByTarget,
+  type Execution,
+  type Family,
+  type Served,
+  sendAndRead,
+  type Try,
+  type Unread,
+} from './family.ts'
 import type { Plans } from './plan.ts'
 import {
   type Attempt,
@@ -20,23 +29,18 @@ import {
   stepTo,
 } from './routing/attempt.ts'
 import type { Bounds } from './routing/bounds.ts'
-import {
-  acceptingTargets,
-  expectedCost,
-  haveConditions,
-  type RequestFacts,
-  type SizedRequest,
-} from './routing/conditions.ts'
-import { explainModel } from './routing/explain-model.ts'
+import { acceptingTargets, expectedCost, haveConditions, type SizedRequest } from './routing/conditions.ts'
+import type { OpenAttempt } from './routing/open-attempt.ts'
 import type { AttemptPolicy } from './routing/outcome.ts'
 import type { ProviderPreferences } from './routing/preferences.ts'
 import type { Router } from './routing/router.ts'
+import { explainCall, sizedRequest } from './sized-request.ts'
 
 /** Executes an attempt in the trace of its call. */
 export type TraceAttempt = <Answer>(call: Call, attempt: Attempt, execute: () => Promise<Answer>) => Promise<Answer>
 
 type ExecutionParts = {
-  router: Pick<Router, 'attempt' | 'candidates'>
+  router: Pick<Router, 'attempt' | 'only' | 'candidates'>
   plans: Pick<Plans, 'gatesOf'>
   /** Undefined: providers have no limits. */
   attempts: AttemptAdmission | undefined
@@ -54,8 +58,7 @@ type Preparing<Work, Answer, M extends AnyMeter> = Pick<PreparedCall<Work, Answe
 type Sticky = NonNullable<RoutingConfig['sticky']>
 
 const UNBOUNDED: Bounds = { tries: 1, tries_made: 0, deadline: Number.POSITIVE_INFINITY }
-
-export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, Sender<Answer>, SizedRequest {
+export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, Sender<Answer>, Try<M> {
   readonly call: Call
   readonly record: CallRecord
   readonly descriptor: Family<never, Work, Answer, M>
@@ -73,11 +76,13 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
   has_fallback = false
   /** Set once it is settled: `true`, or what resolves then. */
   settled: Promise<void> | true | undefined
+  /** Whether its only attempt is read by the pipeline. */
+  #isOnly = false
   readonly #input: unknown
   readonly #parts: ExecutionParts
   /** How many attempts there were at other models. */
   #earlier = 0
-  #facts: RequestFacts | undefined
+  #conditional: SizedRequest | undefined
   #hedge: { meter: M } | undefined
 
   constructor(preparing: Preparing<Work, Answer, M>, parts: ExecutionParts) {
@@ -113,7 +118,7 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
     this.work = work
     this.meter = this.descriptor.meter(work)
     this.#earlier = record.attempts.length
-    this.#facts = undefined
+    this.#conditional = undefined
     this.#hedge = undefined
     record.model = model.id
     record.requested = this.plan.requested.id
@@ -127,18 +132,36 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
     return waiting ? this.#executeAfter(waiting) : this.#attempt(descriptor.targets(work), this)
   }
 
+  /** The same, but the only attempt of a call that nothing else may serve is sent, read and ended by the caller of this. */
+  begin(): OpenAttempt | Promise<Answer> {
+    const { plan, call, descriptor, work, model } = this
+    const isPlain = plan.is_plain && model === plan.model && !call.options && !call.is_explained
+    if (!isPlain || descriptor.execute || this.#parts.traceAttempt) return this.execute()
+    const waiting = descriptor.beforeSend?.(work, call)
+    if (waiting) return this.#executeAfter(waiting)
+    const targets = descriptor.targets(work)
+    const attempt = targets.length === 1 ? this.#parts.router.only(targets, this) : undefined
+    this.#isOnly = attempt !== undefined
+    return attempt ?? this.#attempt(targets, this)
+  }
+
+  /** What the only attempt has received. */
+  read(received: Answer | Unread): Answer | Promise<Answer> {
+    const { read } = this.descriptor as ByTarget<Work, Answer, M>
+    return read ? read(received, this as Served<Work, M>) : (received as Answer)
+  }
+
+  get target(): Target | undefined {
+    return this.record.target
+  }
+
   /** For a family that does more than to send the call to one target. */
   #execution(): Execution<M> {
-    return {
-      call: this.call,
-      attempt: (all, send) =>
-        this.#attempt(all, {
-          sendTo: (target, signal, attempt) => {
-            const tried = this.#tryOf(signal, attempt)
-            return this.#sendWithin({ target, signal, attempt }, () => send(target, tried))
-          },
-        }),
-    }
+    const senderOf = <Part>(send: (target: Target, tried: Try<M>) => Promise<Part>): Sender<Part> => ({
+      sendTo: (target, signal, attempt) =>
+        this.#sendWithin({ target, signal, attempt }, () => send(target, this.#tryOf(signal, attempt))),
+    })
+    return { call: this.call, attempt: (all, send) => this.#attempt(all, senderOf(send)) }
   }
 
   async #executeAfter(waiting: Promise<void>): Promise<Answer> {
@@ -147,14 +170,14 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
   }
 
   #attempt<Part>(all: readonly Target[], sender: Sender<Part>): Promise<Part> {
-    const { attempts, router } = this.#parts
+    const { router } = this.#parts
     try {
-      if (this.call.is_explained) this.#explain(all)
+      if (this.call.is_explained) explainCall(this, all, this.#parts)
       const { plan } = this
       const isOther = this.model !== plan.model
       const hasConditions = isOther ? haveConditions(all) : plan.has_conditions
-      const targets = this.preferences || hasConditions ? acceptingTargets(all, this) : all
-      const limits = isOther || plan.has_limited_targets ? attempts : undefined
+      const targets = this.preferences || hasConditions ? acceptingTargets(all, this.#request()) : all
+      const limits = this.#limits
       if (!limits?.hasLimits(targets)) return router.attempt(targets, this, sender)
       return this.#attemptWithin(limits, targets, sender)
     } catch (thrown) {
@@ -166,34 +189,39 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
     return await this.#parts.router.attempt(await attempts.targetsWithinLimits(this.record, targets), this, sender)
   }
 
-  sendTo(target: Target, signal: AbortSignal, attempt: Attempt): Promise<Answer> {
-    const { descriptor, work } = this
-    const { attempts, traceAttempt } = this.#parts
-    const { send } = descriptor as ByTarget<Work, Answer, M>
+  sendTo(target: Target, signal: AbortSignal | undefined, attempt: Attempt): Promise<Answer> {
+    const descriptor = this.descriptor as ByTarget<Work, Answer, M>
     const tried = this.#tryOf(signal, attempt)
-    const isPlain = traceAttempt === undefined && !attempts?.limitsProvider(target.provider.id)
-    return isPlain ? send(target, work, tried) : this.#sendTried(send, { target, signal, attempt }, tried)
+    if (this.#isOnly) return descriptor.send(target, this.work, tried) as Promise<Answer>
+    return this.#sendAndRead(descriptor, { target, signal, attempt }, tried)
   }
 
-  #sendTried(send: ByTarget<Work, Answer, M>['send'], sending: Sending, tried: Try<M>): Promise<Answer> {
-    return this.#sendWithin(sending, () => send(sending.target, this.work, tried))
+  #sendAndRead(descriptor: ByTarget<Work, Answer, M>, to: Sending, tried: Try<M>): Promise<Answer> {
+    const sending = { target: to.target, work: this.work, tried }
+    return this.#sendWithin(to, () => sendAndRead(descriptor, sending))
   }
 
-  #tryOf(signal: AbortSignal, { is_hedge }: Attempt): Try<M> {
-    if (!is_hedge) return { call: this.call, signal, meter: this.meter }
-    const meter = this.descriptor.meter(this.work)
-    this.#hedge = { meter }
-    return { call: this.call, signal, meter }
+  #tryOf(signal: AbortSignal | undefined, { is_hedge }: Attempt): Try<M> {
+    const { call, meter } = this
+    if (is_hedge) this.#hedge = { meter: this.descriptor.meter(this.work) }
+    const counting = this.#hedge && is_hedge ? this.#hedge.meter : meter
+    return signal ? { call, signal, meter: counting } : this
   }
 
   /** Within the limits of its provider, and in the trace of the call. */
   #sendWithin<Part>({ target, signal, attempt }: Sending, send: () => Promise<Part>): Promise<Part> {
-    const { attempts, traceAttempt } = this.#parts
+    const { traceAttempt } = this.#parts
+    const limits = this.#limits
     const limited = () =>
-      attempts?.limitsProvider(target.provider.id)
-        ? attempts.withinLimits(this.record, { target, signal, execute: send })
+      limits?.limitsProvider(target.provider.id)
+        ? limits.withinLimits(this.record, { target, signal: signal ?? this.signal, execute: send })
         : send()
     return traceAttempt ? traceAttempt(this.call, attempt, limited) : limited()
+  }
+
+  /** Of providers; undefined where none of the model has any. */
+  get #limits(): AttemptAdmission | undefined {
+    return this.model !== this.plan.model || this.plan.has_limited_targets ? this.#parts.attempts : undefined
   }
 
   attemptStarted(attempt: Attempt): void {
@@ -234,25 +262,6 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
     if (attempt.is_hedge) this.meter = hedge.meter
   }
 
-  /** Adds how the call is routed at this model, before it is sent. */
-  #explain(targets: readonly Target[]): void {
-    const { call, record, model, has_fallback } = this
-    const { attempts, router, clock } = this.#parts
-    const request = {
-      targets,
-      routing: model.routing,
-      conditional: this,
-      options: call.options,
-      now: clock.steady(),
-      is_stream: record.is_stream,
-      has_fallback,
-      affinity: (sticky: Sticky) => this.descriptor.affinity?.(this.work, call, sticky),
-      limitOf: attempts && ((target: Target) => attempts.limitOf(record, target)),
-    }
-    record.decisions ??= []
-    record.decisions.push({ model: model.id, ...explainModel(request, router) })
-  }
-
   get settings(): RoutingConfig {
     return this.model.routing
   }
@@ -274,6 +283,10 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
     return this.call.signal
   }
 
+  get ending(): Abortable {
+    return endingOf(this.call)
+  }
+
   get is_stream(): boolean {
     return this.record.is_stream
   }
@@ -282,38 +295,23 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
     return (this.descriptor.is_hedged ?? true) && !this.call.options?.no_fallback
   }
 
+  #request(): SizedRequest {
+    this.#conditional ??= sizedRequest(this, this.#parts.clock)
+    return this.#conditional
+  }
+
   costOf(target: Target): number | undefined {
-    return expectedCost(target, this.facts(), this.now())
+    const request = this.#request()
+    return expectedCost(target, request.facts(), request.now())
   }
 
   affinity(sticky: Sticky): number | undefined {
     return this.strategy === undefined ? this.descriptor.affinity?.(this.work, this.call, sticky) : undefined
   }
 
-  get family(): EndpointFamily {
-    return this.record.family
-  }
-
-  get tags(): readonly string[] | undefined {
-    return this.call.options?.tags
-  }
-
-  get project_id(): string | undefined {
-    return this.call.caller.project_id
-  }
-
   get preferences(): ProviderPreferences | undefined {
     return this.call.options?.provider
   }
-
-  now(): number {
-    return unixSeconds(this.#parts.clock)
-  }
-
-  facts(): RequestFacts | undefined {
-    this.#facts ??= this.descriptor.facts?.(this.work)
-    return this.#facts
-  }
 }
 
-type Sending = { target: Target; signal: AbortSignal; attempt: Attempt }
+type Sending = { target: Target; signal: AbortSignal | undefined; attempt: Attempt }

@@ -1,5 +1,6 @@
 /** One HTTP request, and the route that it is matched against. */
 import type { TSchema } from 'typebox'
+import type { Abortable } from '../kit/abortable.ts'
 import type { TraceContext } from '../kit/trace-context.ts'
 import type { Capture } from '../protocols/shared/capture.ts'
 import type { AdminCaller, Right } from '../spec/admin.ts'
@@ -53,6 +54,8 @@ export type Context = {
   query(): URLSearchParams
   /** Aborted, with the reason, when the client has left or when the gateway stops for good. */
   readonly signal: AbortSignal
+  /** The same as `signal`, for who needs no signal as such. */
+  readonly ending: Abortable
   /** Aborts `signal` because the client has left. For a response that is still being written. */
   leave(): void
   /** Ends the request for the log, once. A response that is written later (`note.stream`) calls it at its end. */

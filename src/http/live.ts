@@ -1,5 +1,6 @@
 /** An open HTTP request: what the app and its routes know of it until its response is written. */
 import type { ServerSettings } from '../config/config.ts'
+import type { Abortable, Follower } from '../kit/abortable.ts'
 import type { Clock } from '../kit/clock.ts'
 import { orderedAlphanumerics } from '../kit/secret.ts'
 import type { TraceContext } from '../kit/trace-context.ts'
@@ -49,7 +50,7 @@ export type LiveParts = {
 }
 
 /** An open request: one object with all its fields, and without closures. */
-export class Live implements Context {
+export class Live implements Context, Abortable {
   readonly request: Request
   readonly request_id: string
   readonly path: string
@@ -73,6 +74,9 @@ export class Live implements Context {
   abortedBy: GatewayError | undefined
   readonly #parts: LiveParts
   #control: AbortController | undefined
+  /** Mostly there is one, the request to a provider. */
+  #follower: Follower | undefined
+  #others: Follower[] | undefined
   #isOver = false
   #held = 0
 
@@ -103,6 +107,33 @@ export class Live implements Context {
     if (this.abortedBy) return
     this.abortedBy = reason
     this.#control?.abort(reason)
+    const followers = [this.#follower, ...(this.#others ?? [])]
+    for (const follower of followers) follower?.handleEvent()
+  }
+
+  get aborted(): boolean {
+    return this.abortedBy !== undefined
+  }
+
+  get reason(): GatewayError | undefined {
+    return this.abortedBy
+  }
+
+  get ending(): Abortable {
+    return this
+  }
+
+  addEventListener(_: 'abort', follower: Follower): void {
+    if (!this.#follower) this.#follower = follower
+    else {
+      this.#others ??= []
+      this.#others.push(follower)
+    }
+  }
+
+  removeEventListener(_: 'abort', follower: Follower): void {
+    if (this.#follower === follower) this.#follower = undefined
+    else this.#others = this.#others?.filter((other) => other !== follower)
   }
 
   get signal(): AbortSignal {

@@ -1,6 +1,6 @@
 /** The clock, passed in wherever time matters, so that tests control it. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { createTimerLists } from './timer-lists.ts'
+import { createTimerLists, type Waiting } from './timer-lists.ts'
 
 export type Clock = {
   /** Milliseconds since 1970: for what is shown, stored or agreed with others. May jump when the machine's clock is set. */
@@ -15,12 +15,14 @@ export type Clock = {
   realign?(): Promise<void>
   /** Runs `work` once after `ms`, as soon as possible where that is not positive; the result cancels it. A waiting timer does not keep the process alive. */
   after(ms: number, work: () => void): () => void
+  /** The same for an object in a list, without a closure: see `TimeLimited`. Absent or undefined: there is no such list. */
+  wait?(ms: number, waiting: Waiting): Set<Waiting> | undefined
 }
 
 /** A timer of many works is set outside of any call: otherwise all of them would run in the trace of the first one's call. */
 const outsideCalls = AsyncLocalStorage.snapshot()
 
-const afterInList = createTimerLists({
+const lists = createTimerLists({
   now: () => performance.now(),
   set: (ms, work) => outsideCalls(() => void setTimeout(work, ms).unref()),
 })
@@ -31,7 +33,8 @@ const ORIGIN = performance.timeOrigin
 export const systemClock: Clock = {
   now: () => Date.now(),
   steady: () => ORIGIN + performance.now(),
-  after: (ms, work) => afterInList(ms, work) ?? afterAlone(ms, work),
+  after: (ms, work) => lists.after(ms, work) ?? afterAlone(ms, work),
+  wait: lists.wait,
 }
 
 function afterAlone(ms: number, work: () => void): () => void {

@@ -6,12 +6,13 @@ function setUp() {
   let now = 0
   let timers: { due: number; work: () => void }[] = []
   const called: string[] = []
-  const after = createTimerLists({
+  const { after, wait } = createTimerLists({
     now: () => now,
     set: (ms, work) => void timers.push({ due: now + ms, work }),
   })
   return {
     after,
+    wait,
     called,
     note: (name: string) => () => void called.push(name),
     timers: () => timers.length,
@@ -40,6 +41,18 @@ describe('timer lists', () => {
     to(2500)
     to(9000)
     expect(called).toEqual(['first', 'second'])
+  })
+
+  it('call an object once, unless it is deleted from its list', () => {
+    const { wait, called, note, to } = setUp()
+    const [first, second] = ['first', 'second'].map((name) => ({ due: 0, work: note(name) }))
+    if (!first || !second) throw new Error('two objects')
+    wait(1000, first)
+    wait(1000, second)?.delete(second)
+    to(1000)
+    to(9000)
+    expect(called).toEqual(['first'])
+    expect(wait(1500, first)).toBeUndefined()
   })
 
   it('do not call what was cancelled, and call the rest', () => {

@@ -6,29 +6,47 @@
 /** Of the runtime: `set` calls `work` once after `ms`, and does not keep the process alive. */
 type Timers = { now(): number; set(ms: number, work: () => void): void }
 
-type Waiting = { readonly due: number; readonly work: () => void }
+/** What waits for a time, in a list of others. */
+export type Waiting = { due: number; work(): void }
 
 /** Others are timers of their own: a list for each of many durations would be searched in vain. */
 const STEP_MILLISECONDS = 1_000
 const LONGEST_MILLISECONDS = 86_400_000
 const MOST_LISTS = 64
 
-/** Runs `work` once after `ms`; the result cancels it. Undefined for a duration that has no list. */
-type After = (ms: number, work: () => void) => (() => void) | undefined
+type TimerLists = {
+  /** Runs `work` once after `ms`; the result cancels it. Undefined for a duration that has no list. */
+  after(ms: number, work: () => void): (() => void) | undefined
+  /** The same for an object. To cancel it, delete it from the list that is returned. */
+  wait(ms: number, waiting: Waiting): Set<Waiting> | undefined
+}
 
-export function createTimerLists(timers: Timers): After {
+export function createTimerLists(timers: Timers): TimerLists {
   /** By their duration: the limits that the configuration sets are few. */
   const lists = new Map<number, TimerList>()
-  return (ms, work) => {
-    let list = lists.get(ms)
-    if (!list) {
-      if (ms < STEP_MILLISECONDS || ms > LONGEST_MILLISECONDS || ms % STEP_MILLISECONDS !== 0) return undefined
-      if (lists.size >= MOST_LISTS) return undefined
-      list = new TimerList(ms, timers)
-      lists.set(ms, list)
-    }
-    return list.add(work)
+
+  function listFor(ms: number): TimerList | undefined {
+    const known = lists.get(ms)
+    if (known) return known
+    if (ms < STEP_MILLISECONDS || ms > LONGEST_MILLISECONDS || ms % STEP_MILLISECONDS !== 0) return undefined
+    if (lists.size >= MOST_LISTS) return undefined
+    const list = new TimerList(ms, timers)
+    lists.set(ms, list)
+    return list
   }
+
+  return {
+    after(ms, work) {
+      const list = listFor(ms)
+      return list && cancelOf(list, { due: 0, work })
+    },
+    wait: (ms, waiting) => listFor(ms)?.add(waiting),
+  }
+}
+
+function cancelOf(list: TimerList, waiting: Waiting): () => void {
+  const all = list.add(waiting)
+  return () => void all.delete(waiting)
 }
 
 class TimerList {
@@ -42,12 +60,11 @@ class TimerList {
     this.#timers = timers
   }
 
-  add(work: () => void): () => void {
-    const waiting = this.#waiting
-    const one = { due: this.#timers.now() + this.#ms, work }
-    waiting.add(one)
+  add(waiting: Waiting): Set<Waiting> {
+    waiting.due = this.#timers.now() + this.#ms
+    this.#waiting.add(waiting)
     if (!this.#isSet) this.#set(this.#ms)
-    return () => void waiting.delete(one)
+    return this.#waiting
   }
 
   #set(ms: number): void {

@@ -1,5 +1,6 @@
 /** The contract of a provider. A provider has a member for each family that it serves, and lacks the others. */
 import type { CallLimits, TargetRules } from '../config/schema/routing-schema.ts'
+import type { Abortable } from '../kit/abortable.ts'
 import type { ChatChunk, ChatCompletion, ChatRequest } from '../protocols/shared/canonical.ts'
 import type { Faults } from '../protocols/shared/upstream.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
@@ -231,6 +232,7 @@ export type PassthroughResponse = {
   headers: Headers
   read(): Promise<Uint8Array | undefined> // the next bytes of a stream; `undefined` at its end
   text(): Promise<string> // the whole body of a response that is not a stream
+  readonly received?: string | undefined // the same, where it has arrived
   /** Call one when done: `release` after the end of the body, else `drop`. */
   release(): void
   drop(): void
@@ -246,7 +248,7 @@ export type PassthroughProvider = {
   send(
     call: PassthroughCall,
     stream: boolean,
-    signal: AbortSignal,
+    signal: Abortable,
   ): Promise<PassthroughResponse | AsyncIterable<ChatChunk[]>>
   faultsOf(model: string, response: Pick<PassthroughResponse, 'headers'>): Faults // the errors in its response
   /** The provider's own token count of such a request; absent where it has no such API. Throws GatewayError. */

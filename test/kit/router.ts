@@ -74,7 +74,7 @@ export function setUp(options: Partial<Target>[] = [{}, {}, {}], random = () => 
         },
         {
           async sendTo(target, own) {
-            const result = await answers[nameOf(target)]?.(own)
+            const result = await answers[nameOf(target)]?.(own ?? signal)
             if (result instanceof Error) throw result
             return nameOf(target)
           },

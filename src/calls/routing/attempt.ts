@@ -1,5 +1,6 @@
 /** One upstream call of a request: what is noted and reported of it, and what it needs to know of its call. */
 import type { RoutingConfig } from '../../config/schema/routing-schema.ts'
+import type { Abortable } from '../../kit/abortable.ts'
 import { tenth } from '../../kit/clock.ts'
 import { type Target, targetName } from '../../providers/provider.ts'
 import { type ErrorCode, GatewayError } from '../../spec/error.ts'
@@ -52,6 +53,8 @@ export type Routing = {
   /** Whose turn it is, where calls of several callers wait. */
   readonly token_id: string
   readonly signal: AbortSignal
+  /** The same, for who needs no signal as such. Absent: `signal` itself. */
+  readonly ending?: Abortable
   readonly is_stream: boolean
   readonly policy: AttemptPolicy
   /** False: the calls say nothing about how the targets work. */
@@ -71,8 +74,11 @@ export type Routing = {
 }
 
 export type Sender<Answer> = {
-  /** Calls a target. Resolves with the first part of a stream, or with a whole response. */
-  sendTo(target: Target, signal: AbortSignal, attempt: Attempt): Promise<Answer>
+  /**
+   * Calls a target. Resolves with the first part of a stream, or with a whole response. `signal`: of an attempt that may end
+   * before its call; undefined: it ends with that.
+   */
+  sendTo(target: Target, signal: AbortSignal | undefined, attempt: Attempt): Promise<Answer>
 }
 
 /** The attempt that serves a call: to be ended when its response has ended, with an error where it broke. */

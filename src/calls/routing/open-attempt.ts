@@ -1,4 +1,5 @@
 /** Sends one attempt within its time limits, and notes for its target how it went. */
+import { endingOf } from '../../kit/abortable.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { Target } from '../../providers/provider.ts'
@@ -109,7 +110,7 @@ export class OpenAttempt implements Attempt, ServingAttempt {
     this.#isSent = true
     if (control) this.#limitTotal(control)
     routing.attemptStarted(this)
-    if (!control) return sender.sendTo(target, routing.signal, this)
+    if (!control) return sender.sendTo(target, undefined, this)
     if (ms !== undefined) this.#limitFirstByte(control, ms)
     return this.#sendUnder(control, sender)
   }
@@ -153,21 +154,21 @@ export class OpenAttempt implements Attempt, ServingAttempt {
     if (!this.#isSent) return
     this.#stopFirstByte?.()
     const { state } = this.#candidate
-    const { signal } = this.#routing
-    this.#leave(isFaultOfTarget(error) && !signal.aborted ? 'failed' : undefined)
+    const { aborted } = endingOf(this.#routing)
+    this.#leave(isFaultOfTarget(error) && !aborted ? 'failed' : undefined)
     const now = this.#parts.clock.steady()
     answered(state, now)
     const ms = now - this.started
     this.ms = ms
     this.is_lost = error === LOST
-    if (this.is_lost) this.#remember(signal.aborted ? NEUTRAL : { kind: 'lost', after_ms: ms }, now)
+    if (this.is_lost) this.#remember(aborted ? NEUTRAL : { kind: 'lost', after_ms: ms }, now)
     else {
       const isKnown = error instanceof GatewayError
       this.error = isKnown ? error.code : 'internal_error'
       this.upstream_status = isKnown ? error.detail.upstream_status : undefined
       // One that had less time than the target is given says nothing, like one that the client has ended.
       const hadLessTime = error === this.#timeout && ms < firstByteLimit(this.#candidate, this.#routing)
-      const isAborted = signal.aborted || hadLessTime
+      const isAborted = aborted || hadLessTime
       const wasSilent = state.last_ok_at < this.started
       if (!isAborted) noteError(state, error, now)
       this.#remember(outcomeOf(error, { isAborted, wasSilent }), now)
@@ -192,7 +193,7 @@ export class OpenAttempt implements Attempt, ServingAttempt {
     this.#leave(this.ms)
     // A stream that breaks says the same of its target as one that never began.
     if (error === undefined) state.consecutive_cuts = 0
-    if (!isFaultOfTarget(error) || this.#routing.signal.aborted) return
+    if (!isFaultOfTarget(error) || endingOf(this.#routing).aborted) return
     const now = this.#parts.clock.steady()
     noteError(state, error, now)
     this.#remember({ kind: 'failed', at_once: false, after_ok: true }, now, false)

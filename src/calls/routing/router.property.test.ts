@@ -234,8 +234,9 @@ function simulate({ targets: given, limits, routing, policy, seed }: Case) {
         },
       },
       {
-        sendTo: (_, signal) =>
+        sendTo: (_, limited) =>
           new Promise((resolve, reject) => {
+            const signal = limited ?? client.signal
             const one: Upstream = {
               signal,
               isOpen: true,

@@ -1,4 +1,5 @@
 /** The loop over targets: sends a call to one target after another, and remembers how each behaved. */
+import { endingOf } from '../../kit/abortable.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { Target } from '../../providers/provider.ts'
@@ -6,12 +7,16 @@ import type { Routing, Sender } from './attempt.ts'
 import { createRetryBudgets } from './bounds.ts'
 import { createHedging } from './hedge.ts'
 import { createMemory, type Memory } from './memory.ts'
+import { OpenAttempt } from './open-attempt.ts'
 import { createOrderRouting, type OrderRouting } from './order-routing.ts'
 import { mayTryNext, noneAvailable, tooLate } from './outcome.ts'
 import { Selection } from './selection.ts'
+import { avoidedBecause } from './target-state.ts'
 
 export type Router = OrderRouting &
   Pick<Memory, 'states' | 'candidates' | 'reset' | 'recovered' | 'override'> & {
+    /** An attempt at the only target; undefined where it is avoided, its calls have to wait, or it is too late. */
+    only(targets: readonly Target[], routing: Routing): OpenAttempt | undefined
     /** The answer of the first target that succeeds. Throws the last failure, or `no_available_channel` if none was tried. */
     attempt<Answer>(targets: readonly Target[], routing: Routing, sender: Sender<Answer>): Promise<Answer>
   }
@@ -30,8 +35,15 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
     reset,
     recovered,
     override,
+    only(targets, routing) {
+      const [candidate] = candidatesOf(targets, routing.settings, routing.is_observed)
+      const now = clock.steady()
+      if (!candidate || candidate.limiter || routing.bounds.deadline <= now) return undefined
+      if (avoidedBecause(candidate.state, now) !== undefined) return undefined
+      return new OpenAttempt({ candidate, now, isRetry: false }, routing, parts)
+    },
     async attempt(targets, routing, sender) {
-      const { signal, policy, bounds } = routing
+      const { policy, bounds } = routing
       const most = bounds.tries - bounds.tries_made
       const now = clock.steady()
       if (bounds.deadline <= now) throw tooLate()
@@ -54,7 +66,7 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
         } catch (error) {
           if (hedge_ms === undefined) attempt.failed(error)
           hedge_ms = undefined
-          if (selection.tries >= most || signal.aborted || !mayTryNext(error, policy)) throw error
+          if (selection.tries >= most || endingOf(routing).aborted || !mayTryNext(error, policy)) throw error
           attempt = await selection.after(error)
           if (!attempt) throw error
         }

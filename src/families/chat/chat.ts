@@ -26,8 +26,9 @@ import {
   assertAllowed,
   type PassthroughRequest,
   passThroughStream,
-  passThroughWhole,
   passthroughFor,
+  readWhole,
+  sendWhole,
   targetsFor,
 } from './passthrough.ts'
 import { watchSecrets } from './secret-watch.ts'
@@ -117,11 +118,13 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     whole: {
       ...shared,
       codec: chatCodec,
-      send: wholeFrom,
+      send: (target, work, tried) => sendWhole(target, work, tried) ?? translateWhole(target, work, tried),
+      read: readWhole,
     },
     stream: {
       ...shared,
-      send(target, work, { call, signal, meter }) {
+      send(target, work, tried) {
+        const { call, meter } = tried
         const { request, input } = work
         const { passthroughRequest } = input
         // Each try has an encoder of its own, since one that is open or has failed may have begun to encode.
@@ -130,17 +133,11 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
         const passthrough = passthroughFor(target, passthroughRequest)
         const watched = watchSecrets(meter, target.provider)
         if (passthrough && passthroughRequest)
-          return passThroughStream({
-            target,
-            passthrough,
-            passthroughRequest,
-            request,
-            call,
-            signal,
-            responseContext,
-            meter: watched,
-          })
-        const chunks = chatOf(target).chunks(callFor(target, request, call), signal)
+          return passThroughStream(
+            { target, passthrough, passthroughRequest, tried },
+            { request, responseContext, meter: watched },
+          )
+        const chunks = chatOf(target).chunks(callFor(target, request, call), tried.signal)
         return translated(chunks, responseContext.writer, watched)
       },
       errorForClient: (thrown, { request, input: { errorForClient } }) =>
@@ -149,15 +146,6 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
       replay: replayParts,
     },
   }
-}
-
-function wholeFrom(target: Target, work: ChatWork, { call, signal, meter }: Try<ChatMeter>): Promise<Whole> {
-  const { request, input } = work
-  const { passthroughRequest } = input
-  const passthrough = passthroughFor(target, passthroughRequest)
-  return passthrough && passthroughRequest
-    ? passThroughWhole({ target, passthrough, passthroughRequest, request, call, signal, responseContext: work, meter })
-    : translateWhole(target, work, { call, signal, meter })
 }
 
 async function translateWhole(

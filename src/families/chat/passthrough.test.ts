@@ -49,7 +49,7 @@ async function passed(last: GatewayError | undefined, isFinished: boolean) {
       end: () => '',
     }),
   }
-  const stream = await passThroughStream({
+  const passing = {
     target: { provider: { id: 'v', kind: 'messages-compat' }, model: 'm' },
     passthrough: {
       dialect: 'messages-compat',
@@ -62,11 +62,15 @@ async function passed(last: GatewayError | undefined, isFinished: boolean) {
       request: { header: () => null },
       refusal: undefined,
     }),
+    tried: {
+      signal: new AbortController().signal,
+      call: testCall({ token_id: 't', mayUseModel: () => true, mayUseFamily: () => true }),
+    },
+  }
+  const stream = await passThroughStream(passing, {
     request: { model: 'v/m', messages: [] },
     responseContext: { writer: {} } as ResponseContext,
     meter,
-    signal: new AbortController().signal,
-    call: testCall({ token_id: 't', mayUseModel: () => true, mayUseFamily: () => true }),
   })
   let text = ''
   let code: unknown

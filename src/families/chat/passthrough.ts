@@ -1,8 +1,8 @@
 /** Passthrough: where client and provider use the same protocol, the provider's response passes as bytes. */
 
-import type { Call } from '../../calls/call.ts'
 import type { ClientRequest } from '../../calls/endpoint.ts'
-import type { ResponseStream } from '../../calls/family.ts'
+import type { ResponseStream, Try, Unread } from '../../calls/family.ts'
+import { endingOf } from '../../kit/abortable.ts'
 import { isRecord } from '../../kit/json.ts'
 import type { ChatChunk, ChatRequest } from '../../protocols/shared/canonical.ts'
 import type { PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocols/shared/protocol.ts'
@@ -138,41 +138,68 @@ export function passthroughCall(call: ChatCall, { body, headers }: PassthroughRe
   return { ...call, body, headers: allowedHeaders(headers, to.provider, to.caller) }
 }
 
-type PassingThrough = {
+/** Where a request goes, and what ends it early. */
+type Passing = {
   target: Target
   passthrough: PassthroughProvider
   passthroughRequest: PassthroughRequest
-  request: ChatRequest
-  call: Call
-  signal: AbortSignal
-  responseContext: ResponseContext
-  meter: ChatMeter
+  tried: Pick<Try<ChatMeter>, 'call' | 'signal' | 'ending'>
 }
 
-function send({ passthrough, passthroughRequest, request, target, call, signal }: PassingThrough, stream: boolean) {
+function send({ target, passthrough, passthroughRequest, tried }: Passing, request: ChatRequest, stream: boolean) {
   const { provider, model } = target
-  const { request_id, caller } = call
+  const { request_id, caller } = tried.call
   const { body } = passthroughRequest
   const headers = allowedHeaders(passthroughRequest.headers, provider, caller)
-  return passthrough.send({ model, request, request_id, body, headers }, stream, signal)
+  return passthrough.send({ model, request, request_id, body, headers }, stream, endingOf(tried))
 }
 
-export async function passThroughWhole(relaying: PassingThrough): Promise<Whole> {
-  const { target, passthrough, passthroughRequest, request, responseContext, meter } = relaying
-  const body = await send(relaying, false)
-  if (!isBytes(body)) throw new GatewayError('internal_error', 'A whole answer came in chunks.')
-  const faults = passthrough.faultsOf(target.model, body)
-  const { head, writer } = responseContext
-  const parts = { head, writer, request, faults }
-  const whole = passthroughRequest.passthrough.whole(await body.text(), parts)
+/** A request whose whole response may pass. */
+type PassingWork = ResponseContext & {
+  request: ChatRequest
+  input: { passthroughRequest?: PassthroughRequest | undefined }
+}
+
+/** Undefined where the response of the target must be translated. `readWhole` reads what it resolves with. */
+export function sendWhole(
+  target: Target,
+  { request, input: { passthroughRequest } }: PassingWork,
+  tried: Passing['tried'],
+): Promise<Unread> | undefined {
+  const passthrough = passthroughFor(target, passthroughRequest)
+  if (!passthrough || !passthroughRequest) return undefined
+  return send({ target, passthrough, passthroughRequest, tried }, request, false) as Promise<Unread>
+}
+
+type Received = { target: Target; work: PassingWork; meter: ChatMeter }
+
+/** A promise only where the body has not arrived as a whole. */
+export function readWhole(received: Whole | Unread, parts: Received): Whole | Promise<Whole> {
+  if ('encode' in received) return received
+  if (!isBytes(received)) throw new GatewayError('internal_error', 'A whole answer came in chunks.')
+  return received.received === undefined ? readLate(received, parts) : wholeOf(received.received, received, parts)
+}
+
+const readLate = async (received: Unread, parts: Received): Promise<Whole> =>
+  wholeOf(await received.text(), received, parts)
+
+function wholeOf(text: string, received: Unread, { target, work, meter }: Received): Whole {
+  const { head, writer, request, input } = work
+  const passthrough = passthroughFor(target, input.passthroughRequest)
+  if (!passthrough || !input.passthroughRequest) throw new Error('A response passed that had to be translated.')
+  const faults = passthrough.faultsOf(target.model, received)
+  const whole = input.passthroughRequest.passthrough.whole(text, { head, writer, request, faults })
   meter.countWhole(whole)
   return whole
 }
 
 /** Resolves when the first part has arrived. */
-export async function passThroughStream(relaying: PassingThrough): Promise<ResponseStream<Usage>> {
-  const { target, passthrough, passthroughRequest, request, responseContext, meter } = relaying
-  const body = await send(relaying, true)
+export async function passThroughStream(
+  passing: Passing,
+  { request, responseContext, meter }: { request: ChatRequest; responseContext: ResponseContext; meter: ChatMeter },
+): Promise<ResponseStream<Usage>> {
+  const { target, passthrough, passthroughRequest } = passing
+  const body = await send(passing, request, true)
   if (!isBytes(body)) return await translated(body, responseContext.writer, meter)
   const faults = passthrough.faultsOf(target.model, body)
   const { head, writer } = responseContext

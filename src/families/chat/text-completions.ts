@@ -2,6 +2,7 @@
 
 import type { Call, Meter } from '../../calls/call.ts'
 import type { ByTarget, Execution, Family, ResponseStream, StreamFamily } from '../../calls/family.ts'
+import { sendAndRead } from '../../calls/family.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
@@ -54,7 +55,7 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
   async function sendAll<Answer>(
     { parts }: Work,
     { call, attempt }: Execution<TextMeter>,
-    { targets, send }: ByTarget<ChatWork, Answer, ChatMeter>,
+    family: ByTarget<ChatWork, Answer, ChatMeter>,
   ): Promise<{ answers: Answer[]; control: AbortController }> {
     const control = new AbortController()
     const { request_id, caller, arrived } = call
@@ -62,11 +63,12 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
     let fail = () => {}
     /** One prompt, which counts in its own meter. */
     const sendPart = (part: ChatWork, at: number) =>
-      attempt(targets(part), async (target, { signal, meter }) => {
+      attempt(family.targets(part), async (target, { signal, meter }) => {
         fail = meter.fail
         const either = AbortSignal.any([signal, control.signal])
         const partMeter = meter.parts[at] ?? chat.whole.meter(part)
-        return await send(target, part, { call: own, signal: either, meter: partMeter })
+        const tried = { call: own, signal: either, meter: partMeter }
+        return await sendAndRead(family, { target, work: part, tried })
       })
     try {
       const answers = parts.map((part, at) => inClientTerms(part.request, placeOf(at, parts), () => sendPart(part, at)))

@@ -2,6 +2,7 @@
 import type { CallRecord } from '../../calls/call.ts'
 import type { CallSubscriber } from '../../calls/events.ts'
 import type { FinishedRequest } from '../../http/context.ts'
+import { endingOf } from '../../kit/abortable.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 
@@ -77,8 +78,8 @@ export function createRequests({ recorders, clock, log }: RequestsParts): Reques
   }
 
   function add(request: FinishedRequest | undefined, record: CallRecord | undefined): void {
-    const signal = record?.call.signal
-    const left = signal?.aborted ? (signal.reason?.code ?? '') : undefined
+    const ending = record && endingOf(record.call)
+    const left = ending?.aborted ? (ending.reason?.code ?? '') : undefined
     held.push({ request, record, at: clock.steady(), left } as EndedRequest)
     if (held.length >= MAX_HELD) flush()
     if (isTimed || held.length === 0) return

@@ -1,5 +1,6 @@
 /** Kind `chatcompat`: any vendor or runtime with the OpenAI chat API, including another Gatehouse. */
 
+import type { Abortable } from '../../kit/abortable.ts'
 import { chunksOf } from '../../protocols/chatcompat/upstream/answer.ts'
 import { createBodyEncoder } from '../../protocols/chatcompat/upstream/request.ts'
 import { createChunkDecoder, readWhole } from '../../protocols/chatcompat/upstream/stream.ts'
@@ -20,7 +21,7 @@ export function createChatcompat(parts: ChatcompatParts): Provider {
   const encodeBody = createBodyEncoder(settings)
   const upstream = createUpstream(parts, { listHeaders: ['openai-beta'] })
 
-  const request = (call: HeaderCall, signal: AbortSignal, stream: boolean): Promise<UpstreamResponse> =>
+  const request = (call: HeaderCall, signal: Abortable, stream: boolean): Promise<UpstreamResponse> =>
     upstream.request(
       { path: '/chat/completions', body: encodeBody(call, stream), call, stream, headers: call.headers },
       signal,
@@ -36,7 +37,7 @@ export function createChatcompat(parts: ChatcompatParts): Provider {
   const chunks = (call: ChatCall, signal: AbortSignal) =>
     upstream.chunks(() => request(call, signal, true), call, reading)
 
-  const streamFor = async (call: HeaderCall, signal: AbortSignal) =>
+  const streamFor = async (call: HeaderCall, signal: Abortable) =>
     upstream.streamToPass(await request(call, signal, true), call, reading)
 
   /** The request is encoded as for translation: unknown fields pass only if the operator allows them. */

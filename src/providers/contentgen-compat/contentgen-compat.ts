@@ -1,5 +1,6 @@
 /** Kind `contentgen-compat`: Gemini's own API, and every vendor or runtime with the same API. */
 
+import type { Abortable } from '../../kit/abortable.ts'
 import { parseJsonKeeping } from '../../kit/exact-json.ts'
 import { matchesGlob } from '../../kit/glob.ts'
 import { isRecord } from '../../kit/json.ts'
@@ -46,7 +47,7 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
   const createReader = (call: ChatCall, faults: ContentgenFaults): AnswerReader =>
     createAnswerReader({ fallback: fallbackFor(call), faults, one_call: call.request.parallel_tool_calls === false })
 
-  function send(body: string, { call, stream }: { call: ChatCall; stream: boolean }, signal: AbortSignal) {
+  function send(body: string, { call, stream }: { call: ChatCall; stream: boolean }, signal: Abortable) {
     const method = stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
     return upstream.request({ path: `${pathOf(call.model)}:${method}`, body, call, stream }, signal)
   }

@@ -1,6 +1,7 @@
 /** One request to an upstream and its response: what may end it early, and a body that is read within its limits. */
 import type { Clock } from '../../kit/clock.ts'
 import { type ByteReader, decodedReader, InflateError } from '../../kit/inflate.ts'
+import { TimeLimited } from '../../kit/time-limited.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { LateReads } from './late-reads.ts'
 import { type BodyScrubber, type SecretScrubber, scrubHeaders } from './secret-scrubber.ts'
@@ -23,7 +24,7 @@ const utf8 = new TextDecoder()
  * One object for each request. Secrets of the provider are removed from all that leaves it, whatever the content type is: JSON
  * that is labelled as an image is still read as JSON.
  */
-export class Exchange implements UpstreamResponse {
+export class Exchange extends TimeLimited implements UpstreamResponse {
   readonly request: UpstreamRequest
   status = 0
   /** Why the gateway ended the request, if it did. */
@@ -46,9 +47,11 @@ export class Exchange implements UpstreamResponse {
   /** Bytes from before a failure are returned before it. */
   #failure: { thrown: unknown } | undefined
   #waitingSince: number | undefined
-  #cancelTimer: (() => void) | undefined
+  /** Whether the timer is that of the beginning of the response. */
+  #isFirst = false
 
   constructor(request: UpstreamRequest, clock: Clock) {
+    super()
     this.request = request
     this.#clock = clock
     if (request.signal.aborted) this.handleEvent()
@@ -79,7 +82,7 @@ export class Exchange implements UpstreamResponse {
 
   /** No more timers, no more listening to the client. */
   close(): void {
-    this.#stopTimer()
+    this.stopTimer()
     this.request.signal.removeEventListener('abort', this)
     this.#lateReads?.ended(this)
   }
@@ -87,20 +90,19 @@ export class Exchange implements UpstreamResponse {
   /** One timer: until the response begins for that, afterwards for the whole of it. A stream has a limit for each read instead. */
   #limit(): void {
     const { first_byte_seconds, total_seconds } = this.request.timeouts
-    const isFirst = this.request.stream || first_byte_seconds < total_seconds
-    this.#cancelTimer = this.#clock.after((isFirst ? first_byte_seconds : total_seconds) * 1000, () => {
-      this.#cancelTimer = undefined
-      if (!isFirst) return this.#expire('the whole response took longer than', total_seconds)
-      if (!this.#response) return this.#expire('no response within', first_byte_seconds)
-      if (this.request.stream) return
-      this.#cancelTimer = this.#clock.after((total_seconds - first_byte_seconds) * 1000, () =>
-        this.#expire('the whole response took longer than', total_seconds),
-      )
-    })
+    this.#isFirst = this.request.stream || first_byte_seconds < total_seconds
+    this.startTimer(this.#clock, (this.#isFirst ? first_byte_seconds : total_seconds) * 1000)
   }
 
-  #expire(what: string, seconds: number): void {
-    this.end(timedOut(this.request.provider, `${what} ${seconds} s`))
+  protected timeIsUp(): void {
+    const { provider, stream, timeouts } = this.request
+    const { first_byte_seconds, total_seconds } = timeouts
+    const isFirst = this.#isFirst
+    this.#isFirst = false
+    if (stream && this.#response) this.#watchIdle()
+    else if (!isFirst) this.end(timedOut(provider, `the whole response took longer than ${total_seconds} s`))
+    else if (!this.#response) this.end(timedOut(provider, `no response within ${first_byte_seconds} s`))
+    else this.startTimer(this.#clock, (total_seconds - first_byte_seconds) * 1000)
   }
 
   /** The response has begun. */
@@ -111,21 +113,16 @@ export class Exchange implements UpstreamResponse {
     this.#scrubber = this.request.scrubber?.()
     const coding = response.headers.get('content-encoding')?.trim().toLowerCase()
     this.#coding = coding === '' || coding === 'identity' ? undefined : coding
-    if (this.request.stream) this.#stopTimer()
-  }
-
-  #stopTimer(): void {
-    this.#cancelTimer?.()
-    this.#cancelTimer = undefined
+    if (this.request.stream) this.stopTimer()
   }
 
   /** Only for who reads them: most calls do not. */
   get headers(): Headers {
-    this.#headers ??= scrubHeaders(this.#received.headers, this.#scrubber)
+    this.#headers ??= scrubHeaders(this.#raw.headers, this.#scrubber)
     return this.#headers
   }
 
-  get #received(): Response {
+  get #raw(): Response {
     if (!this.#response) throw new Error('The response has not begun.')
     return this.#response
   }
@@ -172,9 +169,9 @@ export class Exchange implements UpstreamResponse {
   #next(): ReturnType<ByteReader['read']> {
     if (this.request.stream) {
       this.#waitingSince = this.#clock.steady()
-      if (!this.#cancelTimer) this.#watchIdle(this.request.timeouts.idle_seconds * 1000)
+      if (!this.isTimed) this.startTimer(this.#clock, this.request.timeouts.idle_seconds * 1000)
     }
-    this.#reader ??= decodedReader(this.#received.body?.getReader(), this.#coding)
+    this.#reader ??= decodedReader(this.#raw.body?.getReader(), this.#coding)
     return this.#reader.read()
   }
 
@@ -197,7 +194,7 @@ export class Exchange implements UpstreamResponse {
   wholeText(limit = MAX_RESPONSE_BYTES): Promise<string> | undefined {
     // For a stream, the idle timeout limits each read, and nothing limits the whole.
     if (this.request.stream || this.#coding !== undefined || this.#reader) return undefined
-    return lengthOf(this.#received) <= limit ? this.#received.text() : undefined
+    return lengthOf(this.#raw) <= limit ? this.#raw.text() : undefined
   }
 
   /** Called with the whole text. Throws where the request was ended meanwhile. */
@@ -212,12 +209,16 @@ export class Exchange implements UpstreamResponse {
     return this.#scrubber ? this.#scrubber.text(text) : text
   }
 
+  get received(): string | undefined {
+    return this.#text
+  }
+
   text(limit = MAX_RESPONSE_BYTES): Promise<string> {
     return this.#text === undefined ? this.#receiveText(limit) : Promise.resolve(this.#text)
   }
 
   async #receiveText(limit: number): Promise<string> {
-    if (lengthOf(this.#received) > limit) throw this.#tooLarge(limit)
+    if (lengthOf(this.#raw) > limit) throw this.#tooLarge(limit)
     const whole = this.wholeText(limit)
     if (!whole) return this.#scrubbed(await this.#textInPieces(limit))
     try {
@@ -277,15 +278,12 @@ export class Exchange implements UpstreamResponse {
   }
 
   /** One timer for the whole stream, rearmed when it fires: a timer for each read would cost more than the read. */
-  #watchIdle(ms: number): void {
+  #watchIdle(): void {
+    if (this.#waitingSince === undefined) return
     const { provider, timeouts } = this.request
-    this.#cancelTimer = this.#clock.after(ms, () => {
-      this.#cancelTimer = undefined
-      if (this.#waitingSince === undefined) return
-      const left = this.#waitingSince + timeouts.idle_seconds * 1000 - this.#clock.steady()
-      if (left > 0) this.#watchIdle(left)
-      else this.end(timedOut(provider, `the stream sent nothing for ${timeouts.idle_seconds} s`))
-    })
+    const left = this.#waitingSince + timeouts.idle_seconds * 1000 - this.#clock.steady()
+    if (left > 0) this.startTimer(this.#clock, left)
+    else this.end(timedOut(provider, `the stream sent nothing for ${timeouts.idle_seconds} s`))
   }
 
   #finish(): void {

@@ -5,7 +5,7 @@ import { GatewayError } from '../../spec/error.ts'
 import { acceptanceAfterFailure } from '../orders/acceptance.ts'
 
 /** The error of a request whose caller has disconnected: the caller's own reason if it has one (the gateway is stopping). */
-export function clientClosed(signal: AbortSignal): GatewayError {
+export function clientClosed(signal: Pick<AbortSignal, 'aborted' | 'reason'>): GatewayError {
   return signal.reason instanceof GatewayError
     ? signal.reason
     : new GatewayError('client_closed_request', 'The client disconnected before the response was complete.')

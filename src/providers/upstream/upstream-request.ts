@@ -1,5 +1,6 @@
 /** A request to an upstream, as its provider orders it, and the response, as it is read. */
 import type { Timeouts } from '../../config/schema/schema.ts'
+import type { Abortable } from '../../kit/abortable.ts'
 import type { SecretScrubber } from './secret-scrubber.ts'
 
 export type UpstreamRequest = {
@@ -10,7 +11,7 @@ export type UpstreamRequest = {
   headers: Record<string, string>
   body?: string | Uint8Array<ArrayBuffer>
   /** Aborted when the client has disconnected: the connection is closed at once, unless a whole response has begun (`LateReads`). */
-  signal: AbortSignal
+  signal: Abortable
   timeouts: Required<Timeouts>
   /** Whether the response is read as it arrives (idle timeout) or as a whole (total timeout). */
   stream: boolean
@@ -44,6 +45,8 @@ export type UpstreamResponse = {
   peek(): Promise<Uint8Array | undefined>
   /** The whole body, at most `limit` bytes: beyond it, an error. */
   text(limit?: number): Promise<string>
+  /** The same, where it has arrived. */
+  readonly received?: string | undefined
   /** The beginning of the body, for error responses: what arrives within a size limit and a short time; never throws for the body. */
   excerpt(): Promise<string>
   /** Call when done: a body that ends by itself within a moment leaves its connection for the next request. */

@@ -1,5 +1,6 @@
 /** The HTTP side of a provider: sends requests, and turns bad responses into the gateway's errors. */
 
+import type { Abortable } from '../../kit/abortable.ts'
 import { isRecord, parseJson } from '../../kit/json.ts'
 import type { ChatChunk } from '../../protocols/shared/canonical.ts'
 import { type ChunkDecoder, ChunkStream } from '../../protocols/shared/chunk-stream.ts'
@@ -62,7 +63,7 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
     }
   }
 
-  function requestOf(question: UpstreamCall, signal: AbortSignal): UpstreamRequest {
+  function requestOf(question: UpstreamCall, signal: Abortable): UpstreamRequest {
     const { path, body, call, stream = false, order, headers } = question
     const accept = stream ? 'text/event-stream' : 'application/json'
     const own: Record<string, string> = { accept, 'accept-encoding': 'identity', 'user-agent': 'gatehouse' }
@@ -78,10 +79,10 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   }
 
   /** Returns the response, whatever its status. */
-  const send = (question: UpstreamCall, signal: AbortSignal) => transport.send(requestOf(question, signal))
+  const send = (question: UpstreamCall, signal: Abortable) => transport.send(requestOf(question, signal))
 
   /** Returns a response with a 2xx status; throws an error for any other. */
-  function request(question: UpstreamCall, signal: AbortSignal): Promise<UpstreamResponse> {
+  function request(question: UpstreamCall, signal: Abortable): Promise<UpstreamResponse> {
     // Not an async function: it would keep its parameters, and so the body, until the response arrives.
     const sent = requestOf(question, signal)
     sent.refused = refuse
