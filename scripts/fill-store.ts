@@ -103,7 +103,8 @@ function rowOf({ row_id, at_ms, counts, random }: RowParts): RequestRow {
   /** From 0 on, the small ones more often. */
   const pick = (count: number): number => Math.floor(random() ** 3 * count)
   const token = pick(counts.tokens)
-  const model_at = pick(counts.models)
+  // A token mostly calls one of a few models.
+  const model_at = Math.floor(counts.models * (((token * 0.618_034) % 1) ** 3 + pick(4) / 97)) % counts.models
   const [model, provider] = [modelOf(model_at), providerOf(model_at)]
   const failure = random() < 0.03 ? FAILURES[pick(FAILURES.length)] : undefined
   const isHit = failure === undefined && random() < 0.05
@@ -117,7 +118,7 @@ function rowOf({ row_id, at_ms, counts, random }: RowParts): RequestRow {
     request_id: `req_${row_id.toString(36).padStart(12, '0')}${Math.floor(random() * 2 ** 48).toString(36)}`,
     token_id: tokenOf(token),
     project_id: projectOf(token % counts.projects),
-    end_user: random() < 0.4 ? `user-${pick(counts.users)}` : null,
+    end_user: random() < 0.4 ? `user-${(token * 97 + pick(50)) % counts.users}` : null,
     session: random() < 0.3 ? `session-${pick(counts.users)}` : null,
     trace_id: random() < 0.1 ? row_id.toString(16).padStart(32, '0') : null,
     family: 'chatcompat',

@@ -95,7 +95,7 @@ const days = (description: string) => number({ exclusiveMinimum: 0, maximum: 36_
 const SummariesConfig = section(
   {
     minutes_keep_hours: number({ minimum: 2, maximum: 720 }, 'Hours to keep sums by minute. Default 24.'),
-    hours_keep_days: days('Days to keep sums by hour. Default 40.'),
+    hours_keep_days: days('Days to keep sums by hour. Default 21.'),
     days_keep_days: days('Days to keep sums by day. Default 1100.'),
   },
   'How long the sums of the request log are kept, from which charts are drawn.',

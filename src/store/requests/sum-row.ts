@@ -12,7 +12,7 @@ export type Scope = { kind: ScopeKind; key: string }
 export const PARTS_OF: Record<ScopeKind, readonly SumDimension[]> = {
   all: SUM_DIMENSIONS,
   project: ['token', 'model', 'provider', 'user', 'tag'],
-  token: ['project', 'model', 'provider'],
+  token: ['project', 'model'],
   model: ['project', 'token', 'provider'],
   provider: ['project', 'model'],
   user: ['project'],

@@ -30,7 +30,9 @@ export async function claimUpkeep({ write }: Pick<Engine, 'write'>, now: number)
 }
 
 /** One step of bounded size; false: nothing is left to do. Each step may be repeated, by any process. */
-export async function upkeepStep(engine: Upkeep, now: number, kept: KeptSums): Promise<boolean> {
+export async function upkeepStep({ db, write: inTransaction }: Upkeep, now: number, kept: KeptSums): Promise<boolean> {
+  // What a power failure takes away is the end of it, which is done again.
+  const engine: Upkeep = { db, write: (work) => inTransaction(work, { is_synced: false }) }
   if (await engine.write((write) => joinMinutes(write, now))) return true
   if (await sumHour(engine, now)) return true
   if (await sumDay(engine)) return true
@@ -89,8 +91,10 @@ async function addHour(db: Database, start: number, scopes: SumsByScope): Promis
       .selectFrom('request_sums')
       .selectAll()
       .where('period', '=', HOUR_SECONDS)
-      .where('start', '=', start)
-      .where(sql<boolean>`(kind, scope) > (${after.kind}, ${after.scope})`)
+      // In the order of the index of times: that of the key would read the scopes of all hours.
+      .where(sql<boolean>`(start, kind, scope) > (${start}, ${after.kind}, ${after.scope})`)
+      .where('start', '<', start + HOUR_SECONDS)
+      .orderBy('start')
       .orderBy('kind')
       .orderBy('scope')
       .limit(ROWS_PER_READ)
