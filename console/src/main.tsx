@@ -6,12 +6,14 @@ import { RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { shouldRetry } from './api/hooks.ts'
+import { setKnownPaths } from './lib/known-paths.ts'
 import { applyTheme } from './lib/theme.ts'
 import { pages } from './pages/pages.ts'
 import { router } from './router.tsx'
 import { PagesContext } from './shell/registry.ts'
 
 applyTheme()
+setKnownPaths(pages.map(({ path }) => path))
 
 const client = new QueryClient({
   defaultOptions: { queries: { retry: shouldRetry, staleTime: 10_000, refetchOnWindowFocus: true } },

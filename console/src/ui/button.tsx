@@ -1,6 +1,7 @@
 /** Buttons, and links that look like them. */
 import { Link } from '@tanstack/react-router'
 import type { ComponentProps, ReactNode } from 'react'
+import { isKnownPath } from '../lib/known-paths.ts'
 import { Icon, type IconName } from './icon.tsx'
 import { Tooltip } from './tooltip.tsx'
 
@@ -44,12 +45,15 @@ export function IconButton({ icon, label, kind = 'plain', size, ...rest }: IconB
 
 type LinkProps = { to: string; search?: Record<string, unknown>; children: ReactNode; className?: string }
 
-/** A link to another page of the console: `to` is a path below /console. */
+/** A link to another page of the console: `to` is a path below /console. Text where there is no such page. */
 export function A({ to, search = {}, ...rest }: LinkProps & Pick<ComponentProps<'a'>, 'title' | 'aria-current'>) {
+  if (!isKnownPath(to)) return <span className={rest.className}>{rest.children}</span>
   return <Link to={to as never} search={search as never} {...rest} />
 }
 
+/** Nothing where there is no such page. */
 export function ButtonLink({ to, search = {}, kind, size, icon, children }: LinkProps & Look) {
+  if (!isKnownPath(to)) return null
   return (
     <Link to={to as never} search={search as never} className="button" data-kind={kind} data-size={size}>
       {icon && <Icon name={icon} />}
