@@ -38,6 +38,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/console/requests.test.ts': 28, // starts Chromium
   'test/console/tasks.test.ts': 36, // starts Chromium
   'test/console/shell.test.ts': 9, // starts Chromium
+  'test/console/usage.test.ts': 25, // starts Chromium
   'test/crash-3d.test.ts': 30,
   'test/crash-orders.test.ts': 13,
   'test/crash-resume.test.ts': 50,

@@ -178,6 +178,7 @@ export function createAdministration(parts: AdministrationParts): Administration
         admit,
         tokens,
         accounts,
+        currency: () => config().ledger.currency,
         sessions,
         audit,
         oidc: createOidcLogin({ settings: () => config().admin.oidc, projects: store.projects, clock, log }),

@@ -7,6 +7,7 @@ import {
   useQuery,
   useQueryClient,
 } from '@tanstack/react-query'
+import { setCurrency } from '../lib/format.ts'
 import { notify, notifyError } from '../lib/toasts.ts'
 import { ApiError, type CallOptions, call, type Endpoint } from './client.ts'
 import type { Api } from './types.ts'
@@ -151,7 +152,11 @@ export function useMe() {
 
 export const meQuery = {
   queryKey: ['GET /admin/v1/me', {}],
-  queryFn: ({ signal }: { signal?: AbortSignal }) => call('GET /admin/v1/me', signal ? { signal } : {}),
+  async queryFn({ signal }: { signal?: AbortSignal }) {
+    const me = await call('GET /admin/v1/me', signal ? { signal } : {})
+    setCurrency(me.currency)
+    return me
+  },
   staleTime: 60_000,
 } as const
 

@@ -266,6 +266,7 @@ export type Administrator = {
   via: 'token' | 'session'
   session_id: string | null
   rights: ('read' | 'operate' | 'manage' | 'own' | 'contents' | 'call')[]
+  currency: string
 }
 
 export type Alert = {

@@ -27,8 +27,14 @@ export const shortCount = (value: number): string =>
   Math.abs(value) < 10_000 ? whole.format(value) : short.format(value)
 export const share = (value: number): string => percent.format(Number.isFinite(value) ? value : 0)
 
-/** An amount of the currency of the prices; small ones keep two digits that say something. */
-export function money(value: number, currency = 'USD'): string {
+let shown_currency = 'USD'
+/** In which the gateway counts. */
+export function setCurrency(currency: string): void {
+  shown_currency = currency
+}
+
+/** An amount; small ones keep two digits that say something. */
+export function money(value: number, currency = shown_currency): string {
   const size = Math.abs(value)
   const digits = size === 0 || size >= 0.995 ? 2 : Math.min(6, Math.max(2, 1 - Math.floor(Math.log10(size))))
   return new Intl.NumberFormat(undefined, {
@@ -40,7 +46,7 @@ export function money(value: number, currency = 'USD'): string {
 }
 
 /** `$12.3K`: for figures and axes. */
-export const shortMoney = (value: number, currency = 'USD'): string =>
+export const shortMoney = (value: number, currency = shown_currency): string =>
   Math.abs(value) < 1_000
     ? money(value, currency)
     : new Intl.NumberFormat(undefined, {

@@ -6,12 +6,15 @@ import { home } from './home/home.ts'
 import { modelPages } from './models/models.ts'
 import { requestPages } from './requests/requests.ts'
 import { taskPages } from './tasks/tasks.ts'
+import { usagePages } from './usage/usage.ts'
 
+// biome-ignore format: one line each, so that two additions do not meet
 export const pages: readonly Page[] = [
   home,
   ...modelPages,
   ...requestPages,
   ...taskPages,
+  ...usagePages,
   ...accessPages,
   ...auditPages,
 ]

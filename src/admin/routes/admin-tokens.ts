@@ -9,7 +9,11 @@ import { noSuch, objectAnswer, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type AccountRouteParts = BodyParts & { accounts: AdminAccounts }
+export type AccountRouteParts = BodyParts & {
+  accounts: AdminAccounts
+  /** Of the ledger. */
+  currency(): string
+}
 
 const ROOT = '/admin/v1/admin-tokens'
 const ONE = `${ROOT}/:admin_token_id`
@@ -44,11 +48,12 @@ const Administrator = Type.Object(
     via: Type.Enum(['token', 'session']),
     session_id: Type.Union([Type.String(), Type.Null()]),
     rights: Type.Array(Type.Enum([...RIGHTS])),
+    currency: Type.String({ description: 'In which the gateway counts, such as USD.' }),
   },
   { title: 'Administrator' },
 )
 
-export function accountRoutes({ accounts, ...parts }: AccountRouteParts): Route[] {
+export function accountRoutes({ accounts, currency, ...parts }: AccountRouteParts): Route[] {
   const readOrder = bodyReader(AdminTokenOrder, parts)
 
   async function found({ params: { admin_token_id = '' } }: Context): Promise<AdminToken> {
@@ -74,7 +79,8 @@ export function accountRoutes({ accounts, ...parts }: AccountRouteParts): Route[
 
   function me({ admin }: Context): Response {
     const { actor, role, project_id = null, memberships = [], via, session_id = null } = admin
-    return Response.json({ actor, role, project_id, memberships, via, session_id, rights: rightsOf(role) })
+    const rights = rightsOf(role)
+    return Response.json({ actor, role, project_id, memberships, via, session_id, rights, currency: currency() })
   }
 
   return [

@@ -1,0 +1,11 @@
+/** What was used and what it cost, by whom and of what. */
+import type { Page } from '../../shell/page.ts'
+
+export const usagePages: Page[] = [
+  {
+    path: '/usage',
+    title: 'Usage and cost',
+    nav: { group: 'Observe', icon: 'chart' },
+    load: () => import('./usage-page.tsx').then(({ UsagePage }) => ({ Page: UsagePage })),
+  },
+]

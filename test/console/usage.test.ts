@@ -1,0 +1,85 @@
+/** Use and cost in the console: split, sorted, exported, with the forecast of budgets. */
+import { afterAll, beforeAll, expect, it } from 'bun:test'
+import { describeInBrowser } from './support/chromium.ts'
+import { axeFaults, screenshots, settled, type TestConsole } from './support/console.ts'
+import { openDay } from './support/day.ts'
+
+let opened: TestConsole
+
+describeInBrowser('use and cost in the console', () => {
+  beforeAll(async () => {
+    opened = await openDay()
+  })
+  afterAll(() => opened?.close())
+
+  it.each(['light', 'dark'] as const)('has no serious fault for axe, %s', async (scheme) => {
+    const page = await opened.open('/usage?range=24h', { scheme, height: 1400 })
+    await page.locator('.uplot').waitFor()
+    expect(await axeFaults(page)).toEqual([])
+    await screenshots(page, `usage-${scheme}`)
+    const narrow = await opened.open('/usage?range=24h', { scheme, width: 390, height: 844 })
+    expect(await narrow.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
+  })
+
+  it('splits by what is chosen, in the address, and leads to the rows behind a number', async () => {
+    const page = await opened.open('/usage?range=24h')
+    await page.getByRole('combobox', { name: 'By' }).click()
+    await page.getByRole('option', { name: 'Model' }).click()
+    await page.waitForURL('**by=model*')
+    await settled(page)
+    const large = page.getByRole('row', { name: /team\/large/ })
+    expect(await large.getByRole('link').first().getAttribute('href')).toBe('/console/models/team/large')
+    expect(await large.getByRole('link').nth(1).getAttribute('href')).toContain('/console/requests?model=team%2Flarge')
+    await page.getByRole('button', { name: 'Calls' }).click()
+    await page.waitForURL('**sort=-calls*')
+    const calls = async () =>
+      (await page.locator('tbody tr td:nth-child(2)').allTextContents()).map((text) => Number(text))
+    expect(await calls()).toEqual((await calls()).toSorted((one, other) => other - one))
+    await page.goBack()
+    await page.getByRole('button', { name: 'Show table' }).waitFor()
+  })
+
+  it('adds up to what the summary says in all', async () => {
+    const { total } = await opened.admin<{ total: { calls: number } }>('/summary?by=none&step=day')
+    const page = await opened.open('/usage?range=7d&by=project')
+    const shown = await page.locator('tbody tr td:nth-child(2)').allTextContents()
+    expect(shown.reduce((sum, text) => sum + Number(text.replaceAll(',', '')), 0)).toBe(total.calls)
+  })
+
+  it('is exported as CSV of the ledger', async () => {
+    const page = await opened.open('/usage?range=7d&by=model')
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Export CSV' }).click(),
+    ])
+    expect(download.suggestedFilename()).toBe('usage-by-model.csv')
+    const text = await Bun.file(await download.path()).text()
+    expect(text.split('\n')[0]).toContain('model')
+    expect(text).toContain('team/large')
+  })
+
+  it('says what to do where there were no calls', async () => {
+    const page = await opened.open('/usage?range=custom&from=1000000&to=1086400')
+    await page.getByText('There were no calls in this range').first().waitFor()
+    await screenshots(page, 'usage-empty', [1280])
+  })
+
+  it('says where a budget will stand at the end of its window', async () => {
+    const page = await opened.open('/models')
+    const now = Math.floor(Date.now() / 1000)
+    const budget = { scope: 'project:a', project_id: 'a', window: 'month', soft: false, credit: 0, held: 0, amount: 10 }
+    const window = { window_start: now - 500_000, window_end: now + 500_000 }
+    const data = [
+      { ...budget, ...window, budget: 'project:a/month/UTC/0', owner: 'the project "calm"', used: 2 },
+      { ...budget, ...window, budget: 'project:b/month/UTC/0', owner: 'the project "busy"', used: 9 },
+    ]
+    await page.route('**/admin/v1/budgets*', (route) => route.fulfill({ json: { data, next_cursor: null } }))
+    await page.getByRole('link', { name: 'Usage and cost' }).click()
+    const rows = page.locator('.usage-forecasts li')
+    await rows.first().waitFor()
+    expect(await rows.allTextContents()).toEqual([
+      expect.stringMatching(/^the project "busy"used up .*\$18\.0\d of \$10\.00$/),
+      expect.stringMatching(/^the project "calm"\$4\.00 of \$10\.00$/),
+    ])
+  })
+})
