@@ -10,6 +10,7 @@ import { createPace } from '../admin/access/pace.ts'
 import { assertInstallation, assertRight } from '../admin/access/rights.ts'
 import { type AdminSessions, createAdminSessions } from '../admin/access/sessions.ts'
 import { type Audit, createAudit } from '../admin/audit/audit.ts'
+import { createConfigHistory } from '../admin/config-history.ts'
 import type { ReadinessRouteParts } from '../admin/routes/readiness.ts'
 import { adminRoutes } from '../admin/routes/table.ts'
 import type { Config, ServerSettings } from '../config/config.ts'
@@ -32,7 +33,7 @@ import type { Store } from '../store/store.ts'
 import type { Metering } from './metering.ts'
 
 type AdministrationParts = ReadinessRouteParts & {
-  store: Pick<Store, 'admin' | 'audit' | 'projects' | 'tokens' | 'engine'>
+  store: Pick<Store, 'admin' | 'audit' | 'projects' | 'tokens' | 'engine' | 'configVersions'>
   /** Of the process. */
   environment: Readonly<Record<string, string | undefined>>
   metering: Pick<Metering, 'scrape'> | undefined
@@ -107,6 +108,7 @@ export function createAdministration(parts: AdministrationParts): Administration
     clock,
     log,
   })
+  const history = createConfigHistory({ store: store.configVersions, file: config().file, clock, log })
   const countRequest = createPace({ requests_per_minute: () => config().admin.requests_per_minute, clock })
   const sessions = createAdminSessions({
     store: store.admin.sessions,
@@ -208,6 +210,7 @@ export function createAdministration(parts: AdministrationParts): Administration
       before: Object.fromEntries(changes.map((change) => [change.path, change.before])),
       after: Object.fromEntries(changes.map((change) => [change.path, change.after])),
     }
+    await history.record({ actor: BY_GATEWAY.actor, changes })
     await audit.record(event).catch((error: unknown) => log.error('a reload was not recorded', {}, error))
   }
 
@@ -217,7 +220,10 @@ export function createAdministration(parts: AdministrationParts): Administration
     firstLogin: async () => (config().admin.enabled ? (await sessions.createLink(BY_GATEWAY)).secret : undefined),
     audit,
     sessions,
-    start: () => declare(config()),
+    async start() {
+      await declare(config())
+      await history.record({ actor: BY_GATEWAY.actor, changes: [] })
+    },
     reloaded,
   }
 }

@@ -1,5 +1,6 @@
 /** How operators control a running gateway: overrides of its routing, its configuration, and their routes. */
 import type { Audit } from '../admin/audit/audit.ts'
+import { createConfigHistory } from '../admin/config-history.ts'
 import { explainRequest } from '../admin/explain-request.ts'
 import { createSettingsOf } from '../admin/routes/config.ts'
 import { type ControlRouteParts, controlRoutes } from '../admin/routes/control-table.ts'
@@ -21,7 +22,7 @@ import { providerFactory } from './check-providers.ts'
 import { createProposedConfig } from './proposed-config.ts'
 
 type ControlParts = {
-  store: Pick<Store, 'overrides' | 'budgets' | 'tasks' | 'ledger' | 'webhooks' | 'alertHistory'>
+  store: Pick<Store, 'overrides' | 'budgets' | 'tasks' | 'ledger' | 'webhooks' | 'alertHistory' | 'configVersions'>
   router: Router
   catalogue: Catalogue
   /** The configuration now. */
@@ -49,6 +50,8 @@ type LaterParts = Omit<
   | 'tasks'
   | 'webhooks'
   | 'alertHistory'
+  | 'configVersions'
+  | 'history'
   | 'ledger'
   | 'isModel'
   | 'isConfigured'
@@ -96,6 +99,8 @@ export function createControl(parts: ControlParts): Control {
           tasks: store.tasks,
           webhooks: store.webhooks,
           alertHistory: store.alertHistory,
+          configVersions: store.configVersions,
+          history: createConfigHistory({ store: store.configVersions, file: source.path, clock, log }),
           ledger: { append: store.ledger.append, usage: store.ledger.usage, currency: () => config().ledger.currency },
           explain: (request) =>
             explainRequest(request, { catalogue, plans, router, attemptLimits, settings: later.settings, clock }),

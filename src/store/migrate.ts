@@ -36,6 +36,7 @@ import { sessionMemberships } from './migrations/0032-session-memberships.ts'
 import { alertHistory } from './migrations/0033-alert-history.ts'
 import { webhookAttempts } from './migrations/0034-webhook-attempts.ts'
 import { liveEvents } from './migrations/0035-live-events.ts'
+import { configVersions } from './migrations/0036-config-versions.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -77,6 +78,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0033-alert-history': alertHistory,
   '0034-webhook-attempts': webhookAttempts,
   '0035-live-events': liveEvents,
+  '0036-config-versions': configVersions,
 }
 
 /**

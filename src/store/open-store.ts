@@ -7,6 +7,7 @@ import { adminTokenStore } from './admin/admin-tokens.ts'
 import { alertHistoryStore } from './admin/alert-history.ts'
 import { alertStore } from './admin/alerts.ts'
 import { auditStore } from './admin/audit.ts'
+import { configVersionStore } from './admin/config-versions.ts'
 import { overrideStore } from './admin/overrides.ts'
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
@@ -82,6 +83,7 @@ function storeOf(engine: Engine, onCall: OnCall | undefined): Store {
     amounts: report('amounts', storedAmounts(engine)),
     alerts: report('alerts', alertStore(engine)),
     live: report('live', liveStore(engine)),
+    configVersions: report('configVersions', configVersionStore(engine)),
     alertHistory: report('alertHistory', alertHistoryStore(engine)),
     budgets: report('budgets', budgetStore(engine)),
     cachedAnswers: report('cachedAnswers', cachedAnswerStore(engine)),

@@ -6,6 +6,7 @@ import type { UsageRow } from '../spec/token.ts'
 import type { AdminStore } from './admin/admin-store.ts'
 import type { Alert, AlertHistoryStore, AlertStore } from './admin/alert-store.ts'
 import type { AuditStore } from './admin/audit-store.ts'
+import type { ConfigVersionStore } from './admin/config-version-store.ts'
 import type { OverrideStore } from './admin/override-store.ts'
 import type { BudgetStore, TaskBudget } from './ledger/budget-store.ts'
 import type { LedgerEntry } from './ledger/ledger-entry.ts'
@@ -244,6 +245,7 @@ export type Store = {
   alerts: AlertStore
   alertHistory: AlertHistoryStore
   live: LiveStore
+  configVersions: ConfigVersionStore
   cachedAnswers: CachedAnswerStore
   /** For the semantic cache; absent where the engine has no vectors. Throws StoreError where its extension is missing. */
   openCachedVectors?: () => Promise<CachedVectors>

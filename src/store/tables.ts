@@ -8,6 +8,7 @@ import type { FailCode, TaskStatus } from '../spec/task.ts'
 import type { LogContents } from '../spec/token.ts'
 import type { StoredAdminToken, StoredAnswer, StoredSession } from './admin/admin-store.ts'
 import type { AlertHistoryRow, DueAlert } from './admin/alert-store.ts'
+import type { ConfigVersion } from './admin/config-version-store.ts'
 import type { Override } from './admin/override-store.ts'
 import type { LedgerEntry } from './ledger/ledger-entry.ts'
 import type { CachedAnswer } from './requests/cache-store.ts'
@@ -294,6 +295,7 @@ export type Tables = {
   alerts: AlertsTable
   alert_history: AlertHistoryTable
   live_events: LiveRow
+  config_versions: Omit<ConfigVersion, 'changes'> & { changes: string }
   alert_marks: AlertMarksTable
   rate_limit_leases: LeaseRow
   routing_overrides: Override

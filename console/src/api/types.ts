@@ -375,6 +375,12 @@ export type ConfigurationDifference = {
   emptied: (string)[]
 }
 
+export type ConfigurationText = {
+  file: string
+  text: string | null
+  version: string
+}
+
 export type ConfigurationValidation = {
   valid: boolean
   problems: ({
@@ -383,6 +389,32 @@ export type ConfigurationValidation = {
   path: string
   message: string
 })[]
+}
+
+export type ConfigurationVersion = {
+  object: 'config.version'
+  version_id: string
+  at: number
+  actor: string
+  file: string
+  version: string
+  changes: (SettingChange)[]
+}
+
+export type ConfigurationVersionList = {
+  data: (ConfigurationVersion)[]
+  next_cursor: string | null
+}
+
+export type ConfigurationVersionText = {
+  object: 'config.version'
+  version_id: string
+  at: number
+  actor: string
+  file: string
+  version: string
+  changes: (SettingChange)[]
+  text: string
 }
 
 export type ContentsPart = {
@@ -861,6 +893,7 @@ export type ProjectOrder = {
 
 export type ProposedConfiguration = {
   text: string
+  base?: string | null | undefined
 }
 
 export type ProviderTest = {
@@ -1827,6 +1860,24 @@ export type Api = {
     query: {}
     body: ProposedConfiguration
     response: AppliedConfiguration
+  }
+  'GET /admin/v1/config/text': {
+    params: {}
+    query: {}
+    body: undefined
+    response: ConfigurationText
+  }
+  'GET /admin/v1/config/history': {
+    params: {}
+    query: { limit?: number | undefined; cursor?: string | undefined }
+    body: undefined
+    response: ConfigurationVersionList
+  }
+  'GET /admin/v1/config/history/{version_id}': {
+    params: { version_id: string }
+    query: {}
+    body: undefined
+    response: ConfigurationVersionText
   }
   'GET /admin/v1/budgets': {
     params: {}

@@ -2,11 +2,13 @@
 import Type from 'typebox'
 import { ConfigError, placeName, problemText } from '../../config/check/problem.ts'
 import type { Config } from '../../config/config.ts'
+import { hasMasks, unmaskText } from '../../config/edit/masked-text.ts'
 import type { ConfigSource, Proposal } from '../../config/edit/source.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Audit } from '../audit/audit.ts'
+import { type ConfigHistory, presentText } from '../config-history.ts'
 import { originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
@@ -18,10 +20,19 @@ export type ConfigRouteParts = BodyParts & {
   configByApi(): Config['admin']['config_by_api']
   settingsOf: SettingsOf
   audit: Pick<Audit, 'around'>
+  history: ConfigHistory
 }
 
 const Text = Type.Object(
-  { text: Type.String({ maxLength: 262_144, description: 'The whole text of the file, YAML.' }) },
+  {
+    text: Type.String({ maxLength: 262_144, description: 'The whole text of the file, YAML.' }),
+    base: Type.Optional(
+      Type.String({
+        description:
+          'The `version` of the text that was edited, as `GET /admin/v1/config/text` returned it. Needed where the text has masks, such as `***1`: each becomes the value that it stands for, at the same place only.',
+      }),
+    ),
+  },
   { additionalProperties: false, title: 'ProposedConfiguration' },
 )
 
@@ -67,7 +78,7 @@ export const createSettingsOf =
     return source.show(running()).filter((setting) => isBelow(setting.path))
   }
 
-export function configRoutes({ source, configByApi, settingsOf, audit, ...parts }: ConfigRouteParts): Route[] {
+export function configRoutes({ source, configByApi, settingsOf, audit, history, ...parts }: ConfigRouteParts): Route[] {
   const readBody = bodyReader(Text, parts)
 
   /** Throws permission_denied where the configuration in force does not allow it. */
@@ -76,7 +87,26 @@ export function configRoutes({ source, configByApi, settingsOf, audit, ...parts 
     if (allowed === 'off' || (allowed === 'validate' && action === 'apply')) {
       throw new GatewayError('permission_denied', refusedAction(allowed, action))
     }
-    return readBody(context)
+    const { text, base } = await readBody(context)
+    return { text: withValues(text, base) }
+  }
+
+  /** Throws precondition_failed where the file is another one than the masks are of. */
+  function withValues(text: string, base: string | undefined): string {
+    if (base === undefined && !hasMasks(text)) return text
+    const present = presentText(source.path)
+    if (base !== present.version) {
+      const problem =
+        base === undefined
+          ? 'The text has masks (***1): send as "base" the version of the text that they are from.'
+          : 'The file was changed since you read its text: read it again, and edit that.'
+      throw new GatewayError(base === undefined ? 'invalid_value' : 'precondition_failed', problem, { param: 'base' })
+    }
+    try {
+      return unmaskText(text, present.masked ?? { text: '', values: [] })
+    } catch (error) {
+      throw new GatewayError('invalid_value', `text: ${(error as Error).message}.`, { param: 'text' })
+    }
   }
 
   function list(context: Context): Response {
@@ -131,6 +161,7 @@ export function configRoutes({ source, configByApi, settingsOf, audit, ...parts 
       const what = { action: 'configuration.apply', object_type: 'configuration', object_id: source.path }
       return await audit.around({ ...originOf(context), ...what, after: { changes } }, async () => {
         const applied = { file: source.path, ...(await source.apply(text, checked)) }
+        if (applied.written) await history.record({ actor: context.admin.actor, changes: applied.changes })
         return { result: applied, after: { written: applied.written, changes: applied.changes } }
       })
     } catch (error) {
@@ -157,7 +188,7 @@ export function configRoutes({ source, configByApi, settingsOf, audit, ...parts 
       description: `Every problem with its line and column; nothing is changed. ${LIMITED}`,
       request: Text,
       response: Validation,
-      errors: [...BODY_ERRORS, 'permission_denied'],
+      errors: [...BODY_ERRORS, 'permission_denied', 'precondition_failed'],
       example: { text: 'server: { port: 8787 }\n' },
       handle: validate,
     }),
@@ -166,7 +197,7 @@ export function configRoutes({ source, configByApi, settingsOf, audit, ...parts 
       description: `What differs, by setting. Values that may be secrets are masked on both sides. ${LIMITED}`,
       request: Text,
       response: ProposalSchema,
-      errors: [...BODY_ERRORS, 'permission_denied'],
+      errors: [...BODY_ERRORS, 'permission_denied', 'precondition_failed'],
       example: { text: 'sandbox: false\n' },
       handle: async (context) => Response.json(await proposed(context, 'validate', source.check)),
     }),
@@ -175,7 +206,7 @@ export function configRoutes({ source, configByApi, settingsOf, audit, ...parts 
       description: `Validated first, written in one step where the file is the gateway’s to write, with a backup beside it; the gateway then reloads it by itself. The same text again changes nothing. ${LIMITED}`,
       request: Text,
       response: Applied,
-      errors: [...BODY_ERRORS, 'permission_denied'],
+      errors: [...BODY_ERRORS, 'permission_denied', 'precondition_failed'],
       example: { text: 'sandbox: true\n' },
       handle: async (context) => Response.json(await proposed(context, 'apply', (text) => apply(text, context))),
     }),

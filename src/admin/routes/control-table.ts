@@ -4,6 +4,7 @@ import { type AlertRouteParts, alertRoutes } from './alerts.ts'
 import { adminBudgetRoutes, type BudgetRouteParts } from './budgets.ts'
 import { type CacheRouteParts, cacheRoutes } from './cache.ts'
 import { type ConfigRouteParts, configRoutes } from './config.ts'
+import { type ConfigTextParts, configTextRoutes } from './config-text.ts'
 import { adminExplainRoutes, type ExplainRouteParts } from './explain.ts'
 import { adminModelRoutes, type ModelRouteParts } from './models.ts'
 import { type OverrideRouteParts, overrideRoutes } from './overrides.ts'
@@ -18,6 +19,7 @@ export type ControlRouteParts = ModelRouteParts &
   OverrideRouteParts &
   ExplainRouteParts &
   ConfigRouteParts &
+  ConfigTextParts &
   BudgetRouteParts &
   CacheRouteParts &
   TaskRouteParts &
@@ -32,6 +34,7 @@ export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...overrideRoutes(parts),
   ...adminExplainRoutes(parts),
   ...configRoutes(parts),
+  ...configTextRoutes(parts),
   ...adminBudgetRoutes(parts),
   ...cacheRoutes(parts),
   ...adminTaskRoutes(parts),

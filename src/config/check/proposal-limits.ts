@@ -27,7 +27,7 @@ type LimitParts = {
 type Kept = { path: Path; name: string }
 
 /** What decides where the secrets of a section are sent: they go only where the file on disk sends them. */
-const DESTINATIONS: { section: string; members: string[] }[] = [
+export const DESTINATIONS: { section: string; members: string[] }[] = [
   { section: 'providers.*', members: ['kind', 'preset', 'base_url', 'apis', 'options'] },
   { section: 'request_log.sinks.*.http', members: ['url'] },
   { section: 'telemetry.otlp', members: ['endpoint'] },

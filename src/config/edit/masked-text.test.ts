@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'bun:test'
+import { hasMasks, maskText, unmaskText } from './masked-text.ts'
+
+const TEXT = `# the file
+server: { port: 8787 } # a port
+providers:
+  acme:
+    base_url: https://api.acme.example/v1
+    api_key: sk-secret-1
+    headers: { x-team: "a \\"b\\"" }
+  other:
+    base_url: https://user:pass@other.example/v1
+    keys:
+      - { name: first, api_key: "\${OTHER_KEY}" }
+      - name: second
+        api_key: |
+          sk-block
+`
+
+describe('the text for an editor', () => {
+  test('has numbered masks for what may be a secret, and everything else as it is', () => {
+    const masked = maskText(TEXT)
+    expect(masked?.text).not.toMatch(/sk-|pass@|a \\"b/)
+    for (const kept of [
+      '# the file',
+      '# a port',
+      'port: 8787',
+      'https://api.acme.example/v1',
+      '${OTHER_KEY}',
+      'name: first',
+    ])
+      expect(masked?.text).toContain(kept)
+    expect(masked?.text).toContain("api_key: '***1'")
+  })
+
+  test('gets its values back at their places, also in shorter lists, and the same text where nothing was changed', () => {
+    const masked = maskText(TEXT) ?? { text: '', values: [] }
+    const { text } = masked
+    expect(hasMasks(text)).toBe(true)
+    expect(Bun.YAML.parse(unmaskText(text, masked))).toEqual(Bun.YAML.parse(TEXT))
+    const fewer = "providers: { other: { base_url: '***3', keys: [{ name: second, api_key: '***4' }] } }\n"
+    expect(Bun.YAML.parse(unmaskText(fewer, masked))).toEqual({
+      providers: {
+        other: {
+          base_url: 'https://user:pass@other.example/v1',
+          keys: [{ name: 'second', api_key: 'sk-block\n' }],
+        },
+      },
+    })
+    const simple = 'providers:\n  a: { api_key: sk-1 }\n'
+    const once = maskText(simple)
+    expect(unmaskText(once?.text ?? '', once ?? masked)).toBe(simple)
+  })
+
+  test('refuses a mask that stands for nothing or was moved, and leaves other stars alone', () => {
+    const values = { text: '', values: [{ path: ['b'], text: 'x' }] }
+    expect(() => unmaskText("a: '***1'\n", values)).toThrow('***1 stands for the value at b and may be kept only there')
+    expect(() => unmaskText("a: '***9'\n", values)).toThrow('***9 stands for no value of the present file')
+    expect(hasMasks("a: '***'\nb: '*** 1'\n")).toBe(false)
+    expect(unmaskText("a: '***'\n", { text: '', values: [] })).toBe("a: '***'\n")
+  })
+
+  test('sends no secret elsewhere than the file does', () => {
+    const masked = maskText(TEXT) ?? { text: '', values: [] }
+    const elsewhere = masked.text.replace('https://api.acme.example/v1', 'https://evil.example/v1')
+    expect(() => unmaskText(elsewhere, masked)).toThrow('is a secret that would be sent elsewhere')
+    const added = masked.text.replace('    api_key:', '    kind: anthropic\n    api_key:')
+    expect(() => unmaskText(added, masked)).toThrow('is a secret that would be sent elsewhere')
+    const other = masked.text.replace('port: 8787', 'port: 8788')
+    expect(unmaskText(other, masked)).toContain('sk-secret-1')
+  })
+
+  test('is not there for what is no YAML', () => {
+    expect(maskText('a: [')).toBeUndefined()
+    expect(maskText('')).toEqual({ text: '', values: [] })
+  })
+})

@@ -1,0 +1,72 @@
+/** The configurations that were in force, in the database. */
+import type { Engine } from '../engine.ts'
+import { pageOf, placeNumber } from '../page.ts'
+import { lockRevision } from '../tokens/account-columns.ts'
+import type { ConfigVersionStore } from './config-version-store.ts'
+
+const KEPT_VERSIONS = 200
+const SHOWN = ['version_id', 'at_ms', 'actor', 'file', 'hash', 'changes'] as const
+
+export function configVersionStore({ db, write }: Engine): ConfigVersionStore {
+  return {
+    add: (version) =>
+      write(async (rows) => {
+        // Several processes apply the same file at once.
+        await lockRevision(rows)
+        const last = await rows
+          .selectFrom('config_versions')
+          .select('hash')
+          .where('file', '=', version.file)
+          .orderBy('at_ms', 'desc')
+          .orderBy('version_id', 'desc')
+          .limit(1)
+          .executeTakeFirst()
+        if (last?.hash === version.hash) return false
+        await rows
+          .insertInto('config_versions')
+          .values({ ...version, changes: JSON.stringify(version.changes) })
+          .execute()
+        const old = await rows
+          .selectFrom('config_versions')
+          .select('version_id')
+          .orderBy('at_ms', 'desc')
+          .orderBy('version_id', 'desc')
+          .offset(KEPT_VERSIONS)
+          .limit(KEPT_VERSIONS)
+          .execute()
+        const ids = old.map(({ version_id }) => version_id)
+        if (ids.length > 0) await rows.deleteFrom('config_versions').where('version_id', 'in', ids).execute()
+        return true
+      }),
+
+    async page({ limit, after }) {
+      const rows = await db
+        .selectFrom('config_versions')
+        .select(SHOWN)
+        .$if(after !== undefined, (query) =>
+          query.where(({ eb, refTuple, tuple }) =>
+            eb(refTuple('at_ms', 'version_id'), '<', tuple(placeNumber(after?.[0]), after?.[1] ?? '')),
+          ),
+        )
+        .orderBy('at_ms', 'desc')
+        .orderBy('version_id', 'desc')
+        .limit(limit + 1)
+        .execute()
+      return pageOf(rows, { limit, fromRow: withChanges, keyOf: (row) => [row.at_ms, row.version_id] })
+    },
+
+    async find(version_id) {
+      const row = await db
+        .selectFrom('config_versions')
+        .selectAll()
+        .where('version_id', '=', version_id)
+        .executeTakeFirst()
+      return row && withChanges(row)
+    },
+  }
+}
+
+const withChanges = <Row extends { changes: string }>({ changes, ...row }: Row) => ({
+  ...row,
+  changes: JSON.parse(changes) as object[],
+})
