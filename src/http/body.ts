@@ -3,6 +3,7 @@ import type { ServerSettings } from '../config/config.ts'
 import type { Clock } from '../kit/clock.ts'
 import { parseRequestJson, TooManyRawNumbers } from '../kit/exact-json.ts'
 import { findingIn, MAX_CONTAINERS, MAX_DEPTH, MAX_MEMBERS, MAX_NAMES, MAX_VALUES } from '../kit/json-bounds.ts'
+import { TimeLimited } from '../kit/time-limited.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Context } from './context.ts'
 import { findJsonFault } from './json-fault.ts'
@@ -68,11 +69,12 @@ type Read<Value> = (bytes: Bytes, limits: BodyLimits) => Value
 /** What `read` makes of the bytes once all have arrived. Rejects where they take too long or exceed a limit. */
 function arriving<Value>(request: Request, limits: BodyLimits, read: Read<Value>): Promise<Value> {
   const { promise, resolve, reject } = Promise.withResolvers<Value>()
-  let cancel: () => void
   try {
-    readingOf(request, limits).then(
+    const reading = readingOf(request, limits)
+    const time = new ReadingTime(limits, reject)
+    reading.then(
       (bytes) => {
-        cancel()
+        time.stop()
         try {
           resolve(read(withinLimit(bytes, limits), limits))
         } catch (thrown) {
@@ -80,15 +82,35 @@ function arriving<Value>(request: Request, limits: BodyLimits, read: Read<Value>
         }
       },
       (thrown) => {
-        cancel()
+        time.stop()
         reject(thrown)
       },
     )
-    cancel = limits.clock.after(limits.seconds * 1000, () => reject(tooSlow(limits)))
   } catch (thrown) {
     reject(thrown)
   }
   return promise
+}
+
+/** The time that a body may take to arrive. */
+class ReadingTime extends TimeLimited {
+  readonly #limits: BodyLimits
+  readonly #reject: (reason: GatewayError) => void
+
+  constructor(limits: BodyLimits, reject: (reason: GatewayError) => void) {
+    super()
+    this.#limits = limits
+    this.#reject = reject
+    this.startTimer(limits.clock, limits.seconds * 1000)
+  }
+
+  protected timeIsUp(): void {
+    this.#reject(tooSlow(this.#limits))
+  }
+
+  stop(): void {
+    this.stopTimer()
+  }
 }
 
 const tooSlow = ({ seconds }: BodyLimits): GatewayError =>

@@ -262,17 +262,24 @@ export class LimitHold implements LimitReport {
 
   statuses(): LimitStatus[] {
     const now = this.#parts.clock.steady()
-    /** By the place of their units. */
-    const strictest: (LimitStatus | undefined)[] = []
+    const strictest: LimitStatus[] = []
     for (const { counters, limits } of this.#lists) {
       for (let at = 0; at < counters.length; at++) {
         const counter = counters[at] as Counter
         if (counter.is_concurrent) continue
         const status = statusOf(counter, limits[at] ?? 0, now)
-        const before = strictest[counter.unit]
-        if (!before || status.remaining < before.remaining) strictest[counter.unit] = status
+        const place = placeOf(strictest, status.unit)
+        const before = strictest[place]
+        if (!before || status.remaining < before.remaining) strictest[place] = status
       }
     }
-    return strictest.filter((status) => status !== undefined)
+    return strictest
   }
+}
+
+/** Of the status of this unit, or of the next one. */
+function placeOf(statuses: readonly LimitStatus[], unit: LimitStatus['unit']): number {
+  let at = 0
+  while (at < statuses.length && statuses[at]?.unit !== unit) at++
+  return at
 }

@@ -40,11 +40,9 @@ type Limited = { settings: RoutingConfig; is_stream: boolean }
 
 type Tried = { target: Target; state: TargetState }
 
-type Limiting = { isLast: boolean; routing: Limited; left: number }
-
-/** How long a try may wait for its first byte; undefined: as long as the time limits of its provider allow. */
-export function timeLimit(tried: Tried, { isLast, routing, left }: Limiting): number | undefined {
-  const own = isLast ? (ownLimit(tried.target) ?? Number.POSITIVE_INFINITY) : firstByteLimit(tried, routing)
+/** How long a try may wait for its first byte; undefined: as long as the time limits of its provider allow. `last`: no other target is left. */
+export function timeLimit(tried: Tried, left: number, routing: Limited | 'last'): number | undefined {
+  const own = routing === 'last' ? (ownLimit(tried.target) ?? Number.POSITIVE_INFINITY) : firstByteLimit(tried, routing)
   const limit = Math.min(own, Math.max(0, left))
   return limit === Number.POSITIVE_INFINITY ? undefined : limit
 }

@@ -9,7 +9,7 @@ import { firstByteLimit, leaveProvider, type ProviderLoad, type RetryBudgets, ti
 import type { Candidate } from './choose.ts'
 import type { Release } from './concurrency.ts'
 import { isFaultOfTarget, outcomeOf, silentFor } from './outcome.ts'
-import { answered, begin, note, type Outcome, type TargetState } from './target-state.ts'
+import { answered, begin, note, noteAnswer, type Outcome, type TargetState } from './target-state.ts'
 
 /** The means to end one attempt, by a time limit or because another was faster, while the call itself goes on. */
 type Control = {
@@ -104,7 +104,7 @@ export class OpenAttempt implements Attempt, ServingAttempt {
     const { target } = this
     const routing = this.#routing
     const left = routing.bounds.deadline - this.started
-    const ms = timeLimit(this.#candidate, { isLast, routing, left })
+    const ms = timeLimit(this.#candidate, left, isLast ? 'last' : routing)
     if (ms !== undefined || target.timeouts) this.#control ??= controlUnder(routing.signal)
     const control = this.#control
     this.#isSent = true
@@ -146,7 +146,8 @@ export class OpenAttempt implements Attempt, ServingAttempt {
     const now = this.#parts.clock.steady()
     answered(this.#candidate.state, now)
     this.ms = now - this.started
-    this.#remember({ kind: 'ok', first_byte_ms: this.ms }, now)
+    const change = noteAnswer(this.#candidate.state, this.ms, { now, started: this.started, isProbe: this.#isProbe })
+    if (change !== undefined) logChange(this.#parts.log, this.#candidate.state, change)
   }
 
   /** No effect on one that was not sent. */

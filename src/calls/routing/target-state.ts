@@ -154,6 +154,12 @@ export function answered(state: TargetState, now: number): void {
   state.silent_since = now
 }
 
+/** A call to it has its first byte. The same as `note` of an outcome that is ok. */
+export function noteAnswer(state: TargetState, first_byte_ms: number, noted: Noted): Change | undefined {
+  if (noted.isProbe) state.is_probing = false
+  return noteOk(state, first_byte_ms, noted)
+}
+
 /** What a call to it showed; the call itself may still be open. Returns what changed, for the log. */
 export function note(state: TargetState, outcome: Outcome, noted: Noted): Change | undefined {
   const { now, started } = noted

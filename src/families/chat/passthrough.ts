@@ -78,10 +78,10 @@ export class PassthroughRequest {
 /** Undefined if the protocol has no passthrough, or if a request that only passthrough can send may not pass. */
 export function passthroughRequestFor(
   passthrough: ProtocolPassthrough | undefined,
-  { body, ...source }: Omit<PassthroughSource, 'body'> & { body: unknown },
+  source: Omit<PassthroughSource, 'body'> & { body: unknown },
 ): PassthroughRequest | undefined {
-  if (!passthrough || !isRecord(body)) return undefined
-  const request = new PassthroughRequest(passthrough, { ...source, body })
+  if (!passthrough || !isRecord(source.body)) return undefined
+  const request = new PassthroughRequest(passthrough, source as PassthroughSource)
   return request.refusal && !request.mayPass ? undefined : request
 }
 

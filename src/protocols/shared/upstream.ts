@@ -68,11 +68,13 @@ export function argumentsText(value: unknown): string {
   return value === undefined || value === null ? '' : JSON.stringify(value)
 }
 
+const NO_DETAILS: JsonRecord = {}
+
 /** The reported usage; undefined if there is none (all zeros mean none: no prompt is empty). */
 export function usageOf(raw: unknown): Usage | undefined {
   if (!isRecord(raw)) return undefined
-  const inputDetails = recordOf(raw.prompt_tokens_details) ?? recordOf(raw.input_tokens_details) ?? {}
-  const outputDetails = recordOf(raw.completion_tokens_details) ?? recordOf(raw.output_tokens_details) ?? {}
+  const inputDetails = recordOf(raw.prompt_tokens_details) ?? recordOf(raw.input_tokens_details) ?? NO_DETAILS
+  const outputDetails = recordOf(raw.completion_tokens_details) ?? recordOf(raw.output_tokens_details) ?? NO_DETAILS
   // As Anthropic reports it, and as other gateways pass it on.
   const written = recordOf(raw.cache_creation) ?? recordOf(inputDetails.cache_creation_token_details)
   const total = count(raw.total_tokens)
