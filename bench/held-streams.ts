@@ -18,6 +18,11 @@ const { values: options } = parseArgs({
   },
 })
 const streams = Number(options.streams)
+// The runtime queues the requests beyond its limit, 256 by default: fewer streams would be open than are counted.
+if (Number(process.env.BUN_CONFIG_MAX_HTTP_REQUESTS ?? 256) < streams) {
+  process.stderr.write('Set BUN_CONFIG_MAX_HTTP_REQUESTS to more than the streams, as `npm run bench:held` does.\n')
+  process.exit(1)
+}
 const OPEN_AT_ONCE = 50
 /** Streams that are opened and left before the measurement, so that what the runtime takes for its first load is there. */
 const WARM_STREAMS = 100
