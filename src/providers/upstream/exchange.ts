@@ -128,6 +128,8 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
   }
 
   async read(): Promise<Uint8Array | undefined> {
+    // A stream may be open for long: of its response only the reader and the headers are still used.
+    if (this.#reader && this.#headers) this.#response = undefined
     for (;;) {
       if (this.#isEnded && !this.#peeked && this.#failure) throw this.#failure.thrown
       if (this.#isEnded && !this.#peeked) return undefined

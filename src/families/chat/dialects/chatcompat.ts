@@ -2,7 +2,7 @@
 import { customNames } from '../../../protocols/chatcompat/client/custom-calls.ts'
 import { chatcompatPassthrough } from '../../../protocols/chatcompat/client/passthrough.ts'
 import { parseChatRequest } from '../../../protocols/chatcompat/client/request.ts'
-import { createChunkEncoder, encodeWhole } from '../../../protocols/chatcompat/client/response.ts'
+import { createChunkEncoder, encodeWhole, failEvent } from '../../../protocols/chatcompat/client/response.ts'
 import {
   type ChatRequest as CanonicalRequest,
   type ChatCompletion as ChatAnswer,
@@ -70,9 +70,8 @@ class ChatcompatEncoder implements ResponseEncoder {
     return this.#chunks.end
   }
 
-  get fail() {
-    return this.#chunks.fail
-  }
+  /** A stream that passes has no other encoder. */
+  readonly fail = failEvent
 
   get #chunks() {
     const { stream_options, tools, [OPENROUTER]: openrouter } = this.#request

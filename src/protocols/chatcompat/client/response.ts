@@ -2,7 +2,7 @@
 
 import { inOneLine } from '../../../kit/sse.ts'
 import type { Delta as PublicDelta } from '../../../spec/chat-completion.ts'
-import { errorBody } from '../../../spec/error.ts'
+import { errorBody, type GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../shared/canonical.ts'
 import type { ResponseEncoder, ResponseHead } from '../../shared/protocol.ts'
@@ -85,7 +85,6 @@ export function createChunkEncoder(
   const opened = new Set<number>()
   let reasoning = openrouter ? createOpenRouterPieces() : undefined
   const object = 'chat.completion.chunk' as const
-  const event = (chunk: unknown) => `data: ${JSON.stringify(chunk)}\n\n`
 
   function roleEvent(index: number): string {
     opened.add(index)
@@ -138,9 +137,14 @@ export function createChunkEncoder(
       const last = { ...head, object, system_fingerprint: null, choices: [], usage }
       return `${usage ? event(last) : ''}data: [DONE]\n\n`
     },
-    fail: (error) => inOneLine(event(errorBody(error))),
+    fail: failEvent,
   }
 }
+
+const event = (chunk: unknown): string => `data: ${JSON.stringify(chunk)}\n\n`
+
+/** The end of a failed stream. */
+export const failEvent = (error: GatewayError): string => inOneLine(event(errorBody(error)))
 
 /** Whether a chunk has no content except the role. */
 export function isHollow(chunk: ChatChunk): boolean {
