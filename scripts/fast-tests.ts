@@ -34,6 +34,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/console/every-page.test.ts': 60, // opens every page of the console in Chromium
   'test/console/home.test.ts': 10, // starts Chromium
   'test/console/audit.test.ts': 10, // starts Chromium
+  'test/console/playground.test.ts': 24, // starts Chromium
   'test/console/models.test.ts': 15, // starts Chromium
   'test/console/requests.test.ts': 28, // starts Chromium
   'test/console/tasks.test.ts': 36, // starts Chromium

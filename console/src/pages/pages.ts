@@ -4,6 +4,7 @@ import { accessPages } from './access/access.ts'
 import { auditPages } from './audit/audit.ts'
 import { home } from './home/home.ts'
 import { modelPages } from './models/models.ts'
+import { playground } from './playground/playground.ts'
 import { requestPages } from './requests/requests.ts'
 import { taskPages } from './tasks/tasks.ts'
 import { usagePages } from './usage/usage.ts'
@@ -12,6 +13,7 @@ import { usagePages } from './usage/usage.ts'
 export const pages: readonly Page[] = [
   home,
   ...modelPages,
+  playground,
   ...requestPages,
   ...taskPages,
   ...usagePages,
