@@ -7,10 +7,9 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { filledSettings, fillStore } from '../scripts/fill-store.ts'
+import { filledSettings, filledStore } from '../scripts/fill-store.ts'
 import { DEFAULT_REQUEST_LOG } from '../src/config/config.ts'
 import { systemClock } from '../src/kit/clock.ts'
-import { openStore } from '../src/store/open-store.ts'
 import { startAdminGateway } from '../test/kit/admin.ts'
 
 const ROUNDS = 7
@@ -27,9 +26,7 @@ const ms = (value: number): string => value.toFixed(1).padStart(8)
 
 if (!existsSync(file)) {
   const started = performance.now()
-  const store = await openStore({ url: `sqlite:${file}` })
-  await fillStore(store, { size: 'large', now: Math.floor(Date.now() / 1_000) })
-  await store.close()
+  await filledStore('large', file)
   print(`filled in ${Math.round((performance.now() - started) / 1_000)} s`)
 }
 
@@ -41,6 +38,7 @@ const [newest = {}] = data
 const now = Number(newest.created_at)
 const { model, provider, project_id, token_id } = newest
 const month = `start=${now - 30 * DAY}&end=${now}`
+const weeks = `start=${now - 20 * DAY}&end=${now}`
 const week = `start=${now - 7 * DAY}&end=${now}`
 const hours = `start=${now - 6 * 3_600}&end=${now}`
 
@@ -58,14 +56,14 @@ const QUERIES: [path: string, most: number][] = [
     `/summary?${month}&step=day&by=${by}`,
     MOST,
   ]),
-  [`/summary?${month}&step=hour`, MOST],
-  [`/summary?${month}&step=hour&by=model`, MOST],
-  [`/summary?${month}&step=hour&by=token`, MOST],
+  [`/summary?${weeks}&step=hour`, MOST],
+  [`/summary?${weeks}&step=hour&by=model`, MOST],
+  [`/summary?${weeks}&step=hour&by=token`, MOST],
   [`/summary?${week}&step=hour&by=project`, MOST],
   [`/summary?${hours}&step=minute&by=model`, MOST],
-  [`/summary?${month}&step=hour&token=${token_id}&by=model`, MOST],
+  [`/summary?${weeks}&step=hour&token=${token_id}&by=model`, MOST],
   [`/summary?${month}&step=day&project=${project_id}&by=token`, MOST],
-  [`/summary?${month}&step=hour&model=${model}&by=project`, MOST],
+  [`/summary?${weeks}&step=hour&model=${model}&by=project`, MOST],
   [`/summary?${month}&step=day&project=${project_id}&model=${model}`, MOST],
   ['/tokens?limit=50', MOST],
   ['/models?limit=50', MOST],
