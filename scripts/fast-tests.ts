@@ -36,6 +36,8 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/console/audit.test.ts': 10, // starts Chromium
   'test/console/playground.test.ts': 24, // starts Chromium
   'test/console/models.test.ts': 15, // starts Chromium
+  'test/console/live-tail.test.ts': 8, // starts Chromium
+  'test/console/request-payloads.test.ts': 40, // starts Chromium
   'test/console/requests.test.ts': 28, // starts Chromium
   'test/console/tasks.test.ts': 36, // starts Chromium
   'test/console/shell.test.ts': 9, // starts Chromium
