@@ -84,10 +84,10 @@ describeInBrowser('the requests of the console', () => {
     const page = await filled.open('/requests')
     await page.getByRole('button', { name: 'Add filter' }).click()
     await page.getByRole('menuitem', { name: 'Status' }).click()
-    await page.getByLabel('Value').fill('600')
+    await page.getByLabel('Another value').fill('600')
     await page.keyboard.press('Enter')
     await page.getByRole('alert').waitFor()
-    await page.getByLabel('Value').fill('5xx')
+    await page.getByLabel('Another value').fill('5xx')
     await page.keyboard.press('Enter')
     await page.waitForURL('**/requests?status=5xx')
     await settled(page)
@@ -101,6 +101,19 @@ describeInBrowser('the requests of the console', () => {
     await page.waitForURL('**/requests?status=5xx&request_id=req_special')
     await page.getByRole('button', { name: 'Clear filters' }).first().click()
     await page.waitForURL('**/requests')
+  })
+
+  it('offer the values of a filter with their counts', async () => {
+    const page = await filled.open('/requests?status=5xx&range=7d')
+    await page.getByRole('button', { name: 'Add filter' }).click()
+    await page.getByRole('menuitem', { name: 'Model' }).click()
+    const values = page.getByRole('list', { name: 'Values' }).getByRole('button')
+    await values.first().waitFor()
+    expect(await values.count()).toBe(4)
+    expect(await axeFaults(page)).toEqual([])
+    await screenshots(page, 'requests-facets', [1280])
+    await values.filter({ hasText: 'sandbox/general' }).click()
+    await page.waitForURL('**/requests?status=5xx&range=7d&model=sandbox%2Fgeneral')
   })
 
   it('load more rows, of which only those in view are in the document', async () => {

@@ -6,6 +6,7 @@ import { TextField } from '../../ui/field.tsx'
 import { Filters, SearchField } from '../../ui/filters.tsx'
 import { Menu } from '../../ui/menu.tsx'
 import { TimeRangeSelect } from '../../ui/time-range.tsx'
+import { FacetValues } from './facet-values.tsx'
 import { FILTERS, type Filter, type FilterValues, filterOfText, troubleOf } from './filters.ts'
 
 type RequestFiltersProps = {
@@ -50,7 +51,9 @@ export function RequestFilters({ values, onChange, onClear, hasRange }: RequestF
       />
       {edited && (
         <FilterDialog
+          key={edited.name}
           filter={edited}
+          others={{ ...values, [edited.name]: undefined }}
           value={values[edited.name] ?? ''}
           onClose={() => setEdited(undefined)}
           onSet={(value) => {
@@ -76,9 +79,16 @@ function SetFilter({ filter: { label }, value, onEdit, onRemove }: SetFilterProp
   )
 }
 
-type FilterDialogProps = { filter: Filter; value: string; onClose(): void; onSet(value: string): void }
+type FilterDialogProps = {
+  filter: Filter
+  /** The other filters that are set: only values beside them are offered. */
+  others: FilterValues
+  value: string
+  onClose(): void
+  onSet(value: string): void
+}
 
-function FilterDialog({ filter, value, onClose, onSet }: FilterDialogProps) {
+function FilterDialog({ filter, others, value, onClose, onSet }: FilterDialogProps) {
   const [typed, setTyped] = useState(value)
   const [isTried, setTried] = useState(false)
   const trouble = troubleOf(filter.name, typed)
@@ -89,9 +99,10 @@ function FilterDialog({ filter, value, onClose, onSet }: FilterDialogProps) {
   }
   return (
     <Dialog open onClose={onClose} title={filter.label}>
+      {filter.facet && <FacetValues filter={filter.name} others={others} onSet={onSet} />}
       <form className="form" onSubmit={submit}>
         <TextField
-          label="Value"
+          label={filter.facet ? 'Another value' : 'Value'}
           help={filter.help}
           placeholder={filter.example}
           value={typed}
