@@ -5,6 +5,7 @@ import { auditPages } from './audit/audit.ts'
 import { home } from './home/home.ts'
 import { modelPages } from './models/models.ts'
 import { playground } from './playground/playground.ts'
+import { providerPages } from './providers/providers.ts'
 import { requestPages } from './requests/requests.ts'
 import { taskPages } from './tasks/tasks.ts'
 import { usagePages } from './usage/usage.ts'
@@ -18,5 +19,6 @@ export const pages: readonly Page[] = [
   ...taskPages,
   ...usagePages,
   ...accessPages,
+  ...providerPages,
   ...auditPages,
 ]

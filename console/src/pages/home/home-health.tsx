@@ -1,5 +1,6 @@
 /** What may need an operator: providers that do not answer well, and models that end. */
 import { useApiAll } from '../../api/hooks.ts'
+import { problemOf } from '../../api/provider-health.ts'
 import type { AdminModel, AdminProvider } from '../../api/types.ts'
 import { A } from '../../ui/button.tsx'
 import { Badge, Card } from '../../ui/display.tsx'
@@ -30,15 +31,6 @@ export function HomeHealth() {
   )
 }
 
-/** What of it is wrong; undefined: nothing that is known. */
-function problemOf({ state, active_health, is_list_failing, keys }: AdminProvider): string | undefined {
-  if (state !== null && state !== 'available') return state
-  if (active_health === 'unhealthy') return 'unhealthy'
-  const refused = keys.filter((key) => key.state !== null && key.state !== 'available')
-  if (refused.length > 0) return `${refused.length} of ${keys.length} keys: ${refused[0]?.state}`
-  return is_list_failing ? 'its list of models cannot be read' : undefined
-}
-
 function ProviderList({ providers }: { providers: AdminProvider[] }) {
   const rows = providers
     .map((provider) => ({ provider, problem: problemOf(provider) }))
@@ -48,7 +40,7 @@ function ProviderList({ providers }: { providers: AdminProvider[] }) {
     <ul className="lines">
       {rows.slice(0, SHOWN).map(({ provider: { id, models }, problem }) => (
         <li key={id} className="row-between">
-          <A to={`/providers/${id}`} className="cut">
+          <A to={`/providers/${encodeURIComponent(id)}`} className="cut">
             {id}
           </A>
           <span className="row">
