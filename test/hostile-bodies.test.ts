@@ -1,6 +1,6 @@
 /** Bodies that cost far more than their size: every family rejects them in the same way, before they are parsed. */
 import { describe, expect, test } from 'bun:test'
-import { MAX_CONTAINERS, MAX_MEMBERS, MAX_NAMES, MAX_VALUES } from '../src/kit/json-bounds.ts'
+import { MAX_CONTAINERS, MAX_MEMBERS, MAX_NAMES, MAX_VALUES } from '../src/kit/json.ts'
 import { startGateway } from './kit/gateway.ts'
 
 const CHATS: Record<string, string> = {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import type { Grant } from './grant.ts'
-import { MAX_RECENT, RECENT_MILLISECONDS, RecentSecrets } from './recent-secrets.ts'
+import { MAX_RECENT, RECENT_MILLISECONDS, RecentSecrets } from './known.ts'
 
 const grant = { ends_at: null } as Grant
 

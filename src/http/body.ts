@@ -1,9 +1,16 @@
 /** Reads a request body: of the right media type, within its limits of size and time, and well-formed. */
 import type { ServerSettings } from '../config/config.ts'
-import type { Clock } from '../kit/clock.ts'
-import { parseRequestJson, TooManyRawNumbers } from '../kit/exact-json.ts'
-import { findingIn, MAX_CONTAINERS, MAX_DEPTH, MAX_MEMBERS, MAX_NAMES, MAX_VALUES } from '../kit/json-bounds.ts'
-import { TimeLimited } from '../kit/time-limited.ts'
+import { type Clock, TimeLimited } from '../kit/clock.ts'
+import {
+  findingIn,
+  MAX_CONTAINERS,
+  MAX_DEPTH,
+  MAX_MEMBERS,
+  MAX_NAMES,
+  MAX_VALUES,
+  parseRequestJson,
+  TooManyRawNumbers,
+} from '../kit/json.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Context } from './context.ts'
 import { findJsonFault } from './json-fault.ts'

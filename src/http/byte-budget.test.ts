@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { GatewayError } from '../spec/error.ts'
-import { createByteBudget } from './byte-budget.ts'
+import { createByteBudget } from './load.ts'
 
 const budget = (all: number, token?: number) =>
   createByteBudget({ max_bytes_in_flight: all, max_token_bytes_in_flight: token })

@@ -1,7 +1,7 @@
 /** Cross-origin calls from browsers: off unless origins are configured. */
 import type { ServerSettings } from '../config/config.ts'
 
-import { isAdminPath, pathOf } from './query.ts'
+import { isAdminPath, pathOf } from './request-parts.ts'
 
 const EXPOSED = [
   'x-request-id',

@@ -1,6 +1,6 @@
 /** The host that serves stored files only, if the operator has configured one. */
 import type { ServerSettings } from '../config/config.ts'
-import { nameOf } from './request-host.ts'
+import { nameOf } from './request-parts.ts'
 
 type HostSettings = Pick<ServerSettings, 'files_base_url' | 'trust_proxy'>
 

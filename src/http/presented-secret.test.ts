@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { presentedSecret } from './presented-secret.ts'
+import { presentedSecret } from './request-parts.ts'
 
 const SECRET = 'sk-abc'
 const asked = (path: string, headers: Record<string, string> = {}) =>

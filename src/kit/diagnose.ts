@@ -1,5 +1,5 @@
 /** Explains why a JSON Schema rejected a value: the path, what was expected, what was found. */
-import { isRawNumber } from './exact-json.ts'
+import { isRawNumber } from './json.ts'
 
 export type Problem = {
   path: (string | number)[]

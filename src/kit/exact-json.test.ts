@@ -7,7 +7,7 @@ import {
   parseRequestJson,
   TooManyRawNumbers,
   takeRawInteger,
-} from './exact-json.ts'
+} from './json.ts'
 
 const SEED = 20_261_124
 const RUNS = 3000

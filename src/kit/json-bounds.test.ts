@@ -9,7 +9,7 @@ import {
   MAX_MEMBERS,
   MAX_NAMES,
   MAX_VALUES,
-} from './json-bounds.ts'
+} from './json.ts'
 
 const excess = (text: string) => excessOf(Buffer.from(text))
 const list = (piece: string, count: number) => `[${`${piece},`.repeat(count - 1)}${piece}]`

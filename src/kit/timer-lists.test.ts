@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test'
-import { createTimerLists } from './timer-lists.ts'
+import { createTimerLists } from './clock.ts'
 
 /** The runtime's timers, by hand. */
 function setUp() {

@@ -1,6 +1,6 @@
 /** The routes of the manual. The first request for a page reads the files and loads the code. */
 import type { Route } from '../http/context.ts'
-import { queryOf } from '../http/query.ts'
+import { queryOf } from '../http/request-parts.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Operation } from '../spec/operation.ts'
 import { loadImage, type ManualFile } from './manual/load-manual.ts'

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import type { Tokens } from '../../accounts/tokens.ts'
 import type { AdminAccess, Context, Route } from '../../http/context.ts'
-import { queryOf } from '../../http/query.ts'
+import { queryOf } from '../../http/request-parts.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import { PROJECT_HEADER } from '../access/memberships.ts'

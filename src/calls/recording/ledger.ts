@@ -5,8 +5,7 @@ import { GatewayError } from '../../spec/error.ts'
 import type { BudgetChange } from '../../store/ledger/budget-store.ts'
 import type { LedgerEntry } from '../../store/ledger/ledger-entry.ts'
 import type { LedgerStore } from '../../store/ledger/ledger-store.ts'
-import type { Journal } from './journal.ts'
-import { createJournalTurns, type Journaled } from './journal-turns.ts'
+import { createJournalTurns, type Journal, type Journaled } from './journal.ts'
 import type { Spool } from './spool.ts'
 
 export type LedgerHealth = {

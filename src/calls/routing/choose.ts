@@ -1,5 +1,5 @@
 /** Chooses one target among those that a call may still try. Pure: state in, target out. */
-import { hash32 } from '../../kit/hash.ts'
+import { hash32 } from '../../kit/secret.ts'
 import type { Target } from '../../providers/provider.ts'
 import type { Limiter } from './concurrency.ts'
 import { latencyCost } from './latency.ts'

@@ -1,5 +1,5 @@
 /** Which chat calls belong together, so that one target finds the beginning of the prompt in its cache. */
-import { hash32 } from '../../kit/hash.ts'
+import { hash32 } from '../../kit/secret.ts'
 import type { ChatRequest, Message } from '../../protocols/shared/canonical.ts'
 
 /**

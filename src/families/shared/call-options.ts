@@ -1,9 +1,20 @@
-/** What the headers of a request ask of its routing and of the response cache, and whom it is for. */
-import type { CacheDirective, Call, CallOptions } from '../../calls/call.ts'
+/** Reads what a request asks beside its content, in headers and body: its routing, the response cache, and whom it is for. */
+
+import Type from 'typebox'
+import type { CacheDirective, Call, CallOptions, Plan } from '../../calls/call.ts'
 import type { ServerSettings } from '../../config/config.ts'
+import { checker } from '../../kit/checker.ts'
+import { diagnose } from '../../kit/diagnose.ts'
+import { endUserName } from '../../kit/end-user-name.ts'
+import { isRecord, type JsonRecord, memberOf } from '../../kit/json.ts'
+import type { Catalogue } from '../../models/catalogue.ts'
+import { refusalOf } from '../../protocols/shared/request-error.ts'
+import type { Provider } from '../../providers/provider.ts'
+import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { ROUTING_FIELDS } from '../../spec/routing-fields.ts'
 import type { Caller } from '../../spec/token.ts'
-import { readSessionHeader, readUserHeader, SESSION_HEADER, USER_HEADER } from './end-user.ts'
+import { namesIn, parsePreferences } from './provider-field.ts'
 
 const TIMEOUT_HEADER = 'x-gatehouse-timeout'
 const NO_FALLBACK_HEADER = 'x-gatehouse-no-fallback'
@@ -48,7 +59,7 @@ export function readCallOptions(
 }
 
 /** Whether the operator lets the requests of the caller choose their routing. */
-export function mayChooseRouting(
+function mayChooseRouting(
   { token_id, project_id }: Pick<Caller, 'token_id' | 'project_id'>,
   { caller_routing: allowed }: Pick<ServerSettings, 'caller_routing'>,
 ): boolean {
@@ -90,9 +101,179 @@ function directiveOf(text: string): CacheDirective {
 const invalid = (header: string, rule: string) => new GatewayError('invalid_value', `The header ${header} ${rule}.`)
 
 /** `what`: a header or a field, with which the caller asks for a routing of its own. */
-export const notPermitted = (what: string, param?: string) =>
+const notPermitted = (what: string, param?: string) =>
   new GatewayError(
     'unsupported_parameter',
     `${what} is not supported: the operator of this gateway does not let this request choose its routing.`,
     param === undefined ? {} : { param },
   )
+
+const USER_HEADER = 'x-gatehouse-user'
+
+const CONTROL = /\p{Cc}/u
+
+type Named = Pick<Call, 'request_id' | 'end_user'>
+
+const SESSION_HEADER = 'x-gatehouse-session'
+const SESSION = /^[\x21-\x7e]{1,128}$/
+
+/** From the header, which takes precedence. Throws invalid_value that names it. */
+export function readUserHeader(call: Named, given: string | null): void {
+  if (given === null) return
+  const value = utf8Of(given)
+  if (CONTROL.test(value)) {
+    throw new GatewayError('invalid_value', `The header ${USER_HEADER} must not hold control characters.`)
+  }
+  name(call, value)
+}
+
+/** Throws invalid_value that names the header. */
+function readSessionHeader(call: Pick<Call, 'session'>, given: string | null): void {
+  if (given === null) return
+  if (!SESSION.test(given)) {
+    throw new GatewayError('invalid_value', `The header ${SESSION_HEADER} must have 1 to 128 visible ASCII characters.`)
+  }
+  call.session = given
+}
+
+/** For the request log. In the Messages API it names the end user, and nothing else. */
+export function readMetadata(call: Pick<Call, 'request_id' | 'metadata'>, body: unknown, family: EndpointFamily): void {
+  if (family === 'messages-compat' || !isRecord(body)) return
+  const { metadata } = body
+  if (isRecord(metadata)) call.metadata = metadata
+}
+
+/** From the field of the body that the protocol has for it, unless the header names one. */
+export function readUserField(call: Named, body: unknown, family: EndpointFamily): void {
+  if (call.end_user !== undefined || !isRecord(body)) return
+  if (family === 'messages-compat') name(call, memberOf(body.metadata, 'user_id'))
+  else readUserFields(call, body.user, body.safety_identifier)
+}
+
+/** The same for a body that may be a form. */
+export function readUserFields(call: Named, user: unknown, safety_identifier: unknown): void {
+  if (call.end_user !== undefined) return
+  name(call, user)
+  if (call.end_user === undefined) name(call, safety_identifier)
+}
+
+/** A value of another type is left to the parser, and an empty one names nobody. */
+function name(call: Named, value: unknown): void {
+  const end_user = typeof value === 'string' ? endUserName(value) : undefined
+  if (end_user !== undefined) call.end_user = end_user
+}
+
+/** Headers arrive with one character for each byte; clients that send other than ASCII send UTF-8. */
+function utf8Of(header: string): string {
+  if (!/[\x80-\xff]/.test(header)) return header
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(header, 'latin1'))
+  } catch {
+    return header
+  }
+}
+
+type RoutingFieldParts = {
+  catalogue: Pick<Catalogue, 'require' | 'hasProvider'>
+  settings: Pick<ServerSettings, 'caller_routing' | 'show_target'>
+}
+
+type Planned = Pick<Plan, 'model' | 'family'>
+type Calling = Pick<Call, 'caller' | 'options'> & { plan?: Planned | undefined }
+
+const Field = Type.Object({ models: ROUTING_FIELDS.models })
+const check = checker(Field)
+
+/** The model of a body: without `model` it is the first of `models`. */
+export function requestedModel(body: unknown): unknown {
+  const model = memberOf(body, 'model') ?? undefined
+  if (model !== undefined) return model
+  const models = memberOf(body, 'models')
+  return Array.isArray(models) ? models[0] : undefined
+}
+
+/**
+ * Keeps on an authorized call what the fields ask for, and returns the body without them. Where each provider of the model
+ * gets a field from the client, as OpenRouter may, one that names anything unknown here stays in the body.
+ * Throws GatewayError that names the field and its rule, or the model that the caller may not use.
+ */
+export function takeRoutingFields(body: unknown, call: Calling, { catalogue, settings }: RoutingFieldParts): unknown {
+  const { plan } = call
+  if (!isRecord(body) || !plan || !(hasField(body, 'models') || hasField(body, 'provider'))) return body
+  const { model, family } = plan
+  const mayForward = (field: string) => model.targets.every(({ provider }) => takes(field, provider, family))
+  const rest: JsonRecord = { ...body, model: requestedModel(body) }
+  if (!mayChooseRouting(call.caller, settings)) {
+    const param = ['models', 'provider'].find((field) => hasField(body, field) && !mayForward(field))
+    if (param === undefined) return rest
+    throw notPermitted(`"${param}"`, param)
+  }
+  const options = { ...call.options }
+  const listing = { call, plan, catalogue }
+  const models = hasField(body, 'models') && otherModels(body.models, { ...listing, mayForward: mayForward('models') })
+  if (models) {
+    options.models = models
+    delete rest.models
+    // OpenRouter's older documentation sends this along with `models`; other providers reject it.
+    if (rest.route === 'fallback') delete rest.route
+  }
+  const isKnown = settings.show_target ? (id: string) => catalogue.hasProvider(id, call.caller) : undefined
+  if (hasField(body, 'provider') && !(mayForward('provider') && isForOthers(body.provider, isKnown))) {
+    options.provider = parsePreferences(body.provider, isKnown)
+    delete rest.provider
+  }
+  call.options = options
+  return rest
+}
+
+/** Whether a provider gets the field as the client sends it: the operator forwards it, or the whole request passes through. */
+function takes(field: string, provider: Provider, family: EndpointFamily): boolean {
+  const { forwarded_fields, takes_routing_fields, passthrough, otherPassthroughs = [] } = provider
+  if (family === 'chatcompat') return forwarded_fields?.includes(field) ?? false
+  // One that names further models does not pass through, so that nobody reaches them by it.
+  if (field === 'models' || !takes_routing_fields) return false
+  return [passthrough, ...otherPassthroughs].some((one) => one?.dialect === family)
+}
+
+const hasField = (body: JsonRecord, name: string): boolean => body[name] !== undefined && body[name] !== null
+
+/** Whether it is not about providers of the gateway. */
+function isForOthers(field: unknown, isKnown: ((id: string) => boolean) | undefined): boolean {
+  const names = namesIn(field)
+  return !isKnown || names.length === 0 || names.some((name) => typeof name !== 'string' || !isKnown(name))
+}
+
+type Listing = {
+  call: Calling
+  plan: Planned
+  mayForward: boolean
+  catalogue: RoutingFieldParts['catalogue']
+}
+
+/** The models besides that of the call; undefined: the list is for its provider. */
+function otherModels(
+  models: unknown,
+  { call: { caller }, plan, mayForward, catalogue }: Listing,
+): string[] | undefined {
+  const given: unknown = { models }
+  if (!check.Check(given) || !given.models) {
+    if (mayForward) return undefined
+    throw refusalOf(diagnose(Field, given))
+  }
+  const seen = new Set([plan.model.id])
+  const others: string[] = []
+  let isForwarded = false
+  for (const [index, name] of given.models.entries()) {
+    try {
+      const { model } = catalogue.require(name, plan.family, caller)
+      if (!seen.has(model.id)) others.push(name)
+      seen.add(model.id)
+    } catch (thrown) {
+      if (!(thrown instanceof GatewayError)) throw thrown
+      // A later one may be known and not allowed to the caller, who must not reach it by this way.
+      if (mayForward && thrown.code === 'model_not_found') isForwarded = true
+      else throw new GatewayError(thrown.code, thrown.message, { ...thrown.detail, param: `models[${index}]` })
+    }
+  }
+  return isForwarded ? undefined : others
+}

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { sha256 } from '../../kit/secret.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { readUserField, readUserFields, readUserHeader } from './end-user.ts'
+import { readUserField, readUserFields, readUserHeader } from './call-options.ts'
 
 type Named = { request_id: string; end_user?: string }
 

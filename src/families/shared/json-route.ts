@@ -9,7 +9,7 @@ import { jsonResponse } from '../../http/text-response.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { memberOf } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { readMetadata, readUserField } from './end-user.ts'
+import { readMetadata, readUserField } from './call-options.ts'
 
 /** `settings` are read at each request, since a reload changes them. */
 export type RouteParts = { pipeline: Pipeline; settings: ServerSettings; clock: Clock }

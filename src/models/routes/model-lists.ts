@@ -1,6 +1,6 @@
 /** The catalogue in the list formats of other clients (messages, contentgen). */
 import Type from 'typebox'
-import { pathOf, queryOf } from '../../http/query.ts'
+import { pathOf, queryOf } from '../../http/request-parts.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Model } from '../../spec/model.ts'
 

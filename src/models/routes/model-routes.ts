@@ -1,7 +1,7 @@
 /** The routes of the model catalogue (specification, section 4), in the list format of the client. */
 import Type, { type TSchema } from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
-import { queryOf } from '../../http/query.ts'
+import { queryOf } from '../../http/request-parts.ts'
 import { encodeMessagesError } from '../../protocols/messages/client/error.ts'
 import { ContentgenError, contentgenErrorBody } from '../../spec/contentgen-error.ts'
 import { isAddedFamily } from '../../spec/endpoint-family.ts'

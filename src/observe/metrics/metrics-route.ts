@@ -2,7 +2,7 @@
 import type { ServerSettings } from '../../config/config.ts'
 import type { MetricsConfig } from '../../config/schema/metrics-schema.ts'
 import type { Context, Route } from '../../http/context.ts'
-import { isOwnHost } from '../../http/request-host.ts'
+import { isOwnHost } from '../../http/request-parts.ts'
 import { isLoopbackHost, networkMatcher } from '../../kit/address.ts'
 import type { MetricsFormat } from './exposition.ts'
 

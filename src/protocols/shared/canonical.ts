@@ -4,7 +4,7 @@
  * not part of the OpenAPI document.
  */
 import Type from 'typebox'
-import type { RawNumber } from '../../kit/exact-json.ts'
+import type { RawNumber } from '../../kit/json.ts'
 import type {
   FunctionCall,
   AnswerMessage as PublicAnswerMessage,

@@ -3,8 +3,7 @@
  * whether it is complete.
  */
 
-import { parseJsonKeeping } from '../../kit/exact-json.ts'
-import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
+import { isRecord, type JsonRecord, parseJson, parseJsonKeeping } from '../../kit/json.ts'
 import { createSseParser, type SseEvent, type SseParser, SseTooLong } from '../../kit/sse.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ChatChunk } from './canonical.ts'

@@ -1,9 +1,8 @@
 /** Kind `contentgen-compat`: Gemini's own API, and every vendor or runtime with the same API. */
 
 import type { Abortable } from '../../kit/abortable.ts'
-import { parseJsonKeeping } from '../../kit/exact-json.ts'
 import { matchesGlob } from '../../kit/glob.ts'
-import { isRecord } from '../../kit/json.ts'
+import { isRecord, parseJsonKeeping } from '../../kit/json.ts'
 import {
   type AnswerReader,
   type ContentgenFaults,

@@ -1,7 +1,6 @@
 /** One request to an upstream and its response: what may end it early, and a body that is read within its limits. */
-import type { Clock } from '../../kit/clock.ts'
+import { type Clock, TimeLimited } from '../../kit/clock.ts'
 import { type ByteReader, decodedReader, InflateError } from '../../kit/inflate.ts'
-import { TimeLimited } from '../../kit/time-limited.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { LateReads } from './late-reads.ts'
 import { type BodyScrubber, type SecretScrubber, scrubHeaders } from './secret-scrubber.ts'

@@ -1,7 +1,6 @@
 /** Kling's own API: orders by text or by image, each polled on its own path, signed with a key pair. */
 import { createHmac } from 'node:crypto'
-import type { Clock } from '../../kit/clock.ts'
-import { unixSeconds } from '../../kit/clock.ts'
+import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { Json } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'

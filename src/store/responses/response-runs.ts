@@ -1,5 +1,5 @@
 /** Background responses in the database: their claims and their stored events. */
-import { parseRequestJson } from '../../kit/exact-json.ts'
+import { parseRequestJson } from '../../kit/json.ts'
 import type { Engine } from '../engine.ts'
 import type { Write } from '../tables.ts'
 import { skipLocked } from '../tasks/task-sql.ts'

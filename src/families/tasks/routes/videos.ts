@@ -1,7 +1,7 @@
 /** The same tasks in the chat-compatible video API. */
 
 import type { Context, Route } from '../../../http/context.ts'
-import { queryOf } from '../../../http/query.ts'
+import { queryOf } from '../../../http/request-parts.ts'
 import type { Link } from '../../../spec/operation.ts'
 import { Video, VideoDeleted, VideoList } from '../../../spec/video.ts'
 import { VideoCreate } from '../../../spec/video-create.ts'

@@ -1,8 +1,7 @@
 /** Passthrough of chat completions. An event keeps its bytes wherever section 2.4 of the specification allows it. */
 
 import { isDeepStrictEqual } from 'node:util'
-import { parseJsonKeeping } from '../../../kit/exact-json.ts'
-import { isRecord, type JsonRecord, memberOf, parseJson } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, memberOf, parseJson, parseJsonKeeping } from '../../../kit/json.ts'
 import { withMember, withoutMember, withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, escapeLineEnds, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'

@@ -3,8 +3,7 @@
 import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
-import { takeRawInteger } from '../../../kit/exact-json.ts'
-import { isRecord } from '../../../kit/json.ts'
+import { isRecord, takeRawInteger } from '../../../kit/json.ts'
 import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import {

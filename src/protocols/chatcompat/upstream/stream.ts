@@ -3,8 +3,7 @@
  * stream.
  */
 
-import { parseJsonKeeping } from '../../../kit/exact-json.ts'
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, parseJsonKeeping } from '../../../kit/json.ts'
 import { createSseParser } from '../../../kit/sse.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import { GatewayError } from '../../../spec/error.ts'

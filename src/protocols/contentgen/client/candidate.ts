@@ -2,8 +2,7 @@
  * Builds one candidate of a contentgen response: parts in the order in which the model produced them, and each call
  * whole.
  */
-import { parseExactJson } from '../../../kit/exact-json.ts'
-import { isRecord } from '../../../kit/json.ts'
+import { isRecord, parseExactJson } from '../../../kit/json.ts'
 import { randomAlphanumerics } from '../../../kit/secret.ts'
 import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
 import type { Delta, GeneratedImage, Opaque, Reasoning, ToolCall } from '../../shared/canonical.ts'

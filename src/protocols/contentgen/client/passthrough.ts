@@ -1,7 +1,6 @@
 /** Passthrough of contentgen. Events keep their bytes, except for the model's name. */
 
-import { parseJsonKeeping } from '../../../kit/exact-json.ts'
-import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, parseJson, parseJsonKeeping } from '../../../kit/json.ts'
 import { withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, escapeLineEnds, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'

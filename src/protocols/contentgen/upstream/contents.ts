@@ -1,7 +1,6 @@
 /** Encodes canonical messages as contents: turns of the user and the model, each with parts. */
 
-import { parseExactJson } from '../../../kit/exact-json.ts'
-import { isRecord } from '../../../kit/json.ts'
+import { isRecord, parseExactJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { assertAnswerable, isNoText } from '../../shared/answerable.ts'
 import type { Message } from '../../shared/canonical.ts'

@@ -1,7 +1,6 @@
 /** Encodes the `generationConfig` of a request. */
 
-import type { RawNumber } from '../../../kit/exact-json.ts'
-import type { JsonRecord } from '../../../kit/json.ts'
+import type { JsonRecord, RawNumber } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { vendorSchema } from './json-schema.ts'
 import type { ModelRule } from './model-rules.ts'

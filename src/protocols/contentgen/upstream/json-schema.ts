@@ -1,6 +1,5 @@
 /** Converts a JSON Schema to the vendor's subset. Unsupported constraints move to the description. */
-import { isRawNumber, isScalar, scalarText } from '../../../kit/exact-json.ts'
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { isRawNumber, isRecord, isScalar, type JsonRecord, scalarText } from '../../../kit/json.ts'
 
 /**
  * The keywords that the vendor documents for `responseJsonSchema` and `parametersJsonSchema`, except members that

@@ -1,7 +1,6 @@
 /** Encodes Messages responses, whole and as named events. */
 
-import { parseExactJson } from '../../../kit/exact-json.ts'
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, parseExactJson } from '../../../kit/json.ts'
 import { inOneLine } from '../../../kit/sse.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import type { Usage } from '../../../spec/usage.ts'

@@ -1,7 +1,6 @@
 /** Decodes a whole Messages response, and splits it into events. */
 
-import { parseJsonKeeping } from '../../../kit/exact-json.ts'
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, parseJsonKeeping } from '../../../kit/json.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
 import type { AnswerMessage, ChatCompletion, Reasoning, ToolCall } from '../../shared/canonical.ts'
 import { type Fallback, type Faults, holdsError, namedText } from '../../shared/upstream.ts'

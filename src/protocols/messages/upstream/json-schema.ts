@@ -2,8 +2,7 @@
  * Converts a JSON Schema to the vendor's subset: every object is closed, and unsupported constraints move to the
  * description.
  */
-import { isScalar, scalarText } from '../../../kit/exact-json.ts'
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { isRecord, isScalar, type JsonRecord, scalarText } from '../../../kit/json.ts'
 
 /** Keywords that the vendor's structured output refuses. They are added to the description as hints. */
 const REFUSED = [

@@ -1,5 +1,5 @@
 /** Encodes canonical messages as turns of blocks. */
-import { parseExactJson } from '../../../kit/exact-json.ts'
+import { parseExactJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { assertAnswerable } from '../../shared/answerable.ts'
 import type { Message, Reasoning } from '../../shared/canonical.ts'

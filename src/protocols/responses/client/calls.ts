@@ -1,6 +1,6 @@
 /** Encodes tool calls of a streamed response. Several may be open at once; each is named by its place in the output. */
 
-import { parseExactJson } from '../../../kit/exact-json.ts'
+import { parseExactJson } from '../../../kit/json.ts'
 import { freeText } from '../../shared/custom-tools.ts'
 import type { CallItem, CustomCallItem, ItemEvents, Open, Status, ToolSearchItem } from './items.ts'
 import type { ToolIdentity, ToolNames } from './tool-names.ts'

@@ -1,7 +1,6 @@
 /** Passthrough of responses. Events keep their bytes, except for the model's name and the ids of stored responses. */
 
-import { parseJsonKeeping } from '../../../kit/exact-json.ts'
-import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, parseJson, parseJsonKeeping } from '../../../kit/json.ts'
 import { withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, escapeLineEnds, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'

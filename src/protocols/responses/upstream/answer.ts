@@ -1,7 +1,6 @@
 /** Decodes a whole response, like the last event of a stream. */
 
-import { parseJsonKeeping } from '../../../kit/exact-json.ts'
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, parseJsonKeeping } from '../../../kit/json.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion } from '../../shared/canonical.ts'
 import { type Fallback, type Faults, holdsError } from '../../shared/upstream.ts'
 import { ARGUMENTS, createEventReader, isFailure, isWithoutOutput } from './events.ts'

@@ -8,8 +8,7 @@ import {
   randomBodies,
   responseText,
 } from '../../../../test/kit/random-answers.ts'
-import { parseJsonKeeping } from '../../../kit/exact-json.ts'
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, parseJsonKeeping } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { type Usage, usageFrom } from '../../../spec/usage.ts'
 import { chatcompatPassthrough } from '../../chatcompat/client/passthrough.ts'

@@ -1,7 +1,6 @@
 /** Encodes the messages of a request as the prompt of AI SDK packages; refuses by name what the packages do not support. */
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
-import { parseExactJson } from '../../../kit/exact-json.ts'
-import { isRecord } from '../../../kit/json.ts'
+import { isRecord, parseExactJson } from '../../../kit/json.ts'
 import { assertAnswerable, isNoText } from '../../../protocols/shared/answerable.ts'
 import type { Message, Opaque, Reasoning } from '../../../protocols/shared/canonical.ts'
 import { refusedPart } from '../../../protocols/shared/request-error.ts'
