@@ -4,7 +4,12 @@ import { BatchQueue } from './batch-queue.ts'
 import { createLog } from './log.ts'
 
 type Write = (items: readonly number[], signal: AbortSignal) => Promise<number>
-type Limits = { is_repeated?: false; writes_full?: true; max_bytes?: number; max_queued?: number }
+type Limits = Partial<
+  Pick<
+    ConstructorParameters<typeof BatchQueue>[0],
+    'is_repeated' | 'writes_full' | 'max_bytes' | 'max_queued' | 'max_batch_behind'
+  >
+>
 
 function setUp(write: Write, limits: Limits = {}) {
   const clock = manualClock()
@@ -63,6 +68,18 @@ describe('a batch queue', () => {
     expect(written).toEqual([[1, 2, 3, 4]])
     await advance(1)
     expect(written).toEqual([[1, 2, 3, 4], [5]])
+  })
+
+  it('writes larger batches while more than ten of them wait', async () => {
+    const sizes: number[] = []
+    const write: Write = async (items) => sizes.push(items.length) * 0
+    const { batches, advance } = setUp(write, { max_queued: 100, max_batch_behind: 16 })
+    for (let item = 0; item < 60; item++) batches.push(item)
+    for (let turn = 0; turn < 20; turn++) await advance(100)
+    expect(sizes).toEqual([16, 16, 4, 4, 4, 4, 4, 4, 4])
+    for (let item = 0; item < 60; item++) batches.push(item)
+    await batches.flush()
+    expect(batches.health()).toMatchObject({ queued: 0, written: 120 })
   })
 
   it('retries with growing pauses, and loses nothing that has a place', async () => {

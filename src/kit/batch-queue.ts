@@ -30,6 +30,8 @@ type BatchParts<Item> = {
   max_bytes?: number
   /** Items of one write. */
   max_batch: number
+  /** The same while more than ten such writes wait; absent: the same number. */
+  max_batch_behind?: number
   /** Whether a full batch is written at once: the queue has no room for what comes until `every_ms` are over. */
   writes_full?: true
   /** How long an item waits for others. */
@@ -44,6 +46,8 @@ const FIRST_RETRY_MILLISECONDS = 1_000
 const MAX_RETRY_MILLISECONDS = 30_000
 /** Between messages about lost items. */
 const REPORT_MILLISECONDS = 60_000
+/** So many writes that wait make the next one larger. */
+const BEHIND = 10
 /** Of a batch, when the queue is closed. */
 const LAST_ATTEMPTS = 3
 
@@ -84,8 +88,10 @@ export class BatchQueue<Item> {
   async flush(): Promise<void> {
     await this.#writing
     // Not what is queued meanwhile: under load that would never end.
-    for (let left = Math.ceil(this.#queue.length / this.#parts.max_batch); left > 0; left--)
+    for (let left = this.#queue.length; left > 0; ) {
+      left -= this.#batchSize()
       if (!(await this.#writeOne())) return this.#next(false)
+    }
   }
 
   health(): BatchHealth {
@@ -172,9 +178,14 @@ export class BatchQueue<Item> {
     return promise
   }
 
+  #batchSize(): number {
+    const { max_batch, max_batch_behind = max_batch } = this.#parts
+    return this.#queue.length > BEHIND * max_batch ? max_batch_behind : max_batch
+  }
+
   async #attempt(): Promise<boolean> {
-    const { name, max_batch, is_repeated = true, log } = this.#parts
-    const batch = this.#queue.slice(0, max_batch)
+    const { name, is_repeated = true, log } = this.#parts
+    const batch = this.#queue.slice(0, this.#batchSize())
     if (batch.length === 0) return true
     try {
       this.#ended(batch.length, await this.#withinTime(batch))
