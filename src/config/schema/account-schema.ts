@@ -47,8 +47,8 @@ const StorageQuotas = section(
 export type StorageQuotas = Type.Static<typeof StorageQuotas>
 
 export const TokenDefaults = section({
-  models: list(Type.String(), 'The models that new tokens may use, as glob patterns. Default: ["*"].'),
-  families: list(EndpointFamily, 'The families that new tokens may use. Default: all.'),
+  models: list(Type.String(), 'Of new tokens, as glob patterns. Default: ["*"].'),
+  families: list(EndpointFamily, 'Of new tokens. Default: all.'),
   expires_after_days: number({ exclusiveMinimum: 0 }, 'Days after which new tokens expire. Default: never.'),
   storage: optional(StorageQuotas),
   rate_limits: rateLimits('Of each token without its own.'),

@@ -45,7 +45,7 @@ export type OidcConfig = Type.Static<typeof OidcConfig>
 
 export const AdminConfig = section(
   {
-    enabled: flag('Whether the admin API is there. Default true.'),
+    enabled: flag('Serve the admin API. Default true.'),
     host: text('The address of its own listener, with `port`. Default: that of the gateway.'),
     port: integer(
       { minimum: 0, maximum: 65_535 },
@@ -70,7 +70,7 @@ export const AdminConfig = section(
     config_variables: list(
       Type.String({ pattern: '^(?!GATEHOUSE_)[A-Za-z_][A-Za-z0-9_]*$' }),
       { maxItems: 1_000 },
-      'Variables that a file given by the admin API may take besides those at the same place of the file on disk. Default: none.',
+      'Variables that a file given by the admin API may take besides those of the file on disk. Default: none.',
     ),
     oidc: optional(OidcConfig),
   },

@@ -66,9 +66,9 @@ export const AlertsConfig = section(
     breaker_open_minutes: number({ exclusiveMinimum: 0 }, 'How long a target must have failed. Default 5.'),
     deprecation_days: integer(
       { minimum: 1, maximum: 365 },
-      'How long before a model in use is deprecated or retired. Default 30.',
+      'Before a model in use is deprecated or retired. Default 30.',
     ),
-    disk_free_percent: number({ minimum: 0, maximum: 100 }, 'Below which the disk of the data is low. Default 5.'),
+    disk_free_percent: number({ minimum: 0, maximum: 100 }, 'Below which the disk is low. Default 5.'),
   },
   'Whom the gateway alerts.',
 )

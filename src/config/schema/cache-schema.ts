@@ -11,12 +11,12 @@ const SemanticCache = section(
   {
     embedding_model: Type.String({
       minLength: 1,
-      description: 'Full id of the embedding model. Callers need the right to it.',
+      description: 'Full id; callers need the right to it.',
     }),
     threshold: number({ minimum: 0.5, maximum: 1 }, 'The least cosine similarity. Default 0.95.'),
     timeout_ms: integer({ minimum: 1, maximum: 10_000 }, 'Wait for the embedding. Default 500.'),
   },
-  'Also serves requests whose last user message is similar, and all else equal.',
+  'Also serves requests whose last user message is similar.',
 )
 
 /** Turns the cache on for one model. */

@@ -7,8 +7,7 @@ export const CallsConfig = Type.Object(
       Type.Number({
         minimum: 0,
         maximum: 600,
-        description:
-          'How long a whole response that has begun is read for its usage after its client left. Without usage the most is charged. Default 30.',
+        description: 'How long a whole response is read for its usage after its client left. Default 30.',
       }),
     ),
   },

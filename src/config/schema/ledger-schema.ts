@@ -8,7 +8,7 @@ const days = (what: string, usual: number) =>
 export const LedgerConfig = section({
   currency: text({ pattern: '^[A-Z]{3}$' }, 'ISO 4217: of all charges, costs and budgets. Default USD.'),
   durable: flag(
-    'Store each call before its provider is called, and its charge before its response ends: two commits, and a crash loses none. Default false: a crash loses calls under way, a power cut the last 100 ms.',
+    'Store each call before its provider is called, and its charge before its response ends: two commits, and a crash loses none.',
   ),
   spool_megabytes: number(
     { exclusiveMinimum: 0, maximum: 1_000_000 },

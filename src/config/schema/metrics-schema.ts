@@ -4,7 +4,7 @@ import { flag, integer, oneOf, section, text } from '../../spec/fields.ts'
 
 export const MetricsConfig = section(
   {
-    enabled: flag('Whether calls are counted, and /metrics is there. Default true.'),
+    enabled: flag('Count calls, and serve /metrics. Default true.'),
     host: text('The address of its own listener, with `port`. Default: that of the gateway.'),
     port: integer(
       { minimum: 0, maximum: 65_535 },

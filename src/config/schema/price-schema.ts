@@ -9,10 +9,10 @@ const SIZE = '^\\S{1,64}$'
 
 /** Per million tokens. Without a price of its own a part is charged as the next wider one, as providers charge it. */
 const tokenPrices = {
-  input: optional(price('Per million input tokens; also of embedding, rerank and moderation requests.')),
-  cached_input: optional(price("Per million input tokens read from the provider's cache. Default: input.")),
-  cache_write: optional(price('Per million input tokens written to a cache of five minutes. Default: input.')),
-  cache_write_1h: optional(price('Per million input tokens written to a cache of one hour. Default: cache_write.')),
+  input: optional(price('Per million input tokens of any family.')),
+  cached_input: optional(price("Per million input tokens from the provider's cache. Default: input.")),
+  cache_write: optional(price('Written to a cache of five minutes. Default: input.')),
+  cache_write_1h: optional(price('Written to a cache of one hour. Default: cache_write.')),
   input_audio: optional(price('Per million audio input tokens. Default: input.')),
   output: optional(price('Per million output tokens.')),
   reasoning: optional(price('Per million reasoning tokens. Default: output.')),
@@ -22,7 +22,7 @@ const tokenPrices = {
 const PriceTier = section({
   above_input_tokens: Type.Integer({
     minimum: 0,
-    description: 'Requests with more input tokens, cached ones included, have these prices as a whole.',
+    description: 'Requests with more input tokens have these prices as a whole.',
   }),
   ...tokenPrices,
 })

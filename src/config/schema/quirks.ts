@@ -8,7 +8,7 @@ export const Quirks = Type.Object(
     developer_role: flag('Supports the role `developer`; else it is sent as `system`. Default false.'),
     tools: flag('Supports tools. Default true.'),
     custom_tools: flag(
-      'Supports custom tools and allowed_tools; else they are sent as functions. Default false; true for responses-compat.',
+      'Supports custom tools and allowed_tools; else they are functions. Default false; true for responses-compat.',
     ),
     json_schema: flag('Supports response_format json_schema. Default true.'),
     multiple_choices: flag('Supports n above 1. Default true.'),

@@ -78,9 +78,9 @@ const ContentsConfig = section(
     ),
     redact: list(
       Type.Enum(['cards', 'ibans', 'email', 'phones', 'secrets']),
-      'What is replaced before contents are stored. Default: all of these.',
+      'What is replaced. Default: all of these.',
     ),
-    patterns: list(RedactionPattern, { maxItems: 50 }, 'What is replaced besides. Default: nothing.'),
+    patterns: list(RedactionPattern, { maxItems: 50 }, 'Also replaced. Default: nothing.'),
   },
   'Prompts and responses, encrypted with GATEHOUSE_CONTENTS_KEY. Absent: none are recorded.',
 )
@@ -102,7 +102,7 @@ const SummariesConfig = section(
 )
 
 export const RequestLogConfig = section({
-  enabled: flag('Record each call in the store, without its contents. Default true.'),
+  enabled: flag('Record each call, without contents. Default true.'),
   keep_days: number({ exclusiveMinimum: 0, maximum: 3_660 }, 'Days to keep rows. Default 7.'),
   sinks: list(
     RequestSink,

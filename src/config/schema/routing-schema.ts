@@ -51,7 +51,7 @@ export const HealthConfig = section(
   {
     path: text(
       { pattern: '^/[\\x21-\\x7e]{0,1000}$' },
-      'Requested at the host of base_url without key: 2xx is a success. Default: the model list, with the key; all but 5xx is a success.',
+      'Requested without key: 2xx is a success. Default: the model list, with the key; all but 5xx is a success.',
     ),
     interval_seconds: number({ minimum: 1, maximum: 3_600 }, 'Between probes. Default 10.'),
     timeout_seconds: number({ minimum: 0.1, maximum: 60 }, 'Of a probe. Default 2.'),
@@ -151,7 +151,7 @@ export const RoutingConfig = section({
   ),
   tries: integer(
     { minimum: 1, maximum: 20 },
-    'Upstream calls for one request; a target is called again only after all others failed. Default: each key and target once, at most 5.',
+    'Upstream calls for one request. Default: each key and target once, at most 5.',
   ),
   deadline_seconds: number(
     { exclusiveMinimum: 0, maximum: 86_400 },

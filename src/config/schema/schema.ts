@@ -39,9 +39,9 @@ const unixTime = (description: string) => integer({ minimum: 0 }, description)
 
 export const Timeouts = section({
   connect_seconds: seconds('Time to establish the connection. Default 10.'),
-  first_byte_seconds: seconds('Time from the request to the first byte of the response. Default 300.'),
+  first_byte_seconds: seconds('From the request to the first byte. Default 300.'),
   idle_seconds: seconds('Longest silence within a stream. Default 300.'),
-  total_seconds: seconds('Time of a whole response that is not streamed. Default 600.'),
+  total_seconds: seconds('Of a whole response. Default 600.'),
 })
 export type Timeouts = Type.Static<typeof Timeouts>
 
@@ -105,10 +105,7 @@ const RETIRED_POLICIES = ['refuse', 'serve', 'redirect'] as const
 export type TargetConfig = Type.Static<typeof TargetConfig>
 
 export const ModelConfig = section({
-  families: list(
-    EndpointFamily,
-    'The families that the model serves. Default: embeddings or rerank by its name, else every family of chat.',
-  ),
+  families: list(EndpointFamily, 'Default: embeddings or rerank by its name, else every family of chat.'),
   targets: list(
     TargetConfig,
     { minItems: 1 },
@@ -139,7 +136,7 @@ export const ModelConfig = section({
   fallbacks: optional({
     ...Fallbacks,
     description:
-      'Models that serve what this one cannot, if the token may use them: a list for unavailable and context_length, or one for each reason.',
+      'Models that serve what this one cannot: a list for unavailable and context_length, or one for each reason.',
   }),
   prices: optional({
     ...Prices,
@@ -156,10 +153,8 @@ export const FileConfig = Type.Object(
       'Directory of the store and of finished files, relative to this file. Default ./data.',
     ),
     server: optional(ServerConfig),
-    sandbox: flag('Whether the built-in simulated provider is there. Default true.'),
-    discover: flag(
-      'Find providers by environment keys and on loopback. Default: true without a configuration file, else false.',
-    ),
+    sandbox: flag('The built-in simulated provider. Default true.'),
+    discover: flag('Find providers by environment keys and on loopback. Default: true without a file.'),
     when_retired: oneOf(
       RETIRED_POLICIES,
       'For calls to a retired model. refuse: 410; redirect: its successor serves it. Default refuse.',

@@ -28,7 +28,7 @@ export const ServerConfig = section({
   ),
   max_text_body_bytes: integer(
     { minimum: 1024, maximum: 1_073_741_824 },
-    'The same for requests of other families than chat and the generation of media. Default 8 MiB.',
+    'The same for other families than chat and media. Default 8 MiB.',
   ),
   body_seconds: seconds('Time in which a request body must arrive. Default 60.'),
   keep_alive_seconds: seconds('Silence on a stream after which a keep-alive comment is sent. Default 15.', 300),
@@ -51,8 +51,7 @@ export const ServerConfig = section({
   ),
   max_bytes_in_flight: integer(
     { minimum: 1024 },
-    'Bytes of request bodies and unread answers in memory; beyond it requests get 503. ' +
-      'Default: a quarter of the memory of the machine or container, at least 256 MiB.',
+    'Bytes of request bodies and unread answers in memory; beyond it requests get 503. Default: a quarter of the memory, at least 256 MiB.',
   ),
   max_token_bytes_in_flight: integer(
     { minimum: 1024 },
@@ -60,8 +59,7 @@ export const ServerConfig = section({
   ),
   max_delay_ms: integer(
     { minimum: 0, maximum: 60_000 },
-    'When the event loop is late by more than this for a second, some new requests get 503, those of the busiest ' +
-      'tokens first; 0 refuses none. Default 250.',
+    'If the event loop is late by more than this for a second, some new requests get 503; 0: none. Default 250.',
   ),
   http_client: oneOf(['sockets', 'fetch'], 'Has no effect; accepted for earlier configurations.'),
   end_revoked_calls: flag('End open calls and streams of a token that is revoked or expires. Default true.'),

@@ -13,9 +13,9 @@ const OtlpConfig = section(
         description: 'Sent with every export.',
       }),
     ),
-    traces: flag('Export a span for each call and each of its attempts. Default true.'),
-    metrics: flag('Export the numbers of /metrics, every minute. Default false.'),
-    logs: flag('Export the rows of the request log. Default false.'),
+    traces: flag('A span for each call and attempt. Default true.'),
+    metrics: flag('The numbers of /metrics, every minute. Default false.'),
+    logs: flag('The rows of the request log. Default false.'),
     sampling: number(
       { minimum: 0, maximum: 1 },
       'Share of traces exported; a traceparent follows its client. OTEL_TRACES_SAMPLER wins. Default 1.',
