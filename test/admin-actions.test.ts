@@ -74,7 +74,12 @@ describe('the outputs of a task', () => {
   test('are links that work without a token, and each read is a row of the audit log', async () => {
     const { gateway, store, audited, task } = await start()
     const task_id = await task()
-    expect(await gateway.read(`/tasks/${task_id}/outputs`)).toEqual({ object: 'task.outputs', task_id, outputs: [] })
+    expect(await gateway.read(`/tasks/${task_id}/outputs`)).toEqual({
+      object: 'task.outputs',
+      task_id,
+      outputs: [],
+      poster: null,
+    })
     const outputs = [
       { key: `${task_id}/0.mp4`, content_type: 'video/mp4', bytes: 3 },
       { url: 'https://far.test/1.png', content_type: 'image/png' },
@@ -82,7 +87,8 @@ describe('the outputs of a task', () => {
     const end = { status: 'SUCCESS' as const, finish_time: 1, due_ms: null, outputs }
     expect(await store.tasks.save({ task_id, fence: 0 }, end)).toBe(true)
     expect(await audited('task.read_outputs')).toEqual([])
-    const answer = await gateway.read<{ outputs: object[] }>(`/tasks/${task_id}/outputs`)
+    const answer = await gateway.read<{ outputs: object[]; poster: string | null }>(`/tasks/${task_id}/outputs`)
+    expect(answer.poster).toBe('https://far.test/1.png')
     expect(answer.outputs).toEqual([
       {
         content_type: 'video/mp4',

@@ -72,6 +72,7 @@ const ACCESS: Record<string, Access> = {
   'GET /admin/v1/config/text': 'own installation',
   'GET /admin/v1/config/history': 'read installation',
   'GET /admin/v1/config/history/{version_id}': 'own installation',
+  'GET /admin/v1/request-sessions': 'read own',
   'GET /admin/v1/alerts': 'read installation',
   'POST /admin/v1/alerts/{alert_id}/close': 'operate installation',
   'GET /admin/v1/audit/{sequence}': 'read own',

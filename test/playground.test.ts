@@ -157,6 +157,8 @@ describe('a task of the playground', () => {
     const id = kind === 'id' ? made.id : made.data.task_id
     const read = await call(`${path}/${id}?project=${project_id}`)
     expect([read.status, (await call(`${path}/${id}`)).status]).toEqual([200, 404])
+    const { steps } = await gateway.read<{ steps: { status: string }[] }>(`/tasks/${id}`)
+    expect(steps[0]?.status).toBe('NOT_START')
     const other = await withRole('project_admin', project_id)
     expect((await other(`${path}/${id}`)).status).toBe(404)
   })

@@ -30,7 +30,7 @@ import { createOutputs } from '../outputs/create-outputs.ts'
 import { openFileStore, outputDirectory } from '../outputs/file-store.ts'
 import type { FileStore, Outputs } from '../outputs/outputs.ts'
 import type { Media } from '../providers/media.ts'
-import type { Store } from '../store/store.ts'
+import type { Store, TaskStore } from '../store/store.ts'
 import type { Metering } from './metering.ts'
 
 type GenerationParts = {
@@ -86,7 +86,7 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
   })
   const taskSettings = () => ({ ...config().tasks, keep_days: config().outputs.keep_days })
   const tasks = createTasks({
-    store,
+    store: { ...store, tasks: withTimes(store.tasks, storeClock) },
     pipeline,
     quotas,
     catalogue,
@@ -132,3 +132,9 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
 
 const endOf = (ending: Ending) =>
   ({ status: ending.status, fail_code: ending.status === 'FAILURE' ? ending.fail_code : '' }) as const
+
+/** Each change of a task says when it happens, for the steps of the task. */
+const withTimes = (tasks: TaskStore, clock: Clock): TaskStore => ({
+  ...tasks,
+  save: (task, change) => tasks.save(task, { at_ms: clock.now(), ...change }),
+})

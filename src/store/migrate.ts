@@ -37,6 +37,7 @@ import { alertHistory } from './migrations/0033-alert-history.ts'
 import { webhookAttempts } from './migrations/0034-webhook-attempts.ts'
 import { liveEvents } from './migrations/0035-live-events.ts'
 import { configVersions } from './migrations/0036-config-versions.ts'
+import { taskSteps } from './migrations/0037-task-steps.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -79,6 +80,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0034-webhook-attempts': webhookAttempts,
   '0035-live-events': liveEvents,
   '0036-config-versions': configVersions,
+  '0037-task-steps': taskSteps,
 }
 
 /**

@@ -20,6 +20,7 @@ import type { RequestSumStore } from './requests/request-sums.ts'
 import type { ConversationStore } from './responses/conversation-store.ts'
 import type { ResponseRunStore, ResponseStore } from './responses/response-store.ts'
 import type { DueTimes } from './tasks/due-times.ts'
+import type { TaskStep } from './tasks/task-step.ts'
 import type { Webhook, WebhookAttempt, WebhookDelivery, WebhookState } from './tasks/webhook-row.ts'
 import type { ProjectStore, TokenStore } from './tokens/account-store.ts'
 import type { StoredAmounts } from './tokens/amount-store.ts'
@@ -103,6 +104,8 @@ export type TaskChange = Partial<
   entry?: LedgerEntry
   /** Of which the operator is alerted in the same transaction. */
   alerts?: readonly Alert[]
+  /** When it happens, in unix milliseconds, for the steps of the task; absent: none is recorded. */
+  at_ms?: number
 }
 
 export type Reopening = {
@@ -156,6 +159,8 @@ export type TaskStore = {
    * ends (its `status` is in `change`), its webhook becomes due in the same transaction.
    */
   save(task: Pick<Task, 'task_id' | 'fence'>, change: TaskChange): Promise<boolean>
+  /** Its states, targets and failed steps, in order. */
+  steps(task_id: string): Promise<TaskStep[]>
   /** Tasks whose orders were sent to this provider from `since` on (unix seconds), in no order; deleted ones too. */
   sentSince(filter: { provider: string; since: number }): Promise<SentTask[]>
   /** Makes waiting tasks due now. Claimed tasks and tasks that are never due do not change. */

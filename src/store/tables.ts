@@ -16,6 +16,7 @@ import type { ContentsRow } from './requests/contents-row.ts'
 import type { LiveRow } from './requests/live-store.ts'
 import type { Feedback, RequestRow } from './requests/request-row.ts'
 import type { MinuteRow, SumsRow } from './requests/sum-row.ts'
+import type { TaskStep } from './tasks/task-step.ts'
 import type { WebhookAttempt } from './tasks/webhook-row.ts'
 import type { LeaseRow } from './tokens/lease-store.ts'
 
@@ -295,6 +296,7 @@ export type Tables = {
   alerts: AlertsTable
   alert_history: AlertHistoryTable
   live_events: LiveRow
+  task_steps: Omit<TaskStep, 'provider_key'> & { task_id: string; provider_key: string }
   config_versions: Omit<ConfigVersion, 'changes'> & { changes: string }
   alert_marks: AlertMarksTable
   rate_limit_leases: LeaseRow

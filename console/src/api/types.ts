@@ -164,6 +164,15 @@ export type AdminTaskDetail = {
   at: number
   detail: string
 } | null
+  steps: ({
+  at_ms: number
+  status: 'NOT_START' | 'SUBMITTED' | 'QUEUED' | 'IN_PROGRESS' | 'SUCCESS' | 'FAILURE'
+  provider: string
+  upstream_model: string
+  provider_key: string | null
+  failures: number
+  fail_code: string
+})[]
   files_to_copy: number
   outputs: ({
   file: string
@@ -192,6 +201,7 @@ export type AdminTaskOutputs = {
   content_type: string
   url: string
 })[]
+  poster: string | null
 }
 
 export type AdminTaskResume = {
@@ -1049,6 +1059,27 @@ export type RequestNeighbors = {
   is_partial: boolean
 }
 
+export type RequestSession = {
+  session: string
+  project_id: string | null
+  token_id: string
+  end_user: string | null
+  requests: number
+  errors: number
+  models: (string)[]
+  input_tokens: number
+  output_tokens: number
+  cost: number | null
+  first_at: number
+  last_at: number
+}
+
+export type RequestSessionList = {
+  object: 'request.sessions'
+  data: (RequestSession)[]
+  partial: boolean
+}
+
 export type RoutingExplanation = {
   requested: string
   model: string
@@ -1746,6 +1777,12 @@ export type Api = {
     query: {}
     body: undefined
     response: RequestContents
+  }
+  'GET /admin/v1/request-sessions': {
+    params: {}
+    query: { request_id?: string | undefined; token?: string | undefined; project?: string | undefined; model?: string | undefined; target?: string | undefined; provider?: string | undefined; status?: string | undefined; error?: string | undefined; user?: string | undefined; session?: string | undefined; tag?: string | undefined; trace_id?: string | undefined; min_cost?: string | undefined; min_ms?: string | undefined; from?: number | undefined; to?: number | undefined }
+    body: undefined
+    response: RequestSessionList
   }
   'GET /admin/v1/requests/facets': {
     params: {}

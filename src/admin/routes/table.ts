@@ -15,6 +15,7 @@ import { type SessionRouteParts, sessionRoutes } from './login.ts'
 import { type OidcRouteParts, oidcRoutes } from './openid-login.ts'
 import { type ProjectRouteParts, projectRoutes } from './projects.ts'
 import { type ReadinessRouteParts, readinessRoutes } from './readiness.ts'
+import { requestSessionRoutes } from './request-sessions.ts'
 import { type RequestRouteParts, requestRoutes } from './requests.ts'
 import { type SummaryRouteParts, summaryRoutes } from './summary.ts'
 import { type TokenRouteParts, tokenRoutes } from './tokens.ts'
@@ -47,6 +48,7 @@ export function adminRoutes(parts: AdminRouteParts): Route[] {
     ...oidcRoutes(parts),
     ...auditRoutes(parts),
     ...requestRoutes(parts),
+    ...requestSessionRoutes(parts),
     ...facetRoutes({ ...parts, nameOf }),
     ...summaryRoutes({ ...parts, tokens: parts.named.tokens, nameOf }),
     ...eventRoutes(parts),

@@ -26,6 +26,10 @@ const TaskOutputList = Type.Object(
         }),
       }),
     ),
+    poster: Type.Union([Type.String(), Type.Null()], {
+      description:
+        'The link of its preview image, where its provider gives one besides its files; null: there is none.',
+    }),
   },
   { title: 'AdminTaskOutputs' },
 )
@@ -44,7 +48,7 @@ export function taskOutputRoutes({ tasks, outputs, audit }: TaskOutputRouteParts
       await audit.record({ ...originOf(context), ...event })
     }
     const shown = urls.map((url, index) => ({ content_type: task.outputs[index]?.content_type ?? '', url }))
-    return Response.json({ object: 'task.outputs', task_id, outputs: shown })
+    return Response.json({ object: 'task.outputs', task_id, outputs: shown, poster: posterOf(shown) })
   }
 
   const projectOf = async (context: Context) => (await find(context))?.project_id ?? null
@@ -59,4 +63,10 @@ export function taskOutputRoutes({ tasks, outputs, audit }: TaskOutputRouteParts
       handle: list,
     }),
   ]
+}
+
+/** Images alone are no previews of each other. */
+function posterOf(outputs: readonly { content_type: string; url: string }[]): string | null {
+  const isImage = ({ content_type }: { content_type: string }) => content_type.startsWith('image/')
+  return outputs.every(isImage) ? null : (outputs.find(isImage)?.url ?? null)
 }

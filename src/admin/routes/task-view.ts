@@ -2,6 +2,7 @@
 import Type from 'typebox'
 import { TASK_STATUSES, type Task } from '../../spec/task.ts'
 import type { WebhookStore } from '../../store/store.ts'
+import type { TaskStep } from '../../store/tasks/task-step.ts'
 
 const text = (description: string) => Type.String({ description })
 const nullable = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
@@ -45,6 +46,23 @@ export const AdminTaskDetail = Type.Object(
         Type.Null(),
       ],
       { description: 'What its provider reported after the task had ended.' },
+    ),
+    steps: Type.Array(
+      Type.Object({
+        at_ms: Type.Integer({ description: 'Unix milliseconds.' }),
+        status: Type.Enum(TASK_STATUSES),
+        provider: text('Empty until a target is chosen.'),
+        upstream_model: Type.String(),
+        provider_key: Type.Union([Type.String(), Type.Null()]),
+        failures: Type.Integer({
+          description: 'Failed steps since the last successful one; the first 50 are recorded.',
+        }),
+        fail_code: text('Empty: it has not failed.'),
+      }),
+      {
+        description:
+          'Its states, targets and failed steps, each when it was first reached. The first is its submission.',
+      },
     ),
     files_to_copy: Type.Integer(),
     outputs: Type.Array(
@@ -95,7 +113,9 @@ export const taskRow = (task: Task): AdminTask => ({
   deadline_at: task.deadline_at,
 })
 
-export function taskDetail(task: Task, webhook: Awaited<ReturnType<WebhookStore['ofTask']>>): AdminTaskDetail {
+type Hook = Awaited<ReturnType<WebhookStore['ofTask']>>
+
+export function taskDetail(task: Task, webhook: Hook, steps: readonly TaskStep[]): AdminTaskDetail {
   return {
     ...taskRow(task),
     tried: task.tried,
@@ -104,6 +124,7 @@ export function taskDetail(task: Task, webhook: Awaited<ReturnType<WebhookStore[
     worker: task.leased_by,
     cancel_requested_at: task.cancel_asked_at,
     late_outcome: task.late_outcome,
+    steps: [submission(task), ...steps],
     files_to_copy: task.made?.length ?? 0,
     outputs: task.outputs.map(({ key, url = '', content_type, bytes = null }) => ({
       file: key ?? withoutQuery(url),
@@ -122,6 +143,16 @@ export function taskDetail(task: Task, webhook: Awaited<ReturnType<WebhookStore[
       : null,
   }
 }
+
+const submission = ({ submit_time }: Task): TaskStep => ({
+  at_ms: submit_time * 1000,
+  status: 'NOT_START',
+  provider: '',
+  upstream_model: '',
+  provider_key: null,
+  failures: 0,
+  fail_code: '',
+})
 
 /** A query often contains a secret. */
 export function withoutQuery(text: string): string {

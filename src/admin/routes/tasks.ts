@@ -13,7 +13,7 @@ import { adminRoute } from './route.ts'
 import { AdminTask, AdminTaskDetail, taskDetail, taskRow } from './task-view.ts'
 
 export type TaskRouteParts = BodyParts & {
-  tasks: Pick<TaskStore, 'list' | 'find' | 'requestCancel' | 'resume' | 'reopen'>
+  tasks: Pick<TaskStore, 'list' | 'find' | 'requestCancel' | 'resume' | 'reopen' | 'steps'>
   webhooks: Pick<WebhookStore, 'retry' | 'ofTask'>
 }
 
@@ -151,7 +151,8 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
       async handle(context) {
         const task = await find(context)
         if (!task) throw noSuch('task', context.params.task_id)
-        return Response.json(taskDetail(task, await webhooks.ofTask(task.task_id)))
+        const [webhook, steps] = await Promise.all([webhooks.ofTask(task.task_id), tasks.steps(task.task_id)])
+        return Response.json(taskDetail(task, webhook, steps))
       },
     }),
     adminRoute(['POST', '/admin/v1/tasks/:task_id/cancel', 'operate'], {

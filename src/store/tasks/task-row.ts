@@ -7,7 +7,7 @@ import type { Tables } from '../tables.ts'
 type TaskRow = Selectable<Tables['tasks']>
 
 type Columns = Partial<TaskRow>
-type Fields = Omit<TaskChange, 'drop_inputs' | 'keep_lease' | 'entry' | 'alerts'>
+type Fields = Omit<TaskChange, 'drop_inputs' | 'keep_lease' | 'entry' | 'alerts' | 'at_ms'>
 
 export function rowOfTask(task: Task): TaskRow {
   return {

@@ -17,6 +17,7 @@ import { reopenTask } from './task-reopen.ts'
 import { columnsOfChange, rowOfTask, taskOfRow } from './task-row.ts'
 import { sentTasks } from './task-sent.ts'
 import { ENDED, higherProgress, isFinal, laterStatus, UNFINISHED } from './task-sql.ts'
+import { addStep, STEP_COLUMNS, stepsOf } from './task-steps.ts'
 import { makeWebhookDue } from './webhooks.ts'
 
 export function taskStore(engine: Engine): TaskStore {
@@ -61,6 +62,7 @@ export function taskStore(engine: Engine): TaskStore {
       return true
     },
 
+    steps: (task_id) => stepsOf(db, task_id),
     sentSince: (filter) => sentTasks(db, filter),
     advancePolling: (task_ids, now_ms) => advanceTaskPolling(engine, task_ids, now_ms),
 
@@ -201,7 +203,7 @@ async function reserveKey(
 async function save(
   write: Write,
   { task_id, fence }: Pick<Task, 'task_id' | 'fence'>,
-  { drop_inputs, keep_lease, entry, alerts = [], webhook_due_ms, ...fields }: TaskChange,
+  { drop_inputs, keep_lease, entry, alerts = [], webhook_due_ms, at_ms, ...fields }: TaskChange,
 ): Promise<Task['status'] | undefined> {
   const { status, progress } = fields
   let query = write
@@ -215,8 +217,9 @@ async function save(
     .where('task_id', '=', task_id)
     .where('fence', '=', fence)
   if (status !== undefined) query = query.where(UNFINISHED) // a final state never changes, whatever a step reports
-  const row = await query.returning(['status', 'finish_time']).executeTakeFirst()
+  const row = await query.returning([...STEP_COLUMNS, 'finish_time']).executeTakeFirst()
   if (!row) return undefined
+  if (at_ms !== undefined && isStep(fields)) await addStep(write, task_id, { ...row, at_ms })
   const ends = status !== undefined && isFinal(status)
   if (drop_inputs || ends) await write.deleteFrom('task_inputs').where('task_id', '=', task_id).execute()
   if (ends) await makeWebhookDue(write, task_id, webhook_due_ms ?? row.finish_time * 1000)
@@ -224,6 +227,9 @@ async function save(
   await addAlerts(write, alerts)
   return row.status
 }
+
+const isStep = ({ status, provider, failures }: Partial<TaskChange>): boolean =>
+  status !== undefined || provider !== undefined || (failures ?? 0) > 0
 
 function requestCancel(write: Write, task_id: string, { now, now_ms }: { now: number; now_ms: number }) {
   return write
