@@ -34,20 +34,23 @@ export function addSketch(sketch: QuantileSketch, added: QuantileSketch, times: 
 /** Of rising `fractions`: 0.95 is the 95th percentile. null: there are no values. Rounded to tenths. */
 export function quantilesOf(sketch: QuantileSketch, fractions: readonly number[]): (number | null)[] {
   let values = 0
-  for (const count of sketch.values()) values += count
+  sketch.forEach((count) => {
+    values += count
+  })
   if (values === 0) return fractions.map(() => null)
-  const buckets = inOrder(sketch)
+  const buckets = bucketsOf(sketch)
   let at = 0
   /** Values of the buckets before. */
   let passed = 0
   return fractions.map((fraction) => {
     const rank = Math.floor(fraction * (values - 1))
-    let [bucket, count] = buckets[at] as [number, number]
-    while (passed + count <= rank) {
+    for (;;) {
+      const bucket = buckets[at] ?? 0
+      const count = sketch.get(bucket) ?? values
+      if (passed + count > rank) return Math.round(((2 * GAMMA ** bucket) / (GAMMA + 1)) * 10) / 10
       passed += count
-      ;[bucket, count] = buckets[++at] as [number, number]
+      at++
     }
-    return Math.round(((2 * GAMMA ** bucket) / (GAMMA + 1)) * 10) / 10
   })
 }
 
@@ -55,8 +58,8 @@ export function quantilesOf(sketch: QuantileSketch, fractions: readonly number[]
 export function encodeSketch(sketch: QuantileSketch): number[] {
   const numbers: number[] = []
   let previous = 0
-  for (const [bucket, count] of inOrder(sketch)) {
-    numbers.push(bucket - previous, count)
+  for (const bucket of bucketsOf(sketch)) {
+    numbers.push(bucket - previous, sketch.get(bucket) ?? 0)
     previous = bucket
   }
   return numbers
@@ -72,4 +75,15 @@ export function decodeSketch(numbers: readonly number[]): QuantileSketch {
   return sketch
 }
 
-const inOrder = (sketch: QuantileSketch): [number, number][] => [...sketch].sort(([a], [b]) => a - b)
+/** From the lowest on: mostly that is their order already, since they are stored so. */
+function bucketsOf(sketch: QuantileSketch): number[] {
+  const buckets: number[] = []
+  let isSorted = true
+  let last = Number.NEGATIVE_INFINITY
+  sketch.forEach((_, bucket) => {
+    if (bucket < last) isSorted = false
+    last = bucket
+    buckets.push(bucket)
+  })
+  return isSorted ? buckets : buckets.sort((a, b) => a - b)
+}
