@@ -1,17 +1,41 @@
 /** Calls models of each kind as the person who is logged in. */
-import { useEffect } from 'react'
+import { type ComponentType, useEffect } from 'react'
 import { useMe } from '../../api/hooks.ts'
-import { text } from '../../lib/search.ts'
+import { choice, several, text } from '../../lib/search.ts'
 import { useAddress } from '../../ui/address.ts'
 import { PageHead } from '../../ui/page-head.tsx'
-import { Empty } from '../../ui/states.tsx'
+import { Empty, Failed, Loading } from '../../ui/states.tsx'
+import { Tabs } from '../../ui/tabs.tsx'
 import { Chat } from './chat.tsx'
 import { openFor } from './chat-store.ts'
+import { Embeddings } from './embeddings.tsx'
+import { type FamilyProps, useModelsOf } from './family-parts.tsx'
+import { Images } from './images.tsx'
+import { Moderation } from './moderation.tsx'
 import { ProjectChoice } from './project-choice.tsx'
+import { Rerank } from './rerank.tsx'
+import { Models3d, Videos } from './tasks.tsx'
+
+type Kind = { value: string; label: string; family: string; View: ComponentType<FamilyProps> }
+
+const KINDS: Kind[] = [
+  { value: 'images', label: 'Images', family: 'image-generation', View: Images },
+  { value: 'video', label: 'Video', family: 'video-generation', View: Videos },
+  { value: '3d', label: '3D', family: '3d-generation', View: Models3d },
+  { value: 'embeddings', label: 'Embeddings', family: 'embeddings', View: Embeddings },
+  { value: 'rerank', label: 'Rerank', family: 'rerank', View: Rerank },
+  { value: 'moderation', label: 'Moderation', family: 'moderations', View: Moderation },
+]
+const READERS = {
+  project: text(),
+  kind: choice(['', 'chat', ...KINDS.map(({ value }) => value)], ''),
+  model: several(),
+  task: text(),
+}
 
 export function PlaygroundPage() {
   const me = useMe()
-  const [{ project }, change] = useAddress({ project: text() })
+  const [{ project }, change] = useAddress(READERS)
   useEffect(() => {
     if (me) openFor(me.actor)
   }, [me])
@@ -31,7 +55,42 @@ export function PlaygroundPage() {
         note="Try models and compare them. Calls count like those of any client."
         acts={<ProjectChoice value={project} onChange={(value) => change({ project: value })} />}
       />
-      <Chat project={project} />
+      <Kinds project={project} />
     </>
   )
+}
+
+/** An address that names a model and no kind, such as one from the request log, opens the kind of the model. */
+function Kinds({ project }: { project: string }) {
+  const [{ kind, model }, change] = useAddress(READERS)
+  const { all, isLoading, error, reload } = useModelsOf('')
+  if (isLoading) return <Loading />
+  if (error) return <Failed error={error} onRetry={reload} />
+  const families = all.find(({ id }) => id === model[0])?.families ?? []
+  const ofModel = families.includes('chatcompat') ? undefined : KINDS.find(({ family }) => families.includes(family))
+  const shown = kind || (ofModel?.value ?? 'chat')
+  return (
+    <Tabs
+      value={shown}
+      tabs={[
+        { value: 'chat', label: 'Chat', content: <Chat project={project} /> },
+        ...KINDS.map(({ value, label, family, View }) => ({
+          value,
+          label,
+          content: <Family family={family} View={View} project={project} />,
+        })),
+      ]}
+      onChange={(value) => change({ kind: value, model: [], task: '' }, { push: true })}
+    />
+  )
+}
+
+function Family({ family, View, project }: Pick<Kind, 'family' | 'View'> & { project: string }) {
+  const [{ model }, change] = useAddress(READERS)
+  const { models } = useModelsOf(family)
+  const chosen = models.find(({ id }) => id === model[0])?.id ?? models[0]?.id
+  if (chosen === undefined)
+    return <Empty title="There is no model of this kind">Add a provider that has one, or switch the sandbox on.</Empty>
+  const onModel = (id: string) => change({ model: id === '' ? [] : [id] })
+  return <View model={chosen} models={models} project={project} onModel={onModel} />
 }

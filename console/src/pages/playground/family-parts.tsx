@@ -1,0 +1,102 @@
+/** What the pages of all kinds of models share: the choice of a model, the form, and what a call took. */
+import type { ReactNode } from 'react'
+import { useApiAll } from '../../api/hooks.ts'
+import type { AdminModel } from '../../api/types.ts'
+import { duration, money } from '../../lib/format.ts'
+import { A, Button } from '../../ui/button.tsx'
+import { FormError } from '../../ui/field.tsx'
+import { Combobox } from '../../ui/select.tsx'
+import { Empty } from '../../ui/states.tsx'
+import type { Called } from './use-call.ts'
+
+/** What every kind of model is given. */
+export type FamilyProps = { model: string; models: AdminModel[]; project: string; onModel(model: string): void }
+
+/** The models of one family of endpoints that can be called. */
+export function useModelsOf(family: string) {
+  const { rows, isLoading, error, reload } = useApiAll('GET /admin/v1/models', {})
+  const models = rows.filter(({ families, status }) => families.includes(family) && status !== 'retired')
+  return { models, all: rows, isLoading, error, reload }
+}
+
+export function ModelChoice({ model, models, onModel }: Omit<FamilyProps, 'project'>) {
+  const options = models.map(({ id, status }) => ({
+    value: id,
+    label: id,
+    ...(status !== 'active' && { note: status }),
+  }))
+  return <Combobox label="Model" value={model} options={options} onChange={onModel} />
+}
+
+type FormProps = {
+  children: ReactNode
+  /** The name of the act, such as `Generate`. */
+  act: string
+  isRunning: boolean
+  /** What is missing or wrong. */
+  problem?: string | undefined
+  error?: Error | undefined
+  onSubmit(): void
+  onStop(): void
+}
+
+/** The order on the left, what came of it on the right. */
+export function OrderForm({ children, act, isRunning, problem, error, onSubmit, onStop }: FormProps) {
+  return (
+    <form
+      className="form order-form"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (problem === undefined && !isRunning) onSubmit()
+      }}
+    >
+      {children}
+      <FormError error={error} />
+      <div className="row">
+        {isRunning ? (
+          <Button icon="stop" onClick={onStop}>
+            Stop
+          </Button>
+        ) : (
+          <Button type="submit" kind="primary" disabled={problem !== undefined}>
+            {act}
+          </Button>
+        )}
+        {problem && <span className="small faint">{problem}</span>}
+      </div>
+    </form>
+  )
+}
+
+type ResultProps = { called: Called<unknown> | undefined; isRunning: boolean; empty: string; children?: ReactNode }
+
+/** The result of a call with what it took, or what will be here. */
+export function Result({ called, isRunning, empty, children }: ResultProps) {
+  return (
+    <section className="result" aria-label="Result" aria-busy={isRunning}>
+      {called ? (
+        <>
+          {children}
+          <p className="figures">
+            <span>{duration(called.ms)}</span>
+            {called.cost !== null && <span>{money(called.cost)}</span>}
+            {called.request_id && (
+              <A to="/requests" search={{ request_id: called.request_id }}>
+                Request
+              </A>
+            )}
+          </p>
+        </>
+      ) : (
+        <Empty title={isRunning ? 'Waiting for the model…' : 'Nothing yet'}>{empty}</Empty>
+      )}
+    </section>
+  )
+}
+
+/** The lines of a text that are not empty. */
+export const linesOf = (text: string): string[] =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean)

@@ -1,0 +1,128 @@
+/** The playground of the console: images, video, 3D, embeddings, rerank and moderation. */
+import { afterAll, beforeAll, expect, it } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { similarities } from '../../console/src/pages/playground/similarity.ts'
+import { describeInBrowser } from './support/chromium.ts'
+import { axeFaults, openConsole, screenshots, type TestConsole } from './support/console.ts'
+
+const WIDE = { width: 1280, height: 900 }
+let opened: TestConsole
+
+const result = (page: Page) => page.getByRole('region', { name: 'Result' })
+
+/** The pictures and axe of a page with its result. */
+async function checked(page: Page, name: string): Promise<void> {
+  expect(await axeFaults(page)).toEqual([])
+  await screenshots(page, name, [390, 1280])
+  await page.setViewportSize(WIDE)
+}
+
+describeInBrowser('the playground', () => {
+  beforeAll(async () => {
+    opened = await openConsole()
+  })
+  afterAll(() => opened?.close())
+
+  it.each(['light', 'dark'] as const)('makes images and edits one of them, %s', async (scheme) => {
+    const page = await opened.open('/playground', { scheme })
+    await page.getByRole('tab', { name: 'Images' }).click()
+    await page.waitForURL('**kind=images*')
+    await page.getByRole('textbox', { name: 'Prompt' }).fill('A lighthouse')
+    await page.getByRole('combobox', { name: 'Images' }).click()
+    await page.getByRole('option', { name: '2' }).click()
+    await page.getByRole('button', { name: 'Generate' }).click()
+    await page.getByRole('img', { name: 'Image 2 of the model' }).waitFor()
+    await checked(page, `playground-images-${scheme}`)
+    await page.getByRole('button', { name: 'Edit this' }).first().click()
+    await page.getByRole('textbox', { name: 'Prompt' }).fill('A lighthouse at night')
+    const edited = page.waitForResponse('**/v1/images/edits')
+    await page.getByRole('button', { name: 'Edit', exact: true }).click()
+    expect((await edited).status()).toBe(200)
+    await page.getByRole('button', { name: 'Remove image-1.png' }).click()
+    await page.getByRole('button', { name: 'Generate' }).waitFor()
+  })
+
+  it.each(['light', 'dark'] as const)('compares texts by their embeddings, %s', async (scheme) => {
+    const page = await opened.open('/playground?kind=embeddings', { scheme })
+    await page.getByRole('textbox', { name: 'Texts' }).fill('a gate\na gate\nsomething else')
+    await page.getByRole('button', { name: 'Embed' }).click()
+    await page.getByRole('region', { name: 'Similarities' }).waitFor()
+    const cells = await page.locator('.matrix tbody td').allTextContents()
+    expect([cells.length, cells[1]]).toEqual([9, '1.00'])
+    await checked(page, `playground-embeddings-${scheme}`)
+  })
+
+  it.each(['light', 'dark'] as const)('sorts documents by keyboard alone, %s', async (scheme) => {
+    const page = await opened.open('/playground?kind=rerank', { scheme })
+    await page.getByRole('textbox', { name: 'Query' }).focus()
+    await page.keyboard.press('Control+A')
+    await page.keyboard.type('guard gate castle')
+    await page.keyboard.press('Enter')
+    await result(page).locator('li').nth(2).waitFor()
+    expect(await result(page).locator('li').first().textContent()).toContain('A gatehouse guards the gate')
+    await checked(page, `playground-rerank-${scheme}`)
+  })
+
+  it.each(['light', 'dark'] as const)('shows what a moderation model finds, %s', async (scheme) => {
+    const page = await opened.open('/playground?kind=moderation', { scheme })
+    await page.getByRole('textbox', { name: 'Text' }).fill('I will kill you <img src=x onerror=alert(1)>')
+    await page.getByRole('button', { name: 'Check' }).click()
+    await page.getByText('flagged', { exact: true }).waitFor()
+    await checked(page, `playground-moderation-${scheme}`)
+  })
+
+  it('makes a video, shows its progress, and plays it; the address has the task', async () => {
+    const page = await opened.open('/playground?kind=video')
+    await page.getByRole('textbox', { name: 'Prompt' }).fill('A river.\n@sandbox quick=1')
+    await page.getByRole('button', { name: 'Generate' }).click()
+    await page.waitForURL('**task=task_*')
+    await page.locator('video').waitFor()
+    await page.waitForFunction(() => (document.querySelector('video')?.readyState ?? 0) >= 1)
+    await checked(page, 'playground-video')
+    await page.reload()
+    await page.locator('video').waitFor()
+  })
+
+  it('cancels a video, and says why a task failed', async () => {
+    const page = await opened.open('/playground?kind=video')
+    await page.getByRole('textbox', { name: 'Prompt' }).fill('A river.\n@sandbox queue_ms=60000')
+    await page.getByRole('button', { name: 'Generate' }).click()
+    await page.getByRole('meter', { name: 'Progress' }).waitFor()
+    await checked(page, 'playground-progress')
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    await page.getByRole('alert').waitFor()
+    expect(await page.getByRole('alert').textContent()).toContain('canceled')
+  })
+
+  it('makes a 3D model, and shows it', async () => {
+    const page = await opened.open('/playground?kind=3d')
+    await page.getByRole('textbox', { name: 'Prompt' }).fill('A chair.\n@sandbox quick=1')
+    await page.getByRole('button', { name: 'Generate' }).click()
+    await page.locator('.viewer canvas').waitFor()
+    await page.locator('.viewer').focus()
+    await page.keyboard.press('ArrowRight')
+    await checked(page, 'playground-3d')
+  })
+
+  it('opens the kind of the model that the address names, and shows the error of a call', async () => {
+    const page = await opened.open('/playground?model=sandbox/moderation', { allowed: /moderations 429/ })
+    expect(await page.getByRole('tab', { name: 'Moderation' }).getAttribute('aria-selected')).toBe('true')
+    await page.getByRole('textbox', { name: 'Text' }).fill('a\n@sandbox status=429')
+    await page.getByRole('button', { name: 'Check' }).click()
+    await page.getByRole('alert').waitFor()
+  })
+})
+
+it('similarities are cosines, and 0 where a vector has no length', () => {
+  expect(
+    similarities([
+      [3, 4],
+      [6, 8],
+      [0, 0],
+    ]),
+  ).toEqual([
+    [1, 1, 0],
+    [1, 1, 0],
+    [0, 0, 0],
+  ])
+})
