@@ -149,6 +149,19 @@ describeInBrowser('the requests of the console', () => {
     await page.waitForURL('**/requests?model=openai%2Fgpt-5&range=7d')
   })
 
+  it('are summed up by their session, which leads to them', async () => {
+    const page = await filled.open('/sessions')
+    expect(await page.locator('tbody tr').count()).toBe(3)
+    expect(await axeFaults(page)).toEqual([])
+    await screenshots(page, 'sessions')
+    await page.getByRole('link', { name: 'session-2' }).click()
+    await page.waitForURL('**/requests?session=session-2*')
+    await settled(page)
+    expect(await page.locator('tbody tr').count()).toBeGreaterThan(10)
+    const none = await small.open('/sessions?user=nobody')
+    await none.getByRole('heading', { name: 'No session of this end user' }).waitFor()
+  })
+
   it('have a page that explains the routing, repeats the call and leads to the same session', async () => {
     const page = await filled.open('/requests/900000')
     await page.getByText('Given up after 320 ms, because another target answered first.').waitFor()

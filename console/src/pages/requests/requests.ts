@@ -17,6 +17,12 @@ export const requestPages: Page[] = [
     load: () => import('./find-page.tsx').then(({ FindPage }) => ({ Page: FindPage })),
   },
   {
+    path: '/sessions',
+    title: 'Sessions',
+    nav: { group: 'Observe', icon: 'folder' },
+    load: () => import('./sessions-page.tsx').then(({ SessionsPage }) => ({ Page: SessionsPage })),
+  },
+  {
     path: '/requests/$id',
     title: 'Request',
     load: () => import('./request-page.tsx').then(({ RequestPage }) => ({ Page: RequestPage })),

@@ -69,5 +69,6 @@ function TaskPoster({ task: { task_id, family } }: { task: AdminTask }) {
   const { data } = useApi('GET /admin/v1/tasks/{task_id}/outputs', { params: { task_id } })
   const [first] = data?.outputs ?? []
   if (!first) return <span className="faint">{data ? 'No outputs left' : kindOf(family)}</span>
-  return <Poster output={first} label={kindOf(family)} />
+  const poster = data?.poster ? { content_type: 'image/*', url: data.poster } : first
+  return <Poster output={poster} label={kindOf(family)} />
 }

@@ -9,6 +9,7 @@ import { Badge, Card, CopyableId, Facts, Meter } from '../../ui/display.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Failed, Loaded, Loading } from '../../ui/states.tsx'
 import { Bytes, Time } from '../../ui/values.tsx'
+import { History } from './history.tsx'
 import { addressOf, Player } from './outputs.tsx'
 import { TaskActs } from './task-acts.tsx'
 import { TaskState } from './task-cells.tsx'
@@ -49,6 +50,7 @@ export function TaskPage() {
             <States task={detail} />
             <Outputs task={detail} />
             <Delivery task={detail} />
+            <History task={detail} />
             <Card title="Details">
               <div className="grid-wide">
                 <Facts rows={identity(detail)} />
