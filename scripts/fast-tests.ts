@@ -39,7 +39,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/console/models.test.ts': 15, // starts Chromium
   'test/console/live-tail.test.ts': 8, // starts Chromium
   'test/console/request-payloads.test.ts': 40, // starts Chromium
-  'test/console/requests.test.ts': 28, // starts Chromium
+  'test/console/requests.test.ts': 62, // starts Chromium
   'test/console/tasks.test.ts': 36, // starts Chromium
   'test/console/providers.test.ts': 12, // starts Chromium
   'test/console/shell.test.ts': 9, // starts Chromium

@@ -212,4 +212,26 @@ describeInBrowser('the requests of the console', () => {
     await page.locator('.live-table .row-link').first().click()
     await page.waitForURL(/requests\/\d+$/)
   })
+
+  it.each([
+    ['/requests', '/admin/v1/requests?'],
+    ['/requests/900000', '/admin/v1/requests/900000'],
+    ['/sessions', '/admin/v1/request-sessions?'],
+    ['/tasks', '/admin/v1/tasks?'],
+    ['/audit', '/admin/v1/audit?'],
+  ])('%s says what failed, and reads it again', async (path, failing) => {
+    const page = await filled.open('/models', { allowed: /503/ })
+    const error = { message: 'The store is away.', code: 'storage_unavailable', type: 'server_error' }
+    const answer = { status: 503, contentType: 'application/json', body: JSON.stringify({ error }) }
+    await page.route(
+      ({ href }) => href.includes(failing),
+      (route) => route.fulfill(answer),
+    )
+    await page.goto(`${filled.origin}/console${path}`)
+    await page.getByRole('alert').getByText('The store is away.').waitFor()
+    expect(await axeFaults(page)).toEqual([])
+    await page.unrouteAll()
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByRole('alert').waitFor({ state: 'detached' })
+  })
 })

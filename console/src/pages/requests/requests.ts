@@ -19,7 +19,7 @@ export const requestPages: Page[] = [
   {
     path: '/sessions',
     title: 'Sessions',
-    nav: { group: 'Observe', icon: 'folder' },
+    nav: { group: 'Observe', icon: 'clock' },
     load: () => import('./sessions-page.tsx').then(({ SessionsPage }) => ({ Page: SessionsPage })),
   },
   {
