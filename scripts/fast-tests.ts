@@ -42,6 +42,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/console/requests.test.ts': 62, // starts Chromium
   'test/console/tasks.test.ts': 36, // starts Chromium
   'test/console/providers.test.ts': 12, // starts Chromium
+  'test/console/routing.test.ts': 6, // starts Chromium
   'test/console/shell.test.ts': 9, // starts Chromium
   'test/console/usage.test.ts': 25, // starts Chromium
   'test/crash-3d.test.ts': 30,

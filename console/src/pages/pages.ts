@@ -7,6 +7,7 @@ import { modelPages } from './models/models.ts'
 import { playground } from './playground/playground.ts'
 import { providerPages } from './providers/providers.ts'
 import { requestPages } from './requests/requests.ts'
+import { routing } from './routing/routing.ts'
 import { taskPages } from './tasks/tasks.ts'
 import { usagePages } from './usage/usage.ts'
 
@@ -20,5 +21,6 @@ export const pages: readonly Page[] = [
   ...usagePages,
   ...accessPages,
   ...providerPages,
+  routing,
   ...auditPages,
 ]
