@@ -98,9 +98,10 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
     const { first_byte_seconds, total_seconds } = timeouts
     const isFirst = this.#isFirst
     this.#isFirst = false
-    if (stream && this.#response) this.#watchIdle()
+    const isAnswered = this.status !== 0
+    if (stream && isAnswered) this.#watchIdle()
     else if (!isFirst) this.end(timedOut(provider, `the whole response took longer than ${total_seconds} s`))
-    else if (!this.#response) this.end(timedOut(provider, `no response within ${first_byte_seconds} s`))
+    else if (!isAnswered) this.end(timedOut(provider, `no response within ${first_byte_seconds} s`))
     else this.startTimer(this.#clock, (total_seconds - first_byte_seconds) * 1000)
   }
 
