@@ -10,7 +10,7 @@ import { isRecord, type JsonRecord } from '../src/kit/json.ts'
 import { createSseParser, inOneLine } from '../src/kit/sse.ts'
 import { chatcompatPassthrough } from '../src/protocols/chatcompat/client/passthrough.ts'
 import { createChunkEncoder } from '../src/protocols/chatcompat/client/response.ts'
-import { createChunkNormaliser } from '../src/protocols/chatcompat/upstream/stream.ts'
+import { ChunkNormaliser } from '../src/protocols/chatcompat/upstream/stream.ts'
 import { contentgenPassthrough } from '../src/protocols/contentgen/client/passthrough.ts'
 import { createAnswerReader } from '../src/protocols/contentgen/upstream/answer.ts'
 import { messagesPassthrough } from '../src/protocols/messages/client/passthrough.ts'
@@ -61,7 +61,7 @@ const PROTOCOLS: Record<string, Protocol> = {
     text: 'Guten',
     gateway: chatcompatPassthrough.stream,
     reader() {
-      const normaliser = createChunkNormaliser(head)
+      const normaliser = new ChunkNormaliser(head)
       const paths = [['id'], ['created'], ['model']]
       return { take: (payload) => list(normaliser.take(payload)), paths, removed: 'usage' }
     },

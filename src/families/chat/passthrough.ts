@@ -204,11 +204,10 @@ export async function passThroughStream(
   const faults = passthrough.faultsOf(target.model, body)
   const { head, writer } = responseContext
   const stream = passthroughRequest.passthrough.stream({ head, writer, request, faults })
-  const { includesUsage, end } = stream
   const { fail, store } = writer
   return await awaitFirstPart(new PassedBytes(body, stream, meter), {
-    includesUsage,
-    end,
+    includesUsage: stream.includesUsage,
+    end: (usage) => stream.end(usage),
     fail,
     ...(store ? { store } : {}),
   })

@@ -9,7 +9,7 @@ import type { Usage } from '../../../spec/usage.ts'
 import { type ChatChunk, type ChatCompletion, type ChunkChoice, OPENROUTER } from '../../shared/canonical.ts'
 import { isDoneMark, payloadOf } from '../../shared/chunk-stream.ts'
 import { fromBytes, nothingYet, pushed, receiveText, toBytes } from '../../shared/passthrough/bytes.ts'
-import { createTemplates } from '../../shared/passthrough/event-template.ts'
+import { Templates } from '../../shared/passthrough/event-template.ts'
 import type {
   PassthroughParts,
   PassthroughStep,
@@ -19,8 +19,9 @@ import type {
   ResponseEncoder,
   ResponseHead,
 } from '../../shared/protocol.ts'
+import type { Faults } from '../../shared/upstream.ts'
 import { wholeIn } from '../upstream/answer.ts'
-import { createChunkNormaliser, hasHiddenError, readWhole } from '../upstream/stream.ts'
+import { ChunkNormaliser, hasHiddenError, readWhole } from '../upstream/stream.ts'
 import { ARGUMENTS } from '../upstream/tool-call.ts'
 import { customNames } from './custom-calls.ts'
 import { createChunkEncoder, isHollow } from './response.ts'
@@ -29,7 +30,7 @@ export const chatcompatPassthrough: ProtocolPassthrough = {
   headers: ['openai-beta'],
   body: (body) => body,
   whole: (text, parts) => new WholeCompletion(text, parts),
-  stream: createChatcompatStream,
+  stream: (parts) => new ChatcompatStream(parts),
 }
 
 /** A whole completion, normalised and encoded in place. */
@@ -67,107 +68,153 @@ function clientUsage(usage: unknown): JsonRecord {
 
 const OF_THE_PROVIDER = ['cost', 'cost_details', 'is_byok']
 
-function createChatcompatStream({ head, request, faults }: PassthroughParts): PassthroughStream {
-  const include_usage = request.stream_options?.include_usage === true
-  const blocks = createSseBlocks()
-  const normaliser = createChunkNormaliser(head)
-  const templates = createTemplates()
-  const customs = request.tools && customNames(request.tools)
-  const openrouter = request[OPENROUTER]
-  const writer = createChunkEncoder(head, { include_usage, customs, openrouter })
-  const headValues = Object.entries(head).map(([name, value]) => [name, toBytes(JSON.stringify(value))] as const)
-  let usage: JsonRecord = {}
-  let isDone = false
+/** One stream that passes. */
+class ChatcompatStream implements PassthroughStream {
+  readonly includesUsage: boolean
+  readonly #blocks = createSseBlocks()
+  readonly #templates = new Templates()
+  readonly #normaliser: ChunkNormaliser
+  readonly #writer: ReturnType<typeof createChunkEncoder>
+  readonly #faults: Faults
+  /** The names of the custom tools of the request, if it has any. */
+  readonly #customs: ReadonlySet<string> | undefined
+  readonly #openrouter: boolean | undefined
+  /** As JSON text. */
+  readonly #head: Record<keyof ResponseHead, string>
+  #usage: JsonRecord | undefined
+  #isDone = false
+
+  constructor({ head, request, faults }: PassthroughParts) {
+    this.includesUsage = request.stream_options?.include_usage === true
+    this.#normaliser = new ChunkNormaliser(head)
+    this.#customs = request.tools && customNames(request.tools)
+    this.#openrouter = request[OPENROUTER]
+    const options = { include_usage: this.includesUsage, customs: this.#customs, openrouter: this.#openrouter }
+    this.#writer = createChunkEncoder(head, options)
+    const { id, created, model } = head
+    this.#head = { id: inJson(id), created: inJson(created), model: inJson(model) }
+    this.#faults = faults
+  }
+
+  push(bytes: Uint8Array): PassthroughStep {
+    return this.#take(pushed(this.#blocks, bytes, this.#faults), false)
+  }
+
+  close(): PassthroughStep {
+    const step = this.#isDone ? { ...nothingYet(), isDone: true } : this.#take(this.#blocks.end(), true)
+    if (this.#normaliser.isFinished() || step.failure) return step
+    if (!this.#isDone) return { ...step, failure: this.#faults.cut() }
+    const missing = this.#normaliser.missingFinish()
+    if (!missing) return { ...step, failure: this.#faults.notUnderstood('answered with an empty stream') }
+    step.received.push(missing)
+    step.events += toBytes(this.#writer.encode([{ ...missing }]))
+    return step
+  }
+
+  isFinished(): boolean {
+    return this.#normaliser.isFinished()
+  }
+
+  end(counted: Usage | undefined): string {
+    return this.#writer.end(counted && { ...this.#usage, ...counted })
+  }
 
   /**
    * The event for the client, and its chunk. If the event may pass, only its head changes; otherwise it is encoded
    * again.
    */
-  function rewrite(data: string, payload: JsonRecord): { text: string; chunk: ChatChunk | undefined } {
+  #rewrite(data: string, payload: JsonRecord): { text: string; chunk: ChatChunk | undefined } {
     const original = { ...payload }
-    const chunk = normaliser.take(payload)
+    const chunk = this.#normaliser.take(payload)
     if (!chunk) return { text: '', chunk }
     const reported = clientUsage(isRecord(original.usage) ? { ...original.usage } : undefined)
-    if (Object.keys(reported).length > 0) usage = reported
+    if (Object.keys(reported).length > 0) this.#usage = reported
     const counted = chunk.usage
-    if (isUnchanged(original, chunk)) return { text: withClientHead(data, original), chunk }
+    if (this.#isUnchanged(original, chunk)) return { text: this.#withClientHead(data, original), chunk }
     // The encoder replaces calls of custom tools and reasoning, which the meter has to see.
-    const encoded = customs || openrouter ? { ...chunk, choices: chunk.choices.map(copyOf) } : { ...chunk }
-    return { text: toBytes(writer.encode([encoded])), chunk: counted ? { ...chunk, usage: counted } : chunk }
+    const encoded = this.#customs || this.#openrouter ? { ...chunk, choices: chunk.choices.map(copyOf) } : { ...chunk }
+    return { text: toBytes(this.#writer.encode([encoded])), chunk: counted ? { ...chunk, usage: counted } : chunk }
   }
 
-  function withClientHead(data: string, original: JsonRecord): string {
+  #withClientHead(data: string, original: JsonRecord): string {
     let text = data
-    for (const [name, value] of headValues) text = withValueAt(text, [name], value)
-    if (include_usage && original.usage === undefined) text = withMember(text, 'usage', 'null')
-    else if (!include_usage && original.usage !== undefined) text = withoutMember(text, 'usage')
+    const { id, created, model } = this.#head
+    text = withValueAt(text, ['id'], id)
+    text = withValueAt(text, ['created'], created)
+    text = withValueAt(text, ['model'], model)
+    if (this.includesUsage && original.usage === undefined) text = withMember(text, 'usage', 'null')
+    else if (!this.includesUsage && original.usage !== undefined) text = withoutMember(text, 'usage')
     return `data: ${text}\n\n`
   }
 
   /** Whether the event already conforms to section 2.4: translating it would produce the same event. */
-  function isUnchanged(original: JsonRecord, chunk: ChatChunk): boolean {
+  #isUnchanged(original: JsonRecord, chunk: ChatChunk): boolean {
     if (original.object !== 'chat.completion.chunk' || original.x_groq !== undefined || chunk.usage) return false
     if (Object.keys(HEAD).some((name) => typeof original[name] !== HEAD[name as keyof ResponseHead])) return false
     // With custom tools the encoder decides about calls, and their ends come with the finish.
-    if (customs && chunk.choices.some(({ delta, finish_reason }) => delta.tool_calls || finish_reason)) return false
-    if (openrouter && chunk.choices.some(({ delta }) => delta.reasoning_content || delta.reasoning_details))
+    if (this.#customs && chunk.choices.some(({ delta, finish_reason }) => delta.tool_calls || finish_reason))
+      return false
+    if (this.#openrouter && chunk.choices.some(({ delta }) => delta.reasoning_content || delta.reasoning_details))
       return false
     const raw = original.choices as JsonRecord[]
     if (raw.length === 0 || raw.length !== chunk.choices.length) return false
     if (!chunk.choices.every((choice, at) => isSameChoice(raw[at] ?? {}, choice))) return false
     // Each choice starts with one event that holds only its role. No later event has a role.
-    const isOpening = chunk.choices.some(({ index }) => !writer.isOpen(index))
+    const isOpening = chunk.choices.some(({ index }) => !this.#writer.isOpen(index))
     if (!isOpening) return chunk.choices.every(({ delta }) => delta.role === undefined)
     if (!isHollow({ ...chunk, choices: chunk.choices.map(withoutRole) })) return false
-    for (const { index } of chunk.choices) writer.open(index)
+    for (const { index } of chunk.choices) this.#writer.open(index)
     return true
   }
 
-  function read(block: string, step: PassthroughStep, atEnd: boolean): void {
+  #read(block: string, step: PassthroughStep, atEnd: boolean): void {
     const parsed = readSseBlock(block)
     if (!parsed) return
     const { event, data } = parsed
     if (isDoneMark(data)) {
-      isDone = true
+      this.#isDone = true
       return
     }
-    const payload = payloadOf({ event, data: fromBytes(data) }, { faults, atEnd, isFailure: hasHiddenError })
+    const payload = payloadOf(
+      { event, data: fromBytes(data) },
+      { faults: this.#faults, atEnd, isFailure: hasHiddenError },
+    )
     if (payload === undefined) return
     if (payload instanceof GatewayError) {
       step.failure = payload
       return
     }
-    const { text, chunk } = rewrite(data, payload)
+    const { text, chunk } = this.#rewrite(data, payload)
     step.events += text
     if (!chunk) return
     step.received.push(chunk)
-    if (parsed.isPlain && text !== '') learn(block, chunk)
+    if (parsed.isPlain && text !== '') this.#learn(block, chunk)
   }
 
   /** Later events that differ from this one only in a piece of text need no parsing. */
-  function learn(block: string, { choices, usage: counted }: ChatChunk): void {
+  #learn(block: string, { choices, usage: counted }: ChatChunk): void {
     const [choice, another] = choices
     if (!choice || another || choice.finish_reason || counted) {
-      templates.forget() // after a finish, an equal event has another meaning
+      this.#templates.forget() // after a finish, an equal event has another meaning
       return
     }
     // A repeated start of a call would be a second call.
     const { content, reasoning_content, tool_calls: [call] = [] } = choice.delta
     if (!content && !reasoning_content && (!call || call.id !== undefined)) return
     // The pieces of a custom call depend on those before.
-    if (call && customs) return
-    templates.learn(block, (data) => {
+    if (call && this.#customs) return
+    this.#templates.learn(block, (data) => {
       const payload = parseJson(fromBytes(data))
-      return isRecord(payload) ? rewrite(data, payload).text : ''
+      return isRecord(payload) ? this.#rewrite(data, payload).text : ''
     })
   }
 
-  function take(text: string, atEnd: boolean): PassthroughStep {
+  #take(text: string, atEnd: boolean): PassthroughStep {
     const step: PassthroughStep = nothingYet()
     const texts: string[] = []
     let at = 0
-    while (at < text.length && !isDone && !step.failure) {
-      const match = templates.match(text, at)
+    while (at < text.length && !this.#isDone && !step.failure) {
+      const match = this.#templates.match(text, at)
       if (match) {
         step.events += match.text
         texts.push(match.received)
@@ -176,32 +223,17 @@ function createChatcompatStream({ head, request, faults }: PassthroughParts): Pa
       }
       const end = text.indexOf('\n\n', at) + 2
       receiveText(step, texts)
-      read(text.slice(at, end - 2), step, atEnd)
+      this.#read(text.slice(at, end - 2), step, atEnd)
       at = end
     }
     step.events = escapeLineEnds(step.events)
     receiveText(step, texts)
-    step.isDone = isDone
+    step.isDone = this.#isDone
     return step
   }
-
-  return {
-    push: (bytes) => take(pushed(blocks, bytes, faults), false),
-    close() {
-      const step = isDone ? { ...nothingYet(), isDone } : take(blocks.end(), true)
-      if (normaliser.isFinished() || step.failure) return step
-      if (!isDone) return { ...step, failure: faults.cut() }
-      const missing = normaliser.missingFinish()
-      if (!missing) return { ...step, failure: faults.notUnderstood('answered with an empty stream') }
-      step.received.push(missing)
-      step.events += toBytes(writer.encode([{ ...missing }]))
-      return step
-    },
-    isFinished: normaliser.isFinished,
-    includesUsage: include_usage,
-    end: (counted) => writer.end(counted && { ...usage, ...counted }),
-  }
 }
+
+const inJson = (value: unknown): string => toBytes(JSON.stringify(value))
 
 /** The members that all events of a stream share, with their types. */
 const HEAD = { id: 'string', created: 'number', model: 'string' }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { ChatChunk } from '../../shared/canonical.ts'
 import { normaliseWhole } from './answer.ts'
-import { createChunkNormaliser } from './stream.ts'
+import { ChunkNormaliser } from './stream.ts'
 
 const FALLBACK = { id: 'ours', model: 'asked', created: 1 }
 const HEAD = { id: 'theirs', object: 'chat.completion.chunk', created: 2, model: 'm' }
@@ -13,7 +13,7 @@ const withDelta = (delta: unknown, finish_reason: unknown = null, index: unknown
 })
 
 function feed(...payloads: Raw[]) {
-  const normaliser = createChunkNormaliser(FALLBACK)
+  const normaliser = new ChunkNormaliser(FALLBACK)
   const chunks = payloads.map((payload) => normaliser.take(payload))
   return { chunks, normaliser, deltas: chunks.map((chunk) => chunk?.choices[0]?.delta) }
 }

@@ -36,7 +36,7 @@ function foldedFrom(text: string, fallback: Fallback, faults: Faults): ChatCompl
 
 /** The state of one stream: it turns events into chunks and checks the end. */
 export function createChunkDecoder(fallback: Fallback, faults: Faults): ChunkDecoder {
-  const normaliser = createChunkNormaliser(fallback)
+  const normaliser = new ChunkNormaliser(fallback)
   const plain = new PlainEvents()
   let isDone = false
   return {
@@ -61,7 +61,7 @@ export function createChunkDecoder(fallback: Fallback, faults: Faults): ChunkDec
       }
       return { chunks, failure: undefined, isDone }
     },
-    isFinished: normaliser.isFinished,
+    isFinished: () => normaliser.isFinished(),
     /** Also returns the finish chunk that the provider left out. */
     end() {
       if (normaliser.isFinished()) return []
@@ -77,50 +77,92 @@ export function createChunkDecoder(fallback: Fallback, faults: Faults): ChunkDec
 export const hasHiddenError = (payload: Record<string, unknown>): boolean =>
   payload.x_groq !== undefined && isRecord(payload.x_groq) && holdsError(payload.x_groq)
 
-type ChunkNormaliser = {
-  /** The chunk for the data of one event; undefined if the event has no content. */
-  take(payload: JsonRecord): ChatChunk | undefined
-  /** Whether every choice that started has a finish reason. */
-  isFinished(): boolean
-  /** Whether any choice has started. */
-  hasStarted(): boolean
-  /** The finish chunk that the provider left out, if one is missing. */
-  missingFinish(): ChatChunk | undefined
-}
-
 type Choice = { started: boolean; finished: FinishReason | undefined; toolCalls: ToolCallDeltas | undefined }
 
-/** `fallback` replaces an id, model or time that the provider leaves out. */
-export function createChunkNormaliser(fallback: Fallback): ChunkNormaliser {
-  const choices = new Map<number, Choice>()
+/** The state of one stream. */
+export class ChunkNormaliser {
+  readonly #choices = new Map<number, Choice>()
   /** Choice 0 is almost always the only one. */
-  let zero: Choice | undefined
-  let last: Fallback = fallback
+  #zero: Choice | undefined
+  #last: Fallback
 
-  const choiceAt = (index: number): Choice => {
-    if (index === 0 && zero) return zero
-    let choice = choices.get(index)
+  /** `fallback` replaces an id, model or time that the provider leaves out. */
+  constructor(fallback: Fallback) {
+    this.#last = fallback
+  }
+
+  /** The chunk for the data of one event; undefined if the event has no content. */
+  take(payload: JsonRecord): ChatChunk | undefined {
+    const list = payload.choices
+    const zero = this.#zero
+    if (Array.isArray(list) && list.length === 1 && zero?.started && !zero.finished && isPlain(payload, list[0])) {
+      this.#last = payload as Fallback & JsonRecord
+      return payload as ChatChunk
+    }
+    this.#head(payload)
+    const normalised: ChunkChoice[] = []
+    for (const raw of Array.isArray(list) ? list : []) {
+      const choice = this.#normaliseChoice(raw)
+      if (choice) normalised.push(choice)
+    }
+    const groq = payload.x_groq
+    const usage = usageOf(payload.usage) ?? (isRecord(groq) ? usageOf(groq.usage) : undefined)
+    if (normalised.length === 0 && !usage) return undefined
+    payload.choices = normalised
+    if (usage) payload.usage = usage
+    else if (payload.usage !== undefined) payload.usage = null
+    return payload as ChatChunk
+  }
+
+  /** Whether any choice has started. */
+  hasStarted(): boolean {
+    return this.#choices.size > 0
+  }
+
+  /** Whether every choice that started has a finish reason. */
+  isFinished(): boolean {
+    for (const choice of this.#choices.values()) if (!choice.finished) return false
+    return this.#choices.size > 0
+  }
+
+  /** The finish chunk that the provider left out, if one is missing. */
+  missingFinish(): ChatChunk | undefined {
+    const open: ChunkChoice[] = []
+    for (const [index, choice] of this.#choices) {
+      if (choice.finished) continue
+      choice.finished = hasToolCalls(choice) ? 'tool_calls' : 'stop'
+      const ends = choice.toolCalls?.close() ?? []
+      open.push({ index, delta: ends.length > 0 ? { tool_calls: ends } : {}, finish_reason: choice.finished })
+    }
+    if (open.length === 0) return undefined
+    const { id, created, model } = this.#last
+    return { id, object: 'chat.completion.chunk', created, model, choices: open }
+  }
+
+  #choiceAt(index: number): Choice {
+    if (index === 0 && this.#zero) return this.#zero
+    let choice = this.#choices.get(index)
     if (!choice) {
       choice = { started: false, finished: undefined, toolCalls: undefined }
-      choices.set(index, choice)
-      if (index === 0) zero = choice
+      this.#choices.set(index, choice)
+      if (index === 0) this.#zero = choice
     }
     return choice
   }
 
-  const head = (payload: JsonRecord): void => {
-    if (typeof payload.id !== 'string' || payload.id === '') payload.id = last.id
-    if (typeof payload.model !== 'string' || payload.model === '') payload.model = last.model
-    if (!Number.isInteger(payload.created)) payload.created = last.created
+  #head(payload: JsonRecord): void {
+    if (typeof payload.id !== 'string' || payload.id === '') payload.id = this.#last.id
+    if (typeof payload.model !== 'string' || payload.model === '') payload.model = this.#last.model
+    if (!Number.isInteger(payload.created)) payload.created = this.#last.created
     payload.object = 'chat.completion.chunk'
     if (payload.obfuscation !== undefined) payload.obfuscation = undefined
-    last = payload as typeof last
+    this.#last = payload as Fallback & JsonRecord
   }
 
-  function normaliseChoice(raw: unknown): ChunkChoice | undefined {
+  #normaliseChoice(raw: unknown): ChunkChoice | undefined {
     if (!isRecord(raw)) return undefined
     const index = Number.isInteger(raw.index) && Number(raw.index) >= 0 ? Number(raw.index) : 0
-    const choice = choiceAt(index)
+    const choice = this.#choiceAt(index)
     const delta = normaliseDelta(raw, choice)
     const reason = finishReasonOf(raw.finish_reason, hasToolCalls(choice))
     const finish = choice.finished ? null : reason
@@ -137,45 +179,6 @@ export function createChunkNormaliser(fallback: Fallback): ChunkNormaliser {
     }
     const { message: _, ...rest } = raw
     return { ...rest, index, delta, finish_reason: finish }
-  }
-
-  return {
-    take(payload) {
-      const list = payload.choices
-      if (Array.isArray(list) && list.length === 1 && zero?.started && !zero.finished && isPlain(payload, list[0])) {
-        last = payload as typeof last
-        return payload as ChatChunk
-      }
-      head(payload)
-      const normalised: ChunkChoice[] = []
-      for (const raw of Array.isArray(list) ? list : []) {
-        const choice = normaliseChoice(raw)
-        if (choice) normalised.push(choice)
-      }
-      const groq = payload.x_groq
-      const usage = usageOf(payload.usage) ?? (isRecord(groq) ? usageOf(groq.usage) : undefined)
-      if (normalised.length === 0 && !usage) return undefined
-      payload.choices = normalised
-      if (usage) payload.usage = usage
-      else if (payload.usage !== undefined) payload.usage = null
-      return payload as ChatChunk
-    },
-    hasStarted: () => choices.size > 0,
-    isFinished() {
-      for (const choice of choices.values()) if (!choice.finished) return false
-      return choices.size > 0
-    },
-    missingFinish() {
-      const open: ChunkChoice[] = []
-      for (const [index, choice] of choices) {
-        if (choice.finished) continue
-        choice.finished = hasToolCalls(choice) ? 'tool_calls' : 'stop'
-        const ends = choice.toolCalls?.close() ?? []
-        open.push({ index, delta: ends.length > 0 ? { tool_calls: ends } : {}, finish_reason: choice.finished })
-      }
-      if (open.length === 0) return undefined
-      return { id: last.id, object: 'chat.completion.chunk', created: last.created, model: last.model, choices: open }
-    },
   }
 }
 

@@ -7,14 +7,6 @@ import { readSseBlock } from '../../../kit/sse.ts'
 
 type Matched = { text: string; received: string; end: number }
 
-type Templates = {
-  /** Matches the events at this position that equal a learned one except for their text. */
-  match(text: string, at: number): Matched | undefined
-  /** `rewrite` returns the data of the client's event. Learns nothing when the result is not certain. */
-  learn(block: string, rewrite: (data: string) => string): void
-  forget(): void
-}
-
 /** The constant parts around the text of an event, as received or as rewritten. Padding has no meaning and any length. */
 type Frame = {
   before: string
@@ -36,31 +28,36 @@ const PAD = 'gatehouse-padding'
 const MAX_TEMPLATES = 2
 /** After this many learned templates without a match, learning stops: every event of this provider differs. */
 const MAX_UNUSED = 16
+/** Shared by all streams: most of those that wait have learned nothing yet. */
+const NONE: Template[] = []
 
-export function createTemplates(): Templates {
-  let templates: Template[] = []
-  let unused = 0
+/** The learned events of one stream. */
+export class Templates {
+  #known: Template[] = NONE
+  #unused = 0
 
-  return {
-    match(text, at) {
-      for (const template of templates) {
-        const passed = apply(template, text, at)
-        if (!passed) continue
-        unused = 0
-        return passed
-      }
-      return undefined
-    },
-    learn(block, rewrite) {
-      if (unused >= MAX_UNUSED) return
-      const template = templateOf(`${block}\n\n`, rewrite)
-      if (!template) return
-      unused++
-      templates = [template, ...templates].slice(0, MAX_TEMPLATES)
-    },
-    forget() {
-      templates = []
-    },
+  /** Matches the events at this position that equal a learned one except for their text. */
+  match(text: string, at: number): Matched | undefined {
+    for (const template of this.#known) {
+      const passed = apply(template, text, at)
+      if (!passed) continue
+      this.#unused = 0
+      return passed
+    }
+    return undefined
+  }
+
+  /** `rewrite` returns the data of the client's event. Learns nothing when the result is not certain. */
+  learn(block: string, rewrite: (data: string) => string): void {
+    if (this.#unused >= MAX_UNUSED) return
+    const template = templateOf(`${block}\n\n`, rewrite)
+    if (!template) return
+    this.#unused++
+    this.#known = [template, ...this.#known].slice(0, MAX_TEMPLATES)
+  }
+
+  forget(): void {
+    this.#known = NONE
   }
 }
 
