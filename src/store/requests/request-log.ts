@@ -8,7 +8,6 @@ import { addToMinutes } from './minute-sums.ts'
 import { countFacets } from './request-facets.ts'
 import type { RequestLogStore, RequestRow } from './request-row.ts'
 import { findRows, searchRequests } from './request-search.ts'
-import { eraseFromSums } from './request-sums.ts'
 
 const ROWS_PER_BATCH = 500
 /** A row has 18 values. */
@@ -158,7 +157,6 @@ export async function eraseRequests(rows: Write, { end_user, project_id }: EndUs
   const deleted = await sql<DeletedRow>`
     delete from request_log where row_id in ${some('request_log')} returning row_id, at_ms, tags`.execute(rows)
   await deleteRelated(rows, deleted.rows)
-  if (deleted.rows.length < ROWS_PER_BATCH) await eraseFromSums(rows, { end_user, project_id })
   const contents = await sql`
     delete from request_contents where row_id in ${some('request_contents')} returning row_id`.execute(rows)
   return { requests: deleted.rows.length, contents: contents.rows.length }

@@ -220,7 +220,7 @@ for (const engine of ENGINES) {
       await store.requestLog.append(calls)
       await upkeep(store, HOUR + 1_300)
       await store.requestLog.append([row(HOUR + 2_000, { end_user: 'ann%' }), row(HOUR + 2_001, { end_user: 'ann-' })])
-      await store.endUsers.erase({ end_user: 'ann%' }, START + 2 * HOUR)
+      while ((await store.endUsers.erase({ end_user: 'ann%' }, START + 2 * HOUR)).requests > 0);
       expect(await callsOf(store, { by: 'user' })).toEqual([
         [
           '',

@@ -1,8 +1,7 @@
 /** Reads sums of the request log by minute, hour or day, and keeps them: see `sum-upkeep.ts`. */
 import type { Engine } from '../engine.ts'
-import type { Database, Write } from '../tables.ts'
-import type { EndUser } from '../tokens/end-user-store.ts'
-import { addMinute, containsName, emptyMinute, eraseFromMinutes, type MinuteSums, sumsUntil } from './minute-sums.ts'
+import type { Database } from '../tables.ts'
+import { addMinute, emptyMinute, type MinuteSums, sumsUntil } from './minute-sums.ts'
 import { addSum, decodeSum, type RequestSum, type StoredSum, sumAt } from './request-sum.ts'
 import { partColumn, type ScopeKind, type SumDimension, type SumsRow } from './sum-row.ts'
 import { DAY_SECONDS, HOUR_SECONDS } from './sum-rows.ts'
@@ -138,30 +137,3 @@ function addPoint(points: SumPoints, [key, start]: [string, number], added: SumP
 }
 
 const startOf = (seconds: number, step: SumStep): number => Math.floor(seconds / SUM_STEPS[step]) * SUM_STEPS[step]
-
-/**
- * Takes an end user out of the sums by end user: of one project, or of all. The sums of all calls, which name nobody, stay.
- * Sums of a name over several projects are not divided: all of them go.
- */
-export async function eraseFromSums(write: Write, { end_user, project_id }: EndUser): Promise<void> {
-  await eraseFromMinutes(write, end_user, project_id)
-  await write.deleteFrom('request_sums').where('kind', '=', 'user').where('scope', '=', end_user).execute()
-  const rows = await write
-    .selectFrom('request_sums')
-    .select(['period', 'kind', 'scope', 'start', 'users'])
-    .where('kind', 'in', ['all', 'project'])
-    .where(containsName('users', end_user))
-    .$if(project_id !== undefined, (select) => select.where('scope', 'in', ['', project_id ?? '']))
-    .execute()
-  for (const { users, period, kind, scope, start } of rows) {
-    const left = (JSON.parse(users ?? '[]') as [string][]).filter(([name]) => name !== end_user)
-    await write
-      .updateTable('request_sums')
-      .set({ users: left.length === 0 ? null : JSON.stringify(left) })
-      .where('period', '=', period)
-      .where('kind', '=', kind)
-      .where('scope', '=', scope)
-      .where('start', '=', start)
-      .execute()
-  }
-}

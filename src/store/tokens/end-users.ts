@@ -1,6 +1,7 @@
 /** Erases what is stored of an end user, and renames what the ledger has to keep. */
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Engine } from '../engine.ts'
+import { eraseFromSums } from '../requests/erase-sums.ts'
 import { eraseRequests } from '../requests/request-log.ts'
 import { removeRuns } from '../responses/responses.ts'
 import { hasRowLocks } from '../row-locks.ts'
@@ -36,13 +37,17 @@ export function endUserStore({ db, write }: Engine): EndUserStore {
       }
     },
 
-    erase: (user, now) =>
-      write(async (rows) => ({
+    async erase(user, now) {
+      const erased = await write(async (rows) => ({
         ...(await eraseRequests(rows, user)),
         responses: await eraseResponses(rows, user),
         conversations: await eraseConversations(rows, user),
         tasks: await eraseTasks(rows, user, now),
-      })),
+      }))
+      // With the last batch, since all sums are read for it.
+      if (erased.requests === 0) await eraseFromSums({ db, write }, user)
+      return erased
+    },
 
     async pseudonymise(user, { pseudonym, now_ms }) {
       const recent_ms = now_ms - RECENT_MILLISECONDS
