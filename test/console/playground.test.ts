@@ -250,6 +250,29 @@ describeInBrowser('the playground', () => {
     expect(await page.getByRole('combobox', { name: 'Model 1' }).inputValue()).toBe('sandbox/compact')
   })
 
+  it('copies a link with the models and the parameters, and without what was typed', async () => {
+    const page = await opened.open('/playground?model=acme/small&temperature=0.5&request=9', {
+      allowed: /contents 404/,
+    })
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await page.getByRole('textbox', { name: 'System prompt' }).fill('secret')
+    await page.getByRole('button', { name: 'Copy link' }).click()
+    await page.getByText('Link copied').first().waitFor()
+    const link = await page.evaluate(() => navigator.clipboard.readText())
+    expect(link).toBe(`${opened.origin}/console/playground?model=acme%2Fsmall&temperature=0.5`)
+  })
+
+  it('is for a project_admin without a choice of projects', async () => {
+    const { project_id } = await opened.admin<{ project_id: string }>('/projects', { json: { name: 'Own' } })
+    const page = await opened.open('/playground?model=acme/small', { role: 'project_admin', project_id })
+    expect(await page.getByRole('combobox', { name: 'Bill to' }).count()).toBe(0)
+    await ask(page, 'as a lead')
+    await answers(page).waitFor()
+    expect(await answers(page).textContent()).toContain('You said as a lead')
+    const tokens = await opened.admin<{ data: object[] }>(`/tokens?project_id=${project_id}`)
+    expect(tokens.data).toMatchObject([{ prefix: 'playground', project_id }])
+  })
+
   it('is closed to who may not call', async () => {
     const page = await opened.open('/playground', { role: 'viewer' })
     await page.getByText('You may not call models').waitFor()

@@ -1,5 +1,5 @@
 /** One message of a conversation: a question with its files, results of tools, or an answer with what it took. */
-import { useState } from 'react'
+import { memo, useState } from 'react'
 import type { ModelPrice } from '../../api/types.ts'
 import { bytes, count, duration, money } from '../../lib/format.ts'
 import { A, Button } from '../../ui/button.tsx'
@@ -16,7 +16,8 @@ type MessageProps = {
   onResults?: ((results: ToolResult[]) => void) | undefined
 }
 
-export function MessageView({ message, price, onResults }: MessageProps) {
+/** Only the message that changes is drawn again. */
+export const MessageView = memo(function MessageView({ message, price, onResults }: MessageProps) {
   if (message.role === 'assistant') return <AnswerView answer={message} price={price} onResults={onResults} />
   if (message.role === 'tool')
     return (
@@ -34,7 +35,7 @@ export function MessageView({ message, price, onResults }: MessageProps) {
       {message.files.length > 0 && <Files files={message.files} />}
     </article>
   )
-}
+})
 
 export function Files({ files, onRemove }: { files: Attachment[]; onRemove?: (index: number) => void }) {
   return (

@@ -17,8 +17,12 @@ import type { ChatMessage, ChatSettings } from './chat-types.ts'
 import { MAX_MESSAGES, MAX_MODELS } from './chat-types.ts'
 import { CodeDialog } from './code-dialog.tsx'
 import { CompareButton } from './compare-dialog.tsx'
+import { useFollow } from './follow.ts'
 import { type ModelFacts, useModelFacts } from './model-limits.ts'
-import { useStoredRequest } from './stored-request.ts'
+import { useStoredChat } from './stored-request.ts'
+
+/** As in the style sheet. */
+const NARROW_PIXELS = 700
 
 /** In the address: it has no contents, so that a link to it may be given to anybody. */
 const READERS = {
@@ -47,7 +51,7 @@ function ChatOf({ usable, project }: { usable: AdminModel[]; project: string }) 
   const [address, change] = useAddress(READERS)
   const { columns, draft } = useChat()
   const [coded, setCoded] = useState<Body>()
-  const stored = useStoredRequest(address.request)
+  const stored = useStoredChat(address.request)
   const models = (address.model.length > 0 ? address.model : [usable[0]?.id ?? '']).slice(0, MAX_MODELS)
   const facts = useModelFacts(models)
   const settings: ChatSettings = { ...address, system: draft.system, tools: draft.tools, schema: draft.schema }
@@ -56,6 +60,8 @@ function ChatOf({ usable, project }: { usable: AdminModel[]; project: string }) 
   const isRunning = conversations.some(isAnswering)
   const bodyOf = (index: number) => (messages: ChatMessage[]) =>
     chatBody(models[index] ?? '', messages, { settings, limits: facts[index]?.limits ?? {} })
+  // Columns below each other have no common end.
+  const end = useFollow(columns, isRunning && (models.length === 1 || window.innerWidth > NARROW_PIXELS))
   const runOf = (column: number) => ({ column, project, bodyOf: bodyOf(column) })
 
   const onSend = () => {
@@ -116,6 +122,7 @@ function ChatOf({ usable, project }: { usable: AdminModel[]; project: string }) 
             />
           ))}
         </div>
+        <div ref={end} className="chat-end" />
         <ChatComposer
           draft={draft}
           isRunning={isRunning}

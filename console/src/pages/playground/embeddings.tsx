@@ -10,8 +10,8 @@ const EXAMPLE = 'A gate in a city wall\nThe door of a castle\nA recipe for apple
 
 type Response = { data: { index: number; embedding: number[] }[]; usage?: { prompt_tokens?: number } }
 
-export function Embeddings({ model, models, project, onModel }: FamilyProps) {
-  const [typed, setTyped] = useState(EXAMPLE)
+export function Embeddings({ model, models, project, stored, onModel }: FamilyProps) {
+  const [typed, setTyped] = useState(stored.join('\n') || EXAMPLE)
   const [embedded, setEmbedded] = useState<string[]>([])
   const { called, error, isRunning, run, stop } = useCall<Response>()
   const texts = linesOf(typed)

@@ -10,7 +10,14 @@ import { Empty } from '../../ui/states.tsx'
 import type { Called } from './use-call.ts'
 
 /** What every kind of model is given. */
-export type FamilyProps = { model: string; models: AdminModel[]; project: string; onModel(model: string): void }
+export type FamilyProps = {
+  model: string
+  models: AdminModel[]
+  project: string
+  /** What the request log has stored of a request that is made again. */
+  stored: string[]
+  onModel(model: string): void
+}
 
 /** The models of one family of endpoints that can be called. */
 export function useModelsOf(family: string) {
@@ -19,7 +26,7 @@ export function useModelsOf(family: string) {
   return { models, all: rows, isLoading, error, reload }
 }
 
-export function ModelChoice({ model, models, onModel }: Omit<FamilyProps, 'project'>) {
+export function ModelChoice({ model, models, onModel }: Omit<FamilyProps, 'project' | 'stored'>) {
   const options = models.map(({ id, status }) => ({
     value: id,
     label: id,

@@ -18,8 +18,8 @@ const COUNTS = ['1', '2', '3', '4'].map((value) => ({ value, label: value }))
 
 type Response = { data?: { b64_json?: string; revised_prompt?: string }[]; output_format?: string }
 
-export function Images({ model, models, project, onModel }: FamilyProps) {
-  const [prompt, setPrompt] = useState('')
+export function Images({ model, models, project, stored, onModel }: FamilyProps) {
+  const [prompt, setPrompt] = useState(stored.join('\n'))
   const [size, setSize] = useState('')
   const [count, setCount] = useState('1')
   const [sources, setSources] = useState<Attachment[]>([])

@@ -8,8 +8,8 @@ import { useCall } from './use-call.ts'
 type Verdict = { flagged: boolean; categories: Record<string, boolean>; category_scores: Record<string, number> }
 type Response = { results: Verdict[] }
 
-export function Moderation({ model, models, project, onModel }: FamilyProps) {
-  const [input, setInput] = useState('')
+export function Moderation({ model, models, project, stored, onModel }: FamilyProps) {
+  const [input, setInput] = useState(stored.join('\n'))
   const { called, error, isRunning, run, stop } = useCall<Response>()
   const verdict = called?.data.results[0]
   return (

@@ -14,6 +14,7 @@ import { Images } from './images.tsx'
 import { Moderation } from './moderation.tsx'
 import { ProjectChoice } from './project-choice.tsx'
 import { Rerank } from './rerank.tsx'
+import { storedTexts, useStoredContents } from './stored-request.ts'
 import { Models3d, Videos } from './tasks.tsx'
 
 type Kind = { value: string; label: string; family: string; View: ComponentType<FamilyProps> }
@@ -31,6 +32,7 @@ const READERS = {
   kind: choice(['', 'chat', ...KINDS.map(({ value }) => value)], ''),
   model: several(),
   task: text(),
+  request: text(),
 }
 
 export function PlaygroundPage() {
@@ -80,17 +82,25 @@ function Kinds({ project }: { project: string }) {
           content: <Family family={family} View={View} project={project} />,
         })),
       ]}
-      onChange={(value) => change({ kind: value, model: [], task: '' }, { push: true })}
+      onChange={(value) => change({ kind: value, model: [], task: '', request: '' }, { push: true })}
     />
   )
 }
 
 function Family({ family, View, project }: Pick<Kind, 'family' | 'View'> & { project: string }) {
-  const [{ model }, change] = useAddress(READERS)
+  const [{ model, request }, change] = useAddress(READERS)
+  const { contents, isLoading, notice } = useStoredContents(request)
   const { models } = useModelsOf(family)
   const chosen = models.find(({ id }) => id === model[0])?.id ?? models[0]?.id
   if (chosen === undefined)
     return <Empty title="There is no model of this kind">Add a provider that has one, or switch the sandbox on.</Empty>
   const onModel = (id: string) => change({ model: id === '' ? [] : [id] })
-  return <View model={chosen} models={models} project={project} onModel={onModel} />
+  if (isLoading) return <Loading />
+  const stored = storedTexts(contents)
+  return (
+    <div className="stack">
+      {notice && <p className="notice">{notice}</p>}
+      <View key={contents?.id} model={chosen} models={models} project={project} stored={stored} onModel={onModel} />
+    </div>
+  )
 }

@@ -6,13 +6,14 @@ import { type FamilyProps, linesOf, ModelChoice, OrderForm, Result } from './fam
 import { useCall } from './use-call.ts'
 
 const MAX_DOCUMENTS = 100
+const QUERY = 'What guards the gate of a castle?'
 const EXAMPLE = 'A gatehouse guards the gate of a castle.\nApples are ripe in autumn.\nThe guard sleeps above the gate.'
 
 type Response = { results: { index: number; relevance_score: number }[] }
 
-export function Rerank({ model, models, project, onModel }: FamilyProps) {
-  const [query, setQuery] = useState('What guards the gate of a castle?')
-  const [typed, setTyped] = useState(EXAMPLE)
+export function Rerank({ model, models, project, stored: [asked = QUERY, ...given], onModel }: FamilyProps) {
+  const [query, setQuery] = useState(asked)
+  const [typed, setTyped] = useState(given.join('\n') || EXAMPLE)
   const [sorted, setSorted] = useState<string[]>([])
   const { called, error, isRunning, run, stop } = useCall<Response>()
   const documents = linesOf(typed)

@@ -1,4 +1,4 @@
-/** Takes over what the request log has stored of a request: its messages, and its last question as the draft. */
+/** What the request log has stored of the contents of a request, to make the request again. */
 import { useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
 import { ApiError, call } from '../../api/client.ts'
@@ -8,27 +8,48 @@ import { loadChat, useChat } from './chat-store.ts'
 import type { ChatMessage } from './chat-types.ts'
 import { newAnswer } from './run-chat.ts'
 
-/** What there is to say of the request that the address names; undefined: nothing. */
-export function useStoredRequest(row: string): string | undefined {
+type Stored = {
+  contents: RequestContents | undefined
+  isLoading: boolean
+  /** What there is to say of them; undefined: nothing. */
+  notice: string | undefined
+}
+
+/** `row`: of the request log; empty: none. Each reading of contents is audited, so they are not read again. */
+export function useStoredContents(row: string): Stored {
   const canRead = useMe()?.rights.includes('contents') ?? false
-  const { loaded_from } = useChat()
-  const { data, error } = useQuery({
+  const { data, error, isLoading } = useQuery({
     queryKey: ['GET /admin/v1/requests/{request_row}/contents', { params: { request_row: row } }],
     queryFn: ({ signal }) =>
       call('GET /admin/v1/requests/{request_row}/contents', { params: { request_row: row }, signal }),
-    enabled: row !== '' && canRead && loaded_from !== row,
+    enabled: row !== '' && canRead,
     retry: false,
-    gcTime: 0,
+    staleTime: Number.POSITIVE_INFINITY,
   })
-  useEffect(() => {
-    if (data && loaded_from !== row) takeOver(row, data)
-  }, [data, row, loaded_from])
+  return { contents: data, isLoading, notice: noticeOf(row, canRead, error) }
+}
+
+function noticeOf(row: string, canRead: boolean, error: Error | null): string | undefined {
   if (row === '') return undefined
   if (!canRead) return 'You may not see the contents of this request: only its model is filled in.'
   if (error instanceof ApiError && error.status === 404)
     return 'The contents of this request are not stored: only its model is filled in.'
   return error ? `The contents of this request could not be read: ${error.message}` : undefined
 }
+
+/** Takes the messages over into the chat once, the last question as the draft. */
+export function useStoredChat(row: string): string | undefined {
+  const { loaded_from } = useChat()
+  const { contents, notice } = useStoredContents(row)
+  useEffect(() => {
+    if (contents && loaded_from !== row) takeOver(row, contents)
+  }, [contents, row, loaded_from])
+  return notice
+}
+
+/** The text of each part of the input in its order, such as the query of a rerank and its documents. */
+export const storedTexts = (contents: RequestContents | undefined): string[] =>
+  contents?.input.map(({ parts }) => textOf(parts)).filter(Boolean) ?? []
 
 function takeOver(row: string, { input }: RequestContents): void {
   const isSystem = (role: string) => role === 'system' || role === 'developer'
@@ -46,21 +67,15 @@ const textOf = (parts: ContentsPart[]): string =>
 
 function toMessage({ role, parts }: RequestContents['input'][number]): ChatMessage {
   const text = textOf(parts)
-  if (role === 'assistant' || role === 'model') {
+  if (role === 'assistant') {
     const tool_calls = parts
       .filter(({ type }) => type === 'tool_call')
       .map(({ id = '', name = '', text: given = '{}' }) => ({ id, name, arguments: given }))
     return { ...newAnswer(), state: 'done', text, tool_calls }
   }
-  const results = parts.filter(({ type }) => type === 'tool_result' || type === 'tool_call_response')
-  if (role === 'tool' || results.length > 0)
-    return {
-      role: 'tool',
-      results: (results.length > 0 ? results : parts).map(({ id = '', name = 'tool', text: result = '' }) => ({
-        id,
-        name,
-        text: result,
-      })),
-    }
+  if (role === 'tool') {
+    const results = parts.map(({ id = '', name = 'tool', text: result = '' }) => ({ id, name, text: result }))
+    return { role: 'tool', results }
+  }
   return { role: 'user', text, files: [] }
 }

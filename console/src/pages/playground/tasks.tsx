@@ -42,9 +42,9 @@ export const Models3d = (props: FamilyProps) => (
 
 type MakerProps = FamilyProps & { kind: TaskKind; options: object; sourceLabel: string; children?: React.ReactNode }
 
-function TaskMaker({ model, models, project, onModel, kind, options, sourceLabel, children }: MakerProps) {
+function TaskMaker({ model, models, project, stored, onModel, kind, options, sourceLabel, children }: MakerProps) {
   const [{ task }, change] = useAddress({ task: text() })
-  const [prompt, setPrompt] = useState('')
+  const [prompt, setPrompt] = useState(stored.join('\n'))
   const [sources, setSources] = useState<Attachment[]>([])
   const { error, isRunning, run, stop } = useCall<Ordered>()
   const hasOrder = prompt.trim() !== '' || sources.length > 0
