@@ -29,6 +29,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/codex.test.ts': 10, // starts the real Codex, where it is installed
   'test/coding-agents.test.ts': 60, // starts the real coding agents, where they are installed
   'test/connections.test.ts': 6,
+  'test/console/alerts.test.ts': 8, // starts Chromium
   'test/console/day.test.ts': 15, // starts Chromium
   'test/console/access.test.ts': 30, // starts Chromium
   'test/console/every-page.test.ts': 60, // opens every page of the console in Chromium

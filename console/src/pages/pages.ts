@@ -1,7 +1,9 @@
 /** The table of all pages, in the order of the navigation. A page is a folder, and a line here. */
 import type { Page } from '../shell/page.ts'
 import { accessPages } from './access/access.ts'
+import { alertsPage } from './alerts/alerts.ts'
 import { auditPages } from './audit/audit.ts'
+import { configPage } from './config/config.ts'
 import { home } from './home/home.ts'
 import { modelPages } from './models/models.ts'
 import { playground } from './playground/playground.ts'
@@ -14,6 +16,7 @@ import { usagePages } from './usage/usage.ts'
 // biome-ignore format: one line each, so that two additions do not meet
 export const pages: readonly Page[] = [
   home,
+  alertsPage,
   ...modelPages,
   playground,
   ...requestPages,
@@ -22,5 +25,6 @@ export const pages: readonly Page[] = [
   ...accessPages,
   ...providerPages,
   routing,
+  configPage,
   ...auditPages,
 ]
