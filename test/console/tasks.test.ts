@@ -118,6 +118,9 @@ describeInBrowser('the tasks of the console', () => {
     await page.keyboard.press('j')
     await page.keyboard.press('Enter')
     await page.waitForURL(`**/tasks/${RUNNING}`)
+    await settled(page)
+    await page.keyboard.press('Escape')
+    await page.waitForURL('**/tasks')
   })
 
   it('are canceled after a question, which the audit log records', async () => {

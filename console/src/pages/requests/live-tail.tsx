@@ -1,10 +1,11 @@
 /** Requests while they end: the newest first, drawn a few times a second at most, with a button that holds it still. */
-import { memo, useCallback, useEffect, useRef, useState } from 'react'
+import { memo, useEffect, useRef, useState } from 'react'
 import { ApiError } from '../../api/client.ts'
 import { followEvents } from '../../api/events.ts'
 import { clock, count } from '../../lib/format.ts'
 import { A, Button } from '../../ui/button.tsx'
 import { Badge } from '../../ui/display.tsx'
+import { useKeys } from '../../ui/keys.ts'
 import { Empty, Failed } from '../../ui/states.tsx'
 import { followArrows } from '../../ui/table.tsx'
 import { Duration, Money } from '../../ui/values.tsx'
@@ -21,7 +22,7 @@ export function LiveTail({ filters }: { filters: FilterValues }) {
   const [isPaused, setPaused] = useState(false)
   const { state, isConnected, error, retry } = useLiveRows(filters, isPaused)
   const nameOf = useProjectNames()
-  usePauseKey(useCallback(() => setPaused((former) => !former), []))
+  useKeys({ p: () => setPaused(!isPaused) })
   if (error)
     return (
       <div className="table-frame">
@@ -206,17 +207,4 @@ function drawingAtMost(draw: () => void, signal: AbortSignal): () => void {
     if (wait <= 0) frame()
     else setTimeout(frame, wait)
   }
-}
-
-/** `p` pauses and resumes, outside of fields. */
-function usePauseKey(toggle: () => void): void {
-  useEffect(() => {
-    const listen = (event: KeyboardEvent) => {
-      const isTyping = event.target instanceof Element && event.target.closest('input, textarea, [role=dialog]')
-      if (event.key !== 'p' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return
-      toggle()
-    }
-    window.addEventListener('keydown', listen)
-    return () => window.removeEventListener('keydown', listen)
-  }, [toggle])
 }

@@ -1,6 +1,6 @@
 /** One request: how long it took and why, what it used, how it was routed, and what it belongs to. */
 import { useNavigate } from '@tanstack/react-router'
-import { useEffect, useState } from 'react'
+import { useState } from 'react'
 import { useApi, useMe } from '../../api/hooks.ts'
 import type { Request, RequestContents } from '../../api/types.ts'
 import { money } from '../../lib/format.ts'
@@ -9,6 +9,7 @@ import { useAddress, useRouteParams } from '../../ui/address.ts'
 import { A, ButtonLink } from '../../ui/button.tsx'
 import { Card, Nothing, Stat, Stats } from '../../ui/display.tsx'
 import { Icon, type IconName } from '../../ui/icon.tsx'
+import { useKeys } from '../../ui/keys.ts'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { Count, Duration, Money, Time } from '../../ui/values.tsx'
@@ -144,19 +145,15 @@ function Neighbors({ id, filters, kept }: NeighborsProps) {
     { keepPrevious: false },
   )
   const { newer = null, older = null } = data ?? {}
-  useEffect(() => {
-    const listen = (event: KeyboardEvent) => {
-      const isElsewhere =
-        event.target instanceof Element &&
-        event.target.closest('input, textarea, pre, [role=dialog], [role=alertdialog], [role=menu]')
-      if (isElsewhere || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
-      const to = { j: older, ArrowRight: older, k: newer, ArrowLeft: newer }[event.key]
-      if (to) void navigate({ to: `/requests/${to}`, search: kept } as never)
-      else if (event.key === 'Escape') void navigate({ to: '/requests', search: kept } as never)
-    }
-    window.addEventListener('keydown', listen)
-    return () => window.removeEventListener('keydown', listen)
-  }, [newer, older, kept, navigate])
+  const open = (row: string | null) =>
+    row === null ? undefined : () => void navigate({ to: `/requests/${row}`, search: kept } as never)
+  useKeys({
+    j: open(older),
+    ArrowRight: open(older),
+    k: open(newer),
+    ArrowLeft: open(newer),
+    Escape: () => void navigate({ to: '/requests', search: kept } as never),
+  })
   return (
     <nav className="row" aria-label="Requests beside this one">
       <NeighborLink id={newer} kept={kept} label="Newer" icon="left" />

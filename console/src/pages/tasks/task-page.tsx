@@ -1,4 +1,5 @@
 /** One task: its states, its provider, what it has generated, and the delivery of its webhook. */
+import { useNavigate } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useState } from 'react'
 import { useApi, useMe } from '../../api/hooks.ts'
@@ -6,6 +7,7 @@ import type { AdminTaskDetail } from '../../api/types.ts'
 import { useRouteParams } from '../../ui/address.ts'
 import { A, Button } from '../../ui/button.tsx'
 import { Badge, Card, CopyableId, Facts, Meter } from '../../ui/display.tsx'
+import { useKeys } from '../../ui/keys.ts'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Failed, Loaded, Loading } from '../../ui/states.tsx'
 import { Bytes, Time } from '../../ui/values.tsx'
@@ -20,6 +22,8 @@ const AGAIN_MILLISECONDS = 2_000
 
 export function TaskPage() {
   const { task_id = '' } = useRouteParams()
+  const navigate = useNavigate()
+  useKeys({ Escape: () => void navigate({ to: '/tasks' } as never) })
   const [isEndedNow, setEnded] = useState(false)
   const task = useApi(
     'GET /admin/v1/tasks/{task_id}',
