@@ -53,6 +53,14 @@ export type Call = {
   limits?: LimitReport
   /** What is known about it; set by the pipeline. */
   record?: CallRecord
+  /** What is to be done when it has ended, besides what is done for all calls; see `whenEnded`. */
+  atEnd?: ((record: CallRecord) => void)[]
+}
+
+/** Does the work once, when the call was refused or settled. */
+export function whenEnded(call: Call, work: (record: CallRecord) => void): void {
+  call.atEnd ??= []
+  call.atEnd.push(work)
 }
 
 /** What a caller may do with a model, and how: the same for all its calls until something changes that it was made of. */

@@ -37,5 +37,23 @@ export function publishTo(subscribers: readonly CallSubscriber[], log: Log): Cal
       }
     }
   }
-  return events as CallEvents
+  const all = events as CallEvents
+  return {
+    ...all,
+    finished(record) {
+      all.finished(record)
+      if (record.call.atEnd) callAtEnd(record, log)
+    },
+  }
+}
+
+/** Calls what was added by `whenEnded`. */
+function callAtEnd(record: CallRecord, log: Log): void {
+  for (const work of record.call.atEnd ?? []) {
+    try {
+      work(record)
+    } catch (thrown) {
+      log.error('what was to be done at the end of a call failed', { request_id: record.call.request_id }, thrown)
+    }
+  }
 }

@@ -5,7 +5,7 @@ import { createLog } from '../kit/log.ts'
 import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
 import type { Provider } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { Gate, Hold, Meter } from './call.ts'
+import { type Gate, type Hold, type Meter, whenEnded } from './call.ts'
 import type { CallSubscriber } from './events.ts'
 import type { Family, ResponseStream, StreamFamily } from './family.ts'
 import { createPipeline } from './pipeline.ts'
@@ -491,6 +491,23 @@ describe('close', () => {
     await pipeline.close({ deadline_ms: 1_000 }) // the test's clock stands still: a deadline would never come
     expect(recorded).toEqual([])
   })
+})
+
+test('what is to be done at the end of a call is done once, after the subscribers, although some of it fails', async () => {
+  const { pipeline, whole, targets, events, logged } = gateway()
+  const family = whole((_, { attempt }) => attempt(targets, async () => 1))
+  const call = testCall(caller)
+  whenEnded(call, () => {
+    throw new Error('broken')
+  })
+  whenEnded(call, ({ model }) => void events.push(`ended ${model}`))
+  await pipeline.run(family, call, input)
+  expect(events.slice(-2)).toEqual(['finished ok 7', 'ended a/b'])
+  expect(logged()).toContain('what was to be done at the end of a call failed')
+  const refused = testCall(caller)
+  whenEnded(refused, ({ error }) => void events.push(`ended ${error}`))
+  await pipeline.run(family, refused, { model: 'a/b', refuse: true }).catch(() => {})
+  expect(events.at(-1)).toBe('ended invalid_value')
 })
 
 describe('limits and budgets', () => {

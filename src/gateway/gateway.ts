@@ -162,7 +162,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     catalogue,
     ...stages,
     router,
-    subscribers: [...observation.calls, storedResponses.calls, conversations.calls],
+    subscribers: observation.calls,
     cache,
     traceAttempt: tracing?.traceAttempt,
     embedText: createEmbedText({ catalogue, family: embeddings, pipeline: () => pipeline, clock, log }),

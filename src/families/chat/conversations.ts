@@ -1,7 +1,7 @@
 /** Conversations: stored items that responses continue, one response at a time. */
 import type { StorageQuota } from '../../accounts/storage-quota.ts'
-import type { Call } from '../../calls/call.ts'
-import type { CallSubscriber } from '../../calls/events.ts'
+import { type Call, type CallRecord, whenEnded } from '../../calls/call.ts'
+import { endingOf } from '../../kit/abortable.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { jsonSize } from '../../kit/json-size.ts'
 import type { Log } from '../../kit/log.ts'
@@ -69,8 +69,6 @@ export type Conversations = {
     response: JsonObject,
     continued: Pick<Continued, 'conversation_id' | 'ids'>,
   ): Appending
-  /** Releases the locks of calls that fail. */
-  calls: CallSubscriber
   /** Removes expired conversations, at most once per interval. */
   forget(): Promise<void>
 }
@@ -150,6 +148,19 @@ export function createConversations({ store, settings, quota, clock, log }: Conv
     return { conversation_id, owner, items, expires_at: row.expires_at, end_user: row.end_user }
   }
 
+  /** At the end of a call that holds a conversation. */
+  function unlock({ call, error }: CallRecord): void {
+    const lockOfCall = held.get(call)
+    if (!lockOfCall) return
+    lockOfCall.stopRenewal()
+    // After a success the lock is released when the response is stored, which comes after this.
+    if (error === undefined && !endingOf(call).aborted) return
+    const { conversation_id, owner } = lockOfCall
+    store
+      .unlock(conversation_id, owner)
+      .catch((thrown: unknown) => log.error('conversation not unlocked', { conversation_id }, thrown))
+  }
+
   return {
     async create({ token_id, end_user, metadata, items }) {
       const conversation = {
@@ -226,6 +237,7 @@ export function createConversations({ store, settings, quota, clock, log }: Conv
       const owner = `call_${randomAlphanumerics(24)}`
       await lock({ conversation_id, token_id }, { owner, milliseconds: LEASE_MILLISECONDS, revision })
       held.set(call, { conversation_id, owner, stopRenewal: renewing(conversation_id, owner) })
+      whenEnded(call, unlock)
     },
 
     lockForRun: (response_id, place) => lock(place, { owner: response_id, milliseconds: RUN_LEASE_MILLISECONDS }),
@@ -249,20 +261,6 @@ export function createConversations({ store, settings, quota, clock, log }: Conv
     appendingOf(row, response, continued) {
       const appending = appendingFor({ ...row, response }, row.response_id, continued)
       return response.status === 'failed' ? { ...appending, items: [] } : appending
-    },
-
-    calls: {
-      finished({ call, error }) {
-        const lockOfCall = held.get(call)
-        if (!lockOfCall) return
-        lockOfCall.stopRenewal()
-        // After a success the lock is released when the response is stored, which comes after this.
-        if (error === undefined && !call.signal.aborted) return
-        const { conversation_id, owner } = lockOfCall
-        store
-          .unlock(conversation_id, owner)
-          .catch((thrown: unknown) => log.error('conversation not unlocked', { conversation_id }, thrown))
-      },
     },
 
     async forget() {

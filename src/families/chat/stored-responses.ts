@@ -1,7 +1,6 @@
 /** Stored responses: the conversation that a request continues, and the items that it refers to. */
 import type { StorageQuota } from '../../accounts/storage-quota.ts'
-import type { Call } from '../../calls/call.ts'
-import type { CallSubscriber } from '../../calls/events.ts'
+import { type Call, whenEnded } from '../../calls/call.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { jsonSize } from '../../kit/json-size.ts'
 import { isReference, itemNotFound } from '../../protocols/responses/client/history.ts'
@@ -43,8 +42,6 @@ export type StoredResponses = {
    * just found space (`isChecked`). What the model adds is not known before: it may exceed the quota.
    */
   reserve(amount: StoredAmount, call: Call, options: { isChecked: boolean }): Promise<void>
-  /** Releases what was reserved for calls. */
-  calls: CallSubscriber
   /** Whether responses are stored at all. */
   isStoring(): boolean
   /** Whether a response is stored whose request does not say. */
@@ -82,7 +79,6 @@ type StoredResponsesParts = {
 
 export function createStoredResponses({ store, settings, quota, clock }: StoredResponsesParts): StoredResponses {
   let lastCleanup = 0
-  const reserved = new WeakMap<Call, () => void>()
   const now = () => unixSeconds(clock)
 
   const rowOf = (previous: PreviousResponse, response: StorableResponse) =>
@@ -155,9 +151,8 @@ export function createStoredResponses({ store, settings, quota, clock }: StoredR
     hasSpace: (amount, token_id) => quota.fits(token_id, amount),
     async reserve(amount, call, { isChecked }) {
       const { token_id } = call.caller
-      reserved.set(call, isChecked ? quota.hold(token_id, amount) : await quota.reserve(token_id, amount))
+      whenEnded(call, isChecked ? quota.hold(token_id, amount) : await quota.reserve(token_id, amount))
     },
-    calls: { finished: ({ call }) => reserved.get(call)?.() },
 
     async forget() {
       const at = clock.steady() / 1000
