@@ -158,9 +158,11 @@ export function createApp({
     const { route } = matched
     context.matched = matched
     const admitted = admit(route, context)
-    if (admitted) return admitted.then(() => handleAdmitted(route, context))
-    return handleAdmitted(route, context)
+    return admitted ? handleLater(route, context, admitted) : handleAdmitted(route, context)
   }
+
+  const handleLater = (route: Route, context: Live, admitted: Promise<void>): Promise<Response> =>
+    admitted.then(() => handleAdmitted(route, context))
 
   function handleAdmitted(route: Route, context: Live): Response | Promise<Response> {
     if (BROKEN_ENCODING.test(context.path)) {

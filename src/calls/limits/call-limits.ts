@@ -19,8 +19,8 @@ type MovedCall = { estimate: { expected: Units } }
 class CallLimitHold<Moved extends MovedCall> extends LimitHold {
   readonly #counting: Counting
   readonly #listsFor: ListsFor<Moved>
-  /** What ends the call, where that came while Valkey was asked about another model. */
-  #end: (() => void) | undefined
+  /** How the call has ended, where that came while Valkey was asked about another model. */
+  #ended: Units | 'cancelled' | undefined
   #isMoving = false
 
   constructor(lists: readonly Limits[], counting: Counting, listsFor: ListsFor<Moved>) {
@@ -30,12 +30,12 @@ class CallLimitHold<Moved extends MovedCall> extends LimitHold {
   }
 
   override settle(used: Units): void {
-    if (this.#isMoving) this.#end = () => super.settle(used)
+    if (this.#isMoving) this.#ended = used
     else super.settle(used)
   }
 
   override cancel(): void {
-    if (this.#isMoving) this.#end = () => super.cancel()
+    if (this.#isMoving) this.#ended = 'cancelled'
     else super.cancel()
   }
 
@@ -62,9 +62,10 @@ class CallLimitHold<Moved extends MovedCall> extends LimitHold {
       this.takeInstead(lists, verdict.at, sharing.counted)
     } finally {
       this.#isMoving = false
-      const end = this.#end
-      this.#end = undefined
-      end?.()
+      const ended = this.#ended
+      this.#ended = undefined
+      if (ended === 'cancelled') super.cancel()
+      else if (ended) super.settle(ended)
     }
   }
 }

@@ -49,6 +49,20 @@ type Origins = {
 export function createOrigins({ clock, dial = dialTcp, environment }: OriginParts): Origins {
   const known = new Map<string, Origin>()
 
+  /** Its closures are made only here. */
+  function watchDial(origin: Origin, exchange: Exchange): () => void {
+    const { request } = exchange
+    const cancelTimer = clock.after(request.timeouts.connect_seconds * 1000, () => {
+      hangUp()
+      exchange.end(notAccepted(request))
+    })
+    const hangUp = dial(origin.host, origin.port, () => cancelTimer())
+    return () => {
+      cancelTimer()
+      hangUp()
+    }
+  }
+
   return {
     of(url) {
       const end = url.indexOf('/', url.indexOf('//') + 2)
@@ -65,17 +79,8 @@ export function createOrigins({ clock, dial = dialTcp, environment }: OriginPart
     },
 
     watch(origin, exchange) {
-      if (clock.steady() - origin.responded_at < TRUSTED_MILLISECONDS || origin.isProxied) return undefined
-      const { request } = exchange
-      const cancelTimer = clock.after(request.timeouts.connect_seconds * 1000, () => {
-        hangUp()
-        exchange.end(notAccepted(request))
-      })
-      const hangUp = dial(origin.host, origin.port, () => cancelTimer())
-      return () => {
-        cancelTimer()
-        hangUp()
-      }
+      const isTrusted = clock.steady() - origin.responded_at < TRUSTED_MILLISECONDS || origin.isProxied
+      return isTrusted ? undefined : watchDial(origin, exchange)
     },
 
     async reach(origin, request, exchange) {

@@ -31,10 +31,15 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
       if (!dialect.read)
         return inputOf({ request: dialect.parse(body, context), writer: dialect.writer }, body, context)
       const exchange = dialect.read(body, context)
-      if (!(exchange instanceof Promise)) return inputOf(exchange, body, context)
-      return exchange
-        .then((decoded) => inputOf(decoded, body, context))
-        .catch((thrown) => untranslated(thrown, body, context))
+      return exchange instanceof Promise ? readLater(exchange, body, context) : inputOf(exchange, body, context)
+    } catch (thrown) {
+      return untranslated(thrown, body, context)
+    }
+  }
+
+  async function readLater(exchange: Promise<Exchange>, body: unknown, context: Context): Promise<ChatInput> {
+    try {
+      return inputOf(await exchange, body, context)
     } catch (thrown) {
       return untranslated(thrown, body, context)
     }
