@@ -140,4 +140,14 @@ describe('live events', () => {
     await until(() => again.seen.some(({ data }) => data.action === 'project.create'), gateway)
     await again.stop()
   })
+
+  it('contain the states of a task, without its request', async () => {
+    const gateway = await start('sqlite::memory:')
+    const events = await follow(gateway, {}, '?types=task')
+    const json = { model: 'sandbox/text-to-video', prompt: 'a secret wish' }
+    await until(() => gateway.call('/v1/videos', { json }).then(() => events.seen.length > 0), gateway)
+    expect(events.seen[0]).toMatchObject({ type: 'task', data: { model: 'sandbox/text-to-video', project_id: null } })
+    expect(JSON.stringify(events.seen)).not.toContain('secret wish')
+    await events.stop()
+  })
 })

@@ -135,7 +135,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const conversations = createConversations({ ...storing, store: store.conversations, clock: storeClock, log })
   const valkey = parts.is_idle || !config.valkey ? undefined : openValkey(config.valkey, { clock, log })
   const shared = { store, valkey, process_id, config: () => live, catalogue, guardedFetch, onUsed: tokens.used, log }
-  const onRaised = observation.readers.live.alerted
+  const { alerted: onRaised, taskChanged: onTaskChanged } = observation.readers.live
   const accounting = createAccounting({ ...shared, onRaised, onRefused: metering?.refused, clock: storeClock })
   const { ledger, alerts, attemptLimits, reports, stages } = accounting
   const cache = createResponseCache({
@@ -183,6 +183,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   })
   const generation = await createGeneration({
     ...shared,
+    onTaskChanged,
     settings,
     pipeline,
     quotas,
@@ -249,8 +250,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   await valkey?.opened
   // Known before the first request, so that the first read of the revision does not invalidate cached tokens.
   await Promise.all([tokens.start(), control.start(), cache.start(), !parts.is_idle && administration.start()])
-  const background_work = [tasks, background, webhooks, cleaner, accounting, watch, load]
-  if (!parts.is_idle) for (const work of background_work) work.start()
+  if (!parts.is_idle) for (const work of [tasks, background, webhooks, cleaner, accounting, watch, load]) work.start()
   let discovery = supply.discover()
 
   async function drain(options: { deadline_ms: number }): Promise<void> {

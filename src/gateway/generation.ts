@@ -26,11 +26,13 @@ import { randomAlphanumerics } from '../kit/secret.ts'
 import type { Catalogue } from '../models/catalogue.ts'
 import type { Supply } from '../models/supply.ts'
 import type { Alerts } from '../observe/alerts/alerts.ts'
+import type { LiveTask } from '../observe/requests/live-events.ts'
 import { createOutputs } from '../outputs/create-outputs.ts'
 import { openFileStore, outputDirectory } from '../outputs/file-store.ts'
 import type { FileStore, Outputs } from '../outputs/outputs.ts'
 import type { Media } from '../providers/media.ts'
-import type { Store, TaskStore } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
+import { followedTasks } from './followed-tasks.ts'
 import type { Metering } from './metering.ts'
 
 type GenerationParts = {
@@ -57,6 +59,8 @@ type GenerationParts = {
   /** The time by which several processes work on one store. */
   storeClock: Clock
   log: Log
+  /** A task was added or has changed. */
+  onTaskChanged(task: LiveTask): void
   crashHook: CrashHook | undefined
 }
 
@@ -86,7 +90,7 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
   })
   const taskSettings = () => ({ ...config().tasks, keep_days: config().outputs.keep_days })
   const tasks = createTasks({
-    store: { ...store, tasks: withTimes(store.tasks, storeClock) },
+    store: { ...store, tasks: followedTasks(store.tasks, { onChanged: parts.onTaskChanged, clock: storeClock }) },
     pipeline,
     quotas,
     catalogue,
@@ -132,9 +136,3 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
 
 const endOf = (ending: Ending) =>
   ({ status: ending.status, fail_code: ending.status === 'FAILURE' ? ending.fail_code : '' }) as const
-
-/** Each change of a task says when it happens, for the steps of the task. */
-const withTimes = (tasks: TaskStore, clock: Clock): TaskStore => ({
-  ...tasks,
-  save: (task, change) => tasks.save(task, { at_ms: clock.now(), ...change }),
-})

@@ -4,12 +4,8 @@ import type { ServerSettings } from '../../config/config.ts'
 import { storedStream } from '../../families/shared/stream-response.ts'
 import type { AdminAccess, Context, Route } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
-import {
-  LIVE_EVENT_TYPES,
-  type LiveEvent,
-  type LiveEvents,
-  type LivePlace,
-} from '../../observe/requests/live-events.ts'
+import type { LiveEvents } from '../../observe/requests/live-events.ts'
+import { LIVE_EVENT_TYPES, type LiveEvent, type LivePlace } from '../../observe/requests/live-followers.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { adminRoute } from './route.ts'
 
@@ -34,7 +30,7 @@ const LiveEventObject = Type.Object(
       {
         additionalProperties: true,
         description:
-          'Of `request` and `audit`: as in their lists, without `id`, feedback and hashes. Of `alert`: `event`, `message` and `data`. Of `dropped`: how many `events` the reader lost, because it read too slowly or came back too late; null: that is not known.',
+          'Of `request` and `audit`: as in their lists, without `id`, feedback and hashes. Of `alert`: `event`, `message` and `data`. Of `task`: its state after a change, without its request. Of `dropped`: how many `events` the reader lost, because it read too slowly or came back too late; null: that is not known.',
       },
     ),
   },
@@ -70,7 +66,7 @@ export function eventRoutes({ live, admit, settings, clock }: EventRouteParts): 
     adminRoute(['GET', '/admin/v1/events', ACCESS], {
       summary: 'Follow what happens',
       description:
-        'Server-sent events of all processes while they happen: requests that ended, alerts, and the audit log. Earlier events are in the lists. Who comes back with `Last-Event-ID` within a minute gets what happened meanwhile; `dropped` says where something is missing. Who is bound to a project sees what belongs to it.',
+        'Server-sent events of all processes while they happen: requests that ended, alerts, tasks that change, and the audit log. Earlier events are in the lists. Who comes back with `Last-Event-ID` within a minute gets what happened meanwhile; `dropped` says where something is missing. Who is bound to a project sees what belongs to it.',
       headers: {
         'Last-Event-ID': { description: 'The `id` of the last event that was read.', schema: Type.String() },
       },

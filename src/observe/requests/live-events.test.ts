@@ -2,15 +2,8 @@ import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../test/kit/clock.ts'
 import { createLog } from '../../kit/log.ts'
 import type { AuditRow } from '../../spec/audit.ts'
-import {
-  createLiveEvents,
-  LIVE_EVENT_TYPES,
-  type LiveEvent,
-  MAX_FOLLOWERS,
-  MAX_OF_ACTOR,
-  MAX_OF_PROJECTS,
-  MAX_WAITING,
-} from './live-events.ts'
+import { createLiveEvents, MAX_FOLLOWERS, MAX_OF_ACTOR, MAX_OF_PROJECTS } from './live-events.ts'
+import { LIVE_EVENT_TYPES, type LiveEvent, MAX_WAITING } from './live-followers.ts'
 
 const ALL = { types: LIVE_EVENT_TYPES, actor: 'owner' }
 

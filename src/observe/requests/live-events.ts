@@ -6,36 +6,42 @@ import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { AuditRow } from '../../spec/audit.ts'
 import { GatewayError } from '../../spec/error.ts'
+import type { Task } from '../../spec/task.ts'
 import type { AuditStore } from '../../store/admin/audit-store.ts'
 import type { LiveRow, LiveStore } from '../../store/requests/live-store.ts'
 import type { RaisedAlert } from '../alerts/alerts.ts'
 import { requestRow } from './call-row.ts'
 import { createLiveFeed } from './live-feed.ts'
+import {
+  auditOf,
+  drop,
+  eventOf,
+  type Follower,
+  GAP,
+  give,
+  isFor,
+  type LiveEvent,
+  type LiveEventType,
+  type LiveFilter,
+  type LivePlace,
+  MAX_WAITING,
+  type Published,
+  withId,
+} from './live-followers.ts'
 import { viewRow } from './request-view.ts'
 import type { EndedRequest, Recorder } from './requests.ts'
 
-export const LIVE_EVENT_TYPES = ['request', 'audit', 'alert'] as const
-type LiveEventType = (typeof LIVE_EVENT_TYPES)[number]
-
-/** `id`: of a follower that comes back after this event. `data` of `dropped`: `events` null where nobody knows how many. */
-export type LiveEvent = { type: LiveEventType | 'dropped'; at_ms: number; data: object; id?: string }
-
-/** An event and where it stands: `sequence` among those of all processes, the audit log has its own. */
-type Published = LiveEvent & { type: LiveEventType; sequence?: number }
-/** The last events that a follower has got. */
-export type LivePlace = { sequence: number; audit: number }
-/** `project_id`: only what belongs to this project. */
-type LiveFilter = {
-  types: readonly LiveEventType[]
-  project_id?: string | undefined /** Who follows. */
-  actor: string
-  /** What came after this; absent: from now on. */
-  after?: LivePlace
-}
+/** Never its request, nor what it has made. */
+export type LiveTask = Pick<
+  Task,
+  'task_id' | 'token_id' | 'project_id' | 'family' | 'model' | 'status' | 'progress' | 'provider' | 'fail_code'
+>
 
 export type LiveEvents = {
   record: Recorder
   alerted(alert: RaisedAlert): void
+  /** A task has changed, as it is now. */
+  taskChanged(task: LiveTask): void
   /** From now on, until the signal is aborted or the gateway stops. Throws `server_is_overloaded` where too many follow already. */
   follow(filter: LiveFilter, signal: AbortSignal): AsyncGenerator<LiveEvent>
   /** The revision of the tokens has changed: somebody may follow in another process. */
@@ -56,24 +62,10 @@ export const MAX_FOLLOWERS = 32
 /** Of these, by one administrator, and by all administrators of projects: nobody locks the others out. */
 export const MAX_OF_ACTOR = 4
 export const MAX_OF_PROJECTS = 16
-/** Of one follower: some 2 MB. */
-export const MAX_WAITING = 1_000
 /** How soon a row of the audit log is sent. */
 const AUDIT_MILLISECONDS = 1_000
 const AUDIT_ROWS = 200
 const MAX_ALERT_KEYS = 1_000
-
-type Follower = {
-  filter: LiveFilter
-  waiting: Published[]
-  dropped: number
-  isEnded: boolean
-  /** Of what it has got; -1: not known yet. */
-  place: LivePlace
-  /** What comes while earlier events are read; undefined: none are. */
-  later: Published[] | undefined
-  wake(): void
-}
 
 export function createLiveEvents({ store, audit, clock, log }: LiveEventsParts): LiveEvents {
   const followers = new Set<Follower>()
@@ -244,6 +236,10 @@ export function createLiveEvents({ store, audit, clock, log }: LiveEventsParts):
       alerted.set(key, now_ms + again_seconds * 1000)
       send({ type: 'alert', at_ms: now_ms, data: { event: type, message, data } }, null)
     },
+    taskChanged({ project_id, ...task }) {
+      if (feed ? !feed.isFollowed() : !isFollowed('task')) return
+      send({ type: 'task', at_ms: clock.now(), data: { ...task, project_id } }, project_id)
+    },
     follow(filter, signal) {
       assertPlace(filter)
       const follower: Follower = {
@@ -268,40 +264,6 @@ export function createLiveEvents({ store, audit, clock, log }: LiveEventsParts):
       feed?.close()
     },
   }
-}
-
-const GAP = 'gap'
-const eventOf = ({ type, at_ms, text, sequence }: LiveRow): Published => ({
-  type: type as LiveEventType,
-  at_ms,
-  data: JSON.parse(text) as object,
-  sequence,
-})
-const auditOf = ({ data }: Published): number => (data as { sequence?: number }).sequence ?? 0
-
-const isFor = (
-  { filter: { types, project_id: own } }: Follower,
-  { type }: Published,
-  project_id: string | null,
-): boolean => types.includes(type) && (own === undefined || own === project_id)
-
-function give(follower: Follower, event: Published): void {
-  if (follower.waiting.length < MAX_WAITING) follower.waiting.push(event)
-  else follower.dropped++
-  follower.wake()
-}
-
-function drop(follower: Follower, events: number): void {
-  follower.dropped += events
-  follower.wake()
-}
-
-/** The event with the place of its follower after it. */
-function withId(follower: Follower, { sequence, ...event }: Published): LiveEvent {
-  const { place } = follower
-  if (sequence !== undefined) place.sequence = sequence
-  else if (event.type === 'audit') place.audit = auditOf(event)
-  return { ...event, id: `${place.sequence}.${place.audit}` }
 }
 
 /** The hashes are for the check of the chain. */
