@@ -4,6 +4,8 @@ import type { Page } from 'playwright-core'
 import { type ChatVendor, openChatVendor } from './support/chat-vendor.ts'
 import { describeInBrowser } from './support/chromium.ts'
 import { axeFaults, openConsole, screenshots, type TestConsole } from './support/console.ts'
+import { injectedInto } from './support/injected.ts'
+import { PAYLOADS } from './support/payloads.ts'
 
 const TOOLS = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }]
 const HOSTILE = [
@@ -32,6 +34,11 @@ describeInBrowser('the playground', () => {
     vendor = openChatVendor((question) => {
       if (question === 'call')
         return { tool_calls: [{ index: 0, id: 'call_1', function: { name: 'weather', arguments: '{"city":"Rome"}' } }] }
+      const text = PAYLOADS.join('\n\n')
+      if (question === 'payloads') return { content: text, reasoning_content: text }
+      if (question === 'payloads of a tool')
+        return { tool_calls: [{ index: 0, id: text, function: { name: text, arguments: text } }] }
+      if (question === 'payloads of an error') return { error: text }
       return question === 'hostile'
         ? { content: HOSTILE, reasoning_content: HOSTILE }
         : { content: `You said ${question}` }
@@ -186,6 +193,30 @@ describeInBrowser('the playground', () => {
     expect(await shown.textContent()).toContain('<img src=x onerror="window.hit=1">')
     expect(await shown.locator('img, script, iframe, a:not([href^="/console/"])').count()).toBe(0)
     expect(await page.evaluate(() => 'hit' in window)).toBe(false)
+  })
+
+  it('shows 50 attacks in answers, reasoning, calls of tools and errors as text', async () => {
+    const page = await opened.open('/playground?model=acme/small', { allowed: /chat\/completions 400/ })
+    for (const [question, place] of [
+      ['payloads', '.answer-text'],
+      ['payloads of a tool', '.code'],
+      ['payloads of an error', '[role="alert"]'],
+    ] as const) {
+      await ask(page, question)
+      await answers(page).locator(place).first().waitFor()
+      expect(await answers(page).textContent()).toContain(PAYLOADS[0] ?? '')
+      expect(await injectedInto(page)).toEqual([])
+      await page.getByRole('button', { name: 'Clear' }).click()
+    }
+  })
+
+  it('does not make a call while the tools are not valid, and says so', async () => {
+    const page = await opened.open('/playground?model=acme/small')
+    await ask(page, 'one')
+    await answers(page).waitFor()
+    await page.getByRole('textbox', { name: 'Tools' }).fill('[{')
+    await page.getByRole('button', { name: 'Code' }).click()
+    await page.locator('.toast', { hasText: 'The tools are not valid JSON.' }).waitFor()
   })
 
   it('adds and closes models, and writes the call as code in each API', async () => {

@@ -6,7 +6,7 @@ export type ChatVendor = {
   close(): void
 }
 
-/** `delta` makes the one delta of the answer from the last message. */
+/** `delta` makes the one delta of the answer from the last message; `{ error }`: the call is refused with that text. */
 export function openChatVendor(delta: (question: string) => object): ChatVendor {
   const bodies: Record<string, unknown>[] = []
   const server = Bun.serve({
@@ -15,9 +15,12 @@ export function openChatVendor(delta: (question: string) => object): ChatVendor 
     async fetch(request) {
       const body = (await request.json()) as { messages: { content: unknown }[] }
       bodies.push(body)
-      const chunk = (given: object, finish_reason: string | null) =>
-        `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta: given, finish_reason }] })}\n\n`
-      const text = `${chunk(delta(String(body.messages.at(-1)?.content)), null)}${chunk({}, 'stop')}data: [DONE]\n\n`
+      const given = delta(String(body.messages.at(-1)?.content))
+      if ('error' in given)
+        return Response.json({ error: { message: given.error, type: 'invalid_request_error' } }, { status: 400 })
+      const chunk = (part: object, finish_reason: string | null) =>
+        `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta: part, finish_reason }] })}\n\n`
+      const text = `${chunk(given, null)}${chunk({}, 'stop')}data: [DONE]\n\n`
       return new Response(text, { headers: { 'content-type': 'text/event-stream' } })
     },
   })

@@ -21,7 +21,7 @@ export const MessageView = memo(function MessageView({ message, price, onResults
   if (message.role === 'assistant') return <AnswerView answer={message} price={price} onResults={onResults} />
   if (message.role === 'tool')
     return (
-      <article className="turn" data-role="tool">
+      <article className="chat-turn" data-role="tool">
         <h3>Tool results</h3>
         {message.results.map(({ id, name, text }) => (
           <Code key={id} label={`result of ${name}`} text={text} wraps />
@@ -29,7 +29,7 @@ export const MessageView = memo(function MessageView({ message, price, onResults
       </article>
     )
   return (
-    <article className="turn" data-role="user">
+    <article className="chat-turn" data-role="user">
       <h3>You</h3>
       {message.text !== '' && <p className="message-text">{message.text}</p>}
       {message.files.length > 0 && <Files files={message.files} />}
@@ -39,10 +39,10 @@ export const MessageView = memo(function MessageView({ message, price, onResults
 
 export function Files({ files, onRemove }: { files: Attachment[]; onRemove?: (index: number) => void }) {
   return (
-    <ul className="files" aria-label="Files">
+    <ul className="play-files" aria-label="Files">
       {files.map(({ name, type, size, data_url }, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the same file may be there twice
-        <li key={`${name} ${index}`} className="file">
+        <li key={`${name} ${index}`} className="play-file">
           {type.startsWith('image/') && <img src={data_url} alt="" />}
           <span className="cut">{name}</span>
           <span className="faint small">{bytes(size)}</span>
@@ -64,14 +64,14 @@ export function Files({ files, onRemove }: { files: Attachment[]; onRemove?: (in
 function AnswerView({ answer, price, onResults }: Omit<MessageProps, 'message'> & { answer: Answer }) {
   const { state, text, reasoning, tool_calls, error } = answer
   return (
-    <article className="turn" data-role="answer" aria-busy={state === 'running'}>
+    <article className="chat-turn" data-role="answer" aria-busy={state === 'running'}>
       <h3 className="row">
         Answer
         {state === 'stopped' && <Badge tone="warn">stopped</Badge>}
         {state === 'failed' && <Badge tone="danger">failed</Badge>}
       </h3>
       {reasoning !== '' && (
-        <details className="reasoning" open={text === '' || undefined}>
+        <details className="chat-reasoning" open={text === '' || undefined}>
           <summary>Reasoning</summary>
           <p className="message-text">{reasoning}</p>
         </details>

@@ -40,7 +40,7 @@ export function ChatSettingsForm({ settings, models, facts, onChange }: Settings
         value={settings.system}
         onChange={(system) => changeDraft({ system })}
       />
-      <div className="settings-pair">
+      <div className="play-pair">
         {NUMBERS.map(({ name, label }) => (
           <TextField
             key={name}
@@ -53,7 +53,7 @@ export function ChatSettingsForm({ settings, models, facts, onChange }: Settings
           />
         ))}
       </div>
-      <div className="settings-pair">
+      <div className="play-pair">
         <Select
           label="Reasoning"
           value={settings.effort}

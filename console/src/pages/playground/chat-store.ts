@@ -89,6 +89,7 @@ export function retry(run: Run): void {
 }
 
 function start(messages: ChatMessage[], { column, project, bodyOf }: Run): void {
+  const body = bodyOf(messages)
   const controller = new AbortController()
   running.set(column, controller)
   setMessages(column, [...messages, newAnswer()])
@@ -97,7 +98,7 @@ function start(messages: ChatMessage[], { column, project, bodyOf }: Run): void 
     setMessages(column, [...messages, answer])
     if (answer.state !== 'running') running.delete(column)
   }
-  void runChat({ body: bodyOf(messages), project, signal: controller.signal, onChange })
+  void runChat({ body, project, signal: controller.signal, onChange })
 }
 
 export function stop(column: number): void {

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { useApiAll } from '../../api/hooks.ts'
 import type { AdminModel } from '../../api/types.ts'
 import { choice, several, text } from '../../lib/search.ts'
-import { notify } from '../../lib/toasts.ts'
+import { notify, notifyError } from '../../lib/toasts.ts'
 import { useAddress } from '../../ui/address.ts'
 import { Button } from '../../ui/button.tsx'
 import { Empty, Failed, Loading } from '../../ui/states.tsx'
@@ -64,6 +64,9 @@ function ChatOf({ usable, project }: { usable: AdminModel[]; project: string }) 
   const end = useFollow(columns, isRunning && (models.length === 1 || window.innerWidth > NARROW_PIXELS))
   const runOf = (column: number) => ({ column, project, bodyOf: bodyOf(column) })
 
+  /** Buttons beside an answer are there while a setting is not valid. */
+  const guarded = (act: () => void) => (problem === undefined ? act() : notifyError(problem))
+
   const onSend = () => {
     for (const index of models.keys()) ask({ role: 'user', text: draft.text, files: draft.files }, runOf(index))
     changeDraft({ text: '', files: [] })
@@ -76,7 +79,7 @@ function ChatOf({ usable, project }: { usable: AdminModel[]; project: string }) 
   return (
     <div className="playground">
       <div className="playground-main">
-        {stored && <p className="notice">{stored}</p>}
+        {stored && <p className="play-notice">{stored}</p>}
         <div className="row">
           <Button
             size="small"
@@ -116,9 +119,9 @@ function ChatOf({ usable, project }: { usable: AdminModel[]; project: string }) 
                 change({ model: models.filter((_, at) => at !== index) })
               }}
               onStop={() => stop(index)}
-              onRetry={() => problem === undefined && retry(runOf(index))}
-              onCode={() => setCoded(bodyOf(index)(questionsOf(conversations[index] ?? [])))}
-              onResults={(results) => ask({ role: 'tool', results }, runOf(index))}
+              onRetry={() => guarded(() => retry(runOf(index)))}
+              onCode={() => guarded(() => setCoded(bodyOf(index)(questionsOf(conversations[index] ?? []))))}
+              onResults={(results) => guarded(() => ask({ role: 'tool', results }, runOf(index)))}
             />
           ))}
         </div>
@@ -132,7 +135,7 @@ function ChatOf({ usable, project }: { usable: AdminModel[]; project: string }) 
         />
       </div>
       <aside className="playground-side" aria-label="Settings">
-        <details className="settings" open>
+        <details className="play-settings" open>
           <summary>Settings of all models</summary>
           <ChatSettingsForm settings={settings} models={models} facts={facts} onChange={change} />
         </details>

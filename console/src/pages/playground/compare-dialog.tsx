@@ -32,7 +32,7 @@ function CompareDialog({ answers, onClose }: { answers: AnswerOfModel[]; onClose
       </div>
       {isSame && <p className="soft">The answers are the same.</p>}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keyboard */}
-      <section className="diff" aria-label="Difference" tabIndex={0}>
+      <section className="chat-diff" aria-label="Difference" tabIndex={0}>
         {parts.map(({ kind, text }, index) => {
           const key = `${index}`
           if (kind === 'same') return <span key={key}>{text}</span>

@@ -25,7 +25,7 @@ export function Embeddings({ model, models, project, stored, onModel }: FamilyPr
     if (await run({ path: '/v1/embeddings', body: { model, input: texts }, project })) setEmbedded(texts)
   }
   return (
-    <div className="order">
+    <div className="play-order">
       <OrderForm
         act="Embed"
         isRunning={isRunning}

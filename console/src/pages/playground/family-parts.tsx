@@ -51,7 +51,7 @@ type FormProps = {
 export function OrderForm({ children, act, isRunning, problem, error, onSubmit, onStop }: FormProps) {
   return (
     <form
-      className="form order-form"
+      className="form play-form"
       onSubmit={(event) => {
         event.preventDefault()
         if (problem === undefined && !isRunning) onSubmit()
@@ -80,7 +80,7 @@ type ResultProps = { called: Called<unknown> | undefined; isRunning: boolean; em
 /** The result of a call with what it took, or what will be here. */
 export function Result({ called, isRunning, empty, children }: ResultProps) {
   return (
-    <section className="result" aria-label="Result" aria-busy={isRunning}>
+    <section className="play-result" aria-label="Result" aria-busy={isRunning}>
       {called ? (
         <>
           {children}

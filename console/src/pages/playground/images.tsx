@@ -38,7 +38,7 @@ export function Images({ model, models, project, stored, onModel }: FamilyProps)
     void run({ path: isEdit ? '/v1/images/edits' : '/v1/images/generations', body, project })
   }
   return (
-    <div className="order">
+    <div className="play-order">
       <OrderForm
         act={isEdit ? 'Edit' : 'Generate'}
         isRunning={isRunning}
@@ -49,14 +49,14 @@ export function Images({ model, models, project, stored, onModel }: FamilyProps)
       >
         <ModelChoice model={model} models={models} onModel={onModel} />
         <TextArea label="Prompt" rows={4} maxLength={32_000} value={prompt} onChange={setPrompt} />
-        <div className="settings-pair">
+        <div className="play-pair">
           <Select label="Size" value={size} options={SIZES} onChange={setSize} />
           <Select label="Images" value={count} options={COUNTS} onChange={setCount} />
         </div>
         <Sources label="Add an image to edit" files={sources} onChange={setSources} />
       </OrderForm>
       <Result called={called} isRunning={isRunning} empty="Images appear here.">
-        <ul className="pictures">
+        <ul className="play-pictures">
           {picturesOf(called?.data).map((picture, index) => (
             <Picture
               key={picture.name}
@@ -104,7 +104,7 @@ export function Sources({ label, files, onChange }: SourcesProps) {
 
 function Picture({ picture, alt, onEdit }: { picture: Attachment; alt: string; onEdit(): void }) {
   return (
-    <li className="picture">
+    <li className="play-picture">
       <img src={picture.data_url} alt={alt} />
       <div className="row">
         <a className="button" data-size="small" href={picture.data_url} download={picture.name}>

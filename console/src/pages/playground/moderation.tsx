@@ -13,7 +13,7 @@ export function Moderation({ model, models, project, stored, onModel }: FamilyPr
   const { called, error, isRunning, run, stop } = useCall<Response>()
   const verdict = called?.data.results[0]
   return (
-    <div className="order">
+    <div className="play-order">
       <OrderForm
         act="Check"
         isRunning={isRunning}
@@ -37,14 +37,14 @@ function Categories({ verdict: { flagged, categories, category_scores } }: { ver
   return (
     <>
       <p>{flagged ? <Badge tone="danger">flagged</Badge> : <Badge tone="ok">not flagged</Badge>}</p>
-      <ul className="scores">
+      <ul className="play-scores">
         {rows.map(([name, score]) => (
-          <li key={name} className="score">
+          <li key={name} className="play-score">
             <span className="row">
               {name}
               {categories[name] && <Badge tone="danger">yes</Badge>}
             </span>
-            <span className="score-value">
+            <span className="play-score-value">
               <Meter label={`Score of ${name}`} value={score} max={1} />
               {score.toFixed(3)}
             </span>

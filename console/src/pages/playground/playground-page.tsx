@@ -99,7 +99,7 @@ function Family({ family, View, project }: Pick<Kind, 'family' | 'View'> & { pro
   const stored = storedTexts(contents)
   return (
     <div className="stack">
-      {notice && <p className="notice">{notice}</p>}
+      {notice && <p className="play-notice">{notice}</p>}
       <View key={contents?.id} model={chosen} models={models} project={project} stored={stored} onModel={onModel} />
     </div>
   )

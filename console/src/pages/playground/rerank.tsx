@@ -21,7 +21,7 @@ export function Rerank({ model, models, project, stored: [asked = QUERY, ...give
     if (await run({ path: '/v1/rerank', body: { model, query, documents }, project })) setSorted(documents)
   }
   return (
-    <div className="order">
+    <div className="play-order">
       <OrderForm
         act="Rerank"
         isRunning={isRunning}
@@ -42,11 +42,11 @@ export function Rerank({ model, models, project, stored: [asked = QUERY, ...give
         />
       </OrderForm>
       <Result called={called} isRunning={isRunning} empty="The documents appear here, the best first.">
-        <ol className="scores">
+        <ol className="play-scores">
           {called?.data.results.map(({ index, relevance_score }) => (
-            <li key={index} className="score">
+            <li key={index} className="play-score">
               <span className="wrap">{sorted[index]}</span>
-              <span className="score-value">
+              <span className="play-score-value">
                 <Meter label={`Score of document ${index + 1}`} value={Math.max(0, relevance_score)} max={1} />
                 {relevance_score.toFixed(3)}
               </span>

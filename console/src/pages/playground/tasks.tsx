@@ -27,7 +27,7 @@ export function Videos(props: FamilyProps) {
   const options = { ...(ratio && { aspect_ratio: ratio }), ...(seconds && { duration: Number(seconds) }) }
   return (
     <TaskMaker {...props} kind={VIDEO} options={options} sourceLabel="Add a first frame">
-      <div className="settings-pair">
+      <div className="play-pair">
         <Select label="Ratio" value={ratio} options={RATIOS} onChange={setRatio} />
         <Select label="Length" value={seconds} options={SECONDS} onChange={setSeconds} />
       </div>
@@ -55,7 +55,7 @@ function TaskMaker({ model, models, project, stored, onModel, kind, options, sou
     if (called) change({ task: called.data.data.task_id })
   }
   return (
-    <div className="order">
+    <div className="play-order">
       <OrderForm
         act="Generate"
         isRunning={isRunning}
@@ -69,7 +69,7 @@ function TaskMaker({ model, models, project, stored, onModel, kind, options, sou
         {children}
         <Sources label={sourceLabel} files={sources} onChange={(files) => setSources(files.slice(-1))} />
       </OrderForm>
-      <section className="result" aria-label="Result">
+      <section className="play-result" aria-label="Result">
         {task === '' ? (
           <Empty title="Nothing yet">The {kind.name} appears here. You may leave the page meanwhile.</Empty>
         ) : (
@@ -119,7 +119,7 @@ function StatusBadge({ task: { status } }: { task: Task }) {
 function Progress({ task }: { task: Task }) {
   const percent = progressOf(task)
   return (
-    <div className="task-progress">
+    <div className="play-progress">
       <Meter label="Progress" value={percent} max={100} text={`${percent} %`} />
       <span className="small faint">{percent} %</span>
     </div>
@@ -134,7 +134,7 @@ function Output({ kind, task_id, project }: TaskViewProps) {
     <>
       {kind === VIDEO ? (
         // biome-ignore lint/a11y/useMediaCaption: there are no captions of what a model made
-        <video className="player" src={address} controls playsInline preload="metadata" aria-label="The video" />
+        <video className="play-video" src={address} controls playsInline preload="metadata" aria-label="The video" />
       ) : (
         <Suspense fallback={<Loading lines={3} />}>
           <Viewer address={address} />
