@@ -29,23 +29,23 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/codex.test.ts': 10, // starts the real Codex, where it is installed
   'test/coding-agents.test.ts': 60, // starts the real coding agents, where they are installed
   'test/connections.test.ts': 6,
-  'test/console/alerts.test.ts': 8, // starts Chromium
-  'test/console/day.test.ts': 15, // starts Chromium
   'test/console/access.test.ts': 30, // starts Chromium
+  'test/console/alerts.test.ts': 8, // starts Chromium
+  'test/console/audit.test.ts': 10, // starts Chromium
+  'test/console/day.test.ts': 15, // starts Chromium
   'test/console/every-page.test.ts': 60, // opens every page of the console in Chromium
   'test/console/home.test.ts': 10, // starts Chromium
-  'test/console/audit.test.ts': 10, // starts Chromium
-  'test/console/playground.test.ts': 24, // starts Chromium
-  'test/console/playground-stored.test.ts': 8, // starts Chromium
-  'test/console/playground-families.test.ts': 25, // starts Chromium
-  'test/console/models.test.ts': 15, // starts Chromium
   'test/console/live-tail.test.ts': 8, // starts Chromium
+  'test/console/models.test.ts': 15, // starts Chromium
+  'test/console/playground-families.test.ts': 25, // starts Chromium
+  'test/console/playground-stored.test.ts': 8, // starts Chromium
+  'test/console/playground.test.ts': 24, // starts Chromium
+  'test/console/providers.test.ts': 12, // starts Chromium
   'test/console/request-payloads.test.ts': 40, // starts Chromium
   'test/console/requests.test.ts': 62, // starts Chromium
-  'test/console/tasks.test.ts': 36, // starts Chromium
-  'test/console/providers.test.ts': 12, // starts Chromium
   'test/console/routing.test.ts': 6, // starts Chromium
   'test/console/shell.test.ts': 9, // starts Chromium
+  'test/console/tasks.test.ts': 36, // starts Chromium
   'test/console/usage.test.ts': 25, // starts Chromium
   'test/crash-3d.test.ts': 30,
   'test/crash-orders.test.ts': 13,

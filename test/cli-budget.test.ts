@@ -75,6 +75,10 @@ test('credit pays for the calls of a prepaid token, and the list shows what is l
     {
       budget: expect.stringMatching(/^token:tok_\w{16}\/total\/UTC\/0$/),
       owner: 'token customer',
+      project_id: expect.stringMatching(/^proj_/),
+      window: 'total',
+      amount: 0,
+      soft: false,
       used: 4,
       credit: 5.5,
       held: 0,

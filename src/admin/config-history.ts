@@ -1,5 +1,4 @@
 /** Records the configurations that were in force, with masks for what may be a secret. */
-import { maskText } from '../config/edit/masked-text.ts'
 import { readTextFile } from '../config/load/load.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
@@ -19,13 +18,16 @@ type HistoryParts = {
   log: Log
 }
 
+/** Loaded when a text is masked, so that a start does not load the parser of YAML. */
+const masking = () => require('../config/edit/masked-text.ts') as typeof import('../config/edit/masked-text.ts')
+
 /** As much as the admin API accepts. */
 const MAX_TEXT = 262_144
 
 /** The text of the file for an editor; `text` undefined: there is no file, or it is not YAML. */
 export function presentText(file: string) {
   const text = readTextFile(file)
-  const masked = text === undefined || text.length > MAX_TEXT ? undefined : maskText(text)
+  const masked = text === undefined || text.length > MAX_TEXT ? undefined : masking().maskText(text)
   return { version: text === undefined ? '' : sha256(text), text: masked?.text, masked }
 }
 
@@ -34,7 +36,7 @@ export function createConfigHistory({ store, file, clock, log }: HistoryParts): 
     async record({ actor, changes }) {
       try {
         const text = file === undefined ? undefined : readTextFile(file)
-        const masked = text === undefined || text.length > MAX_TEXT ? undefined : maskText(text)
+        const masked = text === undefined || text.length > MAX_TEXT ? undefined : masking().maskText(text)
         if (file === undefined || text === undefined || !masked) return
         const at_ms = clock.now()
         const version_id = `cfg_${orderedAlphanumerics(at_ms, 24)}`

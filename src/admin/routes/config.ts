@@ -2,7 +2,6 @@
 import Type from 'typebox'
 import { ConfigError, placeName, problemText } from '../../config/check/problem.ts'
 import type { Config } from '../../config/config.ts'
-import { hasMasks, unmaskText } from '../../config/edit/masked-text.ts'
 import type { ConfigSource, Proposal } from '../../config/edit/source.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
@@ -22,6 +21,9 @@ export type ConfigRouteParts = BodyParts & {
   audit: Pick<Audit, 'around'>
   history: ConfigHistory
 }
+
+/** Loaded with the first text, so that a start does not load the parser of YAML. */
+const masking = () => require('../../config/edit/masked-text.ts') as typeof import('../../config/edit/masked-text.ts')
 
 const Text = Type.Object(
   {
@@ -93,7 +95,7 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
 
   /** Throws precondition_failed where the file is another one than the masks are of. */
   function withValues(text: string, base: string | undefined): string {
-    if (base === undefined && !hasMasks(text)) return text
+    if (base === undefined && !masking().hasMasks(text)) return text
     const present = presentText(source.path)
     if (base !== present.version) {
       const problem =
@@ -103,7 +105,7 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
       throw new GatewayError(base === undefined ? 'invalid_value' : 'precondition_failed', problem, { param: 'base' })
     }
     try {
-      return unmaskText(text, present.masked ?? { text: '', values: [] })
+      return masking().unmaskText(text, present.masked ?? { text: '', values: [] })
     } catch (error) {
       throw new GatewayError('invalid_value', `text: ${(error as Error).message}.`, { param: 'text' })
     }
