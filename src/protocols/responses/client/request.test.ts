@@ -363,11 +363,9 @@ test('drops a search without web access, which only its own vendor supports', ()
 
 describe('the manual page', () => {
   const page = manualPage('responses.md')
-  /** The names in the first column of the tables. */
+  /** The names in its lists. */
   const named = new Set(
-    [...page.matchAll(/^\| (.*?) \|/gm)].flatMap(([, first = '']) =>
-      [...first.matchAll(/`(\w+)`/g)].map(([, name]) => name),
-    ),
+    [...page.matchAll(/^- .*$/gm)].flatMap(([line]) => [...line.matchAll(/`(\w+)`/g)].map(([, name]) => name)),
   )
 
   test('lists every field that is read', () => {
