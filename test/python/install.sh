@@ -17,6 +17,7 @@ fi
 if cmp -s requirements.txt .venv/installed.txt; then exit 0; fi
 rm -rf .venv
 "$python" -m venv .venv
-# Wheels only: a source package would need a compiler.
-.venv/bin/pip install --quiet --disable-pip-version-check --no-input --no-compile --only-binary :all: --require-hashes -r requirements.txt
+# Wheels only: a source package would need a compiler. Without dependencies, since the file has them all: with them, pip takes the
+# newest release of what is required with an extra, which has no hash there.
+.venv/bin/pip install --quiet --disable-pip-version-check --no-input --no-compile --no-deps --only-binary :all: --require-hashes -r requirements.txt
 cp requirements.txt .venv/installed.txt
