@@ -32,6 +32,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/console/access.test.ts': 30, // starts Chromium
   'test/console/alerts.test.ts': 8, // starts Chromium
   'test/console/audit.test.ts': 10, // starts Chromium
+  'test/console/config.test.ts': 12, // starts Chromium
   'test/console/day.test.ts': 15, // starts Chromium
   'test/console/every-page.test.ts': 60, // opens every page of the console in Chromium
   'test/console/home.test.ts': 10, // starts Chromium
@@ -44,9 +45,11 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/console/request-payloads.test.ts': 40, // starts Chromium
   'test/console/requests.test.ts': 62, // starts Chromium
   'test/console/routing.test.ts': 6, // starts Chromium
+  'test/console/settings.test.ts': 14, // starts Chromium
   'test/console/shell.test.ts': 9, // starts Chromium
   'test/console/tasks.test.ts': 36, // starts Chromium
   'test/console/usage.test.ts': 25, // starts Chromium
+  'test/console/webhooks.test.ts': 8, // starts Chromium
   'test/crash-3d.test.ts': 30,
   'test/crash-orders.test.ts': 13,
   'test/crash-resume.test.ts': 50,

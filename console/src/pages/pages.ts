@@ -3,15 +3,17 @@ import type { Page } from '../shell/page.ts'
 import { accessPages } from './access/access.ts'
 import { alertsPage } from './alerts/alerts.ts'
 import { auditPages } from './audit/audit.ts'
-import { configPage } from './config/config.ts'
+import { configPages } from './config/config.ts'
 import { home } from './home/home.ts'
 import { modelPages } from './models/models.ts'
 import { playground } from './playground/playground.ts'
 import { providerPages } from './providers/providers.ts'
 import { requestPages } from './requests/requests.ts'
 import { routing } from './routing/routing.ts'
+import { settings } from './settings/settings.ts'
 import { taskPages } from './tasks/tasks.ts'
 import { usagePages } from './usage/usage.ts'
+import { webhookPages } from './webhooks/webhooks.ts'
 
 // biome-ignore format: one line each, so that two additions do not meet
 export const pages: readonly Page[] = [
@@ -21,10 +23,12 @@ export const pages: readonly Page[] = [
   playground,
   ...requestPages,
   ...taskPages,
+  ...webhookPages,
   ...usagePages,
   ...accessPages,
+  settings,
   ...providerPages,
   routing,
-  configPage,
+  ...configPages,
   ...auditPages,
 ]

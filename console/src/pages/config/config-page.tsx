@@ -1,8 +1,10 @@
 /** Every setting in force, with where its value comes from. */
-import { useApiAll } from '../../api/hooks.ts'
+import { useApiAll, useMe } from '../../api/hooks.ts'
 import type { Setting } from '../../api/types.ts'
 import { text } from '../../lib/search.ts'
+import { hasRight } from '../../shell/page.ts'
 import { useAddress } from '../../ui/address.ts'
+import { ButtonLink } from '../../ui/button.tsx'
 import { Badge } from '../../ui/display.tsx'
 import { FilterSelect, Filters, SearchField } from '../../ui/filters.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
@@ -36,6 +38,7 @@ const COLUMNS: Column<Setting>[] = [
 ]
 
 export function ConfigPage() {
+  const isOwner = hasRight(useMe(), 'own')
   const [{ q, from }, change] = useAddress({ q: text(), from: text() })
   const settings = useApiAll('GET /admin/v1/config', {})
   const wanted = q.toLowerCase()
@@ -49,6 +52,16 @@ export function ConfigPage() {
     <>
       <PageHead
         title="Configuration"
+        acts={
+          isOwner && (
+            <>
+              <ButtonLink to="/config/history">History</ButtonLink>
+              <ButtonLink to="/config/edit" icon="edit">
+                Edit
+              </ButtonLink>
+            </>
+          )
+        }
         note={
           <>
             What is in force now, and where each value comes from. Secrets are hidden.{' '}

@@ -1,0 +1,142 @@
+/** The configuration file in an editor: checked, compared with what is in force, and applied. Secrets are masks, which stay. */
+import { useState } from 'react'
+import { useAct, useApi } from '../../api/hooks.ts'
+import type { ConfigurationText, ConfigurationValidation } from '../../api/types.ts'
+import { Button, ButtonLink } from '../../ui/button.tsx'
+import { ConfirmDialog } from '../../ui/dialog.tsx'
+import { Badge, Card } from '../../ui/display.tsx'
+import { FormError, TextArea } from '../../ui/field.tsx'
+import { PageHead } from '../../ui/page-head.tsx'
+import { Empty, Loaded } from '../../ui/states.tsx'
+import { ChangeList } from './change-list.tsx'
+
+const CRUMBS = [{ to: '/config', label: 'Configuration' }]
+
+export function EditorPage() {
+  const file = useApi('GET /admin/v1/config/text', {})
+  return (
+    <>
+      <PageHead
+        title="Edit the configuration"
+        crumbs={CRUMBS}
+        note="Values that may be secrets are shown as masks (***1). A mask that stays keeps its value."
+        acts={<ButtonLink to="/config/history">Earlier configurations</ButtonLink>}
+      />
+      <Loaded query={file} lines={12}>
+        {(data) =>
+          data.text === null ? (
+            <Empty icon="config" title="There is no file to edit">
+              The gateway runs without a configuration file, or the file cannot be read: {data.file}
+            </Empty>
+          ) : (
+            <Editor key={data.version} file={data} text={data.text} />
+          )
+        }
+      </Loaded>
+    </>
+  )
+}
+
+function Editor({ file, text: present }: { file: ConfigurationText; text: string }) {
+  const [text, setText] = useState(present)
+  const [isAsking, setAsking] = useState(false)
+  const body = { text, base: file.version }
+  const check = useAct('POST /admin/v1/config/validate', { showsError: true })
+  const compare = useAct('POST /admin/v1/config/diff', { showsError: true })
+  const apply = useAct('POST /admin/v1/config/apply', {
+    changes: ['GET /admin/v1/config', 'GET /admin/v1/providers', 'GET /admin/v1/models'],
+    done: ({ needs_restart }) =>
+      needs_restart.length === 0 ? 'The configuration is in force' : 'Applied; some settings wait for the next start',
+    onDone: () => setAsking(false),
+    showsError: true,
+  })
+  const edit = (changed: string) => {
+    setText(changed)
+    check.reset()
+    compare.reset()
+    apply.reset()
+  }
+  /** Compared only where it is valid. */
+  const review = async () => {
+    compare.reset()
+    const { valid } = await check.mutateAsync({ body }).catch(() => ({ valid: false }))
+    if (valid) compare.mutate({ body })
+  }
+  const isChanged = text !== present
+  return (
+    <div className="stack">
+      <TextArea
+        label={file.file}
+        rows={26}
+        value={text}
+        onChange={edit}
+        spellCheck={false}
+        autoCapitalize="off"
+        maxLength={262_144}
+        wrap="off"
+      />
+      <FormError error={check.error ?? compare.error ?? (isAsking ? null : apply.error)} />
+      <div className="row">
+        <Button
+          kind="primary"
+          onClick={() => void review()}
+          isBusy={check.isPending || compare.isPending}
+          disabled={!isChanged}
+        >
+          Check and compare
+        </Button>
+        <Button onClick={() => edit(present)} disabled={!isChanged}>
+          Discard
+        </Button>
+      </div>
+      {check.data && !check.data.valid && <Problems problems={check.data.problems} />}
+      {compare.data && (
+        <Card
+          title="What would change"
+          isFlush
+          acts={
+            <Button kind="primary" onClick={() => setAsking(true)} disabled={compare.data.changes.length === 0}>
+              Apply
+            </Button>
+          }
+        >
+          <ChangeList changes={compare.data.changes} />
+        </Card>
+      )}
+      {isAsking && compare.data && (
+        <ConfirmDialog
+          open
+          onClose={() => setAsking(false)}
+          title="Apply this configuration?"
+          act="Apply it"
+          isBusy={apply.isPending}
+          onConfirm={() => apply.mutate({ body })}
+        >
+          <p>
+            {compare.data.changes.length} settings change in every process. The file is written with a backup beside it.
+          </p>
+          {compare.data.needs_restart.length > 0 && (
+            <p>Only at the next start: {compare.data.needs_restart.join(', ')}.</p>
+          )}
+          {compare.data.emptied.length > 0 && <p>Would be empty: {compare.data.emptied.join(', ')}.</p>}
+          <FormError error={apply.error} />
+        </ConfirmDialog>
+      )}
+    </div>
+  )
+}
+
+const Problems = ({ problems }: Pick<ConfigurationValidation, 'problems'>) => (
+  <Card title="The file is not valid">
+    <ul className="config-problems" role="alert">
+      {problems.map(({ line, column, path, message }) => (
+        <li key={`${line} ${column} ${path} ${message}`} className="row">
+          {line !== null && <Badge tone="danger">line {line}</Badge>}
+          <span>
+            {path && <span className="mono">{path}</span>} {message}
+          </span>
+        </li>
+      ))}
+    </ul>
+  </Card>
+)

@@ -1,0 +1,85 @@
+/** The configuration file in the console's editor: checked, compared, applied, and its history. */
+import { afterAll, beforeAll, expect, it } from 'bun:test'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describeInBrowser } from './support/chromium.ts'
+import { axeFaults, openConsole, screenshots, settled, type TestConsole } from './support/console.ts'
+
+const SECRET = 'sk-literal-0123456789'
+const TEXT = `# of the team
+providers:
+  acme: { base_url: 'http://127.0.0.1:9/v1', key: ${SECRET} }
+sandbox: true
+`
+const root = mkdtempSync(join(tmpdir(), 'gatehouse-console-config-'))
+const file = join(root, 'gatehouse.yaml')
+let opened: TestConsole
+
+describeInBrowser('the configuration in the console', () => {
+  beforeAll(async () => {
+    const data_dir = join(root, 'data')
+    mkdirSync(data_dir)
+    writeFileSync(file, TEXT)
+    opened = await openConsole({ file, data_dir })
+  })
+  afterAll(async () => {
+    await opened?.close()
+    rmSync(root, { recursive: true, force: true })
+  })
+
+  it.each(['light', 'dark'] as const)(
+    'has an editor and a history without a serious fault for axe, %s',
+    async (scheme) => {
+      for (const path of ['/config/edit', '/config/history']) {
+        const page = await opened.open(path, { scheme })
+        expect([path, await axeFaults(page)]).toEqual([path, []])
+        await screenshots(page, `${path.slice(1).replace('/', '-')}-${scheme}`)
+      }
+    },
+  )
+
+  it('names the line of what is not valid, and does not offer to apply it', async () => {
+    const page = await opened.open('/config/edit')
+    const editor = page.getByRole('textbox', { name: file })
+    expect(await page.content()).not.toContain(SECRET)
+    await editor.fill(`${await editor.inputValue()}server: { port: many }\n`)
+    await page.getByRole('button', { name: 'Check and compare' }).click()
+    await page.getByText('line 5').waitFor()
+    expect(await page.getByRole('button', { name: 'Apply' }).count()).toBe(0)
+    await page.getByRole('button', { name: 'Discard' }).click()
+    expect(await editor.inputValue()).toContain('sandbox: true')
+  })
+
+  it('is compared, applied after a question, and keeps its secrets', async () => {
+    const page = await opened.open('/config/edit')
+    const editor = page.getByRole('textbox', { name: file })
+    await editor.fill(
+      (await editor.inputValue())
+        .replace('# of the team', '# of both teams')
+        .concat('tokens: { rate_limits: { requests_per_minute: 60 } }\n'),
+    )
+    await page.getByRole('button', { name: 'Check and compare' }).click()
+    await page.getByRole('region', { name: 'Changes' }).getByText('tokens.rate_limits.requests_per_minute').waitFor()
+    expect(await axeFaults(page)).toEqual([])
+    await page.getByRole('button', { name: 'Apply' }).click()
+    await page.getByRole('button', { name: 'Apply it' }).click()
+    await page
+      .locator('.toasts')
+      .getByText(/in force|next start/)
+      .waitFor()
+    const written = readFileSync(file, 'utf8')
+    expect(written).toBe(
+      `${TEXT.replace('# of the team', '# of both teams')}tokens: { rate_limits: { requests_per_minute: 60 } }\n`,
+    )
+    const history = await opened.open('/config/history')
+    await settled(history)
+    expect(await history.locator('main').textContent()).toContain('requests_per_minute')
+    expect(await history.content()).not.toContain(SECRET)
+  })
+
+  it('is edited by owners only', async () => {
+    const page = await opened.open('/config', { role: 'viewer' })
+    expect(await page.getByRole('link', { name: 'Edit' }).count()).toBe(0)
+  })
+})
