@@ -104,7 +104,8 @@ def name_model(operation, components):
     model = content.get("example", {}).get("model")
     if model is not None:
         component = components[content["schema"]["$ref"].rsplit("/", 1)[-1]]
-        component["properties"]["model"]["enum"] = [model]
+        # The playground takes the body of any path, and describes none.
+        component.setdefault("properties", {}).setdefault("model", {"type": "string"})["enum"] = [model]
 
 
 def name_resource(path, operation, known):

@@ -622,7 +622,7 @@ export type Membership = {
 }
 
 export type ModelPrice = {
-  from: number
+  from: number | null
   input: number | null
   cached_input: number | null
   cache_write: number | null

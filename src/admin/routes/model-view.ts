@@ -11,7 +11,7 @@ const amount = (description: string) =>
 
 const ModelPrice = Type.Object(
   {
-    from: Type.Integer({ description: 'In force from then on. Unix seconds.' }),
+    from: nullable(Type.Integer({ description: 'In force from then on. Unix seconds; null: ever since.' })),
     input: amount('A million input tokens.'),
     cached_input: amount('A million that were read from a cache of the provider.'),
     cache_write: amount('A million that were written to one.'),
@@ -91,7 +91,7 @@ const perPiece = (rate: number): number | null => (Number.isNaN(rate) || rate ==
 function priceView(version: PriceVersion): ModelPrice {
   const { from, rates, tiers } = version
   return {
-    from,
+    from: Number.isFinite(from) ? from : null,
     input: perMillion(rates.input),
     cached_input: perMillion(rates.cached_input),
     cache_write: perMillion(rates.cache_write),

@@ -107,7 +107,7 @@ function Overview({ model }: { model: AdminModelWithSettings }) {
           ) : (
             <div className="stack">
               {model.prices.map((price) => (
-                <Price key={price.from} price={price} isOnly={model.prices.length === 1} />
+                <Price key={price.from ?? 'first'} price={price} isOnly={model.prices.length === 1} />
               ))}
             </div>
           )}
@@ -141,7 +141,13 @@ function Price({ price, isOnly }: { price: ModelPrice; isOnly: boolean }) {
     <div>
       {!isOnly && (
         <h3>
-          From <Time at={price.from} />
+          {price.from === null ? (
+            'At first'
+          ) : (
+            <>
+              From <Time at={price.from} />
+            </>
+          )}
         </h3>
       )}
       <Facts
