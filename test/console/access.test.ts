@@ -128,6 +128,13 @@ describeInBrowser('tokens, projects and budgets in the console', () => {
     const page = await opened.open(`/tokens/${token_id}`)
     await page.getByRole('meter', { name: 'Requests per minute' }).waitFor()
     expect(await page.locator('main').textContent()).toContain('Limits of its project')
+    const calls = page.locator('.stat').filter({ hasText: 'Calls' }).getByRole('link')
+    const search = new URL((await calls.getAttribute('href')) ?? '', opened.origin).searchParams
+    expect([search.get('token'), search.get('range'), search.get('to')]).toEqual([
+      token_id,
+      'custom',
+      expect.stringMatching(/^\d+$/),
+    ])
     expect(await page.getByRole('link', { name: 'Shop' }).getAttribute('href')).toBe(`/console/projects/${shop}`)
   })
 

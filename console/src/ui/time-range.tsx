@@ -1,6 +1,7 @@
 /** The range of time of a page, in its address: `range=24h`, or `from` and `to` in Unix seconds. */
 import { useState } from 'react'
 import { day } from '../lib/format.ts'
+import { localText, secondsOf } from '../lib/local-time.ts'
 import { choice, integer } from '../lib/search.ts'
 import { useAddress } from './address.ts'
 import { Button } from './button.tsx'
@@ -124,15 +125,4 @@ function CustomRange({ onClose, onChoose }: CustomRangeProps) {
       </form>
     </Dialog>
   )
-}
-
-/** As an input of the type `datetime-local` has it. */
-function localText(seconds: number): string {
-  const date = new Date(seconds * 1000)
-  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
-}
-
-function secondsOf(text: string): number | undefined {
-  const milliseconds = new Date(text).getTime()
-  return Number.isNaN(milliseconds) ? undefined : Math.floor(milliseconds / 1000)
 }

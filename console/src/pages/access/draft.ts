@@ -1,5 +1,6 @@
 /** The form of a token or project: what is typed, and the fields of the admin API that it makes. */
 import type { Budget, Project, Token } from '../../api/types.ts'
+import { localText, secondsOf } from '../../lib/local-time.ts'
 
 type RateLimits = Token['rate_limits']
 export type LimitName = keyof RateLimits
@@ -62,7 +63,7 @@ export function fieldsOf(draft: Draft) {
   return {
     name: draft.name.trim(),
     models: lines(draft.models),
-    expires_at: draft.expires === '' ? null : secondsOf(draft.expires),
+    expires_at: secondsOf(draft.expires) ?? null,
     allowed_addresses: draft.addresses.trim() === '' ? null : lines(draft.addresses),
     rate_limits: Object.fromEntries(draft.limits.map(({ limit, amount }) => [limit, numberOf(amount)])) as RateLimits,
     budgets: draft.budgets.map(budgetOf),
@@ -107,13 +108,6 @@ const lines = (text: string): string[] =>
     .filter(Boolean)
 
 const numberOf = (text: string): number => (text.trim() === '' ? Number.NaN : Number(text))
-
-export function localText(seconds: number): string {
-  const date = new Date(seconds * 1000)
-  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
-}
-
-const secondsOf = (text: string): number => Math.floor(new Date(text).getTime() / 1000)
 
 const UNITS: Record<string, string> = {
   requests: 'Requests',
