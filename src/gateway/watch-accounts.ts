@@ -1,4 +1,4 @@
-/** The stores of tokens and projects, and who is told when their revision has changed. */
+/** Wraps the stores of tokens and projects, and calls listeners when their revision has changed. */
 import type { Store } from '../store/store.ts'
 import type { ProjectStore, TokenStore } from '../store/tokens/account-store.ts'
 

@@ -128,7 +128,7 @@ export function summaryRoutes({ summaries, tokens, nameOf, clock }: SummaryRoute
         },
         by: {
           description:
-            'One series for each value. With a filter, only what is kept: of a project by token, model, provider, user and tag; of a token by project and model; of a model by project, token and provider; of a provider by project and model; of an end user or tag by project. Default: none.',
+            'One series for each value. Default: none. A filter allows only these: `project`: by token, model, provider, user or tag; `token`: by project or model; `model`: by project, token or provider; `provider`: by project or model; `user` and `tag`: by project.',
           schema: Type.Enum([...BY]),
         },
         project: filter('Only this project. With a second filter, `by` must be none.'),

@@ -135,7 +135,7 @@ export function createSummaries({ store, flush, settings, clock }: SummariesPart
         // A long series takes some milliseconds; calls go on in between.
         await nextTurn()
       }
-      // A call may have several tags: those of the rest cannot be told from the total.
+      // A call may have several tags, so the total minus the tags shown is not the sum of the other tags.
       const rest = plan.by === 'tag' ? undefined : seriesOf(null, restLine(all, lines))
       const other = rest !== undefined && rest.points.length > 0
       return { ...range, series: other ? [...series, rest] : series, other, total: seriesOf(null, all).total }

@@ -18,7 +18,7 @@ export type MinuteSums = { groups: Sums; users: Sums; tags: Sums }
 
 const MINUTE_SECONDS = 60
 const HOUR_SECONDS = 3_600
-/** Of one minute. Of further groups the token is not told apart; further end users and tags are left out. */
+/** The most groups of one minute. Further groups are summed up without their token; further end users and tags are left out. */
 const MAX_GROUPS = 5_000
 const MAX_NAMES = 200
 /** A minute that has ended for so long is complete but for the calls that still run. */

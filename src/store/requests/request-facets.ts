@@ -7,7 +7,7 @@ import { openWalk, ROWS_PER_STEP } from './request-walk.ts'
 const MAX_STARTED_MILLISECONDS = 60
 /** The rows of the first step; each other one has twice as many, so that a slow database is not asked for too many at once. */
 const FIRST_ROWS = 500
-/** Of one facet; further values are not told apart, and the counts are partial. */
+/** The most values of one facet that are counted; where there are more, the answer is partial. */
 const MAX_VALUES = 5_000
 
 const FACETS = {

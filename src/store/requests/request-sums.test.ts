@@ -187,7 +187,7 @@ for (const engine of ENGINES) {
       expect([parts?.get('m99')?.calls, parts?.get('m7')?.charge]).toEqual([3, 9])
     })
 
-    test('deletes what is kept no longer, and nothing that is not summed up', async () => {
+    test('deletes sums whose time has passed, and keeps minutes that no hour contains yet', async () => {
       const store = await engine.open()
       await store.requestLog.append([row(0), row(DAY), row(3 * DAY)])
       const kept = { minutes: 2 * HOUR, hours: DAY, days: 3 * DAY }
