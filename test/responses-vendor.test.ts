@@ -233,7 +233,8 @@ describe('a round trip of Responses items', () => {
   const thought = fc.record({ id: id.map((end) => `rs_${end}`), text: fc.option(texts), sealed: texts })
   const call = fc.record({ call_id: id, name: id, arguments: fc.json().map((text) => text || '{}') })
   const answer = fc.record({
-    thoughts: fc.array(thought, { maxLength: 3 }),
+    // An id names one item of a response.
+    thoughts: fc.uniqueArray(thought, { maxLength: 3, selector: ({ id }) => id }),
     text: fc.option(texts),
     calls: fc.uniqueArray(call, { maxLength: 3, selector: ({ call_id }) => call_id }),
   })
