@@ -1,39 +1,45 @@
 /**
  * Fills a new store with what a gateway has after some weeks, without making calls: projects, tokens, models and request
- * rows with their sums. For tests in a browser and for benchmarks: `bun scripts/fill-store.ts <url> [empty|small|large]`.
+ * rows with their sums. For tests in a browser and for benchmarks: `bun scripts/fill-store.ts <file> [empty|small|wide|large]`.
  */
 import { createHash } from 'node:crypto'
 import { constants, copyFileSync, existsSync, readFileSync, renameSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import { sha256 } from '../src/kit/secret.ts'
+import type { Engine } from '../src/store/engine.ts'
+import { openSqlite } from '../src/store/engines/sqlite.ts'
 import { MIGRATIONS } from '../src/store/migrate.ts'
-import { openStore } from '../src/store/open-store.ts'
+import { addToSums, emptyMinute, type MinuteSums } from '../src/store/requests/minute-sums.ts'
+import { insertRequests, requestLogStore } from '../src/store/requests/request-log.ts'
 import type { RequestRow } from '../src/store/requests/request-row.ts'
-import type { Store } from '../src/store/store.ts'
+import { requestSumStore } from '../src/store/requests/request-sums.ts'
+import { DAY_SECONDS, HOUR_SECONDS, putScopes } from '../src/store/requests/sum-rows.ts'
+import { addScope, type SumsByScope, toScopes } from '../src/store/requests/sum-scopes.ts'
+import { withMostNames } from '../src/store/requests/sum-upkeep.ts'
+import type { Write } from '../src/store/tables.ts'
+import { projectStore } from '../src/store/tokens/projects.ts'
+import { tokenStore } from '../src/store/tokens/tokens.ts'
 import { storedProject, storedToken } from '../test/kit/accounts.ts'
+import { type Counts, createRandom, modelOf, projectOf, rowOf, teamOf, tokenOf } from './filled-rows.ts'
 
 export const SIZES = {
   empty: { rows: 0, models: 0, tokens: 0, projects: 0, users: 0 },
   small: { rows: 2_000, models: 12, tokens: 20, projects: 4, users: 30 },
+  /** The accounts and models of `large` with fewer rows: made in seconds. */
+  wide: { rows: 50_000, models: 500, tokens: 10_000, projects: 200, users: 20_000 },
   large: { rows: 1_000_000, models: 500, tokens: 10_000, projects: 200, users: 20_000 },
-} as const
+} as const satisfies Record<string, Counts>
 export type Size = keyof typeof SIZES
-type Counts = Record<keyof (typeof SIZES)['large'], number>
 
 const DAYS = 30
-const DAY_SECONDS = 86_400
-const ROWS_PER_WRITE = 1_000
-const ACCOUNTS_AT_ONCE = 250
-const PROVIDERS = 8
-const TEAMS = ['search', 'support', 'checkout', 'mobile', 'data', 'legal', 'research', 'growth']
-const FAMILIES = ['swift', 'large', 'vision', 'coder', 'reason', 'mini']
-const FAILURES = [
-  [429, 'rate_limit_exceeded'],
-  [502, 'upstream_error'],
-  [504, 'upstream_timeout'],
-  [400, 'invalid_value'],
-] as const
+/** As the gateway keeps them by default. */
+const MINUTES_KEPT_SECONDS = DAY_SECONDS
+const HOURS_KEPT_SECONDS = 21 * DAY_SECONDS
+const DAYS_KEPT_SECONDS = 1_100 * DAY_SECONDS
+const ROWS_PER_TRANSACTION = 50_000
+const ROWS_PER_APPEND = 1_000
 
 /** The settings of a gateway that shows such a store: its models, each on the sandbox, and rows that are kept long enough. */
 export function filledSettings(size: Size) {
@@ -44,143 +50,164 @@ export function filledSettings(size: Size) {
   return { models, keep_days: DAYS + 10 }
 }
 
-/** `now` in unix seconds: the last row is not younger. The same rows for the same `now`. */
-export async function fillStore(store: Store, { size, now }: { size: Size | Counts; now: number }): Promise<void> {
+/**
+ * A new file of SQLite. `now` in unix seconds: the last row is not younger. The same rows for the same `now`. The calls of
+ * the last day are added as a gateway adds them; the others with the sums that it would have made of them since.
+ */
+export async function fillStore(path: string, { size, now }: { size: Size | Counts; now: number }): Promise<void> {
   const counts = typeof size === 'string' ? SIZES[size] : size
-  await addAccounts(store, counts, now)
-  const random = createRandom()
-  const start = now - DAYS * DAY_SECONDS
-  let next_id = counts.rows === 0 ? 1 : await store.requestLog.reserve(counts.rows)
-  for (let at = 0; at < counts.rows; at += ROWS_PER_WRITE) {
-    const count = Math.min(ROWS_PER_WRITE, counts.rows - at)
-    const rows = Array.from({ length: count }, (_, index) => {
-      const at_ms = (start + ((at + index) / counts.rows) * DAYS * DAY_SECONDS) * 1_000
-      return rowOf({ row_id: next_id++, at_ms: Math.floor(at_ms), counts, random })
-    })
-    await store.requestLog.append(rows, { is_repeated: false })
-  }
-  const kept = { minutes: DAY_SECONDS, hours: 40 * DAY_SECONDS, days: 1_100 * DAY_SECONDS }
-  while (await store.requestSums.upkeep(now, kept));
+  const engine = await openSqlite(path)
+  // The file is thrown away where this is interrupted.
+  await sql`pragma synchronous = off`.execute(engine.db)
+  await sql`pragma cache_size = -262144`.execute(engine.db)
+  await addAccounts(engine, counts, now)
+  if (counts.rows > 0) await addRequests(engine, counts, now)
+  await sql`pragma wal_checkpoint(truncate)`.execute(engine.db)
+  await engine.close()
 }
 
+async function addRequests(engine: Engine, counts: Counts, now: number): Promise<void> {
+  const log = requestLogStore(engine)
+  const first = await log.reserve(counts.rows)
+  const random = createRandom()
+  const start = now - DAYS * DAY_SECONDS
+  let made = 0
+  const next = (): RequestRow | undefined => {
+    if (made === counts.rows) return undefined
+    const at_ms = Math.floor((start + (made / counts.rows) * DAYS * DAY_SECONDS) * 1_000)
+    return rowOf({ row_id: first + made++, at_ms, counts, random })
+  }
+  const recent = floor(now - MINUTES_KEPT_SECONDS, HOUR_SECONDS)
+  const isOld = (one: RequestRow) => one.at_ms < recent * 1_000
+  const indexes = await dropIndexes(engine)
+  const sums = createSums(now)
+  let row = next()
+  while (row && isOld(row)) {
+    await engine.db.transaction().execute(async (write) => {
+      const rows: RequestRow[] = []
+      for (; row && isOld(row) && rows.length < ROWS_PER_TRANSACTION; row = next()) {
+        rows.push(row)
+        await sums.add(write, row)
+      }
+      await insertRequests(write, rows)
+    })
+  }
+  await engine.db.transaction().execute((write) => sums.end(write, recent))
+  for (const index of indexes) await sql.raw(index).execute(engine.db)
+  while (row) {
+    const rows: RequestRow[] = []
+    for (; row && rows.length < ROWS_PER_APPEND; row = next()) rows.push(row)
+    await log.append(rows, { is_repeated: false })
+  }
+  const kept = { minutes: MINUTES_KEPT_SECONDS, hours: HOURS_KEPT_SECONDS, days: DAYS_KEPT_SECONDS }
+  const upkeep = requestSumStore(engine)
+  while (await upkeep.upkeep(now, kept));
+}
+
+/** The indexes of the rows, as statements that make them again: made at the end they take a fraction of the time. */
+async function dropIndexes({ db }: Engine): Promise<string[]> {
+  const { rows } = await sql<{ name: string; sql: string }>`
+    select name, sql from sqlite_master
+    where type = 'index' and sql is not null and tbl_name in ('request_log', 'request_sums')`.execute(db)
+  for (const { name } of rows) await sql`drop index ${sql.ref(name)}`.execute(db)
+  return rows.map((index) => index.sql)
+}
+
+/** Hours and days of rows that come in the order of time, each written once it is over. */
+function createSums(now: number) {
+  let hour = 0
+  let minute: MinuteSums = emptyMinute()
+  let day = 0
+  let ofDay: SumsByScope = new Map()
+
+  async function endHour(write: Write): Promise<void> {
+    if (hour === 0) return
+    const scopes = toScopes(minute)
+    minute = emptyMinute()
+    const all = [...scopes]
+    const period = { period: HOUR_SECONDS, start: hour }
+    if (hour >= now - HOURS_KEPT_SECONDS) await putScopes((work) => work(write), period, withMostNames(scopes))
+    for (const [id, scope] of all) {
+      const sums = ofDay.get(id)
+      if (sums) addScope(sums, scope)
+      else ofDay.set(id, scope)
+    }
+  }
+  async function endDay(write: Write): Promise<void> {
+    if (day > 0) await putScopes((work) => work(write), { period: DAY_SECONDS, start: day }, withMostNames(ofDay))
+    ofDay = new Map()
+  }
+  return {
+    async add(write: Write, row: RequestRow): Promise<void> {
+      const start = floor(row.at_ms / 1_000, HOUR_SECONDS)
+      if (start !== hour) {
+        await endHour(write)
+        if (floor(start, DAY_SECONDS) !== day) await endDay(write)
+        hour = start
+        day = floor(start, DAY_SECONDS)
+      }
+      addToSums(minute, row)
+    },
+    /** `until`: the start of the first hour without a row; its day is left to the gateway. */
+    async end(write: Write, until: number): Promise<void> {
+      await endHour(write)
+      if (day < floor(until, DAY_SECONDS)) await endDay(write)
+      const ended = { request_hours: until, request_days: floor(until, DAY_SECONDS) }
+      for (const [noun, revision] of Object.entries(ended))
+        await sql`update revisions set revision = ${revision} where noun = ${noun}`.execute(write)
+    },
+  }
+}
+
+const floor = (seconds: number, step: number): number => Math.floor(seconds / step) * step
+
 /**
- * A SQLite file of its own for a test, a copy of one that is filled once a day for all tests: the large one takes minutes. Where
- * `GATEHOUSE_FILLED_DIR` is not set, that one is in the directory for temporary files.
+ * A SQLite file of its own for a test, a copy of one that is filled once a day for all tests. Where `GATEHOUSE_FILLED_DIR`
+ * is not set, that one is in the directory for temporary files.
  */
 export async function filledStore(size: Size, copy: string): Promise<void> {
   const now = Math.floor(Date.now() / 1_000)
-  const source = createHash('sha256')
-    .update(readFileSync(import.meta.filename))
-    .digest('hex')
-    .slice(0, 8)
+  const hash = createHash('sha256')
+  for (const name of ['fill-store.ts', 'filled-rows.ts']) hash.update(readFileSync(join(import.meta.dirname, name)))
   const newest = Object.keys(MIGRATIONS).sort().at(-1)
+  const source = hash.digest('hex').slice(0, 8)
   const name = `gatehouse-${size}-${Math.floor(now / DAY_SECONDS)}-${newest}-${source}.db`
   const file = join(process.env.GATEHOUSE_FILLED_DIR ?? tmpdir(), name)
   if (!existsSync(file)) {
     const filling = `${file}.${process.pid}`
-    const store = await openStore({ url: `sqlite:${filling}` })
-    await fillStore(store, { size, now })
-    await store.close()
+    await fillStore(filling, { size, now })
     renameSync(filling, file)
   }
   copyFileSync(file, copy, constants.COPYFILE_FICLONE)
 }
 
-async function addAccounts({ projects, tokens }: Store, counts: Counts, now: number): Promise<void> {
+async function addAccounts(engine: Engine, counts: Counts, now: number): Promise<void> {
+  const [projects, tokens] = [projectStore(engine), tokenStore(engine)]
   const created_at = now - (DAYS + 1) * DAY_SECONDS
+  const adding: Promise<unknown>[] = []
   for (let at = 0; at < counts.projects; at++)
-    await projects.add(storedProject({ project_id: projectOf(at), name: `${nameOf(TEAMS, at)}`, created_at }))
-  for (let at = 0; at < counts.tokens; at += ACCOUNTS_AT_ONCE) {
-    const some = Array.from({ length: Math.min(ACCOUNTS_AT_ONCE, counts.tokens - at) }, (_, index) => at + index)
-    await Promise.all(some.map((token) => tokens.add(accountOf(token, counts, created_at))))
-  }
+    adding.push(projects.add(storedProject({ project_id: projectOf(at), name: teamOf(at), created_at })))
+  for (let at = 0; at < counts.tokens; at++) adding.push(tokens.add(accountOf(at, counts, created_at)))
+  await Promise.all(adding)
 }
 
 const accountOf = (at: number, counts: Counts, created_at: number) =>
   storedToken({
     token_id: tokenOf(at),
     project_id: projectOf(at % counts.projects),
-    name: `${nameOf(TEAMS, at % counts.projects)}-service-${at}`,
+    name: `${teamOf(at % counts.projects)}-service-${at}`,
     prefix: `sk-${at.toString(36).padStart(6, '0')}`,
     hash: sha256(`no secret ${at}`),
     created_at,
   })
 
-const nameOf = (names: readonly string[], at: number): string => {
-  const name = names[at % names.length] ?? ''
-  return at < names.length ? name : `${name}-${Math.floor(at / names.length) + 1}`
-}
-const id = (prefix: string, at: number): string => `${prefix}_${at.toString(36).padStart(16, '0')}`
-const tokenOf = (at: number): string => id('tok', at)
-const projectOf = (at: number): string => id('proj', at)
-const providerOf = (at: number): string => `vendor-${(at % PROVIDERS) + 1}`
-const modelOf = (at: number): string => `${providerOf(at)}/${nameOf(FAMILIES, Math.floor(at / PROVIDERS))}`
-
-/** The same numbers in every run. */
-function createRandom(): () => number {
-  let state = 42
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return state / 2 ** 32
-  }
-}
-
-type RowParts = { row_id: number; at_ms: number; counts: Counts; random: () => number }
-
-function rowOf({ row_id, at_ms, counts, random }: RowParts): RequestRow {
-  /** From 0 on, the small ones more often. */
-  const pick = (count: number): number => Math.floor(random() ** 3 * count)
-  const token = pick(counts.tokens)
-  // A token mostly calls one of a few models.
-  const model_at = Math.floor(counts.models * (((token * 0.618_034) % 1) ** 3 + pick(4) / 97)) % counts.models
-  const [model, provider] = [modelOf(model_at), providerOf(model_at)]
-  const failure = random() < 0.03 ? FAILURES[pick(FAILURES.length)] : undefined
-  const isHit = failure === undefined && random() < 0.05
-  const first_byte_ms = isHit ? 1 : Math.round(2_000 + random() ** 4 * 20_000) / 10
-  const total_ms = first_byte_ms + (isHit ? 0.5 : Math.round(random() ** 3 * 200_000) / 10)
-  const [input_tokens, output_tokens] = [20 + pick(4_000), failure ? 0 : 1 + pick(1_500)]
-  const charge = isHit || failure ? 0 : input_tokens * 300 + output_tokens * 1_500
-  return {
-    row_id,
-    at_ms,
-    request_id: `req_${row_id.toString(36).padStart(12, '0')}${Math.floor(random() * 2 ** 48).toString(36)}`,
-    token_id: tokenOf(token),
-    project_id: projectOf(token % counts.projects),
-    end_user: random() < 0.4 ? `user-${(token * 97 + pick(50)) % counts.users}` : null,
-    session: random() < 0.3 ? `session-${pick(counts.users)}` : null,
-    trace_id: random() < 0.1 ? row_id.toString(16).padStart(32, '0') : null,
-    family: 'chatcompat',
-    model,
-    provider,
-    target: `${provider}/general`,
-    status: failure?.[0] ?? 200,
-    error: failure?.[1] ?? null,
-    total_ms,
-    cost: charge,
-    tags: random() < 0.2 ? [`env:${random() < 0.8 ? 'production' : 'test'}`, `feature-${pick(40)}`] : [],
-    detail: {
-      method: 'POST',
-      path: '/v1/chat/completions',
-      outcome: 'done',
-      stream: true,
-      first_byte_ms,
-      ...(isHit && { cache: 'hit' }),
-      units: { input_tokens, output_tokens },
-      provider_cost: Math.round(charge * 0.8),
-      attempts: isHit ? [] : [{ target: `${provider}/general`, ms: first_byte_ms }],
-    },
-  }
-}
-
 if (import.meta.main) {
-  const [url = '', size = 'large'] = process.argv.slice(2)
-  if (url === '' || !Object.hasOwn(SIZES, size)) {
-    process.stderr.write(`Usage: bun scripts/fill-store.ts <url of a store> [${Object.keys(SIZES).join('|')}]\n`)
+  const [path = '', size = 'large'] = process.argv.slice(2)
+  if (path === '' || !Object.hasOwn(SIZES, size)) {
+    process.stderr.write(`Usage: bun scripts/fill-store.ts <new file of SQLite> [${Object.keys(SIZES).join('|')}]\n`)
     process.exit(2)
   }
   const started = performance.now()
-  const store = await openStore({ url })
-  await fillStore(store, { size: size as Size, now: Math.floor(Date.now() / 1_000) })
-  await store.close()
+  await fillStore(path, { size: size as Size, now: Math.floor(Date.now() / 1_000) })
   process.stdout.write(`${size}: ${Math.round((performance.now() - started) / 1_000)} s\n`)
 }

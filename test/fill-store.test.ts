@@ -22,9 +22,7 @@ function temporary(): string {
 
 test('a filled store shows its requests, their sums, its projects and its models', async () => {
   const file = join(temporary(), 'gatehouse.db')
-  const store = await openStore({ url: `sqlite:${file}` })
-  await fillStore(store, { size: 'small', now: Math.floor(Date.now() / 1_000) })
-  await store.close()
+  await fillStore(file, { size: 'small', now: Math.floor(Date.now() / 1_000) })
   const { models, keep_days } = filledSettings('small')
   const settings = { models, request_log: { ...DEFAULT_REQUEST_LOG, keep_days } }
   const gateway = await startAdminGateway(settings, { store_url: `sqlite:${file}`, clock: systemClock })

@@ -70,6 +70,20 @@ export async function addCharges(write: Write, entries: readonly LedgerEntry[]):
 /** What a row of the request log does not contain. */
 const LATER_KINDS: ReadonlySet<LedgerEntry['kind']> = new Set(['task', 'reversal', 'adjustment'])
 
+/** Adds one row to sums of any length. */
+export function addToSums(sums: MinuteSums, row: RequestRow): void {
+  addRow(groupOf(sums, row), row)
+  addNames(sums, row)
+}
+
+const groupOf = ({ groups }: MinuteSums, row: RequestRow): RequestSum =>
+  sumAt(groups, groupKey(row.project_id ?? '', row.token_id, storable(row.model), row.provider))
+
+function addNames({ users, tags }: MinuteSums, row: RequestRow): void {
+  if (row.end_user) addRow(sumAt(users, `${row.project_id ?? ''}\0${row.end_user}`), row)
+  for (const tag of row.tags) addRow(sumAt(tags, `${row.project_id ?? ''}\0${tag}`), row)
+}
+
 function byMinute(rows: readonly RequestRow[], earliest: number) {
   const minutes = new Map<number, { row_id: number; sums: MinuteSums }>()
   let last: RequestRow | undefined
@@ -84,11 +98,10 @@ function byMinute(rows: readonly RequestRow[], earliest: number) {
     }
     // Mostly it is the group of the row before, and no key is made.
     if (!group || !last || !isOfGroup(row, last) || Math.floor(last.at_ms / 60_000) !== Math.floor(row.at_ms / 60_000))
-      group = sumAt(minute.sums.groups, groupKey(row.project_id ?? '', row.token_id, storable(row.model), row.provider))
+      group = groupOf(minute.sums, row)
     last = row
     addRow(group, row)
-    if (row.end_user) addRow(sumAt(minute.sums.users, `${row.project_id ?? ''}\0${row.end_user}`), row)
-    for (const tag of row.tags) addRow(sumAt(minute.sums.tags, `${row.project_id ?? ''}\0${tag}`), row)
+    addNames(minute.sums, row)
   }
   return minutes
 }

@@ -37,21 +37,6 @@ const COLUMNS = [
 const insertRows = createInsert({ table: 'request_log', columns: COLUMNS, after: 'on conflict (row_id) do nothing' })
 
 export function requestLogStore({ db, readInOrder, write }: Engine): RequestLogStore {
-  async function insert(rows: Write, added: readonly RequestRow[]): Promise<void> {
-    for (let at = 0; at < added.length; at += ROWS_PER_STATEMENT) {
-      await insertRows(rows, valuesOf(added.slice(at, at + ROWS_PER_STATEMENT)))
-    }
-    const tags: { tag: string; at_ms: number; row_id: number }[] = []
-    for (const { tags: own, at_ms, row_id } of added) for (const tag of own) tags.push({ tag, at_ms, row_id })
-    for (let at = 0; at < tags.length; at += TAGS_PER_STATEMENT) {
-      await rows
-        .insertInto('request_tags')
-        .values(tags.slice(at, at + TAGS_PER_STATEMENT))
-        .onConflict((conflict) => conflict.doNothing())
-        .execute()
-    }
-  }
-
   return {
     async reserve(count) {
       const { revision } = await write((rows) =>
@@ -69,7 +54,7 @@ export function requestLogStore({ db, readInOrder, write }: Engine): RequestLogS
       write(
         async (rows) => {
           const fresh = is_repeated ? await missing(rows, added) : added
-          await insert(rows, fresh)
+          await insertRequests(rows, fresh)
           await addToMinutes(rows, fresh)
         },
         { is_synced: false },
@@ -113,6 +98,22 @@ export function requestLogStore({ db, readInOrder, write }: Engine): RequestLogS
       }
       return charges
     },
+  }
+}
+
+/** Adds rows that are new, without their sums. */
+export async function insertRequests(rows: Write, added: readonly RequestRow[]): Promise<void> {
+  for (let at = 0; at < added.length; at += ROWS_PER_STATEMENT) {
+    await insertRows(rows, valuesOf(added.slice(at, at + ROWS_PER_STATEMENT)))
+  }
+  const tags: { tag: string; at_ms: number; row_id: number }[] = []
+  for (const { tags: own, at_ms, row_id } of added) for (const tag of own) tags.push({ tag, at_ms, row_id })
+  for (let at = 0; at < tags.length; at += TAGS_PER_STATEMENT) {
+    await rows
+      .insertInto('request_tags')
+      .values(tags.slice(at, at + TAGS_PER_STATEMENT))
+      .onConflict((conflict) => conflict.doNothing())
+      .execute()
   }
 }
 

@@ -55,7 +55,7 @@ async function sumHour({ db, write }: Upkeep, now: number): Promise<boolean> {
     const start = floor(earliest.start, HOUR_SECONDS)
     const minute = emptyMinute()
     await eachMinute(db, { from: start, to: start + HOUR_SECONDS }, (row) => addMinute(minute, row))
-    await putScopes(write, { period: HOUR_SECONDS, start }, bounded(toScopes(minute)))
+    await putScopes(write, { period: HOUR_SECONDS, start }, withMostNames(toScopes(minute)))
     await setUntil(write, 'request_hours', start + HOUR_SECONDS)
   } else await setUntil(write, 'request_hours', ended)
   return earliest !== undefined
@@ -78,7 +78,7 @@ async function sumDay({ db, write }: Upkeep): Promise<boolean> {
     const start = floor(earliest.start, DAY_SECONDS)
     const scopes: SumsByScope = new Map()
     for (let hour = start; hour < start + DAY_SECONDS; hour += HOUR_SECONDS) await addHour(db, hour, scopes)
-    await putScopes(write, { period: DAY_SECONDS, start }, bounded(scopes))
+    await putScopes(write, { period: DAY_SECONDS, start }, withMostNames(scopes))
     await setUntil(write, 'request_days', start + DAY_SECONDS)
   } else await setUntil(write, 'request_days', ended)
   return earliest !== undefined
@@ -133,7 +133,7 @@ export async function eachMinute(
 }
 
 /** Of end users and tags, whose names clients choose, only those with the most calls have rows of their own. */
-function bounded(scopes: SumsByScope): SumsByScope {
+export function withMostNames(scopes: SumsByScope): SumsByScope {
   for (const kind of ['user', 'tag'] as const) {
     const named = [...scopes].filter(([id]) => scopeOf(id).kind === kind)
     named.sort(([, a], [, b]) => b.total.calls - a.total.calls)
