@@ -38,7 +38,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/console/home.test.ts': 10, // starts Chromium
   'test/console/live-tail.test.ts': 8, // starts Chromium
   'test/console/models.test.ts': 15, // starts Chromium
-  'test/console/playground-families.test.ts': 25, // starts Chromium
+  'test/console/playground-families.test.ts': 45, // starts Chromium
   'test/console/playground-stored.test.ts': 8, // starts Chromium
   'test/console/playground.test.ts': 24, // starts Chromium
   'test/console/providers.test.ts': 12, // starts Chromium

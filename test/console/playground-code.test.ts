@@ -1,9 +1,10 @@
 /** The requests of the playground in each API, the difference of two answers, and answers as elements. */
 import { describe, expect, it } from 'bun:test'
 import { blocksOf } from '../../console/src/pages/playground/answer-text.tsx'
+import { callCode } from '../../console/src/pages/playground/call-code.ts'
 import { chatBody } from '../../console/src/pages/playground/chat-body.ts'
 import type { ChatMessage, ChatSettings } from '../../console/src/pages/playground/chat-types.ts'
-import { codeOf } from '../../console/src/pages/playground/code-text.ts'
+import { codeOf, LANGUAGES } from '../../console/src/pages/playground/code-text.ts'
 import { inDialect } from '../../console/src/pages/playground/dialects.ts'
 import { newAnswer } from '../../console/src/pages/playground/run-chat.ts'
 import { diffOf } from '../../console/src/pages/playground/word-diff.ts'
@@ -120,5 +121,52 @@ describe('an answer', () => {
       { kind: 'list', items: ['c'], isOrdered: true },
       { kind: 'code', text: 'x < 1', language: 'js' },
     ])
+  })
+})
+
+describe('the code of a call of another kind', () => {
+  const origin = 'http://gate'
+  const image = `data:image/png;base64,${'A'.repeat(400)}`
+  const codes = (path: string, body: Record<string, unknown>) =>
+    LANGUAGES.map((language) => callCode({ origin, language, call: { path, body } }))
+
+  it('uses the client of OpenAI where it has the call', () => {
+    const [curl, python, typescript] = codes('/v1/embeddings', { model: 'm', input: ["It's", 'b'] })
+    expect(curl).toContain('-d \'{\n  "model": "m",\n  "input": [\n    "It\'\\\'\'s"')
+    expect(python).toContain('answer = client.embeddings.create(\n    model="m",\n    input=[')
+    expect(typescript).toContain('client.embeddings.create({')
+    expect(codes('/v1/moderations', { model: 'm', input: 'x' })[1]).toContain('client.moderations.create(')
+    expect(codes('/v1/images/generations', { model: 'm', prompt: 'x' })[2]).toContain('client.images.generate({')
+  })
+
+  it('sends others over HTTP', () => {
+    const [curl, python, typescript] = codes('/v1/rerank', { model: 'm', query: 'q', documents: ['a'] })
+    expect(curl).toStartWith('curl http://gate/v1/rerank \\\n  -H "Authorization: Bearer $GATEHOUSE_TOKEN"')
+    expect(python).toContain('url = "http://gate/v1/rerank"')
+    expect(typescript).toContain('const url = "http://gate/v1/rerank"')
+  })
+
+  it.each(['/v1/video/generations', '/v1/3d/generations'])('polls the task of %s, and leaves files out', (path) => {
+    for (const code of codes(path, { model: 'm', prompt: 'x', image })) {
+      expect(code).toContain('task_id')
+      expect(code).toContain('BASE64_OF_THE_FILE')
+      expect(code).not.toContain('AAAA')
+    }
+  })
+
+  it('sends an edit as a form with its files by name', () => {
+    const [curl, python, typescript] = codes('/v1/images/edits', {
+      model: 'm',
+      prompt: "it's",
+      image,
+      mask: image,
+      n: 1,
+    })
+    expect(curl).toContain(`-F 'prompt=it'\\''s'`)
+    expect(curl).toContain('-F "image=@image.png" \\\n  -F "mask=@mask.png"')
+    expect(python).toContain('image=open("image.png", "rb"),\n    mask=open("mask.png", "rb"),\n    model="m",')
+    expect(typescript).toContain("mask: await toFile(createReadStream('mask.png')),")
+    const [several] = codes('/v1/images/edits', { model: 'm', prompt: 'x', image: [image, image] })
+    expect(several).toContain('-F "image[]=@image-1.png" \\\n  -F "image[]=@image-2.png"')
   })
 })

@@ -10,6 +10,24 @@ let opened: TestConsole
 
 const result = (page: Page) => page.getByRole('region', { name: 'Result' })
 
+/** A PNG of one pixel. */
+const DOT = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+)
+
+/** Drops the dot onto an element, as a browser does with a file of the desktop. */
+async function drop(page: Page, selector: string): Promise<void> {
+  const transfer = await page.evaluateHandle(async (data) => {
+    const blob = await (await fetch(`data:image/png;base64,${data}`)).blob()
+    const files = new DataTransfer()
+    files.items.add(new File([blob], 'dropped.png', { type: 'image/png' }))
+    return files
+  }, DOT.toString('base64'))
+  for (const type of ['dragenter', 'dragover', 'drop'])
+    await page.dispatchEvent(selector, type, { dataTransfer: transfer })
+}
+
 /** The pictures and axe of a page with its result. */
 async function checked(page: Page, name: string): Promise<void> {
   expect(await axeFaults(page)).toEqual([])
@@ -40,6 +58,94 @@ describeInBrowser('the playground', () => {
     expect((await edited).status()).toBe(200)
     await page.getByRole('button', { name: 'Remove image-1.png' }).click()
     await page.getByRole('button', { name: 'Generate' }).waitFor()
+  })
+
+  it.each(['light', 'dark'] as const)('marks by pointer and by keyboard what an edit changes, %s', async (scheme) => {
+    const page = await opened.open('/playground?kind=images', { scheme })
+    await page.getByRole('textbox', { name: 'Prompt' }).fill('A lighthouse')
+    await page.getByRole('button', { name: 'Generate' }).click()
+    await page.getByRole('button', { name: 'Edit this' }).first().click()
+    await page.getByRole('button', { name: 'Mark what changes' }).click()
+    const canvas = page.getByRole('application')
+    const { x, y, width, height } = (await canvas.boundingBox()) as {
+      x: number
+      y: number
+      width: number
+      height: number
+    }
+    await page.mouse.move(x + width / 4, y + height / 4)
+    await page.mouse.down()
+    await page.mouse.move(x + width / 2, y + height / 4, { steps: 4 })
+    await page.mouse.up()
+    await page.getByText('1 marked').waitFor()
+    await canvas.focus()
+    await page.keyboard.press('Shift+ArrowDown')
+    await page.keyboard.press('Space')
+    await page.getByText('2 marked').waitFor()
+    await checked(page, `playground-mask-${scheme}`)
+    await page.getByRole('button', { name: 'Use this mask' }).click()
+    const edited = page.waitForRequest('**/v1/images/edits')
+    await page.getByRole('button', { name: 'Edit', exact: true }).click()
+    const { mask, image } = (await edited).postDataJSON() as { mask: string; image: string }
+    // The middle of the stroke is transparent, and a corner is not; the mask has the size of the image.
+    const seen = await page.evaluate(
+      async ([mask, image]) => {
+        const [drawn, source] = await Promise.all(
+          [mask, image].map(async (address) => createImageBitmap(await (await fetch(address ?? '')).blob())),
+        )
+        const context = new OffscreenCanvas(drawn?.width ?? 0, drawn?.height ?? 0).getContext('2d')
+        if (!context || !drawn || !source) return undefined
+        context.drawImage(drawn, 0, 0)
+        const alpha = (x: number, y: number) => context.getImageData(x, y, 1, 1).data[3]
+        const marked = alpha(Math.round(drawn.width * 0.4), Math.round(drawn.height / 4))
+        return {
+          marked,
+          corner: alpha(1, 1),
+          isSameSize: drawn.width === source.width && drawn.height === source.height,
+        }
+      },
+      [mask, image] as const,
+    )
+    expect(seen).toEqual({ marked: 0, corner: 255, isSameSize: true })
+    await result(page).getByRole('img').first().waitFor()
+  })
+
+  it('takes a mask from a file, if it has the size of the image', async () => {
+    const page = await opened.open('/playground?kind=images')
+    await page.getByLabel('Add an image to edit').setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer: DOT })
+    await page.getByRole('button', { name: 'Mark what changes' }).click()
+    const upload = page.getByLabel('Mask file')
+    await upload.setInputFiles('docs/manual/images/console-home.png')
+    await page.getByRole('region', { name: 'Notifications' }).getByText('those of the image: 1 × 1').waitFor()
+    await upload.setInputFiles({ name: 'mask.png', mimeType: 'image/png', buffer: DOT })
+    await page.getByRole('button', { name: 'Remove mask.png' }).waitFor()
+    await page.getByRole('button', { name: 'Remove a.png' }).click()
+    await page.getByRole('button', { name: 'Remove mask.png' }).waitFor({ state: 'detached' })
+  })
+
+  it('takes images that are dropped', async () => {
+    const page = await opened.open('/playground?kind=images')
+    await drop(page, '.play-sources')
+    await page.getByRole('button', { name: 'Remove dropped.png' }).waitFor()
+    await page.getByRole('tab', { name: 'Chat' }).click()
+    await page.getByRole('textbox', { name: 'Message' }).waitFor()
+    await drop(page, '.playground-main')
+    await page.getByRole('button', { name: 'Remove dropped.png' }).waitFor()
+  })
+
+  it.each([
+    ['images', 'Prompt', 'client.images.generate('],
+    ['video', 'Prompt', '/v1/video/generations'],
+    ['3d', 'Prompt', '/v1/3d/generations'],
+    ['embeddings', 'Texts', 'client.embeddings.create('],
+    ['rerank', 'Query', '/v1/rerank'],
+    ['moderation', 'Text', 'client.moderations.create('],
+  ])('writes the call of %s as code', async (kind, field, code) => {
+    const page = await opened.open(`/playground?kind=${kind}`)
+    await page.getByRole('textbox', { name: field, exact: true }).fill('a gate')
+    await page.getByRole('button', { name: 'Code' }).click()
+    await page.getByRole('dialog').getByText('TypeScript').click()
+    await page.getByRole('dialog').locator('pre', { hasText: code }).waitFor()
   })
 
   it.each(['light', 'dark'] as const)('compares texts by their embeddings, %s', async (scheme) => {

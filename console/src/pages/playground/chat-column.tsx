@@ -59,7 +59,7 @@ export function ChatColumn(props: ColumnProps) {
               Retry
             </Button>
           )}
-          <Button size="small" icon="copy" onClick={props.onCode}>
+          <Button size="small" icon="code" onClick={props.onCode}>
             Code
           </Button>
         </div>

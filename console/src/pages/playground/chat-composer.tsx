@@ -4,6 +4,7 @@ import { notifyError } from '../../lib/toasts.ts'
 import { Button } from '../../ui/button.tsx'
 import { Files } from './chat-message.tsx'
 import { changeDraft, type Draft, stopAll } from './chat-store.ts'
+import type { Attachment } from './chat-types.ts'
 import { withFiles } from './files.ts'
 
 type ComposerProps = {
@@ -18,12 +19,14 @@ type ComposerProps = {
 
 const MAX_TEXT = 1_000_000
 
+export const addFiles = (former: Attachment[], chosen: Iterable<File>): Promise<void> =>
+  withFiles(former, chosen).then((files) => changeDraft({ files }), notifyError)
+
 export function ChatComposer({ draft, isRunning, problem, warning, onSend }: ComposerProps) {
   const picker = useRef<HTMLInputElement>(null)
   const { text, files } = draft
   const canSend = !isRunning && problem === undefined && (text.trim() !== '' || files.length > 0)
-  const add = (chosen: Iterable<File>) =>
-    withFiles(files, chosen).then((all) => changeDraft({ files: all }), notifyError)
+  const add = (chosen: Iterable<File>) => addFiles(files, chosen)
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return
     event.preventDefault()

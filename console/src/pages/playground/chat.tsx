@@ -10,13 +10,14 @@ import { Empty, Failed, Loading } from '../../ui/states.tsx'
 import type { Body } from './chat-body.ts'
 import { chatBody } from './chat-body.ts'
 import { ChatColumn } from './chat-column.tsx'
-import { ChatComposer } from './chat-composer.tsx'
+import { addFiles, ChatComposer } from './chat-composer.tsx'
 import { ChatSettingsForm, settingsProblem } from './chat-settings.tsx'
 import { ask, changeDraft, clearChat, hasRoom, removeColumn, retry, stop, useChat } from './chat-store.ts'
 import type { ChatMessage, ChatSettings } from './chat-types.ts'
 import { MAX_MESSAGES, MAX_MODELS } from './chat-types.ts'
 import { CodeDialog } from './code-dialog.tsx'
 import { CompareButton } from './compare-dialog.tsx'
+import { useDrop } from './drop.ts'
 import { useFollow } from './follow.ts'
 import { type ModelFacts, useModelFacts } from './model-limits.ts'
 import { useStoredChat } from './stored-request.ts'
@@ -71,6 +72,7 @@ function ChatOf({ usable, project }: { usable: AdminModel[]; project: string }) 
     for (const index of models.keys()) ask({ role: 'user', text: draft.text, files: draft.files }, runOf(index))
     changeDraft({ text: '', files: [] })
   }
+  const drop = useDrop((files) => void addFiles(draft.files, files))
   const options = usable.map(({ id, status }) => ({
     value: id,
     label: id,
@@ -78,7 +80,7 @@ function ChatOf({ usable, project }: { usable: AdminModel[]; project: string }) 
   }))
   return (
     <div className="playground">
-      <div className="playground-main">
+      <div className="playground-main" {...drop}>
         {stored && <p className="play-notice">{stored}</p>}
         <div className="row">
           <Button
@@ -140,7 +142,7 @@ function ChatOf({ usable, project }: { usable: AdminModel[]; project: string }) 
           <ChatSettingsForm settings={settings} models={models} facts={facts} onChange={change} />
         </details>
       </aside>
-      {coded && <CodeDialog body={coded} onClose={() => setCoded(undefined)} />}
+      {coded && <CodeDialog chat={coded} onClose={() => setCoded(undefined)} />}
     </div>
   )
 }

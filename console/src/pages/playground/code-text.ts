@@ -17,19 +17,19 @@ export function codeOf({ origin, dialect, language, body: chat }: CodeParts): st
   return language === 'Python' ? PYTHON[dialect](origin, short, chat) : TYPESCRIPT[dialect](origin, short, chat)
 }
 
-const curl = (address: string, body: unknown): string => `curl ${address} \\
+export const curl = (address: string, body: unknown): string => `curl ${address} \\
   -H "Authorization: Bearer $GATEHOUSE_TOKEN" \\
   -H "Content-Type: application/json" \\
   -d '${json(body).replaceAll("'", "'\\''")}'`
 
-const json = (value: unknown): string => JSON.stringify(value, null, 2)
-const text = (value: string): string => JSON.stringify(value)
+export const json = (value: unknown): string => JSON.stringify(value, null, 2)
+export const text = (value: string): string => JSON.stringify(value)
 
 type Writer = (origin: string, body: Body, chat: Body) => string
 
-const openaiPython =
-  (call: string, read: string): Writer =>
-  (origin, body) =>
+export const openaiPython =
+  (call: string, read: string) =>
+  (origin: string, body: Body): string =>
     `import os
 from openai import OpenAI
 
@@ -63,9 +63,9 @@ ${keywords(genaiRequest(body, model))}
 print(answer.text)`,
 }
 
-const openaiTypeScript =
-  (call: string, read: string): Writer =>
-  (origin, body) =>
+export const openaiTypeScript =
+  (call: string, read: string) =>
+  (origin: string, body: Body): string =>
     `import OpenAI from 'openai'
 
 const client = new OpenAI({ baseURL: ${text(`${origin}/v1`)}, apiKey: process.env.GATEHOUSE_TOKEN })
@@ -106,7 +106,7 @@ const keywords = (body: Body): string =>
     .join('\n')
 
 /** A literal of Python. */
-function python(value: unknown, depth: number): string {
+export function python(value: unknown, depth: number): string {
   if (value === null) return 'None'
   if (value === true) return 'True'
   if (value === false) return 'False'
@@ -120,7 +120,7 @@ function python(value: unknown, depth: number): string {
   return `${start}\n${members.map((one) => `${indent}${one},\n`).join('')}${'    '.repeat(depth)}${end}`
 }
 
-function shortened(value: unknown, name = ''): unknown {
+export function shortened(value: unknown, name = ''): unknown {
   if (typeof value === 'string') {
     const isData = value.startsWith('data:') || name === 'data'
     if (!isData || value.length <= LONGEST_DATA) return value

@@ -21,13 +21,15 @@ export function Embeddings({ model, models, project, stored, onModel }: FamilyPr
       : texts.length > MAX_TEXTS
         ? `At most ${MAX_TEXTS} texts.`
         : undefined
+  const call = { path: '/v1/embeddings', body: { model, input: texts } }
   const submit = async () => {
-    if (await run({ path: '/v1/embeddings', body: { model, input: texts }, project })) setEmbedded(texts)
+    if (await run({ ...call, project })) setEmbedded(texts)
   }
   return (
     <div className="play-order">
       <OrderForm
         act="Embed"
+        call={call}
         isRunning={isRunning}
         problem={problem}
         error={error}

@@ -1,5 +1,5 @@
 /** What the pages of all kinds of models share: the choice of a model, the form, and what a call took. */
-import type { ReactNode } from 'react'
+import { type ReactNode, useState } from 'react'
 import { useApiAll } from '../../api/hooks.ts'
 import type { AdminModel } from '../../api/types.ts'
 import { duration, money } from '../../lib/format.ts'
@@ -7,7 +7,8 @@ import { A, Button } from '../../ui/button.tsx'
 import { FormError } from '../../ui/field.tsx'
 import { Combobox } from '../../ui/select.tsx'
 import { Empty } from '../../ui/states.tsx'
-import type { Called } from './use-call.ts'
+import { CodeDialog } from './code-dialog.tsx'
+import type { Called, PlaygroundCall } from './use-call.ts'
 
 /** What every kind of model is given. */
 export type FamilyProps = {
@@ -39,6 +40,8 @@ type FormProps = {
   children: ReactNode
   /** The name of the act, such as `Generate`. */
   act: string
+  /** What the act calls, which is shown as code too. */
+  call: PlaygroundCall
   isRunning: boolean
   /** What is missing or wrong. */
   problem?: string | undefined
@@ -48,7 +51,8 @@ type FormProps = {
 }
 
 /** The order on the left, what came of it on the right. */
-export function OrderForm({ children, act, isRunning, problem, error, onSubmit, onStop }: FormProps) {
+export function OrderForm({ children, act, call, isRunning, problem, error, onSubmit, onStop }: FormProps) {
+  const [isCodeShown, setCodeShown] = useState(false)
   return (
     <form
       className="form play-form"
@@ -69,8 +73,12 @@ export function OrderForm({ children, act, isRunning, problem, error, onSubmit, 
             {act}
           </Button>
         )}
+        <Button icon="code" disabled={problem !== undefined} onClick={() => setCodeShown(true)}>
+          Code
+        </Button>
         {problem && <span className="small faint">{problem}</span>}
       </div>
+      {isCodeShown && <CodeDialog call={call} onClose={() => setCodeShown(false)} />}
     </form>
   )
 }

@@ -11,15 +11,17 @@ type Response = { results: Verdict[] }
 export function Moderation({ model, models, project, stored, onModel }: FamilyProps) {
   const [input, setInput] = useState(stored.join('\n'))
   const { called, error, isRunning, run, stop } = useCall<Response>()
+  const call = { path: '/v1/moderations', body: { model, input } }
   const verdict = called?.data.results[0]
   return (
     <div className="play-order">
       <OrderForm
         act="Check"
+        call={call}
         isRunning={isRunning}
         problem={input.trim() === '' ? 'Type a text.' : undefined}
         error={error}
-        onSubmit={() => void run({ path: '/v1/moderations', body: { model, input }, project })}
+        onSubmit={() => void run({ ...call, project })}
         onStop={stop}
       >
         <ModelChoice model={model} models={models} onModel={onModel} />

@@ -17,13 +17,15 @@ export function Rerank({ model, models, project, stored: [asked = QUERY, ...give
   const [sorted, setSorted] = useState<string[]>([])
   const { called, error, isRunning, run, stop } = useCall<Response>()
   const documents = linesOf(typed)
+  const call = { path: '/v1/rerank', body: { model, query, documents } }
   const submit = async () => {
-    if (await run({ path: '/v1/rerank', body: { model, query, documents }, project })) setSorted(documents)
+    if (await run({ ...call, project })) setSorted(documents)
   }
   return (
     <div className="play-order">
       <OrderForm
         act="Rerank"
+        call={call}
         isRunning={isRunning}
         problem={problemOf(query, documents)}
         error={error}

@@ -48,16 +48,18 @@ function TaskMaker({ model, models, project, stored, onModel, kind, options, sou
   const [sources, setSources] = useState<Attachment[]>([])
   const { error, isRunning, run, stop } = useCall<Ordered>()
   const hasOrder = prompt.trim() !== '' || sources.length > 0
+  const [source] = sources
+  const body = { model, ...options, ...(prompt && { prompt }), ...(source && { image: source.data_url }) }
+  const call = { path: kind.path, body }
   const submit = async () => {
-    const [source] = sources
-    const body = { model, ...options, ...(prompt && { prompt }), ...(source && { image: source.data_url }) }
-    const called = await run({ path: kind.path, body, project })
+    const called = await run({ ...call, project })
     if (called) change({ task: called.data.data.task_id })
   }
   return (
     <div className="play-order">
       <OrderForm
         act="Generate"
+        call={call}
         isRunning={isRunning}
         problem={hasOrder ? undefined : `Type what the ${kind.name} shows.`}
         error={error}
@@ -126,7 +128,7 @@ function Progress({ task }: { task: Task }) {
   )
 }
 
-const Viewer = lazy(() => import('./viewer-3d.tsx').then(({ Viewer3d }) => ({ default: Viewer3d })))
+const Viewer = lazy(() => import('../../ui/viewer-3d.tsx').then(({ Viewer3d }) => ({ default: Viewer3d })))
 
 function Output({ kind, task_id, project }: TaskViewProps) {
   const address = outputAddress(kind, task_id, { project, index: 0 })

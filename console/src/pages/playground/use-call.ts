@@ -5,7 +5,9 @@ import { projectHeader } from './run-chat.ts'
 
 export type Called<T> = { data: T; ms: number; cost: number | null; request_id: string | null }
 type CallState<T> = { called?: Called<T>; error?: Error; isRunning: boolean }
-type Order = { path: string; body: object; project: string }
+/** The path of the client's API and the body that is sent there. */
+export type PlaygroundCall = { path: string; body: Record<string, unknown> }
+type Order = PlaygroundCall & { project: string }
 
 /** `call.run` keeps the former result until there is a new one. */
 export function useCall<T>() {

@@ -13,7 +13,7 @@ import {
 } from 'three'
 import { OrbitControls } from 'three/addons/controls/OrbitControls.js'
 import { GLTFLoader } from 'three/addons/loaders/GLTFLoader.js'
-import { Failed, Loading } from '../../ui/states.tsx'
+import { Failed, Loading } from './states.tsx'
 
 type ViewerState = { isLoading: boolean; error?: Error }
 
