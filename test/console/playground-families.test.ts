@@ -87,7 +87,7 @@ describeInBrowser('the playground', () => {
     const edited = page.waitForRequest('**/v1/images/edits')
     await page.getByRole('button', { name: 'Edit', exact: true }).click()
     const { mask, image } = (await edited).postDataJSON() as { mask: string; image: string }
-    // The middle of the stroke is transparent, and a corner is not; the mask has the size of the image.
+    // The middle of the stroke and the dot are transparent, a corner is not; the mask has the size of the image.
     const seen = await page.evaluate(
       async ([mask, image]) => {
         const [drawn, source] = await Promise.all(
@@ -100,13 +100,14 @@ describeInBrowser('the playground', () => {
         const marked = alpha(Math.round(drawn.width * 0.4), Math.round(drawn.height / 4))
         return {
           marked,
+          dot: alpha(drawn.width / 2, Math.round(drawn.height / 2 + drawn.width / 10)),
           corner: alpha(1, 1),
           isSameSize: drawn.width === source.width && drawn.height === source.height,
         }
       },
       [mask, image] as const,
     )
-    expect(seen).toEqual({ marked: 0, corner: 255, isSameSize: true })
+    expect(seen).toEqual({ marked: 0, dot: 0, corner: 255, isSameSize: true })
     await result(page).getByRole('img').first().waitFor()
   })
 

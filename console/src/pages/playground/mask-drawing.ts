@@ -27,6 +27,8 @@ export function drawStroke(context: CanvasRenderingContext2D, { radius, points }
   context.lineWidth = radius * 2
   context.beginPath()
   context.moveTo(first.x, first.y)
+  // A line without a length would not be drawn.
+  context.lineTo(first.x + 0.01, first.y)
   for (const { x, y } of points) context.lineTo(x, y)
   context.stroke()
 }
