@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describeInBrowser } from './support/chromium.ts'
 import { axeFaults, screenshots, settled, type TestConsole } from './support/console.ts'
 import { openDay } from './support/day.ts'
+import { expectSoon } from './support/soon.ts'
 
 let opened: TestConsole
 
@@ -17,7 +18,8 @@ describeInBrowser('the console after a day of calls', () => {
   it.each(['light', 'dark'] as const)('has a home page with charts, %s', async (scheme) => {
     const page = await opened.open('/', { scheme, height: 1200 })
     await page.locator('.uplot').nth(3).waitFor()
-    expect(await page.getByRole('list', { name: 'Cost of projects' }).textContent()).toContain('Search$')
+    const costs = page.getByRole('list', { name: 'Cost of projects' })
+    await expectSoon(() => costs.textContent(), expect.stringContaining('Search$'))
     expect(await axeFaults(page)).toEqual([])
     await screenshots(page, `day-home-${scheme}`)
   })
@@ -26,7 +28,7 @@ describeInBrowser('the console after a day of calls', () => {
     const page = await opened.open('/models/team/large', { height: 1200 })
     await page.locator('.uplot').waitFor()
     const usage = page.locator('section', { hasText: 'Who uses it' }).last()
-    expect(await usage.textContent()).toContain('Support assistant')
+    await expectSoon(() => usage.textContent(), expect.stringContaining('Support assistant'))
     expect(await axeFaults(page)).toEqual([])
     await screenshots(page, 'day-model', [1280])
   })
@@ -44,16 +46,15 @@ describeInBrowser('the console after a day of calls', () => {
     }
   })
 
-  it('paints the first page within a second on a processor that is four times slower', async () => {
+  it('tells when the first page is painted on a processor that is four times slower', async () => {
     const page = await opened.open('/models')
     const session = await page.context().newCDPSession(page)
     await session.send('Emulation.setCPUThrottlingRate', { rate: 4 })
     await page.goto(`${opened.origin}/console`)
     await settled(page)
-    const paints = await page.evaluate(() =>
-      performance.getEntriesByName('first-contentful-paint').map((one) => one.startTime),
-    )
-    process.stderr.write(`first contentful paint with 4x CPU throttling: ${paints.map(Math.round)} ms\n`)
-    expect(paints).toHaveLength(1)
+    const paints = () =>
+      page.evaluate(() => performance.getEntriesByName('first-contentful-paint').map((one) => one.startTime))
+    await expectSoon(paints, [expect.any(Number)])
+    process.stderr.write(`first contentful paint with 4x CPU throttling: ${(await paints()).map(Math.round)} ms\n`)
   })
 })

@@ -6,9 +6,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'bun:test'
 import type { Administrator } from '../../console/src/api/types.ts'
 import { pages } from '../../console/src/pages/pages.ts'
 import { describeInBrowser } from './support/chromium.ts'
-import { axeFaults, type ConsolePage, openConsole, screenshots, settled, type TestConsole } from './support/console.ts'
+import { axeFaults, openConsole, screenshots, settled, type TestConsole } from './support/console.ts'
 import { openDay } from './support/day.ts'
 import { PAYLOADS } from './support/payloads.ts'
+import { expectSoon } from './support/soon.ts'
+import type { ConsolePage } from './support/watched.ts'
 
 const PATHS = pages.filter(({ path }) => !path.includes('$')).map(({ path, title }) => [path, title] as const)
 const named = (path: string) => (path === '/' ? 'home' : path.slice(1).replaceAll('/', '-'))
@@ -39,9 +41,9 @@ describeInBrowser('every page of the console', () => {
 
   it.each(PATHS)('%s fits a screen of 390 and one of 2560 pixels', async (path) => {
     const page = await opened.open(path, { width: 390, height: 844 })
-    expect(await overflow(page)).toBe(0)
+    await expectSoon(() => overflow(page), 0)
     await page.setViewportSize({ width: 2560, height: 1300 })
-    expect(await overflow(page)).toBe(0)
+    await expectSoon(() => overflow(page), 0)
   })
 
   it.each(ROLES)('those that the navigation shows a %s answer without an error', async (role) => {

@@ -1,14 +1,14 @@
-/**
- * A gateway on a port with its console in real Chromium. A page of it fails its test by an error in the browser's
- * console, a request that fails, and a report of the content security policy.
- */
+/** A gateway on a port with its console in real Chromium. */
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { buildConsole, isConsoleStale } from '../../../scripts/build-console.ts'
+import { DEFAULT_ADMIN } from '../../../src/config/config.ts'
 import { OWNER } from '../../kit/admin.ts'
 import { openPort, type Port } from '../../kit/served.ts'
-import { launchChromium } from './chromium.ts'
+import { launchChromium, WAIT_MILLISECONDS } from './chromium.ts'
+import { expectSoon } from './soon.ts'
+import { type ConsolePage, closePages, watched } from './watched.ts'
 
 type Role = 'owner' | 'operator' | 'viewer' | 'project_admin' | 'project_member'
 type Scheme = 'light' | 'dark'
@@ -25,11 +25,6 @@ export type OpenOptions = {
   allowed?: RegExp
 }
 
-export type ConsolePage = Page & {
-  /** What went wrong in it so far, besides what is allowed. */
-  faults(): string[]
-}
-
 export type TestConsole = {
   port: Port
   /** `http://127.0.0.1:<port>` */
@@ -40,14 +35,15 @@ export type TestConsole = {
   chat(body?: object, secret?: string): Promise<Response>
   /** Waits until so many calls are in the sums of the request log. */
   recorded(calls: number): Promise<void>
-  /** Opens a page of the console, such as `/models?q=a`, and waits for its heading and its data. */
+  /** Opens a page of the console, such as `/models?q=a`, and waits for its heading and its data. The end of the test closes it. */
   open(path: string, options?: OpenOptions): Promise<ConsolePage>
-  /** Throws for what went wrong in any page. */
   close(): Promise<void>
 }
 
-/** At once, in one test. */
-const OPEN_PAGES = 3
+/** Tests are faster than a person, and must not depend on how fast. */
+const ADMIN = { ...DEFAULT_ADMIN, requests_per_minute: 1_000_000 }
+/** How many times slower the pages run than they could, to find what depends on the speed of the machine. */
+const CPU_THROTTLE = Number(process.env.GATEHOUSE_CPU_THROTTLE ?? 1)
 
 /** Built once for a run of tests, where a source is newer. */
 async function ensureBuilt(): Promise<void> {
@@ -59,11 +55,10 @@ export async function openConsole(
   parts: Parameters<typeof openPort>[1] = {},
 ): Promise<TestConsole> {
   await ensureBuilt()
-  const port = await openPort({ admin_token: OWNER, ...settings }, parts)
+  const port = await openPort({ admin_token: OWNER, admin: ADMIN, ...settings }, parts)
   const origin = port.url.replace(/\/v1$/, '')
   const browser = await launchChromium()
   const sessions = createSessions(origin)
-  const pages: ConsolePage[] = []
 
   return {
     port,
@@ -75,35 +70,36 @@ export async function openConsole(
         { headers: { authorization: `Bearer ${secret}` } },
       ),
     async recorded(calls) {
-      for (;;) {
+      await expectSoon(async () => {
         port.gateway.instance.flushRequests()
         const { total } = await callAdmin<{ total: { calls: number } }>(origin, '/summary?step=hour')
-        if (total.calls >= calls) return
-        await Bun.sleep(20)
-      }
+        return total.calls >= calls
+      }, true)
     },
     async open(path, options = {}) {
       const context = await contextOf(browser, options)
       const { role = 'owner', project_id } = options
       if (role !== 'nobody') await context.addCookies([await sessions.cookieOf(role, project_id)])
       const page = watched(await context.newPage(), options.allowed)
-      pages.push(page)
-      // Pages of earlier tests would read their data again and again.
-      await pages
-        .at(-1 - OPEN_PAGES)
-        ?.context()
-        .close()
+      if (CPU_THROTTLE > 1) await throttle(page)
       await page.goto(`${origin}/console${path}`)
       await settled(page)
       return page
     },
     async close() {
-      const faults = pages.flatMap((page) => page.faults())
-      await browser.close()
-      await port.close()
-      if (faults.length > 0) throw new Error(`the console's pages had faults:\n${faults.join('\n')}`)
+      try {
+        await closePages()
+      } finally {
+        await browser.close()
+        await port.close()
+      }
     },
   }
+}
+
+async function throttle(page: Page): Promise<void> {
+  const session = await page.context().newCDPSession(page)
+  await session.send('Emulation.setCPUThrottlingRate', { rate: CPU_THROTTLE })
 }
 
 /** Waits for the heading of a page, and until nothing of it is loading. */
@@ -112,40 +108,17 @@ export async function settled(page: Page): Promise<void> {
   await page.waitForFunction(() => document.querySelector('.skeletons, .progress') === null)
 }
 
-const contextOf = (browser: Browser, { scheme = 'light', width = 1280, height = 900 }: OpenOptions) =>
-  browser.newContext({
+async function contextOf(browser: Browser, options: OpenOptions): Promise<BrowserContext> {
+  const { scheme = 'light', width = 1280, height = 900 } = options
+  const context = await browser.newContext({
     viewport: { width, height },
     colorScheme: scheme,
     reducedMotion: 'reduce',
     locale: 'en-US',
     timezoneId: 'Europe/Berlin',
-  }) as Promise<BrowserContext>
-
-function watched(page: Page, allowed: RegExp | undefined): ConsolePage {
-  const faults: string[] = []
-  const note = (fault: string) => {
-    if (!allowed?.test(fault)) faults.push(fault)
-  }
-  page.on('console', (message) => {
-    // Such a message has no address; the response is noted with it.
-    const isOfResponse = message.text().startsWith('Failed to load resource')
-    if (message.type() === 'error' && !isOfResponse) note(`console: ${message.text()}`)
   })
-  page.on('pageerror', (error) => note(`error: ${error.message}`))
-  page.on('response', (response) => {
-    const { pathname, search } = new URL(response.url())
-    if (response.status() >= 400) note(`${response.request().method()} ${pathname}${search} ${response.status()}`)
-  })
-  page.on('requestfailed', (request) => {
-    // A request of a page that is left is given up, and so is one whose answer nobody waits for any more.
-    const text = request.failure()?.errorText
-    if (text !== 'net::ERR_ABORTED') note(`${request.method()} ${request.url()} ${text}`)
-  })
-  page.on('request', (request) => {
-    const { hostname, protocol } = new URL(request.url())
-    if (protocol.startsWith('http') && hostname !== '127.0.0.1') note(`request to another host: ${request.url()}`)
-  })
-  return Object.assign(page, { faults: () => faults })
+  context.setDefaultTimeout(WAIT_MILLISECONDS)
+  return context
 }
 
 async function callAdmin<T>(

@@ -3,8 +3,6 @@ import { type ManualClock, manualClock } from '../../kit/clock.ts'
 import { openConsole, type TestConsole } from './console.ts'
 
 const STEP_MILLISECONDS = 900_000
-/** Between two pages that a test opens. */
-const PAGE_MILLISECONDS = 10_000
 const STEPS = 96
 
 const PROJECTS = ['Search', 'Support assistant', 'Data science', 'Mobile app']
@@ -44,14 +42,7 @@ export async function openDay(): Promise<TestConsole> {
     await opened.recorded(total)
     clock.advance(STEP_MILLISECONDS)
   }
-  return {
-    ...opened,
-    // The limit on the requests of an administrator is by this clock, which would stand still.
-    open(path, options) {
-      clock.advance(PAGE_MILLISECONDS)
-      return opened.open(path, options)
-    },
-  }
+  return opened
 }
 
 /** The same calls in every run. */
