@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test'
 import { describeInBrowser } from './support/chromium.ts'
 import { axeFaults, openConsole, screenshots, settled, type TestConsole } from './support/console.ts'
+import { expectSoon } from './support/soon.ts'
 
 let opened: TestConsole
 
@@ -11,7 +12,7 @@ describeInBrowser('the alerts and the configuration in the console', () => {
     const json = { name: 'poor', budgets: [{ amount: 0.000001, window: 'total' }] }
     const { secret } = await opened.admin<{ secret: string }>('/tokens', { json })
     await (await opened.chat({ max_tokens: 1000 }, secret)).text()
-    for (;;) if ((await opened.admin<{ data: object[] }>('/alerts?state=open')).data.length > 0) break
+    await expectSoon(async () => (await opened.admin<{ data: object[] }>('/alerts?state=open')).data.length > 0, true)
   })
   afterAll(() => opened?.close())
 
@@ -38,8 +39,7 @@ describeInBrowser('the alerts and the configuration in the console', () => {
     const page = await opened.open('/config')
     await page.getByRole('searchbox', { name: 'Find a setting' }).fill('session_hours')
     await page.waitForURL('**q=session_hours*')
-    expect(await page.locator('tbody tr').count()).toBe(1)
-    expect(await page.locator('tbody').textContent()).toContain('admin.session_hours')
+    await expectSoon(() => page.locator('tbody tr').allTextContents(), [expect.stringContaining('admin.session_hours')])
     expect(await axeFaults(page)).toEqual([])
     await screenshots(page, 'config', [390, 1280])
   })

@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test'
 import { changesOf, pageOf } from '../../console/src/pages/audit/changes.ts'
 import { describeInBrowser } from './support/chromium.ts'
-import { axeFaults, openConsole, screenshots, settled, type TestConsole } from './support/console.ts'
+import { axeFaults, openConsole, screenshots, type TestConsole } from './support/console.ts'
+import { expectSoon } from './support/soon.ts'
 
 describe('the changes of a row', () => {
   it('are the members that differ, as text', () => {
@@ -48,14 +49,14 @@ describeInBrowser('the audit log of the console', () => {
     await page.getByRole('combobox', { name: 'Action' }).click()
     await page.getByRole('option', { name: 'token.create' }).click()
     await page.waitForURL('**/audit?action=token.create')
-    await settled(page)
+    const made = expect.stringContaining('token.create')
+    await expectSoon(() => page.locator('tbody tr').allTextContents(), [made, made])
     await page.locator('section.table-scroll').focus()
     await page.keyboard.press('j')
     await page.keyboard.press('Enter')
     await page.waitForURL(/audit\/\d+$/)
-    await settled(page)
-    expect(await page.locator('h1').textContent()).toBe('token.create')
-    expect(await page.locator('.audit-changes').textContent()).toContain(TROUBLE)
+    await page.getByRole('heading', { level: 1, name: 'token.create' }).waitFor()
+    await expectSoon(() => page.locator('.audit-changes').textContent(), expect.stringContaining(TROUBLE))
     expect(await page.locator('main img').count()).toBe(0)
     await page.goto(`${opened.origin}/console/audit?object_id=none`)
     await page.getByRole('button', { name: 'Clear filters' }).first().click()

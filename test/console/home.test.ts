@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test'
 import { describeInBrowser } from './support/chromium.ts'
 import { axeFaults, openConsole, screenshots, type TestConsole } from './support/console.ts'
+import { expectSoon } from './support/soon.ts'
 
 let opened: TestConsole
 let project_id: string
@@ -26,7 +27,7 @@ describeInBrowser('the home page of the console', () => {
     await opened.recorded(1)
     await page.reload()
     await page.locator('.stats').waitFor()
-    expect(await page.getByRole('heading', { name: 'First steps' }).count()).toBe(0)
+    await page.getByRole('heading', { name: 'First steps' }).waitFor({ state: 'detached' })
   })
 
   it.each(['light', 'dark'] as const)('shows what was called, without a serious fault for axe, %s', async (scheme) => {
@@ -37,8 +38,9 @@ describeInBrowser('the home page of the console', () => {
     }
     const page = await opened.open('/?range=1h', { scheme })
     await page.locator('.uplot').nth(3).waitFor()
-    expect(await page.locator('.stats').textContent()).toContain('Calls15')
-    expect(await page.getByRole('list', { name: 'Calls of models' }).textContent()).toContain('sandbox/general13 calls')
+    await expectSoon(() => page.locator('.stats').textContent(), expect.stringContaining('Calls15'))
+    const models = page.getByRole('list', { name: 'Calls of models' })
+    await expectSoon(() => models.textContent(), expect.stringContaining('sandbox/general13 calls'))
     expect(await axeFaults(page)).toEqual([])
     await screenshots(page, `home-${scheme}`)
     await page.setViewportSize({ width: 1280, height: 900 })
@@ -50,10 +52,10 @@ describeInBrowser('the home page of the console', () => {
     const json = { name: 'poor', budgets: [{ amount: 0.000001, window: 'total' }] }
     const { secret } = await opened.admin<{ secret: string }>('/tokens', { json })
     await opened.chat({ model: 'acme/model', max_tokens: 1000 }, secret)
-    for (;;) if ((await opened.admin<{ data: object[] }>('/alerts?state=open')).data.length > 0) break
+    await expectSoon(async () => (await opened.admin<{ data: object[] }>('/alerts?state=open')).data.length > 0, true)
     const page = await opened.open('/')
     await page.getByRole('heading', { name: '1 open alert' }).waitFor()
-    expect(await page.locator('main').textContent()).toContain('budget refusing')
+    await expectSoon(() => page.locator('main').textContent(), expect.stringContaining('budget refusing'))
     expect(await axeFaults(page)).toEqual([])
     await screenshots(page, 'home-alert', [390, 1280])
   })
@@ -75,8 +77,7 @@ describeInBrowser('the home page of the console', () => {
 
   it.each(['project_admin', 'project_member'] as const)('is of their project for a %s', async (role) => {
     const page = await opened.open('/', { role, project_id })
-    await page.locator('.stats').waitFor()
-    expect(await page.locator('.stats').textContent()).toContain('Calls0')
+    await expectSoon(() => page.locator('.stats').textContent(), expect.stringContaining('Calls0'))
     expect(await page.getByRole('heading', { name: 'Providers' }).count()).toBe(0)
   })
 })

@@ -2,8 +2,10 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test'
 import { describeInBrowser } from './support/chromium.ts'
 import { axeFaults, openConsole, screenshots, settled, type TestConsole } from './support/console.ts'
+import { expectSoon } from './support/soon.ts'
 
 const SOON = Math.floor(Date.now() / 1000) + 86_400 * 20
+const NAME = 'acme/<img src=x onerror=alert(1)>'
 let opened: TestConsole
 
 describeInBrowser('the models in the console', () => {
@@ -20,7 +22,7 @@ describeInBrowser('the models in the console', () => {
           replaced_by: 'acme/new',
         },
         'acme/new': { context_tokens: 1_000_000, prices: { input: 1, output: 4 } },
-        'acme/<img src=x onerror=alert(1)>': {},
+        [NAME]: {},
       },
     })
   })
@@ -44,14 +46,15 @@ describeInBrowser('the models in the console', () => {
     await page.getByRole('combobox', { name: 'Status' }).click()
     await page.getByRole('option', { name: 'deprecated' }).click()
     await page.waitForURL('**status=deprecated*')
-    expect(await page.locator('tbody .row-link').allTextContents()).toEqual(['acme/old'])
+    const names = () => page.locator('tbody .row-link').allTextContents()
+    await expectSoon(names, ['acme/old'])
     await page.getByRole('button', { name: 'Clear filters' }).click()
     await page.getByRole('button', { name: 'Context' }).click()
     await page.waitForURL('**sort=-context*')
-    expect(await page.locator('tbody .row-link').first().textContent()).toBe('acme/new')
+    const first = async () => (await names())[0]
+    await expectSoon(first, 'acme/new')
     await page.reload()
-    await settled(page)
-    expect(await page.locator('tbody .row-link').first().textContent()).toBe('acme/new')
+    await expectSoon(first, 'acme/new')
   })
 
   it('are opened from the table by keyboard', async () => {
@@ -65,8 +68,8 @@ describeInBrowser('the models in the console', () => {
 
   it.each(['light', 'dark'] as const)('have a page each without a serious fault for axe, %s', async (scheme) => {
     const page = await opened.open('/models/acme/old', { scheme })
-    expect(await page.locator('h1').textContent()).toBe('acme/old')
-    expect(await page.locator('main').textContent()).toContain('Its successor is acme/new')
+    await page.getByRole('heading', { level: 1, name: 'acme/old' }).waitFor()
+    await expectSoon(() => page.locator('main').textContent(), expect.stringContaining('Its successor is acme/new'))
     expect(await axeFaults(page)).toEqual([])
     await screenshots(page, `model-${scheme}`)
     await page.setViewportSize({ width: 1280, height: 900 })
@@ -83,24 +86,24 @@ describeInBrowser('the models in the console', () => {
   it('show samples with the address of the gateway for each API and client', async () => {
     const page = await opened.open('/models/sandbox/general?tab=samples')
     const code = page.getByRole('region', { name: /sample$/ })
-    expect(await code.textContent()).toContain(`curl ${opened.origin}/v1/chat/completions`)
+    const shows = (text: string) => expectSoon(() => code.textContent(), expect.stringContaining(text))
+    await shows(`curl ${opened.origin}/v1/chat/completions`)
     await page.getByRole('combobox', { name: 'API' }).click()
     await page.getByRole('option', { name: 'Messages' }).click()
     await page.getByRole('button', { name: 'Claude Code' }).click()
-    expect(await code.textContent()).toContain(`ANTHROPIC_BASE_URL=${opened.origin}`)
-    expect(await code.textContent()).toContain('ANTHROPIC_MODEL=sandbox/general')
+    await shows(`ANTHROPIC_BASE_URL=${opened.origin}`)
+    await shows('ANTHROPIC_MODEL=sandbox/general')
   })
 
   it('show what a configuration calls a model as text', async () => {
     const page = await opened.open('/models?q=onerror')
-    expect(await page.locator('.model-card').textContent()).toContain('acme/<img src=x onerror=alert(1)>')
+    await expectSoon(() => page.locator('.model-card').textContent(), expect.stringContaining(NAME))
     await page.locator('.model-card a').click()
-    await settled(page)
-    expect(await page.locator('h1').textContent()).toBe('acme/<img src=x onerror=alert(1)>')
+    await expectSoon(() => page.locator('h1').textContent(), NAME)
   })
 
   it('say what is wrong with the address of a model that is not there', async () => {
     const page = await opened.open('/models/no/such', { allowed: / 404$/ })
-    expect(await page.getByRole('alert').textContent()).toContain('There is no such thing')
+    await page.getByRole('alert').getByText('There is no such thing').waitFor()
   })
 })

@@ -6,6 +6,7 @@ import { describeInBrowser } from './support/chromium.ts'
 import { axeFaults, openConsole, screenshots, type TestConsole } from './support/console.ts'
 import { injectedInto } from './support/injected.ts'
 import { PAYLOADS } from './support/payloads.ts'
+import { expectSoon } from './support/soon.ts'
 
 const TOOLS = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }]
 const HOSTILE = [
@@ -62,7 +63,8 @@ describeInBrowser('the playground', () => {
     await ask(page, 'What is a gatehouse?')
     await answers(page).nth(1).waitFor()
     expect(await answers(page).count()).toBe(2)
-    expect(await answers(page).first().textContent()).toMatch(/Reasoning.*to first.*in · .*out.*reasoning/s)
+    const figures = expect.stringMatching(/Reasoning.*to first.*in · .*out.*reasoning/s)
+    await expectSoon(() => answers(page).first().textContent(), figures)
     expect(await axeFaults(page)).toEqual([])
     await screenshots(page, `playground-chat-${scheme}`)
     await page.setViewportSize({ width: 1280, height: 900 })
@@ -81,7 +83,7 @@ describeInBrowser('the playground', () => {
     await page.keyboard.press('Enter')
     await answers(page).waitFor()
     expect(await answers(page).textContent()).toContain('You said one\ntwo')
-    expect(await message(page).inputValue()).toBe('')
+    await expectSoon(() => message(page).inputValue(), '')
     await page.getByRole('button', { name: 'Code' }).focus()
     await page.keyboard.press('Enter')
     await page.getByRole('dialog').waitFor()
@@ -105,12 +107,10 @@ describeInBrowser('the playground', () => {
   it('shows the error of a call and of a stream that breaks', async () => {
     const page = await opened.open('/playground?model=sandbox/general', { allowed: /chat\/completions 429/ })
     await ask(page, 'a\n@sandbox tokens=50 cut_after=3')
-    await page.getByRole('alert').waitFor()
-    expect(await page.getByRole('alert').textContent()).toContain('upstream_cut')
+    await page.getByRole('alert').getByText('upstream_cut').waitFor()
     await page.getByRole('button', { name: 'Clear' }).click()
     await ask(page, 'a\n@sandbox status=429')
-    await page.getByRole('alert').waitFor()
-    expect(await page.getByRole('alert').textContent()).toContain('rate_limit_exceeded')
+    await page.getByRole('alert').getByText('rate_limit_exceeded').waitFor()
   })
 
   it('sends parameters within the limits of each model, and keeps them in the address', async () => {
@@ -162,7 +162,7 @@ describeInBrowser('the playground', () => {
     await page.getByRole('textbox', { name: 'Tools' }).fill('[{')
     await page.getByText(/^This is not JSON/).waitFor()
     await message(page).fill('call')
-    expect(await page.getByRole('button', { name: 'Send', exact: true }).isDisabled()).toBe(true)
+    await expectSoon(() => page.getByRole('button', { name: 'Send', exact: true }).isDisabled(), true)
     await page.getByRole('textbox', { name: 'Tools' }).fill(JSON.stringify(TOOLS))
     await page.getByRole('button', { name: 'Send', exact: true }).click()
     await page.getByRole('textbox', { name: 'Result of weather' }).fill('sunny')
@@ -225,14 +225,15 @@ describeInBrowser('the playground', () => {
       await page.getByRole('button', { name: 'Add model' }).click()
       await page.getByRole('combobox', { name: `Model ${count}` }).waitFor()
     }
-    expect(await page.getByRole('button', { name: 'Add model' }).isDisabled()).toBe(true)
+    await expectSoon(() => page.getByRole('button', { name: 'Add model' }).isDisabled(), true)
     await screenshots(page, 'playground-four', [390, 1280, 2560])
     for (const place of [4, 3, 2]) await page.getByRole('button', { name: `Close model ${place}` }).click()
     await ask(page, "It's me")
     await answers(page).waitFor()
     await page.getByRole('button', { name: 'Code' }).click()
     const code = page.getByRole('region', { name: /code$/ })
-    expect(await code.textContent()).toContain(`curl ${opened.origin}/v1/chat/completions`)
+    const shows = (text: string) => expectSoon(() => code.textContent(), expect.stringContaining(text))
+    await shows(`curl ${opened.origin}/v1/chat/completions`)
     for (const [api, path] of [
       ['Responses', '/v1/responses'],
       ['Messages', '/v1/messages'],
@@ -240,10 +241,10 @@ describeInBrowser('the playground', () => {
     ] as const) {
       await page.getByRole('combobox', { name: 'API' }).click()
       await page.getByRole('option', { name: api }).click()
-      expect(await code.textContent()).toContain(`curl ${opened.origin}${path}`)
+      await shows(`curl ${opened.origin}${path}`)
     }
     await page.getByRole('button', { name: 'TypeScript' }).click()
-    expect(await code.textContent()).toContain('new GoogleGenAI')
+    await shows('new GoogleGenAI')
     await screenshots(page, 'playground-code', [1280])
   })
 
@@ -267,7 +268,7 @@ describeInBrowser('the playground', () => {
     await page.waitForURL('**/models')
     await page.goBack()
     await answers(page).waitFor()
-    expect(await answers(page).textContent()).toContain('You said keep me')
+    await expectSoon(() => answers(page).textContent(), expect.stringContaining('You said keep me'))
   })
 
   it('opens a request of the log with its model, and says where its contents are not stored', async () => {
@@ -278,7 +279,7 @@ describeInBrowser('the playground', () => {
       allowed: /contents 404/,
     })
     await page.getByText('The contents of this request are not stored').waitFor()
-    expect(await page.getByRole('combobox', { name: 'Model 1' }).inputValue()).toBe('sandbox/compact')
+    await expectSoon(() => page.getByRole('combobox', { name: 'Model 1' }).inputValue(), 'sandbox/compact')
   })
 
   it('copies a link with the models and the parameters, and without what was typed', async () => {

@@ -4,6 +4,7 @@ import { requestRow } from '../kit/request-rows.ts'
 import { describeInBrowser } from './support/chromium.ts'
 import { axeFaults, openConsole, screenshots, settled, type TestConsole } from './support/console.ts'
 import { someRequests, storeWith } from './support/request-data.ts'
+import { expectSoon } from './support/soon.ts'
 
 let filled: TestConsole
 let small: TestConsole
@@ -90,9 +91,8 @@ describeInBrowser('the requests of the console', () => {
     await page.getByLabel('Another value').fill('5xx')
     await page.keyboard.press('Enter')
     await page.waitForURL('**/requests?status=5xx')
-    await settled(page)
-    const statuses = await page.locator('.request-status .badge').allTextContents()
-    expect(new Set(statuses)).toEqual(new Set(['502']))
+    const statuses = async () => new Set(await page.locator('.request-status .badge').allTextContents())
+    await expectSoon(statuses, new Set(['502']))
     await page.getByRole('button', { name: 'Remove the filter Status' }).click()
     await page.waitForURL('**/requests')
     await page.goBack()
@@ -108,8 +108,7 @@ describeInBrowser('the requests of the console', () => {
     await page.getByRole('button', { name: 'Add filter' }).click()
     await page.getByRole('menuitem', { name: 'Model' }).click()
     const values = page.getByRole('list', { name: 'Values' }).getByRole('button')
-    await values.first().waitFor()
-    expect(await values.count()).toBe(4)
+    await expectSoon(() => values.count(), 4)
     expect(await axeFaults(page)).toEqual([])
     await screenshots(page, 'requests-facets', [1280])
     await values.filter({ hasText: 'sandbox/general' }).click()
@@ -138,9 +137,11 @@ describeInBrowser('the requests of the console', () => {
     await page.getByRole('link', { name: 'Older' }).waitFor()
     await page.keyboard.press('j')
     await page.waitForURL((url) => url.href !== first)
-    await settled(page)
-    expect(await page.locator('.page-note').textContent()).toContain('openai/gpt-5')
-    await page.getByRole('link', { name: 'Newer' }).click()
+    await page.locator('.page-note').getByText('openai/gpt-5').waitFor()
+    const newer = page.getByRole('link', { name: 'Newer' })
+    // Until the page is that of the older row, the link is the one that was there before.
+    await expectSoon(async () => new URL((await newer.getAttribute('href')) ?? '', first).href, first)
+    await newer.click()
     await page.waitForURL(first)
     await page.reload()
     await page.getByRole('link', { name: 'Newer' }).click()
@@ -151,13 +152,12 @@ describeInBrowser('the requests of the console', () => {
 
   it('are summed up by their session, which leads to them', async () => {
     const page = await filled.open('/sessions')
-    expect(await page.locator('tbody tr').count()).toBe(3)
+    await expectSoon(() => page.locator('tbody tr').count(), 3)
     expect(await axeFaults(page)).toEqual([])
     await screenshots(page, 'sessions')
     await page.getByRole('link', { name: 'session-2' }).click()
     await page.waitForURL('**/requests?session=session-2*')
-    await settled(page)
-    expect(await page.locator('tbody tr').count()).toBeGreaterThan(10)
+    await page.locator('tbody tr').nth(10).waitFor()
     const none = await small.open('/sessions?user=nobody')
     await none.getByRole('heading', { name: 'No session of this end user' }).waitFor()
   })
@@ -165,7 +165,7 @@ describeInBrowser('the requests of the console', () => {
   it('have a page that explains the routing, repeats the call and leads to the same session', async () => {
     const page = await filled.open('/requests/900000')
     await page.getByText('Given up after 320 ms, because another target answered first.').waitFor()
-    expect(await page.locator('.waterfall-row').count()).toBe(5)
+    await expectSoon(() => page.locator('.waterfall-row').count(), 5)
     await page.getByRole('button', { name: 'Copy as curl' }).click()
     await page.getByText('"model": "gpt-5"').waitFor()
     expect(await axeFaults(page)).toEqual([])
@@ -180,18 +180,18 @@ describeInBrowser('the requests of the console', () => {
   it('say of a row that is not there that there is none', async () => {
     const page = await filled.open('/requests/123456789', { allowed: /404/ })
     await page.getByRole('alert').waitFor()
-    expect(await page.getByRole('heading', { level: 3 }).textContent()).toBe('There is no such thing')
+    await page.getByRole('heading', { level: 3, name: 'There is no such thing' }).waitFor()
   })
 
   it('explain how a request would be routed now, and say where contents are not stored', async () => {
     await small.chat({ model: 'sandbox/general' })
+    await small.recorded(1)
     const page = await small.open('/requests', { allowed: /contents 404/ })
     await page.locator('.row-link').first().click()
     await page.getByRole('button', { name: 'How would it be routed now?' }).click()
     await page.getByRole('region', { name: 'Targets now' }).waitFor()
     await page.getByRole('button', { name: 'Show contents' }).click()
     await page.getByText('are not stored').waitFor()
-    await page.waitForLoadState('networkidle')
   })
 
   it('appear live, stand still while paused, and open', async () => {
@@ -230,7 +230,7 @@ describeInBrowser('the requests of the console', () => {
     await page.goto(`${filled.origin}/console${path}`)
     await page.getByRole('alert').getByText('The store is away.').waitFor()
     expect(await axeFaults(page)).toEqual([])
-    await page.unrouteAll()
+    await page.unrouteAll({ behavior: 'wait' })
     await page.getByRole('button', { name: 'Try again' }).click()
     await page.getByRole('alert').waitFor({ state: 'detached' })
   })

@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { describeInBrowser } from './support/chromium.ts'
-import { axeFaults, openConsole, screenshots, settled, type TestConsole } from './support/console.ts'
+import { axeFaults, openConsole, screenshots, type TestConsole } from './support/console.ts'
+import { expectSoon } from './support/soon.ts'
 
 let opened: TestConsole
 let shop = ''
@@ -53,7 +54,7 @@ describeInBrowser('people and sign-in in the console', () => {
     await opened.open('/', { role: 'operator' })
     const page = await opened.open('/settings')
     const sessions = page.getByRole('region', { name: 'Sessions' })
-    expect(await sessions.getByText('this one').count()).toBe(1)
+    await expectSoon(() => sessions.getByText('this one').count(), 1)
     const row = sessions.getByRole('row', { name: /operator/i })
     await row.getByRole('button', { name: 'End' }).click()
     await button(page, 'End session').click()
@@ -83,8 +84,7 @@ describeInBrowser('people and sign-in in the console', () => {
 
   it('show a viewer only their own role', async () => {
     const page = await opened.open('/settings', { role: 'viewer' })
-    await settled(page)
-    expect(await page.getByRole('heading', { level: 2 }).allTextContents()).toEqual(['You'])
+    await expectSoon(() => page.getByRole('heading', { level: 2 }).allTextContents(), ['You'])
     expect(await button(page, 'Invite a person').count()).toBe(0)
   })
 })

@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test'
 import { OWNER } from '../kit/admin.ts'
 import { describeInBrowser } from './support/chromium.ts'
-import { axeFaults, openConsole, screenshots, settled, type TestConsole } from './support/console.ts'
+import { axeFaults, openConsole, screenshots, type TestConsole } from './support/console.ts'
+import { expectSoon } from './support/soon.ts'
 
 let opened: TestConsole
 
@@ -20,25 +21,24 @@ describeInBrowser('the console', () => {
 
   it('has one heading, one main and a link that skips the navigation', async () => {
     const page = await opened.open('/models')
-    expect(await page.locator('h1').allTextContents()).toEqual(['Models'])
+    await expectSoon(() => page.locator('h1').allTextContents(), ['Models'])
     expect(await page.locator('main').count()).toBe(1)
     await page.keyboard.press('Tab')
-    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Skip to the content')
+    await expectSoon(() => page.evaluate(() => document.activeElement?.textContent), 'Skip to the content')
     await page.keyboard.press('Enter')
-    expect(await page.evaluate(() => document.activeElement?.id)).toBe('content')
+    await expectSoon(() => page.evaluate(() => document.activeElement?.id), 'content')
   })
 
   it('finds pages and models by Ctrl-K and opens them by keyboard', async () => {
     const page = await opened.open('/')
     await page.keyboard.press('Control+k')
-    await page.getByRole('combobox').fill('sandbox/gen')
+    await page.getByRole('combobox', { name: /^Find/ }).fill('sandbox/gen')
     await page.getByRole('option', { name: /sandbox\/general/ }).waitFor()
     expect(await axeFaults(page)).toEqual([])
     await screenshots(page, 'palette', [1280])
     await page.keyboard.press('Enter')
     await page.waitForURL('**/console/models/sandbox/general')
-    await settled(page)
-    expect(await page.locator('h1').textContent()).toBe('sandbox/general')
+    await page.getByRole('heading', { level: 1, name: 'sandbox/general' }).waitFor()
   })
 
   it('opens its navigation from a button on a narrow screen, and closes it with the page', async () => {
@@ -48,12 +48,12 @@ describeInBrowser('the console', () => {
     await page.getByRole('dialog').getByRole('link', { name: 'Models' }).click()
     await page.waitForURL('**/console/models')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
-    expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
+    await expectSoon(() => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true)
   })
 
   it('asks nobody in particular to log in', async () => {
     const page = await opened.open('/models', { role: 'nobody', allowed: /login 40[01]|me 401/ })
-    expect(await page.locator('h1').textContent()).toBe('Log in')
+    await page.getByRole('heading', { level: 1, name: 'Log in' }).waitFor()
     expect(await axeFaults(page)).toEqual([])
     await screenshots(page, 'login', [390, 1280])
     await page.getByLabel('Admin token').fill('wrong')
@@ -65,11 +65,13 @@ describeInBrowser('the console', () => {
     const page = await opened.open('/models?view=table', { role: 'operator', allowed: /\b401$/ })
     await page.getByRole('searchbox', { name: 'Find a model' }).fill('sandbox/g')
     await page.getByRole('link', { name: 'sandbox/general' }).waitFor()
+    await page.getByRole('button', { name: 'Find a page' }).click()
+    const palette = page.getByRole('combobox', { name: /^Find/ })
+    await palette.waitFor()
     const { data } = await opened.admin<{ data: { session_id: string; role: string }[] }>('/sessions')
     const { session_id } = data.find(({ role }) => role === 'operator') ?? {}
     await opened.admin(`/sessions/${session_id}`, { method: 'DELETE' })
-    await page.getByRole('button', { name: 'Find a page' }).click()
-    await page.getByRole('combobox', { name: /^Find/ }).fill('sandbox')
+    await palette.fill('sandbox')
     const dialog = page.getByRole('dialog', { name: 'Log in again' })
     await dialog.waitFor()
     expect(await axeFaults(page)).toEqual([])
@@ -88,12 +90,11 @@ describeInBrowser('the console', () => {
     await page.getByRole('button', { name: 'Colours' }).click()
     await page.getByRole('menuitem', { name: 'Dark' }).click()
     await page.reload()
-    await settled(page)
-    expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe('dark')
+    await expectSoon(() => page.evaluate(() => document.documentElement.dataset.theme), 'dark')
   })
 
   it('says of an address without a page that there is none', async () => {
     const page = await opened.open('/no/such/page')
-    expect(await page.locator('h1').textContent()).toBe('There is no such page')
+    await page.getByRole('heading', { level: 1, name: 'There is no such page' }).waitFor()
   })
 })

@@ -165,8 +165,12 @@ describeInBrowser('the tasks of the console', () => {
 
   it('show outputs to who may read contents, and link no address that is a script', async () => {
     const page = await filled.open(`/tasks/${DONE}`)
-    await page.getByRole('button', { name: 'Show outputs' }).click()
-    await page.waitForResponse(/outputs$/)
+    const [response] = await Promise.all([
+      page.waitForResponse(/outputs$/),
+      page.getByRole('button', { name: 'Show outputs' }).click(),
+    ])
+    expect((await response.json()).outputs).toMatchObject([{ url: 'javascript:alert(1)' }])
+    await settled(page)
     expect(await page.locator('a[href^="javascript"]').count()).toBe(0)
     const { data } = await filled.admin<{ data: { action: string }[] }>('/audit')
     expect(data.some(({ action }) => action === 'task.read_outputs')).toBe(true)
@@ -175,11 +179,11 @@ describeInBrowser('the tasks of the console', () => {
   })
 
   it('show what a finished task has generated, in the gallery and on its page', async () => {
-    const order = { model: 'sandbox/text-to-video', prompt: 'a boat', duration: 4 }
+    const order = { model: 'sandbox/text-to-video', prompt: 'a boat\n@sandbox quick=1', duration: 4 }
     const response = await empty.port.gateway.call('/v1/video/generations', { json: order })
     const { data } = (await response.json()) as { data: { task_id: string } }
     const page = await empty.open(`/tasks/${data.task_id}`)
-    await page.getByRole('button', { name: 'Show outputs' }).click({ timeout: 45_000 })
+    await page.getByRole('button', { name: 'Show outputs' }).click()
     await page.locator('video').waitFor()
     await page.waitForFunction(() => (document.querySelector('video')?.readyState ?? 0) >= 2)
     expect(await axeFaults(page)).toEqual([])

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test'
 import { describeInBrowser } from './support/chromium.ts'
 import { axeFaults, openConsole, screenshots, type TestConsole } from './support/console.ts'
+import { expectSoon } from './support/soon.ts'
 
 const NOW = Math.floor(Date.now() / 1000)
 const WEBHOOK = {
@@ -63,8 +64,8 @@ describeInBrowser('webhooks in the console', () => {
   it('show each attempt, and are delivered again', async () => {
     const { page, posted } = await openWith('/webhooks/evt_1')
     await page.getByRole('region', { name: 'Attempts' }).waitFor()
-    const rows = await page.locator('tbody tr').allTextContents()
-    expect(rows).toEqual([expect.stringContaining('connection refused'), expect.stringContaining('503')])
+    const rows = () => page.locator('tbody tr').allTextContents()
+    await expectSoon(rows, [expect.stringContaining('connection refused'), expect.stringContaining('503')])
     expect(await axeFaults(page)).toEqual([])
     await page.getByRole('button', { name: 'Deliver again' }).click()
     await page.locator('.toasts').getByText('It is sent again').waitFor()
