@@ -1,7 +1,18 @@
 /** Statements on the path of every call: the text of each is made once, not each time as a query builder does. */
-import { CompiledQuery } from 'kysely'
+import { CompiledQuery, type DialectAdapter } from 'kysely'
 import { hasRowLocks } from './row-locks.ts'
-import type { Tables, Write } from './tables.ts'
+import type { Database, Tables, Write } from './tables.ts'
+
+/**
+ * Of the adapter of an engine with one connection, whose statements block: the transaction that has the connection executes
+ * them at once, without the dozens of promises and functions with which a query builder passes one on.
+ */
+export type ImmediateStatements = { executeNow(sql: string, values: readonly unknown[]): unknown[] }
+
+const isImmediate = (adapter: DialectAdapter): adapter is DialectAdapter & ImmediateStatements =>
+  'executeNow' in adapter
+
+type Rows<Row> = { rows: Row[] }
 
 type InsertParts = { table: keyof Tables; columns: readonly string[]; after: string }
 
@@ -36,7 +47,11 @@ export function createStatement(textOf: (count: number, isLocking: boolean) => s
     return template
   }
 
-  return <Row = unknown>(write: Write, values: readonly unknown[], count = 1) => {
+  return <Row = unknown>(write: Database, values: readonly unknown[], count = 1): Rows<Row> | Promise<Rows<Row>> => {
+    const { adapter } = write.getExecutor()
+    if (write.isTransaction && isImmediate(adapter)) {
+      return { rows: adapter.executeNow(templateOf(count, false).sql, values) as Row[] }
+    }
     const { query, queryId, sql } = templateOf(count, hasRowLocks(write))
     // `CompiledQuery.raw` freezes its parameters: reading a thousand frozen ones takes longer than inserting them.
     return write.executeQuery<Row>({ query, queryId, sql, parameters: values } as CompiledQuery<Row>)

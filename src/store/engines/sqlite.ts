@@ -24,6 +24,7 @@ import {
   type SqliteStatement,
 } from 'kysely'
 import { createNotifications, type Engine } from '../engine.ts'
+import type { ImmediateStatements } from '../fixed-statements.ts'
 import { migrate } from '../migrate.ts'
 import { createSharedCommit } from '../shared-commit.ts'
 import { RESTORE, StoreError } from '../store.ts'
@@ -193,18 +194,30 @@ const unusable = (path: string, cause: unknown): StoreError =>
 const describe = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
 function dialect(file: SqliteFile): Dialect {
+  const database = betterSqliteInterface(file)
   return {
-    createDriver: () => new ImmediateDriver(file),
-    createAdapter: () => new TransactionalDdlAdapter(),
+    createDriver: () => new ImmediateDriver(file, database),
+    createAdapter: () => new OneConnectionAdapter(database),
     createQueryCompiler: () => new SqliteQueryCompiler(),
     createIntrospector: (db) => new SqliteIntrospector(db),
   }
 }
 
-/** SQLite can roll back schema changes. Declaring it makes the migrator use one (immediate) transaction. */
-class TransactionalDdlAdapter extends SqliteAdapter {
+class OneConnectionAdapter extends SqliteAdapter implements ImmediateStatements {
+  readonly #database: SqliteDatabase
+  constructor(database: SqliteDatabase) {
+    super()
+    this.#database = database
+  }
+  /** SQLite can roll back schema changes. Declaring it makes the migrator use one (immediate) transaction. */
   override get supportsTransactionalDdl(): boolean {
     return true
+  }
+  executeNow(sql: string, values: readonly unknown[]): unknown[] {
+    const statement = this.#database.prepare(sql)
+    if (statement.reader) return statement.all(values)
+    statement.run(values)
+    return []
   }
 }
 
@@ -215,8 +228,8 @@ class TransactionalDdlAdapter extends SqliteAdapter {
 class ImmediateDriver extends SqliteDriver {
   readonly #file: SqliteFile
   #isLocked = false
-  constructor(file: SqliteFile) {
-    super({ database: betterSqliteInterface(file) })
+  constructor(file: SqliteFile, database: SqliteDatabase) {
+    super({ database })
     this.#file = file
   }
   override async beginTransaction(_connection: DatabaseConnection): Promise<void> {

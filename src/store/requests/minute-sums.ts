@@ -4,6 +4,7 @@
  * Rows of one minute are joined once it is over; hours are made of them.
  */
 import { sql } from 'kysely'
+import { createInsert, createStatement } from '../fixed-statements.ts'
 import type { LedgerEntry } from '../ledger/ledger-entry.ts'
 import type { Database, Write } from '../tables.ts'
 import type { RequestRow } from './request-row.ts'
@@ -39,8 +40,17 @@ export async function addToMinutes(write: Write, rows: readonly RequestRow[]): P
   const earliest = await sumsUntil(write, 'request_hours')
   const added: MinuteRow[] = []
   for (const [start, { row_id, sums }] of byMinute(rows, earliest)) added.push(rowOf(String(row_id), start, sums))
-  await write.insertInto('request_minutes').values(added).execute()
+  await insertMinutes(
+    write,
+    added.flatMap(({ id, start, sums, users, tags }) => [id, start, sums, users, tags]),
+  )
 }
+
+const insertMinutes = createInsert({
+  table: 'request_minutes',
+  columns: ['id', 'start', 'sums', 'users', 'tags'],
+  after: '',
+})
 
 /**
  * Adds what the ledger records later than the call itself, such as what a task is charged at its end, in the transaction
@@ -138,9 +148,11 @@ export function addMinute(sums: MinuteSums, row: Pick<MinuteRow, 'sums' | 'users
 
 /** Until when (unix seconds) hours, or days, are summed up. */
 export async function sumsUntil(db: Database, noun: 'request_hours' | 'request_days'): Promise<number> {
-  const row = await db.selectFrom('revisions').select('revision').where('noun', '=', noun).executeTakeFirst()
-  return row?.revision ?? 0
+  const { rows } = await findRevision<{ revision: number }>(db, [noun])
+  return rows[0]?.revision ?? 0
 }
+
+const findRevision = createStatement(() => 'select revision from revisions where noun = ?')
 
 /** Joins the rows of some complete minutes; false: nothing is left to join. */
 export async function joinMinutes(write: Write, now: number): Promise<boolean> {

@@ -30,7 +30,7 @@ export async function putScopes(
   const put = async () => {
     const some = values
     values = []
-    if (some.length > 0) await write((rows) => putRows(rows, some))
+    if (some.length > 0) await write(async (rows) => putRows(rows, some))
   }
   // In the order of their keys: two processes that write the same rows do not deadlock.
   for (const id of [...scopes.keys()].sort()) {
