@@ -32,6 +32,7 @@ export const SIZES = {
   large: { rows: 1_000_000, models: 500, tokens: 10_000, projects: 200, users: 20_000 },
 } as const satisfies Record<string, Counts>
 export type Size = keyof typeof SIZES
+export const isSize = (text: string): text is Size => Object.hasOwn(SIZES, text)
 
 const DAYS = 30
 /** As the gateway keeps them by default. */
@@ -203,11 +204,11 @@ const accountOf = (at: number, counts: Counts, created_at: number) =>
 
 if (import.meta.main) {
   const [path = '', size = 'large'] = process.argv.slice(2)
-  if (path === '' || !Object.hasOwn(SIZES, size)) {
+  if (path === '' || !isSize(size)) {
     process.stderr.write(`Usage: bun scripts/fill-store.ts <new file of SQLite> [${Object.keys(SIZES).join('|')}]\n`)
     process.exit(2)
   }
   const started = performance.now()
-  await fillStore(path, { size: size as Size, now: Math.floor(Date.now() / 1_000) })
+  await fillStore(path, { size, now: Math.floor(Date.now() / 1_000) })
   process.stdout.write(`${size}: ${Math.round((performance.now() - started) / 1_000)} s\n`)
 }

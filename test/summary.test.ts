@@ -53,6 +53,17 @@ describe('GET /admin/v1/summary', () => {
     expect((await summary('step=minute')).series).toMatchObject([{ key: null, name: 'all', total: { calls: 3 } }])
   })
 
+  it('leaves out the points where only totals are asked for', async () => {
+    const { gateway, say } = await start()
+    await say('sandbox/general')
+    await say('nobody/none')
+    const read = (query: string) => gateway.read<Summary>(`/summary?by=model&limit=1${query}`)
+    const [whole, totals] = [await read(''), await read('&points=false')]
+    expect(whole.series.every(({ points }) => points.length > 0)).toBe(true)
+    expect(totals).toEqual({ ...whole, series: whole.series.map((series) => ({ ...series, points: [] })) })
+    expect(await refusal(await gateway.admin('/summary?points=none'))).toEqual([400, 'invalid_value'])
+  })
+
   it('joins all but the largest keys as other', async () => {
     const { say, summary } = await start()
     for (const model of ['sandbox/general', 'sandbox/general', 'sandbox/general', 'nobody/none', 'nobody/none'])

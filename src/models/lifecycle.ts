@@ -19,6 +19,13 @@ export function statusAt(life: Life, now: number): ModelStatus {
 
 const isPast = (time: number | undefined, now: number): boolean => time !== undefined && time <= now
 
+/** Whether it is deprecated, or will be deprecated or retired. */
+export function isEnding(life: Life, now: number): boolean {
+  const status = statusAt(life, now)
+  if (status !== 'active') return status === 'deprecated'
+  return life.deprecated_at !== undefined || life.retired_at !== undefined
+}
+
 /** When one of them has another status, in order. */
 export const lifeDates = (lives: readonly Life[]): number[] =>
   lives

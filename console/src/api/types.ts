@@ -1792,7 +1792,7 @@ export type Api = {
   }
   'GET /admin/v1/summary': {
     params: {}
-    query: { start?: string | undefined; end?: string | undefined; from?: string | undefined; to?: string | undefined; step?: 'minute' | 'hour' | 'day' | undefined; by?: 'project' | 'token' | 'model' | 'provider' | 'user' | 'tag' | 'none' | undefined; project?: string | undefined; token?: string | undefined; model?: string | undefined; provider?: string | undefined; user?: string | undefined; tag?: string | undefined; order?: 'calls' | 'charge' | 'cost' | undefined; limit?: number | undefined }
+    query: { start?: string | undefined; end?: string | undefined; from?: string | undefined; to?: string | undefined; step?: 'minute' | 'hour' | 'day' | undefined; by?: 'project' | 'token' | 'model' | 'provider' | 'user' | 'tag' | 'none' | undefined; project?: string | undefined; token?: string | undefined; model?: string | undefined; provider?: string | undefined; user?: string | undefined; tag?: string | undefined; order?: 'calls' | 'charge' | 'cost' | undefined; points?: 'true' | 'false' | undefined; limit?: number | undefined }
     body: undefined
     response: Summary
   }
@@ -1810,7 +1810,7 @@ export type Api = {
   }
   'GET /admin/v1/models': {
     params: {}
-    query: { limit?: number | undefined; cursor?: string | undefined; provider?: string | undefined }
+    query: { limit?: number | undefined; cursor?: string | undefined; provider?: string | undefined; ending?: 'true' | 'false' | undefined }
     body: undefined
     response: AdminModelList
   }

@@ -5,7 +5,9 @@ import type { Context, Route } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import { matchesGlob } from '../../kit/glob.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
+import { isEnding } from '../../models/lifecycle.ts'
 import type { Supply } from '../../models/supply.ts'
+import { GatewayError } from '../../spec/error.ts'
 import { noSuch } from './edit.ts'
 import { TargetSchema, type TargetViewParts, targetViews } from './health-schema.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
@@ -63,7 +65,10 @@ export function adminModelRoutes({ supply, settingsOf, projects, ...parts }: Mod
     const query = context.query()
     const { limit, after } = readPage(query)
     const provider = query.get('provider')
+    const isOfEnding = readEnding(query)
+    const now = unixSeconds(parts.clock)
     const fitting = (await modelsFor(context))
+      .filter((model) => !isOfEnding || isEnding(model, now))
       .filter(({ targets }) => provider === null || targets.some((target) => target.provider.id === provider))
       .sort((a, b) => (a.id < b.id ? -1 : 1))
     const rest = after === undefined ? fitting : fitting.filter(({ id }) => id > (after[0] ?? ''))
@@ -75,6 +80,12 @@ export function adminModelRoutes({ supply, settingsOf, projects, ...parts }: Mod
     )
   }
 
+  function readEnding(query: URLSearchParams): boolean {
+    const ending = query.get('ending') ?? 'false'
+    if (ending === 'true' || ending === 'false') return ending === 'true'
+    throw new GatewayError('invalid_value', '"ending" must be "true" or "false".', { param: 'ending' })
+  }
+
   return [
     adminRoute(['GET', ROOT, { right: 'read', project: 'own' }], {
       summary: 'List models with their targets',
@@ -83,6 +94,10 @@ export function adminModelRoutes({ supply, settingsOf, projects, ...parts }: Mod
       query: {
         ...LIST_PARAMETERS,
         provider: { description: 'Only models with a target of this provider.', schema: Type.String() },
+        ending: {
+          description: '`true`: only models that are deprecated, or will be deprecated or retired. Default: all.',
+          schema: Type.Union([Type.Literal('true'), Type.Literal('false')]),
+        },
       },
       response: listSchema(AdminModel, 'AdminModelList'),
       errors: ['invalid_value'],

@@ -26,6 +26,7 @@ const MAX_POINTS = 1_500
 const MAX_CHARACTERS = 512
 const DAY = SUM_STEPS.day
 const BY = [...SUM_DIMENSIONS, 'none'] as const
+const POINTS = ['true', 'false'] as const
 const STEPS = Object.keys(SUM_STEPS) as SumStep[]
 
 const count = () => Type.Integer({ minimum: 0 })
@@ -57,7 +58,7 @@ const SummarySeries = Type.Object(
     }),
     points: Type.Array(
       Type.Object({ time: Type.Integer({ description: 'Unix seconds: the start of the step (UTC).' }), ...sums }),
-      { description: 'In the order of time. Steps without calls have none.' },
+      { description: 'In the order of time. Steps without calls have none; none at all where `points` is false.' },
     ),
     total: Type.Object(sums),
   },
@@ -141,6 +142,10 @@ export function summaryRoutes({ summaries, tokens, nameOf, clock }: SummaryRoute
           description: 'By what the largest are chosen. Default: calls.',
           schema: Type.Enum([...SUMMARY_ORDERS]),
         },
+        points: {
+          description: 'Whether the series have their points, or only their totals. Default: true.',
+          schema: Type.Enum([...POINTS]),
+        },
         limit: {
           description: `Series, besides that of the rest. Default ${DEFAULT_SERIES}.`,
           schema: Type.Integer({ minimum: 1, maximum: MAX_SERIES }),
@@ -178,6 +183,7 @@ function readQuery(query: URLSearchParams, now: number): SummaryQuery {
     by: oneOf(query, 'by', BY) ?? 'none',
     filter,
     limit: readLimit(query.get('limit')),
+    points: oneOf(query, 'points', POINTS) !== 'false',
     order: oneOf(query, 'order', SUMMARY_ORDERS) ?? 'calls',
   }
 }

@@ -24,6 +24,8 @@ export type SummaryQuery = {
   filter: SummaryFilter
   limit: number
   order: (typeof SUMMARY_ORDERS)[number]
+  /** false: only the totals of the series. Default: their points too. */
+  points?: boolean
 }
 
 /** Milliseconds; null: of no call. */
@@ -115,6 +117,7 @@ export function createSummaries({ store, flush, settings, clock }: SummariesPart
   return {
     async read(query) {
       const plan = planSummary(query)
+      const { points: hasPoints = true } = query
       const step = keptStep(query)
       const range = wholeSteps({ ...query, step })
       await flush()
@@ -124,21 +127,21 @@ export function createSummaries({ store, flush, settings, clock }: SummariesPart
       const points = scopePoints(await store.read({ ...range, kind, keys: [key], by: parts_by, only }), key)
       const all = plan.part ? partLine(points, plan.part.key) : totalLine(points)
       if (plan.by === undefined) {
-        const series = seriesOf(plan.key, all)
+        const series = seriesOf(plan.key, all, hasPoints)
         return { ...range, series: [series], other: false, total: series.total }
       }
       const lines = largestLines(points, query)
       await completeLines(lines, points, { plan, range })
       const series: SummarySeries[] = []
       for (const [name, line] of lines) {
-        series.push(seriesOf(name, line))
+        series.push(seriesOf(name, line, hasPoints))
         // A long series takes some milliseconds; calls go on in between.
         await nextTurn()
       }
       // A call may have several tags, so the total minus the tags shown is not the sum of the other tags.
-      const rest = plan.by === 'tag' ? undefined : seriesOf(null, restLine(all, lines))
-      const other = rest !== undefined && rest.points.length > 0
-      return { ...range, series: other ? [...series, rest] : series, other, total: seriesOf(null, all).total }
+      const rest = plan.by === 'tag' ? new Map() : restLine(all, lines)
+      if (rest.size > 0) series.push(seriesOf(null, rest, hasPoints))
+      return { ...range, series, other: rest.size > 0, total: seriesOf(null, all, false).total }
     },
   }
 }
@@ -203,12 +206,12 @@ function restLine(all: Line, lines: ReadonlyMap<string, Line>): Line {
   return rest
 }
 
-function seriesOf(key: string | null, line: Line): SummarySeries {
+function seriesOf(key: string | null, line: Line, hasPoints: boolean): SummarySeries {
   const total = emptySum()
   const points: SummarySeries['points'] = []
   for (const [time, sum] of [...line].sort(([a], [b]) => a - b)) {
     addSum(total, sum)
-    points.push({ time, ...toSums(sum) })
+    if (hasPoints) points.push({ time, ...toSums(sum) })
   }
   return { key, points, total: toSums(total) }
 }

@@ -2,7 +2,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { send } from '../../api/client.ts'
-import { invalidate, useApiAll, useMe } from '../../api/hooks.ts'
+import { invalidate, useApiAll, useApiList, useMe } from '../../api/hooks.ts'
 import { useSummary } from '../../api/summary.ts'
 import type { AdminModel } from '../../api/types.ts'
 import { seesAll } from '../../shell/page.ts'
@@ -20,9 +20,9 @@ export function FirstRun({ hasCalls }: { hasCalls: boolean }) {
   const me = useMe()
   const end = Math.ceil(useNow() / DAY) * DAY
   const isOwn = seesAll(me)
-  const past = useSummary({ start: end - DAYS * DAY, end, step: 'day' }, {}, { enabled: !hasCalls })
+  const past = useSummary({ start: end - DAYS * DAY, end, step: 'day' }, { points: 'false' }, { enabled: !hasCalls })
   const providers = useApiAll('GET /admin/v1/providers', {}, { enabled: isOwn })
-  const tokens = useApiAll('GET /admin/v1/tokens', {})
+  const tokens = useApiList('GET /admin/v1/tokens', {}, { limit: 1 })
   const call = useFirstCall()
 
   const isCalled = hasCalls || (past.data?.total.calls ?? 0) > 0

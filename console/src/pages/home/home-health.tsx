@@ -1,10 +1,9 @@
 /** What may need an operator: providers that do not answer well, and models that end. */
-import { useApiAll } from '../../api/hooks.ts'
+import { useApiAll, useApiList } from '../../api/hooks.ts'
 import { problemOf } from '../../api/provider-health.ts'
 import type { AdminModel, AdminProvider } from '../../api/types.ts'
 import { A } from '../../ui/button.tsx'
 import { Badge, Card } from '../../ui/display.tsx'
-import { useNow } from '../../ui/now.ts'
 import { Failed, Loading } from '../../ui/states.tsx'
 import { Time } from '../../ui/values.tsx'
 
@@ -12,7 +11,7 @@ const SHOWN = 8
 
 export function HomeHealth() {
   const providers = useApiAll('GET /admin/v1/providers', {}, { refetch_ms: 15_000 })
-  const models = useApiAll('GET /admin/v1/models', {}, { refetch_ms: 60_000 })
+  const models = useApiList('GET /admin/v1/models', { query: { ending: 'true' } }, { refetch_ms: 60_000 })
   return (
     <div className="grid-wide">
       <Card title="Providers" acts={<A to="/providers">All providers</A>}>
@@ -54,14 +53,9 @@ function ProviderList({ providers }: { providers: AdminProvider[] }) {
 }
 
 function EndingModels({ models }: { models: AdminModel[] }) {
-  const now = useNow()
-  const ending = models
-    .filter(
-      ({ status, deprecated_at, retired_at }) =>
-        status === 'deprecated' || (deprecated_at ?? 0) > now || (retired_at ?? 0) > now,
-    )
-    .filter(({ status }) => status !== 'retired')
-    .sort((a, b) => (a.retired_at ?? Number.MAX_SAFE_INTEGER) - (b.retired_at ?? Number.MAX_SAFE_INTEGER))
+  const ending = models.toSorted(
+    (a, b) => (a.retired_at ?? Number.MAX_SAFE_INTEGER) - (b.retired_at ?? Number.MAX_SAFE_INTEGER),
+  )
   if (ending.length === 0) return <p className="soft">No model is deprecated or about to be.</p>
   return (
     <ul className="lines">

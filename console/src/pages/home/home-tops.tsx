@@ -14,8 +14,12 @@ const SHOWN = 5
 
 export function HomeTops({ range, total }: { range: TimeRange; total: Sums | undefined }) {
   const me = useMe()
-  const models = useSummary(range, { by: 'model', limit: SHOWN })
-  const projects = useSummary(range, { by: 'project', limit: SHOWN, order: 'cost' }, { enabled: seesAll(me) })
+  const models = useSummary(range, { by: 'model', limit: SHOWN, points: 'false' })
+  const projects = useSummary(
+    range,
+    { by: 'project', limit: SHOWN, order: 'cost', points: 'false' },
+    { enabled: seesAll(me) },
+  )
   const search = { range: 'custom', from: String(range.start), to: String(range.end) }
   return (
     <div className="grid">

@@ -1,6 +1,6 @@
 /** Samples of calls of one model, with the address of this gateway and the name of a chosen token. */
 import { useState } from 'react'
-import { useApiAll } from '../../api/hooks.ts'
+import { useApiList } from '../../api/hooks.ts'
 import { choice, text } from '../../lib/search.ts'
 import { useAddress } from '../../ui/address.ts'
 import { Code } from '../../ui/display.tsx'
@@ -14,7 +14,7 @@ export function ModelSamples({ id, families }: { id: string; families: string[] 
   const shown = sampleFamilies(families)
   const [{ api, language }, change] = useAddress({ api: choice(shown, shown[0] ?? ''), language: text('curl') })
   const [token, setToken] = useState('')
-  const tokens = useApiAll('GET /admin/v1/tokens', {})
+  const tokens = useApiList('GET /admin/v1/tokens', { query: { active: 'true', order: 'newest' } })
   if (shown.length === 0) return <Empty title="There is no sample for this model">See the API reference.</Empty>
   const samples = samplesOf(api, { origin: location.origin, model: id })
   const sample = samples.find(({ name }) => name === language) ?? samples[0]

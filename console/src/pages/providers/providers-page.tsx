@@ -54,7 +54,7 @@ export function ProvidersPage() {
   const [isAdding, setAdding] = useState(false)
   const range = useTimeRange('24h')
   const providers = useApiAll('GET /admin/v1/providers', {}, { refetch_ms: 15_000 })
-  const summary = useSummary(range, { by: 'provider', limit: MOST_SERIES })
+  const summary = useSummary(range, { by: 'provider', limit: MOST_SERIES, points: 'false' })
   const sums = new Map(summary.data?.series.map(({ key, total }) => [key, total]))
   const rows = providers.rows
     .filter(({ id }) => id.toLowerCase().includes(q.toLowerCase()))

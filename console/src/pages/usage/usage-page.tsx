@@ -32,8 +32,8 @@ export function UsagePage() {
   })
   const order = of === 'charge' ? 'charge' : of === 'cost' ? 'cost' : 'calls'
   const chart = useSummary(range, { by, limit: SHOWN_IN_CHART, order })
-  const table = useSummary(range, { by, limit: SHOWN_IN_TABLE, order })
-  const before = useSummary({ ...range.previous, step: range.step }, { by: 'none' })
+  const table = useSummary(range, { by, limit: SHOWN_IN_TABLE, order, points: 'false' })
+  const before = useSummary({ ...range.previous, step: range.step }, { by: 'none', points: 'false' })
   return (
     <>
       <PageHead
