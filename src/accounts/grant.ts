@@ -1,6 +1,8 @@
-/** What a secret gives: its token, the project of the token, and the caller that both make. */
+/** What a secret gives: its token, the project of the token, and the caller that both make; and the secrets that were presented lately. */
 import { networkMatcher } from '../kit/address.ts'
+import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
+import { hash32 } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller, Project, Token } from '../spec/token.ts'
 import type { StoredProject, StoredToken } from '../store/tokens/account-store.ts'
@@ -17,6 +19,8 @@ export type Grant = {
   project_ends_at: number | null
   /** Absent: every address. */
   isAllowedFrom: ((address: string) => boolean) | undefined
+  /** When its last use was recorded, in unix seconds. */
+  used_at: number
 }
 
 type GrantParts = { token: StoredToken; project: StoredProject | undefined; hash: string; as_of: number }
@@ -32,6 +36,7 @@ export function grantOf({ token, project, hash, as_of }: GrantParts): Grant {
     refusal: isDeleted ? 'was deleted' : project?.disabled ? 'is disabled' : undefined,
     project_ends_at: project?.expires_at ?? null,
     isAllowedFrom: addressCheck(project ? [token, project] : [token]),
+    used_at: 0,
   }
 }
 
@@ -49,12 +54,12 @@ function addressCheck(accounts: readonly (Token | Project)[]): Grant['isAllowedF
 }
 
 /** Why the project of the token is not active; undefined: it is, or there is none. */
-export function projectTrouble({ refusal, project_ends_at }: Grant, now: () => number): string | undefined {
-  return refusal ?? (project_ends_at !== null && project_ends_at <= now() ? 'has expired' : undefined)
+export function projectTrouble({ refusal, project_ends_at }: Grant, now: number): string | undefined {
+  return refusal ?? (project_ends_at !== null && project_ends_at <= now ? 'has expired' : undefined)
 }
 
 /** Throws `project_disabled` where the project of the token is not active. */
-export function assertProjectActive(grant: Grant, now: () => number): void {
+export function assertProjectActive(grant: Grant, now: number): void {
   const trouble = projectTrouble(grant, now)
   if (trouble === undefined) return
   throw new GatewayError('project_disabled', `The project ${grant.token.project_id} of this token ${trouble}.`)
@@ -78,3 +83,45 @@ export function assertAddress({ token, isAllowedFrom }: Grant, from: { readonly 
 
 const shownAddress = (address: string): string =>
   address.length <= MAX_ADDRESS && /^[\w.:%[\]]+$/.test(address) ? address : 'of this request'
+
+/** After this time all are forgotten, so that no secret stays in memory because it was used once. */
+export const RECENT_MILLISECONDS = 60_000
+/** Each costs about 200 bytes. */
+export const MAX_RECENT = 10_000
+
+/**
+ * A secret is found by a hash with a random seed and then compared. An attacker cannot choose secrets of the same hash, so
+ * the comparison, whose time depends on the secrets, is reached by one wrong secret in 2^32.
+ */
+export class RecentSecrets {
+  readonly #clock: Clock
+  readonly #seed = crypto.getRandomValues(new Uint32Array(1))[0] ?? 0
+  readonly #entries = new Map<number, { secret: string; grant: Grant }>()
+  /** When the first of them was remembered. */
+  #since = 0
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  get(secret: string): Grant | undefined {
+    if (this.#entries.size === 0) return undefined
+    this.expire()
+    const entry = this.#entries.get(hash32(secret, this.#seed))
+    return entry?.secret === secret ? entry.grant : undefined
+  }
+
+  add(secret: string, grant: Grant): void {
+    if (this.#entries.size >= MAX_RECENT) this.forget()
+    if (this.#entries.size === 0) this.#since = this.#clock.steady()
+    this.#entries.set(hash32(secret, this.#seed), { secret, grant })
+  }
+
+  expire(): void {
+    if (this.#entries.size > 0 && this.#clock.steady() - this.#since >= RECENT_MILLISECONDS) this.forget()
+  }
+
+  forget(): void {
+    this.#entries.clear()
+  }
+}

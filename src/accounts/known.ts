@@ -1,58 +1,16 @@
-/** The token cache of the hot path, invalidated by polling the store's revision, and the secrets that were presented lately. */
+/** The token cache, invalidated by polling the store's revision. */
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Revision } from '../kit/revision.ts'
-import { hash32, isSameText, sha256 } from '../kit/secret.ts'
+import { isSameText, sha256 } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { ProjectStore, StoredProject, TokenStore } from '../store/tokens/account-store.ts'
-import { type Grant, grantOf } from './grant.ts'
-
-/** After this time all are forgotten, so that no secret stays in memory because it was used once. */
-export const RECENT_MILLISECONDS = 60_000
-/** Each costs about 200 bytes. */
-export const MAX_RECENT = 10_000
-
-/**
- * A secret is found by a hash with a random seed and then compared. An attacker cannot choose secrets of the same hash, so
- * the comparison, whose time depends on the secrets, is reached by one wrong secret in 2^32.
- */
-export class RecentSecrets {
-  readonly #clock: Clock
-  readonly #seed = crypto.getRandomValues(new Uint32Array(1))[0] ?? 0
-  readonly #entries = new Map<number, { secret: string; grant: Grant }>()
-  /** When the first of them was remembered. */
-  #since = 0
-
-  constructor(clock: Clock) {
-    this.#clock = clock
-  }
-
-  get(secret: string): Grant | undefined {
-    if (this.#entries.size === 0) return undefined
-    this.expire()
-    const entry = this.#entries.get(hash32(secret, this.#seed))
-    return entry?.secret === secret ? entry.grant : undefined
-  }
-
-  add(secret: string, grant: Grant): void {
-    if (this.#entries.size >= MAX_RECENT) this.forget()
-    if (this.#entries.size === 0) this.#since = this.#clock.steady()
-    this.#entries.set(hash32(secret, this.#seed), { secret, grant })
-  }
-
-  expire(): void {
-    if (this.#entries.size > 0 && this.#clock.steady() - this.#since >= RECENT_MILLISECONDS) this.forget()
-  }
-
-  forget(): void {
-    this.#entries.clear()
-  }
-}
+import { type Grant, grantOf, RecentSecrets } from './grant.ts'
 
 export type KnownTokens = {
-  /** The token with a secret that was presented lately. Whatever invalidates the cache forgets the secrets. */
-  recallRecent(secret: string): Grant | undefined
+  /** The secrets that were presented lately. Whatever invalidates the cache forgets them. */
+  recent: Pick<RecentSecrets, 'get'>
   /** The token with this secret, if it is cached and valid. Remembers the secret. */
   recallSecret(secret: string): Grant | undefined
   /** The token with this hash, if it is cached and valid. */
@@ -207,7 +165,7 @@ export function createKnownTokens({
   }
 
   return {
-    recallRecent: (secret) => recent.get(secret),
+    recent,
     recallSecret(secret) {
       const grant = recall(sha256(secret))
       if (grant) recent.add(secret, grant)

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
-import type { Grant } from './grant.ts'
-import { MAX_RECENT, RECENT_MILLISECONDS, RecentSecrets } from './known.ts'
+import { type Grant, MAX_RECENT, RECENT_MILLISECONDS, RecentSecrets } from './grant.ts'
 
 const grant = { ends_at: null } as Grant
 

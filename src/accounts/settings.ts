@@ -5,7 +5,7 @@ import { nearest } from '../kit/nearest.ts'
 import { ACCOUNT_SETTING_NAMES, type EndUserLimits } from '../spec/account-settings.ts'
 import { ENDPOINT_FAMILIES } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
-import { MAX_AMOUNT } from '../spec/money.ts'
+import { MAX_AMOUNT } from '../spec/price.ts'
 import { BUDGET_WINDOWS, type Budget, MAX_RATE_LIMIT, RATE_LIMIT_KEYS, type RateLimits } from '../spec/rate-limit.ts'
 import type { Project } from '../spec/token.ts'
 

@@ -106,7 +106,7 @@ export function createTokens(parts: TokensParts): Tokens {
   const slowDown = createSlowDown({ clock, log })
   const now = () => unixSeconds(clock)
 
-  const hasEnded = ({ ends_at }: Grant) => ends_at !== null && ends_at <= now()
+  const hasEnded = ({ ends_at }: Grant, at: number) => ends_at !== null && ends_at <= at
 
   function refuse(from: From, message = REFUSAL): Promise<never> | never {
     const waited = slowDown.failed(from.address, from.signal)
@@ -118,10 +118,14 @@ export function createTokens(parts: TokensParts): Tokens {
   }
 
   function admit(grant: Grant, from: From): Caller | Promise<never> {
-    if (hasEnded(grant)) return refuse(from)
+    const at = now()
+    if (hasEnded(grant, at)) return refuse(from)
     assertAddress(grant, from, log)
-    assertProjectActive(grant, now)
-    lastUsed.used(grant.token.token_id)
+    assertProjectActive(grant, at)
+    if (grant.used_at !== at) {
+      grant.used_at = at
+      lastUsed.used(grant.token.token_id)
+    }
     return grant.caller
   }
 
@@ -130,7 +134,7 @@ export function createTokens(parts: TokensParts): Tokens {
     return found ? admit(found, from) : refuse(from, explainRefusal(secret))
   }
 
-  const isActive = (grant: Grant): boolean => !hasEnded(grant) && projectTrouble(grant, now) === undefined
+  const isActive = (grant: Grant): boolean => !hasEnded(grant, now()) && projectTrouble(grant, now()) === undefined
 
   async function isFound(hash: string): Promise<boolean> {
     try {
@@ -192,7 +196,7 @@ export function createTokens(parts: TokensParts): Tokens {
     authenticate(secret, from) {
       // Nothing was guessed, so there is no delay: a browser or a probe without a token gets its response at once.
       if (secret === undefined || secret === '') throw new GatewayError('invalid_api_key', REFUSAL)
-      const recent = known.recallRecent(secret)
+      const recent = known.recent.get(secret)
       if (recent) return admit(recent, from)
       if (!isSecret(secret)) return refuse(from)
       const grant = known.recallSecret(secret)
@@ -293,7 +297,7 @@ export function createTokens(parts: TokensParts): Tokens {
       if (!token || token.disabled) return undefined
       const project = token.project_id === null ? undefined : await projects.find(token.project_id)
       const grant = grantOf({ token, project, hash: token.hash, as_of })
-      return projectTrouble(grant, now) === undefined ? grant.caller : undefined
+      return projectTrouble(grant, now()) === undefined ? grant.caller : undefined
     },
 
     projectChanged: known.doubt,

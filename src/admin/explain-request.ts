@@ -18,7 +18,7 @@ import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { ModelStatus } from '../spec/model.ts'
 import type { Caller } from '../spec/token.ts'
-import { NO_UNITS } from '../spec/units.ts'
+import { NO_UNITS } from '../spec/usage.ts'
 import { factsOf } from './explain-body.ts'
 
 export type ExplainRequest = {

@@ -2,7 +2,7 @@
 import type { CatalogueModel } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
-import { type Estimate, NO_UNITS, type Units } from '../spec/units.ts'
+import { type Estimate, NO_UNITS, type Units } from '../spec/usage.ts'
 import type { AdmissionRequest, CallRecord, Gate, Hold } from './call.ts'
 import type { AnyMeter, Family } from './family.ts'
 

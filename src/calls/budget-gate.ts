@@ -2,7 +2,7 @@
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { mostOf } from '../models/prices.ts'
 import { GatewayError } from '../spec/error.ts'
-import type { Units } from '../spec/units.ts'
+import type { Units } from '../spec/usage.ts'
 import type { TaskBudget } from '../store/ledger/budget-store.ts'
 import type { BudgetCallHold, Budgets } from './budgets/budgets.ts'
 import type { AdmissionRequest, Gate, Hold } from './call.ts'

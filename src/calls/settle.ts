@@ -2,7 +2,7 @@
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { type ErrorCode, GatewayError } from '../spec/error.ts'
-import { NO_UNITS, type Units } from '../spec/units.ts'
+import { NO_UNITS, type Units } from '../spec/usage.ts'
 import type { LedgerEntry } from '../store/ledger/ledger-entry.ts'
 import { releaseHolds } from './admission.ts'
 import type { CallRecord, DoubtfulAttempt, Meter } from './call.ts'

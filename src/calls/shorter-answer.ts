@@ -1,7 +1,7 @@
 /** Tells the client of a call that a budget refuses how short its answer would have to be. */
 import { mostOf } from '../models/prices.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
-import type { Units } from '../spec/units.ts'
+import type { Units } from '../spec/usage.ts'
 import { BudgetRefusal } from './budgets/budget-refusal.ts'
 import type { AdmissionRequest } from './call.ts'
 

@@ -1,8 +1,7 @@
 /** Counts the usage of a call that only sends text (embeddings, rerank, moderations): reported by the provider, or estimated. */
 import { createSample } from '../kit/sample.ts'
 import type { Tokenizer } from '../kit/tokenizer.ts'
-import type { Estimate, Units } from '../spec/units.ts'
-import type { TextUsage } from '../spec/usage.ts'
+import type { Estimate, TextUsage, Units } from '../spec/usage.ts'
 import type { Meter } from './call.ts'
 
 /** A text, or its token numbers. */

@@ -6,7 +6,7 @@ import { systemClock, unixSeconds } from '../kit/clock.ts'
 import { nearest } from '../kit/nearest.ts'
 import type { EndUserLimits } from '../spec/account-settings.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
-import { MAX_AMOUNT } from '../spec/money.ts'
+import { MAX_AMOUNT } from '../spec/price.ts'
 import {
   BUDGET_WINDOWS,
   type Budget,

@@ -1,5 +1,5 @@
 /** Reads what a provider charges, from its export or invoice, by day and model. */
-import { toNano } from '../spec/money.ts'
+import { toNano } from '../spec/price.ts'
 import { readCsv } from './csv.ts'
 
 /** `day` in unix seconds, `cost` in nano-units; absent: the file has no such column. */

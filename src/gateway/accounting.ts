@@ -18,7 +18,6 @@ import { createOpenCalls } from '../calls/recording/open-calls.ts'
 import { createSpool } from '../calls/recording/spool.ts'
 import type { RecordUsage } from '../calls/settle.ts'
 import type { Config } from '../config/config.ts'
-import { holdsLikely } from '../config/schema/account-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { GuardedFetch } from '../kit/guarded-fetch.ts'
 import type { Log } from '../kit/log.ts'
@@ -122,10 +121,14 @@ export function createAccounting(parts: AccountingParts): Accounting {
   const rateLimiter = createRateLimiter({ config, shared, onRefused, clock, log })
   const openCalls = createOpenCalls({ store: store.ledger, process_id, close: ledger.closeCall, clock, log })
   const refusesUnknown = () => config().ledger.unknown_price === 'refuse'
+  const holdsLikely = () => {
+    const { budgets: configured } = config()
+    return !Array.isArray(configured) && configured.hold === 'likely'
+  }
   let closing: Promise<void> | undefined
   const gates = [
     rateLimiter,
-    createBudgetGate({ budgets, refusesUnknown, holdsLikely: () => holdsLikely(config().budgets), clock }),
+    createBudgetGate({ budgets, refusesUnknown, holdsLikely, clock }),
     createOpenCallGate({ isDurable, open: openCalls.open, raise: openCalls.raise, close: ledger.closeCall, clock }), // the last one
   ]
   return {

@@ -1,5 +1,4 @@
 /** Admits a request as one of a caller: the load of the process, and what its headers ask of the call. */
-
 import type { ServerSettings } from '../config/config.ts'
 import { readCallOptions } from '../families/shared/call-options.ts'
 import type { Context } from '../http/context.ts'
@@ -12,18 +11,15 @@ type EntryParts = {
 }
 
 export function createCallEntry({ settings, load, observation }: EntryParts) {
-  function onAdmitted(context: Context): void {
-    readCallOptions(context, settings)
-    observation.admitted(context)
-  }
   return {
-    app: { admitLoad: load.admit, onAdmitted },
+    app: { admitLoad: load.admit, readOptions: readCallOptions, onAdmitted: observation.admitted },
     /** For a caller that the app has not authenticated. Throws GatewayError. */
     enterAs(context: Context, caller: Caller): void {
       context.caller = caller
       context.note.token_id = caller.token_id
       load.admit(caller.token_id)
-      onAdmitted(context)
+      readCallOptions(context, settings)
+      observation.admitted(context)
     },
   }
 }

@@ -11,11 +11,11 @@ import { errorResponse } from './errors.ts'
 import { isFilesHost } from './files-host.ts'
 import { Live, type LiveParts, type Peer } from './live.ts'
 import { createByteBudget } from './load.ts'
-import { assertKnownHost, hasSeveralHosts, isAdminPath, pathOf, severalHosts } from './request-parts.ts'
+import { assertKnownHost, hasSeveralHosts, isAdminPath, isWebSocket, pathOf, severalHosts } from './request-parts.ts'
 import { headOf, isLeftUnread } from './response-body.ts'
 import type { OpenRequest } from './revoked-calls.ts'
 import { bySpecificity, isLiteral, type MatchedRoute, matchable, methodsByPath } from './route-order.ts'
-import { createSockets, isWebSocket, messageRequest, type SocketProtocol } from './socket.ts'
+import { createSockets, messageRequest, type SocketProtocol } from './socket.ts'
 import { createPathHints } from './unknown-path.ts'
 
 /** Identifies the caller; throws invalid_api_key. Synchronous where possible, so that the hot path awaits nothing. */
@@ -38,15 +38,15 @@ type AppParts = {
   /** Called for each request that arrives. */
   onArrival?: ((context: Context) => void) | undefined
   /** Called for each request of a known caller before its route is. Throws GatewayError. */
-  onAdmitted?(context: Context): void
+  readOptions?(context: Context, settings: ServerSettings): void
+  onAdmitted?(context: Context): void // the same, after it
   /** Sets further headers of a response. */
   addHeaders?(headers: Record<string, string>, context: Context): void
 }
 
 type App = {
   fetch(request: Request, peer: Peer): Promise<Response>
-  /** The number of requests whose response is not yet written. */
-  open(): number
+  open(): number // the requests whose response is not yet written
   /** The number of WebSockets that are open. */
   sockets(): number
   /** Of request bodies and unread answers in memory. */
@@ -60,8 +60,7 @@ type App = {
 type Env = { Bindings: { live: Live } }
 
 const BROKEN_ENCODING = /%(?![0-9A-Fa-f]{2})/
-/** How long aborted requests may take to send their error. */
-const CUT_MILLISECONDS = 1_000
+const CUT_MILLISECONDS = 1_000 // how long aborted requests may take to send their error
 
 export function createApp({
   routes,
@@ -71,6 +70,7 @@ export function createApp({
   log,
   onFinished,
   onArrival,
+  readOptions = () => {},
   onAdmitted = () => {},
   addHeaders = () => {},
   admitLoad = () => {},
@@ -150,6 +150,7 @@ export function createApp({
     identify(context, caller)
     if (settings.explain_tokens.length > 0) context.is_explained = isExplained(context, settings)
     if (!route.answers_under_load) admitLoad(caller.token_id)
+    readOptions(context, settings)
     onAdmitted(context)
   }
 

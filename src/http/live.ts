@@ -8,12 +8,12 @@ import type { Capture } from '../protocols/shared/capture.ts'
 import type { AdminCaller } from '../spec/admin.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
+import { fieldWarning, WARNING_HEADER } from './body.ts'
 import type { AccessNote, Context, Outcome } from './context.ts'
 import type { ByteBudget } from './load.ts'
 import { pathOf, queryOf } from './request-parts.ts'
 import type { MatchedRoute } from './route-order.ts'
 import type { SocketHandler, SocketMessage } from './socket.ts'
-import { fieldWarning, WARNING_HEADER } from './unknown-fields.ts'
 
 /** The other end of a connection, as the listener knows it. */
 export type Peer = {

@@ -24,6 +24,9 @@ export function pathOf({ url }: Pick<Request, 'url'>): string {
 /** Whether a path is of the admin API or of the console, which are served at one listener. */
 export const isAdminPath = (path: string): boolean => /^\/(admin|console)(\/|$)/.test(path)
 
+export const isWebSocket = ({ method, headers }: Request): boolean =>
+  method === 'GET' && headers.get('upgrade')?.toLowerCase() === 'websocket'
+
 type HostSettings = Pick<ServerSettings, 'hosts' | 'base_url' | 'files_base_url'>
 
 /** The runtime joins repeated headers with commas, which no host contains. */

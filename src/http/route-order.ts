@@ -1,6 +1,7 @@
 /** The order in which routes are matched, and the methods of each path. */
+
+import { fieldsOf, type KnownFields } from './body.ts'
 import type { Route } from './context.ts'
-import { fieldsOf, type KnownFields } from './unknown-fields.ts'
 
 /** A route as requests are matched to it. `fields`: those of its JSON body; undefined where it takes none. */
 export type MatchedRoute = { readonly route: Route; readonly fields: KnownFields | undefined }

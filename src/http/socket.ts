@@ -108,9 +108,6 @@ const expired = () =>
     'Responses websocket connection limit reached (60 minutes). Create a new websocket connection to continue.',
   )
 
-export const isWebSocket = ({ method, headers }: Request): boolean =>
-  method === 'GET' && headers.get('upgrade')?.toLowerCase() === 'websocket'
-
 /** The request that a message of a WebSocket is handled as: with the headers of the upgrade that concern the caller. */
 export function messageRequest({ url, headers: given }: Request, method: string, signal: AbortSignal): Request {
   const headers = new Headers()

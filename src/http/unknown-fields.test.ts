@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { Type } from 'typebox'
 import { ChatRequest } from '../spec/chat-request.ts'
-import { fieldsOf, fieldWarning, type KnownFields } from './unknown-fields.ts'
+import { fieldsOf, fieldWarning, type KnownFields } from './body.ts'
 
 const knownOf = (schema: Parameters<typeof fieldsOf>[0]): KnownFields => {
   const known = fieldsOf(schema)

@@ -5,13 +5,14 @@ import type { Validator } from 'typebox/compile'
 type Checker<T extends TSchema> = { Check(value: unknown): value is Static<T> }
 
 export function checker<const T extends TSchema>(schema: T): Checker<T> {
-  let compiled: Validator | undefined
-  return {
+  const check: Checker<T> = {
     Check(value): value is Static<T> {
-      compiled ??= compile(schema)
+      const compiled = compile(schema)
+      check.Check = compiled.Check.bind(compiled) as Checker<T>['Check']
       return compiled.Check(value)
     },
   }
+  return check
 }
 
 function compile(schema: TSchema): Validator {

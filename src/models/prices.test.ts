@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'bun:test'
 import type { Price, Prices } from '../config/schema/price-schema.ts'
-import { toNano } from '../spec/money.ts'
-import { NO_UNITS, type Units } from '../spec/units.ts'
+import { toNano } from '../spec/price.ts'
+import { NO_UNITS, type Units } from '../spec/usage.ts'
 import { chargeOf, compiledPrices, mostOf } from './prices.ts'
 
 const LEDGER = { currency: 'USD', exchange_rates: { CNY: 0.14 } }

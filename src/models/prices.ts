@@ -2,9 +2,17 @@
 import { type Price, type Prices, priceList, startOf, TOKEN_PRICES } from '../config/schema/price-schema.ts'
 import { hash32 } from '../kit/secret.ts'
 import type { Target } from '../providers/provider.ts'
-import { MAX_AMOUNT, toNano } from '../spec/money.ts'
-import { amountOf, isNothing, mostAmountOf, type PriceVersion, priceAt, type TokenRates } from '../spec/price.ts'
-import type { Units } from '../spec/units.ts'
+import {
+  amountOf,
+  isNothing,
+  MAX_AMOUNT,
+  mostAmountOf,
+  type PriceVersion,
+  priceAt,
+  type TokenRates,
+  toNano,
+} from '../spec/price.ts'
+import type { Units } from '../spec/usage.ts'
 import type { CatalogueModel } from './catalogue.ts'
 
 /** In nano-units of the ledger's currency. Null: the price is unknown; never 0 for that reason. */

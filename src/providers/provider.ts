@@ -11,14 +11,13 @@ import type { ModerationInput, ModerationResult } from '../spec/moderation-reque
 import type { PriceVersion } from '../spec/price.ts'
 import type { FailCode, Json, RemoteFile } from '../spec/task.ts'
 import type { ThreeDOrder } from '../spec/three-d-request.ts'
+import type { Caller } from '../spec/token.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
 import type { ProviderHealth } from './health.ts'
 import type { OrderList } from './orders/order-list.ts'
 
-/** A row of the catalogue, for a provider that brings models of its own. */
 export type { Limits } from '../config/schema/limits-schema.ts'
 export type { ModelConfig } from '../config/schema/schema.ts'
-/** What a chat provider receives and returns. */
 export type {
   ChatChunk,
   ChatCompletion,
@@ -27,7 +26,6 @@ export type {
   Delta,
   Message,
 } from '../protocols/shared/canonical.ts'
-/** Reads the images of a request. */
 export type { MediaReader } from '../protocols/shared/upstream.ts'
 
 /** Error responses for a provider that simulates them: the same errors as after a real HTTP response. */
@@ -145,8 +143,7 @@ export type OrderProvider<Order> = {
   key_seconds?: number
 }
 export type VideoProvider = OrderProvider<VideoOrder>
-/** Its outputs start with the requested format, then other formats, then a preview. */
-export type ThreeDProvider = OrderProvider<ThreeDOrder>
+export type ThreeDProvider = OrderProvider<ThreeDOrder> // outputs: the requested format, then others, then a preview
 
 export type EmbeddingCall = {
   model: string
@@ -233,9 +230,8 @@ export type PassthroughResponse = {
   read(): Promise<Uint8Array | undefined> // the next bytes of a stream; `undefined` at its end
   text(): Promise<string> // the whole body of a response that is not a stream
   readonly received?: string | undefined // the same, where it has arrived
-  /** Call one when done: `release` after the end of the body, else `drop`. */
-  release(): void
-  drop(): void
+  release(): void // call it when done, after the end of the body
+  drop(): void // else this one
 }
 
 export type PassthroughProvider = {
@@ -257,6 +253,10 @@ export type PassthroughProvider = {
 
 /** Which tokens are restricted to the lists in `allowed/`, and what the operator allows in addition. */
 export type PassthroughRules = { applies_to: 'limited_tokens' | 'all_tokens'; allow: readonly string[] }
+
+/** Whether these lists restrict what the caller may send to the provider. The sandbox sends no requests. */
+export const isRestricted = (to: Pick<Provider, 'kind' | 'passthroughRules'>, { is_limited }: Caller): boolean =>
+  to.kind !== 'sandbox' && (is_limited || to.passthroughRules?.applies_to === 'all_tokens')
 
 export type Provider = {
   /** The operator's name for it: the key in the configuration. */

@@ -18,8 +18,8 @@ import { createResponsesCompat } from './responses-compat/responses-compat.ts'
 import { responsesSettings } from './responses-compat/responses-settings.ts'
 import { createLazySandbox } from './sandbox.ts'
 import { type AdapterParts, settingsOf } from './settings.ts'
-import { createScrubbingTransport } from './upstream/scrubbing-transport.ts'
 import { secretsInConfig, secretsInEnvironment } from './upstream/secret-forms.ts'
+import { createScrubbingTransport } from './upstream/transport.ts'
 
 type ProviderParts = AdapterParts & {
   environment: Record<string, string | undefined>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test'
-import { fromNano, MAX_AMOUNT, nanoText, toNano } from './money.ts'
+import { fromNano, MAX_AMOUNT, nanoText, toNano } from './price.ts'
 
 describe('nano-units', () => {
   it('represent an amount exactly', () => {

@@ -1,7 +1,7 @@
 /** The names of rate limits and budgets: the same in the configuration, on the command line, in the store and in the API. */
 import Type from 'typebox'
 import { flag, integer, list, text } from './fields.ts'
-import { MAX_AMOUNT } from './money.ts'
+import { MAX_AMOUNT } from './price.ts'
 
 /** What a rate limit counts in a window. `tokens` is input and output together. */
 export const RATE_UNITS = [

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { nanoText } from '../../spec/money.ts'
+import { nanoText } from '../../spec/price.ts'
 import type { LedgerStore, UsageSum } from '../../store/ledger/ledger-store.ts'
 
 const count = Type.Integer({ minimum: 0 })

@@ -4,7 +4,7 @@ import { readTime } from '../../accounts/routes/usage-route.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { nanoText } from '../../spec/money.ts'
+import { nanoText } from '../../spec/price.ts'
 import {
   type LedgerStore,
   USAGE_DIMENSIONS,

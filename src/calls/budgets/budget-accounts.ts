@@ -1,6 +1,6 @@
 /** The budgets that apply to a call, each with what this process holds of it. */
 import { type InstallationBudgets, isBudgetList } from '../../config/schema/account-schema.ts'
-import { nanoText, toNano } from '../../spec/money.ts'
+import { nanoText, toNano } from '../../spec/price.ts'
 import type { Budget } from '../../spec/rate-limit.ts'
 import { type BudgetName, type Charged, NEVER, scopesOf } from '../../store/ledger/budget-store.ts'
 import { spanAt } from './budget-window.ts'

@@ -1,6 +1,6 @@
 /** What the operator is told of budgets: a threshold that is reached, and calls that are refused. Amounts are in units of the currency. */
 import { type AuditDraft, BY_GATEWAY } from '../../spec/audit.ts'
-import { fromNano, nanoText } from '../../spec/money.ts'
+import { fromNano, nanoText } from '../../spec/price.ts'
 import { NEVER } from '../../store/ledger/budget-store.ts'
 import { amountText, type BudgetAccount, usedOf } from './budget-accounts.ts'
 import type { ReachedThreshold, RefusedCall } from './budgets.ts'

@@ -1,6 +1,6 @@
 /** The error of a call that a budget refuses. */
 import { GatewayError } from '../../spec/error.ts'
-import { nanoText } from '../../spec/money.ts'
+import { nanoText } from '../../spec/price.ts'
 import { amountText, type BudgetAccount, leftOf, usedOf } from './budget-accounts.ts'
 
 /** `left`: what a call may still cost now, in nano-units. */

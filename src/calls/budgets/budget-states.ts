@@ -1,6 +1,6 @@
 /** How the budgets of a token and of its project stand, for the token itself. */
 import type { Clock } from '../../kit/clock.ts'
-import { fromNano, toNano } from '../../spec/money.ts'
+import { fromNano, toNano } from '../../spec/price.ts'
 import type { Budget } from '../../spec/rate-limit.ts'
 import { type BudgetListing, type BudgetName, type BudgetStore, NEVER } from '../../store/ledger/budget-store.ts'
 import { type BudgetOwner, type BudgetSettings, nameOf } from './budget-accounts.ts'

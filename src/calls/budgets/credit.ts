@@ -1,8 +1,8 @@
 /** Credit: an entry of the ledger that a token or a project may use up in its budget without a window. */
 import { randomAlphanumerics } from '../../kit/secret.ts'
 import type { AuditDraft, AuditOrigin } from '../../spec/audit.ts'
-import { MAX_AMOUNT, toNano } from '../../spec/money.ts'
-import { NO_UNITS } from '../../spec/units.ts'
+import { MAX_AMOUNT, toNano } from '../../spec/price.ts'
+import { NO_UNITS } from '../../spec/usage.ts'
 import type { LedgerEntry } from '../../store/ledger/ledger-entry.ts'
 
 const MAX_NOTE_CHARACTERS = 200

@@ -1,7 +1,7 @@
 /** Admits calls: counts each against every limit that it must keep, refuses it, or makes it wait. */
 
 import type { Clock } from '../../kit/clock.ts'
-import type { Estimate, Units } from '../../spec/units.ts'
+import type { Estimate, Units } from '../../spec/usage.ts'
 import { createCountedWait } from './counted-wait.ts'
 import { type Counting, mayFit } from './counting.ts'
 import { type Exceeded, firstExceeded, keeping, LimitHold, type Limits, NEW, need, neededOf } from './hold.ts'

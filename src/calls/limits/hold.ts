@@ -1,6 +1,6 @@
 /** What a call counts against its limits until it is settled. */
 import type { Clock } from '../../kit/clock.ts'
-import type { Units } from '../../spec/units.ts'
+import type { Units } from '../../spec/usage.ts'
 import type { TaskLimit } from '../../store/tokens/lease-store.ts'
 import { CALLS, type Counter, type Limited } from './scopes.ts'
 import { type LimitReport, type LimitStatus, statusOf } from './status.ts'

@@ -1,5 +1,5 @@
 /** The limits of providers, which each attempt counts. */
-import type { Estimate, Units } from '../../spec/units.ts'
+import type { Estimate, Units } from '../../spec/usage.ts'
 import { type Counting, mayFit } from './counting.ts'
 import { firstExceeded, keeping, LimitHold, type Limits, NEW, need, neededOf, type TakeParts } from './hold.ts'
 import type { ConfiguredLimits } from './plans.ts'

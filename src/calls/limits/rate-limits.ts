@@ -1,7 +1,7 @@
 /** The gate of rate limits: the limits of calls, and those of attempts at providers. */
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
-import type { Units } from '../../spec/units.ts'
+import type { Units } from '../../spec/usage.ts'
 import { CallLimits, type LimitRequest } from './call-limits.ts'
 import type { Counting } from './counting.ts'
 import type { WhenStoreFails } from './leases.ts'

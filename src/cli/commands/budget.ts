@@ -1,6 +1,6 @@
 /** `gatehouse budget`: how budgets stand, and credit for prepaid ones. */
 import { isCredit } from '../../calls/budgets/credit.ts'
-import { MAX_AMOUNT, nanoText, toNano } from '../../spec/money.ts'
+import { MAX_AMOUNT, nanoText, toNano } from '../../spec/price.ts'
 import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from '../accounts.ts'
 import { API_OPTIONS_HELP } from '../admin-api.ts'
 import { type Arguments, UsageError } from '../arguments.ts'

@@ -1,7 +1,7 @@
 /** `gatehouse ledger`: proves that the ledger adds up, and compares it with what a provider charges. */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { nanoText } from '../../spec/money.ts'
+import { nanoText } from '../../spec/price.ts'
 import type { LedgerDifference, VendorDay } from '../../store/ledger/ledger-store.ts'
 import { openStore } from '../../store/open-store.ts'
 import { readAction, readCommand, UsageError } from '../arguments.ts'

@@ -1,5 +1,5 @@
 /** `gatehouse usage`: what tokens, projects, models and end users used, were charged and cost. */
-import { nanoText, toNano } from '../../spec/money.ts'
+import { nanoText, toNano } from '../../spec/price.ts'
 import {
   USAGE_DIMENSIONS,
   type UsageDimension,

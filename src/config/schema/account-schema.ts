@@ -26,10 +26,6 @@ export type InstallationBudgets = Type.Static<typeof InstallationBudgets>
 
 export const isBudgetList = (budgets: InstallationBudgets): budgets is Budget[] => Array.isArray(budgets)
 
-/** Whether calls hold what they probably cost. */
-export const holdsLikely = (budgets: InstallationBudgets): boolean =>
-  !isBudgetList(budgets) && budgets.hold === 'likely'
-
 const quota = (description: string) => integer({ minimum: 1 }, description)
 
 const StorageQuotas = section(

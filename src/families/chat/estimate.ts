@@ -4,7 +4,7 @@ import type { CatalogueModel } from '../../models/catalogue.ts'
 import type { ChatRequest } from '../../protocols/shared/canonical.ts'
 import { mediaTokens } from '../../protocols/shared/token-estimate.ts'
 import type { ContentPart } from '../../spec/message.ts'
-import type { Estimate, Units } from '../../spec/units.ts'
+import type { Estimate, Units } from '../../spec/usage.ts'
 import { USUAL_OUTPUT_TOKENS } from './facts.ts'
 import type { PassthroughRequest } from './passthrough.ts'
 

@@ -4,8 +4,7 @@ import { createSample, type Sample } from '../../kit/sample.ts'
 import type { Tokenizer } from '../../kit/tokenizer.ts'
 import type { ChatChunk, ChatRequest, Message } from '../../protocols/shared/canonical.ts'
 import type { CountedWhole } from '../../protocols/shared/protocol.ts'
-import { type Units, unitsOfUsage } from '../../spec/units.ts'
-import { type Usage, usageFrom } from '../../spec/usage.ts'
+import { type Units, type Usage, unitsOfUsage, usageFrom } from '../../spec/usage.ts'
 
 export type ChatMeter = Required<Meter<Usage>> & {
   /** Counts what is sent to the client. */

@@ -6,13 +6,14 @@ import { endingOf } from '../../kit/abortable.ts'
 import { isRecord } from '../../kit/json.ts'
 import type { ChatChunk, ChatRequest } from '../../protocols/shared/canonical.ts'
 import type { PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocols/shared/protocol.ts'
-import { allowedHeaders, assertBody, assertOptions, rulesFor } from '../../providers/allowed/allowed.ts'
-import type {
-  ChatCall,
-  PassthroughCall,
-  PassthroughProvider,
-  PassthroughResponse,
-  Target,
+import { allowedHeaders, assertBody, assertOptions } from '../../providers/allowed/allowed.ts'
+import {
+  type ChatCall,
+  isRestricted,
+  type PassthroughCall,
+  type PassthroughProvider,
+  type PassthroughResponse,
+  type Target,
 } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
@@ -120,7 +121,7 @@ export function assertAllowed(
 ): void {
   for (const target of targets) {
     const { provider } = target
-    if (!rulesFor(provider, caller)) continue
+    if (!isRestricted(provider, caller)) continue
     const passthrough = passthroughFor(target, passthroughRequest)
     if (passthrough && passthroughRequest && passthrough.dialect !== 'chatcompat') {
       assertBody(passthroughRequest.body, passthrough.dialect, provider, caller)
@@ -150,7 +151,8 @@ function send({ target, passthrough, passthroughRequest, tried }: Passing, reque
   const { provider, model } = target
   const { request_id, caller } = tried.call
   const { body } = passthroughRequest
-  const headers = allowedHeaders(passthroughRequest.headers, provider, caller)
+  let { headers } = passthroughRequest
+  if (isRestricted(provider, caller)) headers = allowedHeaders(headers, provider, caller)
   return passthrough.send({ model, request, request_id, body, headers }, stream, endingOf(tried))
 }
 

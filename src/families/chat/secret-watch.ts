@@ -3,8 +3,7 @@
 import type { ChatChunk } from '../../protocols/shared/canonical.ts'
 import type { Provider } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { Units } from '../../spec/units.ts'
-import type { Usage } from '../../spec/usage.ts'
+import type { Units, Usage } from '../../spec/usage.ts'
 import type { ChatMeter } from './meter.ts'
 
 type DeltaWatch = NonNullable<ReturnType<NonNullable<Provider['watchDeltas']>>>

@@ -1,6 +1,6 @@
 /** What an image request uses, before it is sent. */
 import type { ImageOrder } from '../../spec/image-request.ts'
-import type { Estimate, Units } from '../../spec/units.ts'
+import type { Estimate, Units } from '../../spec/usage.ts'
 
 /** OpenAI documents 1,056 for a square image of medium quality, and at most 6,240; some models think before. */
 const USUAL_TOKENS_OF_AN_IMAGE = 1_056

@@ -7,7 +7,7 @@ import type { Tokenizer } from '../../kit/tokenizer.ts'
 import type { Target } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { RerankRequest } from '../../spec/rerank-request.ts'
-import type { Estimate } from '../../spec/units.ts'
+import type { Estimate } from '../../spec/usage.ts'
 import { textsOf } from './documents.ts'
 
 type Scored = { index: number; relevance_score: number }

@@ -5,7 +5,7 @@ import type { ServerSettings } from '../../config/config.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { headerValue } from '../../kit/header-value.ts'
 import { targetName } from '../../providers/provider.ts'
-import { nanoText } from '../../spec/money.ts'
+import { nanoText } from '../../spec/price.ts'
 import { CACHE_HEADER, SIMILARITY_HEADER } from './call-options.ts'
 import { explanationText, HEADER_CHARACTERS } from './explanation.ts'
 

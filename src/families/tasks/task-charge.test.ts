@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test'
 import { compiledPrices } from '../../models/prices.ts'
-import { toNano } from '../../spec/money.ts'
+import { toNano } from '../../spec/price.ts'
 import { blankTask } from './lifecycle.ts'
 import { chargeOfTask, estimateTask } from './task-charge.ts'
 

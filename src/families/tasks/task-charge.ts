@@ -2,7 +2,7 @@
 import type { Catalogue, CatalogueModel } from '../../models/catalogue.ts'
 import { chargeOf } from '../../models/prices.ts'
 import type { Task } from '../../spec/task.ts'
-import type { Estimate, Units } from '../../spec/units.ts'
+import type { Estimate, Units } from '../../spec/usage.ts'
 import type { TaskCharge } from './task-entry.ts'
 
 /** Of its request, with the defaults of the model: `outputs` of what it asks for. A 3D model may have several files. */

@@ -1,6 +1,6 @@
 /** What is recorded of a task in the ledger, in the transaction that ends or reopens it. Pure. */
 import type { FailCode, Task } from '../../spec/task.ts'
-import { NO_UNITS, type Units } from '../../spec/units.ts'
+import { NO_UNITS, type Units } from '../../spec/usage.ts'
 import { type LedgerEntry, reversalOf } from '../../store/ledger/ledger-entry.ts'
 
 /** What a successful task uses, with its price: in nano-units; null where the price is unknown. */

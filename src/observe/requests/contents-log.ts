@@ -49,12 +49,16 @@ type ContentsLogParts = {
   log: Log
 }
 
+const NONE: ContentsConfig = {}
+
 /** Its text is replaced by the encrypted one at the first attempt to write it. */
 type Queued = { row: RequestRow; contents: Contents | undefined; sealed?: ContentsRow; characters: number }
 
 export function createContentsLog({ store, assignIds, config, clock, log }: ContentsLogParts): ContentsLog {
   let [characters, dropped] = [0, 0]
   let isWarned = false
+  /** Whether these settings record anything: read once for each configuration. */
+  let [configured, mayRecord] = [NONE, false]
   let redaction: { settings: ContentsConfig; redact: Promise<Redact> } | undefined
   const queue = new BatchQueue<Queued>({
     name: 'contents of the request log',
@@ -102,9 +106,13 @@ export function createContentsLog({ store, assignIds, config, clock, log }: Cont
   return {
     admit(context) {
       const { request_log, contents_key } = config()
-      const contents = request_log.contents ?? {}
+      const { contents = NONE } = request_log
       const own = context.caller.project?.log_contents
-      if (own === undefined && !mayRecordContents(contents)) return
+      if (contents !== configured) {
+        configured = contents
+        mayRecord = mayRecordContents(contents)
+      }
+      if (own === undefined && !mayRecord) return
       if (!isOn(context, contents, own)) return
       if (contents_key === undefined || !request_log.enabled) {
         if (!isWarned)

@@ -10,7 +10,6 @@ import type { Task } from '../../spec/task.ts'
 import type { AuditStore } from '../../store/admin/audit-store.ts'
 import type { LiveRow, LiveStore } from '../../store/requests/live-store.ts'
 import type { RaisedAlert } from '../alerts/alerts.ts'
-import { requestRow } from './call-row.ts'
 import { createLiveFeed } from './live-feed.ts'
 import {
   auditOf,
@@ -28,6 +27,7 @@ import {
   type Published,
   withId,
 } from './live-followers.ts'
+import { requestRow } from './request-log.ts'
 import { viewRow } from './request-view.ts'
 import type { EndedRequest, Recorder } from './requests.ts'
 

@@ -1,6 +1,6 @@
 /** Reads the conditions of a search of the request log: the same names on the command line and in the admin API. */
 import { endUserName } from '../../kit/end-user-name.ts'
-import { toNano } from '../../spec/money.ts'
+import { toNano } from '../../spec/price.ts'
 import type { RequestFilter } from '../../store/requests/request-row.ts'
 
 /** What each condition means. */

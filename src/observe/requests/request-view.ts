@@ -1,5 +1,5 @@
 /** Rows of the request log as operators see them, with what is known of them since: feedback, and what their task was charged. */
-import { fromNano } from '../../spec/money.ts'
+import { fromNano } from '../../spec/price.ts'
 import type { Feedback, RequestDetail, RequestLogStore, RequestRow } from '../../store/requests/request-row.ts'
 
 /** Amounts in units of the ledger's currency; null: not known. Members that are undefined are left out of JSON. */

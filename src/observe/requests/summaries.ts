@@ -1,8 +1,14 @@
 /** Summaries of the request log for charts: series of sums by time, of the largest keys of one dimension, and of the rest. */
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
-import { type QuantileSketch, quantilesOf } from '../../kit/quantile-sketch.ts'
-import { fromNano } from '../../spec/money.ts'
-import { addSum, emptySum, type RequestSum, sumAt } from '../../store/requests/request-sum.ts'
+import { fromNano } from '../../spec/price.ts'
+import {
+  addSum,
+  emptySum,
+  type QuantileSketch,
+  quantilesOf,
+  type RequestSum,
+  sumAt,
+} from '../../store/requests/request-sum.ts'
 import {
   type RequestSumStore,
   SUM_STEPS,

@@ -4,7 +4,7 @@ import { camelCase } from '../../kit/camel-case.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
-import type { Dialect, PassthroughRules, Provider } from '../provider.ts'
+import { type Dialect, isRestricted, type PassthroughRules, type Provider } from '../provider.ts'
 import { CHAT_COMPLETIONS } from './chat-completions.ts'
 import { CONTENTGEN } from './contentgen.ts'
 import { EXTRAS } from './extras.ts'
@@ -18,13 +18,8 @@ const DEFAULT_RULES: PassthroughRules = { applies_to: 'limited_tokens', allow: [
 type Vendor = Pick<Provider, 'id' | 'kind' | 'passthroughRules'>
 
 /** The rules for what this caller may send to this vendor; undefined if there are none. */
-export function rulesFor(
-  { kind, passthroughRules = DEFAULT_RULES }: Vendor,
-  caller: Caller,
-): PassthroughRules | undefined {
-  // The sandbox sends no requests.
-  if (kind === 'sandbox') return undefined
-  return caller.is_limited || passthroughRules.applies_to === 'all_tokens' ? passthroughRules : undefined
+function rulesFor(vendor: Vendor, caller: Caller): PassthroughRules | undefined {
+  return isRestricted(vendor, caller) ? (vendor.passthroughRules ?? DEFAULT_RULES) : undefined
 }
 
 const BODIES: Record<Dialect, Omit<AllowList, 'besides'>> = {

@@ -5,19 +5,17 @@ import { GatewayError } from '../../spec/error.ts'
 import type { LateReads } from './late-reads.ts'
 import { type BodyScrubber, type SecretScrubber, scrubHeaders } from './secret-scrubber.ts'
 import { clientClosed, failedToRead, timedOut, tooLarge } from './transport-failure.ts'
-import { lengthOf, type UpstreamRequest, type UpstreamResponse } from './upstream-request.ts'
+import type { UpstreamRequest, UpstreamResponse } from './upstream-request.ts'
 
 /** Official APIs return a few hundred kilobytes at most; images in base64 take some tens of megabytes. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
-/** An error page is read for its message only. */
-const MAX_EXCERPT_BYTES = 64 * 1024
+const MAX_EXCERPT_BYTES = 64 * 1024 // an error page is read for its message only
 const EXCERPT_MILLISECONDS = 5_000
 /** What may still follow a complete response: the end of a chunked body, a comment. */
 const MAX_REST_BYTES = 16 * 1024
 const REST_MILLISECONDS = 1_000
 
-/** Used for whole texts only, so that it keeps nothing between them. */
-const utf8 = new TextDecoder()
+const utf8 = new TextDecoder() // for whole texts only, so that it keeps nothing between them
 
 /**
  * One object for each request. Secrets of the provider are removed from all that leaves it, whatever the content type is: JSON
@@ -39,8 +37,7 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
   #coding: string | undefined
   #reader: ByteReader | undefined
   #body: BodyScrubber | undefined
-  /** The whole text, once it was received. */
-  #text: string | undefined
+  #text: string | undefined // the whole text, once it was received
   #peeked: Uint8Array | undefined
   #isEnded = false
   /** Bytes from before a failure are returned before it. */
@@ -83,7 +80,7 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
   close(): void {
     this.stopTimer()
     this.request.signal.removeEventListener('abort', this)
-    this.#lateReads?.ended(this)
+    if (this.request.signal.aborted) this.#lateReads?.ended(this)
   }
 
   /** One timer: until the response begins for that, afterwards for the whole of it. A stream has a limit for each read instead. */
@@ -105,7 +102,6 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
     else this.startTimer(this.#clock, (total_seconds - first_byte_seconds) * 1000)
   }
 
-  /** The response has begun. */
   begin(response: Response, lateReads?: LateReads): void {
     this.#response = response
     if (!this.request.stream && response.status < 300) this.#lateReads = lateReads
@@ -195,8 +191,8 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
   /** The whole text, where it can be received without a stream, which a body becomes as soon as it is asked for. */
   wholeText(limit = MAX_RESPONSE_BYTES): Promise<string> | undefined {
     // For a stream, the idle timeout limits each read, and nothing limits the whole.
-    if (this.request.stream || this.#coding !== undefined || this.#reader) return undefined
-    return lengthOf(this.#raw) <= limit ? this.#raw.text() : undefined
+    const isInPieces = this.request.stream || this.#coding !== undefined || this.#reader
+    return !isInPieces && lengthOf(this.#raw) <= limit ? this.#raw.text() : undefined
   }
 
   /** Called with the whole text. Throws where the request was ended meanwhile. */
@@ -317,3 +313,7 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
     }
   }
 }
+
+/** In bytes, as it is stated. NaN: not known. With chunks, the length that is stated beside them does not count. */
+const lengthOf = ({ headers }: Response): number =>
+  headers.has('transfer-encoding') ? Number.NaN : Number(headers.get('content-length') ?? Number.NaN)

@@ -1,10 +1,15 @@
-/** The gateway's only HTTP client: sends a request by the runtime's fetch, within its time limits. */
+/**
+ * The gateway's only HTTP client: sends a request by the runtime's fetch, within its time limits. Each provider has it with a
+ * scrubber, which removes that provider's own secrets from its responses.
+ */
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { createConnector, type Dial, type Origin, originOf } from './connect.ts'
 import { Exchange } from './exchange.ts'
 import type { LateReads } from './late-reads.ts'
-import { createOrigins, type Dial, type Origin } from './origins.ts'
+import { isCredentialName, secretsInHeader, secretsInQuery } from './secret-forms.ts'
+import { createSecretScrubber, type DeltaWatch } from './secret-scrubber.ts'
 import { errorCodeOf, failedToSend, neverSent, notRecorded } from './transport-failure.ts'
 import type { UpstreamRequest, UpstreamResponse } from './upstream-request.ts'
 
@@ -28,16 +33,33 @@ type TransportParts = {
   environment?: Record<string, string | undefined>
 }
 
+/** An origin that responded this recently has an open connection or opens one quickly: it is not watched. */
+const TRUSTED_MILLISECONDS = 30_000
+/** Origins come from the configuration, and from addresses that providers return: then they may be many. */
+const MAX_ORIGINS = 1_000
 /** Shorter texts cost more to convert than to hold. */
 const LONG_CHARACTERS = 64 * 1024
 
 export function createTransport(parts: TransportParts): Transport {
   const { clock, log, headersFor, lateReads, environment = {}, fetch: send = fetch } = parts
-  const origins = createOrigins({ clock, dial: parts.dial, environment })
+  const connector = createConnector({ clock, dial: parts.dial })
+  const origins = new Map<string, Origin>()
+
+  /** Throws a TypeError for what is no URL. */
+  function originFor(url: string): Origin {
+    const end = url.indexOf('/', url.indexOf('//') + 2)
+    const name = end === -1 ? url : url.slice(0, end)
+    let origin = origins.get(name)
+    if (origin) return origin
+    origin = originOf(name, environment)
+    if (origins.size >= MAX_ORIGINS) origins.clear()
+    origins.set(name, origin)
+    return origin
+  }
 
   /** Awaited by orders only. */
   async function reachable(request: UpstreamRequest, origin: Origin, exchange: Exchange): Promise<void> {
-    await origins.reach(origin, request, exchange)
+    await connector.reach(origin, request, exchange)
     await request.beforeSend?.().catch((thrown: unknown) => {
       throw notRecorded(thrown)
     })
@@ -78,7 +100,7 @@ export function createTransport(parts: TransportParts): Transport {
 
   return {
     async send(request) {
-      const origin = origins.of(request.url)
+      const origin = originFor(request.url)
       if (request.isProbe && origin.isProxied) {
         throw new GatewayError('upstream_unreachable', 'The probe would have to go through a proxy.')
       }
@@ -86,7 +108,8 @@ export function createTransport(parts: TransportParts): Transport {
       let stopWatching: (() => void) | undefined
       try {
         if (request.order) await reachable(request, origin, exchange)
-        else stopWatching = origins.watch(origin, exchange)
+        else if (!origin.isProxied && clock.steady() - origin.responded_at >= TRUSTED_MILLISECONDS)
+          stopWatching = connector.watch(origin, exchange)
         const response = await send(request.url, initOf(request, exchange.signal))
         origin.responded_at = clock.steady()
         exchange.begin(response, lateReads)
@@ -125,4 +148,62 @@ function takeBody(request: UpstreamRequest): NonNullable<UpstreamRequest['body']
   const { body = null } = request
   delete request.body
   return typeof body === 'string' && body.length > LONG_CHARACTERS ? Buffer.from(body) : body
+}
+
+/** Tokens are renewed every 30 to 60 minutes; responses to requests with the last few may still arrive. */
+const MOST_LEARNED = 16
+
+type ScrubbingTransport = Transport & {
+  /** Watches one stream of deltas; undefined while the provider has no secret. */
+  watchDeltas(): DeltaWatch | undefined
+}
+
+/** Scrubs the configured secrets, and every credential that is sent: keys of the environment, derived tokens. */
+export function createScrubbingTransport(transport: Transport, written: string[]): ScrubbingTransport {
+  const learned = new Set<string>()
+  const isCredential = new Map<string, boolean>()
+  /** Header name -> the last value that was checked. */
+  const seen = new Map<string, string>()
+  let scrubber = createSecretScrubber(written)
+
+  function learn(found: string[]): void {
+    const fresh = found.filter((secret) => !written.includes(secret) && !learned.has(secret))
+    if (fresh.length === 0) return
+    for (const secret of fresh) learned.add(secret)
+    for (const oldest of learned) {
+      if (learned.size <= MOST_LEARNED) break
+      learned.delete(oldest)
+      seen.clear() // it may be sent again
+    }
+    scrubber = createSecretScrubber([...written, ...learned])
+  }
+
+  /** The headers last: what the others have replaced is learned again. */
+  function learnFrom({ headers, url }: UpstreamRequest): void {
+    if (url.includes('?')) learn(secretsInQuery(url))
+    for (const name in headers) {
+      let isOne = isCredential.get(name)
+      if (isOne === undefined) {
+        isOne = isCredentialName(name)
+        isCredential.set(name, isOne)
+      }
+      const value = headers[name]
+      if (!isOne || value === undefined || seen.get(name) === value) continue
+      seen.set(name, value)
+      learn(secretsInHeader(value))
+    }
+  }
+
+  const current = () => scrubber
+
+  return {
+    send(request) {
+      if (!request.grants_credentials) {
+        learnFrom(request)
+        request.scrubber = current
+      }
+      return transport.send(request)
+    },
+    watchDeltas: () => scrubber?.deltas(),
+  }
 }

@@ -1,4 +1,4 @@
-/** A request to an upstream, as its provider orders it, and the response, as it is read. */
+/** The types of a request to an upstream, as its provider orders it, and of the response, as it is read. */
 import type { Timeouts } from '../../config/schema/schema.ts'
 import type { Abortable } from '../../kit/abortable.ts'
 import type { SecretScrubber } from './secret-scrubber.ts'
@@ -54,7 +54,3 @@ export type UpstreamResponse = {
   /** Call to abandon the response: closes the connection. */
   drop(): void
 }
-
-/** In bytes, as it is stated. NaN: not known. With chunks, the length that is stated beside them does not count. */
-export const lengthOf = ({ headers }: Pick<Response, 'headers'>): number =>
-  headers.has('transfer-encoding') ? Number.NaN : Number(headers.get('content-length') ?? Number.NaN)

@@ -1,6 +1,6 @@
 /** An entry of the ledger: append-only, in whole nano-units of the ledger's currency. */
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
-import type { Units } from '../../spec/units.ts'
+import type { Units } from '../../spec/usage.ts'
 
 /**
  * `lost_hedge`: of a target that was given up because another one answered first. `lost_attempt`: of one that has failed or

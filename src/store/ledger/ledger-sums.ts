@@ -1,5 +1,5 @@
 /** The sums of the ledger by minute, hour and day: changed in the transaction that adds the entries, so that they never differ. */
-import { NANO } from '../../spec/money.ts'
+import { NANO } from '../../spec/price.ts'
 import { createInsert } from '../fixed-statements.ts'
 import type { LedgerCounts, LedgerEndUsersTable, LedgerSumsTable, OfCall, Write } from '../tables.ts'
 import type { LedgerEntry } from './ledger-entry.ts'

@@ -1,6 +1,6 @@
 /** Sums of the ledger, grouped. */
 import { sql } from 'kysely'
-import { NANO } from '../../spec/money.ts'
+import { NANO } from '../../spec/price.ts'
 import type { Database } from '../tables.ts'
 import { SUM_PERIODS, type UsageDimension, type UsageQuery, type UsageResult, type UsageSum } from './ledger-store.ts'
 

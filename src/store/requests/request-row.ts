@@ -1,5 +1,5 @@
 /** The request log as the gateway stores it: a row for each call, its tags, what clients think of it, and contents. */
-import type { Units } from '../../spec/units.ts'
+import type { Units } from '../../spec/usage.ts'
 
 /** One upstream call of a request. */
 type AttemptRow = {

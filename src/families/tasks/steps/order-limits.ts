@@ -1,6 +1,6 @@
 /** Orders count against the rate limits of the provider that gets them: one that is at its limit gets none. */
 import { GatewayError } from '../../../spec/error.ts'
-import { NO_UNITS, type Units } from '../../../spec/units.ts'
+import { NO_UNITS, type Units } from '../../../spec/usage.ts'
 import { expectedUnits } from '../task-charge.ts'
 import type { ClaimedTask } from './claimed-task.ts'
 

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'bun:test'
 import { manualClock } from '../../../test/kit/clock.ts'
 import { createLog } from '../../kit/log.ts'
-import { createScrubbingTransport } from './scrubbing-transport.ts'
-import { createTransport } from './transport.ts'
+import { createScrubbingTransport, createTransport } from './transport.ts'
 
 const KEY = 'sk-canary-0123456789'
 

@@ -19,26 +19,12 @@ export type Origin = {
   responded_at: number
 }
 
-type OriginParts = {
-  clock: Clock
-  dial?: Dial | undefined
-  /** The process environment, read only for proxy variables. */
-  environment: Record<string, string | undefined>
-}
-
-/** An origin that responded this recently has an open connection or opens one quickly: it is not watched. */
-const TRUSTED_MILLISECONDS = 30_000
-/** Origins come from the configuration, and from addresses that providers return: then they may be many. */
-const MAX_ORIGINS = 1_000
-
-type Origins = {
-  /** Throws a TypeError for what is no URL. */
-  of(url: string): Origin
+type Connector = {
   /**
    * Gives a request up where its origin accepts no connection in time: Bun's fetch has no connect timeout, so a second, bare
-   * connection is opened beside the first request. The result stops it; undefined: there is nothing to watch.
+   * connection is opened beside the first request. The result stops it.
    */
-  watch(origin: Origin, exchange: Exchange): (() => void) | undefined
+  watch(origin: Origin, exchange: Exchange): () => void
   /**
    * Resolves once a bare connection to the host of an order was established: whatever prevents that connection has certainly
    * prevented the order. The connection itself is not used, since fetch accepts none.
@@ -46,41 +32,19 @@ type Origins = {
   reach(origin: Origin, request: UpstreamRequest, exchange: Exchange): Promise<void>
 }
 
-export function createOrigins({ clock, dial = dialTcp, environment }: OriginParts): Origins {
-  const known = new Map<string, Origin>()
-
-  /** Its closures are made only here. */
-  function watchDial(origin: Origin, exchange: Exchange): () => void {
-    const { request } = exchange
-    const cancelTimer = clock.after(request.timeouts.connect_seconds * 1000, () => {
-      hangUp()
-      exchange.end(notAccepted(request))
-    })
-    const hangUp = dial(origin.host, origin.port, () => cancelTimer())
-    return () => {
-      cancelTimer()
-      hangUp()
-    }
-  }
-
+export function createConnector({ clock, dial = dialTcp }: { clock: Clock; dial?: Dial | undefined }): Connector {
   return {
-    of(url) {
-      const end = url.indexOf('/', url.indexOf('//') + 2)
-      const name = end === -1 ? url : url.slice(0, end)
-      let origin = known.get(name)
-      if (origin) return origin
-      const parsed = new URL(name)
-      const host = parsed.hostname.replace(/^\[|\]$/g, '') // IPv6 hosts stand in brackets
-      const port = Number(parsed.port) || (parsed.protocol === 'https:' ? 443 : 80)
-      origin = { host, port, isProxied: isProxied(parsed, environment), responded_at: Number.NEGATIVE_INFINITY }
-      if (known.size >= MAX_ORIGINS) known.clear()
-      known.set(name, origin)
-      return origin
-    },
-
     watch(origin, exchange) {
-      const isTrusted = clock.steady() - origin.responded_at < TRUSTED_MILLISECONDS || origin.isProxied
-      return isTrusted ? undefined : watchDial(origin, exchange)
+      const { request } = exchange
+      const cancelTimer = clock.after(request.timeouts.connect_seconds * 1000, () => {
+        hangUp()
+        exchange.end(notAccepted(request))
+      })
+      const hangUp = dial(origin.host, origin.port, () => cancelTimer())
+      return () => {
+        cancelTimer()
+        hangUp()
+      }
     },
 
     async reach(origin, request, exchange) {
@@ -121,6 +85,14 @@ const dialTcp: Dial = (host, port, settled) => {
   socket.once('connect', () => settle())
   socket.on('error', settle)
   return close
+}
+
+/** `name`: a URL without a path. `environment`: of the process, read only for proxy variables. */
+export function originOf(name: string, environment: Record<string, string | undefined>): Origin {
+  const url = new URL(name)
+  const host = url.hostname.replace(/^\[|\]$/g, '') // IPv6 hosts stand in brackets
+  const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
+  return { host, port, isProxied: isProxied(url, environment), responded_at: Number.NEGATIVE_INFINITY }
 }
 
 /** Whether the runtime's fetch would go through a proxy for this address, by the customary variables. */

@@ -8,7 +8,7 @@ import {
   type QuantileSketch,
   quantilesOf,
   RELATIVE_ERROR,
-} from './quantile-sketch.ts'
+} from './request-sum.ts'
 
 const sketchOf = (values: readonly number[]): QuantileSketch => {
   const sketch: QuantileSketch = new Map()

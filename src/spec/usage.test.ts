@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'bun:test'
-import { boundedUnits } from './units.ts'
+import { boundedUnits } from './usage.ts'
 
 describe('units as a provider reports them', () => {
   it('stay as they are where they fit', () => {
