@@ -158,7 +158,10 @@ if (options.profile) process.stdout.write(`Profiles: ${dir}\n`)
 
 const own = subjects.find(({ name }) => name === 'Gatehouse')
 if (answer() === 'stream') process.exit((await isStreamWithinBounds()) ? 0 : 1)
-if (own && subjects.includes(bare)) process.exit((await isWithinBounds(own)) ? 0 : 1)
+if (own && subjects.includes(bare)) {
+  const isWithin = [await isWithinBounds(own), await isStreamWithinBounds()]
+  process.exit(isWithin.every(Boolean) ? 0 : 1)
+}
 process.exit(0)
 
 async function isStreamWithinBounds(): Promise<boolean> {
