@@ -144,6 +144,7 @@ describeInBrowser('tokens, projects and budgets in the console', () => {
     await page.getByText('calls in the last 24 hours').waitFor()
     await page.getByRole('combobox', { name: 'The present secret ends' }).click()
     await page.getByRole('option', { name: 'in an hour' }).click()
+    await page.getByRole('combobox', { name: 'The present secret ends' }).getByText('in an hour').waitFor()
     await button(page, 'Make a new secret').click()
     await page.getByRole('heading', { name: 'The secret of till' }).waitFor()
     const rotated = await opened.admin<{ previous_expires_at: number }>(`/tokens/${token_id}`)

@@ -34,7 +34,12 @@ type ControlProps = ChoiceProps & { isCompact: boolean; attributes: Record<strin
 function SelectControl({ label, value, options, onChange, disabled = false, isCompact, attributes }: ControlProps) {
   const shown = options.find((option) => option.value === value)?.label ?? value
   return (
-    <BaseSelect.Root value={value} disabled={disabled} onValueChange={(chosen) => onChange(String(chosen ?? ''))}>
+    <BaseSelect.Root
+      value={value}
+      disabled={disabled}
+      // The library chooses null by itself where its list changes while it closes; a person always chooses an option.
+      onValueChange={(chosen) => chosen !== null && onChange(String(chosen))}
+    >
       <BaseSelect.Trigger {...attributes} className="select-trigger" data-compact={isCompact || undefined}>
         <span>
           {isCompact && <span className="select-name">{label}</span>}
