@@ -86,9 +86,11 @@ describeInBrowser('the playground', () => {
     await page.getByText('2 marked').waitFor()
     await checked(page, `playground-mask-${scheme}`)
     await page.getByRole('button', { name: 'Use this mask' }).click()
-    const edited = page.waitForRequest('**/v1/images/edits')
-    await page.getByRole('button', { name: 'Edit', exact: true }).click()
-    const { mask, image } = (await edited).postDataJSON() as { mask: string; image: string }
+    const [edited] = await Promise.all([
+      page.waitForRequest('**/v1/images/edits'),
+      page.getByRole('button', { name: 'Edit', exact: true }).click(),
+    ])
+    const { mask, image } = edited.postDataJSON() as { mask: string; image: string }
     // The middle of the stroke and the dot are transparent, a corner is not; the mask has the size of the image.
     const seen = await page.evaluate(
       async ([mask, image]) => {
@@ -194,7 +196,7 @@ describeInBrowser('the playground', () => {
 
   it('cancels a video, and says why a task failed', async () => {
     const page = await opened.open('/playground?kind=video')
-    await page.getByRole('textbox', { name: 'Prompt' }).fill('A river.\n@sandbox queue_ms=3600000')
+    await page.getByRole('textbox', { name: 'Prompt' }).fill('A river.\n@sandbox queue_ms=600000')
     await page.getByRole('button', { name: 'Generate' }).click()
     await page.getByRole('meter', { name: 'Progress' }).waitFor()
     await checked(page, 'playground-progress')
