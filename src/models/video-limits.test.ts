@@ -291,6 +291,6 @@ describe('media', () => {
     const started = performance.now()
     orderOf({}, { image })
     expect(errorOf({}, { image: `${image}AAA!` })).toMatchObject({ param: 'image' })
-    expect(performance.now() - started).toBeLessThan(2_000)
+    expect(performance.now() - started).toBeLessThan(10_000)
   })
 })

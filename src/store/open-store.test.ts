@@ -264,7 +264,7 @@ describe('several processes', () => {
     // Turns of the event loop while the write waits: SQLite's own wait would block them.
     for (let turn = 0; turn < 5; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
     expect(written).toBe(false)
-    expect(performance.now() - started).toBeLessThan(1_500) // far below the ten seconds that the write may wait in total
+    expect(performance.now() - started).toBeLessThan(5_000) // far below the ten seconds that the write may wait in total
     other.run('commit')
     other.close()
     await writing
