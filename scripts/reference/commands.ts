@@ -1,6 +1,5 @@
-/** Writes every command's help for the manual, from the command line itself; what commands share is there once. */
+/** Writes every command for the manual, from its help: actions with their meaning, options by name, since how-to guides and `--help` explain them. */
 import { join } from 'node:path'
-import { ACCOUNT_FLAGS_HELP } from '../../src/cli/account-flags.ts'
 import { STORE_OPTIONS_HELP } from '../../src/cli/accounts.ts'
 import { API_OPTIONS_HELP } from '../../src/cli/admin-api.ts'
 
@@ -14,52 +13,68 @@ export async function commandHelps(): Promise<{ name: string; help: string }[]> 
   const names = [...list.matchAll(/^ {2}(\w+) {2,}/gm)].map(([, name = '']) => name)
   const all = [...names.map((name) => [name]), ['models', 'import']].sort()
   return Promise.all(
-    all.map(async (words) => ({ name: ['gatehouse', ...words].join(' '), help: withoutShared(await help(words)) })),
+    all.map(async (words) => ({ name: ['gatehouse', ...words].join(' '), help: inShort(await help(words)) })),
   )
 }
-
-const withoutExamples = (text: string): string => text.replace(/\n*^Examples:\n(?: .*\n)*/m, '\n')
-
-/** Options that mean the same for every command. */
-const SHARED = [
-  ...SHARED_OPTIONS.split('\n'),
-  '--data-dir <directory> the data directory (default: GATEHOUSE_DATA_DIR, then ./data)',
-  '--config <file> the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)',
-].map(wordsOf)
 
 /** Where a command works follows from its shared options. */
 const PLACES =
   /Works\s(?:on\s(?:a|the)\srunning\sgateway\s[^.]*?(?:store|within\sa\ssecond)|on\sthe\sstore,\swhether\sor\snot\sa\sgateway\sis\srunning|whether\sor\snot\sa\sgateway\sis\srunning)\.\s?/g
 
-/** Without the examples and what all commands share: the names of shared options follow at the end. */
-function withoutShared(text: string): string {
-  const lines = withoutExamples(text.replace(ACCOUNT_FLAGS_HELP, accountFlagsHelp(text))).split('\n')
-  const isShared = (line: string) => SHARED.includes(wordsOf(line))
-  const names = lines.filter(isShared).map((line) => wordsOf(line).split(' ')[0])
-  const own = lines.filter((line) => !isShared(line)).join('\n')
-  const rest = withoutUsage(own.replaceAll(PLACES, ''))
-    .replace(/\n*^Options:\n\n*(?! )/m, '\n\n')
+/** Without examples, headings and what options mean: their names follow the action or the text that they belong to. */
+function inShort(text: string): string {
+  const lines = withoutUsage(text.replace(/\n*^Examples:\n(?: .*\n)*/m, '\n').replaceAll(PLACES, '')).split('\n')
+  const kept: string[] = []
+  let indent: number | undefined
+  for (const line of lines) {
+    const [, spaces = '', flags = ''] = /^( {2,})(--\S.*?)(?: {2,}.*)?$/.exec(line) ?? []
+    const isMeaning = indent !== undefined && line.search(/\S/) > indent
+    if (flags !== '') kept.push(...named(kept, `${spaces}${flags.split('  ')[0]}`))
+    else if (!isMeaning && !/^(?:Options|Commands):$/.test(line)) kept.push(line)
+    if (flags !== '') indent = spaces.length
+    else if (!isMeaning) indent = undefined
+  }
+  return kept
+    .map((line) => wrapped(line.replace(SHARED, 'shared')))
+    .join('\n')
+    .replaceAll(/^ {2}(?=--|shared$)/gm, 'Options: ')
     .replaceAll(/\n{3,}/g, '\n\n')
-    .trim()
-  if (names.length === 0) return rest
-  return `${rest}\n\nShared options: ${names.length === SHARED_OPTIONS.split('\n').length ? 'all' : names.join(' ')}`
+    .replaceAll(/^\n+|\s+$/g, '')
 }
 
-/** What the list of its commands says as well. */
-const withoutUsage = (text: string): string =>
-  text.includes('\nCommands:\n') && !/^Usage:.*\n +gatehouse/.test(text)
-    ? text.replace(/^Usage: .*\n+/, '').replace(/^Commands:\n/m, '')
-    : text
+const SHARED = '--url <address> --insecure --data-dir <directory> --config <file> --json'
 
-function wordsOf(line: string): string {
-  return line.trim().replaceAll(/\s+/g, ' ')
+/** A line of options may be long. */
+function wrapped(line: string): string {
+  if (!/^ *--/.test(line)) return line
+  const indent = ' '.repeat(line.search(/\S/))
+  const lines: string[] = []
+  for (const option of line.trim().split(/ (?=--|shared$)/)) {
+    const last = lines.at(-1)
+    if (last !== undefined && last.length + option.length < 110) lines[lines.length - 1] = `${last} ${option}`
+    else lines.push(`${indent}${option}`)
+  }
+  return lines.join(`\n${indent.length === 2 ? ' '.repeat(7) : ''}`)
 }
 
-/** `gatehouse project` comes first; what `gatehouse token` repeats is left out there. */
-const accountFlagsHelp = (text: string): string =>
-  text.startsWith('Usage: gatehouse token')
-    ? '      --models ... --end-user-budget\n                             as for gatehouse project'
-    : ACCOUNT_FLAGS_HELP
+/** Options of one place share a line. */
+function named(kept: string[], option: string): string[] {
+  const last = kept.at(-1) ?? ''
+  const isSamePlace = /^ *--/.test(last) && last.search(/\S/) === option.search(/\S/)
+  if (isSamePlace) kept.pop()
+  return [isSamePlace ? `${last} ${option.trim()}` : option]
+}
+
+/** The usage is left out where the list of actions or options has it all: it names arguments or another command. */
+function withoutUsage(text: string): string {
+  const [usage = '', words = '', rest = ''] = /^Usage: (gatehouse(?: [a-z]+)+)(.*\n(?: +.*\n)*)\n*/.exec(text) ?? []
+  const body = text.slice(usage.length)
+  if (/\n +gatehouse/.test(rest) || (rest.trim().startsWith('<') && !body.startsWith('Commands:'))) {
+    return text.includes('\nCommands:\n') && !/\n +gatehouse/.test(rest) ? body : text
+  }
+  const isOther = words.split(' ').length > 2 && words !== 'gatehouse models import'
+  return isOther ? `${words} [options]\n\n${body}` : body
+}
 
 async function help(words: string[]): Promise<string> {
   const child = Bun.spawn([process.execPath, MAIN, ...words, '--help'], {

@@ -9,35 +9,31 @@ export const orderLines = (): string[][] =>
   [...Map.groupBy(kinds, ([, rule]) => ruleOf(rule))].map(([rule, alike]) => [
     alike.map(([kind]) => code(kind)).join(', '),
     '',
-    `${rule} (${[...new Set(alike.map(([, { source }]) => linkTo(source)))].join(', ')})`,
+    rule,
   ])
 
-function ruleOf({ exceptions = [], sent_again = 'never', looked_up_by, not_looked_up }: OrderKindRule): string {
+/** Why an order cannot be looked up, and where a provider documents its errors, is beside the rule in the code. */
+function ruleOf({ exceptions = [], sent_again = 'never', looked_up_by }: OrderKindRule): string {
   const those = (acceptance: AcceptanceException['acceptance']) =>
     exceptions
       .filter((one) => one.acceptance === acceptance)
       .map(describe)
       .join('; ')
   const parts = [
-    looked_up_by ? `looked up by ${looked_up_by}` : `not looked up: ${not_looked_up}`,
-    ...(sent_again === 'never' ? [] : [`sent again: ${sent_again}`]),
+    looked_up_by ? `looked up by ${withoutSource(looked_up_by)}` : 'not looked up',
+    ...(sent_again === 'never' ? [] : [`sent again: ${withoutSource(sent_again)}`]),
     ...(those('not accepted') ? [`also not accepted: ${those('not accepted')}`] : []),
     ...(those('in doubt') ? [`also in doubt: ${those('in doubt')}`] : []),
   ]
   return parts.join('; ')
 }
 
-function describe({ status, codes, is_json, meaning, source }: AcceptanceException): string {
+function describe({ status, codes, is_json, meaning }: AcceptanceException): string {
   const response = [
     ...(status ? [`${status.join(', ')}${is_json ? ' as JSON' : ''}`] : []),
     ...(codes ? [`code ${codes.map(code).join(', ')}`] : []),
   ]
-  return `${response.join(' with ')}: ${meaning} (${linkTo(source)})`
+  return `${response.join(' with ')}: ${meaning}`
 }
 
-const linkTo = (source: string) =>
-  source.startsWith('manual: ')
-    ? `[${source.slice(8)}](${source.slice(8)}.md)`
-    : source.startsWith('https:')
-      ? `<${source}>`
-      : source
+const withoutSource = (text: string): string => text.replace(/ \((?:<https:.*>|types of .*)\)$/, '')

@@ -25,8 +25,8 @@ export async function referencePages(): Promise<Page[]> {
     page(
       'command-line',
       'Commands',
-      'This page lists every command of `gatehouse` with its options. `gatehouse <command> --help` prints them with examples.',
-      `Shared options, where a command names them; with \`--url\` it works on a running gateway, else on the store, whose changes a running gateway applies within a second:\n\n\`\`\`text\n${SHARED_OPTIONS}\n\`\`\``,
+      'This page lists every command of `gatehouse`, its actions and options. `gatehouse <command> --help` says what each option means, with examples.',
+      `Shared options; with \`--url\` it works on a running gateway, else on the store, whose changes a running gateway applies within a second:\n\n\`\`\`text\n${SHARED_OPTIONS}\n\`\`\``,
       ...(await commandHelps()).map(({ name, help }) => `## ${code(name)}\n\n\`\`\`text\n${help.trim()}\n\`\`\``),
     ),
     page(
@@ -51,7 +51,7 @@ export async function referencePages(): Promise<Page[]> {
     page(
       'metrics',
       'Metrics',
-      'This page lists every metric at `/metrics`, with its labels. Names in `_total` are counters; others are gauges, unless they say histogram. `gen_ai_*` are those of the semantic conventions of OpenTelemetry for generative AI. A label has at most 200 values in a process, and a metric 1000 series; what comes after them counts as `other`. No metric has a label for end users. [Monitor with Prometheus](../how-to/monitor.md) says how to read them.',
+      'This page lists every metric at `/metrics`, with its labels. Names in `_total` are counters; others are gauges, unless they say histogram. `gen_ai_*` are those of the semantic conventions of OpenTelemetry for generative AI. A label has at most 200 values in a process, and a metric 1000 series; the rest counts as `other`. No label names end users. What is marked *shared* is the same in every process: take the maximum. [Monitor with Prometheus](../how-to/monitor.md) says how to read them.',
       '## Requests and calls',
       metricList(METRIC_GROUPS.calls),
       '## Limits, tasks, outputs and the database',
@@ -62,16 +62,16 @@ export async function referencePages(): Promise<Page[]> {
     page(
       'order-responses',
       'Responses to orders',
-      'This page lists where the responses of a provider kind to an order differ from the [general rule](video-vendors.md#when-an-order-is-sent-a-second-time). An order is not sent again unless the line says so. In brackets is where the provider describes its errors.',
+      'This page lists where the responses of a provider kind to an order differ from the [general rule](video-vendors.md#when-an-order-is-sent-a-second-time). An order is not sent again unless the line says so.',
       definitions(orderLines()),
     ),
     page(
       'paths',
       'API paths',
-      'This page lists every path that the gateway serves. The request and response schemas are at `/docs` and in `/openapi.json` of a running gateway. Paths need a token, as `Authorization: Bearer <token>`, unless the page says otherwise.',
+      'This page lists every path that the gateway serves; `/docs` and `/openapi.json` of a running gateway describe requests and responses. Paths need a token, as `Authorization: Bearer <token>`, unless the page says otherwise.',
       ...(await apiPaths()).map(({ tag, token, rows }) => {
         const needs = token === undefined ? '' : `Token: ${token}.\n\n`
-        return `## ${tag}\n\n${needs}${definitions(rows)}`
+        return `## ${tag}\n\n${needs}${rows.map(([path, methods]) => `- ${path}: ${methods}`).join('\n')}`
       }),
     ),
     page(
@@ -92,18 +92,24 @@ export async function referencePages(): Promise<Page[]> {
       'settings',
       'Settings',
       'This page lists every setting of `gatehouse.yaml`; none is required unless it says so. `${NAME}` in a secret, an address, a number or a switch is replaced by the environment variable of that name.',
-      'A *range* has `minimum`, `maximum` and `default`, a *choice* `values` and `default`. 1–64 includes both ends, >0–64 not 0. Where no type is named, also of a list, it is text; where no default is named, it is false, or nothing.',
+      'A *range* has `minimum`, `maximum` and `default`, a *choice* `values` and `default`. 1–64 is an integer and includes both ends, >0–64 not 0; a *number* may have a fraction. Where no type is named, also of a list, it is text; where no default is named, it is false, or nothing.',
       settingsLists(),
     ),
   ]
 }
 
+const SHARED = ' The same in every process: take the maximum.'
+
 const metricList = (group: Record<string, MetricDefinition>): string =>
   definitions(
     Object.values(group).map(({ name, type, labels, help }) => [
       code(name),
-      [...(type === 'histogram' ? ['histogram'] : []), ...labels.map(code)].join(', '),
-      help,
+      [
+        ...(type === 'histogram' ? ['histogram'] : []),
+        ...(help.endsWith(SHARED) ? ['*shared*'] : []),
+        ...labels.map(code),
+      ].join(', '),
+      help.replace(SHARED, ''),
     ]),
   )
 

@@ -24,16 +24,34 @@ export async function apiPaths(): Promise<{ tag: string; token: string | undefin
       const needs = tokenOf(operation)
       return needs === token ? '' : ` (token: ${needs})`
     }
-    /** What the methods of one address do follows from its name. */
-    const saidOf = ({ method, operation }: (typeof own)[number], { length }: typeof own) =>
-      `${code(method)}${length > 1 ? '' : ` ${operation.summary}`}${needsOf(operation)}`
+    /** What several methods of one address do follows from its name. */
+    const saidOf = ({ path, method, operation }: (typeof own)[number], { length }: typeof own) => {
+      const summary = length > 1 || isNamedBy(path, operation.summary) ? '' : ` ${operation.summary}`
+      return `${code(method)}${summary}${needsOf(operation)}`
+    }
     const rows = [...Map.groupBy(own, ({ path }) => path)].map(([path, methods]) => [
       code(path),
-      '',
       methods.map((one) => saidOf(one, methods)).join(', '),
     ])
     return { tag, token: token === 'yes' ? undefined : token, rows }
   })
+}
+
+/** Words of a summary that the method says, or that say nothing. */
+const COMMON_WORDS = new Set(
+  'a an and as at by create delete for from get in is its list look make of one or post read retrieve the their this to what with'.split(
+    ' ',
+  ),
+)
+
+/** Whether at least half of the words of the summary stand in the path. */
+function isNamedBy(path: string, summary: string): boolean {
+  const words = summary
+    .toLowerCase()
+    .split(/\W+/)
+    .filter((word) => word !== '' && !COMMON_WORDS.has(word))
+  const named = words.filter((word) => path.toLowerCase().includes(word.replace(/(?:s|ed|ing)$/, '')))
+  return named.length * 2 >= words.length
 }
 
 const mostCommon = (names: string[]): string =>

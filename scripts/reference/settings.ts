@@ -65,18 +65,18 @@ function rowOf({ path, name, member, pathOf }: Member): string[][] {
   const about = meaningOf(member)
   const section = isSection(member) ? member : mapOf(member)
   if (!section || !isSection(section))
-    return [
-      [
-        code(name),
-        typeOf(member, (object) => link(pathOf(object)))
-          .replace(/^text$/, '')
-          .replace(/^list of text$/, 'list'),
-        about,
-      ],
-    ]
+    return [[code(name), shortType(typeOf(member, (object) => link(pathOf(object)))), about]]
   const isHere = objectsOf(path, member).some((object) => object.path === pathOf(section))
   return isHere ? [] : [[code(name), `as ${link(pathOf(section), code(pathOf(section)))}`, about]]
 }
+
+/** Text has no name here, and an integer only where no range shows that it is one. */
+const shortType = (type: string): string =>
+  type
+    .replace(/^text$/, '')
+    .replace(/^list of text$/, 'list')
+    .replaceAll(/\binteger (?=\S)/g, '')
+    .replaceAll('list of [objects]', '[list]')
 
 const sectionsOf = (section: Section): Section[] => [
   section,
