@@ -1,6 +1,6 @@
 /**
  * The response to a chat request, whole and in chunks (specification 2.4; `message` in a whole response and the
- * framing of chunks are the choices 8, 9 and 14 of the table in docs/manual/explanation/compatibility.md).
+ * framing of chunks are the choices 8, 9 and 14 of the table in docs/specification-choices.md).
  */
 import Type from 'typebox'
 import { integer, list } from './fields.ts'
