@@ -25,8 +25,7 @@ const MEANINGS: Record<keyof typeof ALL, string> = {
   fail: 'it runs, and then fails with this code',
   no_output: 'it runs, and then succeeds without a file',
   hang: 'it never ends',
-  quick:
-    'a tiny file in a fraction of a second: a video with one frame a second and 36 pixels on the shorter side, and a comment that says so; a 3D model of 100 polygons with a small texture',
+  quick: 'a tiny file in a fraction of a second',
 }
 
 export const directiveRows = (): string[][] =>

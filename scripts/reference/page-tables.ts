@@ -20,7 +20,7 @@ const START = '<!-- Generated: npm run docs:reference -->'
 const END = '<!-- End. -->'
 
 const failCodeRows = (): string[][] =>
-  Object.entries(FAIL_CODES).map(([name, { when, advice }]) => [code(name), '', `${when} *To do:* ${advice}`])
+  Object.entries(FAIL_CODES).map(([name, { when, advice }]) => [code(name), '', `${when} *${advice}*`])
 
 const RESPONSES: Record<string, TSchema> = { 'how-to/models.md': Model }
 const REQUESTS: Record<string, TSchema> = {
@@ -74,10 +74,14 @@ function fieldsOf(schema: Schema) {
   return Object.entries(membersOf(schema)).map(([name, member]) => {
     const { description = '', default: fallback } = member
     const isSaid = fallback === undefined || /\bDefault\b/.test(String(description))
-    const meaning = `${description}${isSaid ? '' : ` Default ${fallback}.`}`.trim()
+    const meaning = `${withoutFamily(String(description))}${isSaid ? '' : ` Default ${fallback}.`}`.trim()
     return { name, type: formOf(member), isRequired: required.includes(name), meaning }
   })
 }
+
+/** The page names its family once. */
+const withoutFamily = (text: string): string =>
+  text.replace(/^A model whose `supported_endpoint_types` has `[\w-]+`\.$/, 'Of this family.')
 
 /** The forms of a union with many, and the members of an object, are left to the meaning and to `/docs`. */
 const MAX_FORMS = 2

@@ -71,13 +71,13 @@ export async function referencePages(): Promise<Page[]> {
       'This page lists every path that the gateway serves; `/docs` and `/openapi.json` of a running gateway describe requests and responses. Paths need a token, as `Authorization: Bearer <token>`, unless the page says otherwise.',
       ...(await apiPaths()).map(({ tag, token, rows }) => {
         const needs = token === undefined ? '' : `Token: ${token}.\n\n`
-        return `## ${tag}\n\n${needs}${rows.map(([path, methods]) => `- ${path}: ${methods}`).join('\n')}`
+        return `## ${tag}\n\n${needs}${nested(rows).join('\n')}`
       }),
     ),
     page(
       'provider-kinds',
       'Provider kinds',
-      'This page lists every value of `kind` in `providers.<id>`: the families of models that it serves, the API that it calls, where it is called without a `base_url`, the variables that supply its key, region or resource if the configuration has none, and the `options` that only it has.',
+      'This page lists every value of `kind` in `providers.<id>`: its families, the API that it calls, the default `base_url`, the variables that supply its key, region or resource if the configuration has none, and its `options`.',
       definitions(kindRows()),
       '## Options',
       optionLists(),
@@ -85,7 +85,7 @@ export async function referencePages(): Promise<Page[]> {
     page(
       'provider-presets',
       'Provider presets',
-      'This page lists every value of `preset` in `providers.<id>`. A preset sets the kind (`chatcompat`, unless another is named) and further APIs whose clients it passes through, the base URL, the environment variable of the key and the differences of a provider; what the configuration has takes precedence. Families are named where they are not those of the kind.',
+      'This page lists every value of `preset` in `providers.<id>`: its kind (`chatcompat`, unless another is named) and further APIs whose clients it passes through, the base URL, the variable of the key, and families where they are not those of the kind. What the configuration has takes precedence.',
       definitions(presetRows()),
     ),
     page(
@@ -96,6 +96,19 @@ export async function referencePages(): Promise<Page[]> {
       settingsLists(),
     ),
   ]
+}
+
+/** A path below the one before it follows on its line, without what both begin with. */
+function nested(rows: string[][]): string[] {
+  const lines: string[] = []
+  let parent = ''
+  for (const [path = '', methods = ''] of rows) {
+    const isBelow = parent !== '' && path.startsWith(`${parent}/`)
+    if (isBelow) lines[lines.length - 1] += `; ${code(path.slice(parent.length))}: ${methods}`
+    else lines.push(`- ${code(path)}: ${methods}`)
+    if (!isBelow) parent = path === '/' ? '' : path
+  }
+  return lines
 }
 
 const SHARED = ' The same in every process: take the maximum.'

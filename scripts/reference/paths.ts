@@ -30,7 +30,7 @@ export async function apiPaths(): Promise<{ tag: string; token: string | undefin
       return `${code(method)}${summary}${needsOf(operation)}`
     }
     const rows = [...Map.groupBy(own, ({ path }) => path)].map(([path, methods]) => [
-      code(path),
+      path,
       methods.map((one) => saidOf(one, methods)).join(', '),
     ])
     return { tag, token: token === 'yes' ? undefined : token, rows }

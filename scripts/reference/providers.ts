@@ -73,11 +73,19 @@ export const kindRows = (): string[][] =>
     return [code(kind), familiesOf({ kind, base_url: 'https://api.example.com/v1' }), `${parts.join('; ')}.`]
   })
 
-/** The kind and further APIs; then the address, the variables of the key, and families other than the kind's. */
+/** The kind and further APIs; then the address, the variables of the key, and families that the kind lacks. */
 export const presetRows = (): string[][] =>
   Object.entries(PRESETS).map(([preset, { kind = 'chatcompat', apis = {}, base_url, key_env }]) => {
-    const families = familiesOf({ preset }) === familiesOf({ kind, base_url }) ? '' : familiesOf({ preset })
+    const families = familiesBeyond(familiesOf({ preset }), familiesOf({ kind, base_url }))
     const apiNames = [...(kind === 'chatcompat' ? [] : [kind]), ...Object.keys(apis)]
     const parts = [code(base_url), key_env.map(code).join(' or '), families].filter(Boolean)
     return [code(preset), apiNames.map(code).join(', '), parts.join('; ')]
   })
+
+/** The families of a preset that its kind lacks, or all of them if it lacks some itself. */
+function familiesBeyond(own: string, ofKind: string): string {
+  const [all, usual] = [own.split(', '), ofKind.split(', ')]
+  if (usual.some((family) => !all.includes(family))) return own
+  const further = all.filter((family) => !usual.includes(family))
+  return further.length === 0 ? '' : `also ${further.join(', ')}`
+}
