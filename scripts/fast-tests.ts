@@ -39,12 +39,14 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/console/large-store.test.ts': 30, // opens every page over a filled store
   'test/console/live-tail.test.ts': 8, // starts Chromium
   'test/console/models.test.ts': 15, // starts Chromium
+  'test/console/payload-pages.test.ts': 25, // starts Chromium
   'test/console/playground-families.test.ts': 45, // starts Chromium
   'test/console/playground-stored.test.ts': 8, // starts Chromium
   'test/console/playground.test.ts': 24, // starts Chromium
   'test/console/providers.test.ts': 12, // starts Chromium
   'test/console/request-payloads.test.ts': 40, // starts Chromium
   'test/console/requests.test.ts': 62, // starts Chromium
+  'test/console/roles.test.ts': 60, // opens every page with acts as every role
   'test/console/routing.test.ts': 6, // starts Chromium
   'test/console/settings.test.ts': 14, // starts Chromium
   'test/console/shell.test.ts': 9, // starts Chromium

@@ -22,3 +22,15 @@ export function UnknownPage() {
     </>
   )
 }
+
+/** `title`: of the page that is not for the role of the person. */
+export function ForbiddenPage({ title }: { title: string }) {
+  return (
+    <>
+      <PageHead title={title} />
+      <Empty title="You may not see this" icon="key" acts={<ButtonLink to="/">Go to Home</ButtonLink>}>
+        Your role does not include this page. An owner of the gateway can give you another one.
+      </Empty>
+    </>
+  )
+}

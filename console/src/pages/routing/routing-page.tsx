@@ -1,8 +1,10 @@
 /** How a request would be routed: the plan of its model, and its targets in the order in which they are tried. */
 import { useState } from 'react'
-import { useAct, useApiAll } from '../../api/hooks.ts'
+import { useAct, useApiAll, useMe } from '../../api/hooks.ts'
 import type { RoutingExplanation } from '../../api/types.ts'
 import { flag, text } from '../../lib/search.ts'
+import { ForbiddenPage } from '../../shell/error-page.tsx'
+import { seesAll } from '../../shell/page.ts'
 import { useAddress } from '../../ui/address.ts'
 import { Button } from '../../ui/button.tsx'
 import { Badge, Card, Facts, Nothing } from '../../ui/display.tsx'
@@ -13,6 +15,11 @@ import { type Column, Table } from '../../ui/table.tsx'
 import { Duration, Money } from '../../ui/values.tsx'
 
 export function RoutingPage() {
+  const me = useMe()
+  return me && !seesAll(me) ? <ForbiddenPage title="Routing" /> : <Routing />
+}
+
+function Routing() {
   const [{ model, tags, stream }, change] = useAddress({ model: text(), tags: text(), stream: flag() })
   const [body, setBody] = useState('')
   const [problem, setProblem] = useState<string>()
