@@ -26,7 +26,7 @@ describeInBrowser('the console over a large store', () => {
     const shown = (path: string) => measured.find((page) => page.path === path)?.shown ?? 0
     for (const path of ['/requests', '/tokens', '/projects', '/sessions', '/usage'])
       expect(shown(path)).toBeGreaterThan(9)
-  })
+  }, 900_000) // some 50 pages, one after the other
 
   it('reads no large table without an index, and none to its end', () => {
     const plans = opened.plans()

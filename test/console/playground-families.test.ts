@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core'
 import { similarities } from '../../console/src/pages/playground/similarity.ts'
 import { describeInBrowser } from './support/chromium.ts'
 import { axeFaults, openConsole, screenshots, type TestConsole } from './support/console.ts'
+import { expectSoon } from './support/soon.ts'
 
 const WIDE = { width: 1280, height: 900 }
 let opened: TestConsole
@@ -69,6 +70,8 @@ describeInBrowser('the playground', () => {
     await page.getByRole('button', { name: 'Edit this' }).first().click()
     await page.getByRole('button', { name: 'Mark what changes' }).click()
     const canvas = page.getByRole('application')
+    // The canvas has the place of the image, which has a size once it is read.
+    await expectSoon(() => page.locator('.mask img').evaluate((img: HTMLImageElement) => img.complete), true)
     const { x, y, width, height } = (await canvas.boundingBox()) as {
       x: number
       y: number
