@@ -35,6 +35,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/console/config.test.ts': 12, // starts Chromium
   'test/console/day.test.ts': 15, // starts Chromium
   'test/console/every-page.test.ts': 60, // opens every page of the console in Chromium
+  'test/console/first-tasks.test.ts': 10, // starts Chromium
   'test/console/home.test.ts': 10, // starts Chromium
   'test/console/large-store.test.ts': 30, // opens every page over a filled store
   'test/console/live-tail.test.ts': 8, // starts Chromium

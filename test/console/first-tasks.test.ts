@@ -1,0 +1,117 @@
+/** What a new user does first, by clicking alone: each of these tasks takes at most ten clicks from the first page. */
+import { afterAll, beforeAll, expect, it } from 'bun:test'
+import type { Locator, Page } from 'playwright-core'
+import { describeInBrowser } from './support/chromium.ts'
+import { openConsole, type TestConsole } from './support/console.ts'
+
+const MOST_CLICKS = 10
+/** Calls of the token that runs away; others make one. */
+const MANY = 30
+
+let opened: TestConsole
+let runaway: string
+
+/** Clicks, and counts them. */
+function counting() {
+  let clicks = 0
+  return {
+    async click(place: Locator) {
+      clicks++
+      await place.click()
+    },
+    clicks: () => clicks,
+  }
+}
+
+const inNavigation = (page: Page, name: string) => page.locator('.side nav').getByRole('link', { name, exact: true })
+
+async function choose(page: Page, user: ReturnType<typeof counting>, [field, value]: [string, string]) {
+  await user.click(page.getByRole('combobox', { name: field }))
+  await user.click(page.getByRole('option', { name: value, exact: true }))
+}
+
+/** Makes the call of a curl command that the console shows. */
+function runCurl(command: string): Promise<Response> {
+  const [, url = ''] = /^curl (\S+)/.exec(command) ?? []
+  const headers = [...command.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, name = '', value = '']) => [name, value])
+  const [, body = ''] = /-d '(.*)'$/s.exec(command) ?? []
+  return fetch(url, { method: 'POST', headers: Object.fromEntries(headers) as Record<string, string>, body })
+}
+
+describeInBrowser('the first tasks of a new user', () => {
+  beforeAll(async () => {
+    opened = await openConsole({
+      providers: { broken: { base_url: 'http://127.0.0.1:9/v1', key: 'key' } },
+      models: { 'broken/model': {}, 'sandbox/general': { prices: { input: 100, output: 400 } } },
+    })
+    const secrets: Record<string, string> = {}
+    for (const name of ['Search team', 'Mobile team']) {
+      const { project_id } = await opened.admin<{ project_id: string }>('/projects', { json: { name } })
+      const json = { name: `service of ${name}`, project_id }
+      secrets[name] = (await opened.admin<{ secret: string }>('/tokens', { json })).secret
+    }
+    runaway = secrets['Mobile team'] ?? ''
+    await (await opened.chat({}, secrets['Search team'])).text()
+    for (let call = 0; call < MANY; call++) await (await opened.chat({}, runaway)).text()
+    await (await opened.chat({ model: 'broken/model' }, secrets['Search team'])).text()
+    await opened.recorded(MANY + 2)
+  })
+  afterAll(() => opened?.close())
+
+  it('makes a token, and a call with the command that is shown', async () => {
+    const page = await opened.open('/')
+    const user = counting()
+    await user.click(inNavigation(page, 'Tokens'))
+    await user.click(page.getByRole('button', { name: 'New token' }))
+    await page.getByRole('textbox', { name: 'Name' }).fill('laptop')
+    await user.click(page.getByRole('button', { name: 'Create token' }))
+    const command = page.getByRole('dialog').locator('pre', { hasText: 'curl ' })
+    await command.waitFor()
+    const response = await runCurl((await command.textContent()) ?? '')
+    expect(response.status).toBe(200)
+    await user.click(page.getByRole('button', { name: 'I have copied it' }))
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    expect(user.clicks()).toBeLessThanOrEqual(MOST_CLICKS)
+  })
+
+  it('finds why a request failed', async () => {
+    const page = await opened.open('/')
+    const user = counting()
+    await user.click(inNavigation(page, 'Requests'))
+    await user.click(page.locator('tbody tr', { hasText: 'upstream' }).first().getByRole('link').first())
+    await page.waitForURL(/\/requests\/\d+/)
+    await page.getByText('broken/model').first().waitFor()
+    await page
+      .getByText(/upstream_\w+/)
+      .first()
+      .waitFor()
+    expect(user.clicks()).toBeLessThanOrEqual(MOST_CLICKS)
+  })
+
+  it('reads what a team spent last week', async () => {
+    const page = await opened.open('/')
+    const user = counting()
+    await user.click(inNavigation(page, 'Usage and cost'))
+    await choose(page, user, ['Time', 'Last 7 days'])
+    await page.waitForURL('**range=7d*')
+    const row = page.getByRole('row', { name: /Search team/ })
+    await row.filter({ hasText: /\$0\.\d*[1-9]/ }).waitFor()
+    expect(user.clicks()).toBeLessThanOrEqual(MOST_CLICKS)
+  })
+
+  it('stops a token that runs away', async () => {
+    const page = await opened.open('/')
+    const user = counting()
+    await user.click(inNavigation(page, 'Usage and cost'))
+    await choose(page, user, ['By', 'Token'])
+    await page.waitForURL('**by=token*')
+    await user.click(page.getByRole('row').getByRole('link', { name: 'service of Mobile team' }))
+    await user.click(page.getByRole('button', { name: 'Revoke' }))
+    const dialog = page.getByRole('alertdialog').or(page.getByRole('dialog'))
+    await dialog.getByText(`${MANY} calls in the last 24 hours`).waitFor()
+    await user.click(dialog.getByRole('button', { name: 'Revoke token' }))
+    await page.getByText('Token revoked').waitFor()
+    expect((await opened.chat({}, runaway)).status).toBe(401)
+    expect(user.clicks()).toBeLessThanOrEqual(MOST_CLICKS)
+  })
+})
