@@ -62,6 +62,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/drain.test.ts': 8, // starts processes and stops them
   'test/durability.test.ts': 4, // starts processes and kills them
   'test/embeddings.test.ts': 7,
+  'test/executable.test.ts': 60, // builds, packs and installs the executable
   'test/family-bounds.test.ts': 3,
   'test/fold.test.ts': 6,
   'test/hostile-bodies.test.ts': 4,

@@ -35,6 +35,7 @@ const COMMANDS: Commands = {
     load: () => import('./cli/commands/target.ts'),
   },
   route: { summary: 'explain how a request would be routed', load: () => import('./cli/commands/route.ts') },
+  health: { summary: 'ask whether a gateway can serve requests', load: () => import('./cli/commands/health.ts') },
   check: { summary: 'check the configuration', load: () => import('./cli/commands/check.ts') },
   config: { summary: 'show, compare and apply the configuration', load: () => import('./cli/commands/config.ts') },
   diagnostics: {

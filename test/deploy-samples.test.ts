@@ -20,7 +20,7 @@ const found = (name: string) => {
   if (path === null) process.stderr.write(`The sample for ${name} is not checked by ${name}, which is not installed.\n`)
   return path
 }
-const [CADDY, HAPROXY, ENVOY] = [found('caddy'), found('haproxy'), found('envoy')]
+const [CADDY, HAPROXY, ENVOY, SYSTEMD] = [found('caddy'), found('haproxy'), found('envoy'), found('systemd-analyze')]
 
 async function expectAccepted(command: string[]): Promise<void> {
   const child = Bun.spawn(command, {
@@ -53,6 +53,18 @@ describe('the sample for', () => {
   it.skipIf(CADDY === null)('Caddy is accepted by Caddy', () =>
     expectAccepted([CADDY ?? '', 'validate', '--adapter', 'caddyfile', '--config', join(DEPLOY, FILES.caddy)]),
   )
+
+  it.skipIf(SYSTEMD === null)('systemd is accepted by systemd, which finds little that it could do', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'gatehouse-samples-'))
+    const file = join(directory, 'gatehouse.service')
+    const unit = readFileSync(join(DEPLOY, 'gatehouse.service'), 'utf8')
+    // The executable must be there.
+    writeFileSync(file, unit.replace('/usr/local/bin/gatehouse serve', `${process.execPath} serve`))
+    await expectAccepted([SYSTEMD ?? '', 'verify', file])
+    // In tenths: "OK" ends at 2.4.
+    await expectAccepted([SYSTEMD ?? '', 'security', '--offline=yes', '--threshold=20', file])
+    rmSync(directory, { recursive: true })
+  })
 
   it.skipIf(HAPROXY === null)('HAProxy is accepted by HAProxy', () =>
     expectAccepted([HAPROXY ?? '', '-c', '-f', join(DEPLOY, FILES.haproxy)]),

@@ -1,13 +1,11 @@
 /** Serves the web console from the files that the build made. Nothing is read before a browser opens it. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { acceptsCoding } from '../http/compressed-page.ts'
 import type { Context, Route } from '../http/context.ts'
+import { resourceDirectory } from '../kit/resources.ts'
 import { sha256 } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
-
-const BUILT = fileURLToPath(new URL('../../dist/console', import.meta.url))
 
 /** Styles come from the sheet alone; a picture may be one that a model made, and a preview of one that was chosen. */
 const POLICY = [
@@ -46,7 +44,7 @@ const CODINGS = [
 
 type ConsoleParts = { directory?: string | undefined }
 
-export function consoleRoutes({ directory = BUILT }: ConsoleParts = {}): Route[] {
+export function consoleRoutes({ directory = resourceDirectory('console') }: ConsoleParts = {}): Route[] {
   const route = (path: string, handle: Route['handle']): Route => ({
     method: 'GET',
     path,

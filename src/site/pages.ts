@@ -5,6 +5,7 @@ import Type from 'typebox'
 import { compressedPage } from '../http/compressed-page.ts'
 import type { Context, Route } from '../http/context.ts'
 import type { Build } from '../kit/build-info.ts'
+import { vendoredPath } from '../kit/resources.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Operation } from '../spec/operation.ts'
@@ -47,7 +48,9 @@ export function htmlPage(write: (parts: { version: string; nonce: string }) => s
 
 /** The script has some megabytes and is rarely requested: it is read for each request, not kept in memory. */
 async function scalarScript({ request }: Context): Promise<Response> {
-  const file = fileURLToPath(new URL('browser/standalone.js', import.meta.resolve('@scalar/api-reference')))
+  const file =
+    vendoredPath('standalone.js') ??
+    fileURLToPath(new URL('browser/standalone.js', import.meta.resolve('@scalar/api-reference')))
   const { size, mtimeMs } = await stat(file)
   const etag = `"${size.toString(36)}-${Math.floor(mtimeMs).toString(36)}"`
   const headers = {

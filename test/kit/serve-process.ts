@@ -14,6 +14,8 @@ type ServeParts = {
   /** 0: a free one. */
   port?: number
   environment?: Record<string, string>
+  /** Default: the one of this checkout. */
+  command?: string
 }
 
 export type ServeProcess = {
@@ -42,8 +44,13 @@ export const writeConfig = (directory: string, config: object): void =>
   replaceFile(join(directory, 'gatehouse.yaml'), JSON.stringify(config))
 
 /** Resolves once it listens; throws what it has printed where it ends instead. */
-export async function startServe({ directory, port = 0, environment = {} }: ServeParts): Promise<ServeProcess> {
-  const child = Bun.spawn([COMMAND, 'serve', '--json', '--port', String(port)], {
+export async function startServe({
+  directory,
+  port = 0,
+  environment = {},
+  command = COMMAND,
+}: ServeParts): Promise<ServeProcess> {
+  const child = Bun.spawn([command, 'serve', '--json', '--port', String(port)], {
     cwd: directory,
     env: { PATH: process.env.PATH ?? '', GATEHOUSE_BOOTSTRAP_TOKEN: SERVE_TOKEN, ...environment },
     stdin: 'ignore',

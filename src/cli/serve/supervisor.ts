@@ -3,6 +3,7 @@ import type { Subprocess } from 'bun'
 import { type Config, drainSeconds } from '../../config/config.ts'
 import { type Clock, endsWithin } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
+import { IS_EXECUTABLE } from '../../kit/resources.ts'
 import { addCounts, type FamilyValues } from '../../observe/metrics/process-metrics.ts'
 import type { Terminal } from '../terminal.ts'
 import { connectionsHint } from './connections-hint.ts'
@@ -77,23 +78,26 @@ export async function runWorkers(parts: WorkersParts): Promise<number> {
 
   function start(number: number): Running {
     const { promise: ready, resolve } = Promise.withResolvers<boolean>()
-    const child = Bun.spawn([process.execPath, ...process.execArgv, Bun.main, 'serve', ...args], {
-      cwd: terminal.cwd,
-      // Each reads the environment file itself, as it is then.
-      env: { ...(terminal.process_environment ?? terminal.environment), [WORKER_VARIABLE]: `${number}/${count}` },
-      stdin: 'ignore',
-      stdout: 'inherit',
-      // By one writer, so that lines of several workers are not mixed.
-      stderr: terminal.interactive ? 'inherit' : 'pipe',
-      serialization: 'json',
-      ipc(message: FromWorker) {
-        if (message.is === 'ready') resolve(true)
-        else if (message.is === 'output') print(message.text)
-        else if (message.is === 'counted?') void answer(worker, message)
-        else if (message.id === LAST_VALUES) worker.values = message.values
-        else asked.get(message.id)?.(message.values)
+    const child = Bun.spawn(
+      [process.execPath, ...process.execArgv, ...(IS_EXECUTABLE ? [] : [Bun.main]), 'serve', ...args],
+      {
+        cwd: terminal.cwd,
+        // Each reads the environment file itself, as it is then.
+        env: { ...(terminal.process_environment ?? terminal.environment), [WORKER_VARIABLE]: `${number}/${count}` },
+        stdin: 'ignore',
+        stdout: 'inherit',
+        // By one writer, so that lines of several workers are not mixed.
+        stderr: terminal.interactive ? 'inherit' : 'pipe',
+        serialization: 'json',
+        ipc(message: FromWorker) {
+          if (message.is === 'ready') resolve(true)
+          else if (message.is === 'output') print(message.text)
+          else if (message.is === 'counted?') void answer(worker, message)
+          else if (message.id === LAST_VALUES) worker.values = message.values
+          else asked.get(message.id)?.(message.values)
+        },
       },
-    })
+    )
     const printed = child.stderr ? forwardLines(child.stderr, terminal.err) : Promise.resolve()
     const exited = child.exited.then(async (code) => {
       await printed

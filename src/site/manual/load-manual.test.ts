@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { loadManual } from './load-manual.ts'
 
 let directory: string
@@ -19,7 +18,7 @@ afterAll(() => rmSync(directory, { recursive: true }))
 
 describe('loadManual', () => {
   it('finds the pages of all folders by their base names, without the index', async () => {
-    expect(await loadManual(pathToFileURL(`${directory}/`))).toEqual([
+    expect(await loadManual(directory)).toEqual([
       { name: 'alpha', folder: 'how-to', text: '# Alpha' },
       { name: 'beta', folder: 'how-to/deep', text: '# Beta' },
       { name: 'zeta', folder: '', text: '# Zeta' },
@@ -27,6 +26,6 @@ describe('loadManual', () => {
   })
 
   it('returns no pages when the manual is not installed', async () => {
-    expect(await loadManual(pathToFileURL(`${directory}/missing/`))).toEqual([])
+    expect(await loadManual(`${directory}/missing`)).toEqual([])
   })
 })

@@ -1,7 +1,7 @@
 /** Reads the manual: the sandbox answers questions from it, and the gateway serves it under /manual. */
 import { readdir, readFile } from 'node:fs/promises'
-
-const DIRECTORY = new URL('../../../docs/manual/', import.meta.url)
+import { join } from 'node:path'
+import { resourceDirectory } from '../../kit/resources.ts'
 
 export type ManualFile = {
   /** The page's base name without `.md`; no two pages have the same one. */
@@ -12,12 +12,12 @@ export type ManualFile = {
 }
 
 /** All pages in the order of their names, without the index (README.md); none if the manual is not installed. */
-export async function loadManual(directory: URL = DIRECTORY): Promise<ManualFile[]> {
+export async function loadManual(directory = resourceDirectory('manual')): Promise<ManualFile[]> {
   const paths = await readdir(directory, { recursive: true }).catch(() => [])
   const pages = paths.map((path) => path.replaceAll('\\', '/')).flatMap((path) => pageAt(path))
   pages.sort((one, other) => (one.name < other.name ? -1 : 1))
   return Promise.all(
-    pages.map(async ({ path, ...page }) => ({ ...page, text: await readFile(new URL(path, directory), 'utf8') })),
+    pages.map(async ({ path, ...page }) => ({ ...page, text: await readFile(join(directory, path), 'utf8') })),
   )
 }
 
@@ -29,5 +29,5 @@ function pageAt(path: string) {
 /** A picture of the manual; undefined: there is none of this name. */
 export async function loadImage(name: string): Promise<Buffer<ArrayBuffer> | undefined> {
   if (!/^[\w-]+\.png$/.test(name)) return undefined
-  return readFile(new URL(`images/${name}`, DIRECTORY)).catch(() => undefined)
+  return readFile(join(resourceDirectory('manual'), 'images', name)).catch(() => undefined)
 }

@@ -4,6 +4,7 @@ import {
   closeSync,
   constants,
   copyFileSync,
+  existsSync,
   linkSync,
   mkdirSync,
   openSync,
@@ -118,7 +119,7 @@ function openFile(path: string): SqliteFile {
     if (!found) createFile(path)
     return new SqliteFile(path, { readwrite: true, create: false })
   } catch (cause) {
-    throw new StoreError(`Cannot open the database ${path}: ${describe(cause)}.`, cause)
+    throw new StoreError(`Cannot open the database ${path}: ${describe(cause)}.${ownerHint(path, cause)}`, cause)
   }
 }
 
@@ -190,6 +191,17 @@ const unusable = (path: string, cause: unknown): StoreError =>
     `Cannot use ${path} as the database: ${describe(cause)}.${isDamaged(cause) ? ` ${RESTORE}` : ''}`,
     cause,
   )
+
+/** A volume of a container often belongs to root: who owns the directory, and who is refused. */
+function ownerHint(path: string, cause: unknown): string {
+  const user = process.getuid?.()
+  if ((cause as NodeJS.ErrnoException).code !== 'EACCES' || user === undefined) return ''
+  let directory = dirname(path)
+  while (!existsSync(directory) && directory !== dirname(directory)) directory = dirname(directory)
+  const { uid, gid } = statSync(directory)
+  if (uid === user) return ` The directory ${directory} may not be written by its owner: chmod u+rwx ${directory}.`
+  return ` The directory ${directory} belongs to user ${uid} and group ${gid}, and the gateway runs as user ${user}: chown ${user} ${directory}.`
+}
 
 const describe = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 

@@ -1,6 +1,8 @@
 /** Loads the canvas library and the fonts. A machine may have no fonts at all, so a package brings them. */
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { createCanvas, GlobalFonts, loadImage } from '@napi-rs/canvas'
+import { vendoredPath } from '../../../../src/kit/resources.ts'
 
 /** The package has one file for each group of scripts; each letter uses the first family of the list that has it. */
 const SCRIPTS = ['latin', 'latin-ext', 'cyrillic', 'cyrillic-ext', 'greek', 'greek-ext', 'vietnamese']
@@ -24,8 +26,10 @@ function registerFonts(fonts: typeof GlobalFonts): FontOf {
   const others = [...own.filter((family) => WIDE.test(family)), ...own.filter((family) => !WIDE.test(family))]
   for (const script of SCRIPTS) {
     for (const weight of WEIGHTS) {
-      const file = import.meta.resolve(`@fontsource/inter/files/inter-${script}-${weight}-normal.woff2`)
-      if (!fonts.registerFromPath(fileURLToPath(file), familyOf(script))) {
+      const name = `inter-${script}-${weight}-normal.woff2`
+      const file = vendoredPath(name) ?? fileURLToPath(import.meta.resolve(`@fontsource/inter/files/${name}`))
+      // An executable holds its files in itself: the library cannot open them by their paths.
+      if (!fonts.register(readFileSync(file), familyOf(script))) {
         throw new Error(`the font file for ${script} ${weight} could not be read`)
       }
     }

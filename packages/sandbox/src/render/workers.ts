@@ -5,6 +5,7 @@ import { availableParallelism } from 'node:os'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Clock, systemClock } from '../../../../src/kit/clock.ts'
+import { IS_EXECUTABLE } from '../../../../src/kit/resources.ts'
 import type { EncodedImagePlan } from './draw-image.ts'
 import type { ModelPlan } from './model-plan.ts'
 import type { RenderPlan } from './plan.ts'
@@ -226,9 +227,10 @@ function keepAlive({ process: child }: Worker, isBusy: boolean): void {
   else output?.unref?.()
 }
 
-const rendererCommand = (): string[] => [
-  process.execPath,
-  '--no-env-file',
-  '--no-install',
-  fileURLToPath(new URL('./renderer.ts', import.meta.url)),
-]
+/** The command that makes an executable a renderer; scripts/executable.ts reads it. */
+const RENDERER_COMMAND = 'sandbox-renderer'
+
+const rendererCommand = (): string[] =>
+  IS_EXECUTABLE
+    ? [process.execPath, RENDERER_COMMAND]
+    : [process.execPath, '--no-env-file', '--no-install', fileURLToPath(new URL('./renderer.ts', import.meta.url))]

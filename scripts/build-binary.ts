@@ -1,0 +1,154 @@
+/**
+ * `npm run build:binary [-- TARGET ...]`: one file with the gateway, its runtime, the console and the manual, as
+ * `dist/gatehouse-linux-x64`. Without a target, for this machine. The runtime and the drawing library of another
+ * target come from the registry, once.
+ */
+import { execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { BunPlugin } from 'bun'
+import { constants, filesIn, places, ROOT, stageResources, WORKERS } from './packaging/program.ts'
+
+/** The packages that hold the runtime and the drawing library of each target. */
+export const TARGETS: Record<string, { bun: Bun.Build.CompileTarget; runtime: string; canvas: string }> = {
+  'linux-x64': { bun: 'bun-linux-x64', runtime: '@oven/bun-linux-x64', canvas: '@napi-rs/canvas-linux-x64-gnu' },
+  'linux-arm64': {
+    bun: 'bun-linux-arm64',
+    runtime: '@oven/bun-linux-aarch64',
+    canvas: '@napi-rs/canvas-linux-arm64-gnu',
+  },
+  'linux-x64-musl': {
+    bun: 'bun-linux-x64-musl',
+    runtime: '@oven/bun-linux-x64-musl',
+    canvas: '@napi-rs/canvas-linux-x64-musl',
+  },
+  'linux-arm64-musl': {
+    bun: 'bun-linux-arm64-musl',
+    runtime: '@oven/bun-linux-aarch64-musl',
+    canvas: '@napi-rs/canvas-linux-arm64-musl',
+  },
+  'macos-x64': { bun: 'bun-darwin-x64', runtime: '@oven/bun-darwin-x64', canvas: '@napi-rs/canvas-darwin-x64' },
+  'macos-arm64': {
+    bun: 'bun-darwin-arm64',
+    runtime: '@oven/bun-darwin-aarch64',
+    canvas: '@napi-rs/canvas-darwin-arm64',
+  },
+}
+const DIST = join(ROOT, 'dist')
+const CACHE = join(DIST, '.targets')
+const STAGE = join(DIST, '.resources')
+/** Imports all of them. */
+const LIST = '.resources.ts'
+/** Where the runtime shows the files that an executable holds. */
+const INSIDE = '/$bunfs/root'
+
+export const hostTarget = (): string => {
+  const system = process.platform === 'darwin' ? 'macos' : process.platform
+  const isMusl = process.platform === 'linux' && existsSync(`/lib/ld-musl-${MUSL_NAMES[process.arch]}.so.1`)
+  return `${system}-${process.arch}${isMusl ? '-musl' : ''}`
+}
+const MUSL_NAMES: Record<string, string> = { x64: 'x86_64', arm64: 'aarch64' }
+
+async function build(target: string): Promise<string> {
+  const packages = TARGETS[target]
+  if (!packages) throw new Error(`${target}: no such target; there are ${Object.keys(TARGETS).join(', ')}`)
+  const outfile = join(DIST, `gatehouse-${target}`)
+  const runtime = target === hostTarget() ? process.execPath : join(packageOf(packages.runtime, 'bun'), 'bin/bun')
+  const canvas = packageOf(packages.canvas, '@napi-rs/canvas')
+  const { success, logs } = await Bun.build({
+    root: ROOT,
+    entrypoints: ['scripts/packaging/executable.ts', ...WORKERS, `dist/${LIST}`].map((name) => join(ROOT, name)),
+    target: 'bun',
+    format: 'esm',
+    bytecode: true,
+    splitting: true,
+    minify: { whitespace: true, syntax: true, identifiers: false },
+    naming: { asset: '[dir]/[name].[ext]', entry: '[dir]/[name].[ext]' },
+    define: await constants(`${INSIDE}/dist/.resources`),
+    plugins: [
+      places((worker) => `file://${INSIDE}/${worker.replace(/\.ts$/, '.js')}`),
+      asFiles(`${STAGE}/`),
+      drawnBy(packages.canvas, canvas),
+    ],
+    compile: {
+      target: packages.bun,
+      outfile: `${outfile}.${process.pid}`,
+      executablePath: runtime,
+      // What happens to lie where the command is typed changes nothing.
+      autoloadDotenv: false,
+      autoloadBunfig: false,
+    },
+    throw: false,
+  })
+  if (!success) throw new Error(`${target}: ${logs.map(String).join('\n')}`)
+  renameSync(`${outfile}.${process.pid}`, outfile)
+  return outfile
+}
+
+/** Every file below `directory` is held as it is, scripts and pages too: the bundler would follow what a page names. */
+const asFiles = (directory: string): BunPlugin => ({
+  name: 'files',
+  setup(build) {
+    build.onResolve({ filter: /\.html$/ }, ({ path }) => ({ path, namespace: 'page' }))
+    const load = async ({ path }: { path: string }) => ({
+      contents: await Bun.file(path).bytes(),
+      loader: 'file' as const,
+    })
+    build.onLoad({ filter: new RegExp(`^${RegExp.escape(directory)}`) }, load)
+    build.onLoad({ filter: /./, namespace: 'page' }, load)
+  },
+})
+
+/** The drawing library asks for the package of each system in turn: only the one of the target is inside. */
+const drawnBy = (name: string, directory: string): BunPlugin => ({
+  name: 'canvas',
+  setup(build) {
+    const { main } = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8')) as { main: string }
+    build.onResolve({ filter: /^@napi-rs\/canvas-/ }, ({ path }) =>
+      path === name ? { path: join(directory, main) } : { path, external: true },
+    )
+  },
+})
+
+/** The directory of an installed package, or of one from the registry in the version of `like`. */
+function packageOf(name: string, like: string): string {
+  const installed = join(ROOT, 'node_modules', name)
+  if (existsSync(join(installed, 'package.json'))) return installed
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'node_modules', like, 'package.json'), 'utf8'))
+  const directory = join(CACHE, `${name.replace('/', '-')}-${version}`)
+  if (existsSync(directory)) return directory
+  const work = mkdtempSync(join(tmpdir(), 'gatehouse-target-'))
+  try {
+    const [packed] = JSON.parse(
+      execFileSync('npm', ['pack', '--json', '--pack-destination', work, `${name}@${version}`], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+        encoding: 'utf8',
+      }),
+    )
+    execFileSync('tar', ['-xzf', join(work, packed.filename), '-C', work])
+    mkdirSync(CACHE, { recursive: true })
+    cpSync(join(work, 'package'), directory, { recursive: true })
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+  return directory
+}
+
+/** The executable of each target, in order; without targets, of this machine. */
+export async function buildBinaries(targets: string[]): Promise<[target: string, file: string][]> {
+  mkdirSync(DIST, { recursive: true })
+  await stageResources(STAGE)
+  const list = filesIn(STAGE).map((file, at) => `export { default as file${at} } from ${JSON.stringify(file)}\n`)
+  await Bun.write(join(DIST, LIST), list.join(''))
+  const built: [string, string][] = []
+  for (const target of targets.length > 0 ? targets : [hostTarget()]) built.push([target, await build(target)])
+  rmSync(STAGE, { recursive: true })
+  rmSync(join(DIST, LIST))
+  return built
+}
+
+if (import.meta.main) {
+  for (const [, file] of await buildBinaries(process.argv.slice(2)))
+    process.stdout.write(`${file.slice(ROOT.length + 1)}  ${(statSync(file).size / 1e6).toFixed(0)} MB\n`)
+}

@@ -1,0 +1,14 @@
+/** The first file of an executable: sets what the runtime reads at its start, and becomes the command line or the sandbox's renderer. */
+import process from 'node:process'
+
+const CONNECTIONS = 'BUN_CONFIG_MAX_HTTP_REQUESTS'
+const args = process.argv.slice(2)
+
+if (args[0] === 'sandbox-renderer') {
+  await import('../../packages/sandbox/src/render/renderer.ts')
+} else if (process.env[CONNECTIONS] === undefined && process.execve) {
+  // The runtime would run no more than 256 of its requests to upstreams at once, and reads this before the program starts.
+  process.execve(process.execPath, [process.execPath, ...args], { ...process.env, [CONNECTIONS]: '65535' })
+} else {
+  await import('../../src/main.ts')
+}

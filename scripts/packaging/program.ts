@@ -1,0 +1,94 @@
+/** Gathers what an executable is made of: the entries of the program, the files that it reads, and how its sources are bundled. */
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { BunPlugin } from 'bun'
+import { readBuild } from '../../src/kit/build-info.ts'
+import { buildConsole, CONSOLE_DIRECTORY, isConsoleStale } from '../build-console.ts'
+
+export const ROOT = join(import.meta.dir, '../..')
+
+/** Each is started by its path: a worker thread. */
+export const WORKERS = [
+  'src/gateway/proposed-config-worker.ts',
+  'src/kit/tokenizer-worker.ts',
+  'packages/sandbox/src/embed-worker.ts',
+]
+const RENDERER = 'packages/sandbox/src/render/renderer.ts'
+
+const FONTS = ['latin', 'latin-ext', 'cyrillic', 'cyrillic-ext', 'greek', 'greek-ext', 'vietnamese']
+const ENCODER = 'packages/sandbox/src/render/aac.ts'
+
+/** The files of dependencies that are read as they are. */
+const vendored = () => [
+  resolved('gpt-tokenizer/data/o200k_base.tiktoken'),
+  join(dirname(resolved('@scalar/api-reference')), 'browser/standalone.js'),
+  ...FONTS.flatMap((script) =>
+    [500, 700].map((weight) => resolved(`@fontsource/inter/files/inter-${script}-${weight}-normal.woff2`)),
+  ),
+]
+
+const resolved = (name: string) => fileURLToPath(import.meta.resolve(name))
+
+/** Copies the manual, the console and the files of dependencies into `directory`, as src/kit/resources.ts finds them. */
+export async function stageResources(directory: string): Promise<void> {
+  if (isConsoleStale()) await buildConsole()
+  rmSync(directory, { recursive: true, force: true })
+  mkdirSync(join(directory, 'vendored'), { recursive: true })
+  cpSync(join(ROOT, 'docs/manual'), join(directory, 'manual'), { recursive: true })
+  cpSync(CONSOLE_DIRECTORY, join(directory, 'console'), { recursive: true })
+  for (const file of vendored()) cpSync(file, join(directory, 'vendored', basename(file)))
+}
+
+/** All files below `directory`. */
+export const filesIn = (directory: string): string[] =>
+  readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+
+/** The constants of src/kit/build-info.ts and src/kit/resources.ts. */
+export const constants = async (resources: string): Promise<Record<string, string>> => ({
+  BUNDLED_BUILD: JSON.stringify((await readBuild(ROOT)) ?? null),
+  EXECUTABLE_RESOURCES: JSON.stringify(resources),
+})
+
+/**
+ * Makes the places where a source names another file fit the program. `placeOf`: where the entry of a worker lies, from
+ * the module that starts it. Throws for a place that it does not know.
+ */
+export const places = (placeOf: (worker: string) => string): BunPlugin => ({
+  name: 'places',
+  setup(build) {
+    build.onLoad({ filter: /[\\/]src[\\/].*\.ts$/ }, async ({ path }) => {
+      if (path.includes('node_modules')) return undefined
+      const text = await Bun.file(path).text()
+      if (!text.includes('import.meta') && path !== join(ROOT, ENCODER)) return undefined
+      return { contents: inProgram(text, path, placeOf), loader: 'ts' }
+    })
+  },
+})
+
+function inProgram(text: string, path: string, placeOf: (worker: string) => string): string {
+  const name = path.slice(ROOT.length + 1)
+  if (name === ENCODER) {
+    // The encoder is named by a path of its package, which only a checkout has.
+    const file = join(dirname(resolved('@mediabunny/aac-encoder')), '../modules/build/aac.js')
+    if (!existsSync(file)) throw new Error(`${file}: is not there any more; ${ENCODER} names it`)
+    return replaced(
+      replaced(text, 'import(path.href)', `import(${JSON.stringify(file)})`, name),
+      "new URL('../modules/build/aac.js', import.meta.resolve('@mediabunny/aac-encoder'))",
+      'undefined',
+      name,
+    )
+  }
+  return text.replaceAll(/new URL\('(\.\/[\w-]+)\.ts', import\.meta\.url\)/g, (_, file: string) => {
+    const entry = join(dirname(name), `${file}.ts`)
+    if (entry !== RENDERER && !WORKERS.includes(entry)) throw new Error(`${name}: ${entry} is no entry of the program`)
+    return `new URL(${JSON.stringify(placeOf(entry))}, import.meta.url)`
+  })
+}
+
+function replaced(text: string, from: string, to: string, name: string): string {
+  if (!text.includes(from)) throw new Error(`${name}: has no ${from}, which a program has in another place`)
+  return text.replace(from, to)
+}
