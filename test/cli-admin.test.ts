@@ -85,7 +85,7 @@ describe('gatehouse admin login', () => {
     const gateway = await startAdminGateway({}, { store_url: `sqlite:${join(directory, 'gatehouse.db')}` })
     // The link was made by the clock of the machine, which the gateway's stands before.
     const [address, secret] = link.split('#')
-    expect(address).toBe('http://gatehouse.test/admin/login')
+    expect(address).toBe('http://gatehouse.test/console')
     const login = () =>
       gateway.call('/admin/v1/login', {
         json: { link: secret },

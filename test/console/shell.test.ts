@@ -61,6 +61,25 @@ describeInBrowser('the console', () => {
     await page.getByRole('alert').waitFor()
   })
 
+  it.each(['click', 'keyboard'] as const)('logs in by a link that is opened, after a %s', async (way) => {
+    const { link } = await opened.admin<{ link: string }>('/login-links', { json: { name: 'Ada', role: 'viewer' } })
+    expect(link).toStartWith(`${opened.origin}/console#ghl-`)
+    const path = link.slice(`${opened.origin}/console`.length)
+    const page = await opened.open(path, { role: 'nobody', allowed: /me 401/ })
+    expect(await page.evaluate(() => location.href)).toBe(`${opened.origin}/console`)
+    expect(await axeFaults(page)).toEqual([])
+    await screenshots(page, 'login-link', [390, 1280])
+    const button = page.getByRole('button', { name: 'Log in', exact: true })
+    if (way === 'click') await button.click()
+    else await button.press('Enter')
+    await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor()
+    const again = await opened.open(path, { role: 'nobody', allowed: /me 401|login 401/ })
+    await again.getByRole('button', { name: 'Log in', exact: true }).click()
+    await again.getByRole('alert').waitFor()
+    await again.getByRole('button', { name: 'Go on without the link' }).click()
+    await again.getByLabel('Admin token').waitFor()
+  })
+
   it('asks who has lost the session to log in over the page, and goes on with all that was typed', async () => {
     const page = await opened.open('/models?view=table', { role: 'operator', allowed: /\b401$/ })
     await page.getByRole('searchbox', { name: 'Find a model' }).fill('sandbox/g')

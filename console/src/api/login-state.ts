@@ -32,3 +32,20 @@ export function onLoginChange(listener: () => void): () => void {
   listeners.add(listener)
   return () => listeners.delete(listener)
 }
+
+const LINK = /^#(ghl-\w+)$/
+let link: string | undefined
+
+/** Keeps the one-time secret of a login link that was opened, and takes it out of the address and the history. */
+export function takeLoginLink(): void {
+  link = LINK.exec(location.hash)?.[1]
+  if (link !== undefined) history.replaceState(null, '', `${location.pathname}${location.search}`)
+}
+
+/** The link that was opened and is not used yet. */
+export const openedLink = (): string | undefined => link
+
+export function forgetLink(): void {
+  link = undefined
+  notify()
+}

@@ -2,7 +2,7 @@
 import { Dialog } from '@base-ui/react/dialog'
 import { type ReactNode, useState, useSyncExternalStore } from 'react'
 import { send } from '../api/client.ts'
-import { isLoginNeeded, loggedIn, onLoginChange } from '../api/login-state.ts'
+import { forgetLink, isLoginNeeded, loggedIn, onLoginChange, openedLink } from '../api/login-state.ts'
 import { Button } from '../ui/button.tsx'
 import { TextField } from '../ui/field.tsx'
 import { useTitle } from '../ui/title.ts'
@@ -10,6 +10,42 @@ import { Brand } from './brand.tsx'
 import { useLoginMethods } from './login-methods.ts'
 
 export const useLoginNeeded = (): boolean => useSyncExternalStore(onLoginChange, isLoginNeeded)
+
+export const useOpenedLink = (): string | undefined => useSyncExternalStore(onLoginChange, openedLink)
+
+/** Of a login link. It waits for a click: a program that follows links in messages must not use the link up. */
+export function LinkPage({ link }: { link: string }) {
+  useTitle('Log in')
+  const { submit, error, isBusy } = useLogin({ link })
+  return (
+    <main className="login">
+      <div className="login-card">
+        <Brand />
+        <div className="stack-small">
+          <h1>Log in</h1>
+          <p className="soft">To the console of this gateway, by the link that you have opened. It works once.</p>
+        </div>
+        <form
+          className="form"
+          onSubmit={(event) => {
+            event.preventDefault()
+            void submit()
+          }}
+        >
+          {error !== undefined && (
+            <p className="form-error" role="alert">
+              {error}
+            </p>
+          )}
+          <Button type="submit" kind="primary" isBusy={isBusy} disabled={error !== undefined}>
+            Log in
+          </Button>
+          <Button onClick={forgetLink}>Go on without the link</Button>
+        </form>
+      </div>
+    </main>
+  )
+}
 
 export function LoginPage() {
   useTitle('Log in')
@@ -48,22 +84,8 @@ export function LoginDialog() {
 
 function LoginForm() {
   const [secret, setSecret] = useState('')
-  const [error, setError] = useState<string>()
-  const [isBusy, setBusy] = useState(false)
   const methods = useLoginMethods()
-
-  async function submit(): Promise<void> {
-    setBusy(true)
-    setError(undefined)
-    try {
-      await send('POST /admin/v1/login', { body: bodyOf(secret), withoutLogin: true })
-      loggedIn()
-    } catch (thrown) {
-      setError(thrown instanceof Error ? thrown.message : String(thrown))
-    } finally {
-      setBusy(false)
-    }
-  }
+  const { submit, error, isBusy } = useLogin(bodyOf(secret))
 
   return (
     <>
@@ -98,6 +120,25 @@ function LoginForm() {
       </Help>
     </>
   )
+}
+
+function useLogin(body: Record<string, string>) {
+  const [error, setError] = useState<string>()
+  const [isBusy, setBusy] = useState(false)
+  async function submit(): Promise<void> {
+    setBusy(true)
+    setError(undefined)
+    try {
+      await send('POST /admin/v1/login', { body, withoutLogin: true })
+      forgetLink()
+      loggedIn()
+    } catch (thrown) {
+      setError(thrown instanceof Error ? thrown.message : String(thrown))
+    } finally {
+      setBusy(false)
+    }
+  }
+  return { submit, error, isBusy }
 }
 
 const Help = ({ children }: { children: ReactNode }) => <p className="faint">{children}</p>

@@ -9,7 +9,7 @@ import { chooseProject, chosenProject } from '../lib/project.ts'
 import { Failed, Loading } from '../ui/states.tsx'
 import { Toasts } from '../ui/toasts.tsx'
 import { Bar } from './bar.tsx'
-import { LoginDialog, LoginPage, useLoginNeeded } from './login.tsx'
+import { LinkPage, LoginDialog, LoginPage, useLoginNeeded, useOpenedLink } from './login.tsx'
 import { Side } from './navigation.tsx'
 import { Palette, usePaletteKey } from './palette.tsx'
 
@@ -18,6 +18,8 @@ export function Shell() {
   const isLoginNeeded = useLoginNeeded()
   useIdentityOfSession()
   useProjectThatExists(me)
+  const link = useOpenedLink()
+  if (link !== undefined) return <LinkPage link={link} />
   if (me.data) return <Frame />
   if (isLoginNeeded) return <LoginPage />
   return (

@@ -111,7 +111,7 @@ export function sessionRoutes({ sessions, accounts, refuseLogin, hostsOf, ...par
     const order = { person, seconds: valid_seconds ?? LINK_SECONDS }
     const { secret, expires_at } = await sessions.createLink(originOf(context), order)
     return Response.json({
-      link: `${requestBaseUrl(context.request, parts.settings)}/admin/login#${secret}`,
+      link: `${requestBaseUrl(context.request, parts.settings)}/console#${secret}`,
       expires_at,
     })
   }

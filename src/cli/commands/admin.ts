@@ -85,7 +85,7 @@ async function login({ given, store, config, terminal }: StoreWork): Promise<num
     log: quietLog(),
   })
   const { secret } = await sessions.createLink(commandLineActor())
-  const link = `${url.replace(/\/+$/, '')}/admin/login#${secret}`
+  const link = `${url.replace(/\/+$/, '')}/console#${secret}`
   if (given.has('json')) terminal.out(json({ link, expires_in_seconds: 900 }))
   else {
     if (!given.has('quiet'))

@@ -233,7 +233,7 @@ function announce({ gateway, config, url, admin_url, given, terminal, log }: Ann
     providers,
     models,
     first_token: gateway.first_token,
-    login: gateway.first_login && `${admin_url}/admin/login#${gateway.first_login}`,
+    login: gateway.first_login && `${admin_url}/console#${gateway.first_login}`,
     isOwnSecret,
   }
   const isKnown = isFirstRequestKnown(started)
