@@ -42,6 +42,9 @@ type LaterParts = Omit<
   | 'configByApi'
   | 'settingsOf'
   | 'testProvider'
+  | 'testDraft'
+  | 'hasVariable'
+  | 'configFile'
   | 'supply'
   | 'explain'
   | 'audit'
@@ -86,6 +89,13 @@ export function createControl(parts: ControlParts): Control {
     return askProvider(asked, { environment, create: providerFactory(config(), environment), clock })
   }
 
+  const testDraft: ControlRouteParts['testDraft'] = async (id, { config: proposed, key, onModels }) => {
+    const settings = proposed.providers[id]
+    const asked = settings && askedOf(id, settings).find((one) => key === undefined || one.key === key)
+    if (!asked) throw new Error(`the proposed provider ${id} is not there`)
+    return askProvider(asked, { environment, create: providerFactory(config(), environment), clock, onModels })
+  }
+
   return {
     overrides,
     routes:
@@ -112,6 +122,9 @@ export function createControl(parts: ControlParts): Control {
           configByApi: () => config().admin.config_by_api,
           settingsOf: createSettingsOf(source, config),
           isModel: (id) => supply.models().some((model) => model.id === id),
+          testDraft,
+          hasVariable: (name) => (environment[name] ?? '') !== '',
+          configFile: () => config().file,
           testProvider: (id, key) => testProvider(supply, id, key),
           clock,
         }),

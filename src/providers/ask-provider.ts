@@ -5,7 +5,7 @@ import type { ProviderConfig } from '../config/schema/schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import { GatewayError } from '../spec/error.ts'
 import { nameOfKey } from './keyed-targets.ts'
-import type { Provider } from './provider.ts'
+import type { DiscoveredModel, Provider } from './provider.ts'
 import { presetOf, resolveProvider } from './settings.ts'
 
 /** How a provider answered. */
@@ -27,7 +27,13 @@ export type ProviderReport = {
 /** Creates a provider as a gateway does. Throws an Error that names the setting and the valid values. */
 export type CreateProvider = (id: string, config: ProviderConfig) => Provider
 
-type AskParts = { environment: Environment; create: CreateProvider; clock: Clock }
+type AskParts = {
+  environment: Environment
+  create: CreateProvider
+  clock: Clock
+  /** Called with its list of models. */
+  onModels?(models: DiscoveredModel[]): void
+}
 
 /** For one provider, further addresses included. A model list takes less than a second at all vendors. */
 const DEADLINE_SECONDS = 10
@@ -52,7 +58,9 @@ export async function askProvider(asked: Asked, parts: AskParts): Promise<Provid
   const cancel = clock.after(DEADLINE_SECONDS * 1000, () => late.abort())
   const started = clock.steady()
   try {
-    const { length } = await provider.listModels(late.signal)
+    const models = await provider.listModels(late.signal)
+    parts.onModels?.(models)
+    const { length } = models
     const message = length === 0 ? 'its list has no model that the gateway serves' : ''
     return {
       ...row,

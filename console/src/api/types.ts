@@ -906,6 +906,71 @@ export type ProposedConfiguration = {
   base?: string | null | undefined
 }
 
+export type ProviderDraft = {
+  id: string
+  settings?: {
+  preset?: string | undefined
+  kind?: string | undefined
+  base_url?: string | undefined
+  key?: string | undefined
+  key_file?: string | undefined
+  headers?: Record<string, string> | undefined
+  discover?: boolean | undefined
+} | undefined
+  new_key?: {
+  name: string
+  key?: string | undefined
+  key_file?: string | undefined
+} | undefined
+  models?: ({
+  model: string
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | undefined
+})[] | null | undefined
+  base?: string | null | undefined
+}
+
+export type ProviderDraftDifference = {
+  changes: (SettingChange)[]
+  needs_restart: (string)[]
+  emptied: (string)[]
+  yaml: string
+  version: string
+  file: string | null
+  reason: string | null
+}
+
+export type ProviderDraftTest = {
+  provider: string
+  key: string | null
+  kind: string
+  result: string
+  models: number | null
+  milliseconds: number | null
+  upstream_status: number | null
+  message: string
+  list: ({
+  model: string
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | undefined
+})[]
+  list_is_cut: boolean
+}
+
+export type ProviderPresets = {
+  object: 'provider_presets'
+  presets: ({
+  id: string
+  kind: string
+  base_url: string
+  variables: (string)[]
+  has_variable: boolean
+})[]
+  kinds: ({
+  id: string
+  calls: string
+  variables: (string)[]
+})[]
+}
+
 export type ProviderTest = {
   key?: string | null | undefined
 }
@@ -1843,6 +1908,30 @@ export type Api = {
     query: {}
     body: BreakerReset
     response: BreakerResetResult
+  }
+  'GET /admin/v1/provider-presets': {
+    params: {}
+    query: {}
+    body: undefined
+    response: ProviderPresets
+  }
+  'POST /admin/v1/provider-drafts/test': {
+    params: {}
+    query: {}
+    body: ProviderDraft
+    response: ProviderDraftTest
+  }
+  'POST /admin/v1/provider-drafts/diff': {
+    params: {}
+    query: {}
+    body: ProviderDraft
+    response: ProviderDraftDifference
+  }
+  'POST /admin/v1/provider-drafts/apply': {
+    params: {}
+    query: {}
+    body: ProviderDraft
+    response: AppliedConfiguration
   }
   'GET /admin/v1/overrides': {
     params: {}

@@ -1,26 +1,24 @@
 /** The admin API's configuration: shown with origins, and a proposed file validated, compared and applied. */
 import Type from 'typebox'
-import { ConfigError, placeName, problemText } from '../../config/check/problem.ts'
+import { ConfigError, placeName } from '../../config/check/problem.ts'
 import type { Config } from '../../config/config.ts'
-import type { ConfigSource, Proposal } from '../../config/edit/source.ts'
+import type { ConfigSource } from '../../config/edit/source.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { Audit } from '../audit/audit.ts'
-import { type ConfigHistory, presentText } from '../config-history.ts'
-import { originOf } from './edit.ts'
+import { type ApplyParts, configApply, invalidText } from '../config-apply.ts'
+import { presentText } from '../config-history.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 import { SettingChangeSchema, SettingSchema, type SettingsOf } from './settings-schema.ts'
 
-export type ConfigRouteParts = BodyParts & {
-  source: ConfigSource & { /** As `diff`, without blocking for a large text. */ check(text: string): Promise<Proposal> }
-  /** Which of the routes for a proposed file are open. */
-  configByApi(): Config['admin']['config_by_api']
-  settingsOf: SettingsOf
-  audit: Pick<Audit, 'around'>
-  history: ConfigHistory
-}
+export type ConfigRouteParts = BodyParts &
+  ApplyParts & {
+    source: Pick<ConfigSource, 'show' | 'load'>
+    /** Which of the routes for a proposed file are open. */
+    configByApi(): Config['admin']['config_by_api']
+    settingsOf: SettingsOf
+  }
 
 /** Loaded with the first text, so that a start does not load the parser of YAML. */
 const masking = () => require('../../config/edit/masked-text.ts') as typeof import('../../config/edit/masked-text.ts')
@@ -50,7 +48,7 @@ const Validation = Type.Object(
   { title: 'ConfigurationValidation' },
 )
 
-const ProposalFields = {
+export const ProposalFields = {
   changes: Type.Array(SettingChangeSchema),
   needs_restart: Type.Array(Type.String(), { description: 'Changed settings that take effect at the next start.' }),
   emptied: Type.Array(Type.String(), {
@@ -58,7 +56,7 @@ const ProposalFields = {
   }),
 }
 const ProposalSchema = Type.Object(ProposalFields, { title: 'ConfigurationDifference' })
-const Applied = Type.Object(
+export const Applied = Type.Object(
   {
     ...ProposalFields,
     file: Type.String(),
@@ -81,6 +79,7 @@ export const createSettingsOf =
   }
 
 export function configRoutes({ source, configByApi, settingsOf, audit, history, ...parts }: ConfigRouteParts): Route[] {
+  const apply = configApply({ source, audit, history })
   const readBody = bodyReader(Text, parts)
 
   /** Throws permission_denied where the configuration in force does not allow it. */
@@ -150,25 +149,7 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
     try {
       return await make(text)
     } catch (error) {
-      if (!(error instanceof ConfigError)) throw error
-      const shown = error.problems.slice(0, MOST_PROBLEMS).map((problem) => problemText({ ...problem, file: 'text' }))
-      throw new GatewayError('invalid_value', `The configuration is not valid: ${shown.join('; ')}`, { param: 'text' })
-    }
-  }
-
-  async function apply(text: string, context: Context) {
-    try {
-      const checked = await source.check(text)
-      const { changes } = checked
-      const what = { action: 'configuration.apply', object_type: 'configuration', object_id: source.path }
-      return await audit.around({ ...originOf(context), ...what, after: { changes } }, async () => {
-        const applied = { file: source.path, ...(await source.apply(text, checked)) }
-        if (applied.written) await history.record({ actor: context.admin.actor, changes: applied.changes })
-        return { result: applied, after: { written: applied.written, changes: applied.changes } }
-      })
-    } catch (error) {
-      if (error instanceof ConfigError || error instanceof GatewayError) throw error
-      throw new GatewayError('permission_denied', (error as Error).message, { cause: error })
+      throw error instanceof ConfigError ? invalidText(error) : error
     }
   }
 
@@ -215,12 +196,10 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
   ]
 }
 
-const MOST_PROBLEMS = 10
-
 const LIMITED =
   'New paths must be below the data directory, and new variables on the list `admin.config_variables` of the file on disk. `admin.config_by_api` can turn it off.'
 
-const refusedAction = (allowed: 'off' | 'validate', action: 'validate' | 'apply'): string =>
+export const refusedAction = (allowed: 'off' | 'validate', action: 'validate' | 'apply'): string =>
   allowed === 'off'
     ? 'This gateway takes no configuration by the admin API (admin.config_by_api: off); change the file itself.'
     : `This gateway validates a configuration by the admin API and does not ${action} it (admin.config_by_api: validate); change the file itself.`

@@ -8,6 +8,7 @@ import { type ConfigTextParts, configTextRoutes } from './config-text.ts'
 import { adminExplainRoutes, type ExplainRouteParts } from './explain.ts'
 import { adminModelRoutes, type ModelRouteParts } from './models.ts'
 import { type OverrideRouteParts, overrideRoutes } from './overrides.ts'
+import { type ProviderDraftParts, providerDraftRoutes } from './provider-drafts.ts'
 import { adminProviderRoutes, type ProviderRouteParts } from './providers.ts'
 import { type TaskOutputRouteParts, taskOutputRoutes } from './task-outputs.ts'
 import { adminTaskRoutes, type TaskRouteParts } from './tasks.ts'
@@ -16,6 +17,7 @@ import { type WebhookRouteParts, webhookRoutes } from './webhooks.ts'
 
 export type ControlRouteParts = ModelRouteParts &
   ProviderRouteParts &
+  ProviderDraftParts &
   OverrideRouteParts &
   ExplainRouteParts &
   ConfigRouteParts &
@@ -31,6 +33,7 @@ export type ControlRouteParts = ModelRouteParts &
 export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...adminModelRoutes(parts),
   ...adminProviderRoutes(parts),
+  ...providerDraftRoutes(parts),
   ...overrideRoutes(parts),
   ...adminExplainRoutes(parts),
   ...configRoutes(parts),

@@ -57,19 +57,17 @@ const TestOrder = Type.Object(
   { key: Type.Optional(Type.String({ description: 'The name of one of its keys. Default: the first.' })) },
   { ...closed, title: 'ProviderTest' },
 )
-const TestResult = Type.Object(
-  {
-    provider: Type.String(),
-    key: nullable(Type.String({ description: 'The name of the key it was asked with; null where it has only one.' })),
-    kind: Type.String(),
-    result: Type.String({ description: '`ok`, `failed`, or `not asked`: its API has no list of models.' }),
-    models: nullable(Type.Integer({ description: 'How many models it lists that the gateway can serve.' })),
-    milliseconds: nullable(Type.Integer()),
-    upstream_status: nullable(Type.Integer()),
-    message: Type.String({ description: 'What to change, where it failed.' }),
-  },
-  { title: 'ProviderTestResult' },
-)
+export const TestFields = {
+  provider: Type.String(),
+  key: nullable(Type.String({ description: 'The name of the key it was asked with; null where it has only one.' })),
+  kind: Type.String(),
+  result: Type.String({ description: '`ok`, `failed`, or `not asked`: its API has no list of models.' }),
+  models: nullable(Type.Integer({ description: 'How many models it lists that the gateway can serve.' })),
+  milliseconds: nullable(Type.Integer()),
+  upstream_status: nullable(Type.Integer()),
+  message: Type.String({ description: 'What to change, where it failed.' }),
+}
+const TestResult = Type.Object(TestFields, { title: 'ProviderTestResult' })
 const ResetOrder = Type.Object(
   { target: Type.Optional(Type.String({ description: 'Only this one: `provider/model`, or `provider/model#key`.' })) },
   { ...closed, title: 'BreakerReset' },

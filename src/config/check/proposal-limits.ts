@@ -47,7 +47,7 @@ export function proposalLimits(parts: LimitParts): ProposalLimits {
 
   function expansionProblem(path: Path, references: string[], source: string): string | undefined {
     const refused = references.filter((name) => !allowed.has(name))
-    if (before.yaml?.sourceAt(path) !== source) {
+    if (before.yaml?.sourceAt(path) !== source && before.yaml?.sourceAt(formerKey(path)) !== source) {
       if (!isSecretPlace(path)) return 'may not contain a variable that is new here: by the admin API only secrets may'
       const variable = refused.find((name) => !isFileReference(name)) // `secretFileProblem` decides which files
       if (variable !== undefined) return notAllowed(variable)
@@ -96,6 +96,10 @@ export function proposalLimits(parts: LimitParts): ProposalLimits {
     ],
   }
 }
+
+/** The place of the one key of a provider that now has several: its destination is compared like that of a key that stays. */
+const formerKey = (path: Path): Path =>
+  isListed(['providers.*.keys.*.key'], path) ? ['providers', path[1] ?? '', 'key'] : path
 
 const notAllowed = (name: string): string =>
   `may not take \${${name}} by the admin API: the file on disk does not have it here, and it is not in ${LISTS}`

@@ -26,6 +26,8 @@ export type ConfigSource = {
   show(running?: Config): Setting[]
   /** Compares a text with the file. Throws ConfigError with the problems of the text; an invalid file counts as empty. */
   diff(text: string): Proposal
+  /** The configuration that a text has. Throws ConfigError with the problems of the text. */
+  load(text: string): Config
   /**
    * Replaces the file by the text, unless it has the text already. `checked`: what `diff` returned for the text. Throws
    * ConfigError, and an Error where the file cannot be written; nothing is changed then.
@@ -70,10 +72,15 @@ export function createConfigSource(parts: SourceParts): ConfigSource {
     }
   }
 
-  function diff(text: string): Proposal {
-    const before = present()
+  function loadProposed(text: string, before: Loaded): Loaded {
     const after = loadText(text, isByApi ? limitedBy(before) : {})
     check(after.config)
+    return after
+  }
+
+  function diff(text: string): Proposal {
+    const before = present()
+    const after = loadProposed(text, before)
     return {
       changes: settingChanges(before, after),
       needs_restart: changesBetween(before.config, after.config).needs_restart,
@@ -85,6 +92,7 @@ export function createConfigSource(parts: SourceParts): ConfigSource {
     path,
     show: (running) => effectiveSettings(load, running),
     diff,
+    load: (text) => loadProposed(text, present()).config,
     async apply(text, checked) {
       const proposal = checked ?? diff(text)
       if (readTextFile(path) === text) return { ...proposal, written: false, backup: null }
