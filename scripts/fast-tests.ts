@@ -30,6 +30,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/coding-agents.test.ts': 60, // starts the real coding agents, where they are installed
   'test/connections.test.ts': 6,
   'test/console/access.test.ts': 30, // starts Chromium
+  'test/console/add-provider.test.ts': 30, // starts Chromium
   'test/console/alerts.test.ts': 8, // starts Chromium
   'test/console/audit.test.ts': 10, // starts Chromium
   'test/console/config.test.ts': 12, // starts Chromium

@@ -80,15 +80,6 @@ describeInBrowser('the providers in the console', () => {
     expect(data).toContainEqual(expect.objectContaining({ kind: 'key', name: 'acme#spare', state: 'disabled' }))
   })
 
-  it('say what to write for a further one', async () => {
-    const page = await opened.open('/providers')
-    await page.getByRole('button', { name: 'Add a provider' }).click()
-    await page.getByLabel('Preset').fill('mistral')
-    await page.getByRole('region', { name: 'configuration' }).getByText('key: ${MISTRAL_API_KEY}').waitFor()
-    expect(await axeFaults(page)).toEqual([])
-    await screenshots(page, 'provider-add', [390, 1280])
-  })
-
   it('are shown to a viewer without acts', async () => {
     const page = await opened.open('/providers/acme', { role: 'viewer' })
     expect(await page.getByRole('button', { name: /^Service of/ }).count()).toBe(0)

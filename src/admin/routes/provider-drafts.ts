@@ -16,8 +16,8 @@ import { PRESETS } from '../../providers/presets.ts'
 import type { DiscoveredModel } from '../../providers/provider.ts'
 import { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { type ApplyParts, configApply, invalidText } from '../config-apply.ts'
 import { Applied, ProposalFields, refusedAction } from './config.ts'
+import { type ApplyParts, configApply, invalidText } from './config-apply.ts'
 import { TestFields } from './providers.ts'
 import { adminRoute } from './route.ts'
 
@@ -220,6 +220,7 @@ export function providerDraftRoutes(parts: ProviderDraftParts): Route[] {
 
   async function write(context: Context): Promise<Response> {
     const reason = await unwritable()
+    if (reason === NO_FILE) throw new GatewayError('invalid_value', reason)
     if (reason !== null) throw new GatewayError('permission_denied', reason)
     const { edited } = await read(context)
     return Response.json(await checked(() => apply(edited, context)))

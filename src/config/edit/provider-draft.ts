@@ -3,7 +3,7 @@ import { isMap, isScalar, isSeq, type Pair, parseDocument, stringify, type YAMLS
 import { type Change, editYaml, type Tree } from './edit-yaml.ts'
 import { maskText } from './masked-text.ts'
 
-export type DraftKey = { name: string; key?: string | undefined; key_file?: string | undefined }
+type DraftKey = { name: string; key?: string | undefined; key_file?: string | undefined }
 export type ProviderDraft = {
   id: string
   /** Of a provider that is new. */

@@ -12,6 +12,7 @@ import { PageHead } from '../../ui/page-head.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { TimeRangeSelect, useTimeRange } from '../../ui/time-range.tsx'
+import { AddKey } from './add-key.tsx'
 import { ServiceMenu } from './provider-acts.tsx'
 import { ProviderState, StateBadge } from './provider-state.tsx'
 import { ProviderTests } from './provider-test.tsx'
@@ -20,7 +21,8 @@ type Key = AdminProviderWithSettings['keys'][number]
 
 export function ProviderPage() {
   const { provider: id = '' } = useRouteParams()
-  const mayOperate = hasRight(useMe(), 'operate')
+  const me = useMe()
+  const mayOperate = hasRight(me, 'operate')
   const range = useTimeRange('24h')
   const provider = useApi('GET /admin/v1/providers/{provider}', { params: { provider: id } }, { refetch_ms: 10_000 })
   const usage = useSummary(range, { provider: id })
@@ -38,6 +40,7 @@ export function ProviderPage() {
             <ButtonLink to="/requests" search={{ provider: id }}>
               Its requests
             </ButtonLink>
+            {hasRight(me, 'own') && provider.data?.found_by === 'file' && <AddKey id={id} />}
             {mayOperate && provider.data && (
               <ServiceMenu kind="provider" name={id} state={provider.data.state} use={use} />
             )}

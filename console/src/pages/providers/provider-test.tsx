@@ -1,6 +1,7 @@
 /** Asks a provider for its list of models, free of charge, and forgets what made its targets be avoided. */
 import { useState } from 'react'
 import { useAct } from '../../api/hooks.ts'
+import type { ProviderTestResult } from '../../api/types.ts'
 import { Button } from '../../ui/button.tsx'
 import { Badge, Card, Facts } from '../../ui/display.tsx'
 import { FormError } from '../../ui/field.tsx'
@@ -44,24 +45,29 @@ export function ProviderTests({ id, keys }: { id: string; keys: string[] }) {
           </Button>
         </div>
         <FormError error={test.error} />
-        {test.data && (
-          <div role="status">
-            <Facts
-              rows={[
-                [
-                  'Result',
-                  <Badge key="result" tone={test.data.result === 'ok' ? 'ok' : 'danger'}>
-                    {test.data.result}
-                  </Badge>,
-                ],
-                ['It says', test.data.message || undefined],
-                ['Models', test.data.models ?? undefined],
-                ['Took', <Duration key="took" ms={test.data.milliseconds} />],
-              ]}
-            />
-          </div>
-        )}
+        {test.data && <TestFacts report={test.data} />}
       </div>
     </Card>
   )
 }
+
+type Report = Pick<ProviderTestResult, 'result' | 'message' | 'models' | 'milliseconds'>
+
+/** What a test has found. */
+export const TestFacts = ({ report: { result, message, models, milliseconds } }: { report: Report }) => (
+  <div role="status">
+    <Facts
+      rows={[
+        [
+          'Result',
+          <Badge key="result" tone={result === 'ok' ? 'ok' : 'danger'}>
+            {result}
+          </Badge>,
+        ],
+        ['It says', message || undefined],
+        ['Models', models ?? undefined],
+        ['Took', <Duration key="took" ms={milliseconds} />],
+      ]}
+    />
+  </div>
+)

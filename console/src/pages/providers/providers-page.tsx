@@ -1,19 +1,18 @@
 /** The list of providers with their health and their traffic of a day. */
-import { useState } from 'react'
-import { useApiAll } from '../../api/hooks.ts'
+import { useApiAll, useMe } from '../../api/hooks.ts'
 import { errorsOf, type Sums, useSummary } from '../../api/summary.ts'
 import type { AdminProvider } from '../../api/types.ts'
 import { share } from '../../lib/format.ts'
 import { text } from '../../lib/search.ts'
+import { hasRight } from '../../shell/page.ts'
 import { useAddress } from '../../ui/address.ts'
-import { Button } from '../../ui/button.tsx'
+import { ButtonLink } from '../../ui/button.tsx'
 import { Filters, SearchField } from '../../ui/filters.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Empty } from '../../ui/states.tsx'
 import { type Column, sorted, Table } from '../../ui/table.tsx'
 import { TimeRangeSelect, useTimeRange } from '../../ui/time-range.tsx'
 import { Count, Duration, Money } from '../../ui/values.tsx'
-import { AddProvider } from './add-provider.tsx'
 import { ProviderState } from './provider-state.tsx'
 
 type Row = AdminProvider & { sums: Sums | undefined }
@@ -51,7 +50,7 @@ const MOST_SERIES = 50
 
 export function ProvidersPage() {
   const [{ q, sort }, change] = useAddress({ q: text(), sort: text('id') })
-  const [isAdding, setAdding] = useState(false)
+  const isOwner = hasRight(useMe(), 'own')
   const range = useTimeRange('24h')
   const providers = useApiAll('GET /admin/v1/providers', {}, { refetch_ms: 15_000 })
   const summary = useSummary(range, { by: 'provider', limit: MOST_SERIES, points: 'false' })
@@ -65,9 +64,11 @@ export function ProvidersPage() {
         title="Providers"
         note="The vendors and servers that the gateway calls, as this process knows their health."
         acts={
-          <Button kind="primary" icon="plus" onClick={() => setAdding(true)}>
-            Add a provider
-          </Button>
+          isOwner && (
+            <ButtonLink to="/providers/new" kind="primary" icon="plus">
+              Add a provider
+            </ButtonLink>
+          )
         }
       />
       <div className="stack">
@@ -93,7 +94,6 @@ export function ProvidersPage() {
           }
         />
       </div>
-      <AddProvider open={isAdding} onClose={() => setAdding(false)} />
     </>
   )
 }

@@ -1,6 +1,6 @@
 /** The providers that the gateway calls, and one of them. */
 import { call } from '../../api/client.ts'
-import { type Page, seesAll } from '../../shell/page.ts'
+import { hasRight, type Page, seesAll } from '../../shell/page.ts'
 
 export const providerPages: Page[] = [
   {
@@ -21,6 +21,12 @@ export const providerPages: Page[] = [
           icon: 'provider',
         }))
     },
+  },
+  {
+    path: '/providers/new',
+    title: 'Add a provider',
+    isFor: (me) => hasRight(me, 'own'),
+    load: () => import('./add-provider-page.tsx').then(({ AddProviderPage }) => ({ Page: AddProviderPage })),
   },
   {
     path: '/providers/$provider',

@@ -1,11 +1,11 @@
 /** Applies a text of the configuration: checked, written, audited and recorded in the history. */
-import { ConfigError, problemText } from '../config/check/problem.ts'
-import type { ConfigSource, Proposal } from '../config/edit/source.ts'
-import type { Context } from '../http/context.ts'
-import { GatewayError } from '../spec/error.ts'
-import type { Audit } from './audit/audit.ts'
-import type { ConfigHistory } from './config-history.ts'
-import { originOf } from './routes/edit.ts'
+import { ConfigError, problemText } from '../../config/check/problem.ts'
+import type { ConfigSource, Proposal } from '../../config/edit/source.ts'
+import type { Context } from '../../http/context.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Audit } from '../audit/audit.ts'
+import type { ConfigHistory } from '../config-history.ts'
+import { originOf } from './edit.ts'
 
 export type ApplyParts = {
   source: Pick<ConfigSource, 'path' | 'diff' | 'apply'> & {
