@@ -219,7 +219,7 @@ async function pass(
   let at = 0
   const source = { headers: new Headers(), read: async () => reads[at++], release() {}, drop() {} }
   const transport = createScrubbingTransport({ send: async () => source as unknown as UpstreamResponse }, [KEY])
-  const meter = watchSecrets(createMeter({ request, tokenizer: { count: async () => [0], close() {} } }), {
+  const meter = watchSecrets(createMeter(request, { count: async () => [0], close() {} }), {
     id: 'bench',
     kind: 'chatcompat',
     watchDeltas: transport.watchDeltas,

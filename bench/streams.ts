@@ -36,7 +36,7 @@ const faults: Faults = { inAnswer: broken, notUnderstood: broken, cut: broken }
 const request: ChatRequest = { model: head.model, messages: [{ role: 'user', content: 'Hello' }], stream: true }
 const { signal } = new AbortController()
 const caller = { token_id: 'bench', mayUseModel: () => true, mayUseFamily: () => true }
-const newMeter = (): ChatMeter => createMeter({ request, tokenizer: { count: async () => [0], close() {} } })
+const newMeter = (): ChatMeter => createMeter(request, { count: async () => [0], close() {} })
 
 /** The stream's bytes as reads bring them. */
 function readsOf(events: string[], size: number): Uint8Array[] {

@@ -160,6 +160,7 @@ export function releaseHolds(record: CallRecord, used: Units): void {
   record.holds = undefined
   if (!holds) return
   let charged = 0
-  for (const { amount } of entries ?? []) charged += amount ?? 0
-  for (const hold of holds.splice(0)) hold.settle(used, charged)
+  if (entries) for (const { amount } of entries) charged += amount ?? 0
+  for (const hold of holds) hold.settle(used, charged)
+  holds.length = 0 // a gate that still waits must not settle them again
 }

@@ -89,7 +89,7 @@ export function createBudgetGate({ budgets, refusesUnknown, holdsLikely, clock }
       try {
         const held = budgets.admit(caller, end_user, amount ?? 0, now_ms)
         if (held === undefined) return undefined
-        return held instanceof Promise ? checkedLater(held, amount, request) : checked(held, { amount, request })
+        return held instanceof Promise ? checkedLater(held, amount, request) : checked(held, amount, request)
       } catch (thrown) {
         return refuse(thrown, request)
       }
@@ -102,15 +102,12 @@ export function createBudgetGate({ budgets, refusesUnknown, holdsLikely, clock }
 
   function checkedLater(held: Promise<BudgetCallHold>, amount: number | null, request: AdmissionRequest) {
     return held.then(
-      (held) => checked(held, { amount, request }),
+      (held) => checked(held, amount, request),
       (thrown) => refuse(thrown, request),
     )
   }
 
-  function checked(
-    held: BudgetCallHold,
-    { amount, request }: { amount: number | null; request: AdmissionRequest },
-  ): Hold {
+  function checked(held: BudgetCallHold, amount: number | null, request: AdmissionRequest): Hold {
     if (amount !== null || !refusesUnknown())
       return holdsLikely() ? new LearningHold(held, request) : new BudgetHold(held)
     held.settle(0)

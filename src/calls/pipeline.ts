@@ -50,9 +50,9 @@ export type SentStream = {
 
 /** A call that fits its model. It is neither open nor recorded until `send` is called, once. */
 type Sendable<Work, Result> = Chosen & {
-  work: Work
+  readonly work: Work
   /** Of its response: those of its plan, and others that the caller of this adds. */
-  headers: Record<string, string>
+  readonly headers: Record<string, string>
   send(): Result
 }
 

@@ -252,14 +252,16 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
   serving(attempt: Attempt & ServingAttempt): void {
     if (this.settled) return void attempt.end(LOST) // the call has ended meanwhile, and nobody else would end it
     const { record, descriptor } = this
-    const hedge = this.#hedge
     record.target = attempt.target
     record.serving = descriptor.attemptsAtOnce?.(this.work) ? new ServingTogether(record.serving, attempt) : attempt
-    if (!hedge) return
-    const lost = record.attempts.findLast(({ is_hedge }) => is_hedge !== attempt.is_hedge)
+    if (this.#hedge) this.#endOther(attempt.is_hedge, this.#hedge)
+  }
+
+  #endOther(isHedge: boolean, hedge: { meter: M }): void {
+    const lost = this.record.attempts.findLast(({ is_hedge }) => is_hedge !== isHedge)
     // One that has failed before is noted already, unless its provider has refused it.
-    if (lost && lost.error === undefined) this.#noteDoubt(lost.target, attempt.is_hedge ? this.meter : hedge.meter)
-    if (attempt.is_hedge) this.meter = hedge.meter
+    if (lost && lost.error === undefined) this.#noteDoubt(lost.target, isHedge ? this.meter : hedge.meter)
+    if (isHedge) this.meter = hedge.meter
   }
 
   get settings(): RoutingConfig {

@@ -133,7 +133,7 @@ export class Live implements Context, Abortable {
 
   removeEventListener(_: 'abort', follower: Follower): void {
     if (this.#follower === follower) this.#follower = undefined
-    else this.#others = this.#others?.filter((other) => other !== follower)
+    else if (this.#others) this.#others = without(this.#others, follower)
   }
 
   get signal(): AbortSignal {
@@ -200,6 +200,8 @@ export class Live implements Context, Abortable {
     this.#parts.ended(this, this.abortedBy?.code === 'client_closed_request' ? 'client_gone' : outcome)
   }
 }
+
+const without = (followers: Follower[], left: Follower): Follower[] => followers.filter((other) => other !== left)
 
 /** The client's own id where it is safe in a log; otherwise a generated one. */
 function requestId(request: Request, now_ms: number): string {

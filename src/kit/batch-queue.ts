@@ -147,8 +147,11 @@ export class BatchQueue<Item> {
   }
 
   #schedule(ms: number): void {
-    if (this.#isClosed) return
-    this.#cancel ??= this.#parts.clock.after(ms, () => this.#start())
+    if (!this.#isClosed) this.#cancel ??= this.#timerOf(ms)
+  }
+
+  #timerOf(ms: number): () => void {
+    return this.#parts.clock.after(ms, () => this.#start())
   }
 
   #start(): void {

@@ -180,7 +180,11 @@ export abstract class TimeLimited implements Waiting {
   /** One at a time. */
   protected startTimer(clock: Clock, ms: number): void {
     this.#list = clock.wait?.(ms, this)
-    if (!this.#list) this.#cancel = clock.after(ms, () => this.work())
+    if (!this.#list) this.#cancel = this.#timerOf(clock, ms)
+  }
+
+  #timerOf(clock: Clock, ms: number): () => void {
+    return clock.after(ms, () => this.work())
   }
 
   protected stopTimer(): void {

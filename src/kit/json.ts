@@ -119,9 +119,11 @@ export function isTooDeep(text: string): boolean {
   return excessOf(Buffer.from(text), DEPTH_ONLY) === 'depth'
 }
 
+const BRACKETS = ['[', '{']
+
 function hasMoreBrackets(text: string, limit: number): boolean {
   let left = limit
-  for (const bracket of ['[', '{']) {
+  for (const bracket of BRACKETS) {
     for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1)) if (left-- === 0) return true
   }
   return false

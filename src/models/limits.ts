@@ -30,17 +30,18 @@ const fits = new WeakMap<CatalogueModel, Fit>()
 function fitFor(model: CatalogueModel): Fit {
   let fit = fits.get(model)
   if (!fit) {
-    const { fields, limits, capabilities } = model
-    fit = {
-      ignored: EXTRA_FIELDS.filter((field) => !fields.has(field)),
-      ranges: RANGED_FIELDS.flatMap((field) => (limits[field] ? [[field, limits[field]] as const] : [])),
-      lacking: ABILITIES.filter(({ ability }) => capabilities[ability] === false),
-      lacks_media: MEDIA_ABILITIES.some((ability) => capabilities[ability] === false),
-    }
+    fit = newFit(model)
     fits.set(model, fit)
   }
   return fit
 }
+
+const newFit = ({ fields, limits, capabilities }: CatalogueModel): Fit => ({
+  ignored: EXTRA_FIELDS.filter((field) => !fields.has(field)),
+  ranges: RANGED_FIELDS.flatMap((field) => (limits[field] ? [[field, limits[field]] as const] : [])),
+  lacking: ABILITIES.filter(({ ability }) => capabilities[ability] === false),
+  lacks_media: MEDIA_ABILITIES.some((ability) => capabilities[ability] === false),
+})
 
 /**
  * The request fitted to this model: `max_completion_tokens` becomes `max_tokens`, defaults are filled in, extra fields of

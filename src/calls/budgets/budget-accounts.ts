@@ -2,7 +2,7 @@
 import { type InstallationBudgets, isBudgetList } from '../../config/schema/account-schema.ts'
 import { nanoText, toNano } from '../../spec/price.ts'
 import type { Budget } from '../../spec/rate-limit.ts'
-import { type BudgetName, type Charged, NEVER, scopesOf } from '../../store/ledger/budget-store.ts'
+import { type BudgetName, type Charged, isOfSameScopes, NEVER, scopesOf } from '../../store/ledger/budget-store.ts'
 import { spanAt } from './budget-window.ts'
 
 type Limited = {
@@ -161,6 +161,10 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
     return { accounts: found, from_ms, until_ms, settings: current, generation }
   }
 
+  /** The last entry that was asked for, and its scopes. */
+  let charged: Charged | undefined
+  let scopes: readonly string[] = []
+
   const isCurrent = (known: Resolved, now_ms: number): boolean =>
     known.generation === generation &&
     known.settings === settings() &&
@@ -195,8 +199,13 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
     chargedBy(charge) {
       const found: BudgetAccount[] = []
       if (accounts.size === 0) return found
-      for (const scope of scopesOf(charge)) {
-        for (const account of byScope.get(scope) ?? []) {
+      // Mostly they are those of the entry before.
+      if (!charged || !isOfSameScopes(charge, charged)) scopes = scopesOf(charge)
+      charged = charge
+      for (const scope of scopes) {
+        const ofScope = byScope.get(scope)
+        if (!ofScope) continue
+        for (const account of ofScope) {
           const { start_ms, end_ms } = account.name
           if (charge.at_ms >= start_ms && charge.at_ms < end_ms) found.push(account)
         }

@@ -97,7 +97,8 @@ export function takeBack(window: Window, amount: number, at: number): void {
 
 /** The place of a part among those that are not empty; -1: it has left. */
 function indexOf(window: Window, part: number): number {
-  let [from, to] = [0, window.count - 1]
+  let from = 0
+  let to = window.count - 1
   while (from <= to) {
     const middle = (from + to) >> 1
     const found = window.ring[slotOf(window, middle)] as number

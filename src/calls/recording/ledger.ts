@@ -102,6 +102,12 @@ export function createLedger(parts: LedgerParts): Ledger {
     })
   }
 
+  const recordDurably = (entries: readonly LedgerEntry[]): Promise<void> =>
+    new Promise((done) => {
+      queue.push({ entries, since: clock.steady(), done, journaled: 0 })
+      schedule(0)
+    })
+
   function take(): Queued[] {
     let count = 0
     const end = queue.findIndex(({ entries }) => {
@@ -260,17 +266,11 @@ export function createLedger(parts: LedgerParts): Ledger {
         return undefined
       }
       queued += entries.length
-      const since = clock.steady()
-      if (!isDurable?.()) {
-        const one = { entries, since, done: undefined, journaled: 0 }
-        queue.push(one)
-        schedule(FLUSH_MILLISECONDS)
-        return turns?.add(one)
-      }
-      return new Promise((done) => {
-        queue.push({ entries, since, done, journaled: 0 })
-        schedule(0)
-      })
+      if (isDurable?.()) return recordDurably(entries)
+      const recorded = { entries, since: clock.steady(), done: undefined, journaled: 0 }
+      queue.push(recorded)
+      schedule(FLUSH_MILLISECONDS)
+      return turns?.add(recorded)
     },
     closeCall(entry_id) {
       if (closes.size >= MAX_QUEUED) return // of calls that were refused while the store is away, which it does not have

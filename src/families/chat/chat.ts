@@ -91,7 +91,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     modelOf: ({ request }: ChatInput) => request.model,
     fit,
     meter({ request, capture }: ChatWork): ChatMeter {
-      const meter = createMeter({ request, tokenizer })
+      const meter = createMeter(request, tokenizer)
       return capture ? captured(meter, capture) : meter
     },
     asksForCost: ({ request }: ChatWork) => request.usage?.include === true,

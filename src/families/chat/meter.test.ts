@@ -10,7 +10,7 @@ const tokenizer = {
 }
 
 function meterOf() {
-  return createMeter({ request: { model: 'p/m', messages: [{ role: 'user', content: 'one two three' }] }, tokenizer })
+  return createMeter({ model: 'p/m', messages: [{ role: 'user', content: 'one two three' }] }, tokenizer)
 }
 
 const says = (delta: Delta, usage?: ChatChunk['usage']): ChatChunk => ({

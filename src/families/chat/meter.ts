@@ -14,11 +14,8 @@ export type ChatMeter = Required<Meter<Usage>> & {
   countWhole(answer: CountedWhole): void
 }
 
-export function createMeter(parts: MeterParts): ChatMeter {
-  return new CountingMeter(parts)
-}
-
-type MeterParts = { request: ChatRequest; tokenizer: Tokenizer }
+export const createMeter = (request: ChatRequest, tokenizer: Tokenizer): ChatMeter =>
+  new CountingMeter(request, tokenizer)
 
 /** One object for each call, without closures. */
 class CountingMeter implements ChatMeter {
@@ -30,7 +27,7 @@ class CountingMeter implements ChatMeter {
   /** The text that was sent to the client; created with the first of it, since a whole response with a count needs none. */
   #sample: Sample | undefined
 
-  constructor({ request, tokenizer }: MeterParts) {
+  constructor(request: ChatRequest, tokenizer: Tokenizer) {
     this.#request = request
     this.#tokenizer = tokenizer
   }

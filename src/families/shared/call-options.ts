@@ -199,7 +199,15 @@ export function requestedModel(body: unknown): unknown {
  */
 export function takeRoutingFields(body: unknown, call: Calling, { catalogue, settings }: RoutingFieldParts): unknown {
   const { plan } = call
-  if (!isRecord(body) || !plan || !(hasField(body, 'models') || hasField(body, 'provider'))) return body
+  const hasFields = isRecord(body) && (hasField(body, 'models') || hasField(body, 'provider'))
+  return hasFields && plan ? withoutRoutingFields(body, { call, plan }, { catalogue, settings }) : body
+}
+
+function withoutRoutingFields(
+  body: JsonRecord,
+  { call, plan }: { call: Calling; plan: Planned },
+  { catalogue, settings }: RoutingFieldParts,
+): JsonRecord {
   const { model, family } = plan
   const mayForward = (field: string) => model.targets.every(({ provider }) => takes(field, provider, family))
   const rest: JsonRecord = { ...body, model: requestedModel(body) }

@@ -169,18 +169,22 @@ export function createCallMetrics({ metrics, currency }: CallMetricsParts): Call
     if (amount === null || entry.cost === null) series.unpriced.value++
   }
 
-  function ownerSeries(project_id: string, token_id: string): { project: OwnerSeries; token: OwnerSeries } {
+  function projectSeries(project_id: string): OwnerSeries {
     const project = child(child(owners, 'project'), project_id)
     if (!project.value) {
       bound()
       project.value = { calls: project_calls.with(project_id), charged: project_charged.with(project_id, currency()) }
     }
+    return project.value
+  }
+
+  function tokenSeries(token_id: string): OwnerSeries {
     const token = child(child(owners, 'token'), token_id)
     if (!token.value) {
       bound()
       token.value = { calls: token_calls.with(token_id), charged: token_charged.with(token_id, currency()) }
     }
-    return { project: project.value, token: token.value }
+    return token.value
   }
 
   function targetSeries(target: Target): TargetSeries {
@@ -223,7 +227,8 @@ export function createCallMetrics({ metrics, currency }: CallMetricsParts): Call
     const total_ms = request ? request.total_ms : at - record.call.arrived
     series.duration.observe(total_ms / 1000)
     const { caller } = record.call
-    const { project, token } = ownerSeries(caller.project_id ?? '', caller.token_id)
+    const project = projectSeries(caller.project_id ?? '')
+    const token = tokenSeries(caller.token_id)
     project.calls.value++
     token.calls.value++
     if (record.cache) cache.with(record.requested ?? record.model ?? '', record.cache).value++

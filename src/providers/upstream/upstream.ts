@@ -57,7 +57,8 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
     if (!client) return
     for (const name of clientHeaders) if (client[name] !== undefined) headers[name] = client[name]
     for (const name of listHeaders) {
-      const [fromClient, set] = [client[name], settings.headers[name]]
+      const fromClient = client[name]
+      const set = settings.headers[name]
       if (fromClient === undefined || set === undefined) continue
       headers[name] = [...new Set([...set.split(','), ...fromClient.split(',')].map((one) => one.trim()))].join(',')
     }

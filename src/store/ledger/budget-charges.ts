@@ -4,7 +4,7 @@ import { createStatement } from '../fixed-statements.ts'
 import { hasRowLocks } from '../row-locks.ts'
 import type { Tables, Write } from '../tables.ts'
 import type { BudgetChange, BudgetHold, Charged, TaskBudget } from './budget-store.ts'
-import { isOfCall, NEVER, scopesOf } from './budget-store.ts'
+import { isOfCall, isOfSameScopes, NEVER, scopesOf } from './budget-store.ts'
 
 type Account = Tables['budget_accounts']
 
@@ -70,12 +70,6 @@ function chargesByScope(charges: readonly Charged[]): Map<string, Charged[]> {
   }
   return byScope
 }
-
-const isOfSameScopes = (one: Charged, other: Charged): boolean =>
-  one.token_id === other.token_id &&
-  one.project_id === other.project_id &&
-  one.end_user === other.end_user &&
-  (one.kind === 'credit') === (other.kind === 'credit')
 
 function listOf(byScope: Map<string, Charged[]>, scope: string): Charged[] {
   const list = byScope.get(scope) ?? []
