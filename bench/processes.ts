@@ -132,7 +132,7 @@ export function residentBytes(group: Group): number {
 }
 
 /** Processor time that a group's living processes have used so far, in seconds. */
-export function cpuSeconds(group: Group): number {
+export function cpuSeconds(group: Pick<Group, 'pid'>): number {
   const ticks = pidsOf(group.pid).map((pid) => {
     const fields = statOf(pid)
     return Number(fields?.[11] ?? 0) + Number(fields?.[12] ?? 0)
