@@ -37,6 +37,7 @@ const act = (
   ...(callers && { callers }),
 })
 
+const DRAFTS = ['test', 'diff', 'apply'].map((act) => `POST /provider-drafts/${act}`)
 const OVERRIDES = ['PATCH /overrides/{kind}/{name}', 'DELETE /overrides/{kind}/{name}']
 
 // biome-ignore format: a row each
@@ -55,6 +56,7 @@ export const ACTS: readonly Act[] = [
   act('/projects/$project', ['button', /^Delete/], ['DELETE /projects/{project_id}'], OPERATORS),
   act('/projects/$project', ['link', /^New token/], ['POST /tokens'], MANAGERS),
   act('/budgets', ['button', /^Give credit/], ['POST /budgets/credit'], OPERATORS),
+  act('/providers', ['link', /^Add a provider/], DRAFTS, OWNER),
   act('/providers/sandbox', ['button', /^Service of sandbox/], OVERRIDES, OPERATORS),
   act('/providers/sandbox', ['button', /^Forget failures/], ['POST /providers/{provider}/reset'], OPERATORS),
   act('/providers/sandbox', ['button', /^(Make a )?[Tt]est/], ['POST /providers/{provider}/test'], OPERATORS),
