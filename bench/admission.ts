@@ -41,6 +41,7 @@ const budgetStore: BudgetStore = {
   },
   async renew() {
     asked++
+    return []
   },
   release: async () => {},
   list: async () => [],

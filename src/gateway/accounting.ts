@@ -111,7 +111,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
     isDurable,
     process_id,
     onUsed,
-    onAppended: budgets.appended,
+    budgets,
     clock,
     log,
   })

@@ -41,6 +41,10 @@ export type BudgetAccount = {
   held: number
   /** What was charged and is not yet appended to the ledger. */
   unsettled: number
+  /** The part of it that waits in the spool of the ledger. */
+  spooled: number
+  /** The lease in the store may be more than `leased`, until the next renewal returns the difference. */
+  has_more: boolean
   /** By the steady clock: when the lease ends. */
   valid_until: number
   /** As of the last answer of the store. */
@@ -237,7 +241,8 @@ export function nameOf(scope_key: string, budget: Budget, now_ms: number): Budge
   return { account_key: `${scope_key}/${window}/${time_zone}/${starts_at}`, scope_key, window, start_ms, end_ms }
 }
 
-const keyOf = ({ account_key, start_ms }: Pick<BudgetName, 'account_key' | 'start_ms'>) => `${account_key} ${start_ms}`
+export const keyOf = ({ account_key, start_ms }: Pick<BudgetName, 'account_key' | 'start_ms'>) =>
+  `${account_key} ${start_ms}`
 
 const newAccount = (
   known: Pick<BudgetAccount, 'name' | 'owner' | 'project_id' | 'budget' | 'limit' | 'as_of'>,
@@ -247,6 +252,8 @@ const newAccount = (
   leased: 0,
   held: 0,
   unsettled: 0,
+  spooled: 0,
+  has_more: false,
   valid_until: Number.NEGATIVE_INFINITY,
   settled: 0,
   credit: 0,

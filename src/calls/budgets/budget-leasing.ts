@@ -3,7 +3,7 @@ import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { BudgetHold, BudgetLease, BudgetStore, LeaseOutcome } from '../../store/ledger/budget-store.ts'
 import { writeAtTime } from '../../store/store-clock.ts'
-import { type BudgetAccount, type BudgetAccounts, freeOf } from './budget-accounts.ts'
+import { type BudgetAccount, type BudgetAccounts, freeOf, keyOf } from './budget-accounts.ts'
 
 /** Whether less than was needed is left in the store. */
 type Leased = { is_exhausted: boolean }
@@ -20,11 +20,16 @@ type LeasingParts = {
   log: Log
 }
 
-/** What a dead process has leased is free again after this time. */
-const LEASE_MILLISECONDS = 15_000
+/**
+ * What a dead process has leased is free again after this time: longer than a process that takes its place needs to start
+ * and to replay its journal.
+ */
+const LEASE_MILLISECONDS = 60_000
 const RENEW_MILLISECONDS = 3_000
-/** A lease is not used in its last second, since clocks do not pass alike. */
-const SAFETY_MILLISECONDS = 1_000
+/** Without renewal no call is admitted after this time. The rest is for the ends of calls, and for their entries. */
+const USE_MILLISECONDS = 14_000
+/** After a start and after a failure of the store, other processes get this time to renew leases that have expired. */
+const KEEP_DEAD_MILLISECONDS = 10_000
 /** How long the store is not asked again for more than it had. */
 const ASK_AGAIN_MILLISECONDS = 500
 /** Of the limit: the least and the most that is leased ahead. */
@@ -39,6 +44,7 @@ export function createLeasing({ store, process_id, accounts, isOver, onAnswer, c
   const requests = new Map<BudgetAccount, Request>()
   let isRenewalDue = false
   let running: Promise<void> | undefined
+  let keeps_dead_until = clock.steady() + KEEP_DEAD_MILLISECONDS
   let cancel = () => {}
   let isClosed = false
 
@@ -77,9 +83,7 @@ export function createLeasing({ store, process_id, accounts, isOver, onAnswer, c
       return { budget: account.name, limit: account.limit, need: Math.max(0, least), want: sliceOf(account) }
     })
     try {
-      const outcomes = await writeAtTime(clock, ({ now_ms, moves }) =>
-        store.lease(process_id, leases, { now_ms, expires_ms: now_ms + LEASE_MILLISECONDS, moves }),
-      )
+      const outcomes = await writeAtTime(clock, (time) => store.lease(process_id, leases, leaseTimes(time)))
       for (const [index, [account, { done }]] of batch.entries()) {
         const [lease, outcome] = [leases[index], outcomes[index]]
         if (!lease || !outcome) continue
@@ -89,14 +93,28 @@ export function createLeasing({ store, process_id, accounts, isOver, onAnswer, c
         done.resolve({ is_exhausted })
       }
     } catch (cause) {
+      noteFailure(batch.map(([account]) => account))
       for (const [, { done }] of batch) done.reject(cause)
     }
+  }
+
+  const leaseTimes = ({ now_ms, moves }: { now_ms: number; moves: number | undefined }) => ({
+    now_ms,
+    expires_ms: now_ms + LEASE_MILLISECONDS,
+    moves,
+    keeps_dead: clock.steady() < keeps_dead_until,
+  })
+
+  /** Whether a write that has failed was committed is not known. */
+  function noteFailure(of: readonly BudgetAccount[]): void {
+    keeps_dead_until = clock.steady() + KEEP_DEAD_MILLISECONDS
+    for (const account of of) account.has_more = true
   }
 
   function learn(account: BudgetAccount, outcome: LeaseOutcome, asked_at: number): void {
     const { settled, credit, held, granted, lapsed } = outcome
     account.leased = (lapsed ? 0 : account.leased) + granted
-    account.valid_until = asked_at + LEASE_MILLISECONDS - SAFETY_MILLISECONDS
+    account.valid_until = asked_at + USE_MILLISECONDS
     account.settled = settled
     account.credit = credit
     account.left = Math.max(0, account.limit + credit - settled - held)
@@ -116,28 +134,34 @@ export function createLeasing({ store, process_id, accounts, isOver, onAnswer, c
       const isUnused = held === 0 && unsettled === 0
       if (isUnused && idle > FORGET_AFTER && isOver(account)) accounts.forget(account)
       const kept_ahead = idle > RETURN_AFTER || account.is_lowered ? 0 : 2 * sliceOf(account)
-      const surplus = freeOf(account) - kept_ahead
-      const returnsNothing = isAwaited && !account.is_lowered
+      const isReturning = !isAwaited || account.is_lowered
+      const surplus = isReturning ? Math.max(0, freeOf(account) - kept_ahead) : 0
       account.is_lowered = false
       account.demand /= 2
-      if (account.leased > 0) alive.push(account)
-      if (account.leased <= 0 || surplus <= 0 || returnsNothing) continue
+      if (account.leased > 0 || account.has_more) alive.push(account)
+      if (surplus === 0 && !account.has_more) continue
       account.leased -= surplus
+      account.has_more = false
       kept.push({ account_key: name.account_key, start_ms: name.start_ms, amount: account.leased })
     }
     if (alive.length === 0) return
     try {
-      await writeAtTime(clock, ({ now_ms, moves }) =>
-        store.renew(process_id, kept, { now_ms, expires_ms: now_ms + LEASE_MILLISECONDS, moves }),
-      )
-      // Of a lease that may have ended meanwhile, only the next request to lease more tells whether it has.
+      const leases = await writeAtTime(clock, (time) => store.renew(process_id, kept, leaseTimes(time)))
+      const renewed = new Set(leases.map(keyOf))
       for (const account of alive) {
-        if (before >= account.valid_until) continue
-        account.valid_until = before + LEASE_MILLISECONDS - SAFETY_MILLISECONDS
+        if (renewed.has(keyOf(account.name))) account.valid_until = before + USE_MILLISECONDS
+        else loseLease(account)
       }
     } catch (cause) {
+      noteFailure(alive)
       log.error('budget leases could not be renewed; will retry', { budgets: alive.length }, cause)
     }
+  }
+
+  /** This process was halted or cut off from the store for longer than its lease, and another one has ended it. */
+  function loseLease(account: BudgetAccount): void {
+    account.leased = 0
+    account.valid_until = Number.NEGATIVE_INFINITY
   }
 
   function tick(): void {
@@ -165,6 +189,8 @@ export function createLeasing({ store, process_id, accounts, isOver, onAnswer, c
       isClosed = true
       cancel()
       await running
+      // What was charged and waits in the spool or in the journal is held until the lease expires.
+      for (const { unsettled } of accounts.all()) if (unsettled > 0) return
       await store.release(process_id)
     },
   }

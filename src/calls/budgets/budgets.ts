@@ -64,6 +64,10 @@ export type Budgets = {
   accounts(): Iterable<BudgetAccount>
   /** These charges of this process are in the ledger, and these budgets have changed. */
   appended(charges: readonly Charged[], changes: readonly BudgetChange[]): void
+  /** These charges of this process wait on the local disk, and are held until then. */
+  spooled(charges: readonly Charged[]): void
+  /** All that were spooled are in the ledger. */
+  replayed(): void
   start(): void
   /** Returns all leases; to be called after the last append. */
   close(): Promise<void>
@@ -97,6 +101,7 @@ const MAX_ROUNDS = 4
 export function createBudgets(parts: BudgetsParts): Budgets {
   const { store, process_id, settings, currency, alertsFor, onThreshold, clock, log } = parts
   const accounts = createBudgetAccounts({ settings })
+  let hasSpooled = false
   const upkeep = createUpkeep({ ...parts, accounts })
   const leasing = createLeasing({ ...parts, accounts, isOver: upkeep.isOver, onAnswer: (account) => notify(account) })
 
@@ -218,6 +223,14 @@ export function createBudgets(parts: BudgetsParts): Budgets {
     )
   }
 
+  function forEachCharge(charges: readonly Charged[], work: (account: BudgetAccount, amount: number) => void): void {
+    for (const charge of charges) {
+      const { amount } = charge
+      if (!amount || !isOfCall(charge)) continue
+      for (const account of accounts.chargedBy(charge)) work(account, amount)
+    }
+  }
+
   return {
     mayApply: accounts.mayApply,
     admit(owner, end_user, most, now_ms) {
@@ -233,20 +246,31 @@ export function createBudgets(parts: BudgetsParts): Budgets {
     },
 
     appended(charges, changes) {
-      for (const charge of charges) {
-        const { amount } = charge
-        if (!amount || !isOfCall(charge)) continue
-        for (const account of accounts.chargedBy(charge)) {
-          account.leased = Math.max(0, account.leased - amount)
-          account.unsettled = Math.max(0, account.unsettled - amount)
-        }
-      }
+      forEachCharge(charges, release)
       for (const change of changes) {
         const account = accounts.find(change)
         if (!account) continue
         account.settled = change.settled
         account.credit = change.credit
         notify(account)
+      }
+    },
+
+    spooled(charges) {
+      hasSpooled = true
+      forEachCharge(charges, (account, amount) => {
+        account.spooled += amount
+      })
+    },
+
+    replayed() {
+      if (!hasSpooled) return
+      hasSpooled = false
+      for (const account of accounts.all()) {
+        if (account.spooled === 0) continue
+        release(account, account.spooled)
+        account.spooled = 0
+        account.has_more = true // a replay reduces no lease
       }
     },
 
@@ -260,6 +284,12 @@ export function createBudgets(parts: BudgetsParts): Budgets {
       await leasing.close()
     },
   }
+}
+
+/** Of what was charged: it is in the ledger now. */
+function release(account: BudgetAccount, amount: number): void {
+  account.leased = Math.max(0, account.leased - amount)
+  account.unsettled = Math.max(0, account.unsettled - amount)
 }
 
 /** The kind of what the budget limits. */

@@ -52,8 +52,12 @@ type LedgerParts = {
   onUsed?: (token_id: string) => void
   /** Names this process where it has leased a part of a budget. */
   process_id?: string
-  /** These entries cannot be lost any more; and these budgets have changed in the store. */
-  onAppended?: (entries: readonly LedgerEntry[], changes: readonly BudgetChange[]) => void
+  /** Told where entries of this process are: in the store, with the budgets that changed; in the spool; all in the store. */
+  budgets?: {
+    appended(entries: readonly LedgerEntry[], changes: readonly BudgetChange[]): void
+    spooled(entries: readonly LedgerEntry[]): void
+    replayed(): void
+  }
 }
 
 /** How long entries wait for others, and then for their commit before they are synced to the local disk: what a power cut can lose. */
@@ -75,8 +79,7 @@ const SHUTDOWN_ATTEMPTS = 3
 type Queued = Journaled & { since: number; done: (() => void) | undefined }
 
 export function createLedger(parts: LedgerParts): Ledger {
-  const { store, spool, journal, isDurable, clock, log, process_id = '' } = parts
-  const { onUsed = () => {}, onAppended = () => {} } = parts
+  const { store, spool, journal, isDurable, budgets, clock, log, process_id = '', onUsed = () => {} } = parts
   const turns = journal && createJournalTurns(journal)
   let queue: Queued[] = []
   let queued = 0
@@ -89,6 +92,7 @@ export function createLedger(parts: LedgerParts): Ledger {
   let cancel: (() => void) | undefined
   let cancelReplay: (() => void) | undefined
   let writing: Promise<void> | undefined
+  let committing: Promise<number> | undefined
   let replaying: Promise<void> | undefined
 
   function schedule(ms: number): void {
@@ -117,8 +121,6 @@ export function createLedger(parts: LedgerParts): Ledger {
     return queue.slice(0, end === -1 ? queue.length : Math.max(1, end))
   }
 
-  let committing: Promise<number> | undefined
-
   /** Commits what is queued, one batch at a time; returns the milliseconds until the next time. */
   function flush(): Promise<number> {
     committing ??= commit().finally(() => {
@@ -131,18 +133,33 @@ export function createLedger(parts: LedgerParts): Ledger {
     turns?.write()
     const batch = take()
     const entries = batch.flatMap((one) => one.entries)
-    if (!(await isStored(entries))) return RETRY_MILLISECONDS
+    const place = await put(entries)
+    if (place === undefined) return RETRY_MILLISECONDS
     queue = queue.slice(batch.length)
     queued -= entries.length
-    onAppended(entries, [])
+    budgets?.[place](entries, [])
     for (const { done } of batch) done?.()
     journal?.release(journaledOf(batch))
     if (isAway && queue.length === 0) return RETRY_MILLISECONDS // what is left to close waits for the store
     return queue.length >= ENTRIES_PER_COMMIT ? 0 : FLUSH_MILLISECONDS
   }
 
-  /** In the store, or in the spool. Never rejects. */
-  async function isStored(entries: readonly LedgerEntry[]): Promise<boolean> {
+  /** In the store, or in the spool; undefined: in neither. Never rejects. */
+  async function put(entries: readonly LedgerEntry[]): Promise<'appended' | 'spooled' | undefined> {
+    if (!isAway && (await isCommitted(entries))) return 'appended'
+    if (!spool) return undefined
+    if (!isAway) replayLater(RETRY_MILLISECONDS)
+    isAway = true
+    try {
+      if (entries.length > 0) await spool.append(entries)
+      return 'spooled'
+    } catch (cause) {
+      if (failures++ < 2) log.error('ledger entries wait in memory: they could not be spooled', { queued }, cause)
+      return undefined
+    }
+  }
+
+  async function isCommitted(entries: readonly LedgerEntry[]): Promise<boolean> {
     let stop = () => {}
     const syncLater = () => {
       stop = clock.after(SYNC_MILLISECONDS, () => {
@@ -151,35 +168,19 @@ export function createLedger(parts: LedgerParts): Ledger {
       })
     }
     try {
-      if (isAway) return await isSpooled(entries)
       if (journal) syncLater()
       // A commit that takes too long may still succeed: an entry that is written again changes nothing.
       const work = append(entries)
       const committed = spool ? await endsWithin(clock, COMMIT_MILLISECONDS, work) : await work.then(() => true)
-      if (committed) {
-        if (failures > 0) log.info('the ledger was written after failures', { failures })
-        failures = 0
-        return true
-      }
-    } catch (cause) {
-      if (failures++ === 0) log.error('the ledger could not be written; will retry', { entries: entries.length }, cause)
-    } finally {
-      stop()
-    }
-    if (!spool) return false
-    if (!isAway) replayLater(RETRY_MILLISECONDS)
-    isAway = true
-    return isSpooled(entries)
-  }
-
-  async function isSpooled(entries: readonly LedgerEntry[]): Promise<boolean> {
-    if (!spool) return false
-    try {
-      if (entries.length > 0) await spool.append(entries)
+      if (!committed) return false
+      if (failures > 0) log.info('the ledger was written after failures', { failures })
+      failures = 0
       return true
     } catch (cause) {
-      if (failures++ < 2) log.error('ledger entries wait in memory: they could not be spooled', { queued }, cause)
+      if (failures++ === 0) log.error('the ledger could not be written; will retry', { entries: entries.length }, cause)
       return false
+    } finally {
+      stop()
     }
   }
 
@@ -199,7 +200,7 @@ export function createLedger(parts: LedgerParts): Ledger {
     const ended = [...callsOf(entries, isReplay), ...closing]
     await store.append(entries, { process_id: isReplay ? '' : process_id, onBudgets, closes: ended })
     for (const entry_id of closing) closes.delete(entry_id)
-    if (changes.length > 0) onAppended([], changes)
+    if (changes.length > 0) budgets?.appended([], changes)
   }
 
   /** A fault of one entry must not stop the others. */
@@ -246,6 +247,7 @@ export function createLedger(parts: LedgerParts): Ledger {
         log.info('the ledger is complete again: what was spooled is in the store')
         failures = 0
       }
+      if (spool?.bytes() === 0) budgets?.replayed()
       replayLater(REPLAY_MILLISECONDS)
     } catch (cause) {
       if (!isAway && !isUnavailable(cause)) log.error('spooled ledger entries could not be read', {}, cause)
@@ -263,7 +265,7 @@ export function createLedger(parts: LedgerParts): Ledger {
       if (queued + entries.length > MAX_QUEUED) {
         if (lost === 0) log.error('ledger entries lost: too many wait for the store', { max_queued: MAX_QUEUED })
         lost += entries.length
-        return undefined
+        return void budgets?.spooled(entries) // held as long as the store is away, and no longer
       }
       queued += entries.length
       if (isDurable?.()) return recordDurably(entries)

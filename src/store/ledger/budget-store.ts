@@ -38,12 +38,15 @@ export type BudgetLease = {
 export type LeaseOutcome = BudgetState & {
   /** How much was leased: less than needed where no more is left. */
   granted: number
-  /** What the process had leased before was taken from it, since its lease had run out. */
+  /** The process has no lease from before: another process ended it after it had expired. */
   lapsed: boolean
 }
 
-/** `moves`: as in `StoreTime`; rejects with `DueTimesMoved` where they were moved since. */
-type LeaseTimes = { now_ms: number; expires_ms: number; moves?: number | undefined }
+/**
+ * `moves`: as in `StoreTime`; rejects with `DueTimesMoved` where they were moved since. `keeps_dead`: leases of other
+ * processes do not end, although they have expired: the store was away, so that nobody could renew them.
+ */
+type LeaseTimes = { now_ms: number; expires_ms: number; moves?: number | undefined; keeps_dead?: boolean }
 
 export type BudgetHold = Pick<BudgetName, 'account_key' | 'start_ms'> & { amount: number }
 
@@ -93,8 +96,15 @@ export type BudgetListing = Omit<BudgetName, 'window'> & BudgetState & { notifie
 export type BudgetStore = {
   /** Leases amounts until `expires_ms`, and renews what was leased; in the order of the list. Creates missing budgets. */
   lease(process_id: string, leases: readonly BudgetLease[], times: LeaseTimes): Promise<LeaseOutcome[]>
-  /** Renews all leases of the process, returns amounts that it does not need, and ends the leases of dead processes. */
-  renew(process_id: string, returned: readonly BudgetHold[], times: LeaseTimes): Promise<void>
+  /**
+   * Renews all leases of the process, returns amounts that it does not need, and ends the leases of dead processes. The
+   * result: the budgets of which the process still has a lease.
+   */
+  renew(
+    process_id: string,
+    returned: readonly BudgetHold[],
+    times: LeaseTimes,
+  ): Promise<Pick<BudgetName, 'account_key' | 'start_ms'>[]>
   /** Ends all leases of the process. */
   release(process_id: string): Promise<void>
   /** Budgets whose window contains the time, by `account_key`. */

@@ -151,6 +151,25 @@ for (const kind of ENGINES.filter(({ url }) => url)) {
       expect(await state()).toEqual([[0, 0, 85]])
     })
 
+    it('a dead process keeps its lease where nobody could renew, and its own renewal revives it', async () => {
+      const { store, state } = await opened()
+      await store.lease('p1', [lease(70)], TIMES)
+      const later = { now_ms: TIMES.expires_ms + 1, expires_ms: TIMES.expires_ms + 10_000 }
+      expect(await store.lease('p2', [lease(50)], { ...later, keeps_dead: true })).toMatchObject([{ granted: 30 }])
+      const { account_key, start_ms } = budget()
+      expect(await store.renew('p1', [], later)).toEqual([{ account_key, start_ms }])
+      expect(await store.lease('p2', [lease(50)], later)).toMatchObject([{ granted: 0 }])
+      expect(await state()).toEqual([[0, 0, 100]])
+    })
+
+    it('a renewal tells that another process has ended the lease', async () => {
+      const { store } = await opened()
+      await store.lease('p1', [lease(70)], TIMES)
+      const later = { now_ms: TIMES.expires_ms, expires_ms: TIMES.expires_ms + 10_000 }
+      await store.lease('p2', [lease(50)], later)
+      expect(await store.renew('p1', [], later)).toEqual([])
+    })
+
     it('a dead process keeps its lease until its open calls are recorded as interrupted, and charged', async () => {
       const { store, engine, state } = await opened()
       await store.lease('p1', [lease(70)], TIMES)
@@ -188,7 +207,7 @@ for (const kind of ENGINES.filter(({ url }) => url)) {
           where datname = current_database() and wait_event_type = 'Lock'`.execute(engine.db)
         return Number(rows[0]?.waiting) > 0
       }
-      let renewed: Promise<void> | undefined
+      let renewed: Promise<unknown> | undefined
       await engine.write(async (rows) => {
         await holdForTask(rows, 'task_1', { process_id: 'p1', holds: [{ ...budget(), amount: 40 }] })
         renewed = store.renew('p1', [{ ...budget(), amount: 10 }], { now_ms: NOW + 1, expires_ms: NOW + 15_001 })

@@ -26,10 +26,10 @@ const idOf = ({ account_key, start_ms }: AccountId): string => `${account_key} $
 
 export function budgetStore({ db, write }: Engine): BudgetStore {
   return {
-    lease: (process_id, leases, { now_ms, expires_ms, moves }) =>
+    lease: (process_id, leases, { now_ms, expires_ms, moves, keeps_dead }) =>
       write(async (rows) => {
         await assertMoves(rows, moves)
-        const dead = await deadLeases(rows, now_ms)
+        const dead = keeps_dead ? [] : await deadLeases(rows, process_id, now_ms)
         const names = leases.map(({ budget }) => budget)
         await createMissing(rows, names)
         const accounts = await lockAccounts(rows, [...names, ...dead])
@@ -43,14 +43,19 @@ export function budgetStore({ db, write }: Engine): BudgetStore {
         return outcomes
       }),
 
-    renew: (process_id, kept, { now_ms, expires_ms, moves }) =>
+    renew: (process_id, kept, { now_ms, expires_ms, moves, keeps_dead }) =>
       write(async (rows) => {
         await assertMoves(rows, moves)
-        const dead = await deadLeases(rows, now_ms)
+        const dead = keeps_dead ? [] : await deadLeases(rows, process_id, now_ms)
         const accounts = await lockAccounts(rows, [...kept, ...dead])
         await endLeases(rows, dead, accounts)
         for (const hold of kept) await keepAmount(rows, process_id, hold)
-        await rows.updateTable('budget_leases').set({ expires_ms }).where('process_id', '=', process_id).execute()
+        return rows
+          .updateTable('budget_leases')
+          .set({ expires_ms })
+          .where('process_id', '=', process_id)
+          .returning(['account_key', 'start_ms'])
+          .execute()
       }),
 
     release: (process_id) =>
@@ -179,12 +184,16 @@ async function keepAmount(
   await addHeld(rows, { account_key, start_ms }, amount - lease.amount)
 }
 
-/** Without those of processes with open calls: what these hold stays until they are recorded as interrupted, and charged. */
-const deadLeases = (rows: Write, now_ms: number) =>
+/**
+ * Those of other processes, but not of processes with open calls: what these hold stays until they are recorded as
+ * interrupted, and charged.
+ */
+const deadLeases = (rows: Write, process_id: string, now_ms: number) =>
   rows
     .selectFrom('budget_leases')
     .selectAll()
     .where('expires_ms', '<=', now_ms)
+    .where('process_id', '!=', process_id)
     .where('process_id', 'not in', (query) => query.selectFrom('open_calls').select('process'))
     .limit(DEAD_AT_ONCE)
     .execute()
