@@ -46,6 +46,17 @@ async function gatehouse(...args: string[]) {
 describe('gatehouse usage', () => {
   const range = ['--from', '2026-01-31', '--to', '2026-02-01']
 
+  it('adds up amounts of many millions to the last decimal', async () => {
+    const store = await openStore({ url: `sqlite:${join(directory, 'data/gatehouse.db')}` })
+    const amounts = [8_000_000_000_000_001, 8_000_000_000_000_001]
+    await store.ledger.append(
+      amounts.map((amount, at) => entry({ at_ms: DAY, model: `v/m${at}`, amount, cost: amount })),
+    )
+    await store.close()
+    const { out } = await gatehouse('usage', '--by', 'model', ...range)
+    expect(out).toMatch(/^total .* 16000001\.250000002 +16000001\.500000002 /m)
+  })
+
   it('prints rows with requests, tokens and cost, and null where no price is known', async () => {
     const { out, code } = await gatehouse('usage', '--by', 'token', ...range, '--json')
     expect(code).toBe(0)

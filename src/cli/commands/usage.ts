@@ -68,8 +68,8 @@ async function show({ given, api, tokens, projects, terminal }: Work, { by, from
   }
   const rows = answer.data.map((row) => ({
     ...row,
-    amount: BigInt(toNano(row.amount)),
-    cost: BigInt(toNano(row.cost)),
+    amount: nanoOf(row.amount),
+    cost: nanoOf(row.cost),
   }))
   const names = new Map(
     accounts.flat().map((account) => ['token_id' in account ? account.token_id : account.project_id, account.name]),
@@ -89,7 +89,14 @@ function print(given: Arguments, { by, result, names, terminal }: Printing): voi
   const rows = result.rows.map((row) => usageRow(by, row, names)).sort(inOrder(by))
   const total = usageRow([], totalOf(result.rows), names)
   if (given.has('json')) {
-    terminal.out(json({ usage: rows, total, from: timeText(result.from, 1), to: timeText(result.to, 1) }))
+    terminal.out(
+      json({
+        usage: rows.map(withNumbers),
+        total: withNumbers(total),
+        from: timeText(result.from, 1),
+        to: timeText(result.to, 1),
+      }),
+    )
     return
   }
   const columns = [
@@ -167,8 +174,19 @@ const COUNTED = {
   unknown_costs: 0,
 }
 
-const moneyOf = (nano: bigint, unknown: number, requests: number): number | null =>
-  nano === 0n && unknown > 0 && unknown >= requests ? null : Number(nanoText(nano))
+/** As text: a number is not exact above some millions. */
+const moneyOf = (nano: bigint, unknown: number, requests: number): string | null =>
+  nano === 0n && unknown > 0 && unknown >= requests ? null : nanoText(nano)
+
+const withNumbers = (row: Row): Row => ({ ...row, cost: numberOf(row.cost), amount: numberOf(row.amount) })
+
+const numberOf = (money: Row[string] | undefined): number | null => (money == null ? null : Number(money))
+
+/** Exact for the decimals that the number is printed with: multiplied as a number, a great one is rounded. */
+function nanoOf(amount: number): bigint {
+  const [, whole, part = ''] = /^(-?\d+)(?:\.(\d{1,9}))?$/.exec(String(amount)) ?? []
+  return whole === undefined ? BigInt(toNano(amount)) : BigInt(whole + part.padEnd(9, '0'))
+}
 
 const timeText = (seconds: number, withTime: 0 | 1): string => {
   const text = new Date(seconds * 1000).toISOString()
