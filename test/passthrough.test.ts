@@ -123,6 +123,14 @@ describe('a request with passthrough', () => {
     expect(vendor.requests[0]?.json()).toEqual({ ...body, model: 'claude-sonnet-4-6' })
   })
 
+  test('has a whole answer with the name of the model, also where the vendor names none', async () => {
+    const { gateway, vendor } = await start()
+    const { model: _, ...unnamed } = message()
+    vendor.answer(whole(unnamed))
+    const answer = await (await post(gateway, requestBody())).json()
+    expect(answer).toEqual({ ...message(), model: requestBody().model })
+  })
+
   test('has the vendor’s version and beta headers, and no others', async () => {
     const { gateway, vendor } = await start({ headers: { 'anthropic-beta': 'files-api-2025-04-14' } })
     vendor.answer(whole(message()))

@@ -1,7 +1,7 @@
 /** Passthrough of Messages. Events keep their bytes, except for the model's name. */
 
 import { isRecord, type JsonRecord, parseJson, parseJsonKeeping } from '../../../kit/json.ts'
-import { closingQuote, withValueAt } from '../../../kit/json-span.ts'
+import { closingQuote, withMember, withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, escapeLineEnds, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
@@ -53,7 +53,12 @@ class WholeMessage implements PassthroughWhole {
     const { model } = this.#head
     // Client libraries write to `usage`, and agents decide by `stop_reason`.
     const stop = namedText(payload.stop_reason)
-    if (isRecord(payload.usage) && stop !== undefined) return withValueAt(this.#text, ['model'], JSON.stringify(model))
+    if (isRecord(payload.usage) && stop !== undefined) {
+      const name = JSON.stringify(model)
+      return Object.hasOwn(payload, 'model')
+        ? withValueAt(this.#text, ['model'], name)
+        : withMember(this.#text, 'model', name)
+    }
     const stop_reason = stop ?? defaultStop(hasCalls(this))
     return JSON.stringify({ ...payload, stop_reason, model, usage: payload.usage ?? usageOf(usage) })
   }
