@@ -15,6 +15,7 @@ import type { Clock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'
 import { randomAlphanumerics } from '../src/kit/secret.ts'
 import { GatewayError } from '../src/spec/error.ts'
+import type { LedgerEntry } from '../src/store/ledger/ledger-entry.ts'
 import type { Store } from '../src/store/store.ts'
 import { manualClock } from './kit/clock.ts'
 import { ENGINES } from './kit/engines.ts'
@@ -44,7 +45,14 @@ function createWorld(store: Store) {
 
   function start(name: string, directory = mkdtempSync(join(tmpdir(), 'gatehouse-recovery-'))) {
     directories.push(directory)
-    const state = { isDead: false, isHalted: false, suspended_ms: 0, isLedgerAway: false, isStoreAway: false }
+    const state = {
+      isDead: false,
+      isHalted: false,
+      suspended_ms: 0,
+      isLedgerAway: false,
+      isStoreAway: false,
+      isDiskFull: false,
+    }
     const late: (() => void)[] = []
     const own: Clock = {
       now: clock.now,
@@ -78,7 +86,12 @@ function createWorld(store: Store) {
       clock: own,
       log,
     })
-    const spool = createSpool({ directory, max_bytes: 1_000_000, now: clock.now })
+    const onDisk = createSpool({ directory, max_bytes: 1_000_000, now: clock.now })
+    const spool = {
+      ...onDisk,
+      append: (entries: readonly LedgerEntry[]) =>
+        state.isDiskFull ? Promise.reject(new Error('The disk is full.')) : onDisk.append(entries),
+    }
     const ledger = createLedger({
       store: { append: (...given) => ask(state.isLedgerAway, () => store.ledger.append(...given)) },
       journal: createJournal({ directory, now: clock.now, log }),
@@ -123,6 +136,9 @@ function createWorld(store: Store) {
       resume(): void {
         state.isHalted = false
         for (const work of late.splice(0)) work()
+      },
+      fillDisk(): void {
+        state.isDiskFull = true
       },
       kill(): void {
         state.isDead = true
@@ -253,6 +269,26 @@ for (const kind of ENGINES.filter(({ url }) => url)) {
       await expect(suspended.admit(1)).rejects.toThrow('The budget of the token tok_a')
       await pass(20)
       expect((await budget()).settled).toBe(LIMIT)
+    })
+
+    it('holds what a full ledger has dropped no longer than the store is away', async () => {
+      const { start, pass, budget } = await open()
+      const one = start('p1')
+      const hold = await one.admit(600)
+      one.state.isLedgerAway = true
+      one.fillDisk()
+      for (let count = 0; count < 20_000; count++) void one.ledger.record([entry({ amount: 0 })])
+      one.end(hold, 600)
+      expect(one.ledger.health().lost).toBe(1)
+      await pass(5)
+      expect((await budget()).held).toBeGreaterThanOrEqual(600)
+      one.state.isLedgerAway = false
+      await until(
+        () => !one.ledger.health().is_store_away && one.ledger.health().queued === 0,
+        () => pass(1),
+      )
+      await pass(15)
+      expect(await one.spendAll()).toBe(LIMIT)
     })
 
     it('keeps what a stopping process could only spool', async () => {
