@@ -5,6 +5,7 @@ import { createLog } from '../kit/log.ts'
 import { catalogueModel, createCatalogue } from '../models/catalogue.ts'
 import type { Provider } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
+import type { LedgerEntry } from '../store/ledger/ledger-entry.ts'
 import { type Gate, type Hold, type Meter, whenEnded } from './call.ts'
 import type { CallSubscriber } from './events.ts'
 import type { Family, ResponseStream, StreamFamily } from './family.ts'
@@ -37,6 +38,7 @@ function gateway({
   })
   catalogue.replace([row])
   const recorded: ReturnType<typeof useOf>[] = []
+  const entries: LedgerEntry[] = []
   const events: string[] = []
   const nextSteps: (string | undefined)[] = []
   let logged = ''
@@ -67,7 +69,11 @@ function gateway({
         return catalogue.require(name, family, caller)
       },
     },
-    recordUsage: (entries) => void recorded.push(...entries.map(useOf)),
+    recordUsage(added) {
+      recorded.push(...added.map(useOf))
+      entries.push(...added)
+      return undefined
+    },
     router,
     subscribers: [{ started: () => { throw new Error('a broken subscriber') } }, subscriber], // biome-ignore format: short
     gates,
@@ -99,7 +105,20 @@ function gateway({
     log.flush()
     return logged
   }
-  return { pipeline, router, targets, resolved, recorded, events, nextSteps, whole, stream, clock, logged: lines }
+  return {
+    pipeline,
+    router,
+    targets,
+    resolved,
+    recorded,
+    entries,
+    events,
+    nextSteps,
+    whole,
+    stream,
+    clock,
+    logged: lines,
+  }
 }
 
 const input = { model: 'a/b' }
@@ -175,7 +194,22 @@ describe('a call with one answer', () => {
     expect(attempted()).toEqual(['attempt one', 'attempt two'])
   })
 
-  test.each(['upstream_cut', 'upstream_timeout', 'shutting_down', 'client_closed_request'] as const)(
+  test('charges nothing where the stream of the provider was cut before its first text, at the most that it can cost', async () => {
+    const { pipeline, whole, targets, entries } = gateway()
+    await pipeline
+      .run(
+        whole((_, { attempt }) => attempt(targets.slice(0, 1), () => Promise.reject(broken('upstream_cut')))),
+        testCall(caller),
+        input,
+      )
+      .catch(() => {})
+    expect(entries).toMatchObject([
+      { kind: 'call', requests: 1, errors: 1, units: { output_tokens: 0 } },
+      { kind: 'lost_attempt', requests: 0, estimated: 1, amount: 0 },
+    ])
+  })
+
+  test.each(['upstream_timeout', 'shutting_down', 'client_closed_request'] as const)(
     'counts the most that it can have used after %s, because the provider may have charged',
     async (code) => {
       const { pipeline, whole, targets, recorded } = gateway()
@@ -357,7 +391,7 @@ describe('a call with a streamed response', () => {
     expect(setup.logged()).toContain('usage could not be measured')
   })
 
-  test('counts the most that it can have used where nothing was delivered before it was left or broke', async () => {
+  test('where nothing was delivered, costs the most that it can have used, which is charged unless it broke', async () => {
     const counted = () => false
     for (const end of ['left', 'broken', 'never read'] as const) {
       const setup = gateway({ counted })
@@ -366,7 +400,10 @@ describe('a call with a streamed response', () => {
       if (end === 'left') for await (const _ of sent.parts) break
       if (end === 'never read') await sent.abandon()
       await setup.pipeline.close({ deadline_ms: 1_000 })
-      expect(setup.recorded).toEqual([use({ ...MOST, error: end === 'broken', estimated: true })])
+      const most = use({ ...MOST, error: false, estimated: true })
+      const isCharged = end !== 'broken'
+      expect(setup.recorded).toEqual(isCharged ? [most] : [use({ ...NOTHING, error: true }), most])
+      expect(setup.entries.map(({ kind }) => kind)).toEqual(isCharged ? ['call'] : ['call', 'lost_attempt'])
     }
   })
 

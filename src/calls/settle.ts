@@ -40,13 +40,8 @@ export type Settlements = {
   close(options: { deadline_ms: number }): Promise<void>
 }
 
-/** After these errors the caller is charged for what its provider may have charged. */
-const CHARGED_ERRORS: ReadonlySet<ErrorCode> = new Set([
-  'upstream_cut',
-  'upstream_timeout',
-  'shutting_down',
-  'client_closed_request',
-])
+/** After these errors a caller that has got nothing is charged for what its provider may have charged. */
+const CHARGED_ERRORS: ReadonlySet<ErrorCode> = new Set(['upstream_timeout', 'shutting_down', 'client_closed_request'])
 
 type SettlementsParts = {
   recordUsage: RecordUsage
