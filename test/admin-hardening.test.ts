@@ -50,17 +50,20 @@ describe('a precondition', () => {
 })
 
 describe.each(ENGINES)('filters on $name', (engine) => {
-  test.each(['/tasks?token_id=a%00', '/tokens?project_id=%00', '/usage?token_id=a%00b', '/tasks?project_id=%00x'])(
-    'with a NUL character are refused: %s',
-    async (path) => {
-      await engine.open()
-      const store_url = engine.url?.()
-      gateway = await startAdminGateway({}, store_url === undefined ? {} : { store_url })
-      expect(await refusal(await gateway.admin(path))).toEqual([400, 'invalid_value'])
-      expect(await refusal(await gateway.admin('/tokens/a%00b'))).toEqual([404, 'object_not_found'])
-      expect(await refusal(await gateway.admin('/tasks/a%00b'))).toEqual([404, 'object_not_found'])
-    },
-  )
+  test.each([
+    '/tasks?token_id=a%00',
+    '/tokens?project_id=%00',
+    '/usage?token_id=a%00b',
+    '/tasks?project_id=%00x',
+    '/tasks?model=%00',
+  ])('with a NUL character are refused: %s', async (path) => {
+    await engine.open()
+    const store_url = engine.url?.()
+    gateway = await startAdminGateway({}, store_url === undefined ? {} : { store_url })
+    expect(await refusal(await gateway.admin(path))).toEqual([400, 'invalid_value'])
+    expect(await refusal(await gateway.admin('/tokens/a%00b'))).toEqual([404, 'object_not_found'])
+    expect(await refusal(await gateway.admin('/tasks/a%00b'))).toEqual([404, 'object_not_found'])
+  })
 })
 
 test('two cookies of a session are refused, whichever is right', async () => {

@@ -123,6 +123,7 @@ export type TaskFilter = {
   /** Of one token, or of all. */
   token_id?: string
   project_id?: string
+  model?: string
   families?: EndpointFamily[]
   statuses?: TaskStatus[]
   /** The task_id after which the page starts. */

@@ -54,7 +54,7 @@ describeInBrowser('the audit log of the console', () => {
     await page.locator('section.table-scroll').focus()
     await page.keyboard.press('j')
     await page.keyboard.press('Enter')
-    await page.waitForURL(/audit\/\d+$/)
+    await page.waitForURL(/audit\/\d+\?action=token\.create$/)
     await page.getByRole('heading', { level: 1, name: 'token.create' }).waitFor()
     await expectSoon(() => page.locator('.audit-changes').textContent(), expect.stringContaining(TROUBLE))
     expect(await page.locator('main img').count()).toBe(0)

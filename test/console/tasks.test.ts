@@ -117,10 +117,38 @@ describeInBrowser('the tasks of the console', () => {
     await page.locator('section.table-scroll').focus()
     await page.keyboard.press('j')
     await page.keyboard.press('Enter')
-    await page.waitForURL(`**/tasks/${RUNNING}`)
+    await page.waitForURL(`**/tasks/${RUNNING}?status=unfinished`)
     await settled(page)
     await page.keyboard.press('Escape')
-    await page.waitForURL('**/tasks')
+    await page.waitForURL('**/tasks?status=unfinished')
+  })
+
+  it('are filtered by kind, and lead to the next and the previous of the same filter', async () => {
+    const page = await filled.open('/tasks')
+    await page.getByRole('combobox', { name: 'Kind' }).click()
+    await page.getByRole('option', { name: '3D model' }).click()
+    await page.waitForURL('**/tasks?kind=3d')
+    await page.getByText('1 task', { exact: true }).waitFor()
+    await page.goto(`${filled.origin}/console/tasks/${RUNNING}?kind=video&status=IN_PROGRESS,FAILURE`)
+    const neighbors = page.getByRole('navigation', { name: 'Tasks beside this one' })
+    await neighbors.getByRole('link', { name: 'Previous' }).click()
+    await page.waitForURL(
+      ({ pathname, searchParams }) => pathname.endsWith(FAILED) && searchParams.get('kind') === 'video',
+    )
+    await neighbors.getByText('Previous').and(page.locator('[aria-disabled]')).waitFor()
+    await page.keyboard.press('j')
+    await page.waitForURL(({ pathname }) => pathname.endsWith(RUNNING))
+    await page.keyboard.press('Escape')
+    await page.getByText('2 tasks, 1 in flight').waitFor()
+  })
+
+  it('are read again to the same length after a reload', async () => {
+    const page = await filled.open('/tasks')
+    await page.getByRole('button', { name: 'Load more' }).click()
+    await page.waitForURL('**/tasks?pages=2')
+    await page.getByText('150 tasks, 1 in flight').waitFor()
+    await page.reload()
+    await page.getByText('150 tasks, 1 in flight').waitFor()
   })
 
   it('are canceled after a question, which the audit log records', async () => {

@@ -154,6 +154,7 @@ export type AdminTaskDetail = {
   provider_key: string | null
   sent_at: number | null
   deadline_at: number
+  operation_id: string | null
   tried: (string)[]
   failures: number
   next_step_ms: number | null
@@ -2025,7 +2026,7 @@ export type Api = {
   }
   'GET /admin/v1/tasks': {
     params: {}
-    query: { limit?: number | undefined; cursor?: string | undefined; status?: string | undefined; token_id?: string | undefined; project_id?: string | undefined }
+    query: { limit?: number | undefined; cursor?: string | undefined; status?: string | undefined; kind?: 'video' | '3d' | 'image' | undefined; model?: string | undefined; token_id?: string | undefined; project_id?: string | undefined }
     body: undefined
     response: AdminTaskList
   }

@@ -22,7 +22,8 @@ export function useAddress<R extends { [name: string]: AnyReader }>(readers: R) 
     const written = Object.entries(changes).map(([name, value]) => [name, readers[name]?.write(value as never)])
     void navigate({
       to: '.',
-      search: (former: object) => ({ ...former, ...Object.fromEntries(written) }),
+      // Another filter begins at the first page of a list.
+      search: (former: object) => ({ ...former, pages: undefined, ...Object.fromEntries(written) }),
       replace: !push,
       resetScroll: false,
     } as never)
@@ -32,3 +33,9 @@ export function useAddress<R extends { [name: string]: AnyReader }>(readers: R) 
 
 /** The parameters in the path of the page; the rest of a path that ends with `$` is `_splat`. */
 export const useRouteParams = (): Record<string, string> => useParams({ strict: false }) as Record<string, string>
+
+/** The values of these names that the address has, for links that keep them. */
+export function useKept(names: readonly string[]): Search {
+  const search = useRouterState({ select: (state) => state.location.search as Search })
+  return Object.fromEntries([...names, 'pages'].flatMap((name) => (search[name] ? [[name, search[name]]] : [])))
+}

@@ -1,6 +1,6 @@
 /** How the admin API shows tasks: never their requests, which may hold contents, nor what their providers answered. */
 import Type from 'typebox'
-import { TASK_STATUSES, type Task } from '../../spec/task.ts'
+import { type Json, TASK_STATUSES, type Task } from '../../spec/task.ts'
 import type { WebhookStore } from '../../store/store.ts'
 import type { TaskStep } from '../../store/tasks/task-step.ts'
 
@@ -35,6 +35,7 @@ const time = (description: string) => Type.Union([Type.Integer(), Type.Null()], 
 export const AdminTaskDetail = Type.Object(
   {
     ...TaskFields,
+    operation_id: nullable("The provider's own id of the operation, for a question to it; null: none is known."),
     tried: Type.Array(Type.String(), { description: 'Targets that certainly did not accept it.' }),
     failures: Type.Integer({ description: 'Failed steps since the last successful one.' }),
     next_step_ms: time('When its next step is due, or its lease expires, in unix milliseconds; null: never.'),
@@ -113,11 +114,27 @@ export const taskRow = (task: Task): AdminTask => ({
   deadline_at: task.deadline_at,
 })
 
+/** Under which names the kinds of providers store it. */
+const OPERATION_NAMES = ['id', 'request_id', 'task_id', 'name', 'path', 'operation']
+
+/** No address: its query may hold a secret. */
+function operationId(operation: Json): string | null {
+  if (typeof operation === 'string') return operation === '' || operation.includes('://') ? null : operation
+  if (typeof operation !== 'object' || operation === null || Array.isArray(operation)) return null
+  for (const name of OPERATION_NAMES) {
+    const member = Object.hasOwn(operation, name) ? operation[name] : undefined
+    const id = member === undefined ? null : operationId(member)
+    if (id !== null) return id
+  }
+  return null
+}
+
 type Hook = Awaited<ReturnType<WebhookStore['ofTask']>>
 
 export function taskDetail(task: Task, webhook: Hook, steps: readonly TaskStep[]): AdminTaskDetail {
   return {
     ...taskRow(task),
+    operation_id: operationId(task.operation),
     tried: task.tried,
     failures: task.failures,
     next_step_ms: task.due_ms,

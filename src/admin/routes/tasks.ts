@@ -1,9 +1,11 @@
 /** The admin API's tasks: list them, look at one, and cancel it. */
 import Type from 'typebox'
+import { IMAGE_FAMILIES, THREE_D_FAMILIES, VIDEO_FAMILIES } from '../../families/tasks/order-kinds.ts'
 import { endOf, MAX_DEADLINE_SECONDS, resumeTask } from '../../families/tasks/resume-task.ts'
 import { BODY_ERRORS, type BodyParts, optionalBodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
+import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { readTaskStatuses, TASK_STATUSES, type Task, type TaskStatus } from '../../spec/task.ts'
 import type { TaskStore, WebhookStore } from '../../store/store.ts'
@@ -40,6 +42,13 @@ const AdminWebhook = Type.Object(
   { title: 'AdminWebhook' },
 )
 
+const FAMILIES_OF: Record<string, readonly EndpointFamily[]> = {
+  video: VIDEO_FAMILIES,
+  '3d': THREE_D_FAMILIES,
+  image: IMAGE_FAMILIES,
+}
+const KINDS = Object.keys(FAMILIES_OF)
+
 const params = { task_id: 'The id of a task.' }
 
 export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteParts): Route[] {
@@ -52,12 +61,15 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
     const { limit, after } = readPage(query)
     const [status, token_id] = [query.get('status'), query.get('token_id')]
     const project_id = context.admin.project_id ?? query.get('project_id') ?? undefined
+    const [kind, model] = [query.get('kind'), query.get('model')]
     const rows = await tasks.list({
       limit: limit + 1,
       ...(after?.[0] !== undefined && { after: after[0] }),
       ...(status !== null && { statuses: readStatuses(status) }),
       ...(token_id !== null && { token_id }),
       ...(project_id !== undefined && { project_id }),
+      ...(kind !== null && { families: readKind(kind) }),
+      ...(model !== null && { model }),
     })
     const page = rows.slice(0, limit)
     const last = rows.length > limit ? page.at(-1) : undefined
@@ -135,6 +147,11 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
           schema: Type.String(),
           example: 'FAILURE',
         },
+        kind: {
+          description: 'Only tasks that generate this.',
+          schema: Type.Union(KINDS.map((kind) => Type.Literal(kind))),
+        },
+        model: { description: 'Only tasks of this model, by its id.', schema: Type.String() },
         token_id: { description: 'Only tasks of this token.', schema: Type.String() },
         project_id: { description: 'Only tasks of this project.', schema: Type.String() },
       },
@@ -192,4 +209,11 @@ function readStatuses(text: string): TaskStatus[] {
   if (unknown === undefined) return statuses
   const rule = `"status" may contain ${TASK_STATUSES.join(', ')} and unfinished, not ${JSON.stringify(unknown.slice(0, 40))}.`
   throw new GatewayError('invalid_value', rule, { param: 'status' })
+}
+
+function readKind(kind: string): EndpointFamily[] {
+  const families = Object.hasOwn(FAMILIES_OF, kind) ? FAMILIES_OF[kind] : undefined
+  if (families) return [...families]
+  const rule = `"kind" must be one of ${KINDS.join(', ')}, not ${JSON.stringify(kind.slice(0, 40))}.`
+  throw new GatewayError('invalid_value', rule, { param: 'kind' })
 }

@@ -42,10 +42,12 @@ const unknownCursor = () =>
 
 type Place = { submit_time: number; task_id: string }
 
-function pageOf(db: Database, { token_id, project_id, statuses, order = 'desc' }: TaskFilter, last: Place | undefined) {
+function pageOf(db: Database, filter: TaskFilter, last: Place | undefined) {
+  const { token_id, project_id, model, statuses, order = 'desc' } = filter
   let query = db.selectFrom('tasks').selectAll().where('deleted_at', 'is', null)
   if (token_id !== undefined) query = query.where('token_id', '=', token_id)
   if (project_id !== undefined) query = query.where('project_id', '=', project_id)
+  if (model !== undefined) query = query.where('model', '=', model)
   if (statuses !== undefined) {
     if (TASK_STATUSES.some((status) => !statuses.includes(status))) query = query.where('status', 'in', statuses)
     // Repeated as the condition of the index: few tasks are unfinished, however many have ended.

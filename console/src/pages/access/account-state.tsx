@@ -2,7 +2,7 @@
 import { Badge } from '../../ui/display.tsx'
 import { useNow } from '../../ui/now.ts'
 
-type Account = { disabled: boolean; expires_at: number | null; declared?: boolean | undefined }
+export type Account = { disabled: boolean; expires_at: number | null; declared?: boolean | undefined }
 
 export const isEnded = ({ disabled, expires_at }: Account, now: number): boolean =>
   disabled || (expires_at !== null && expires_at <= now)

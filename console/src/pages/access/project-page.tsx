@@ -7,16 +7,16 @@ import { hasRight, seesAll } from '../../shell/page.ts'
 import { useRouteParams } from '../../ui/address.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
-import { Badge, Card, CopyableId, Facts, Nothing } from '../../ui/display.tsx'
-import { PageHead } from '../../ui/page-head.tsx'
+import { Card, CopyableId, Facts, Nothing } from '../../ui/display.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
 import { TimeRangeSelect } from '../../ui/time-range.tsx'
 import { Time } from '../../ui/values.tsx'
-import { AccountState } from './account-state.tsx'
+import { AccountHead } from './account-head.tsx'
 import { BudgetList } from './budget-list.tsx'
 import { limitName } from './draft.ts'
 import { EditAccount } from './edit-account.tsx'
+import { useProjectList } from './project-list.ts'
 import { UsageSummary } from './usage-summary.tsx'
 
 export function ProjectPage() {
@@ -32,6 +32,7 @@ export function ProjectPage() {
 function ProjectDetails({ project }: { project: Project }) {
   const me = useMe()
   const mayChange = hasRight(me, 'manage') && seesAll(me) && !project.declared
+  const { list, kept } = useProjectList()
   const [open, setOpen] = useState<'edit' | 'delete' | 'disable'>()
   const params = { project_id: project.project_id }
   const update = useAct('PATCH /admin/v1/projects/{project_id}', {
@@ -42,44 +43,37 @@ function ProjectDetails({ project }: { project: Project }) {
   })
   return (
     <>
-      <PageHead
-        title={project.name}
-        crumbs={[{ to: '/projects', label: 'Projects' }]}
-        aside={
-          <>
-            <AccountState account={project} ended="disabled" />
-            {project.declared && <Badge>from the configuration file</Badge>}
-          </>
-        }
+      <AccountHead
+        kind="project"
+        account={project}
+        id={project.project_id}
+        ids={list.rows.map((row) => row.project_id)}
+        list={list}
+        kept={kept}
         acts={
-          <>
-            <ButtonLink to="/requests" search={{ project: project.project_id }}>
-              Its requests
-            </ButtonLink>
-            {mayChange && (
-              <>
-                <Button icon="edit" onClick={() => setOpen('edit')}>
-                  Edit
+          mayChange && (
+            <>
+              <Button icon="edit" onClick={() => setOpen('edit')}>
+                Edit
+              </Button>
+              {project.disabled ? (
+                <Button
+                  icon="play"
+                  isBusy={update.isPending}
+                  onClick={() => update.mutate({ params, body: { disabled: false } })}
+                >
+                  Enable
                 </Button>
-                {project.disabled ? (
-                  <Button
-                    icon="play"
-                    isBusy={update.isPending}
-                    onClick={() => update.mutate({ params, body: { disabled: false } })}
-                  >
-                    Enable
-                  </Button>
-                ) : (
-                  <Button icon="pause" onClick={() => setOpen('disable')}>
-                    Disable
-                  </Button>
-                )}
-                <Button kind="danger" icon="trash" onClick={() => setOpen('delete')}>
-                  Delete
+              ) : (
+                <Button icon="pause" onClick={() => setOpen('disable')}>
+                  Disable
                 </Button>
-              </>
-            )}
-          </>
+              )}
+              <Button kind="danger" icon="trash" onClick={() => setOpen('delete')}>
+                Delete
+              </Button>
+            </>
+          )
         }
       />
       <div className="stack">

@@ -1,9 +1,9 @@
 /** The list of projects, and the form that makes one. */
 import { useState } from 'react'
-import { useAct, useApiList, useMe } from '../../api/hooks.ts'
+import { useAct, useMe } from '../../api/hooks.ts'
 import type { Project } from '../../api/types.ts'
 import { money } from '../../lib/format.ts'
-import { flag, text } from '../../lib/search.ts'
+import { flag } from '../../lib/search.ts'
 import { hasRight, seesAll } from '../../shell/page.ts'
 import { useAddress } from '../../ui/address.ts'
 import { Button } from '../../ui/button.tsx'
@@ -17,14 +17,16 @@ import { Time } from '../../ui/values.tsx'
 import { AccountFields } from './account-form.tsx'
 import { AccountState } from './account-state.tsx'
 import { type Draft, EMPTY, orderOf, windowName } from './draft.ts'
+import { useProjectList } from './project-list.ts'
 
 export function ProjectsPage() {
   const me = useMe()
   const mayCreate = hasRight(me, 'manage') && seesAll(me)
-  const [{ q, add }, change] = useAddress({ q: text(), add: flag() })
-  const projects = useApiList('GET /admin/v1/projects', { query: { order: 'newest', ...(q && { q }) } })
+  const [{ add }, open] = useAddress({ add: flag() })
+  const { filters, change, list: projects, kept } = useProjectList()
+  const { q, sort } = filters
   const create = mayCreate && (
-    <Button kind="primary" icon="plus" onClick={() => change({ add: true })}>
+    <Button kind="primary" icon="plus" onClick={() => open({ add: true })}>
       New project
     </Button>
   )
@@ -46,7 +48,9 @@ export function ProjectsPage() {
           columns={COLUMNS}
           rows={projects.rows}
           keyOf={({ project_id }) => project_id}
-          linkOf={({ project_id }) => ({ to: `/projects/${project_id}` })}
+          linkOf={({ project_id }) => ({ to: `/projects/${project_id}`, search: kept })}
+          sort={sort}
+          onSort={(value) => change({ sort: value as typeof sort })}
           isLoading={projects.isLoading}
           error={projects.error}
           onRetry={projects.reload}
@@ -66,7 +70,7 @@ export function ProjectsPage() {
           }
         />
       </div>
-      {add && mayCreate && <NewProject onClose={() => change({ add: false })} />}
+      {add && mayCreate && <NewProject onClose={() => open({ add: false })} />}
     </>
   )
 }
@@ -94,7 +98,12 @@ const COLUMNS: Column<Project>[] = [
         budgets.map(({ amount, window }) => `${money(amount)} ${windowName(window)}`).join(', ')
       ),
   },
-  { key: 'created_at', head: 'Created', cell: ({ created_at }) => <Time at={created_at} isRelative /> },
+  {
+    key: 'created_at',
+    head: 'Created',
+    cell: ({ created_at }) => <Time at={created_at} isRelative />,
+    isSortable: true,
+  },
 ]
 
 function NewProject({ onClose }: { onClose(): void }) {

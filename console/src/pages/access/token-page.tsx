@@ -4,20 +4,21 @@ import { useAct, useApi, useMe } from '../../api/hooks.ts'
 import type { IssuedToken, Token } from '../../api/types.ts'
 import { hasRight } from '../../shell/page.ts'
 import { useRouteParams } from '../../ui/address.ts'
-import { A, Button, ButtonLink } from '../../ui/button.tsx'
-import { Badge, Card, CopyableId, Facts, Nothing } from '../../ui/display.tsx'
+import { A, Button } from '../../ui/button.tsx'
+import { Card, CopyableId, Facts, Nothing } from '../../ui/display.tsx'
 import { useNow } from '../../ui/now.ts'
-import { PageHead } from '../../ui/page-head.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { TimeRangeSelect } from '../../ui/time-range.tsx'
 import { Time } from '../../ui/values.tsx'
-import { AccountState, isEnded } from './account-state.tsx'
+import { AccountHead } from './account-head.tsx'
+import { isEnded } from './account-state.tsx'
 import { EditAccount } from './edit-account.tsx'
 import { useFirstModel } from './first-model.ts'
 import { BudgetBars, RateLimitBars } from './limit-bars.tsx'
 import { useProjects } from './projects-data.ts'
 import { SecretDialog } from './secret-dialog.tsx'
 import { RevokeToken, RotateToken } from './token-acts.tsx'
+import { useTokenList } from './token-list.ts'
 import { UsageSummary } from './usage-summary.tsx'
 
 type Open = 'edit' | 'rotate' | 'revoke' | undefined
@@ -35,6 +36,7 @@ export function TokenPage() {
 function TokenDetails({ token }: { token: Token }) {
   const me = useMe()
   const now = useNow()
+  const { list, kept } = useTokenList()
   const [open, setOpen] = useState<Open>()
   const [issued, setIssued] = useState<IssuedToken>()
   const model = useFirstModel(issued)
@@ -49,36 +51,29 @@ function TokenDetails({ token }: { token: Token }) {
   const params = { token_id: token.token_id }
   return (
     <>
-      <PageHead
-        title={token.name}
-        crumbs={[{ to: '/tokens', label: 'Tokens' }]}
-        aside={
-          <>
-            <AccountState account={token} ended="revoked" />
-            {token.declared && <Badge>from the configuration file</Badge>}
-          </>
-        }
+      <AccountHead
+        kind="token"
+        account={token}
+        id={token.token_id}
+        ids={list.rows.map((row) => row.token_id)}
+        list={list}
+        kept={kept}
         acts={
-          <>
-            <ButtonLink to="/requests" search={{ token: token.token_id }}>
-              Its requests
-            </ButtonLink>
-            {mayChange && (
-              <>
-                <Button icon="edit" onClick={() => setOpen('edit')}>
-                  Edit
+          mayChange && (
+            <>
+              <Button icon="edit" onClick={() => setOpen('edit')}>
+                Edit
+              </Button>
+              {token.playground === undefined && (
+                <Button icon="refresh" onClick={() => setOpen('rotate')}>
+                  Rotate
                 </Button>
-                {token.playground === undefined && (
-                  <Button icon="refresh" onClick={() => setOpen('rotate')}>
-                    Rotate
-                  </Button>
-                )}
-                <Button kind="danger" icon="trash" onClick={() => setOpen('revoke')}>
-                  Revoke
-                </Button>
-              </>
-            )}
-          </>
+              )}
+              <Button kind="danger" icon="trash" onClick={() => setOpen('revoke')}>
+                Revoke
+              </Button>
+            </>
+          )
         }
       />
       <div className="stack">

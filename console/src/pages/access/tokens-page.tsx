@@ -1,8 +1,8 @@
 /** The list of API tokens, and the form that makes one. */
 import { useState } from 'react'
-import { useAct, useApiList, useMe } from '../../api/hooks.ts'
+import { useAct, useMe } from '../../api/hooks.ts'
 import type { IssuedToken, Token } from '../../api/types.ts'
-import { choice, flag, text } from '../../lib/search.ts'
+import { flag } from '../../lib/search.ts'
 import { hasRight } from '../../shell/page.ts'
 import { useAddress } from '../../ui/address.ts'
 import { Button } from '../../ui/button.tsx'
@@ -20,29 +20,17 @@ import { type Draft, EMPTY, orderOf } from './draft.ts'
 import { useFirstModel } from './first-model.ts'
 import { projectOptions, useProjects } from './projects-data.ts'
 import { SecretDialog } from './secret-dialog.tsx'
-
-const STATES = ['active', 'ended', 'all'] as const
+import { NO_FILTER, useTokenList } from './token-list.ts'
 
 export function TokensPage() {
   const me = useMe()
   const mayManage = hasRight(me, 'manage')
-  const [{ q, state, project, add }, change] = useAddress({
-    q: text(),
-    state: choice(STATES, 'active'),
-    project: text(),
-    add: flag(),
-  })
+  const [{ add }, open] = useAddress({ add: flag() })
+  const { filters, change, list: tokens, kept, isFiltered } = useTokenList()
+  const { q, state, project, sort } = filters
   const { projects, nameOf } = useProjects()
-  const query = {
-    order: 'newest' as const,
-    ...(q && { q }),
-    ...(state !== 'all' && { active: state === 'active' ? ('true' as const) : ('false' as const) }),
-    ...(project && { project_id: project }),
-  }
-  const tokens = useApiList('GET /admin/v1/tokens', { query })
-  const isFiltered = q !== '' || project !== '' || state !== 'active'
   const create = mayManage && (
-    <Button kind="primary" icon="plus" onClick={() => change({ add: true })}>
+    <Button kind="primary" icon="plus" onClick={() => open({ add: true })}>
       New token
     </Button>
   )
@@ -50,7 +38,7 @@ export function TokensPage() {
     <>
       <PageHead title="Tokens" note="The keys with which clients call the gateway." acts={create} />
       <div className="stack">
-        <Filters onClear={isFiltered ? () => change({ q: '', project: '', state: 'active' }) : undefined}>
+        <Filters onClear={isFiltered ? () => change(NO_FILTER) : undefined}>
           <SearchField label="Find a token" value={q} onChange={(value) => change({ q: value })} />
           <FilterSelect
             label="State"
@@ -73,7 +61,9 @@ export function TokensPage() {
           columns={columnsOf(nameOf)}
           rows={tokens.rows}
           keyOf={({ token_id }) => token_id}
-          linkOf={({ token_id }) => ({ to: `/tokens/${token_id}` })}
+          linkOf={({ token_id }) => ({ to: `/tokens/${token_id}`, search: kept })}
+          sort={sort}
+          onSort={(value) => change({ sort: value as typeof sort })}
           isLoading={tokens.isLoading}
           error={tokens.error}
           onRetry={tokens.reload}
@@ -93,7 +83,7 @@ export function TokensPage() {
           }
         />
       </div>
-      {add && mayManage && <NewToken projectGiven={project} onClose={() => change({ add: false })} />}
+      {add && mayManage && <NewToken projectGiven={project} onClose={() => open({ add: false })} />}
     </>
   )
 }
@@ -124,7 +114,12 @@ const columnsOf = (nameOf: (project_id: string | null) => string): Column<Token>
     head: 'Expires',
     cell: ({ expires_at }) => (expires_at === null ? <Nothing text="never" /> : <Time at={expires_at} isRelative />),
   },
-  { key: 'created_at', head: 'Created', cell: ({ created_at }) => <Time at={created_at} isRelative /> },
+  {
+    key: 'created_at',
+    head: 'Created',
+    cell: ({ created_at }) => <Time at={created_at} isRelative />,
+    isSortable: true,
+  },
 ]
 
 /** What is typed stays until the token is made or the form is closed, also over a new login. */

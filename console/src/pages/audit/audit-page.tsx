@@ -1,18 +1,17 @@
 /** The audit log: its rows by who, what and when, and the check that no row was changed. */
 import { useState } from 'react'
-import { useAct, useApiList, useMe } from '../../api/hooks.ts'
+import { useAct, useMe } from '../../api/hooks.ts'
 import type { AuditCheck, AuditRow } from '../../api/types.ts'
 import { count } from '../../lib/format.ts'
-import { text } from '../../lib/search.ts'
-import { useAddress } from '../../ui/address.ts'
 import { Button } from '../../ui/button.tsx'
 import { Badge, CopyableId, Nothing } from '../../ui/display.tsx'
 import { FilterSelect, Filters, SearchField } from '../../ui/filters.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Empty } from '../../ui/states.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { TimeRangeSelect, useTimeRange } from '../../ui/time-range.tsx'
+import { TimeRangeSelect } from '../../ui/time-range.tsx'
 import { ShortTime } from '../../ui/values.tsx'
+import { NO_FILTER, useAuditList } from './audit-list.ts'
 
 const COLUMNS: Column<AuditRow>[] = [
   { key: 'time', head: 'Time', cell: ({ at_ms }) => <ShortTime at={Math.floor(at_ms / 1000)} /> },
@@ -47,18 +46,9 @@ const ACTIONS = [
 ].map((value) => ({ value, label: value }))
 
 export function AuditPage() {
-  const [{ actor, action, object_id, project_id }, change] = useAddress({
-    actor: text(),
-    action: text(),
-    object_id: text(),
-    project_id: text(),
-  })
-  const { start, end, label } = useTimeRange('30d')
-  const filters = { actor, action, object_id, project_id }
-  const set = Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== ''))
-  const isFiltered = Object.keys(set).length > 0
-  const clear = () => change({ actor: '', action: '', object_id: '', project_id: '' })
-  const list = useApiList('GET /admin/v1/audit', { query: { ...set, from: start, to: end } })
+  const { filters, change, list, kept, label, isFiltered } = useAuditList()
+  const { actor, action, object_id } = filters
+  const clear = () => change(NO_FILTER)
   return (
     <>
       <PageHead title="Audit" note="Who changed what, when and from where." acts={<CheckButton />} />
@@ -88,7 +78,7 @@ export function AuditPage() {
             columns={COLUMNS}
             rows={list.rows}
             keyOf={({ sequence }) => String(sequence)}
-            linkOf={({ sequence }) => ({ to: `/audit/${sequence}` })}
+            linkOf={({ sequence }) => ({ to: `/audit/${sequence}`, search: kept })}
             isLoading={list.isLoading}
             error={list.error}
             onRetry={list.reload}

@@ -1,28 +1,37 @@
 /** One row of the audit log: who did it, from where, and what it changed. */
-import { useNavigate } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useApi } from '../../api/hooks.ts'
 import type { AuditRow } from '../../api/types.ts'
 import { useRouteParams } from '../../ui/address.ts'
 import { A } from '../../ui/button.tsx'
 import { Card, CopyableId, Facts } from '../../ui/display.tsx'
-import { useKeys } from '../../ui/keys.ts'
+import { ListNeighbors } from '../../ui/neighbors.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { Time } from '../../ui/values.tsx'
+import { useAuditList } from './audit-list.ts'
 import { changesOf, pageOf } from './changes.ts'
 
 export function ChangePage() {
   const { sequence = '' } = useRouteParams()
-  const navigate = useNavigate()
-  useKeys({ Escape: () => void navigate({ to: '/audit' } as never) })
+  const { list, kept } = useAuditList()
   const row = useApi('GET /admin/v1/audit/{sequence}', { params: { sequence } })
   const { data } = row
   return (
     <>
       <PageHead
         title={data?.action ?? 'Change'}
-        crumbs={[{ to: '/audit', label: 'Audit' }]}
+        crumbs={[{ to: '/audit', label: 'Audit', search: kept }]}
+        acts={
+          <ListNeighbors
+            label="Changes beside this one"
+            path="/audit"
+            id={sequence}
+            ids={list.rows.map((change) => String(change.sequence))}
+            kept={kept}
+            list={list}
+          />
+        }
         note={
           data && (
             <>

@@ -1,5 +1,4 @@
 /** One request: how long it took and why, what it used, how it was routed, and what it belongs to. */
-import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useApi, useMe } from '../../api/hooks.ts'
 import type { Request, RequestContents } from '../../api/types.ts'
@@ -8,8 +7,7 @@ import { text } from '../../lib/search.ts'
 import { useAddress, useRouteParams } from '../../ui/address.ts'
 import { A, ButtonLink } from '../../ui/button.tsx'
 import { Card, Nothing, Stat, Stats } from '../../ui/display.tsx'
-import { Icon, type IconName } from '../../ui/icon.tsx'
-import { useKeys } from '../../ui/keys.ts'
+import { Neighbors } from '../../ui/neighbors.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { Count, Duration, Money, Time } from '../../ui/values.tsx'
@@ -23,7 +21,7 @@ import { Routing } from './routing.tsx'
 import { SessionCard } from './session-card.tsx'
 import { Timeline } from './timeline.tsx'
 
-const NAMES = [...FILTER_NAMES, 'range', 'from', 'to'] as const
+const NAMES = [...FILTER_NAMES, 'range', 'from', 'to', 'pages'] as const
 const READERS = Object.fromEntries(NAMES.map((name) => [name, text()])) as Record<
   (typeof NAMES)[number],
   ReturnType<typeof text>
@@ -45,7 +43,7 @@ export function RequestPage() {
         note={request.data && <When request={request.data} />}
         acts={
           <>
-            <Neighbors id={id} filters={filtersOf(search)} kept={kept} />
+            <RequestNeighbors id={id} filters={filtersOf(search)} kept={kept} />
             {request.data && <CurlButton request={request.data} contents={shown} />}
             {request.data && <PlaygroundLink request={request.data} />}
           </>
@@ -136,56 +134,21 @@ function PlaygroundLink({ request: { id, model } }: { request: Request }) {
 
 type NeighborsProps = { id: string; filters: FilterValues; kept: Record<string, string> }
 
-/** The newer and the older request of the same filters; `k` and `j`, or the arrows, lead there, Escape back to the list. */
-function Neighbors({ id, filters, kept }: NeighborsProps) {
-  const navigate = useNavigate()
+/** The newer and the older request of the same filters. */
+function RequestNeighbors({ id, filters, kept }: NeighborsProps) {
   const { data } = useApi(
     'GET /admin/v1/requests/{request_row}/neighbors',
     { params: { request_row: id }, query: filters },
     { keepPrevious: false },
   )
-  const { newer = null, older = null } = data ?? {}
-  const open = (row: string | null) =>
-    row === null ? undefined : () => void navigate({ to: `/requests/${row}`, search: kept } as never)
-  useKeys({
-    j: open(older),
-    ArrowRight: open(older),
-    k: open(newer),
-    ArrowLeft: open(newer),
-    Escape: () => void navigate({ to: '/requests', search: kept } as never),
-  })
+  const target = (row: string | null | undefined) => (row ? { to: `/requests/${row}`, search: kept } : undefined)
   return (
-    <nav className="row" aria-label="Requests beside this one">
-      <NeighborLink id={newer} kept={kept} label="Newer" icon="left" />
-      <NeighborLink id={older} kept={kept} label="Older" icon="right" />
-    </nav>
-  )
-}
-
-type NeighborLinkProps = {
-  id: string | null
-  kept: Record<string, string>
-  label: string
-  icon: IconName
-}
-
-function NeighborLink({ id, kept, label, icon }: NeighborLinkProps) {
-  const content = (
-    <>
-      {icon === 'left' && <Icon name="left" />}
-      {label}
-      {icon === 'right' && <Icon name="right" />}
-    </>
-  )
-  if (id === null)
-    return (
-      <span className="button" data-kind="plain" aria-disabled="true">
-        {content}
-      </span>
-    )
-  return (
-    <ButtonLink to={`/requests/${id}`} search={kept} kind="plain">
-      {content}
-    </ButtonLink>
+    <Neighbors
+      label="Requests beside this one"
+      names={['Newer', 'Older']}
+      before={target(data?.newer)}
+      after={target(data?.older)}
+      list={{ to: '/requests', search: kept }}
+    />
   )
 }

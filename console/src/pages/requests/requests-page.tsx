@@ -4,6 +4,7 @@ import { count } from '../../lib/format.ts'
 import { flag, text } from '../../lib/search.ts'
 import { useAddress } from '../../ui/address.ts'
 import { Button } from '../../ui/button.tsx'
+import { useListPages } from '../../ui/list-pages.ts'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Empty } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
@@ -60,9 +61,9 @@ export function RequestsPage() {
 
 function Search({ filters, onClear }: { filters: FilterValues; onClear(): void }) {
   const { start, end, label } = useTimeRange('24h')
-  const [kept] = useAddress({ range: text(), from: text(), to: text() })
+  const [kept] = useAddress({ range: text(), from: text(), to: text(), pages: text() })
   const nameOf = useProjectNames()
-  const list = useApiList('GET /admin/v1/requests', { query: { ...filters, from: start, to: end } })
+  const list = useListPages(useApiList('GET /admin/v1/requests', { query: { ...filters, from: start, to: end } }))
   const search = withoutEmpty({ ...filters, ...kept })
   const isFiltered = Object.keys(filters).length > 0
   const { rows, hasMore } = list

@@ -10,6 +10,8 @@ import { Progress, TaskState } from './task-cells.tsx'
 import { isEnded, kindOf } from './task-text.ts'
 
 type GalleryProps = {
+  /** The filters of the list, which its links keep. */
+  kept: Record<string, string>
   list: {
     rows: AdminTask[]
     isLoading: boolean
@@ -24,7 +26,7 @@ type GalleryProps = {
   empty: ReactNode
 }
 
-export function Gallery({ list, isShown, empty }: GalleryProps) {
+export function Gallery({ list, kept, isShown, empty }: GalleryProps) {
   const { rows, isLoading, error, hasMore, isLoadingMore, more, reload } = list
   if (error && rows.length === 0) return <Failed error={error} onRetry={reload} />
   if (isLoading) return <Loading lines={8} />
@@ -42,7 +44,7 @@ export function Gallery({ list, isShown, empty }: GalleryProps) {
               )}
             </div>
             <div className="gallery-text">
-              <A to={`/tasks/${task.task_id}`} className="gallery-link cut" title={task.task_id}>
+              <A to={`/tasks/${task.task_id}`} search={kept} className="gallery-link cut" title={task.task_id}>
                 {task.model}
               </A>
               <TaskState task={task} />

@@ -1,5 +1,7 @@
-/** Shows what a task has generated: pictures and videos in the page, everything else as a link. */
+/** Shows what a task has generated: pictures, videos and 3D models in the page, everything else as a link. */
+import { lazy, Suspense } from 'react'
 import type { AdminTaskOutputs } from '../../api/types.ts'
+import { Loading } from '../../ui/states.tsx'
 
 export type Output = AdminTaskOutputs['outputs'][number]
 
@@ -18,6 +20,8 @@ export function Poster({ output, label }: { output: Output; label: string }) {
   return <span className="faint">{content_type || label}</span>
 }
 
+const Viewer = lazy(() => import('../../ui/viewer-3d.tsx').then(({ Viewer3d }) => ({ default: Viewer3d })))
+
 /** One output with its controls. */
 export function Player({ output, label }: { output: Output; label: string }) {
   const { content_type, url } = output
@@ -28,5 +32,11 @@ export function Player({ output, label }: { output: Output; label: string }) {
     )
   if (isOwn(output) && /^image\/(?!svg)/.test(content_type))
     return <img className="task-output" src={url} alt={label} />
+  if (isOwn(output) && content_type === 'model/gltf-binary')
+    return (
+      <Suspense fallback={<Loading lines={3} />}>
+        <Viewer address={url} />
+      </Suspense>
+    )
   return null
 }

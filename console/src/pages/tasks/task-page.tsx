@@ -1,5 +1,4 @@
 /** One task: its states, its provider, what it has generated, and the delivery of its webhook. */
-import { useNavigate } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useState } from 'react'
 import { useApi, useMe } from '../../api/hooks.ts'
@@ -7,7 +6,7 @@ import type { AdminTaskDetail } from '../../api/types.ts'
 import { useRouteParams } from '../../ui/address.ts'
 import { A, Button } from '../../ui/button.tsx'
 import { Badge, Card, CopyableId, Facts, Meter } from '../../ui/display.tsx'
-import { useKeys } from '../../ui/keys.ts'
+import { ListNeighbors } from '../../ui/neighbors.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Failed, Loaded, Loading } from '../../ui/states.tsx'
 import { Bytes, Time } from '../../ui/values.tsx'
@@ -15,6 +14,7 @@ import { History } from './history.tsx'
 import { addressOf, Player } from './outputs.tsx'
 import { TaskActs } from './task-acts.tsx'
 import { TaskState } from './task-cells.tsx'
+import { useTaskList } from './task-list.ts'
 import { deliveryOf, isEnded, kindOf, stepsOf } from './task-text.ts'
 
 /** While it is in flight. */
@@ -22,8 +22,7 @@ const AGAIN_MILLISECONDS = 2_000
 
 export function TaskPage() {
   const { task_id = '' } = useRouteParams()
-  const navigate = useNavigate()
-  useKeys({ Escape: () => void navigate({ to: '/tasks' } as never) })
+  const { list, kept } = useTaskList()
   const [isEndedNow, setEnded] = useState(false)
   const task = useApi(
     'GET /admin/v1/tasks/{task_id}',
@@ -36,7 +35,7 @@ export function TaskPage() {
     <>
       <PageHead
         title="Task"
-        crumbs={[{ to: '/tasks', label: 'Tasks' }]}
+        crumbs={[{ to: '/tasks', label: 'Tasks', search: kept }]}
         aside={data && <TaskState task={data} />}
         note={
           data && (
@@ -46,7 +45,19 @@ export function TaskPage() {
             </>
           )
         }
-        acts={data && <TaskActs task={data} />}
+        acts={
+          <>
+            <ListNeighbors
+              label="Tasks beside this one"
+              path="/tasks"
+              id={task_id}
+              ids={list.rows.map((row) => row.task_id)}
+              kept={kept}
+              list={list}
+            />
+            {data && <TaskActs task={data} />}
+          </>
+        }
       />
       <Loaded query={task} lines={10}>
         {(detail) => (
@@ -164,11 +175,7 @@ function Outputs({ task }: { task: AdminTaskDetail }) {
                   <span className="mono wrap">{file}</span>
                   <span className="faint">{content_type}</span>
                   {bytes !== null && <Bytes value={bytes} />}
-                  {address && (
-                    <a href={address} target="_blank" rel="noreferrer noopener">
-                      Open
-                    </a>
-                  )}
+                  {address && <OutputLink address={address} />}
                 </span>
               </li>
             )
@@ -176,6 +183,23 @@ function Outputs({ task }: { task: AdminTaskDetail }) {
         </ul>
       </div>
     </Card>
+  )
+}
+
+/** A link of the gateway says itself until when it works. */
+function OutputLink({ address }: { address: string }) {
+  const expires = Number(new URL(address, location.origin).searchParams.get('expires'))
+  return (
+    <>
+      <a href={address} target="_blank" rel="noreferrer noopener">
+        Open
+      </a>
+      {address.startsWith('/') && expires > 0 && (
+        <span className="faint small">
+          the link ends <Time at={expires} isRelative />
+        </span>
+      )}
+    </>
   )
 }
 
@@ -192,6 +216,7 @@ function Delivery({ task: { webhook } }: { task: AdminTaskDetail }) {
           ['Attempts', attempts],
           ['Last status', last_status === null ? undefined : last_status === 0 ? 'no response' : last_status],
           ['Address', mono(url)],
+          ['Webhook', link(`/webhooks/${webhook_id}`, 'each attempt')],
           ['Webhook id', copyable(webhook_id)],
         ]}
       />
@@ -217,10 +242,12 @@ const identity = ({ task_id, token_id, project_id, end_user, model }: AdminTaskD
 ]
 
 const work = (task: AdminTaskDetail): Fact[] => {
-  const { provider, upstream_model, provider_key, tried, failures, next_step_ms, worker, deadline_at } = task
+  const { provider, upstream_model, operation_id, provider_key, tried, failures, next_step_ms, worker, deadline_at } =
+    task
   return [
     ['Provider', provider || null],
     ["Provider's model", upstream_model || undefined],
+    ["Provider's operation", operation_id === null ? undefined : copyable(operation_id)],
     ['Key', provider_key ?? undefined],
     ['Not accepted by', tried.length > 0 ? mono(tried.join(', ')) : undefined],
     ['Deadline', moment(deadline_at)],

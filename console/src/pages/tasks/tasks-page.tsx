@@ -1,8 +1,8 @@
 /** The list of tasks, as a table or as a gallery of what they have generated. */
-import { useApiList, useMe } from '../../api/hooks.ts'
+import { useApiAll, useMe } from '../../api/hooks.ts'
 import type { AdminTask } from '../../api/types.ts'
 import { count } from '../../lib/format.ts'
-import { choice, flag, text } from '../../lib/search.ts'
+import { choice, flag } from '../../lib/search.ts'
 import { useAddress } from '../../ui/address.ts'
 import { Button } from '../../ui/button.tsx'
 import { Nothing } from '../../ui/display.tsx'
@@ -15,6 +15,7 @@ import { Segments } from '../../ui/tabs.tsx'
 import { ShortTime } from '../../ui/values.tsx'
 import { Gallery } from './gallery.tsx'
 import { Progress, TaskDuration, TaskState } from './task-cells.tsx'
+import { KINDS, NO_FILTER, useTaskList } from './task-list.ts'
 import { isEnded, kindOf, stateOf, type TaskStatus } from './task-text.ts'
 
 const COLUMNS: Column<AdminTask>[] = [
@@ -39,23 +40,29 @@ const OPTIONS = STATUSES.map((value) => ({
   value,
   label: value === 'unfinished' ? 'In flight' : stateOf(value).label,
 }))
+const KIND_LABELS = { video: 'Video', '3d': '3D model', image: 'Image' }
+const KIND_OPTIONS = KINDS.flatMap((value) => (value === '' ? [] : [{ value, label: KIND_LABELS[value] }]))
+const TASK_FAMILIES = ['video-generation', 'chatcompat-video', '3d-generation', 'image-generation']
+
+/** The models that make tasks, for the filter. */
+function useTaskModels() {
+  const { rows } = useApiAll('GET /admin/v1/models', {})
+  return rows
+    .filter(({ families }) => families.some((family) => TASK_FAMILIES.includes(family)))
+    .map(({ id }) => ({ value: id, label: id }))
+}
+
 /** While a task of the list is in flight. */
 const AGAIN_MILLISECONDS = 5_000
 
 export function TasksPage() {
-  const [{ view, status, project_id, token_id, outputs }, change] = useAddress({
-    view: choice(['list', 'gallery'], 'list'),
-    status: text(),
-    project_id: text(),
-    token_id: text(),
-    outputs: flag(),
-  })
+  const [{ view, outputs }, change] = useAddress({ view: choice(['list', 'gallery'], 'list'), outputs: flag() })
+  const { filters, change: filter, list, kept, isFiltered } = useTaskList({ refetch_ms: AGAIN_MILLISECONDS })
+  const { status, kind, model, project_id, token_id } = filters
   const me = useMe()
-  const query = { ...(status && { status }), ...(project_id && { project_id }), ...(token_id && { token_id }) }
-  const list = useApiList('GET /admin/v1/tasks', { query }, { refetch_ms: AGAIN_MILLISECONDS })
+  const models = useTaskModels()
   const { rows, hasMore } = list
-  const isFiltered = status !== '' || project_id !== '' || token_id !== ''
-  const clear = () => change({ status: '', project_id: '', token_id: '' })
+  const clear = () => filter(NO_FILTER)
   const canSee = me?.rights.includes('contents') ?? false
   const empty = isFiltered ? (
     <Empty title="No task meets these filters" acts={<Button onClick={clear}>Clear filters</Button>} />
@@ -89,14 +96,26 @@ export function TasksPage() {
             value={token_id || project_id}
             onChange={(typed) => {
               const isProject = typed.trim().startsWith('proj_')
-              change({ token_id: isProject ? '' : typed.trim(), project_id: isProject ? typed.trim() : '' })
+              filter({ token_id: isProject ? '' : typed.trim(), project_id: isProject ? typed.trim() : '' })
             }}
           />
           <FilterSelect
             label="State"
             value={status}
             options={OPTIONS}
-            onChange={(value) => change({ status: value }, { push: true })}
+            onChange={(value) => filter({ status: value }, { push: true })}
+          />
+          <FilterSelect
+            label="Kind"
+            value={kind}
+            options={KIND_OPTIONS}
+            onChange={(value) => filter({ kind: value as typeof kind }, { push: true })}
+          />
+          <FilterSelect
+            label="Model"
+            value={model}
+            options={models}
+            onChange={(value) => filter({ model: value }, { push: true })}
           />
           {view === 'gallery' && canSee && (
             <Checkbox
@@ -107,7 +126,7 @@ export function TasksPage() {
           )}
         </Filters>
         {view === 'gallery' ? (
-          <Gallery list={list} isShown={outputs && canSee} empty={empty} />
+          <Gallery list={list} kept={kept} isShown={outputs && canSee} empty={empty} />
         ) : (
           <div className="tasks-list">
             <Table
@@ -115,7 +134,7 @@ export function TasksPage() {
               columns={COLUMNS}
               rows={rows}
               keyOf={({ task_id }) => task_id}
-              linkOf={({ task_id }) => ({ to: `/tasks/${task_id}` })}
+              linkOf={({ task_id }) => ({ to: `/tasks/${task_id}`, search: kept })}
               isLoading={list.isLoading}
               error={list.error}
               onRetry={list.reload}

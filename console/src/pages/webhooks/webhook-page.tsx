@@ -5,10 +5,12 @@ import { hasRight } from '../../shell/page.ts'
 import { useRouteParams } from '../../ui/address.ts'
 import { A, Button } from '../../ui/button.tsx'
 import { Card, CopyableId, Facts, Nothing } from '../../ui/display.tsx'
+import { ListNeighbors } from '../../ui/neighbors.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { Duration, Time } from '../../ui/values.tsx'
+import { useWebhookList } from './webhook-list.ts'
 import { WebhookState } from './webhook-state.tsx'
 
 const REFETCH_MS = 5_000
@@ -25,6 +27,7 @@ const COLUMNS: Column<Attempt>[] = [
 export function WebhookPage() {
   const { webhook_id = '' } = useRouteParams()
   const params = { webhook_id }
+  const { list, kept } = useWebhookList()
   const mayOperate = hasRight(useMe(), 'operate')
   const webhook = useApi('GET /admin/v1/webhooks/{webhook_id}', { params }, { refetch_ms: REFETCH_MS })
   const redeliver = useAct('POST /admin/v1/webhooks/{webhook_id}/redeliver', {
@@ -37,14 +40,24 @@ export function WebhookPage() {
         <>
           <PageHead
             title="Webhook"
-            crumbs={[{ to: '/webhooks', label: 'Webhooks' }]}
+            crumbs={[{ to: '/webhooks', label: 'Webhooks', search: kept }]}
             aside={<WebhookState {...data} />}
             acts={
-              mayOperate && (
-                <Button icon="refresh" isBusy={redeliver.isPending} onClick={() => redeliver.mutate({ params })}>
-                  Deliver again
-                </Button>
-              )
+              <>
+                <ListNeighbors
+                  label="Webhooks beside this one"
+                  path="/webhooks"
+                  id={webhook_id}
+                  ids={list.rows.map((row) => row.webhook_id)}
+                  kept={kept}
+                  list={list}
+                />
+                {mayOperate && (
+                  <Button icon="refresh" isBusy={redeliver.isPending} onClick={() => redeliver.mutate({ params })}>
+                    Deliver again
+                  </Button>
+                )}
+              </>
             }
           />
           <div className="stack">

@@ -1,17 +1,13 @@
 /** The list of webhooks: what was delivered, what waits, what was given up. */
-import { useApiList } from '../../api/hooks.ts'
 import type { Webhook } from '../../api/types.ts'
-import { choice } from '../../lib/search.ts'
-import { useAddress } from '../../ui/address.ts'
 import { Nothing } from '../../ui/display.tsx'
 import { FilterSelect, Filters } from '../../ui/filters.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Empty } from '../../ui/states.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { Count, Time } from '../../ui/values.tsx'
+import { STATES, useWebhookList } from './webhook-list.ts'
 import { WebhookState } from './webhook-state.tsx'
-
-const STATES = ['', 'pending', 'delivered', 'given_up'] as const
 
 const COLUMNS: Column<Webhook>[] = [
   { key: 'id', head: 'Webhook', cell: ({ webhook_id }) => <span className="mono">{webhook_id}</span> },
@@ -29,8 +25,7 @@ const COLUMNS: Column<Webhook>[] = [
 ]
 
 export function WebhooksPage() {
-  const [{ state }, change] = useAddress({ state: choice(STATES, '') })
-  const webhooks = useApiList('GET /admin/v1/webhooks', { query: { ...(state && { state }) } }, { refetch_ms: 15_000 })
+  const { state, change, list: webhooks, kept } = useWebhookList({ refetch_ms: 15_000 })
   return (
     <>
       <PageHead title="Webhooks" note="What the gateway tells the callback addresses of finished tasks." />
@@ -48,7 +43,7 @@ export function WebhooksPage() {
           columns={COLUMNS}
           rows={webhooks.rows}
           keyOf={({ webhook_id }) => webhook_id}
-          linkOf={({ webhook_id }) => ({ to: `/webhooks/${webhook_id}` })}
+          linkOf={({ webhook_id }) => ({ to: `/webhooks/${webhook_id}`, search: kept })}
           isLoading={webhooks.isLoading}
           error={webhooks.error}
           onRetry={webhooks.reload}
