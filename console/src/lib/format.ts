@@ -100,9 +100,13 @@ const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [
   ['year', 31_557_600],
 ]
 
-/** `3 min. ago`, `in 2 days`. */
+const JUST_SECONDS = 15
+
+/** `3 min. ago`, `in 2 days`, `now`. */
 export function ago(seconds: number, now = Date.now() / 1000): string {
-  const distance = seconds - now
+  const ahead = seconds - now
+  // What has just happened is not in the future: the clock of a page goes on every some seconds.
+  const distance = ahead > 0 && ahead < JUST_SECONDS ? 0 : ahead
   const [unit, size] = STEPS.findLast(([, length]) => Math.abs(distance) >= length) ?? ['second', 1]
   return relative.format(Math.trunc(distance / size), unit)
 }
