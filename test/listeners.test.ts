@@ -32,6 +32,8 @@ it('serves calls, metrics and the admin API, each at its own port only', async (
     expect(await statuses('/v1/models', gateway.token)).toEqual([200, 404, 404])
     expect(await statuses('/metrics', OWNER)).toEqual([404, 200, 404])
     expect(await statuses('/admin/v1/projects', OWNER)).toEqual([404, 404, 200])
+    // The console shows it beside its pages.
+    expect(await statuses('/manual', OWNER)).toEqual([200, 404, 200])
   }
   await opened.server.stop({ deadline_ms: 0 })
   log.flush()

@@ -1,6 +1,6 @@
 /** The manual is correct: its examples are valid and run, its links have targets. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { checkFile } from '../src/config/check/check.ts'
@@ -147,6 +147,17 @@ for case in json.load(sys.stdin):
       err: '',
     })
   })
+})
+
+test('every picture that is named is there, is named, and is small', () => {
+  const named = (text: string) =>
+    [...text.matchAll(/!\[[^\]]+\]\([^)]*images\/([\w-]+\.png)\)/g)].map(([, name]) => name)
+  const all = new Set([...pages.flatMap((path) => named(page(basename(path)))), ...named(readme)])
+  const files = readdirSync(join(MANUAL_DIRECTORY, 'images'))
+  expect([...all].sort()).toEqual(files.sort())
+  expect(files.filter((name) => statSync(join(MANUAL_DIRECTORY, 'images', name)).size > 150_000)).toEqual([])
+  expect(files.length).toBeLessThanOrEqual(8)
+  expect(named(readme)).toHaveLength(1)
 })
 
 test('a picture of a page is served beside it, and no other file', async () => {

@@ -1,13 +1,22 @@
-/** The console of a gateway with a day of calls: its charts, and the pictures of the manual, which GATEHOUSE_PICTURES=docs/manual/images makes anew. */
+/** The console of a gateway with a day of calls: its charts, and the pictures of the manual, which `npm run docs:pictures` makes. */
 import { afterAll, beforeAll, expect, it } from 'bun:test'
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describeInBrowser } from './support/chromium.ts'
-import { axeFaults, screenshots, settled, type TestConsole } from './support/console.ts'
+import { axeFaults, type ConsolePage, screenshots, settled, type TestConsole } from './support/console.ts'
 import { openDay } from './support/day.ts'
 import { expectSoon } from './support/soon.ts'
 
 let opened: TestConsole
+
+/** The repository stays small. */
+const MAX_PICTURE_BYTES = 150_000
+
+/** Asks both models, and waits for what both answers took. */
+async function ask(page: ConsolePage): Promise<void> {
+  await page.getByRole('textbox', { name: 'Message' }).fill('Hello')
+  await page.keyboard.press('Enter')
+  await page.locator('.figures').nth(1).waitFor()
+}
 
 describeInBrowser('the console after a day of calls', () => {
   beforeAll(async () => {
@@ -35,14 +44,24 @@ describeInBrowser('the console after a day of calls', () => {
 
   it('makes the pictures of the manual', async () => {
     const pictures = process.env.GATEHOUSE_PICTURES
-    for (const [name, path] of [
-      ['console-home', '/'],
-      ['console-samples', '/models/team/large?tab=samples'],
-    ]) {
-      const page = await opened.open(path ?? '', { width: 1280, height: 860 })
+    const projects = await opened.admin<{ data: { project_id: string; name: string }[] }>('/projects')
+    const project = projects.data.find(({ name }) => name === 'Search')?.project_id
+    const failed = await opened.admin<{ data: { id: string }[] }>('/requests?model=backup/large&limit=1')
+    const pages: Record<string, string> = {
+      'console-home': '/',
+      'console-samples': '/models/team/large?tab=samples',
+      'console-providers': '/providers',
+      'console-project': `/projects/${project}`,
+      'console-request': `/requests/${failed.data[0]?.id}`,
+      'console-playground': '/playground?model=sandbox/general,sandbox/compact&max_tokens=40',
+    }
+    for (const [name, path] of Object.entries(pages)) {
+      const page = await opened.open(path, { width: 1280, height: 860 })
       if (name === 'console-home') await page.locator('.uplot').nth(3).waitFor()
+      if (name === 'console-playground') await ask(page)
       if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`) })
-      expect(existsSync(join(import.meta.dir, '../../docs/manual/images', `${name}.png`))).toBe(true)
+      const file = Bun.file(join(import.meta.dir, '../../docs/manual/images', `${name}.png`))
+      expect([name, await file.exists(), file.size < MAX_PICTURE_BYTES]).toEqual([name, true, true])
     }
   })
 

@@ -24,7 +24,9 @@ const THEMES: [Theme, string][] = [
   ['dark', 'Dark'],
 ]
 
-export function Bar({ onSearch }: { onSearch(): void }) {
+type BarProps = { onSearch(): void; isHelpOpen: boolean; onHelp(): void }
+
+export function Bar({ onSearch, isHelpOpen, onHelp }: BarProps) {
   return (
     <header className="bar">
       <Drawer />
@@ -34,6 +36,7 @@ export function Bar({ onSearch }: { onSearch(): void }) {
         <kbd>{navigator.platform.startsWith('Mac') ? '⌘K' : 'Ctrl K'}</kbd>
       </button>
       <div className="bar-end">
+        <IconButton icon="book" label="Help" aria-expanded={isHelpOpen} onClick={onHelp} />
         <ThemeMenu />
         <AccountMenu />
       </div>

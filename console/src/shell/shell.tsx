@@ -10,6 +10,7 @@ import { Failed, Loading } from '../ui/states.tsx'
 import { Toasts } from '../ui/toasts.tsx'
 import { Bar } from './bar.tsx'
 import { LinkPage, LoginDialog, LoginPage, useLoginNeeded, useOpenedLink } from './login.tsx'
+import { ManualPanel } from './manual-panel.tsx'
 import { Side } from './navigation.tsx'
 import { Palette, usePaletteKey } from './palette.tsx'
 
@@ -33,6 +34,7 @@ export function Shell() {
 function Frame() {
   const [isPaletteOpen, setPaletteOpen] = useState(false)
   const openPalette = useCallback(() => setPaletteOpen(true), [])
+  const [isHelpOpen, setHelpOpen] = useState(false)
   const isBusy = useRouterState({ select: ({ status }) => status === 'pending' })
   const main = useRef<HTMLElement>(null)
   usePaletteKey(openPalette)
@@ -43,14 +45,22 @@ function Frame() {
         Skip to the content
       </a>
       {isBusy && <div className="progress" aria-hidden="true" />}
-      <div className="frame">
+      <div className="frame" data-help={isHelpOpen || undefined}>
         <Side />
         <div>
-          <Bar onSearch={openPalette} />
+          <Bar onSearch={openPalette} isHelpOpen={isHelpOpen} onHelp={() => setHelpOpen(!isHelpOpen)} />
           <main className="content" id="content" tabIndex={-1} ref={main}>
             <Outlet />
           </main>
         </div>
+        {isHelpOpen && (
+          <ManualPanel
+            onClose={() => {
+              setHelpOpen(false)
+              document.querySelector<HTMLElement>('.bar [aria-label=Help]')?.focus()
+            }}
+          />
+        )}
       </div>
       <Palette open={isPaletteOpen} onClose={() => setPaletteOpen(false)} />
       <LoginDialog />
