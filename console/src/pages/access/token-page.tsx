@@ -16,9 +16,9 @@ import { EditAccount } from './edit-account.tsx'
 import { useFirstModel } from './first-model.ts'
 import { BudgetBars, RateLimitBars } from './limit-bars.tsx'
 import { useProjects } from './projects-data.ts'
-import { SecretDialog } from './secret-dialog.tsx'
 import { RevokeToken, RotateToken } from './token-acts.tsx'
 import { useTokenList } from './token-list.ts'
+import { TokenSecret } from './token-secret.tsx'
 import { UsageSummary } from './usage-summary.tsx'
 
 type Open = 'edit' | 'rotate' | 'revoke' | undefined
@@ -155,7 +155,7 @@ function TokenDetails({ token }: { token: Token }) {
         />
       )}
       {open === 'revoke' && <RevokeToken token={token} onClose={() => setOpen(undefined)} />}
-      {issued && <SecretDialog issued={issued} model={model} onClose={() => setIssued(undefined)} />}
+      {issued && <TokenSecret issued={issued} model={model} onClose={() => setIssued(undefined)} />}
     </>
   )
 }

@@ -19,8 +19,8 @@ import { AccountState } from './account-state.tsx'
 import { type Draft, EMPTY, orderOf } from './draft.ts'
 import { useFirstModel } from './first-model.ts'
 import { projectOptions, useProjects } from './projects-data.ts'
-import { SecretDialog } from './secret-dialog.tsx'
 import { NO_FILTER, useTokenList } from './token-list.ts'
+import { TokenSecret } from './token-secret.tsx'
 
 export function TokensPage() {
   const me = useMe()
@@ -133,7 +133,7 @@ function NewToken({ projectGiven, onClose }: { projectGiven: string; onClose(): 
     onDone: setIssued,
     showsError: true,
   })
-  if (issued) return <SecretDialog issued={issued} model={model} onClose={onClose} />
+  if (issued) return <TokenSecret issued={issued} model={model} onClose={onClose} />
   const { project_id } = draft
   return (
     <Dialog open onClose={onClose} title="New token" text="Only the name is needed.">

@@ -4,8 +4,9 @@ import { useAct, useApiList } from '../../api/hooks.ts'
 import type { AdminToken, IssuedAdminToken } from '../../api/types.ts'
 import { Button } from '../../ui/button.tsx'
 import { ConfirmDialog, Dialog, DialogActs } from '../../ui/dialog.tsx'
-import { Badge, Card, Code, Nothing } from '../../ui/display.tsx'
+import { Badge, Card, Nothing } from '../../ui/display.tsx'
 import { FormError } from '../../ui/field.tsx'
+import { SecretDialog } from '../../ui/secret-dialog.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { Time } from '../../ui/values.tsx'
 import { type RoleDraft, RoleFields, roleOrder } from './role-fields.tsx'
@@ -114,22 +115,13 @@ function NewAdminToken({ onClose }: { onClose(): void }) {
   const create = useAct('POST /admin/v1/admin-tokens', { changes: CHANGES, onDone: setIssued, showsError: true })
   if (issued)
     return (
-      <Dialog
-        open
-        onClose={onClose}
-        size="large"
+      <SecretDialog
         title={`The secret of ${issued.name}`}
         text="Copy it now: it is shown only here."
-      >
-        <div className="stack">
-          <Code label="secret" text={issued.secret} wraps />
-          <DialogActs>
-            <Button kind="primary" onClick={onClose}>
-              I have copied it
-            </Button>
-          </DialogActs>
-        </div>
-      </Dialog>
+        label="secret"
+        secret={issued.secret}
+        onClose={onClose}
+      />
     )
   return (
     <Dialog open onClose={onClose} title="New admin token" text="For a script or a person who uses the admin API.">

@@ -4,8 +4,8 @@ import { useAct } from '../../api/hooks.ts'
 import type { Administrator } from '../../api/types.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog, DialogActs } from '../../ui/dialog.tsx'
-import { Code } from '../../ui/display.tsx'
 import { FormError } from '../../ui/field.tsx'
+import { SecretDialog } from '../../ui/secret-dialog.tsx'
 import { Time } from '../../ui/values.tsx'
 import { type RoleDraft, RoleFields, roleOrder } from './role-fields.tsx'
 import { isOfProject, ROLES, type Role } from './roles.ts'
@@ -38,25 +38,17 @@ function Invite({ me, onClose }: { me: Administrator; onClose(): void }) {
   const invite = useAct('POST /admin/v1/login-links', { showsError: true })
   if (invite.data)
     return (
-      <Dialog
-        open
-        onClose={onClose}
-        size="large"
+      <SecretDialog
         title={`A link for ${draft.name}`}
         text="It works once. Send it to nobody else."
+        label="login link"
+        secret={invite.data.link}
+        onClose={onClose}
       >
-        <div className="stack">
-          <Code label="login link" text={invite.data.link} wraps />
-          <p className="soft">
-            Valid until <Time at={invite.data.expires_at} />.
-          </p>
-          <DialogActs>
-            <Button kind="primary" onClick={onClose}>
-              I have copied it
-            </Button>
-          </DialogActs>
-        </div>
-      </Dialog>
+        <p className="soft">
+          Valid until <Time at={invite.data.expires_at} />.
+        </p>
+      </SecretDialog>
     )
   return (
     <Dialog
