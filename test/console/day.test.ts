@@ -1,8 +1,9 @@
 /** The console of a gateway with a day of calls: its charts, and the pictures of the manual, which `npm run docs:pictures` makes. */
 import { afterAll, beforeAll, expect, it } from 'bun:test'
 import { join } from 'node:path'
+import type { Page } from 'playwright-core'
 import { describeInBrowser } from './support/chromium.ts'
-import { axeFaults, type ConsolePage, screenshots, settled, type TestConsole } from './support/console.ts'
+import { axeFaults, screenshots, settled, type TestConsole } from './support/console.ts'
 import { openDay } from './support/day.ts'
 import { expectSoon } from './support/soon.ts'
 
@@ -12,7 +13,7 @@ let opened: TestConsole
 const MAX_PICTURE_BYTES = 150_000
 
 /** Asks both models, and waits for what both answers took. */
-async function ask(page: ConsolePage): Promise<void> {
+async function ask(page: Page): Promise<void> {
   await page.getByRole('textbox', { name: 'Message' }).fill('Hello')
   await page.keyboard.press('Enter')
   await page.locator('.figures').nth(1).waitFor()
