@@ -11,15 +11,7 @@ import { errorResponse } from './errors.ts'
 import { isFilesHost } from './files-host.ts'
 import { Live, type LiveParts, type Peer } from './live.ts'
 import { createByteBudget } from './load.ts'
-import {
-  assertKnownHost,
-  hasSeveralHosts,
-  isAdminPath,
-  isManualPath,
-  isWebSocket,
-  pathOf,
-  severalHosts,
-} from './request-parts.ts'
+import { assertKnownHost, hasSeveralHosts, isServedAt, isWebSocket, pathOf, severalHosts } from './request-parts.ts'
 import { headOf, isLeftUnread } from './response-body.ts'
 import type { OpenRequest } from './revoked-calls.ts'
 import { bySpecificity, isLiteral, type MatchedRoute, matchable, methodsByPath } from './route-order.ts'
@@ -139,8 +131,7 @@ export function createApp({
     if ((route.only_at_metrics ?? false) !== (context.peer.isMetrics ?? false)) {
       throw new GatewayError('unknown_url', 'Metrics have a listener of their own, which serves nothing else.')
     }
-    const isManual = context.peer.isAdmin === true && isManualPath(context.path)
-    if (hasAdminListener && !isManual && isAdminPath(context.path) !== (context.peer.isAdmin === true)) {
+    if (hasAdminListener && !isServedAt(context.path, context.peer.isAdmin === true)) {
       throw new GatewayError('unknown_url', 'There is no such path at this address: the admin API has one of its own.')
     }
     if (context.peer.isCrowded && !route.answers_under_load) throw crowded()

@@ -23,8 +23,9 @@ export function pathOf({ url }: Pick<Request, 'url'>): string {
 
 /** Whether a path is of the admin API or of the console, which are served at one listener. */
 export const isAdminPath = (path: string): boolean => /^\/(admin|console)(\/|$)/.test(path)
-/** The manual, which the console shows beside its pages: it is at both addresses. */
-export const isManualPath = (path: string): boolean => /^\/manual(\/|$)/.test(path)
+/** Where the admin API has an address of its own. The manual is at both: the console shows it beside its pages. */
+export const isServedAt = (path: string, isAdminAddress: boolean): boolean =>
+  isAdminPath(path) === isAdminAddress || (isAdminAddress && /^\/manual(\/|$)/.test(path))
 
 export const isWebSocket = ({ method, headers }: Request): boolean =>
   method === 'GET' && headers.get('upgrade')?.toLowerCase() === 'websocket'
