@@ -141,4 +141,18 @@ tail:   'quoted'
     expect(text.match(/as_of/g)?.length).toBe(600)
     expect(editYaml(text, many).text).toBe(text)
   })
+
+  test('writes references to variables as they are', () => {
+    const text = 'models:\n  a/b: { created: 1 } # ${X} $${y}\n'
+    const edited = editYaml(text, [model('a/b', { owner: '${OWNER} $${x}' })]).text
+    expect(edited).toBe('models:\n  a/b: { created: 1, owner: "${OWNER} $${x}" } # ${X} $${y}\n')
+  })
+
+  test('refuses a name that would change every object', () => {
+    const tree = JSON.parse('{ "__proto__": { "polluted": "yes" } }') as Tree
+    for (const change of [model('__proto__', { polluted: 'yes' }), model('a/b', tree)]) {
+      expect(editYaml('', [change])).toMatchObject({ text: '', refused: [{ why: 'no member can be named __proto__' }] })
+      expect({}).not.toHaveProperty('polluted')
+    }
+  })
 })

@@ -42,6 +42,7 @@ export function editYaml(text: string, changes: readonly Change[]): Edited {
   for (const change of changes) {
     const tree = change.path.reduceRight<Tree>((inner, name) => ({ [name]: inner }), change.tree)
     try {
+      assertNames(tree)
       const found: Found = { splices: [], additions: [] }
       if (isMap(root)) visit({ map: root, tree, effective: before, depth: 0 }, found)
       else found.additions.push({ at: undefined, depth: 0, tree })
@@ -62,7 +63,19 @@ export function editYaml(text: string, changes: readonly Change[]): Edited {
 }
 
 /** The value as the loader reads it, with every `${NAME}` unreplaced. */
-const plain = (text: string): unknown => readYaml(text.replaceAll('${', '$${'), {}).value
+const plain = (text: string): unknown =>
+  readYaml(
+    text.replaceAll('${', () => '$${'),
+    {},
+  ).value
+
+/** Merged as a member, it would change every object of the process. */
+function assertNames(tree: Tree): void {
+  for (const [name, value] of Object.entries(tree)) {
+    if (name === '__proto__') throw new Obstacle('no member can be named __proto__')
+    if (isTree(value)) assertNames(value)
+  }
+}
 
 type Visit = { map: YAMLMap; tree: Tree; effective: unknown; depth: number }
 
