@@ -72,6 +72,43 @@ describe('a draft of a provider', () => {
     expect(await refusal(await send('apply', { ...draft, base: version }))).toEqual([412, 'precondition_failed'])
   })
 
+  it('is not written where another was written meanwhile, from the same file', async () => {
+    const { send, written } = await start('sandbox: true\n')
+    const draft = (id: string) => ({ id, settings: { base_url: 'http://127.0.0.1:9/v1' } })
+    const { version } = (await (await send('diff', draft('a'))).json()) as Difference
+    for (const base of [{ base: version }, {}]) {
+      const before = written()
+      const ids = base.base === undefined ? ['c', 'd'] : ['a', 'b']
+      const responses = await Promise.all(ids.map((id) => send('apply', { ...draft(id), ...base })))
+      const statuses = responses.map(({ status }) => status)
+      expect(statuses.toSorted()).toEqual([200, 412])
+      expect(written()).toStartWith(before)
+      expect(written()).toContain(`\n  ${ids[statuses.indexOf(200)]}:\n`)
+    }
+  })
+
+  it('may take its key from a variable that the operator allows', async () => {
+    const { send, written } = await start(
+      'admin: { config_variables: [ACME_KEY] }\n',
+      {},
+      { ACME_KEY: 'sk-variable-0123456789' },
+    )
+    const { url, requests } = vendor()
+    const draft = { id: 'acme', settings: { base_url: url, key: '${ACME_KEY}' } }
+    expect(await (await send('test', draft)).json()).toMatchObject({ result: 'ok' })
+    expect(requests[0]?.headers.authorization).toBe('Bearer sk-variable-0123456789')
+    const applied = await send('apply', draft)
+    expect([applied.status, written().includes('key: "${ACME_KEY}"')]).toEqual([200, true])
+  })
+
+  it('is refused with an id that every object has as a member', async () => {
+    const { send, written } = await start('sandbox: true\n')
+    const response = await send('apply', { id: '__proto__', settings: { base_url: 'http://127.0.0.1:9/v1' } })
+    const polluted = ({} as { base_url?: string }).base_url
+    delete (Object.prototype as { base_url?: string }).base_url
+    expect([response.status, polluted, written()]).toEqual([400, undefined, 'sandbox: true\n'])
+  })
+
   it('is shown with the reason where the gateway does not write the file', async () => {
     const { send } = await start('admin: { config_by_api: validate }\n', {
       admin: { ...DEFAULT_ADMIN, config_by_api: 'validate' },
@@ -88,8 +125,11 @@ describe('a draft of a provider', () => {
   it('may have no more than a configuration by the admin API', async () => {
     const { send } = await start('sandbox: true\n')
     const settings = { base_url: 'http://127.0.0.1:9/v1', key: '${HOME}' }
-    for (const act of ['test', 'diff', 'apply'])
-      expect([act, ...(await refusal(await send(act, { id: 'acme', settings })))]).toEqual([act, 400, 'invalid_value'])
+    for (const act of ['test', 'diff', 'apply']) {
+      const response = await send(act, { id: 'acme', settings })
+      expect([act, response.status]).toEqual([act, 400])
+      expect(await response.text()).toContain('may not take ${HOME} by the admin API')
+    }
     const metadata = { base_url: 'http://169.254.169.254/v1', key: SECRET }
     expect(await refusal(await send('test', { id: 'acme', settings: metadata }))).toEqual([400, 'invalid_value'])
   })

@@ -24,11 +24,13 @@ const masking = () => require('../config/edit/masked-text.ts') as typeof import(
 /** As much as the admin API accepts. */
 const MAX_TEXT = 262_144
 
+export const versionOf = (text: string | undefined): string => (text === undefined ? '' : sha256(text))
+
 /** The text of the file for an editor; `text` undefined: there is no file, or it is not YAML. */
 export function presentText(file: string) {
   const text = readTextFile(file)
   const masked = text === undefined || text.length > MAX_TEXT ? undefined : masking().maskText(text)
-  return { version: text === undefined ? '' : sha256(text), text: masked?.text, masked }
+  return { version: versionOf(text), text: masked?.text, masked }
 }
 
 export function createConfigHistory({ store, file, clock, log }: HistoryParts): ConfigHistory {

@@ -89,7 +89,7 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
       throw new GatewayError('permission_denied', refusedAction(allowed, action))
     }
     const { text, base } = await readBody(context)
-    return { text: withValues(text, base) }
+    return { text: withValues(text, base), base }
   }
 
   /** Throws precondition_failed where the file is another one than the masks are of. */
@@ -143,11 +143,11 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
   async function proposed<Result>(
     context: Context,
     action: 'validate' | 'apply',
-    make: (text: string) => Result | Promise<Result>,
+    make: (text: string, base: string | undefined) => Result | Promise<Result>,
   ): Promise<Result> {
-    const { text } = await read(context, action)
+    const { text, base } = await read(context, action)
     try {
-      return await make(text)
+      return await make(text, base)
     } catch (error) {
       throw error instanceof ConfigError ? invalidText(error) : error
     }
@@ -182,7 +182,7 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
       response: ProposalSchema,
       errors: [...BODY_ERRORS, 'permission_denied', 'precondition_failed'],
       example: { text: 'sandbox: false\n' },
-      handle: async (context) => Response.json(await proposed(context, 'validate', source.check)),
+      handle: async (context) => Response.json(await proposed(context, 'validate', (text) => source.check(text))),
     }),
     adminRoute(['POST', `${ROOT}/apply`, 'own'], {
       summary: 'Replace the configuration file',
@@ -191,7 +191,8 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
       response: Applied,
       errors: [...BODY_ERRORS, 'permission_denied', 'precondition_failed'],
       example: { text: 'sandbox: true\n' },
-      handle: async (context) => Response.json(await proposed(context, 'apply', (text) => apply(text, context))),
+      handle: async (context) =>
+        Response.json(await proposed(context, 'apply', (text, base) => apply(text, context, base))),
     }),
   ]
 }

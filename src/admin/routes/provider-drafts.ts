@@ -10,14 +10,14 @@ import { readTextFile } from '../../config/load/load.ts'
 import { KINDS, type KindRow, PROVIDER_KINDS } from '../../config/schema/provider-kinds.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
-import { sha256 } from '../../kit/secret.ts'
 import type { ProviderReport } from '../../providers/ask-provider.ts'
 import { PRESETS } from '../../providers/presets.ts'
 import type { DiscoveredModel } from '../../providers/provider.ts'
 import { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { versionOf } from '../config-history.ts'
 import { Applied, ProposalFields, refusedAction } from './config.ts'
-import { type ApplyParts, configApply, invalidText } from './config-apply.ts'
+import { type ApplyParts, changedFile, configApply, invalidText } from './config-apply.ts'
 import { TestFields } from './providers.ts'
 import { adminRoute } from './route.ts'
 
@@ -141,12 +141,10 @@ export function providerDraftRoutes(parts: ProviderDraftParts): Route[] {
     if ((given.settings === undefined) === (given.new_key === undefined)) {
       throw new GatewayError('invalid_value', 'A draft has either "settings" or "new_key".', { param: 'settings' })
     }
-    const present = configFile() === undefined ? '' : (readTextFile(source.path) ?? '')
-    const version = present === '' ? '' : sha256(present)
-    if (given.base !== undefined && given.base !== version) {
-      throw new GatewayError('precondition_failed', 'The file was changed since you compared: compare again.')
-    }
-    const { draft, edited } = editedBy(given, present)
+    const present = configFile() === undefined ? undefined : readTextFile(source.path)
+    const version = versionOf(present)
+    if (given.base !== undefined && given.base !== version) throw changedFile()
+    const { draft, edited } = editedBy(given, present ?? '')
     return { draft, edited, version }
   }
 
@@ -155,10 +153,14 @@ export function providerDraftRoutes(parts: ProviderDraftParts): Route[] {
     try {
       return { draft, edited: editing().withDraft(present, draft) }
     } catch (error) {
-      throw new GatewayError('invalid_value', `The configuration cannot be edited so: ${(error as Error).message}.`, {
-        param: 'id',
-        cause: error,
-      })
+      throw new GatewayError(
+        'invalid_value',
+        `The configuration cannot be edited so: ${(error as Error).message.replace(/\.$/, '')}.`,
+        {
+          param: 'id',
+          cause: error,
+        },
+      )
     }
   }
 
@@ -222,8 +224,8 @@ export function providerDraftRoutes(parts: ProviderDraftParts): Route[] {
     const reason = await unwritable()
     if (reason === NO_FILE) throw new GatewayError('invalid_value', reason)
     if (reason !== null) throw new GatewayError('permission_denied', reason)
-    const { edited } = await read(context)
-    return Response.json(await checked(() => apply(edited, context)))
+    const { edited, version } = await read(context)
+    return Response.json(await checked(() => apply(edited, context, version)))
   }
 
   const errors = [...BODY_ERRORS, 'permission_denied', 'precondition_failed'] as const

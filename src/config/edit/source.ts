@@ -19,6 +19,8 @@ export type Proposal = {
   emptied: string[]
 }
 
+type AppliedText = Proposal & { written: boolean; backup: string | null }
+
 export type ConfigSource = {
   /** The file, whether or not it exists. */
   path: string
@@ -29,10 +31,11 @@ export type ConfigSource = {
   /** The configuration that a text has. Throws ConfigError with the problems of the text. */
   load(text: string): Config
   /**
-   * Replaces the file by the text, unless it has the text already. `checked`: what `diff` returned for the text. Throws
-   * ConfigError, and an Error where the file cannot be written; nothing is changed then.
+   * Replaces the file by the text, unless it has the text already; one text after the other. `checked`: what `diff`
+   * returned for the text. `assertBase`: called right before, throws where the file is not the one that was edited.
+   * Throws ConfigError, and an Error where the file cannot be written; nothing is changed then.
    */
-  apply(text: string, checked?: Proposal): Promise<Proposal & { written: boolean; backup: string | null }>
+  apply(text: string, checked?: Proposal, assertBase?: () => void): Promise<AppliedText>
 }
 
 type SourceParts = Omit<LoadParts, 'readFile' | 'origin' | 'limits'> & {
@@ -51,6 +54,9 @@ export function createConfigSource(parts: SourceParts): ConfigSource {
   const path = resolve(cwd, given === undefined || given === '' ? DEFAULT_FILE : given)
   const loadText = (text: string, limited: Pick<LoadParts, 'origin' | 'limits'> = {}): Loaded =>
     loadWithSources({ ...load, ...limited, readFile: () => text })
+
+  /** The last text that is written. */
+  let last: Promise<unknown> = Promise.resolve()
 
   /** What holds for a text that comes by the admin API. */
   const limitedBy = (before: Loaded): Pick<LoadParts, 'origin' | 'limits'> => ({
@@ -93,11 +99,16 @@ export function createConfigSource(parts: SourceParts): ConfigSource {
     show: (running) => effectiveSettings(load, running),
     diff,
     load: (text) => loadProposed(text, present()).config,
-    async apply(text, checked) {
-      const proposal = checked ?? diff(text)
-      if (readTextFile(path) === text) return { ...proposal, written: false, backup: null }
-      const { backup } = await writeConfigFile(path, text)
-      return { ...proposal, written: true, backup: backup ?? null }
+    apply(text, checked, assertBase = () => {}) {
+      const applied = last.then(async () => {
+        const proposal = checked ?? diff(text)
+        assertBase()
+        if (readTextFile(path) === text) return { ...proposal, written: false, backup: null }
+        const { backup } = await writeConfigFile(path, text)
+        return { ...proposal, written: true, backup: backup ?? null }
+      })
+      last = applied.catch(() => {})
+      return applied
     },
   }
 }
