@@ -291,6 +291,31 @@ for (const kind of ENGINES.filter(({ url }) => url)) {
       expect(await one.spendAll()).toBe(LIMIT)
     })
 
+    it('is free again where another process with the same data_dir has replayed what was spooled', async () => {
+      const { start, pass, budget } = await open()
+      const one = start('p1')
+      const hold = await one.admit(600)
+      one.state.isLedgerAway = true
+      one.end(hold, 600)
+      await until(
+        () => one.ledger.health().spool_bytes > 0,
+        () => pass(0.25),
+      )
+      start('p2', one.directory)
+      await until(
+        async () => (await budget()).settled === 600,
+        () => pass(1),
+      )
+      one.state.isLedgerAway = false
+      await until(
+        () => !one.ledger.health().is_store_away,
+        () => pass(1),
+      )
+      await pass(15)
+      expect(one.ledger.health().spool_bytes).toBe(0)
+      expect(await budget()).toEqual({ settled: 600, held: 0 })
+    })
+
     it('keeps what a stopping process could only spool', async () => {
       const { start, pass, clock, budget } = await open()
       const [stopping, other] = [start('p1'), start('p2')]

@@ -93,6 +93,14 @@ export function createSpool({ directory, max_bytes, now, onUnreadable = () => {}
     return true
   }
 
+  /** Without another append the process would not notice. A file that is not replayed yet still counts. */
+  async function leaveTaken(): Promise<void> {
+    if (!current || (await exists(current.path))) return
+    const time = timeIn(basename(current.path))
+    const isLeft = (name: string) => timeIn(name) === time && !unreadable.has(name)
+    if (!(await names(directory)).some(isLeft)) await close(current)
+  }
+
   async function close(file: OpenFile): Promise<void> {
     if (current === file) current = undefined
     await file.handle.close().catch(() => {})
@@ -101,7 +109,7 @@ export function createSpool({ directory, max_bytes, now, onUnreadable = () => {}
   /** The new path of a file that no other process will delete; undefined: another one was faster. */
   async function claim(name: string): Promise<string | undefined> {
     const path = join(directory, name)
-    const claimed = join(directory, `${name.slice(0, 9)}${randomAlphanumerics(12)}${ENDING}`)
+    const claimed = join(directory, `${timeIn(name)}${randomAlphanumerics(12)}${ENDING}`)
     try {
       const isOpen = current?.path === path
       const isOwn = own.delete(name) || isOpen
@@ -151,6 +159,7 @@ export function createSpool({ directory, max_bytes, now, onUnreadable = () => {}
         else await rm(path, { force: true })
         own.delete(basename(path))
       }
+      await inOrder(leaveTaken)
       bytes = current?.bytes ?? 0
     },
   }
@@ -159,6 +168,9 @@ export function createSpool({ directory, max_bytes, now, onUnreadable = () => {}
 /** In the order of time. */
 export const newSpoolPath = (directory: string, now_ms: number): string =>
   join(directory, `${now_ms.toString(36).padStart(9, '0')}${randomAlphanumerics(12)}${ENDING}`)
+
+/** Stays the same where another process takes the file. */
+const timeIn = (name: string): string => name.slice(0, 9)
 
 export function encodeEntries(entries: readonly LedgerEntry[]): Buffer {
   let text = ''
