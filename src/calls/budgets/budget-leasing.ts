@@ -130,8 +130,8 @@ export function createLeasing({ store, process_id, accounts, isOver, onAnswer, c
     for (const account of accounts.all()) {
       const isAwaited = account.waiting > 0
       account.idle = isAwaited ? 0 : account.idle + 1
-      const { name, held, unsettled, idle } = account
-      const isUnused = held === 0 && unsettled === 0
+      const { name, held, unsettled, spooled, idle } = account
+      const isUnused = held === 0 && unsettled === 0 && !account.has_more
       if (isUnused && idle > FORGET_AFTER && isOver(account)) accounts.forget(account)
       const kept_ahead = idle > RETURN_AFTER || account.is_lowered ? 0 : 2 * sliceOf(account)
       const isReturning = !isAwaited || account.is_lowered
@@ -141,7 +141,7 @@ export function createLeasing({ store, process_id, accounts, isOver, onAnswer, c
       if (account.leased > 0 || account.has_more) alive.push(account)
       if (surplus === 0 && !account.has_more) continue
       account.leased -= surplus
-      account.has_more = false
+      account.has_more = unsettled > spooled // an append under way may have taken its charges from the lease already
       kept.push({ account_key: name.account_key, start_ms: name.start_ms, amount: account.leased })
     }
     if (alive.length === 0) return

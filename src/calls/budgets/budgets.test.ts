@@ -424,6 +424,34 @@ describe('a budget', () => {
     expect(await budgets.admit(owner, undefined, toNano(10))).toBeDefined()
   })
 
+  it('is returned whole, although charges were being appended during a renewal', async () => {
+    const { process, clock, engine, states } = await world()
+    const owner = { token_id: 'tok_a', budgets: [DAY(10)] }
+    const { budgets, charge, queue } = process('p1')
+    const hold = await budgets.admit(owner, undefined, toNano(5))
+    for (let second = 0; second < 12; second += 3) await advance(clock, 3_000)
+    charge(hold, owner, toNano(2))
+    const charges = queue.splice(0)
+    const changes = await engine.write((rows) => chargeBudgets(rows, charges, 'p1'))
+    await advance(clock, 3_000) // committed, and this process does not know it yet
+    budgets.appended(charges, changes)
+    for (let second = 0; second < 120; second += 3) await advance(clock, 3_000)
+    expect(await states()).toMatchObject([{ settled: toNano(2), held: 0 }])
+  })
+
+  it('of an end user is returned, also where the store was away until nothing else was known of it', async () => {
+    const { process, clock, states, setAway } = await world()
+    const owner = { token_id: 'tok_a', end_users: { budgets: [DAY(10)] } }
+    const { budgets } = process('p1')
+    ;(await budgets.admit(owner, 'ann', toNano(5)))?.settle(0)
+    setAway(true)
+    for (let second = 0; second < 90; second += 3) await advance(clock, 3_000)
+    setAway(false)
+    for (let second = 0; second < 120; second += 3) await advance(clock, 3_000)
+    expect(await states()).toMatchObject([{ settled: 0, held: 0 }])
+    expect([...budgets.accounts()]).toEqual([])
+  })
+
   it('is held by a task in the store', async () => {
     const { process, states, clock } = await world()
     const { budgets, holdForTask: holdFor } = process('p1')
