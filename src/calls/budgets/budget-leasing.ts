@@ -189,8 +189,8 @@ export function createLeasing({ store, process_id, accounts, isOver, onAnswer, c
       isClosed = true
       cancel()
       await running
-      // What was charged and waits in the spool or in the journal is held until the lease expires.
-      for (const { unsettled } of accounts.all()) if (unsettled > 0) return
+      // What open calls hold, and what was charged and waits in the spool or in the journal, is held until the lease expires.
+      for (const { held, unsettled } of accounts.all()) if (held > 0 || unsettled > 0) return
       await store.release(process_id)
     },
   }

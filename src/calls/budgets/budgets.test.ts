@@ -452,6 +452,16 @@ describe('a budget', () => {
     expect([...budgets.accounts()]).toEqual([])
   })
 
+  it('stays held by a process that stops before a call has ended', async () => {
+    const { process, states } = await world()
+    const owner = { token_id: 'tok_a', budgets: [DAY(10)] }
+    const { budgets } = process('p1')
+    await budgets.admit(owner, undefined, toNano(6))
+    await budgets.close()
+    const [state] = await states()
+    expect(state?.held).toBeGreaterThanOrEqual(toNano(6))
+  })
+
   it('is held by a task in the store', async () => {
     const { process, states, clock } = await world()
     const { budgets, holdForTask: holdFor } = process('p1')
