@@ -44,3 +44,23 @@ test('where nothing listens, the address is named', async () => {
   expect(code).toBe(1)
   expect(JSON.parse(printed).error).toStartWith('http://127.0.0.1:9/readyz: ')
 })
+
+test('only an http or https address is asked, and no password is printed', async () => {
+  for (const url of ['file:///etc', 'localhost:8787', 'gateway'])
+    await expect(health(['--url', url])).rejects.toThrow('--url must be an http or https address')
+  expect((await health(['--url', 'http://ops:hidden@127.0.0.1:9'])).printed).not.toContain('hidden')
+})
+
+test('a proxy for providers is not asked, and a redirect not followed', async () => {
+  const proxy = process.env.HTTP_PROXY
+  process.env.HTTP_PROXY = 'http://127.0.0.1:9'
+  try {
+    expect(await health(['--url', answering('{}', 200)])).toEqual({ code: 0, printed: 'ready\n' })
+  } finally {
+    if (proxy === undefined) delete process.env.HTTP_PROXY
+    else process.env.HTTP_PROXY = proxy
+  }
+  const elsewhere = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.redirect(answering('{}', 200)) })
+  closing.push(() => elsewhere.stop(true))
+  expect((await health(['--url', `http://127.0.0.1:${elsewhere.port}`])).code).toBe(1)
+})
