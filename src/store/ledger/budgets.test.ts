@@ -170,6 +170,20 @@ for (const kind of ENGINES.filter(({ url }) => url)) {
       expect(await store.renew('p1', [], later)).toEqual([])
     })
 
+    it('a process that renews keeps no row for long of what it has returned or used up', async () => {
+      const { store, engine, state } = await opened()
+      const of = (scope_key: string) => budget({ account_key: `${scope_key}/day/UTC/0`, scope_key })
+      const [ann, bob] = [of('user:tok_a/ann'), of('user:tok_a/bob')]
+      await store.lease('p1', [lease(70), lease(10, { budget: ann }), lease(10, { budget: bob })], TIMES)
+      await engine.write((rows) => chargeBudgets(rows, [charge(70)], 'p1'))
+      const at = (now_ms: number) => ({ now_ms, expires_ms: now_ms + 15_000 })
+      const { account_key, start_ms } = bob
+      const kept = await store.renew('p1', [{ account_key: ann.account_key, start_ms, amount: 0 }], at(NOW + 3_000))
+      expect(kept).toHaveLength(3) // what a task takes at the same time is no lost lease
+      expect(await store.renew('p1', [], at(NOW + 15_000))).toEqual([{ account_key, start_ms }])
+      expect(await state()).toEqual([[70, 0, 0], [0, 0, 0], [0, 0, 10]]) // biome-ignore format: short
+    })
+
     it('a dead process keeps its lease until its open calls are recorded as interrupted, and charged', async () => {
       const { store, engine, state } = await opened()
       await store.lease('p1', [lease(70)], TIMES)

@@ -52,7 +52,7 @@ export function budgetStore({ db, write }: Engine): BudgetStore {
         for (const hold of kept) await keepAmount(rows, process_id, hold)
         return rows
           .updateTable('budget_leases')
-          .set({ expires_ms })
+          .set({ expires_ms: sql`case when amount > 0 then cast(${expires_ms} as bigint) else expires_ms end` })
           .where('process_id', '=', process_id)
           .returning(['account_key', 'start_ms'])
           .execute()
@@ -186,14 +186,14 @@ async function keepAmount(
 
 /**
  * Those of other processes, but not of processes with open calls: what these hold stays until they are recorded as
- * interrupted, and charged.
+ * interrupted, and charged. And all of which nothing is left, so that no row stays for each budget that ever was leased.
  */
 const deadLeases = (rows: Write, process_id: string, now_ms: number) =>
   rows
     .selectFrom('budget_leases')
     .selectAll()
     .where('expires_ms', '<=', now_ms)
-    .where('process_id', '!=', process_id)
+    .where((row) => row.or([row('process_id', '!=', process_id), row('amount', '=', 0)]))
     .where('process_id', 'not in', (query) => query.selectFrom('open_calls').select('process'))
     .limit(DEAD_AT_ONCE)
     .execute()
