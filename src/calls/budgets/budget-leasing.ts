@@ -191,7 +191,11 @@ export function createLeasing({ store, process_id, accounts, isOver, onAnswer, c
       await running
       // What open calls hold, and what was charged and waits in the spool or in the journal, is held until the lease expires.
       for (const { held, unsettled } of accounts.all()) if (held > 0 || unsettled > 0) return
-      await store.release(process_id)
+      try {
+        await store.release(process_id)
+      } catch (cause) {
+        log.error('budget leases could not be returned; each ends within a minute', {}, cause)
+      }
     },
   }
 }

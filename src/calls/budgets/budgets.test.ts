@@ -52,6 +52,7 @@ async function world({ installation = [] as Budget[] } = {}) {
           return isAway ? away() : store.lease(...given)
         },
         renew: (...given) => (isAway ? away() : store.renew(...given)),
+        release: (...given) => (isAway ? away() : store.release(...given)),
       },
       process_id,
       settings: () => settings,
@@ -460,6 +461,14 @@ describe('a budget', () => {
     await budgets.close()
     const [state] = await states()
     expect(state?.held).toBeGreaterThanOrEqual(toNano(6))
+  })
+
+  it('does not keep a process from stopping while the store is away', async () => {
+    const { process, setAway } = await world()
+    const { budgets } = process('p1')
+    ;(await budgets.admit({ token_id: 'tok_a', budgets: [DAY(10)] }, undefined, toNano(6)))?.settle(0)
+    setAway(true)
+    expect(await refusedBy(() => budgets.close())).toBeUndefined()
   })
 
   it('is held by a task in the store', async () => {
