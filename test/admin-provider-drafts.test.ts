@@ -209,6 +209,21 @@ describe('one more key of a provider', () => {
     expect([response.status, written().includes('{ name: "main", key: "${ACME_KEY}" }')]).toEqual([200, true])
   })
 
+  it.each([
+    ['other: *a', 'acme: &a { base_url: https://a.test/v1, key: old-key }\n  other: *a\n'],
+    [
+      '<<: *a',
+      'acme: &a { base_url: https://a.test/v1, key: old-key }\n  other: { <<: *a, base_url: https://b.test/v1 }\n',
+    ],
+    ['key: |', 'acme:\n    key: |-\n      old-key\n    base_url: https://a.test/v1\n'],
+  ])('is not given to another provider, nor written between other lines: %s', async (_, providers) => {
+    const text = `providers:\n  ${providers}`
+    const { send, written } = await start(text)
+    const response = await send('apply', { id: 'acme', new_key: { name: 'spare', key: SECRET } })
+    expect([response.status, written()]).toEqual([400, text])
+    expect(await response.text()).toContain('cannot be edited')
+  })
+
   it('is refused for a provider that the file does not have', async () => {
     const { send } = await start('sandbox: true\n')
     const response = await send('diff', { id: 'acme', new_key: { name: 'spare', key: SECRET } })

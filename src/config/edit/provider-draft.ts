@@ -1,4 +1,5 @@
 /** Edits the text of the configuration for a provider that is new, or that gets one more key; the rest stays as it is. */
+import { isDeepStrictEqual } from 'node:util'
 import { isMap, isScalar, isSeq, type Pair, parseDocument, stringify, type YAMLSeq } from 'yaml'
 import { type Change, editYaml, type Tree } from './edit-yaml.ts'
 import { maskText } from './masked-text.ts'
@@ -18,7 +19,11 @@ export type ProviderDraft = {
 
 /** Throws an Error that says why the text cannot be edited so. */
 export function withDraft(text: string, draft: ProviderDraft): string {
-  if (draft.new_key) return withKey(text, { ...draft, new_key: draft.new_key })
+  if (draft.new_key) {
+    const out = withKey(text, { ...draft, new_key: draft.new_key })
+    if (!isDeepStrictEqual(withoutKeys(out, draft.id), withoutKeys(text, draft.id))) throw new Error(UNUSUAL)
+    return out
+  }
   const { id, settings = {}, models = [] } = draft
   const present = sectionsOf(text)
   if (Object.hasOwn(present.providers, id)) throw new Error(`the file has a provider ${id} already`)
@@ -36,6 +41,15 @@ function edited(text: string, changes: Change[]): string {
   const [first] = refused
   if (first) throw new Error(`${first.change.path.join('.')} cannot be edited: ${first.why}`)
   return out
+}
+
+/** All but the keys of a provider: an alias or a "<<" would give a new key to another provider too. */
+function withoutKeys(text: string, id: string): unknown {
+  const document = parseDocument(text, { merge: true, prettyErrors: false })
+  if (document.errors.length > 0) throw new Error(UNUSUAL)
+  const { providers, ...others } = document.toJS() as { providers: Record<string, Tree> }
+  const { [id]: { key, key_file, keys, ...provider } = {}, ...rest } = providers
+  return { others, rest, provider }
 }
 
 type KeyDraft = ProviderDraft & { new_key: DraftKey }
