@@ -6,7 +6,7 @@ import { RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { shouldRetry } from './api/hooks.ts'
-import { takeLoginLink } from './api/login-state.ts'
+import { takeLoginLinks } from './api/login-state.ts'
 import { setKnownPaths } from './lib/known-paths.ts'
 import { applyTheme } from './lib/theme.ts'
 import { pages } from './pages/pages.ts'
@@ -14,7 +14,7 @@ import { router } from './router.tsx'
 import { PagesContext } from './shell/registry.ts'
 
 applyTheme()
-takeLoginLink()
+takeLoginLinks()
 setKnownPaths(pages.map(({ path }) => path))
 
 const client = new QueryClient({

@@ -78,6 +78,12 @@ describeInBrowser('the console', () => {
     await again.getByRole('alert').waitFor()
     await again.getByRole('button', { name: 'Go on without the link' }).click()
     await again.getByLabel('Admin token').waitFor()
+    // Into the address of the open page: nothing is loaded then.
+    await again.evaluate((hash) => {
+      location.hash = hash
+    }, path)
+    await again.getByText('It works once.').waitFor()
+    expect(await again.evaluate(() => location.href)).toBe(`${opened.origin}/console`)
   })
 
   it('asks who has lost the session to log in over the page, and goes on with all that was typed', async () => {

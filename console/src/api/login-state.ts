@@ -36,10 +36,19 @@ export function onLoginChange(listener: () => void): () => void {
 const LINK = /^#(ghl-\w+)$/
 let link: string | undefined
 
-/** Keeps the one-time secret of a login link that was opened, and takes it out of the address and the history. */
-export function takeLoginLink(): void {
-  link = LINK.exec(location.hash)?.[1]
-  if (link !== undefined) history.replaceState(null, '', `${location.pathname}${location.search}`)
+/** Keeps the one-time secret of a login link that is opened, and takes it out of the address and the history. */
+export function takeLoginLinks(): void {
+  takeLink()
+  // A link that is pasted into the address of the open page does not load it again.
+  addEventListener('hashchange', takeLink)
+}
+
+function takeLink(): void {
+  const opened = LINK.exec(location.hash)?.[1]
+  if (opened === undefined) return
+  link = opened
+  history.replaceState(history.state, '', `${location.pathname}${location.search}`)
+  notify()
 }
 
 /** The link that was opened and is not used yet. */

@@ -20,7 +20,7 @@ export function Shell() {
   useIdentityOfSession()
   useProjectThatExists(me)
   const link = useOpenedLink()
-  if (link !== undefined) return <LinkPage link={link} />
+  if (link !== undefined) return <LinkPage key={link} link={link} />
   if (me.data) return <Frame />
   if (isLoginNeeded) return <LoginPage />
   return (
