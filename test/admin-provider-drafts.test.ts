@@ -134,6 +134,18 @@ describe('a draft of a provider', () => {
     expect(await refusal(await send('test', { id: 'acme', settings: metadata }))).toEqual([400, 'invalid_value'])
   })
 
+  it('may make the file no longer than a text by the admin API', async () => {
+    const { send, written } = await start('sandbox: true\n')
+    const settings = { base_url: 'http://127.0.0.1:9/v1' }
+    const models = (count: number, length: number) =>
+      Array.from({ length: count }, (_, index) => ({ model: `${index}`.padEnd(length, 'x') }))
+    for (const list of [models(1_000, 300), models(1_000, 260)]) {
+      const response = await send('apply', { id: 'acme', settings, models: list })
+      expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('262144 characters')])
+    }
+    expect(written()).toBe('sandbox: true\n')
+  })
+
   it('is said to be silent where the vendor does not answer within 10 seconds', async () => {
     const { gateway, send } = await start('sandbox: true\n')
     const asked = Promise.withResolvers<void>()

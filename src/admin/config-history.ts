@@ -22,7 +22,7 @@ type HistoryParts = {
 const masking = () => require('../config/edit/masked-text.ts') as typeof import('../config/edit/masked-text.ts')
 
 /** As much as the admin API accepts. */
-const MAX_TEXT = 262_144
+export const MAX_TEXT = 262_144
 
 export const versionOf = (text: string | undefined): string => (text === undefined ? '' : sha256(text))
 

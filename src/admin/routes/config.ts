@@ -6,7 +6,7 @@ import type { ConfigSource } from '../../config/edit/source.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { presentText } from '../config-history.ts'
+import { MAX_TEXT, presentText } from '../config-history.ts'
 import { type ApplyParts, configApply, invalidText } from './config-apply.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
@@ -25,7 +25,7 @@ const masking = () => require('../../config/edit/masked-text.ts') as typeof impo
 
 const Text = Type.Object(
   {
-    text: Type.String({ maxLength: 262_144, description: 'The whole text of the file, YAML.' }),
+    text: Type.String({ maxLength: MAX_TEXT, description: 'The whole text of the file, YAML.' }),
     base: Type.Optional(
       Type.String({
         description:

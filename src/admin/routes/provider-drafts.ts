@@ -15,7 +15,7 @@ import { PRESETS } from '../../providers/presets.ts'
 import type { DiscoveredModel } from '../../providers/provider.ts'
 import { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { versionOf } from '../config-history.ts'
+import { MAX_TEXT, versionOf } from '../config-history.ts'
 import { Applied, ProposalFields, refusedAction } from './config.ts'
 import { type ApplyParts, changedFile, configApply, invalidText } from './config-apply.ts'
 import { TestFields } from './providers.ts'
@@ -144,7 +144,10 @@ export function providerDraftRoutes(parts: ProviderDraftParts): Route[] {
     const present = configFile() === undefined ? undefined : readTextFile(source.path)
     const version = versionOf(present)
     if (given.base !== undefined && given.base !== version) throw changedFile()
+    // Before it is edited, which takes seconds with a text of some megabytes.
+    assertShort((given.models ?? []).reduce((sum, { model }) => sum + model.length, present?.length ?? 0))
     const { draft, edited } = editedBy(given, present ?? '')
+    assertShort(edited.length)
     return { draft, edited, version }
   }
 
@@ -267,6 +270,13 @@ export function providerDraftRoutes(parts: ProviderDraftParts): Route[] {
       handle: write,
     }),
   ]
+}
+
+/** Of the text that would be written. */
+function assertShort(characters: number): void {
+  if (characters <= MAX_TEXT) return
+  const problem = `The configuration would have more than the ${MAX_TEXT} characters that the admin API accepts: add fewer models, or change the file itself.`
+  throw new GatewayError('invalid_value', problem, { param: 'models' })
 }
 
 const NO_FILE =
