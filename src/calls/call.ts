@@ -111,6 +111,8 @@ export type Meter<Usage> = {
    * Absent: it always does.
    */
   hasCounted?(): boolean
+  /** Whether the client has got a part that `usage` does not count where the provider has not, such as an image. Absent: no. */
+  hasDelivered?(): boolean
 }
 
 /** A call that asks to be admitted. */

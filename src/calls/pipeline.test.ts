@@ -22,6 +22,7 @@ const broken = (code: GatewayError['code'], accepted?: 'no') =>
 function gateway({
   usage = async () => 7,
   counted = undefined as (() => boolean) | undefined,
+  deliversUncounted = (): boolean => false,
   policy = 'until_answered' as Family<never, never, never, undefined>['policy'],
   gates = [{ name: 'none', admit: () => undefined }] as Gate[],
 } = {}) {
@@ -91,6 +92,7 @@ function gateway({
       usage,
       units: (tokens) => ({ input_tokens: tokens, output_tokens: 1 }),
       ...(counted ? { hasCounted: counted } : {}),
+      hasDelivered: deliversUncounted,
     }),
     estimate: () => ({ expected: { input_tokens: 10, output_tokens: 5 }, most: MOST }),
     policy,
@@ -405,6 +407,12 @@ describe('a call with a streamed response', () => {
       expect(setup.recorded).toEqual(isCharged ? [most] : [use({ ...NOTHING, error: true }), most])
       expect(setup.entries.map(({ kind }) => kind)).toEqual(isCharged ? ['call'] : ['call', 'lost_attempt'])
     }
+  })
+
+  test('is charged the most that it can have used, where it broke after the client got what is not counted', async () => {
+    const setup = gateway({ counted: () => false, deliversUncounted: () => true })
+    await textOf(send(setup, responseOf(parts('a', broken('upstream_cut')))).parts)
+    expect(setup.recorded).toEqual([use({ ...MOST, error: true, estimated: true })])
   })
 
   test('ends with the encoded error and is settled when the stream breaks', async () => {

@@ -197,7 +197,7 @@ export function createSettlements({
       noteEnd(call, thrown)
       noteError(record, thrown)
       const isOrder = policy === 'until_accepted'
-      return settleUnfinished(call, isOrder || isChargedAfter(record, thrown), thrown)
+      return settleUnfinished(call, isOrder || isChargedAfter(call, thrown), thrown)
     },
     refused(record, thrown) {
       noteError(record, thrown)
@@ -241,8 +241,9 @@ function endAttempt(record: CallRecord, error?: unknown): void {
 }
 
 /** Not after an error that the provider has returned: it has delivered nothing, and the caller can do nothing about it. */
-const isChargedAfter = ({ call, error }: CallRecord, thrown: unknown): boolean =>
+const isChargedAfter = ({ record: { call, error }, meter }: Settled, thrown: unknown): boolean =>
   call.signal.aborted ||
+  (error === 'upstream_cut' && meter?.hasDelivered?.() === true) ||
   (error !== undefined &&
     CHARGED_ERRORS.has(error) &&
     !(thrown instanceof GatewayError && thrown.detail.accepted === 'no'))

@@ -50,6 +50,7 @@ export function captured(meter: ChatMeter, capture: Capture): ChatMeter {
     usage: () => meter.usage(),
     units: (usage) => meter.units(usage),
     hasCounted: () => meter.hasCounted(),
+    hasDelivered: () => meter.hasDelivered(),
     count(batch: ChatChunk[]) {
       meter.count(batch)
       capture.response = noted

@@ -42,3 +42,11 @@ test('counts from the beginning of a response that broke off do not cover the la
   meter.count([says({ content: 'one ' }, usageFrom({ input: 9, output: 1 })), says({ content: 'two three four' })])
   expect(await meter.usage()).toEqual(usageFrom({ input: 9, output: 4, estimated: true }))
 })
+
+test('an image is delivered, and not counted', () => {
+  const meter = meterOf()
+  meter.count([says({ role: 'assistant' })])
+  expect(meter.hasDelivered()).toBe(false)
+  meter.count([says({ images: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,aWNvbg==' } }] })])
+  expect([meter.hasDelivered(), meter.hasCounted()]).toEqual([true, false])
+})

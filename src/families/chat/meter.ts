@@ -24,6 +24,7 @@ class CountingMeter implements ChatMeter {
   #measured: Usage | undefined
   /** Whether the response is complete: until then a provider's counts cover only its beginning. */
   #isWhole = false
+  #hasImages = false
   /** The text that was sent to the client; created with the first of it, since a whole response with a count needs none. */
   #sample: Sample | undefined
 
@@ -38,6 +39,7 @@ class CountingMeter implements ChatMeter {
       for (const { delta, finish_reason } of chunk.choices) {
         if (finish_reason) this.#isWhole = true
         if (delta.content) this.#generated.add(delta.content)
+        if (delta.images) this.#hasImages = true
         if (delta.reasoning_content) this.#generated.add(delta.reasoning_content)
         if (!delta.tool_calls) continue
         for (const call of delta.tool_calls) {
@@ -64,6 +66,10 @@ class CountingMeter implements ChatMeter {
 
   hasCounted(): boolean {
     return this.#isWhole || this.#sample !== undefined
+  }
+
+  hasDelivered(): boolean {
+    return this.#hasImages
   }
 
   units(usage: Usage): Units {

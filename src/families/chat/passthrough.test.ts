@@ -17,6 +17,7 @@ const meter: ChatMeter = {
   usage: async () => usageFrom({ input: 0, output: 0 }),
   units: (usage) => usage,
   hasCounted: () => true,
+  hasDelivered: () => false,
 }
 
 /** What the client gets of a vendor that says a word, and then fails or ends; and what became of the connection. */

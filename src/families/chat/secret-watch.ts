@@ -41,6 +41,10 @@ class WatchingMeter implements ChatMeter {
     return this.#meter.hasCounted()
   }
 
+  hasDelivered(): boolean {
+    return this.#meter.hasDelivered()
+  }
+
   countWhole(answer: Parameters<ChatMeter['countWhole']>[0]): void {
     this.#meter.countWhole(answer)
   }
