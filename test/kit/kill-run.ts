@@ -126,7 +126,8 @@ function startProvider(): Provider {
     const count = Number(tokens)
     const call = calls.get(headers['x-request-id'] ?? '') ?? { received_ms: Date.now(), generated: 0 }
     calls.set(headers['x-request-id'] ?? '', call)
-    await pause(kind === 'slow' ? 1_500 : 5 + count)
+    // A slow one lasts until all calls that are made with it have arrived, also on a busy machine.
+    await pause(kind === 'slow' ? 6_000 : 5 + count)
     if (kind === '500' || kind === '429') return failure(Number(kind))(wire)
     const usage = { prompt_tokens: 1, completion_tokens: count, total_tokens: 1 + count }
     if (!body.stream) {
