@@ -213,7 +213,7 @@ describe('a whole response that passes', () => {
         const stop_reason = stop ?? (choices[0]?.finish_reason === 'tool_calls' ? 'tool_use' : 'end_turn')
         if (isRecord(payload.usage) && stop !== undefined) {
           if (typeof payload.model === 'string') expect(longNumbers(sent)).toEqual(longNumbers(text))
-          return { usage, choices, body: withModel(payload, 'model') }
+          return { usage, choices, body: { ...payload, model: head.model } }
         }
         const missing = messagesUsageOf(usage ?? counted)
         return { usage, choices, body: { ...payload, stop_reason, model: head.model, usage: payload.usage ?? missing } }
