@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { BunPlugin } from 'bun'
+import { fontFiles } from '../../packages/sandbox/src/render/canvas.ts'
 import { readBuild } from '../../src/kit/build-info.ts'
 import { buildConsole, CONSOLE_DIRECTORY, isConsoleStale } from '../build-console.ts'
 
@@ -16,16 +17,13 @@ export const WORKERS = [
 ]
 const RENDERER = 'packages/sandbox/src/render/renderer.ts'
 
-const FONTS = ['latin', 'latin-ext', 'cyrillic', 'cyrillic-ext', 'greek', 'greek-ext', 'vietnamese']
 const ENCODER = 'packages/sandbox/src/render/aac.ts'
 
 /** The files of dependencies that are read as they are. */
 const vendored = () => [
   resolved('gpt-tokenizer/data/o200k_base.tiktoken'),
   join(dirname(resolved('@scalar/api-reference')), 'browser/standalone.js'),
-  ...FONTS.flatMap((script) =>
-    [500, 700].map((weight) => resolved(`@fontsource/inter/files/inter-${script}-${weight}-normal.woff2`)),
-  ),
+  ...fontFiles().map((name) => resolved(`@fontsource/inter/files/${name}`)),
 ]
 
 const resolved = (name: string) => fileURLToPath(import.meta.resolve(name))

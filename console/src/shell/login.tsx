@@ -15,39 +15,37 @@ export const useOpenedLink = (): string | undefined => useSyncExternalStore(onLo
 
 /** Of a login link. It waits for a click: a program that follows links in messages must not use the link up. */
 export function LinkPage({ link }: { link: string }) {
-  useTitle('Log in')
   const { submit, error, isBusy } = useLogin({ link })
   return (
-    <main className="login">
-      <div className="login-card">
-        <Brand />
-        <div className="stack-small">
-          <h1>Log in</h1>
-          <p className="soft">To the console of this gateway, by the link that you have opened. It works once.</p>
-        </div>
-        <form
-          className="form"
-          onSubmit={(event) => {
-            event.preventDefault()
-            void submit()
-          }}
-        >
-          {error !== undefined && (
-            <p className="form-error" role="alert">
-              {error}
-            </p>
-          )}
-          <Button type="submit" kind="primary" isBusy={isBusy} disabled={error !== undefined}>
-            Log in
-          </Button>
-          <Button onClick={forgetLink}>Go on without the link</Button>
-        </form>
-      </div>
-    </main>
+    <LoginCard text="To the console of this gateway, by the link that you have opened. It works once.">
+      <form
+        className="form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void submit()
+        }}
+      >
+        {error !== undefined && (
+          <p className="form-error" role="alert">
+            {error}
+          </p>
+        )}
+        <Button type="submit" kind="primary" isBusy={isBusy} disabled={error !== undefined}>
+          Log in
+        </Button>
+        <Button onClick={forgetLink}>Go on without the link</Button>
+      </form>
+    </LoginCard>
   )
 }
 
-export function LoginPage() {
+export const LoginPage = () => (
+  <LoginCard text="To the console of this gateway.">
+    <LoginForm />
+  </LoginCard>
+)
+
+function LoginCard({ text, children }: { text: string; children: ReactNode }) {
   useTitle('Log in')
   return (
     <main className="login">
@@ -55,9 +53,9 @@ export function LoginPage() {
         <Brand />
         <div className="stack-small">
           <h1>Log in</h1>
-          <p className="soft">To the console of this gateway.</p>
+          <p className="soft">{text}</p>
         </div>
-        <LoginForm />
+        {children}
       </div>
     </main>
   )

@@ -49,8 +49,16 @@ export const changedFile = () =>
 
 const MOST_PROBLEMS = 10
 
-/** The error of the API with the first problems of a text. */
-export function invalidText({ problems }: ConfigError): GatewayError {
+/** What `make` returns. Throws the error of the API with the first problems of a text, in place of a ConfigError. */
+export async function withProblems<Result>(make: () => Result | Promise<Result>): Promise<Result> {
+  try {
+    return await make()
+  } catch (error) {
+    throw error instanceof ConfigError ? invalidText(error) : error
+  }
+}
+
+function invalidText({ problems }: ConfigError): GatewayError {
   const shown = problems.slice(0, MOST_PROBLEMS).map((problem) => problemText({ ...problem, file: 'text' }))
   return new GatewayError('invalid_value', `The configuration is not valid: ${shown.join('; ')}`, { param: 'text' })
 }

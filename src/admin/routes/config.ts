@@ -7,7 +7,7 @@ import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { MAX_TEXT, presentText } from '../config-history.ts'
-import { type ApplyParts, configApply, invalidText } from './config-apply.ts'
+import { type ApplyParts, configApply, withProblems } from './config-apply.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 import { SettingChangeSchema, SettingSchema, type SettingsOf } from './settings-schema.ts'
@@ -146,11 +146,7 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
     make: (text: string, base: string | undefined) => Result | Promise<Result>,
   ): Promise<Result> {
     const { text, base } = await read(context, action)
-    try {
-      return await make(text, base)
-    } catch (error) {
-      throw error instanceof ConfigError ? invalidText(error) : error
-    }
+    return withProblems(() => make(text, base))
   }
 
   return [

@@ -2,7 +2,6 @@
 import { access, constants, realpath } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import Type from 'typebox'
-import { ConfigError } from '../../config/check/problem.ts'
 import type { Config } from '../../config/config.ts'
 import type { ProviderDraft } from '../../config/edit/provider-draft.ts'
 import type { ConfigSource } from '../../config/edit/source.ts'
@@ -17,7 +16,7 @@ import { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { MAX_TEXT, versionOf } from '../config-history.ts'
 import { Applied, ProposalFields, refusedAction } from './config.ts'
-import { type ApplyParts, changedFile, configApply, invalidText } from './config-apply.ts'
+import { type ApplyParts, changedFile, configApply, withProblems } from './config-apply.ts'
 import { TestFields } from './providers.ts'
 import { adminRoute } from './route.ts'
 
@@ -187,18 +186,10 @@ export function providerDraftRoutes(parts: ProviderDraftParts): Route[] {
     }
   }
 
-  async function checked<Result>(make: () => Result | Promise<Result>): Promise<Result> {
-    try {
-      return await make()
-    } catch (error) {
-      throw error instanceof ConfigError ? invalidText(error) : error
-    }
-  }
-
   async function test(context: Context): Promise<Response> {
     assertMayValidate()
     const { draft, edited } = await read(context)
-    const config = await checked(() => source.load(editing().providerText(edited, draft.id)))
+    const config = await withProblems(() => source.load(editing().providerText(edited, draft.id)))
     let list: DiscoveredModel[] = []
     const onModels = (models: DiscoveredModel[]) => {
       list = models
@@ -218,7 +209,7 @@ export function providerDraftRoutes(parts: ProviderDraftParts): Route[] {
     const proposal =
       configByApi() === 'off'
         ? { changes: [], needs_restart: [], emptied: [] }
-        : await checked(() => parts.source.check(edited))
+        : await withProblems(() => source.check(edited))
     const yaml = editing().shownDraft(edited, draft)
     return Response.json({ ...proposal, yaml, version, file: configFile() ?? null, reason: await unwritable() })
   }
@@ -228,7 +219,7 @@ export function providerDraftRoutes(parts: ProviderDraftParts): Route[] {
     if (reason === NO_FILE) throw new GatewayError('invalid_value', reason)
     if (reason !== null) throw new GatewayError('permission_denied', reason)
     const { edited, version } = await read(context)
-    return Response.json(await checked(() => apply(edited, context, version)))
+    return Response.json(await withProblems(() => apply(edited, context, version)))
   }
 
   const errors = [...BODY_ERRORS, 'permission_denied', 'precondition_failed'] as const

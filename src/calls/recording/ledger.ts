@@ -52,7 +52,7 @@ type LedgerParts = {
   onUsed?: (token_id: string) => void
   /** Names this process where it has leased a part of a budget. */
   process_id?: string
-  /** Told where entries of this process are: in the store, with the budgets that changed; in the spool; all in the store. */
+  /** Called when entries were stored, with the budgets that changed; when they wait in the spool; when it is empty again. */
   budgets?: {
     appended(entries: readonly LedgerEntry[], changes: readonly BudgetChange[]): void
     spooled(entries: readonly LedgerEntry[]): void

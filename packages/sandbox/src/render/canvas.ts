@@ -10,6 +10,11 @@ const WEIGHTS = [500, 700]
 
 export type Weight = 500 | 700
 
+const fontFile = (script: string, weight: number) => `inter-${script}-${weight}-normal.woff2`
+
+/** The names of all of them in the directory `files` of @fontsource/inter. */
+export const fontFiles = (): string[] => SCRIPTS.flatMap((script) => WEIGHTS.map((weight) => fontFile(script, weight)))
+
 /** The `font` of a canvas context, for a size and a weight. */
 export type FontOf = (pixels: number, weight: Weight) => string
 
@@ -26,7 +31,7 @@ function registerFonts(fonts: typeof GlobalFonts): FontOf {
   const others = [...own.filter((family) => WIDE.test(family)), ...own.filter((family) => !WIDE.test(family))]
   for (const script of SCRIPTS) {
     for (const weight of WEIGHTS) {
-      const name = `inter-${script}-${weight}-normal.woff2`
+      const name = fontFile(script, weight)
       const file = vendoredPath(name) ?? fileURLToPath(import.meta.resolve(`@fontsource/inter/files/${name}`))
       // An executable holds its files in itself: the library cannot open them by their paths.
       if (!fonts.register(readFileSync(file), familyOf(script))) {

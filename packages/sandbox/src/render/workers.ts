@@ -227,7 +227,7 @@ function keepAlive({ process: child }: Worker, isBusy: boolean): void {
   else output?.unref?.()
 }
 
-/** The command that makes an executable a renderer; scripts/executable.ts reads it. */
+/** The command that makes an executable a renderer; scripts/packaging/executable.ts reads it. */
 const RENDERER_COMMAND = 'sandbox-renderer'
 
 const rendererCommand = (): string[] =>
