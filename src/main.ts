@@ -25,6 +25,7 @@ const COMMANDS: Commands = {
   cache: { summary: 'purge the response cache', load: () => import('./cli/commands/cache.ts') },
   ledger: { summary: 'check that the ledger adds up', load: () => import('./cli/commands/ledger.ts') },
   store: { summary: 'check whether the database is damaged', load: () => import('./cli/commands/store.ts') },
+  migrate: { summary: 'show and migrate the schema of the database', load: () => import('./cli/commands/migrate.ts') },
   models: {
     summary: 'list the catalogue, or import prices and limits',
     load: () => import('./cli/commands/models.ts'),

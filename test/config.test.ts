@@ -52,6 +52,7 @@ describe('without a file', () => {
       file: undefined,
       data_dir: '/etc/gate/data',
       store_url: 'sqlite:/etc/gate/data/gatehouse.db',
+      store: { migrate: 'auto' },
       log_level: 'info',
       bootstrap_token: undefined,
       admin_token: undefined,

@@ -18,7 +18,7 @@ import { type Arguments, configFlags, type FlagTable, readAction, readCommand, U
 import { terminalFormat } from './log-format.ts'
 import { patternWarnings } from './pattern-warnings.ts'
 import { type AccountProjects, type AccountTokens, remoteProjects, remoteTokens } from './remote-accounts.ts'
-import { locateStore, OTHER_DIRECTORIES, storeToRead } from './store-location.ts'
+import { storeToRead, storeToWrite } from './store-location.ts'
 import type { Terminal } from './terminal.ts'
 
 export type Work = {
@@ -109,7 +109,7 @@ async function runOnStore(
   const clock = systemClock
   const by = commandLineActor()
   const log = createLog({ clock, level: 'error', pretty: interactive && terminalFormat(terminal), write: err })
-  const store = await openStore({ url: action.creates ? storeToWrite(given, terminal) : storeToRead(given, terminal) })
+  const store = await openStore(action.creates ? storeToWrite(given, terminal) : storeToRead(given, terminal))
   const keys = () => contentsKeys(readEnvironment({ environment, cwd }))
   const admin = createLocalAdmin({ store, config, keys, by, clock, log })
   const api = createAdminApi(admin.send, 'the store')
@@ -123,15 +123,6 @@ async function runOnStore(
     await store.close()
     log.flush()
   }
-}
-
-/**
- * A new store is created only in a directory that is named: in `./data` it would be a second one that no gateway reads.
- */
-function storeToWrite(given: Arguments, terminal: Terminal): string {
-  const { url, exists, is_named, name } = locateStore(given, terminal)
-  if (exists || is_named) return url
-  throw new Error(`There is no store in ${name}. Start the gateway there first. ${OTHER_DIRECTORIES}`)
 }
 
 /** Of patterns that match no model; also printed, unless the output is for a program. */

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { storePath, storeUrl } from '../config/config.ts'
 import { readEnvironment } from '../config/load/environment.ts'
-import { DEFAULT_FILE, fileDataDir } from '../config/load/load.ts'
+import { DEFAULT_FILE, fileStore } from '../config/load/load.ts'
 import { type Arguments, configFlags } from './arguments.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -13,6 +13,8 @@ type StoreLocation = {
   exists: boolean
   /** Whether a flag, a variable or the configuration file names the store; otherwise it is `./data`. */
   is_named: boolean
+  /** Whether a command may migrate it. */
+  mode: 'auto' | 'manual'
   /** For messages: the directory, or `the PostgreSQL database`. Contains no password. */
   name: string
 }
@@ -23,24 +25,38 @@ export const OTHER_DIRECTORIES =
 /** The first of: --data-dir or the variables, `data_dir` of the configuration file, `./data`. */
 export function locateStore(given: Arguments, { environment, cwd }: Terminal): StoreLocation {
   const settings = readEnvironment({ environment, cwd, flags: configFlags(given) })
+  const { data_dir, migrate: mode = 'auto' } = fileStore(resolve(cwd, settings.config ?? DEFAULT_FILE), environment)
   if (settings.database_url !== undefined) {
-    return { url: settings.database_url, exists: true, is_named: true, name: 'the PostgreSQL database' }
+    return { url: settings.database_url, exists: true, is_named: true, mode, name: 'the PostgreSQL database' }
   }
-  const file = resolve(cwd, settings.config ?? DEFAULT_FILE)
-  const named = settings.data_dir ?? fileDataDir(file, environment)
+  const named = settings.data_dir ?? data_dir
   const directory = named ?? resolve(cwd, 'data')
   return {
     url: storeUrl(directory),
     exists: existsSync(storePath(directory)),
     is_named: named !== undefined,
+    mode,
     name: directory,
   }
 }
 
-/** The URL of the store to read: an empty one in memory when there is none, with a note, so that reading creates no files. */
-export function storeToRead(given: Arguments, terminal: Terminal): string {
-  const { url, exists, name } = locateStore(given, terminal)
-  if (exists) return url
+/** What `openStore` takes. */
+type StoreToOpen = Pick<StoreLocation, 'url' | 'mode'>
+
+/** The store to read: an empty one in memory when there is none, with a note, so that reading creates no files. */
+export function storeToRead(given: Arguments, terminal: Terminal): StoreToOpen {
+  const { url, exists, mode, name } = locateStore(given, terminal)
+  if (exists) return { url, mode }
   if (!given.has('json')) terminal.err(`There is no store in ${name}. ${OTHER_DIRECTORIES}\n`)
-  return 'sqlite::memory:'
+  return { url: 'sqlite::memory:', mode: 'auto' }
+}
+
+/**
+ * The store to write. A new one is created only in a directory that is named: in `./data` it would be a second one that no
+ * gateway reads.
+ */
+export function storeToWrite(given: Arguments, terminal: Terminal): StoreToOpen {
+  const { url, exists, is_named, mode, name } = locateStore(given, terminal)
+  if (exists || is_named) return { url, mode }
+  throw new Error(`There is no store in ${name}. Start the gateway there first. ${OTHER_DIRECTORIES}`)
 }

@@ -13,6 +13,7 @@ import type { MetricsConfig } from './schema/metrics-schema.ts'
 import type { LimitsConfig } from './schema/rate-limit-schema.ts'
 import type { RequestLogConfig } from './schema/request-log-schema.ts'
 import type { ModelConfig, ProviderConfig, Timeouts } from './schema/schema.ts'
+import type { StoreConfig } from './schema/store-schema.ts'
 import type { OutputsConfig, ResponsesConfig, TasksConfig } from './schema/task-schema.ts'
 import type { TelemetryConfig } from './schema/telemetry-schema.ts'
 import type { ValkeyConfig } from './schema/valkey-schema.ts'
@@ -72,6 +73,7 @@ export type Config = {
   data_dir: string
   /** `sqlite:<path>` or `postgres://...`; may contain a password. */
   store_url: string
+  store: Required<StoreConfig>
   log_level: LogLevel
   bootstrap_token: string | undefined
   /** The owner token of the environment; undefined: none. */
@@ -217,6 +219,8 @@ export const DEFAULT_CACHE: Required<CacheConfig> = {
 
 /** The time-out is far above the round trip within a network, and short beside that of a call to a provider. */
 export const DEFAULT_VALKEY = { prefix: 'gatehouse', timeout_ms: 100 } as const
+
+export const DEFAULT_STORE: Required<StoreConfig> = { migrate: 'auto' }
 
 export const DEFAULT_ADMIN: AdminSettings = {
   enabled: true,

@@ -40,7 +40,6 @@ import { createTransport } from '../providers/upstream/transport.ts'
 import type { Model } from '../spec/model.ts'
 import type { Token } from '../spec/token.ts'
 import { openValkey } from '../store/engines/valkey-connection.ts'
-import { openStore } from '../store/open-store.ts'
 import type { Store, UsageStore } from '../store/store.ts'
 import { storeClockFor } from '../store/store-clock.ts'
 import { createAccounting } from './accounting.ts'
@@ -50,6 +49,7 @@ import { createCallEntry } from './enter-call.ts'
 import { createGeneration } from './generation.ts'
 import { createMetering } from './metering.ts'
 import { createObservation } from './observation.ts'
+import { openGatewayStore } from './open-gateway-store.ts'
 import type { GatewayParts } from './parts.ts'
 import { createReadiness } from './readiness.ts'
 import { routeTable } from './routes.ts'
@@ -93,7 +93,7 @@ export type Gateway = {
 export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const { config, environment, log, version, build, clock = systemClock, manual = async () => [] } = parts
   const metering = createMetering({ ...parts, clock })
-  const store = await openStore({ url: parts.store_url ?? config.store_url, onCall: metering?.storeCalled })
+  const store = await openGatewayStore({ ...parts, onCall: metering?.storeCalled })
   const storeClock = await storeClockFor(store, { clock, log })
   // Replaced as a whole by a reload; read at each use.
   let live = config

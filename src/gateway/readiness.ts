@@ -4,12 +4,13 @@ import type { Log } from '../kit/log.ts'
 import { createProbe } from '../kit/probe.ts'
 import type { FileStore } from '../outputs/outputs.ts'
 import { GatewayError } from '../spec/error.ts'
+import { type SchemaState, schemaProblem } from '../store/schema-state.ts'
 import type { Store } from '../store/store.ts'
 
 /** With the time that a busy gateway takes to answer, less than the 2 seconds within which `/readyz` answers. */
 const READY_MILLISECONDS = 1_500
 
-type ReadinessParts = { store: Pick<Store, 'ping'>; files: FileStore; clock: Clock; log: Log }
+type ReadinessParts = { store: Pick<Store, 'ping' | 'schema'>; files: FileStore; clock: Clock; log: Log }
 
 type Readiness = {
   /** Rejects with `storage_unavailable`, which says what cannot be written; the cause is only logged. */
@@ -21,8 +22,14 @@ type Readiness = {
 
 export function createReadiness({ store, files, clock, log }: ReadinessParts): Readiness {
   let isStopping = false
+  let schema: SchemaState | undefined
+  /** A newer build may have migrated the database while this one runs. */
+  async function pingStore(): Promise<void> {
+    await store.ping()
+    schema = await store.schema()
+  }
   const probes = [
-    { check: store.ping, reason: 'the database cannot be written' },
+    { check: pingStore, reason: 'the database cannot be written' },
     { check: async () => files.ping?.(), reason: 'the directory of outputs cannot be written' },
   ].map(({ check, reason }) => ({ reason, probe: createProbe({ check, limit_ms: READY_MILLISECONDS, clock }) }))
 
@@ -41,6 +48,8 @@ export function createReadiness({ store, files, clock, log }: ReadinessParts): R
     async accepts() {
       if (isStopping) throw new GatewayError('shutting_down', 'the gateway is being stopped')
       await canStore()
+      const problem = schema && schemaProblem(schema)
+      if (problem !== undefined) throw new GatewayError('storage_unavailable', problem)
     },
     announceStop() {
       isStopping = true

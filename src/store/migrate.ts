@@ -1,5 +1,6 @@
-/** Migrates a database to the schema of this version, and rejects one that a newer version has written. */
+/** Migrates a database to the schema of this build, and rejects one on which this build cannot run. */
 import { type Migration, Migrator } from 'kysely/migration'
+import { buildLargeIndexes } from './large-indexes.ts'
 import { firstTables } from './migrations/0001-first-tables.ts'
 import { tasks } from './migrations/0002-tasks.ts'
 import { responses } from './migrations/0003-responses.ts'
@@ -38,6 +39,7 @@ import { webhookAttempts } from './migrations/0034-webhook-attempts.ts'
 import { liveEvents } from './migrations/0035-live-events.ts'
 import { configVersions } from './migrations/0036-config-versions.ts'
 import { taskSteps } from './migrations/0037-task-steps.ts'
+import { readSchema, type SchemaState, schemaNumber, tooNewText, tooOldText } from './schema-state.ts'
 import { StoreError } from './store.ts'
 import type { Database } from './tables.ts'
 
@@ -84,35 +86,82 @@ export const MIGRATIONS: Record<string, Migration> = {
 }
 
 /**
- * Runs the missing migrations in one transaction that other processes wait for. `where` names the database in errors.
- * Throws StoreError.
+ * The oldest schema whose builds can use a database of this build. Migrations are additive within a major version (new
+ * tables, indexes and nullable columns): this number rises only with one that is not. A build checks it at its start.
  */
-export async function migrate(db: Database, where: string): Promise<void> {
-  if (await isMigrated(db, where)) return
-  const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } })
-  const { error } = await migrator.migrateToLatest()
-  if (error === undefined) return
-  await isMigrated(db, where) // another process may have upgraded it between the two lines above
-  throw new StoreError(`The database ${where} could not be migrated; it was not changed.`, error)
+const OLDEST_SCHEMA = 37
+
+/** Mode `manual`: a database of an older schema is refused, since the operator migrates it. */
+export type MigrateOptions = { mode?: 'auto' | 'manual' }
+
+/** Another process may build the index of a large table. */
+const WAIT_MILLISECONDS = 30 * 60_000
+const PAUSE_MILLISECONDS = 200
+
+/**
+ * Runs the missing migrations in one transaction that other processes wait for, then builds the missing indexes of large
+ * tables. `where` names the database in errors. Throws StoreError; the database is then as it was before, apart from indexes.
+ */
+export async function migrate(
+  db: Database,
+  where: string,
+  { mode = 'auto' }: MigrateOptions = {},
+): Promise<SchemaState> {
+  const before = await usableSchema(db, where)
+  if (mode === 'manual') {
+    if (before.pending.length > 0) throw new StoreError(tooOldText(where, before))
+    return before
+  }
+  if (before.pending.length > 0 || (before.newer.length === 0 && before.oldest === null)) await runMigrations(db, where)
+  if (before.newer.length === 0) await buildLargeIndexes(db)
+  return usableSchema(db, where)
 }
 
-/** Whether every migration of this version was run: then nothing of the migrator is needed. Throws StoreError when there are others. */
-async function isMigrated(db: Database, where: string): Promise<boolean> {
-  const read = db.withTables<{ kysely_migration: { name: string } }>().selectFrom('kysely_migration').select('name')
-  // The names of the tables are read only where this fails: they take longer than all else of a start with a migrated database.
-  const done = await read.execute().catch(async (cause) => {
-    const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
-    if (!tables.some((table) => table.name === 'kysely_migration')) return undefined
-    // It is another fault, or another process has just created the table.
-    return read.execute().catch(() => {
-      throw cause
-    })
+/** Throws StoreError where a newer build has changed the database so that this one cannot use it. */
+async function usableSchema(db: Database, where: string): Promise<SchemaState> {
+  const known = Object.keys(MIGRATIONS)
+  const state = await readSchema(db, known)
+  if (state.status === 'too new') throw new StoreError(tooNewText(where, state, known.toSorted().at(-1)))
+  return state
+}
+
+async function runMigrations(db: Database, where: string): Promise<void> {
+  const end = performance.now() + WAIT_MILLISECONDS
+  for (;;) {
+    try {
+      return await migrateOnce(db)
+    } catch (error) {
+      const state = await usableSchema(db, where) // another process may have migrated it meanwhile
+      if (state.pending.length === 0 && state.oldest !== null) return
+      if (!isLocked(error) || performance.now() > end)
+        throw new StoreError(`The database ${where} could not be migrated; it was not changed.`, error)
+    }
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MILLISECONDS))
+  }
+}
+
+const migrateOnce = (db: Database): Promise<void> =>
+  db.transaction().execute(async (write) => {
+    // First, since the migrator would hide the reason where no table can be created.
+    await write.schema
+      .createTable('schema_compatibility')
+      .ifNotExists()
+      .addColumn('schema', 'bigint', (column) => column.primaryKey())
+      .addColumn('oldest', 'bigint', (column) => column.notNull())
+      .execute()
+    const migrator = new Migrator({ db: write, provider: { getMigrations: async () => MIGRATIONS } })
+    const { error } = await migrator.migrateToLatest()
+    if (error !== undefined) throw error
+    await write
+      .withTables<{ schema_compatibility: { schema: number; oldest: number } }>()
+      .insertInto('schema_compatibility')
+      .values({ schema: schemaNumber(Object.keys(MIGRATIONS)), oldest: OLDEST_SCHEMA })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute()
   })
-  if (!done) return false
-  const unknown = done.map(({ name }) => name).find((name) => !Object.hasOwn(MIGRATIONS, name))
-  if (unknown === undefined) return done.length === Object.keys(MIGRATIONS).length
-  throw new StoreError(
-    `The database ${where} was written by a newer version of Gatehouse: it contains the migration "${unknown}", and this ` +
-      `version knows migrations only up to "${Object.keys(MIGRATIONS).sort().at(-1)}". Run that version or a later one, or choose another data directory.`,
-  )
+
+/** A lock was not free in time: a migration waits for it in short steps, since calls wait behind one that waits. */
+function isLocked(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return code === '55P03' || code === '40P01' || code.startsWith('SQLITE_BUSY')
 }

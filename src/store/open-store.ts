@@ -14,6 +14,7 @@ import { openSqlite } from './engines/sqlite.ts'
 import { budgetStore } from './ledger/budgets.ts'
 import { ledgerStore } from './ledger/ledger.ts'
 import { usageStore } from './ledger/token-usage.ts'
+import { MIGRATIONS, type MigrateOptions } from './migrate.ts'
 import { cachedAnswerStore } from './requests/cached-answers.ts'
 import { openCachedVectors } from './requests/cached-vectors.ts'
 import { liveStore } from './requests/live-events.ts'
@@ -23,6 +24,7 @@ import { requestSumStore } from './requests/request-sums.ts'
 import { conversationStore } from './responses/conversations.ts'
 import { responseRunStore } from './responses/response-runs.ts'
 import { responseStore } from './responses/responses.ts'
+import { readSchema } from './schema-state.ts'
 import { RESTORE, type Store, StoreError } from './store.ts'
 import { dueTimes } from './tasks/due-times.ts'
 import { taskStore } from './tasks/tasks.ts'
@@ -40,15 +42,18 @@ const ADDRESSES = '"sqlite:<path>", "sqlite::memory:" or "postgres://<user>:<pas
 /** Told of each operation once it has ended: the name of the store, that of the operation, and milliseconds. */
 type OnCall = (store: string, operation: string, call: { ms: number; isOk: boolean }) => void
 
+type OpenParts = { url: string; onCall?: OnCall | undefined } & MigrateOptions
+
 /** `url` is one of ADDRESSES. Throws StoreError with a message for the operator. */
-export async function openStore({ url, onCall }: { url: string; onCall?: OnCall | undefined }): Promise<Store> {
+export async function openStore({ url, onCall, mode = 'auto' }: OpenParts): Promise<Store> {
   const [scheme = ''] = url.split(':', 1)
   const rest = url.slice(scheme.length + 1)
-  if (scheme === 'sqlite' && rest !== '') return storeOf(await openSqlite(rest), onCall)
+  if (scheme === 'sqlite' && rest !== '')
+    return storeOf(await openSqlite(rest, undefined, { mode: rest === ':memory:' ? 'auto' : mode }), onCall)
   if ((scheme === 'postgres' || scheme === 'postgresql') && rest.startsWith('//')) {
     // Imported only here: a start on SQLite should not load the driver of another engine.
     const { openPostgres } = await import('./engines/postgres.ts')
-    const engine = await openPostgres(url)
+    const engine = await openPostgres(url, { mode })
     return { ...storeOf(engine, onCall), openCachedVectors: () => openCachedVectors(engine.db) }
   }
   // Only the scheme is repeated: an address may hold a password.
@@ -94,7 +99,10 @@ function storeOf(engine: Engine, onCall: OnCall | undefined): Store {
     requestSums: report('requestSums', requestSumStore(engine)),
     endUsers: report('endUsers', endUserStore(engine)),
     dueTimes: report('dueTimes', dueTimes(engine)),
-    ...report('database', { ping: () => engine.write(async (write) => void (await lockRevision(write))) }),
+    ...report('database', {
+      ping: () => engine.write(async (write) => void (await lockRevision(write))),
+      schema: () => readSchema(db, Object.keys(MIGRATIONS)),
+    }),
     releaseMemory: () => engine.releaseMemory?.(),
     close() {
       closed ??= engine.close()

@@ -19,6 +19,7 @@ import type { RequestLogStore } from './requests/request-row.ts'
 import type { RequestSumStore } from './requests/request-sums.ts'
 import type { ConversationStore } from './responses/conversation-store.ts'
 import type { ResponseRunStore, ResponseStore } from './responses/response-store.ts'
+import type { SchemaState } from './schema-state.ts'
 import type { DueTimes } from './tasks/due-times.ts'
 import type { TaskStep } from './tasks/task-step.ts'
 import type { Webhook, WebhookAttempt, WebhookDelivery, WebhookState } from './tasks/webhook-row.ts'
@@ -264,6 +265,8 @@ export type Store = {
   dueTimes: DueTimes
   /** Writes something; rejects when that is not possible. For /readyz. */
   ping(): Promise<void>
+  /** The schema of the database, which a newer build may have migrated meanwhile, beside that of this build. */
+  schema(): Promise<SchemaState>
   /** Frees the memory of caches, where the engine has any in this process. */
   releaseMemory(): void
   close(): Promise<void>

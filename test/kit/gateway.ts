@@ -13,6 +13,7 @@ import {
   DEFAULT_REQUEST_LOG,
   DEFAULT_RESPONSES,
   DEFAULT_SERVER,
+  DEFAULT_STORE,
   DEFAULT_TASKS,
   DEFAULT_TIMEOUTS,
   type ServerSettings,
@@ -47,6 +48,7 @@ export function configOf(settings: Settings = {}): Config {
     // Of this gateway alone, and created only where something is written to it.
     data_dir: join(tmpdir(), `gatehouse-test-${process.pid}`, crypto.randomUUID()),
     store_url: 'sqlite::memory:',
+    store: DEFAULT_STORE,
     log_level: 'debug',
     bootstrap_token: undefined,
     admin_token: undefined,

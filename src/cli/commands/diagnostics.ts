@@ -80,9 +80,9 @@ function settingsOrProblems(source: ConfigSource): unknown {
 /** Its messages name no password. */
 async function storeState(given: Arguments, terminal: Terminal): Promise<Record<string, unknown>> {
   try {
-    const { url, exists, name } = locateStore(given, terminal)
+    const { url, exists, mode, name } = locateStore(given, terminal)
     if (!exists) return { place: name, is_there: false }
-    const store = await openStore({ url })
+    const store = await openStore({ url, mode })
     try {
       return { place: name, is_there: true, engine: store.engine }
     } finally {

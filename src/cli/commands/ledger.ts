@@ -65,7 +65,7 @@ async function reconcile(args: string[], terminal: Terminal): Promise<number> {
     throw new UsageError(command, '--correct needs --vendor and --provider')
   if (is_dry_run && !given.has('correct')) throw new UsageError(command, '--dry-run needs --correct')
   const config = given.has('correct') ? configFor(given, terminal) : undefined
-  const store = await openStore({ url: storeToRead(given, terminal) })
+  const store = await openStore(storeToRead(given, terminal))
   try {
     const daysOf = () => exported && store.ledger.vendorDays({ ...rangeOf(exported, range), provider })
     const before = config && (await daysOf())

@@ -3,6 +3,8 @@ import type { Config } from '../../config/config.ts'
 import type { Gateway } from '../../gateway/gateway.ts'
 import type { Log } from '../../kit/log.ts'
 import { type Listener, listen } from '../../listen.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { VERSION } from '../commands/version.ts'
 
 /** All listeners of the gateway; the address is that of the main one. */
 export type Server = Pick<Listener, 'url' | 'retire' | 'stop'>
@@ -16,13 +18,17 @@ type Front = Parameters<typeof listen>[0]['gateway']
 export async function openListeners(
   config: Config,
   { log, isShared }: { log: Log; isShared: boolean },
-  build: () => Promise<Gateway>,
+  build: (setWaiting: (reason: string) => void) => Promise<Gateway>,
 ) {
   const built = Promise.withResolvers<Gateway>()
   let gateway: Gateway | undefined
+  let waiting: string | undefined
   const front: Front = {
     fetch: (request, peer) =>
-      gateway?.fetch(request, peer) ?? built.promise.then((whole) => whole.fetch(request, peer)),
+      gateway?.fetch(request, peer) ??
+      (waiting === undefined
+        ? built.promise.then((whole) => whole.fetch(request, peer))
+        : Promise.resolve(waitingResponse(request, waiting))),
     drain: async (options) => gateway?.drain(options),
   }
   const main = await listen({ gateway: front, server: config.server, isShared, log }).catch((error: unknown) => {
@@ -38,13 +44,25 @@ export async function openListeners(
     if (own) server = withMetrics(main, await listenForMetrics(own, front, { log, isShared }))
     const admin = await listenForAdmin(config, { front, log, isShared })
     if (admin) server = both(server, admin)
-    gateway = await build()
+    gateway = await build((reason) => {
+      waiting = reason
+    })
     built.resolve(gateway)
     return { server, admin_url: admin?.url ?? server.url, gateway, requests: main.requests }
   } catch (error) {
     await server.stop({ deadline_ms: 0 })
     throw error
   }
+}
+
+/** While the gateway waits for something outside of it: alive, not ready, and nothing else. */
+function waitingResponse(request: Request, reason: string): Response {
+  const { pathname } = new URL(request.url)
+  if (pathname === '/healthz') return Response.json({ status: 'ok', version: VERSION })
+  const { code, type } = new GatewayError('storage_unavailable', reason)
+  const body =
+    pathname === '/readyz' ? { status: 'not ready', reason } : { error: { message: reason, type, param: null, code } }
+  return Response.json(body, { status: 503, headers: { 'retry-after': '5' } })
 }
 
 /** The listener that serves nothing but the metrics. */

@@ -17,6 +17,7 @@ import { type Arguments, readCommand } from '../arguments.ts'
 import { VERSION } from '../commands/version.ts'
 import { terminalFormat } from '../log-format.ts'
 import type { Terminal } from '../terminal.ts'
+import { awaitSchema, StoppedEarly } from './await-schema.ts'
 import { bannerJson, bannerText, firstRequestText, isFirstRequestKnown, type Started } from './banner.ts'
 import { releaseIdleMemory, shrinkHeap } from './idle-memory.ts'
 import { freePortsOf, openListeners, type Server } from './listeners.ts'
@@ -87,15 +88,17 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
     const { runWorkers } = await import('./supervisor.ts')
     return runWorkers({ count, args, load, config, terminal, clock, log, stopped })
   }
-  const { server, admin_url, gateway, requests } = await openListeners(
-    config,
-    { log, isShared: worker !== undefined },
-    async () => {
-      const [{ createGateway }, build] = await Promise.all([import('../../gateway/gateway.ts'), thisBuild()])
-      const siblings = worker?.siblings
-      return createGateway({ config, environment, log, clock, manual: loadManual, version: VERSION, build, siblings })
-    },
-  )
+  const opened = await openListeners(config, { log, isShared: worker !== undefined }, async (onWait) => {
+    await awaitSchema({ config, clock, log, stopped: stopped.first, onWait })
+    const [{ createGateway }, build] = await Promise.all([import('../../gateway/gateway.ts'), thisBuild()])
+    const siblings = worker?.siblings
+    return createGateway({ config, environment, log, clock, manual: loadManual, version: VERSION, build, siblings })
+  }).catch((error: unknown) => {
+    if (error instanceof StoppedEarly) return undefined
+    throw error
+  })
+  if (!opened) return 0
+  const { server, admin_url, gateway, requests } = opened
   const path = config.file ?? resolve(cwd, DEFAULT_FILE)
   let current = config
   const apply = async (next: Config) => {

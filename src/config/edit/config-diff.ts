@@ -8,6 +8,7 @@ const NEEDS_RESTART = [
   'server.workers',
   'data_dir',
   'store_url',
+  'store.migrate',
   'log_level',
   'outputs.directory',
   'outputs.s3',

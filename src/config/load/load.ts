@@ -20,6 +20,7 @@ import {
   DEFAULT_REQUEST_LOG,
   DEFAULT_RESPONSES,
   DEFAULT_SERVER,
+  DEFAULT_STORE,
   DEFAULT_TASKS,
   DEFAULT_TIMEOUTS,
   DEFAULT_VALKEY,
@@ -125,13 +126,17 @@ const expansionCheck =
   (path, references, source) =>
     expansionProblem(path, references) ?? limits?.expansionProblem(path, references, source)
 
-/** `data_dir` of a configuration file; undefined without one. The rest of the file is not validated. */
-export function fileDataDir(path: string, environment: Environment): string | undefined {
+/** The store that a configuration file names: undefined members without one. The rest of the file is not validated. */
+export function fileStore(path: string, environment: Environment): { data_dir?: string; migrate?: 'manual' } {
   const text = readTextFile(path)
-  if (text === undefined) return undefined
+  if (text === undefined) return {}
   const { readYaml } = require('./read-yaml.ts') as typeof import('./read-yaml.ts')
-  const data_dir = memberOf(readYaml(text, environment).value, 'data_dir')
-  return typeof data_dir === 'string' && data_dir !== '' ? resolve(dirname(path), data_dir) : undefined
+  const { value } = readYaml(text, environment)
+  const data_dir = memberOf(value, 'data_dir')
+  return {
+    ...(typeof data_dir === 'string' && data_dir !== '' && { data_dir: resolve(dirname(path), data_dir) }),
+    ...(memberOf(memberOf(value, 'store'), 'migrate') === 'manual' && { migrate: 'manual' as const }),
+  }
 }
 
 type Settled = { settings: EnvironmentSettings; path: string | undefined; file: FileConfig; cwd: string }
@@ -144,6 +149,7 @@ function settled({ settings, path, file, cwd }: Settled): Config {
     file: path,
     data_dir,
     store_url: settings.database_url ?? storeUrl(data_dir),
+    store: { ...DEFAULT_STORE, ...file.store },
     log_level,
     bootstrap_token,
     admin_token,

@@ -30,6 +30,7 @@ import {
   TargetRouting,
 } from './routing-schema.ts'
 import { ServerConfig } from './server-schema.ts'
+import { StoreConfig } from './store-schema.ts'
 import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
 import { TelemetryConfig } from './telemetry-schema.ts'
 import { ValkeyConfig } from './valkey-schema.ts'
@@ -168,6 +169,7 @@ export const FileConfig = Type.Object(
     cache: optional(CacheConfig),
     rate_limits: rateLimits('What all calls together may use.'),
     limits: optional(LimitsConfig),
+    store: optional(StoreConfig),
     valkey: optional(ValkeyConfig),
     ledger: optional(LedgerConfig),
     projects: optional(DeclaredProjects),

@@ -1,9 +1,9 @@
 /** PostgreSQL with `pg`: a bounded pool, the same tables, and messages for the operator when it cannot be used. */
-import { Kysely, PostgresDialect, sql } from 'kysely'
+import { CompiledQuery, Kysely, PostgresDialect, sql } from 'kysely'
 import { Client, type ClientConfig, type CustomTypesConfig, types } from 'pg'
 import type { Engine } from '../engine.ts'
 import { createExclusiveWrites } from '../exclusive-write.ts'
-import { migrate } from '../migrate.ts'
+import { type MigrateOptions, migrate } from '../migrate.ts'
 import { StoreError } from '../store.ts'
 import type { Tables, Write } from '../tables.ts'
 import { createChangeFeed } from './postgres-change-feed.ts'
@@ -49,9 +49,9 @@ const FOLLOW_INDEXES = sql`select ${sql.join(
 type Address = { config: ClientConfig; database: string; where: string; user: string }
 
 /** `url` is `postgres://<user>:<password>@<host>:<port>/<database>`, with parameters such as `?sslmode=require`. */
-export async function openPostgres(url: string): Promise<Engine> {
+export async function openPostgres(url: string, options?: MigrateOptions): Promise<Engine> {
   const address = parseAddress(url)
-  await migrateUnderLock(address)
+  await migrateUnderLock(address, options)
   const pool = createTimedPool({
     ...address.config,
     max: MAX_CONNECTIONS,
@@ -115,11 +115,27 @@ export function createClient(config: ClientConfig): Client {
   }
 }
 
-/**
- * With connections of its own: building an index may take longer than any other statement. Processes that start
- * together wait for each other.
- */
-async function migrateUnderLock(address: Address): Promise<void> {
+/** What an operator's settings of the server or the role would end: a build of an index, or a wait for another process. */
+const NO_LIMITS = `select set_config(name, '0', false) from pg_settings where name in
+  ('statement_timeout', 'lock_timeout', 'idle_session_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`
+/** Calls wait behind a change of a table that waits for a lock: it gives up, and is tried again. */
+const LOCK_MILLISECONDS = 1_000
+
+/** A connection for migrations, which may take longer than any other statement. */
+function migrationConnection(address: Address): Kysely<Tables> {
+  const pool = poolOf({ ...address.config, max: 1 })
+  const dialect = new PostgresDialect({
+    pool,
+    onCreateConnection: async (connection) => {
+      await connection.executeQuery(CompiledQuery.raw(NO_LIMITS))
+      await connection.executeQuery(CompiledQuery.raw(`set lock_timeout = ${LOCK_MILLISECONDS}`))
+    },
+  })
+  return new Kysely<Tables>({ dialect })
+}
+
+/** Processes that start together wait for each other. */
+async function migrateUnderLock(address: Address, options: MigrateOptions | undefined): Promise<void> {
   const guard = new Client(address.config)
   guard.on('error', () => undefined)
   try {
@@ -127,17 +143,37 @@ async function migrateUnderLock(address: Address): Promise<void> {
   } catch (cause) {
     throw new StoreError(cannotUse(address, cause), cause)
   }
-  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: poolOf({ ...address.config, max: 2 }) }) })
+  const db = migrationConnection(address)
   try {
-    await guard.query('select pg_advisory_lock($1)', [MIGRATION_LOCK])
-    await migrate(db, `"${address.database}" at ${address.where}`)
+    await guard.query(NO_LIMITS)
+    if (options?.mode !== 'manual') await guard.query('select pg_advisory_lock($1)', [MIGRATION_LOCK])
+    await migrate(db, nameOf(address), options)
   } catch (cause) {
-    const reason = cause instanceof StoreError ? cause.cause : cause
-    const has_own_message = cause instanceof StoreError && !Object.hasOwn(ADVICE, errorDetail(reason).code)
-    throw has_own_message ? cause : new StoreError(cannotUse(address, reason), reason)
+    throw explained(address, cause)
   } finally {
     await db.destroy()
     await guard.end()
+  }
+}
+
+const nameOf = ({ database, where }: Address): string => `"${database}" at ${where}`
+
+function explained(address: Address, cause: unknown): StoreError {
+  const reason = cause instanceof StoreError ? cause.cause : cause
+  const has_own_message = cause instanceof StoreError && !Object.hasOwn(ADVICE, errorDetail(reason).code)
+  return has_own_message ? cause : new StoreError(cannotUse(address, reason), reason)
+}
+
+/** Reads with one connection, without migrating anything. */
+export async function readPostgres<T>(url: string, work: (db: Kysely<Tables>, name: string) => Promise<T>): Promise<T> {
+  const address = parseAddress(url)
+  const db = migrationConnection(address)
+  try {
+    return await work(db, nameOf(address))
+  } catch (cause) {
+    throw explained(address, cause)
+  } finally {
+    await db.destroy()
   }
 }
 
