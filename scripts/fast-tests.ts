@@ -102,6 +102,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/tasks-resume.test.ts': 3,
   'test/tasks-steps.test.ts': 4,
   'test/translation-property.test.ts': 4,
+  'test/upgrade-under-load.test.ts': 25, // starts older builds
   'test/vendor-charges.test.ts': 6, // every way a call can end, in every family
   'test/vendors-ai-sdk-chat.test.ts': 4,
   'test/vendors-embeddings.test.ts': 5,
