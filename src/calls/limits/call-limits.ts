@@ -44,7 +44,7 @@ class CallLimitHold<Moved extends MovedCall> extends LimitHold {
     const { clock, sharing, refusalFor } = this.#counting
     const lists = this.#listsFor(request, clock.steady())
     need(request.estimate.expected)
-    if (sharing.decides()) return keeping(lists, this.#moveByCount(request, lists))
+    if (sharing.decides?.()) return keeping(lists, this.#moveByCount(request, lists))
     this.replace(lists, (now) => {
       const blocked = firstExceeded(lists, now, NEW)
       if (blocked) throw refusalFor(blocked, now)
@@ -111,17 +111,15 @@ export class CallLimits {
     this.#queue_seconds = queue_seconds
     this.#clock = clock
     this.#queue = createLimitQueue<Hold>(clock)
+    counting.parts.onFreed = () => {
+      this.#freed++
+      if (this.#queue.size > 0) this.#queue.retry()
+    }
   }
 
   /** How many calls wait. */
   get waiting(): number {
     return this.#queue.size
-  }
-
-  /** Something that was taken is free again. */
-  onFreed(): void {
-    this.#freed++
-    this.#queue.retry()
   }
 
   /** Undefined: no limit. Throws `rate_limit_exceeded`. A promise where the call has to wait, or Valkey counts. */
@@ -130,7 +128,7 @@ export class CallLimits {
     const now = clock.steady()
     const lists = this.#listsFor(request, now)
     if (lists.length === 0) return undefined
-    if (sharing.decides()) return keeping(lists, this.#admitByCount(request, lists))
+    if (sharing.decides?.()) return keeping(lists, this.#admitByCount(request, lists))
     return this.#admitByHeld(request, lists, now)
   }
 
@@ -237,7 +235,7 @@ export class CallLimits {
       signal,
       until: arrived + ms,
       attempt: (_, round) => {
-        if (sharing.decides() || counted.isAdmitted()) return counted.attempt()
+        if (sharing.decides?.() || counted.isAdmitted()) return counted.attempt()
         return this.#attempt(request, lists, { round, waitsFor })
       },
       left: () => {

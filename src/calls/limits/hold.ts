@@ -119,7 +119,7 @@ export type HoldParts = {
   /** By how much a counter has changed, at a time; not called for what Valkey has counted itself. */
   onChanged?: ((counter: Counter, amount: number, at: number) => void) | undefined
   /** Something that was taken is free again. */
-  onFreed(): void
+  onFreed?: () => void
 }
 
 /** One object for each call, without closures. What a call takes and uses is counted in each of its lists. */
@@ -168,7 +168,7 @@ export class LimitHold implements LimitReport {
     const now = this.#parts.clock.steady()
     const lists = this.#lists
     for (let list = 0; list < lists.length; list++) this.#correct(lists[list] as Limits, now, this.#parts)
-    this.#parts.onFreed()
+    this.#parts.onFreed?.()
   }
 
   /** What undoes all that was taken, for Valkey. */

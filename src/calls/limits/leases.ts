@@ -87,7 +87,7 @@ export class Leases {
   }
 
   /** Notes that something was used of it. */
-  used(counter: Counter, amount: number): void {
+  readonly used = (counter: Counter, amount: number): void => {
     counter.recent += amount
     // What others do not know of is told to them soon: one that counts by leases alone relies on it.
     if (this.#presence?.decides() && counter.window.total > counter.held) this.#schedule(EARLY_MS)

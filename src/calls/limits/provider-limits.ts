@@ -61,7 +61,7 @@ export function createProviderLimits({ config, scopes, counting }: ProviderLimit
 
   /** What Valkey counts is not known here, but for what it has just refused. */
   function exceededNow(lists: readonly Limits[], now: number): Counter | undefined {
-    if (sharing.decides()) return neededOf(lists).find(({ counter }) => counter.denied_until > now)?.counter
+    if (sharing.decides?.()) return neededOf(lists).find(({ counter }) => counter.denied_until > now)?.counter
     const blocked = firstExceeded(lists, now, NEW)
     return blocked && !mayFit(counting, blocked, now) ? blocked.counter : undefined
   }
@@ -91,7 +91,7 @@ export function createProviderLimits({ config, scopes, counting }: ProviderLimit
       if (lists.length === 0) return true
       need(expected)
       // The attempt itself asks Valkey.
-      if (sharing.decides()) return !neededOf(lists).some(({ counter }) => counter.denied_until > now)
+      if (sharing.decides?.()) return !neededOf(lists).some(({ counter }) => counter.denied_until > now)
       const blocked = firstExceeded(lists, now, NEW)
       if (!blocked || !mayFit(counting, blocked, now)) return blocked === undefined
       return sharing.ask(neededOf(lists)).then(() => {
@@ -104,7 +104,7 @@ export function createProviderLimits({ config, scopes, counting }: ProviderLimit
       const lists = listsOf(provider_id, now)
       if (lists.length === 0) return undefined
       need(expected)
-      if (sharing.decides()) return keeping(lists, admitByCount(lists, expected))
+      if (sharing.decides?.()) return keeping(lists, admitByCount(lists, expected))
       return admit(lists, expected, now)
     },
     limitOfAttempt(provider_id, { expected }) {

@@ -35,7 +35,6 @@ const LONGEST_PAUSE_MS = 250
 export function createLimitQueue<Hold>(clock: Clock): LimitQueue<Hold> {
   /** The calls of each token in order; the token whose turn it is first. */
   const queues = new Map<string, Entry<Hold>[]>()
-  let size = 0
   let cancelTimer: (() => void) | undefined
   let isTrying = false
   let round = 0
@@ -45,13 +44,13 @@ export function createLimitQueue<Hold>(clock: Clock): LimitQueue<Hold> {
     const index = entries.indexOf(entry)
     if (index === -1) return
     entries.splice(index, 1)
-    size--
+    queue.size--
     if (entries.length === 0) queues.delete(entry.token_id)
   }
 
   /** The first call of each token in turn, until none of them fits. */
   function retry(): void {
-    if (isTrying || size === 0) return
+    if (isTrying || queue.size === 0) return
     isTrying = true
     const now = clock.steady()
     round++
@@ -65,10 +64,10 @@ export function createLimitQueue<Hold>(clock: Clock): LimitQueue<Hold> {
         if (wait_ms === undefined) isAnyAdmitted = true
         else next = Math.min(next, wait_ms)
       }
-    } while (isAnyAdmitted && size > 0)
+    } while (isAnyAdmitted && queue.size > 0)
     isTrying = false
     cancelTimer?.()
-    cancelTimer = size === 0 ? undefined : clock.after(Math.max(1, next), retry)
+    cancelTimer = queue.size === 0 ? undefined : clock.after(Math.max(1, next), retry)
   }
 
   /** Undefined: its first call waits no longer. */
@@ -94,14 +93,12 @@ export function createLimitQueue<Hold>(clock: Clock): LimitQueue<Hold> {
     }
   }
 
-  return {
-    get size() {
-      return size
-    },
+  const queue: LimitQueue<Hold> & { size: number } = {
+    size: 0,
     enter(waiting) {
       const { token_id, signal } = waiting
       const entries = queues.get(token_id) ?? []
-      if (size >= MOST_WAITING || entries.length >= MOST_OF_TOKEN) return undefined
+      if (queue.size >= MOST_WAITING || entries.length >= MOST_OF_TOKEN) return undefined
       if (signal.aborted) return Promise.reject(signal.reason)
       return new Promise((resolve, reject) => {
         const leave = () => {
@@ -121,10 +118,11 @@ export function createLimitQueue<Hold>(clock: Clock): LimitQueue<Hold> {
         signal.addEventListener('abort', leave, { once: true })
         entries.push(entry)
         queues.set(token_id, entries)
-        size++
+        queue.size++
         retry()
       })
     },
     retry,
   }
+  return queue
 }

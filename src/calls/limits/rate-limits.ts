@@ -65,7 +65,7 @@ export function createRateLimiter({ config, clock: own, log, onRefused, shared }
   const counting: Counting = {
     clock,
     sharing,
-    parts: { clock, ...sharing.noting, onFreed: () => calls.onFreed() },
+    parts: { clock, ...sharing.noting },
     refusalFor(blocked, now) {
       onRefused?.(blocked.counter.scope.kind, blocked.counter.key)
       return refusalOf(blocked, now)
@@ -77,14 +77,14 @@ export function createRateLimiter({ config, clock: own, log, onRefused, shared }
   return {
     name: 'rate limits',
     applies: (caller, model) => plans.applies(caller, model.id),
-    admit: (request) => calls.admit(request),
+    admit: calls.admit.bind(calls),
     ...createProviderLimits({ config, scopes, counting }),
     statesOf(caller) {
       const now = clock.steady()
       const [token, project] = [plans.ofToken(caller, now), plans.ofProject(caller, now)]
       const states = () => ({ token: statesOf(token, clock.steady()), project: statesOf(project, clock.steady()) })
       const all = [...(token?.counters ?? []), ...(project?.counters ?? [])]
-      return all.length > 0 && sharing.decides() ? sharing.look(all).then(states) : states()
+      return all.length > 0 && sharing.decides?.() ? sharing.look(all).then(states) : states()
     },
     get scopes() {
       return scopes.size
@@ -92,7 +92,7 @@ export function createRateLimiter({ config, clock: own, log, onRefused, shared }
     get waiting() {
       return calls.waiting
     },
-    isInValkey: sharing.decides,
+    isInValkey: () => sharing.decides?.() ?? false,
     close: sharing.close,
   }
 }

@@ -101,14 +101,13 @@ const OTHERS = ''
 export function createScopes({ maxEndUsers, is_shared }: ScopesParts): Scopes {
   const scopes = new Map<string, Scope>()
   const endUsers = createEndUserScopes(maxEndUsers)
-  let version = 0
   let sweep_at = MOST_SCOPES
 
   /** Forgets what has used nothing within its windows. */
   function sweep(now: number): void {
     for (const [id, scope] of scopes) if (isIdle(scope, now)) scopes.delete(id)
     sweep_at = Math.max(MOST_SCOPES, 2 * scopes.size)
-    version++
+    all.version++
   }
 
   function counterOf(scope: Scope, key: RateLimitKey): Counter {
@@ -119,7 +118,8 @@ export function createScopes({ maxEndUsers, is_shared }: ScopesParts): Scopes {
     return counter
   }
 
-  return {
+  const all: Scopes & { version: number } = {
+    version: 0,
     of(kind, name, now) {
       const id = `${kind}:${name}`
       let scope = scopes.get(id)
@@ -155,13 +155,11 @@ export function createScopes({ maxEndUsers, is_shared }: ScopesParts): Scopes {
       for (const scope of endUsers.all()) yield* scope.counters
     },
 
-    get version() {
-      return version
-    },
     get size() {
       return scopes.size + endUsers.size
     },
   }
+  return all
 }
 
 function newScope(kind: ScopeKind, id: string, name: string): Scope {

@@ -15,8 +15,8 @@ export type Sharing = {
   readonly noting: TakeParts
   /** Notes what was counted by `count`. */
   readonly counted: TakeParts
-  /** Whether `count` admits calls; else each process admits by what it holds of a limit. */
-  decides(): boolean
+  /** Whether `count` admits calls; else, and where it is absent, each process admits by what it holds of a limit. */
+  decides?: () => boolean
   /**
    * Counts a call at all processes, or not at all. With `instead`, these changes count only with it. Undefined: that is not
    * possible now, and what this process holds decides.
@@ -45,7 +45,7 @@ type SharingParts = SharedLimits & {
 
 type Counts = Pick<Sharing, 'decides' | 'count' | 'look'>
 
-const UNCOUNTED: Counts = { decides: () => false, count: async () => undefined, look: async () => {} }
+const UNCOUNTED: Counts = { count: async () => undefined, look: async () => {} }
 
 const countedBy = (counts: ValkeyCounts): Counts => ({
   decides: () => counts.decides(),
@@ -71,7 +71,7 @@ export function createSharing({ valkey, counters, ...parts }: SharingParts): Sha
   const counts =
     valkey && new ValkeyCounts({ ...parts, valkey, time, counters, announce: () => void leases.report(), ask })
   const leases = new Leases({ ...parts, clock, presence: counts?.presence })
-  const onUsed = (counter: Counter, amount: number) => leases.used(counter, amount)
+  const onUsed = leases.used
   return {
     clock,
     noting: counts ? { onUsed, onChanged: (counter, amount, at) => counts.changed(counter, amount, at) } : { onUsed },

@@ -1,8 +1,7 @@
 /** One upstream call of a request: what is noted and reported of it, and what it needs to know of its call. */
 import type { RoutingConfig } from '../../config/schema/routing-schema.ts'
 import type { Abortable } from '../../kit/abortable.ts'
-import { tenth } from '../../kit/clock.ts'
-import { type Target, targetName } from '../../providers/provider.ts'
+import type { Target } from '../../providers/provider.ts'
 import { type ErrorCode, GatewayError } from '../../spec/error.ts'
 import type { Bounds } from './bounds.ts'
 import type { AttemptPolicy } from './outcome.ts'
@@ -109,22 +108,3 @@ export function stepTo({ target, is_hedge }: Attempt, { target: last }: Attempt)
   if (target.provider.id !== last.provider.id || target.model !== last.model) return 'other_target'
   return target.key === last.key ? 'same_target' : 'other_key'
 }
-
-/**
- * What is reported of one upstream call. Members that are undefined are left out of JSON. `arrived`: of the request, by
- * the steady clock; given where the start of the attempt is reported too.
- */
-export const attemptReport = (
-  { target, started, error, upstream_status, ms, next, is_hedge, is_lost }: Attempt,
-  arrived?: number,
-) => ({
-  target: targetName(target),
-  key: target.key,
-  error,
-  upstream_status,
-  start_ms: arrived === undefined ? undefined : tenth(started - arrived),
-  ms: ms === undefined ? undefined : tenth(ms),
-  hedge: is_hedge || undefined,
-  lost: is_lost || undefined,
-  next,
-})

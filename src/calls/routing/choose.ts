@@ -1,8 +1,8 @@
 /** Chooses one target among those that a call may still try. Pure: state in, target out. */
 import { hash32 } from '../../kit/secret.ts'
 import type { Target } from '../../providers/provider.ts'
+import { latencyCost } from './bounds.ts'
 import type { Limiter } from './concurrency.ts'
-import { latencyCost } from './latency.ts'
 import type { Strategy } from './preferences.ts'
 import { byWeight, type Share } from './shares.ts'
 import { availableAt, avoidedBecause, type TargetState } from './target-state.ts'

@@ -2,7 +2,7 @@
 import type { RoutingConfig } from '../../config/schema/routing-schema.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { Routing, Sender } from './attempt.ts'
-import { quantilesOf } from './latency.ts'
+import { quantilesOf } from './bounds.ts'
 import type { OpenAttempt } from './open-attempt.ts'
 import type { Selection } from './selection.ts'
 

@@ -193,7 +193,10 @@ export class OpenAttempt implements Attempt, ServingAttempt {
     const { state } = this.#candidate
     this.#leave(this.ms)
     // A stream that breaks says the same of its target as one that never began.
-    if (error === undefined) state.consecutive_cuts = 0
+    if (error === undefined) {
+      state.consecutive_cuts = 0
+      return
+    }
     if (!isFaultOfTarget(error) || endingOf(this.#routing).aborted) return
     const now = this.#parts.clock.steady()
     noteError(state, error, now)

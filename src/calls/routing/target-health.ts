@@ -1,6 +1,6 @@
 /** What the router knows of targets, as plain data for operators. Times are unix seconds. */
 import type { Clock } from '../../kit/clock.ts'
-import { latencyCost } from './latency.ts'
+import { latencyCost } from './bounds.ts'
 import { availableAt, avoidedBecause, type TargetState } from './target-state.ts'
 
 type TargetHealth = {

@@ -4,7 +4,7 @@ import type { ProviderHealth } from '../../providers/health.ts'
 import { type Provider, targetName } from '../../providers/provider.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import type { OverrideState } from '../../store/admin/override-store.ts'
-import { type Latency, newLatency, observeLatency, usualLatency } from './latency.ts'
+import { type Latency, newLatency, observeLatency, usualLatency } from './bounds.ts'
 
 /** How a call ended, as far as it says something about the target. `neutral`: nothing, such as when the client has left. */
 export type Outcome =

@@ -1,7 +1,7 @@
 /** The request log: a row for each call that has ended, and for each request of a known token that was refused before. */
 
 import type { Call, CallRecord } from '../../calls/call.ts'
-import { type Attempt, attemptReport } from '../../calls/routing/attempt.ts'
+import type { Attempt } from '../../calls/routing/attempt.ts'
 import type { FinishedRequest } from '../../http/context.ts'
 import { type BatchHealth, BatchQueue } from '../../kit/batch-queue.ts'
 import { type Clock, tenth, unixSeconds } from '../../kit/clock.ts'
@@ -274,3 +274,22 @@ const textOrNull = (text: string | undefined): string | null =>
 
 /** PostgreSQL's text type cannot hold NUL, nor half of a character. */
 const storable = (text: string): string => text.replaceAll('\0', '').toWellFormed()
+
+/**
+ * What is reported of one upstream call. Members that are undefined are left out of JSON. `arrived`: of the request, by
+ * the steady clock; given where the start of the attempt is reported too.
+ */
+export const attemptReport = (
+  { target, started, error, upstream_status, ms, next, is_hedge, is_lost }: Attempt,
+  arrived?: number,
+) => ({
+  target: targetName(target),
+  key: target.key,
+  error,
+  upstream_status,
+  start_ms: arrived === undefined ? undefined : tenth(started - arrived),
+  ms: ms === undefined ? undefined : tenth(ms),
+  hedge: is_hedge || undefined,
+  lost: is_lost || undefined,
+  next,
+})

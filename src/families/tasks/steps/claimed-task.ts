@@ -1,6 +1,6 @@
 /** What a step works with: the task as it was claimed, its time limit, its targets, and the parts of the gateway. */
 import type { Gate } from '../../../calls/call.ts'
-import type { OrderRouting } from '../../../calls/routing/order-routing.ts'
+import type { OrderRouting } from '../../../calls/routing/router.ts'
 import { type Clock, unixSeconds } from '../../../kit/clock.ts'
 import type { Log } from '../../../kit/log.ts'
 import type { Catalogue, CatalogueModel } from '../../../models/catalogue.ts'
