@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import { unixSeconds } from '../kit/clock.ts'
 import { createLog } from '../kit/log.ts'
-import { createLastUsed } from './last-used.ts'
+import { createLastUsed } from './grant.ts'
 
 type Row = { token_id: string; last_used_at: number }
 

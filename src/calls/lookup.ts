@@ -1,13 +1,14 @@
 /** The stage lookup: answers a call from the response cache, or caches the answer that the provider gives to it. */
 import { createHash } from 'node:crypto'
 import type { ModelCache } from '../config/schema/cache-schema.ts'
-import { type Target, targetName } from '../providers/provider.ts'
+import type { Target } from '../providers/provider.ts'
 import type { Caller } from '../spec/token.ts'
 import type { Hit, Lookup, Miss, ResponseCache, SemanticLookup } from './cache/response-cache.ts'
 import type { Call, CallRecord } from './call.ts'
 import type { AnyMeter, CacheableRequest, Family, ResponseStream, StreamFamily, UsageOf } from './family.ts'
 import type { PreparedCall } from './prepared-call.ts'
 import { boundsOf } from './routing/bounds.ts'
+import { targetName } from './routing/target-state.ts'
 
 /** Part of every key: increased when the form of the entries changes. */
 const KEY_VERSION = 3

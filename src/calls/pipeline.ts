@@ -1,5 +1,4 @@
 /** The pipeline: every call of every family passes these stages in this order and is recorded exactly once. */
-import { endingOf } from '../kit/abortable.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Catalogue, CatalogueModel, Chosen } from '../models/catalogue.ts'
@@ -200,7 +199,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       const usage = cached ? cached.usage : usageForClient<Work, M>(descriptor, prepared)
       const counted = usage instanceof Promise ? await usage : usage
       // It was read to its end after the client had left, so that its usage is known.
-      const ending = endingOf(record.call)
+      const ending = record.call.ending ?? record.call.signal
       if (ending.aborted && prepared.meter) throw ending.reason
       const settled = settlements.succeeded(prepared)
       if (settled) await settled

@@ -1,6 +1,6 @@
 /** A call whose request fits its model: one object for each, which the stages of the pipeline and the router work on. */
 import type { RoutingConfig } from '../config/schema/routing-schema.ts'
-import { type Abortable, endingOf } from '../kit/abortable.ts'
+import type { Abortable } from '../kit/abortable.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
@@ -286,7 +286,7 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
   }
 
   get ending(): Abortable {
-    return endingOf(this.call)
+    return this.call.ending ?? this.call.signal
   }
 
   get is_stream(): boolean {

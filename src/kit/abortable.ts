@@ -4,10 +4,5 @@ export type Abortable = Pick<AbortSignal, 'aborted' | 'reason'> & {
   removeEventListener(type: 'abort', follower: Follower): void
 }
 
-type Ending = { readonly signal: AbortSignal; readonly ending?: Abortable | undefined }
-
-/** Without a signal, where one is made only when it is asked for. */
-export const endingOf = (work: Ending): Abortable => work.ending ?? work.signal
-
 /** Called once, when the work is to end. */
 export type Follower = { handleEvent(): void }

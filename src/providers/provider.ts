@@ -308,9 +308,6 @@ export type Target = TargetRules & {
   prices?: readonly PriceVersion[] | undefined
 }
 
-/** `provider/model`, as logs and headers show it. */
-export const targetName = (of: { provider: { id: string }; model: string }): string => `${of.provider.id}/${of.model}`
-
 export type DiscoveredModel = {
   model: string
   created?: number

@@ -20,8 +20,8 @@ type InsertParts = { table: keyof Tables; columns: readonly string[]; after: str
 export function createInsert({ table, columns, after }: InsertParts) {
   const row = `(${columns.map(() => '?').join(', ')})`
   const inserting = createStatement((rows) => {
-    const values = Array.from({ length: rows }, () => row)
-    return `insert into ${table} (${columns.join(', ')}) values ${values.join(', ')} ${after}`
+    const values = row + `, ${row}`.repeat(rows - 1)
+    return `insert into ${table} (${columns.join(', ')}) values ${values} ${after}`
   })
   return <Row = unknown>(write: Write, values: readonly unknown[]) =>
     inserting<Row>(write, values, values.length / columns.length)

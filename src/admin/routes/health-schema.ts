@@ -3,10 +3,10 @@ import Type from 'typebox'
 import type { LiveOverrides } from '../../calls/routing/live-overrides.ts'
 import type { Router } from '../../calls/routing/router.ts'
 import { targetHealth } from '../../calls/routing/target-health.ts'
-import { stateId } from '../../calls/routing/target-state.ts'
+import { stateId, targetName } from '../../calls/routing/target-state.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
-import { type Target, targetName } from '../../providers/provider.ts'
+import type { Target } from '../../providers/provider.ts'
 
 const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 const time = (description: string) => nullable(Type.Integer({ description: `${description} Unix seconds.` }))

@@ -1,11 +1,11 @@
 /** The admin API's runtime overrides: weight, drain and disable of providers, keys, targets and models. */
 import Type from 'typebox'
 import type { LiveOverrides } from '../../calls/routing/live-overrides.ts'
+import { targetName } from '../../calls/routing/target-state.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
 import type { Supply } from '../../models/supply.ts'
-import { targetName } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Override } from '../../store/admin/override-store.ts'
 import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'

@@ -4,10 +4,12 @@
  * that end in one turn of the event loop are written together.
  */
 import { closeSync, existsSync, fdatasync, ftruncateSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Log } from '../../kit/log.ts'
+import { randomAlphanumerics } from '../../kit/secret.ts'
 import type { LedgerEntry } from '../../store/ledger/ledger-entry.ts'
-import { encodeEntries, newSpoolPath, syncDirectory } from './spool.ts'
 
 export type Journal = {
   /** They survive a SIGKILL when it returns. How many were written: all, or none where the disk does not allow it. */
@@ -191,5 +193,28 @@ export function createJournalTurns(journal: Journal): JournalTurns {
       return turn
     },
     write,
+  }
+}
+
+/** Of the files of a spool, which a journal leaves to it. */
+export const ENDING = '.entries'
+
+/** In the order of time. */
+export const newSpoolPath = (directory: string, now_ms: number): string =>
+  join(directory, `${now_ms.toString(36).padStart(9, '0')}${randomAlphanumerics(12)}${ENDING}`)
+
+export function encodeEntries(entries: readonly LedgerEntry[]): Buffer {
+  let text = ''
+  for (const entry of entries) text += `${JSON.stringify(entry)}\n`
+  return Buffer.from(text)
+}
+
+/** So that a power cut does not lose the name of the new file. */
+export async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
   }
 }

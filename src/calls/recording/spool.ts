@@ -7,6 +7,7 @@ import { basename, join } from 'node:path'
 import { isRecord } from '../../kit/json.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
 import type { LedgerEntry } from '../../store/ledger/ledger-entry.ts'
+import { ENDING, encodeEntries, newSpoolPath, syncDirectory } from './journal.ts'
 
 export type Spool = {
   /** On the disk when it resolves. Rejects, and has stored nothing, where the disk or the limit does not allow it. */
@@ -27,7 +28,6 @@ type SpoolParts = {
   onUnreadable?: (path: string, cause: unknown) => void
 }
 
-const ENDING = '.entries'
 /** Of files with lines that are not entries: for the operator. */
 const DAMAGED = '.damaged'
 /** In one transaction, as the ledger writes them. */
@@ -165,18 +165,8 @@ export function createSpool({ directory, max_bytes, now, onUnreadable = () => {}
   }
 }
 
-/** In the order of time. */
-export const newSpoolPath = (directory: string, now_ms: number): string =>
-  join(directory, `${now_ms.toString(36).padStart(9, '0')}${randomAlphanumerics(12)}${ENDING}`)
-
 /** Stays the same where another process takes the file. */
 const timeIn = (name: string): string => name.slice(0, 9)
-
-export function encodeEntries(entries: readonly LedgerEntry[]): Buffer {
-  let text = ''
-  for (const entry of entries) text += `${JSON.stringify(entry)}\n`
-  return Buffer.from(text)
-}
 
 async function writeAt({ handle, bytes }: OpenFile, text: Buffer): Promise<void> {
   for (let done = 0; done < text.length; ) {
@@ -209,16 +199,6 @@ async function names(directory: string): Promise<string[]> {
   } catch (error) {
     if (isMissing(error)) return []
     throw error
-  }
-}
-
-/** So that a power cut does not lose the name of the new file. */
-export async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
   }
 }
 

@@ -1,9 +1,9 @@
 /** How a request would be routed now. Pure: settings and memory in, decision out; nothing is sent and nothing is counted. */
 import type { RoutingConfig } from '../../config/schema/routing-schema.ts'
-import { type Target, targetName } from '../../providers/provider.ts'
+import type { Target } from '../../providers/provider.ts'
 import { boundsOf, firstByteLimit } from './bounds.ts'
 import { type Candidate, type Choice, chooseAvailable, chooseAvoided } from './choose.ts'
-import { availableAt, avoidedBecause } from './target-state.ts'
+import { availableAt, avoidedBecause, targetName } from './target-state.ts'
 
 /** One target of a decision. Names keys, and never contains one. */
 type TargetDecision = {

@@ -1,5 +1,4 @@
 /** Sends one attempt within its time limits, and notes for its target how it went. */
-import { endingOf } from '../../kit/abortable.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { Target } from '../../providers/provider.ts'
@@ -155,7 +154,7 @@ export class OpenAttempt implements Attempt, ServingAttempt {
     if (!this.#isSent) return
     this.#stopFirstByte?.()
     const { state } = this.#candidate
-    const { aborted } = endingOf(this.#routing)
+    const { aborted } = this.#routing.ending ?? this.#routing.signal
     this.#leave(isFaultOfTarget(error) && !aborted ? 'failed' : undefined)
     const now = this.#parts.clock.steady()
     answered(state, now)
@@ -197,7 +196,7 @@ export class OpenAttempt implements Attempt, ServingAttempt {
       state.consecutive_cuts = 0
       return
     }
-    if (!isFaultOfTarget(error) || endingOf(this.#routing).aborted) return
+    if (!isFaultOfTarget(error) || (this.#routing.ending ?? this.#routing.signal).aborted) return
     const now = this.#parts.clock.steady()
     noteError(state, error, now)
     this.#remember({ kind: 'failed', at_once: false, after_ok: true }, now, false)

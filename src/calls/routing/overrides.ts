@@ -1,6 +1,7 @@
 /** What operators have changed at run time, applied to targets. Pure: rows in, the weight and the state of a target out. */
-import { type Target, targetName } from '../../providers/provider.ts'
+import type { Target } from '../../providers/provider.ts'
 import type { Override, OverrideState } from '../../store/admin/override-store.ts'
+import { targetName } from './target-state.ts'
 
 /** Enough of a target to find what is set for it. */
 export type OverridableTarget = Pick<Target, 'model' | 'key' | 'weight' | 'keys'> & {

@@ -4,7 +4,6 @@
  */
 
 import type { RoutingConfig } from '../../config/schema/routing-schema.ts'
-import { endingOf } from '../../kit/abortable.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { ProviderHealth } from '../../providers/health.ts'
@@ -86,7 +85,8 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
         } catch (error) {
           if (hedge_ms === undefined) attempt.failed(error)
           hedge_ms = undefined
-          if (selection.tries >= most || endingOf(routing).aborted || !mayTryNext(error, policy)) throw error
+          if (selection.tries >= most || (routing.ending ?? routing.signal).aborted || !mayTryNext(error, policy))
+            throw error
           attempt = await selection.after(error)
           if (!attempt) throw error
         }

@@ -1,7 +1,7 @@
 /** What the gateway remembers of one target with one key: its open calls, latency, errors, and until when it is avoided. */
 
 import type { ProviderHealth } from '../../providers/health.ts'
-import { type Provider, targetName } from '../../providers/provider.ts'
+import type { Provider } from '../../providers/provider.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import type { OverrideState } from '../../store/admin/override-store.ts'
 import { type Latency, newLatency, observeLatency, usualLatency } from './bounds.ts'
@@ -98,7 +98,10 @@ export const createTargetState = (id: string): TargetState => ({
   returned_at: 0,
 })
 
-/** `provider/model`, with `#key` where the provider has several keys: what is remembered is remembered for that. */
+/** `provider/model`, as logs and headers show it. */
+export const targetName = (of: { provider: { id: string }; model: string }): string => `${of.provider.id}/${of.model}`
+
+/** The same, with `#key` where the provider has several keys: what is remembered is remembered for that. */
 export const stateId = (target: { provider: Pick<Provider, 'id'>; model: string; key?: string }): string =>
   target.key === undefined ? targetName(target) : `${targetName(target)}#${target.key}`
 

@@ -1,7 +1,6 @@
 /** Conversations: stored items that responses continue, one response at a time. */
 import type { StorageQuota } from '../../accounts/storage-quota.ts'
 import { type Call, type CallRecord, whenEnded } from '../../calls/call.ts'
-import { endingOf } from '../../kit/abortable.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { jsonSize } from '../../kit/json-size.ts'
 import type { Log } from '../../kit/log.ts'
@@ -154,7 +153,7 @@ export function createConversations({ store, settings, quota, clock, log }: Conv
     if (!lockOfCall) return
     lockOfCall.stopRenewal()
     // After a success the lock is released when the response is stored, which comes after this.
-    if (error === undefined && !endingOf(call).aborted) return
+    if (error === undefined && !(call.ending ?? call.signal).aborted) return
     const { conversation_id, owner } = lockOfCall
     store
       .unlock(conversation_id, owner)

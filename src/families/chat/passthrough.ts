@@ -2,7 +2,6 @@
 
 import type { ClientRequest } from '../../calls/endpoint.ts'
 import type { ResponseStream, Try, Unread } from '../../calls/family.ts'
-import { endingOf } from '../../kit/abortable.ts'
 import { isRecord } from '../../kit/json.ts'
 import type { ChatChunk, ChatRequest } from '../../protocols/shared/canonical.ts'
 import type { PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocols/shared/protocol.ts'
@@ -153,7 +152,7 @@ function send({ target, passthrough, passthroughRequest, tried }: Passing, reque
   const { body } = passthroughRequest
   let { headers } = passthroughRequest
   if (isRestricted(provider, caller)) headers = allowedHeaders(headers, provider, caller)
-  return passthrough.send({ model, request, request_id, body, headers }, stream, endingOf(tried))
+  return passthrough.send({ model, request, request_id, body, headers }, stream, tried.ending ?? tried.signal)
 }
 
 /** A request whose whole response may pass. */

@@ -1,10 +1,10 @@
 /** The response headers of a call: how it was routed, and where its rate limits stand. */
 import type { Call, CallRecord } from '../../calls/call.ts'
 import { durationText, type LimitStatus } from '../../calls/limits/status.ts'
+import { targetName } from '../../calls/routing/target-state.ts'
 import type { ServerSettings } from '../../config/config.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { headerValue } from '../../kit/header-value.ts'
-import { targetName } from '../../providers/provider.ts'
 import { nanoText } from '../../spec/price.ts'
 import { CACHE_HEADER, SIMILARITY_HEADER } from './call-options.ts'
 import { explanationText, HEADER_CHARACTERS } from './explanation.ts'

@@ -1,9 +1,9 @@
 /** The access log: one line for each request, with what HTTP and the pipeline know of it. */
 import type { CallRecord } from '../../calls/call.ts'
+import { targetName } from '../../calls/routing/target-state.ts'
 import type { FinishedRequest } from '../../http/context.ts'
 import { tenth } from '../../kit/clock.ts'
 import type { Log, LogFields } from '../../kit/log.ts'
-import { targetName } from '../../providers/provider.ts'
 import { attemptReport } from './request-log.ts'
 import type { Recorder } from './requests.ts'
 

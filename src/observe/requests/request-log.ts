@@ -2,12 +2,12 @@
 
 import type { Call, CallRecord } from '../../calls/call.ts'
 import type { Attempt } from '../../calls/routing/attempt.ts'
+import { targetName } from '../../calls/routing/target-state.ts'
 import type { FinishedRequest } from '../../http/context.ts'
 import { type BatchHealth, BatchQueue } from '../../kit/batch-queue.ts'
 import { type Clock, tenth, unixSeconds } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { Capture } from '../../protocols/shared/capture.ts'
-import { targetName } from '../../providers/provider.ts'
 import type { LedgerEntry } from '../../store/ledger/ledger-entry.ts'
 import type { RequestDetail, RequestLogStore, RequestRow } from '../../store/requests/request-row.ts'
 import type { RequestSinks } from './request-sinks.ts'

@@ -2,7 +2,6 @@
 import type { CallRecord } from '../../calls/call.ts'
 import type { CallSubscriber } from '../../calls/events.ts'
 import type { FinishedRequest } from '../../http/context.ts'
-import { endingOf } from '../../kit/abortable.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 
@@ -78,7 +77,7 @@ export function createRequests({ recorders, clock, log }: RequestsParts): Reques
   }
 
   function add(request: FinishedRequest | undefined, record: CallRecord | undefined): void {
-    const ending = record && endingOf(record.call)
+    const ending = record && (record.call.ending ?? record.call.signal)
     const left = ending?.aborted ? (ending.reason?.code ?? '') : undefined
     held.push({ request, record, at: clock.steady(), left } as EndedRequest)
     if (held.length >= MAX_HELD) flush()
