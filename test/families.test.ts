@@ -15,7 +15,7 @@ type Json = Record<string, unknown>
 /** A minimal request of a family, and where its response has the result. */
 type Request = {
   path(model: string): string
-  body(model: string): Json
+  body(model: string): Json | FormData
   holds(answer: Json): unknown
   /** The path of the task that it creates. */
   task?: string
@@ -64,6 +64,21 @@ const REQUESTS: { [family in EndpointFamily]: Request } = {
     body: (model) => ({ model, input: TEXT }),
     holds: ({ results }) => first(results).category_scores,
   },
+  'audio-speech': {
+    path: () => '/v1/audio/speech',
+    body: (model) => ({ model, input: TEXT, voice: 'tone' }),
+    holds: ({ bytes }) => bytes,
+  },
+  'audio-transcription': {
+    path: () => '/v1/audio/transcriptions',
+    body: (model) => {
+      const form = new FormData()
+      form.append('model', model)
+      form.append('file', new File([new Uint8Array([0xff, 0xf3, 0x44, 0xc0])], 'a.mp3'))
+      return form
+    },
+    holds: ({ text }) => text,
+  },
   'image-generation': {
     path: () => '/v1/images/generations',
     body: (model) => ({ model, prompt: TEXT, size: '256x256' }),
@@ -101,8 +116,10 @@ function codeIn({ error = {}, ...envelope }: Json): unknown {
 
 async function ask(gateway: TestGateway, family: EndpointFamily, model: string): Promise<Answer> {
   const { path, body } = REQUESTS[family]
-  const answer = await gateway.call(path(model), { json: body(model) })
-  const said = (await answer.json()) as Json
+  const sent = body(model)
+  const answer = await gateway.call(path(model), sent instanceof FormData ? { form: sent } : { json: sent })
+  const isJson = answer.headers.get('content-type')?.includes('json')
+  const said: Json = isJson ? await answer.json() : { bytes: (await answer.bytes()).length }
   return { status: answer.status, body: said, code: answer.ok ? undefined : codeIn(said) }
 }
 

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TSchema } from 'typebox'
+import { SpeechRequest } from '../../src/spec/audio-request.ts'
 import { ChatRequest } from '../../src/spec/chat-request.ts'
 import { EmbeddingRequest } from '../../src/spec/embedding-request.ts'
 import { ImageRequest } from '../../src/spec/image-request.ts'
@@ -25,6 +26,7 @@ const failCodeRows = (): string[][] =>
 const RESPONSES: Record<string, TSchema> = { 'how-to/models.md': Model }
 const REQUESTS: Record<string, TSchema> = {
   'reference/3d.md': ThreeDRequest,
+  'reference/audio.md': SpeechRequest,
   'reference/chat.md': ChatRequest,
   'reference/embeddings.md': EmbeddingRequest,
   'reference/images.md': ImageRequest,

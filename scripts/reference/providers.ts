@@ -23,6 +23,8 @@ const FAMILIES: [keyof Provider, string][] = [
   ['embeddings', 'embeddings'],
   ['rerank', 'rerank'],
   ['moderations', 'moderations'],
+  ['speech', 'speech'],
+  ['transcription', 'transcription'],
   ['images', 'images'],
   ['video', 'videos'],
   ['threeD', '3D models'],

@@ -2,6 +2,7 @@
 import { type LimitsRouteParts, limitsRoutes } from '../accounts/routes/limits-route.ts'
 import { type UsageRouteParts, usageRoutes } from '../accounts/routes/usage-route.ts'
 import { type PlaygroundRouteParts, playgroundRoutes } from '../admin/routes/playground.ts'
+import { audioRoutes } from '../families/audio/audio-routes.ts'
 import type { Background } from '../families/chat/background-responses.ts'
 import type { Conversations } from '../families/chat/conversations.ts'
 import { messagesCount, responsesCount } from '../families/chat/count-apis.ts'
@@ -86,6 +87,7 @@ export function routeTable(parts: TableParts): Route[] {
     ...contentgenRoutes(parts),
     ...rerankEndpoints(parts.rerank).map((endpoint) => jsonRoute(endpoint, parts)),
     jsonRoute(moderationsEndpoint(parts.moderations), parts),
+    ...audioRoutes(parts),
     ...imageRoutes(parts),
     jsonRoute(
       openRouterImagesEndpoint(parts.images.whole, () => unixSeconds(clock)),

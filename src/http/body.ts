@@ -30,6 +30,8 @@ export type BodyLimits = {
   holder?: Pick<Context, 'hold'>
   /** The members of a JSON body below which numbers keep their digits; absent: none. */
   exact?: readonly string[] | undefined
+  /** How many unused bytes the memory of a body has before and after it. Absent: none. */
+  margin?: number
 }
 
 /** What the bodies of a family mostly contain: text, or images and other media. */
@@ -136,7 +138,7 @@ function withinLimit(bytes: Bytes, { max_bytes }: BodyLimits): Bytes {
 }
 
 /** The bytes while they arrive. Throws for what the headers say of them. */
-function readingOf(request: Request, { max_bytes, holder }: BodyLimits): Promise<Bytes> {
+function readingOf(request: Request, { max_bytes, holder, margin = 0 }: BodyLimits): Promise<Bytes> {
   const { headers } = request
   const coding = headers.get('content-encoding')
   if (coding && coding !== 'identity') {
@@ -151,7 +153,18 @@ function readingOf(request: Request, { max_bytes, holder }: BodyLimits): Promise
   if (!Number.isFinite(length)) return countedBytes(request, max_bytes, holder)
   // Before any of it is read: a client that announces much and sends little holds its own token's share only.
   holder?.hold(length)
-  return request.bytes()
+  return margin === 0 ? request.bytes() : bytesWithin(request, length, margin)
+}
+
+/** The bytes in memory of their own with a margin around them. */
+async function bytesWithin(request: Request, length: number, margin: number): Promise<Bytes> {
+  const memory = new Uint8Array(length + 2 * margin)
+  let at = margin
+  for await (const piece of request.body ?? []) {
+    memory.set(piece, at)
+    at += piece.length
+  }
+  return memory.subarray(margin, at)
 }
 
 const tooLarge = (max_bytes: number): GatewayError =>

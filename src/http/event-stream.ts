@@ -2,7 +2,7 @@
 import type { Clock } from '../kit/clock.ts'
 import type { Outcome } from './context.ts'
 
-/** The form of a stream: its media type (default: server-sent events), and its keep-alive. */
+/** The form of a stream: its media type (default: server-sent events), and its keep-alive; empty: it has none. */
 export type Framing = { content_type?: string; keep_alive: string }
 
 type EventStreamParts = {
@@ -114,7 +114,7 @@ class ClientStream implements UnderlyingDefaultSource<Uint8Array> {
   #keepAlive(): void {
     this.#lastSentAt = this.#parts.clock.steady()
     const { keep_alive } = this.#parts.framing ?? COMMENTS
-    this.#controller?.enqueue(encoder.encode(keep_alive))
+    if (keep_alive !== '') this.#controller?.enqueue(encoder.encode(keep_alive))
   }
 
   /** One timer for the whole stream, rescheduled when it fires: a timer per chunk would cost more than the chunk. */

@@ -77,6 +77,39 @@ describe('a form', () => {
     expect(readJsonOrForm(form(1_001), large)).rejects.toMatchObject({ code: 'invalid_value' })
   })
 
+  test.each<[string, string, object]>([
+    ['an escaped name', 'form-data; name="a%22b"; filename="c%0D%0A.png"', { name: 'a"b', filename: 'c\r\n.png' }],
+    ['a name with backslashes', 'form-data; name="a\\"b"; filename="c\\\\d"', { name: 'a"b', filename: 'c\\d' }],
+    ['names without quotation marks', 'form-data; name=a; filename=b.png', { name: 'a', filename: 'b.png' }],
+    ['the names in another order and case', 'Form-Data; FileName="b"; Name="a"', { name: 'a', filename: 'b' }],
+  ])('may have %s', async (_, disposition, { name, filename }: { name?: string; filename?: string }) => {
+    const body = `before\r\n--b  \r\ncontent-type: image/png\r\ncontent-disposition: ${disposition}\r\n\r\nx\r\n--b--after`
+    const { parts } = (await readJsonOrForm(requestOf(body, FORM), limits)) as { parts: unknown }
+    expect(parts).toMatchObject([{ name, value: { filename, content_type: 'image/png' } }])
+  })
+
+  test('keeps line breaks and beginnings of its boundary in what is sent', async () => {
+    const content = '\r\n--\r\n--a\r\n\r\n-b\r\n'
+    expect(await readJsonOrForm(requestOf(`${field('a', content)}--b--`, FORM), limits)).toEqual({
+      kind: 'form',
+      parts: [{ name: 'a', value: content }],
+    })
+  })
+
+  test.each([
+    ['--b\r\n\r\n1\r\n--b--', 'content-disposition'],
+    ['--b\r\ncontent-disposition: form-data\r\n\r\n1\r\n--b--', 'content-disposition'],
+    ['--b\r\ncontent-disposition: form-data; name="a"\r\n1\r\n--b--', 'headers of a part'],
+    [`--b\r\nx: ${'y'.repeat(9_000)}\r\n\r\n1\r\n--b--`, 'headers of a part'],
+  ])('without a name, or with headers that do not end, is rejected', async (body, message) => {
+    const refusal = await refusalOf(requestOf(body, FORM)).catch(() => undefined)
+    const large = await readJsonOrForm(requestOf(body, FORM), { ...limits, max_bytes: 20_000 }).catch(
+      (thrown) => thrown,
+    )
+    expect(refusal?.code === 'request_too_large' || refusal?.code === 'invalid_value').toBe(true)
+    expect(String(large)).toContain(message)
+  })
+
   test('must arrive in time', async () => {
     const body = new ReadableStream({ start() {} })
     const init = { method: 'POST', body, headers: FORM, duplex: 'half' } as RequestInit

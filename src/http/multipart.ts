@@ -15,41 +15,97 @@ export const fieldOf = (posted: Posted, name: string): unknown =>
 
 /** More fields than any real form has; each costs many times its bytes. */
 const MOST_PARTS = 1_000
+/** Of the headers of one part; names of files are short. */
+const MOST_HEADER_BYTES = 8 * 1024
 
 /** Throws unsupported_media_type, request_too_large, request_timeout, invalid_json, or invalid_value for a broken form. */
 export async function readJsonOrForm(request: Request, limits: BodyLimits): Promise<Posted> {
   const type = request.headers.get('content-type') ?? ''
   if (isJson(type)) return { kind: 'json', value: await readJson(request, limits) }
-  // The media type's name has any case, and may be followed by parameters, of which one is the boundary.
-  if (!/^multipart\/form-data\s*(;|$)/i.test(type)) throw wrongType(type, 'application/json or multipart/form-data')
-  return { kind: 'form', parts: await partsOf(await formOf(await readBytes(request, limits), type)) }
+  if (!isForm(type)) throw wrongType(type, 'application/json or multipart/form-data')
+  return { kind: 'form', parts: partsOf(await readBytes(request, limits), type) }
 }
 
-async function formOf(bytes: Uint8Array<ArrayBuffer>, type: string): Promise<FormData> {
-  try {
-    return await new Response(bytes, { headers: { 'content-type': type } }).formData()
-  } catch {
-    const missing = /boundary=/i.test(type)
-      ? 'it ends early, or its parts are not separated by its boundary'
-      : 'it names no boundary'
-    throw new GatewayError('invalid_value', `The body is not a valid multipart form: ${missing}.`)
-  }
+/** The parts of a body that must be a form. Throws as `readJsonOrForm` does. */
+export async function readForm(request: Request, limits: BodyLimits): Promise<FormPart[]> {
+  const type = request.headers.get('content-type') ?? ''
+  if (!isForm(type)) throw wrongType(type, 'multipart/form-data')
+  return partsOf(await readBytes(request, limits), type)
 }
 
-async function partsOf(form: FormData): Promise<FormPart[]> {
-  const entries = [...form]
-  if (entries.length > MOST_PARTS) {
-    throw new GatewayError('invalid_value', `The form may have at most ${MOST_PARTS} parts, not ${entries.length}.`)
-  }
+/** The media type's name has any case, and may be followed by parameters, of which one is the boundary. */
+const isForm = (type: string): boolean => /^multipart\/form-data\s*(;|$)/i.test(type)
+
+type Bytes = Uint8Array<ArrayBuffer>
+
+/** Files are views of the bytes of the body. */
+function partsOf(bytes: Bytes, type: string): FormPart[] {
+  const [, quoted, plain = quoted] = /;\s*boundary=(?:"([^"]{1,200})"|([^\s;"]{1,200}))/i.exec(type) ?? []
+  if (plain === undefined) throw broken('it names no boundary')
+  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  const delimiter = Buffer.from(`--${plain}`)
+  const between = Buffer.concat([CRLF, delimiter])
+  let at = body.subarray(0, delimiter.length).equals(delimiter) ? delimiter.length : after(body, between, 0)
   const parts: FormPart[] = []
-  for (const [name, value] of entries)
-    parts.push({ name, value: typeof value === 'string' ? value : await fileOf(value) })
-  return parts
+  for (;;) {
+    if (at === -1) throw broken(UNFINISHED)
+    if (body.toString('latin1', at, at + 2) === '--') return parts
+    const start = lineAfter(body, at)
+    const end = start === -1 ? -1 : body.indexOf(between, start - CRLF.length)
+    if (end === -1) throw broken(UNFINISHED)
+    if (parts.length === MOST_PARTS) {
+      throw new GatewayError('invalid_value', `The form may have at most ${MOST_PARTS} parts.`)
+    }
+    parts.push(partIn(bytes, start, end))
+    at = end + between.length
+  }
 }
 
-const fileOf = async (file: File): Promise<FormFile> => ({
-  bytes: new Uint8Array(await file.arrayBuffer()),
-  content_type: file.type,
-  // Absent in a part that a browser sends for a file that was not chosen.
-  filename: file.name ?? '',
-})
+const CRLF = Buffer.from('\r\n')
+const UNFINISHED = 'it ends early, or its parts are not separated by its boundary'
+
+function after(body: Buffer, found: Buffer, from: number): number {
+  const at = body.indexOf(found, from)
+  return at === -1 ? -1 : at + found.length
+}
+
+/** The start of the line after a delimiter, which only white space may follow; -1: there is none. */
+function lineAfter(body: Buffer, from: number): number {
+  let at = from
+  while (body[at] === 32 || body[at] === 9) at++
+  return body[at] === 13 && body[at + 1] === 10 ? at + 2 : -1
+}
+
+/** `start`: of the headers. `end`: of the line break before the next delimiter. */
+function partIn(bytes: Bytes, start: number, end: number): FormPart {
+  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  const hasHeaders = !body.subarray(start, start + 2).equals(CRLF)
+  const headersEnd = hasHeaders ? body.indexOf('\r\n\r\n', start) : start - CRLF.length
+  if (headersEnd === -1 || headersEnd > end || headersEnd - start > MOST_HEADER_BYTES) {
+    throw broken(`the headers of a part do not end, or have more than ${MOST_HEADER_BYTES} bytes`)
+  }
+  const headers = body.toString('utf8', start, Math.max(start, headersEnd)).split('\r\n')
+  const disposition = headerOf(headers, 'content-disposition')
+  const name = parameterOf(disposition, 'name')
+  if (!/^form-data\s*(;|$)/i.test(disposition) || name === undefined) {
+    throw broken('a part has no header such as content-disposition: form-data; name="a"')
+  }
+  const content = bytes.subarray(Math.min(headersEnd + 2 * CRLF.length, end), end)
+  const filename = parameterOf(disposition, 'filename')
+  if (filename === undefined) return { name, value: new TextDecoder().decode(content) }
+  return { name, value: { bytes: content, content_type: headerOf(headers, 'content-type'), filename } }
+}
+
+function headerOf(headers: readonly string[], name: string): string {
+  const line = headers.find((one) => one.slice(0, name.length + 1).toLowerCase() === `${name}:`)
+  return line === undefined ? '' : line.slice(name.length + 1).trim()
+}
+
+/** Quotation marks and line breaks in names are escaped with a percent sign by browsers, with a backslash by others. */
+function parameterOf(header: string, name: string): string | undefined {
+  const [, quoted, plain = quoted] =
+    new RegExp(`;\\s*${name}=(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s;]*))`, 'i').exec(header) ?? []
+  return plain?.replace(/\\(["\\])/g, '$1').replace(/%(22|0A|0D)/gi, (code) => decodeURIComponent(code))
+}
+
+const broken = (why: string) => new GatewayError('invalid_value', `The body is not a valid multipart form: ${why}.`)

@@ -7,6 +7,7 @@ import type { Capabilities, Limits } from '../config/schema/limits-schema.ts'
 import { familiesOfName } from '../config/schema/model-names.ts'
 import type { FallbackReason, RoutingConfig } from '../config/schema/routing-schema.ts'
 import type { ModelConfig } from '../config/schema/schema.ts'
+import type { SpeechLimits } from '../config/schema/speech-schema.ts'
 import type { ThreeDLimits, VideoLimits } from '../config/schema/task-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Revision } from '../kit/revision.ts'
@@ -50,6 +51,8 @@ export type CatalogueModel = Life & {
   three_d: ThreeDLimits
   /** Limits of its images. */
   images: ImageLimits
+  /** Limits of its speech. */
+  speech: SpeechLimits
   /** How many days its files are kept; undefined: the default. */
   keep_days: number | undefined
   when_retired: RetiredPolicy
@@ -116,6 +119,7 @@ export function catalogueModel({ id, config, targets, prices, created, when_reti
     video: config.video ?? {},
     three_d: config.three_d ?? {},
     images: config.images ?? {},
+    speech: config.speech ?? {},
     keep_days: config.keep_days,
     status: config.status,
     deprecated_at: config.deprecated_at,

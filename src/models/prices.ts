@@ -102,6 +102,8 @@ const NANO = 1_000_000_000
 /** Token prices are per million tokens: this many nano-units a token. */
 const NANO_OF_MILLIONTH = 1_000
 const THOUSAND = 1_000
+const MILLION = 1_000_000
+const SECONDS_A_MINUTE = 60
 
 function versionOf(price: Price, exchange: number): PriceVersion {
   const each = (amount: number | undefined) => (amount === undefined ? Number.NaN : amount * NANO * exchange)
@@ -121,6 +123,8 @@ function versionOf(price: Price, exchange: number): PriceVersion {
     video_seconds: video_seconds.map((one) => ({ size: one.size, sound: one.sound, rate: each(one.price) })),
     three_d: each(price.three_d),
     search: each(price.searches) / THOUSAND,
+    speech_character: each(price.speech_characters) / MILLION,
+    audio_second: each(price.audio_minute) / SECONDS_A_MINUTE,
     request: Math.round(each(price.request ?? 0)),
     factors: {
       batch: service_tiers?.batch ?? 1,

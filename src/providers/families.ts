@@ -11,6 +11,8 @@ export const SERVED_BY = {
   rerank: 'rerank',
   embeddings: 'embeddings',
   moderations: 'moderations',
+  'audio-speech': 'speech',
+  'audio-transcription': 'transcription',
   'image-generation': 'images',
   'video-generation': 'video',
   '3d-generation': 'threeD',

@@ -1,5 +1,5 @@
 /**
- * Models of well-known vendors for chat, embeddings, images and moderations, so that a key alone is enough, even while
+ * Models of well-known vendors for chat, embeddings, images, moderations and audio, so that a key alone is enough, even while
  * model discovery fails. The vendor's list takes precedence: these rows then only add what the list lacks.
  * Figures: models.dev, read 2026-11-21.
  */
@@ -103,6 +103,19 @@ const MODERATION_MODELS: Record<string, Record<string, { released: string; text_
   mistral: { 'mistral-moderation-latest': { released: '2024-11-06', text_only: true } },
 }
 
+/** Sources: OpenAI's types (openai 7) and its API reference; its models for speech accept 4,096 characters. */
+const OPENAI_SPEECH = { characters: 4096 }
+const AUDIO_MODELS: Record<string, Record<string, Omit<ModelConfig, 'targets'> & { released: string }>> = {
+  openai: {
+    'gpt-4o-mini-tts': { released: '2025-03-20', families: ['audio-speech'], speech: OPENAI_SPEECH },
+    'tts-1': { released: '2023-11-06', families: ['audio-speech'], speech: OPENAI_SPEECH },
+    'tts-1-hd': { released: '2023-11-06', families: ['audio-speech'], speech: OPENAI_SPEECH },
+    'gpt-4o-transcribe': { released: '2025-03-20', families: ['audio-transcription'] },
+    'gpt-4o-mini-transcribe': { released: '2025-03-20', families: ['audio-transcription'] },
+    'whisper-1': { released: '2023-03-01', families: ['audio-transcription'] },
+  },
+}
+
 /** It supports neither a seed nor a negative prompt. */
 const GPT_IMAGE: NonNullable<ModelConfig['images']> = {
   operations: ['generate', 'edit'],
@@ -159,7 +172,11 @@ export function presetModels(preset: string): Record<string, Omit<ModelConfig, '
       ...(text_only ? { capabilities: { image_input: false } } : {}),
     },
   ])
-  return Object.fromEntries([...chatModels, ...embeddingModels, ...imageModels, ...moderationModels])
+  const audioModels = Object.entries(AUDIO_MODELS[preset] ?? {}).map(([model, { released, ...config }]) => [
+    model,
+    { ...config, created: Date.parse(released) / 1000 },
+  ])
+  return Object.fromEntries([...chatModels, ...embeddingModels, ...imageModels, ...moderationModels, ...audioModels])
 }
 
 const configOf = ({ released, context, text_only }: Facts): Omit<ModelConfig, 'targets'> => ({

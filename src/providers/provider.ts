@@ -13,6 +13,7 @@ import type { FailCode, Json, RemoteFile } from '../spec/task.ts'
 import type { ThreeDOrder } from '../spec/three-d-request.ts'
 import type { Caller } from '../spec/token.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
+import type { SpeechProvider, TranscriptionProvider } from './audio.ts'
 import type { ProviderHealth } from './health.ts'
 import type { OrderList } from './orders/order-list.ts'
 
@@ -70,7 +71,6 @@ export type ChatProvider = {
 
 /** One order of work that takes minutes, on its way to one target. */
 export type OrderCall<Order> = {
-  /** The provider's own name of the model. */
   model: string
   /** Within the model's limits, defaults filled in, media in their fields; `request.model` is the full public id. */
   request: Order
@@ -269,6 +269,8 @@ export type Provider = {
   embeddings?: EmbeddingProvider
   rerank?: RerankProvider
   moderations?: ModerationProvider
+  speech?: SpeechProvider
+  transcription?: TranscriptionProvider
   images?: ImageProvider
   /** Absent where the operator has turned passthrough off. */
   passthrough?: PassthroughProvider
@@ -296,8 +298,7 @@ export type Provider = {
 export type Target = TargetRules & {
   /** With several keys each has an object of its own. */
   provider: Provider
-  /** The provider's own name of the model. */
-  model: string
+  model: string // the provider's own name
   /** The name of the key; absent where the provider has only one. */
   key?: string
   /** Its share within its priority; 0: only where no other is left. Absent: 1. */

@@ -3,6 +3,7 @@ import type { ProviderKind } from '../config/schema/provider-kinds.ts'
 import { canonicalJson } from '../kit/json.ts'
 import { sha256 } from '../kit/secret.ts'
 import type { AiSdkKind } from './ai-sdk/vendors.ts'
+import { audioMembers } from './chatcompat/audio.ts'
 import { createChatcompat } from './chatcompat/chatcompat.ts'
 import { createCompatImages } from './chatcompat/images.ts'
 import { createRerankCompat, textMembers } from './chatcompat/text-providers.ts'
@@ -35,7 +36,8 @@ const OWN_KINDS: { [kind in Exclude<ProviderKind, AiSdkKind>]: Create } = {
   chatcompat(parts) {
     const settings = settingsOf(parts)
     const images = createCompatImages({ ...parts, settings })
-    return { ...createChatcompat({ ...parts, settings }), ...textMembers({ ...parts, settings }), images }
+    const audio = audioMembers({ ...parts, settings })
+    return { ...createChatcompat({ ...parts, settings }), ...textMembers({ ...parts, settings }), ...audio, images }
   },
   'chatcompat-video': (parts) =>
     (require('./chatcompat/videos.ts') as typeof import('./chatcompat/videos.ts')).createChatcompatVideo(parts),

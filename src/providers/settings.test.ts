@@ -128,10 +128,13 @@ describe('model lists', () => {
     expect(names({ object: 'list', data: [...ids, ...more].map((id) => ({ id })) }, 'openai')).toEqual([
       'dall-e-3',
       'gpt-4o',
+      'gpt-4o-transcribe',
       'gpt-image-1',
       'o3-mini',
       'omni-moderation-latest',
       'text-embedding-3-large',
+      'tts-1',
+      'whisper-1',
     ])
   })
 

@@ -135,16 +135,15 @@ function parametersOf({ params = {}, query = {}, headers = {} }: Operation, comp
 }
 
 function requestBody(
-  { request, nested_nulls, files, example, body_optional }: Operation,
+  { request, nested_nulls, files, form_only, example, body_optional }: Operation,
   components: Components,
 ): Json {
-  const content: Json = {
-    'application/json': {
-      schema: components.useRequest(request, nested_nulls),
-      ...(example === undefined ? {} : { example }),
-    },
+  const shown = example === undefined ? {} : { example }
+  const content: Json = {}
+  if (!form_only) content['application/json'] = { schema: components.useRequest(request, nested_nulls), ...shown }
+  if (files) {
+    content['multipart/form-data'] = { schema: components.useForm(request, files), ...(form_only ? shown : {}) }
   }
-  if (files) content['multipart/form-data'] = { schema: components.useForm(request, files) }
   return { required: body_optional !== true, content }
 }
 

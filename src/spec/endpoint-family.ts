@@ -9,6 +9,8 @@ export const ENDPOINT_FAMILIES = [
   'rerank',
   'embeddings',
   'moderations',
+  'audio-speech',
+  'audio-transcription',
   'image-generation',
   'video-generation',
   '3d-generation',
@@ -16,7 +18,8 @@ export const ENDPOINT_FAMILIES = [
 ] as const
 
 /** A family that the specification does not list; further ones may follow. */
-export const isAddedFamily = (family: EndpointFamily): boolean => family === 'moderations'
+export const isAddedFamily = (family: EndpointFamily): boolean => ADDED.includes(family)
+const ADDED: readonly EndpointFamily[] = ['moderations', 'audio-speech', 'audio-transcription']
 
 /** The chat families: every chat model supports each of them that the gateway serves. */
 export const CHAT_FAMILIES = ['chatcompat', 'chatcompat-response', 'messages-compat', 'contentgen-compat'] as const

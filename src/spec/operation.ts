@@ -10,6 +10,7 @@ export const TAGS: Record<string, string> = {
   Embeddings: 'Vectors of texts.',
   Rerank: 'The order of documents by their relevance to a query.',
   Moderations: 'Whether texts and images are harmful.',
+  Audio: 'Speech from text, and text from speech.',
   Images: 'Images: created, edited and varied, at once or as tasks.',
   Videos: 'Videos as tasks, in the shape of the specification.',
   'Videos, chat-compatible': 'Videos in the shape of the OpenAI API.',
@@ -43,6 +44,8 @@ export type Operation = {
   nested_nulls?: true
   /** The request may also be sent as `multipart/form-data`, with files in these fields. */
   files?: string[]
+  /** It may be sent as a form only. */
+  form_only?: true
   /** Path parameters and their descriptions. */
   params?: Record<string, string>
   query?: Record<string, Parameter>

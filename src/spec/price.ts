@@ -70,6 +70,10 @@ export type PriceVersion = {
   video_seconds: readonly VideoRate[]
   three_d: number
   search: number
+  /** Per character of a text that is spoken. */
+  speech_character: number
+  /** Per second of audio that is transcribed. */
+  audio_second: number
   /** Per request; 0 where there is none. */
   request: number
   factors: Readonly<Record<ServiceTier, number>>
@@ -98,7 +102,9 @@ export const isNothing = (units: Units): boolean =>
   !units.images &&
   !units.videos &&
   !units.three_d &&
-  !units.searches
+  !units.searches &&
+  !units.speech_characters &&
+  !units.audio_seconds
 
 /** What units cost; NaN where the price of a part of them is unknown. */
 export function amountOf(version: PriceVersion, units: Units): number {
@@ -110,7 +116,7 @@ export function amountOf(version: PriceVersion, units: Units): number {
   }
   const pieces = pieceAmount(version, units, factor)
   const [input, output] = [inputAmount(rates, units, factor), outputAmount(rates, units, factor)]
-  // Images and videos are charged by piece, by token, or by both; tokens without a price are then part of the piece.
+  // Images, videos and audio are charged by piece, by token, or by both; tokens without a price are then part of the piece.
   if (pieces !== undefined) return version.request + pieces + (input || 0) + (output || 0)
   const isMeasured = units.input_tokens + units.output_tokens > 0
   return isMeasured ? version.request + input + output : Number.NaN
@@ -135,8 +141,8 @@ export function mostAmountOf(version: PriceVersion, units: Units): number {
   return version.request + (pieces === undefined ? input + output : pieces + (input || 0) + (output || 0))
 }
 
-const hasPieces = ({ images, videos, three_d, searches }: Units): boolean =>
-  (images ?? 0) + (videos ?? 0) + (three_d ?? 0) + (searches ?? 0) > 0
+const hasPieces = ({ images, videos, three_d, searches, speech_characters, audio_seconds }: Units): boolean =>
+  (images ?? 0) + (videos ?? 0) + (three_d ?? 0) + (searches ?? 0) + (speech_characters ?? 0) + (audio_seconds ?? 0) > 0
 
 function factorOf({ factors }: PriceVersion, tier: string | undefined): number {
   if (tier === undefined) return 1
@@ -195,7 +201,7 @@ function mostOutputAmount(rates: TokenRates, units: Units, factor: number): numb
   return most(units.output_tokens, rate * factor)
 }
 
-/** What images, videos, 3D models and searches cost by piece; undefined where none has such a price. */
+/** What images, videos, 3D models, searches and audio cost by piece; undefined where none has such a price. */
 function pieceAmount(version: PriceVersion, units: Units, factor: number): number | undefined {
   let sum: number | undefined
   const add = (count: number | undefined, rate: number) => {
@@ -205,6 +211,8 @@ function pieceAmount(version: PriceVersion, units: Units, factor: number): numbe
   add(units.videos, version.video)
   add(units.three_d, version.three_d)
   add(units.searches, version.search)
+  add(units.speech_characters, version.speech_character)
+  add(units.audio_seconds, version.audio_second)
   if (units.videos && hasSecondRates(version)) {
     sum = (sum ?? 0) + part(units.video_seconds ?? Number.NaN, videoRate(version, units) * factor)
   }
@@ -246,6 +254,8 @@ function mostPieceAmount(version: PriceVersion, units: Units, factor: number): n
   add(units.videos, version.video)
   add(units.three_d, version.three_d)
   add(units.searches, version.search)
+  add(units.speech_characters, version.speech_character)
+  add(units.audio_seconds, version.audio_second)
   if (units.videos && hasSecondRates(version)) {
     sum = (sum ?? 0) + most(units.video_seconds ?? Number.NaN, mostVideoRate(version, units) * factor)
   }

@@ -13,6 +13,7 @@ export const RATE_UNITS = [
   'videos',
   'video_seconds',
   'three_d',
+  'audio_seconds',
 ] as const
 export type RateUnit = (typeof RATE_UNITS)[number]
 

@@ -136,6 +136,10 @@ export type Units = {
   three_d?: number | undefined
   /** Of a rerank call. */
   searches?: number | undefined
+  /** Of the text that was spoken. */
+  speech_characters?: number | undefined
+  /** Of the audio that was transcribed. */
+  audio_seconds?: number | undefined
   /** 1 of a call that was served: some prices are per request. */
   requests?: number | undefined
   /** By which the provider has served it, such as `flex`; undefined: the usual one. */
@@ -190,6 +194,8 @@ export function boundedUnits(units: Units): Units {
     has_sound: units.has_sound,
     three_d: piecesOf(units.three_d),
     searches: piecesOf(units.searches),
+    speech_characters: piecesOf(units.speech_characters),
+    audio_seconds: piecesOf(units.audio_seconds),
     requests: units.requests,
     service_tier: units.service_tier,
     estimated: units.estimated,

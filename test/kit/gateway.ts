@@ -33,14 +33,20 @@ export type TestGateway = {
   token: string
   /** Everything that was logged, as text. */
   logged(): string
-  /** Calls the gateway as the first token, unless the headers say otherwise. A `json` body is posted. */
+  /** Calls the gateway as the first token, unless the headers say otherwise. A `json` body or a form is posted. */
   call(path: string, options?: CallOptions): Promise<Response>
   /** Posts a chat request. */
   chat(body: unknown, options?: CallOptions): Promise<Response>
   [Symbol.asyncDispose](): Promise<void>
 }
 
-export type CallOptions = { method?: string; headers?: Record<string, string>; json?: unknown; signal?: AbortSignal }
+export type CallOptions = {
+  method?: string
+  headers?: Record<string, string>
+  json?: unknown
+  form?: FormData
+  signal?: AbortSignal
+}
 
 export function configOf(settings: Settings = {}): Config {
   return {
@@ -110,12 +116,13 @@ export async function startGateway(
   })
   const token = gateway.first_token?.secret ?? ''
 
-  function call(path: string, { method, headers, json, signal }: CallOptions = {}): Promise<Response> {
+  function call(path: string, { method, headers, json, form, signal }: CallOptions = {}): Promise<Response> {
     const init: RequestInit = {
-      method: method ?? (json === undefined ? 'GET' : 'POST'),
+      method: method ?? (json === undefined && !form ? 'GET' : 'POST'),
       headers: { authorization: `Bearer ${token}`, ...(json === undefined ? {} : JSON_TYPE), ...headers },
     }
     if (json !== undefined) init.body = typeof json === 'string' ? json : JSON.stringify(json)
+    if (form) init.body = form
     if (signal) init.signal = signal
     return gateway.fetch(new Request(`http://gatehouse.test${path}`, init))
   }

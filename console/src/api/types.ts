@@ -512,6 +512,10 @@ export type EndUserLimits = {
   three_d_per_minute?: number | undefined
   three_d_per_hour?: number | undefined
   three_d_per_day?: number | undefined
+  audio_seconds_per_second?: number | undefined
+  audio_seconds_per_minute?: number | undefined
+  audio_seconds_per_hour?: number | undefined
+  audio_seconds_per_day?: number | undefined
   concurrent_requests?: number | undefined
   tasks_in_flight?: number | undefined
 } | undefined
@@ -547,7 +551,7 @@ export type IssuedToken = {
   name: string
   labels: Record<string, string>
   models: (string)[]
-  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | null
+  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | null
   rate_limits: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -581,6 +585,10 @@ export type IssuedToken = {
   three_d_per_minute?: number | undefined
   three_d_per_hour?: number | undefined
   three_d_per_day?: number | undefined
+  audio_seconds_per_second?: number | undefined
+  audio_seconds_per_minute?: number | undefined
+  audio_seconds_per_hour?: number | undefined
+  audio_seconds_per_day?: number | undefined
   concurrent_requests?: number | undefined
   tasks_in_flight?: number | undefined
 }
@@ -639,6 +647,8 @@ export type ModelPrice = {
   video_second: number | null
   three_d: number | null
   search: number | null
+  speech_characters: number | null
+  audio_minute: number | null
   request: number | null
 }
 
@@ -649,7 +659,7 @@ export type Project = {
   name: string
   labels: Record<string, string>
   models: (string)[]
-  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | null
+  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | null
   rate_limits: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -683,6 +693,10 @@ export type Project = {
   three_d_per_minute?: number | undefined
   three_d_per_hour?: number | undefined
   three_d_per_day?: number | undefined
+  audio_seconds_per_second?: number | undefined
+  audio_seconds_per_minute?: number | undefined
+  audio_seconds_per_hour?: number | undefined
+  audio_seconds_per_day?: number | undefined
   concurrent_requests?: number | undefined
   tasks_in_flight?: number | undefined
 }
@@ -700,7 +714,7 @@ export type ProjectChange = {
   name?: string | null | undefined
   labels?: Record<string, string> | null | undefined
   models?: (string)[] | null | undefined
-  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | null | undefined
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | null | undefined
   rate_limits?: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -734,6 +748,10 @@ export type ProjectChange = {
   three_d_per_minute?: number | undefined
   three_d_per_hour?: number | undefined
   three_d_per_day?: number | undefined
+  audio_seconds_per_second?: number | undefined
+  audio_seconds_per_minute?: number | undefined
+  audio_seconds_per_hour?: number | undefined
+  audio_seconds_per_day?: number | undefined
   concurrent_requests?: number | undefined
   tasks_in_flight?: number | undefined
 } | undefined
@@ -779,6 +797,10 @@ export type ProjectChange = {
   three_d_per_minute?: number | undefined
   three_d_per_hour?: number | undefined
   three_d_per_day?: number | undefined
+  audio_seconds_per_second?: number | undefined
+  audio_seconds_per_minute?: number | undefined
+  audio_seconds_per_hour?: number | undefined
+  audio_seconds_per_day?: number | undefined
   concurrent_requests?: number | undefined
   tasks_in_flight?: number | undefined
 } | undefined
@@ -806,7 +828,7 @@ export type ProjectOrder = {
   name: string
   labels?: Record<string, string> | null | undefined
   models?: (string)[] | null | undefined
-  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | null | undefined
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | null | undefined
   rate_limits?: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -840,6 +862,10 @@ export type ProjectOrder = {
   three_d_per_minute?: number | undefined
   three_d_per_hour?: number | undefined
   three_d_per_day?: number | undefined
+  audio_seconds_per_second?: number | undefined
+  audio_seconds_per_minute?: number | undefined
+  audio_seconds_per_hour?: number | undefined
+  audio_seconds_per_day?: number | undefined
   concurrent_requests?: number | undefined
   tasks_in_flight?: number | undefined
 } | undefined
@@ -885,6 +911,10 @@ export type ProjectOrder = {
   three_d_per_minute?: number | undefined
   three_d_per_hour?: number | undefined
   three_d_per_day?: number | undefined
+  audio_seconds_per_second?: number | undefined
+  audio_seconds_per_minute?: number | undefined
+  audio_seconds_per_hour?: number | undefined
+  audio_seconds_per_day?: number | undefined
   concurrent_requests?: number | undefined
   tasks_in_flight?: number | undefined
 } | undefined
@@ -925,7 +955,7 @@ export type ProviderDraft = {
 } | undefined
   models?: ({
   model: string
-  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | undefined
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | undefined
 })[] | null | undefined
   base?: string | null | undefined
 }
@@ -951,7 +981,7 @@ export type ProviderDraftTest = {
   message: string
   list: ({
   model: string
-  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | undefined
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | undefined
 })[]
   list_is_cut: boolean
 }
@@ -988,7 +1018,7 @@ export type ProviderTestResult = {
 }
 
 export type RateLimitState = {
-  limit: 'requests_per_second' | 'requests_per_minute' | 'requests_per_hour' | 'requests_per_day' | 'input_tokens_per_second' | 'input_tokens_per_minute' | 'input_tokens_per_hour' | 'input_tokens_per_day' | 'output_tokens_per_second' | 'output_tokens_per_minute' | 'output_tokens_per_hour' | 'output_tokens_per_day' | 'tokens_per_second' | 'tokens_per_minute' | 'tokens_per_hour' | 'tokens_per_day' | 'images_per_second' | 'images_per_minute' | 'images_per_hour' | 'images_per_day' | 'videos_per_second' | 'videos_per_minute' | 'videos_per_hour' | 'videos_per_day' | 'video_seconds_per_second' | 'video_seconds_per_minute' | 'video_seconds_per_hour' | 'video_seconds_per_day' | 'three_d_per_second' | 'three_d_per_minute' | 'three_d_per_hour' | 'three_d_per_day' | 'concurrent_requests' | 'tasks_in_flight'
+  limit: 'requests_per_second' | 'requests_per_minute' | 'requests_per_hour' | 'requests_per_day' | 'input_tokens_per_second' | 'input_tokens_per_minute' | 'input_tokens_per_hour' | 'input_tokens_per_day' | 'output_tokens_per_second' | 'output_tokens_per_minute' | 'output_tokens_per_hour' | 'output_tokens_per_day' | 'tokens_per_second' | 'tokens_per_minute' | 'tokens_per_hour' | 'tokens_per_day' | 'images_per_second' | 'images_per_minute' | 'images_per_hour' | 'images_per_day' | 'videos_per_second' | 'videos_per_minute' | 'videos_per_hour' | 'videos_per_day' | 'video_seconds_per_second' | 'video_seconds_per_minute' | 'video_seconds_per_hour' | 'video_seconds_per_day' | 'three_d_per_second' | 'three_d_per_minute' | 'three_d_per_hour' | 'three_d_per_day' | 'audio_seconds_per_second' | 'audio_seconds_per_minute' | 'audio_seconds_per_hour' | 'audio_seconds_per_day' | 'concurrent_requests' | 'tasks_in_flight'
   amount: number
   remaining: number
   reset_seconds: number | null
@@ -1182,7 +1212,7 @@ export type RoutingExplanation = {
 
 export type RoutingExplanationOrder = {
   model: string
-  family?: 'chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | null | undefined
+  family?: 'chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | null | undefined
   stream?: boolean | null | undefined
   body?: Record<string, unknown> | null | undefined
   tags?: (string)[] | null | undefined
@@ -1356,7 +1386,7 @@ export type Token = {
   name: string
   labels: Record<string, string>
   models: (string)[]
-  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | null
+  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | null
   rate_limits: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -1390,6 +1420,10 @@ export type Token = {
   three_d_per_minute?: number | undefined
   three_d_per_hour?: number | undefined
   three_d_per_day?: number | undefined
+  audio_seconds_per_second?: number | undefined
+  audio_seconds_per_minute?: number | undefined
+  audio_seconds_per_hour?: number | undefined
+  audio_seconds_per_day?: number | undefined
   concurrent_requests?: number | undefined
   tasks_in_flight?: number | undefined
 }
@@ -1408,7 +1442,7 @@ export type TokenChange = {
   name?: string | null | undefined
   labels?: Record<string, string> | null | undefined
   models?: (string)[] | null | undefined
-  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | null | undefined
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | null | undefined
   rate_limits?: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -1442,6 +1476,10 @@ export type TokenChange = {
   three_d_per_minute?: number | undefined
   three_d_per_hour?: number | undefined
   three_d_per_day?: number | undefined
+  audio_seconds_per_second?: number | undefined
+  audio_seconds_per_minute?: number | undefined
+  audio_seconds_per_hour?: number | undefined
+  audio_seconds_per_day?: number | undefined
   concurrent_requests?: number | undefined
   tasks_in_flight?: number | undefined
 } | undefined
@@ -1487,6 +1525,10 @@ export type TokenChange = {
   three_d_per_minute?: number | undefined
   three_d_per_hour?: number | undefined
   three_d_per_day?: number | undefined
+  audio_seconds_per_second?: number | undefined
+  audio_seconds_per_minute?: number | undefined
+  audio_seconds_per_hour?: number | undefined
+  audio_seconds_per_day?: number | undefined
   concurrent_requests?: number | undefined
   tasks_in_flight?: number | undefined
 } | undefined
@@ -1526,7 +1568,7 @@ export type TokenOrder = {
   name: string
   labels?: Record<string, string> | null | undefined
   models?: (string)[] | null | undefined
-  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | null | undefined
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | null | undefined
   rate_limits?: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -1560,6 +1602,10 @@ export type TokenOrder = {
   three_d_per_minute?: number | undefined
   three_d_per_hour?: number | undefined
   three_d_per_day?: number | undefined
+  audio_seconds_per_second?: number | undefined
+  audio_seconds_per_minute?: number | undefined
+  audio_seconds_per_hour?: number | undefined
+  audio_seconds_per_day?: number | undefined
   concurrent_requests?: number | undefined
   tasks_in_flight?: number | undefined
 } | undefined
@@ -1605,6 +1651,10 @@ export type TokenOrder = {
   three_d_per_minute?: number | undefined
   three_d_per_hour?: number | undefined
   three_d_per_day?: number | undefined
+  audio_seconds_per_second?: number | undefined
+  audio_seconds_per_minute?: number | undefined
+  audio_seconds_per_hour?: number | undefined
+  audio_seconds_per_day?: number | undefined
   concurrent_requests?: number | undefined
   tasks_in_flight?: number | undefined
 } | undefined

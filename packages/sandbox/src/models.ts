@@ -52,7 +52,16 @@ const capabilities = (imageInput: boolean) => ({
 })
 
 /** It costs nothing, whatever it simulates. */
-const FREE: ModelConfig['prices'] = { input: 0, output: 0, image: 0, video: 0, three_d: 0, searches: 0 }
+const FREE: ModelConfig['prices'] = {
+  input: 0,
+  output: 0,
+  image: 0,
+  video: 0,
+  three_d: 0,
+  searches: 0,
+  speech_characters: 0,
+  audio_minute: 0,
+}
 
 const row = (model: string, rest: ModelConfig): ModelConfig => ({
   targets: [{ provider: 'sandbox', model }],
@@ -94,6 +103,11 @@ export const SANDBOX_MODELS: Record<string, ModelConfig> = {
   }),
   'sandbox/rerank': row('rerank', { families: ['rerank'] }),
   'sandbox/moderation': row('moderation', { families: ['moderations'] }),
+  'sandbox/speech': row('speech', {
+    families: ['audio-speech'],
+    speech: { characters: 4096, formats: ['mp3', 'wav', 'pcm'] },
+  }),
+  'sandbox/transcription': row('transcription', { families: ['audio-transcription'] }),
   'sandbox/image': row('image', {
     families: ['image-generation'],
     images: {

@@ -4,6 +4,7 @@ import type { ChatCall, ChatRequest, MediaReader, Provider, SimulatedErrors } fr
 import { GatewayError } from '../../../src/spec/error.ts'
 import { usageFrom } from '../../../src/spec/usage.ts'
 import { answerChoice } from './answer.ts'
+import { createSandboxSpeech, createSandboxTranscription } from './audio.ts'
 import { type Answer, chunksOf, completionOf, outputOf } from './chat-response.ts'
 import { createSandboxEmbeddings } from './embeddings.ts'
 import { createSandboxImages } from './images.ts'
@@ -97,6 +98,8 @@ export function createSandbox({ id, clock, manual, media, errors }: SandboxParts
     embeddings,
     rerank: createSandboxRerank({ clock, errors }),
     moderations: createSandboxModerations({ clock, errors }),
+    speech: createSandboxSpeech({ clock, errors }),
+    transcription: createSandboxTranscription({ clock, errors }),
     ...(images ? { images } : {}),
     close,
     chat: {

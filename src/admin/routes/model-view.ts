@@ -29,6 +29,8 @@ const ModelPrice = Type.Object(
     video_second: amount('A second of video.'),
     three_d: amount('A 3D model.'),
     search: amount('A search of the web.'),
+    speech_characters: amount('A million characters of text that is spoken.'),
+    audio_minute: amount('A minute of audio that is transcribed.'),
     request: amount('A request, besides its tokens.'),
   },
   { title: 'ModelPrice' },
@@ -107,6 +109,8 @@ function priceView(version: PriceVersion): ModelPrice {
     video_second: perPiece(version.video_second),
     three_d: perPiece(version.three_d),
     search: perPiece(version.search),
+    speech_characters: perMillion(version.speech_character),
+    audio_minute: perPiece(version.audio_second * 60),
     request: perPiece(version.request),
   }
 }

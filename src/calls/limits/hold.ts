@@ -22,6 +22,7 @@ export function need(units: Readonly<Units>): void {
   needed[5] = amount(units.videos)
   needed[6] = amount(units.video_seconds)
   needed[7] = amount(units.three_d)
+  needed[8] = amount(units.audio_seconds)
   needed[CALLS] = 1
 }
 
@@ -133,6 +134,7 @@ export class LimitHold implements LimitReport {
   #videos = 0
   #seconds = 0
   #three_d = 0
+  #audio = 0
 
   constructor(lists: readonly Limits[], parts: HoldParts) {
     this.#lists = lists
@@ -148,6 +150,7 @@ export class LimitHold implements LimitReport {
     this.#videos = needed[5] as number
     this.#seconds = needed[6] as number
     this.#three_d = needed[7] as number
+    this.#audio = needed[8] as number
     const lists = this.#lists
     for (let list = 0; list < lists.length; list++) take(lists[list] as Limits, now, parts)
   }
@@ -229,8 +232,10 @@ export class LimitHold implements LimitReport {
         return this.#videos
       case 6:
         return this.#seconds
-      default:
+      case 7:
         return this.#three_d
+      default:
+        return this.#audio
     }
   }
 

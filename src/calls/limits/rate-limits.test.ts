@@ -72,6 +72,7 @@ const UNITS: Partial<Record<string, Partial<Units>>> = {
   videos: { videos: 1 },
   video_seconds: { video_seconds: 1 },
   three_d: { three_d: 1 },
+  audio_seconds: { audio_seconds: 1 },
   concurrent_requests: {},
 }
 const COUNTED = RATE_LIMIT_KEYS.filter((key) => key !== 'tasks_in_flight')

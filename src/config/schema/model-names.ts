@@ -47,6 +47,13 @@ const ROWS: readonly Row[] = [
   { family: 'rerank', type: /rerank/i, globs: ['*rerank*'] },
   // Together gives the type `moderation` to models that respond as chat models do.
   { family: 'moderations', globs: ['*moderation*'] },
+  // OpenAI, Groq, and open models: Whisper, Parakeet, Canary; Orpheus, Kokoro.
+  {
+    family: 'audio-transcription',
+    type: /transcri|speech-to-text/i,
+    globs: ['*whisper*', '*transcribe*', '*parakeet*'],
+  },
+  { family: 'audio-speech', type: /^text-to-speech$/i, globs: ['*tts*', '*orpheus*', '*kokoro*'], but: ['*gemini*'] },
   {
     family: 'embeddings',
     type: /embed/i,

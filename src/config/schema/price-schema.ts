@@ -56,6 +56,8 @@ const priceFields = {
   video_seconds: list(VideoPrice, { minItems: 1, maxItems: 100 }, 'By size and sound; the first match counts.'),
   three_d: optional(price('Per 3D model.')),
   searches: optional(price('Per thousand searches of rerank requests.')),
+  speech_characters: optional(price('Per million characters of text that is spoken.')),
+  audio_minute: optional(price('Per minute of audio that is transcribed; seconds count.')),
   request: optional(price('Per request, besides all others.')),
   service_tiers: optional(
     section(

@@ -14,7 +14,7 @@ const AUDIO_MODELS = 'Models that can generate audio, as glob patterns. Default:
 export const KINDS = {
   chatcompat: {
     calls:
-      "An API in the shape of OpenAI's: chat completions, embeddings and images; rerank too with `quirks.rerank`. The default kind.",
+      "An API in the shape of OpenAI's: chat completions, embeddings, audio and images; rerank too with `quirks.rerank`. The default kind.",
   },
   sandbox: { calls: 'No provider: the gateway simulates one, for every family. It is there without configuration.' },
   'chatcompat-video': {

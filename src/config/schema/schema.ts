@@ -30,6 +30,7 @@ import {
   TargetRouting,
 } from './routing-schema.ts'
 import { ServerConfig } from './server-schema.ts'
+import { SpeechLimits } from './speech-schema.ts'
 import { StoreConfig } from './store-schema.ts'
 import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
 import { TelemetryConfig } from './telemetry-schema.ts'
@@ -130,6 +131,7 @@ export const ModelConfig = section({
   video: optional(VideoLimits),
   three_d: optional(ThreeDLimits),
   images: optional(ImageLimits),
+  speech: optional(SpeechLimits),
   keep_days: number({ exclusiveMinimum: 0 }, 'How long finished files are kept. Default: outputs.keep_days.'),
   routing: optional(RoutingConfig),
   rate_limits: rateLimits('What all calls of the model together may use.'),

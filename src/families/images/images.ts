@@ -12,6 +12,7 @@ import { codeInDoubt } from '../../providers/orders/acceptance.ts'
 import type { GeneratedImage, ImageCall, ImageEvent, ImageProvider, Target } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageOperation, ImageOrder, ImageRequest, ImageUsage } from '../../spec/image-request.ts'
+import { awaitFirst } from '../shared/await-first.ts'
 import { estimateImages } from './estimate.ts'
 import { createImageStreamWriter, type ImageFile, type ImageStreamWriter } from './stream-writer.ts'
 
@@ -188,19 +189,6 @@ function mayBeCharged(thrown: unknown): never {
 /** The stream of a provider without partial images: its response. */
 async function* whole(provider: ImageProvider, call: ImageCall, signal: AbortSignal): AsyncIterable<ImageEvent> {
   yield { type: 'done', ...(await provider.generate(call, signal)) }
-}
-
-/** Waits for the first item, so that an error can still set the status: nothing was sent to the client yet. */
-async function awaitFirst<T>(items: AsyncIterable<T>): Promise<AsyncIterable<T>> {
-  const iterator = items[Symbol.asyncIterator]()
-  const first = await iterator.next()
-  return (async function* () {
-    try {
-      for (let item = first; !item.done; item = await iterator.next()) yield item.value
-    } finally {
-      await iterator.return?.()
-    }
-  })()
 }
 
 function imagesOf({ provider }: Target): ImageProvider {

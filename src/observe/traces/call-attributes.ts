@@ -17,6 +17,8 @@ const OPERATIONS: Record<EndpointFamily, string> = {
   rerank: 'rerank',
   embeddings: 'embeddings',
   moderations: 'moderation',
+  'audio-speech': 'speech',
+  'audio-transcription': 'transcription',
   'image-generation': 'generate_content',
   'video-generation': 'generate_content',
   '3d-generation': 'generate_content',

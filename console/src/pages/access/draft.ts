@@ -118,6 +118,7 @@ const UNITS: Record<string, string> = {
   videos: 'Videos',
   video_seconds: 'Video seconds',
   three_d: '3D models',
+  audio_seconds: 'Audio seconds',
 }
 const PERIODS = ['second', 'minute', 'hour', 'day']
 

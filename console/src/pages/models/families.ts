@@ -7,6 +7,8 @@ const NAMES: Record<string, string> = {
   embeddings: 'Embeddings',
   rerank: 'Rerank',
   moderations: 'Moderations',
+  'audio-speech': 'Speech',
+  'audio-transcription': 'Transcription',
   'image-generation': 'Images',
   'video-generation': 'Video',
   'chatcompat-video': 'Video (chat)',

@@ -163,6 +163,8 @@ function Price({ price, isOnly }: { price: ModelPrice; isOnly: boolean }) {
           ['Video', amount(price.video, 'each')],
           ['Second of video', amount(price.video_second, 'each')],
           ['3D model', amount(price.three_d, 'each')],
+          ['Speech', amount(price.speech_characters, 'per million characters')],
+          ['Minute of audio', amount(price.audio_minute, 'each')],
           ['Web search', amount(price.search, 'each')],
           ['Request', amount(price.request, 'each')],
         ]}

@@ -25,12 +25,14 @@ export const tokens = (value: number | null): string => (value === null ? '–' 
 /** The price in short: of a million tokens, or of a piece. */
 export function priceText(price: ModelPrice | null): string {
   if (!price) return 'unknown'
-  const { input, output, image, video, video_second, three_d, request } = price
+  const { input, output, image, video, video_second, three_d, speech_characters, audio_minute, request } = price
   if (input !== null && output !== null && (input > 0 || output > 0)) return `${money(input)} in · ${money(output)} out`
   if (image !== null) return `${money(image)} an image`
   if (video_second !== null) return `${money(video_second)} a second`
   if (video !== null) return `${money(video)} a video`
   if (three_d !== null) return `${money(three_d)} a model`
+  if (speech_characters !== null) return `${money(speech_characters)} a million characters`
+  if (audio_minute !== null) return `${money(audio_minute)} a minute`
   if (input !== null && input > 0) return `${money(input)} in`
   if (request !== null) return `${money(request)} a request`
   return input === 0 ? 'free' : 'unknown'

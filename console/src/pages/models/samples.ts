@@ -206,6 +206,7 @@ const MAKERS: Record<string, (parts: Parts) => Sample[]> = {
   'image-generation': images,
   rerank: onlyCurl('/v1/rerank', { query: 'What guards a castle?', documents: ['A gatehouse', 'A garden'] }),
   moderations: onlyCurl('/v1/moderations', { input: 'Some text' }),
+  'audio-speech': onlyCurl('/v1/audio/speech', { voice: 'alloy', input: 'Good morning.' }),
   'video-generation': onlyCurl('/v1/videos', { prompt: 'A gate that opens at dawn' }),
   '3d-generation': onlyCurl('/v1/3d/generations', { prompt: 'A small gatehouse' }),
 }

@@ -23,6 +23,8 @@ const PATH_OF: Record<string, string> = {
   embeddings: '/v1/embeddings',
   rerank: '/v1/rerank',
   moderations: '/v1/moderations',
+  'audio-speech': '/v1/audio/speech',
+  'audio-transcription': '/v1/audio/transcriptions',
   'image-generation': '/v1/images/generations',
   'video-generation': '/v1/videos',
   '3d-generation': '/v1/3d/generations',

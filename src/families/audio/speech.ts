@@ -1,0 +1,158 @@
+/** The speech family: text is spoken by one target; its audio is passed on as it arrives, as bytes or as events. */
+import type { Meter } from '../../calls/call.ts'
+import type { StreamFamily } from '../../calls/family.ts'
+import { createSample } from '../../kit/sample.ts'
+import type { Tokenizer } from '../../kit/tokenizer.ts'
+import type { CatalogueModel } from '../../models/catalogue.ts'
+import type { SpeechCall, SpeechPart } from '../../providers/audio.ts'
+import type { Target } from '../../providers/provider.ts'
+import type { SpeechFormat, SpeechRequest } from '../../spec/audio-request.ts'
+import { errorBody, GatewayError } from '../../spec/error.ts'
+import type { Units } from '../../spec/usage.ts'
+import { awaitFirst } from '../shared/await-first.ts'
+
+type SpeechWork = { request: SpeechCall['request']; asEvents: boolean; targets: Target[]; characters: number }
+
+type SpeechUsage = { input_tokens: number; output_tokens: number; total_tokens: number; estimated?: true }
+
+type SpeechMeter = Meter<SpeechUsage> & {
+  delivered(): void
+  reported(counts: Exclude<SpeechPart, Uint8Array>): void
+}
+
+export type Speech = StreamFamily<SpeechRequest, SpeechWork, SpeechMeter>
+
+/** OpenAI's models accept 4,096 characters and 2,000 tokens; a character is most of a second of slow speech, 21 tokens. */
+const MOST_AUDIO_TOKENS_A_CHARACTER = 4
+const AUDIO_TOKENS_A_CHARACTER = 1.4
+
+export function createSpeech({ tokenizer }: { tokenizer: Tokenizer }): Speech {
+  return {
+    endpoint: () => 'audio-speech',
+    modelOf: ({ model }) => model,
+    fit: fitSpeech,
+    meter: ({ request, characters }) => createSpeechMeter(request.input, characters, tokenizer),
+    estimate({ request: { input, instructions = '' }, characters }) {
+      const bytes = Buffer.byteLength(input) + Buffer.byteLength(instructions)
+      const units = (input_tokens: number, output_tokens: number): Units => ({
+        input_tokens,
+        output_tokens,
+        output_audio_tokens: output_tokens,
+        speech_characters: characters,
+        requests: 1,
+      })
+      return {
+        expected: units(Math.ceil(bytes / 4), Math.ceil(characters * AUDIO_TOKENS_A_CHARACTER)),
+        most: units(bytes + 2, characters * MOST_AUDIO_TOKENS_A_CHARACTER),
+      }
+    },
+    texts: ({ request: { input, instructions } }) => [input, ...(instructions === undefined ? [] : [instructions])],
+    policy: 'until_answered',
+    targets: ({ targets }) => targets,
+    async send(target, { request, asEvents }, { call, signal, meter }) {
+      const { provider, model } = target
+      if (!provider.speech) {
+        throw new GatewayError('no_available_channel', `The provider "${provider.id}" serves no speech.`)
+      }
+      const parts = provider.speech.speak({ model, request, request_id: call.request_id }, signal)
+      const audio = await awaitFirst(counted(parts, meter))
+      return {
+        parts: asEvents ? deltas(audio) : audio,
+        includesUsage: asEvents,
+        end: (usage) => (asEvents ? doneEvent(usage) : ''),
+      }
+    },
+    // An error among the bytes of the audio would be heard: the connection is cut instead.
+    encodeError(error, { asEvents }) {
+      if (!asEvents) throw error
+      return event({ type: 'error', ...errorBody(error) })
+    },
+  }
+}
+
+function fitSpeech(model: CatalogueModel, given: SpeechRequest): SpeechWork {
+  const { model: _, stream_format, user: __, ...rest } = given
+  const { characters: most = Number.POSITIVE_INFINITY, formats, voices } = model.speech
+  const characters = [...given.input].length
+  if (characters > most) {
+    const message = `"input" has ${characters} characters; the model "${model.id}" speaks at most ${most}.`
+    throw new GatewayError('context_length_exceeded', message, { param: 'input' })
+  }
+  const response_format = given.response_format ?? defaultFormat(formats)
+  refuseOther(model, { param: 'response_format', value: response_format, known: formats })
+  if (typeof given.voice === 'string') refuseOther(model, { param: 'voice', value: given.voice, known: voices })
+  return {
+    request: { ...rest, response_format },
+    asEvents: stream_format === 'sse',
+    targets: model.targets,
+    characters,
+  }
+}
+
+const defaultFormat = (formats: readonly SpeechFormat[] | undefined): SpeechFormat =>
+  formats === undefined || formats.includes('mp3') ? 'mp3' : (formats[0] as SpeechFormat)
+
+type Choice = { param: string; value: string; known: readonly string[] | undefined }
+
+function refuseOther({ id }: CatalogueModel, { param, value, known }: Choice): void {
+  if (known === undefined || known.includes(value)) return
+  const message = `"${param}" of the model "${id}" must be one of ${known.join(', ')}.`
+  throw new GatewayError('invalid_value', message, { param })
+}
+
+/** The audio alone; what the provider counts goes to the meter. */
+async function* counted(parts: AsyncIterable<SpeechPart>, meter: SpeechMeter): AsyncGenerator<Uint8Array> {
+  for await (const part of parts) {
+    if (part instanceof Uint8Array) {
+      meter.delivered()
+      yield part
+    } else meter.reported(part)
+  }
+}
+
+const event = (data: { type: string }) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
+
+async function* deltas(audio: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  for await (const bytes of audio) {
+    const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
+    yield event({ type: 'speech.audio.delta', ...{ audio: base64 } })
+  }
+}
+
+const doneEvent = (usage: SpeechUsage | undefined) =>
+  event({ type: 'speech.audio.done', ...{ usage: usage ?? { input_tokens: 0, output_tokens: 0, total_tokens: 0 } } })
+
+function createSpeechMeter(input: string, characters: number, tokenizer: Tokenizer): SpeechMeter {
+  let usage: SpeechUsage | undefined
+  let hasDelivered = false
+
+  /** The audio tokens of a provider that reports none are not known: what it charges is then by character or by minute. */
+  async function estimated(): Promise<SpeechUsage> {
+    const sample = createSample()
+    sample.add(input)
+    const tokens = await sample.tokens(tokenizer)
+    return { input_tokens: tokens, output_tokens: 0, total_tokens: tokens, estimated: true }
+  }
+
+  return {
+    delivered() {
+      hasDelivered = true
+    },
+    reported({ input_tokens, output_tokens }) {
+      usage = { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens }
+    },
+    async usage() {
+      usage ??= await estimated()
+      return usage
+    },
+    hasCounted: () => hasDelivered || usage !== undefined,
+    units: ({ input_tokens, output_tokens, estimated }) => ({
+      input_tokens,
+      output_tokens,
+      output_audio_tokens: output_tokens,
+      speech_characters: characters,
+      requests: 1,
+      estimated,
+    }),
+  }
+}

@@ -1,0 +1,167 @@
+/** The transcription family: audio is sent to one target, whose text comes back as a whole or as it is recognized. */
+import type { Call, Meter } from '../../calls/call.ts'
+import type { Family, StreamFamily } from '../../calls/family.ts'
+import type { CatalogueModel } from '../../models/catalogue.ts'
+import type { Recording, TranscriptionCall, TranscriptionProvider, TranscriptPart } from '../../providers/audio.ts'
+import type { Target } from '../../providers/provider.ts'
+import type { Transcript, TranscriptionRequest, TranscriptUsage } from '../../spec/audio-request.ts'
+import { errorBody, GatewayError } from '../../spec/error.ts'
+import type { Estimate, Units } from '../../spec/usage.ts'
+import { awaitFirst } from '../shared/await-first.ts'
+import { secondsOf } from './recording.ts'
+
+export type TranscriptionInput = Pick<TranscriptionCall, 'task' | 'recording'> & { request: TranscriptionRequest }
+
+type TranscriptionWork = Pick<TranscriptionCall, 'task' | 'recording' | 'request'> & { targets: Target[] }
+
+type TranscriptMeter = Meter<TranscriptUsage> & {
+  reported(transcript: Transcript): void
+  delivered(): void
+}
+
+export type Transcription = {
+  whole: Family<TranscriptionInput, TranscriptionWork, Transcript, TranscriptMeter>
+  stream: StreamFamily<TranscriptionInput, TranscriptionWork, TranscriptMeter>
+}
+
+export function createTranscription(): Transcription {
+  const shared = {
+    endpoint: () => 'audio-transcription' as const,
+    modelOf: ({ request }: TranscriptionInput) => request.model,
+    fit(model: CatalogueModel, { task, recording, request: given }: TranscriptionInput): TranscriptionWork {
+      const { model: _, stream: __, user: ___, response_format = 'json', ...rest } = given
+      return { task, recording, request: { ...rest, response_format }, targets: model.targets }
+    },
+    meter: ({ recording }: TranscriptionWork) => createTranscriptMeter(recording),
+    estimate: ({ recording, request }: TranscriptionWork) => estimateTranscript(recording, request.prompt),
+    texts: ({ request: { prompt } }: TranscriptionWork) => (prompt === undefined ? [] : [prompt]),
+    policy: 'until_answered' as const,
+    targets: ({ targets }: TranscriptionWork) => targets,
+    // Two attempts at the same time would write their forms into the same memory.
+    is_hedged: false as const,
+  }
+  return {
+    whole: {
+      ...shared,
+      async send(target, work, { call, signal, meter }) {
+        const transcript = await providerOf(target).transcribe(callOf(target, work, call), signal)
+        meter.reported(transcript)
+        return transcript
+      },
+    },
+    stream: {
+      ...shared,
+      async send(target, work, { call, signal, meter }) {
+        const provider = providerOf(target)
+        const asked = callOf(target, work, call)
+        const events = provider.stream?.(asked, signal) ?? whole(provider, asked, signal)
+        const parts = await awaitFirst(encode(events, { meter, provider_id: target.provider.id }))
+        return { parts, includesUsage: false, end: () => '' }
+      },
+      encodeError: (error) => event({ type: 'error', ...errorBody(error) }),
+    },
+  }
+}
+
+function providerOf({ provider }: Target): TranscriptionProvider {
+  if (provider.transcription) return provider.transcription
+  throw new GatewayError('no_available_channel', `The provider "${provider.id}" serves no transcription.`)
+}
+
+const callOf = ({ model }: Target, { task, recording, request }: TranscriptionWork, { request_id }: Call) => ({
+  model,
+  task,
+  recording,
+  request,
+  request_id,
+})
+
+async function* whole(
+  provider: TranscriptionProvider,
+  call: TranscriptionCall,
+  signal: AbortSignal,
+): AsyncGenerator<TranscriptPart> {
+  yield { type: 'end', transcript: await provider.transcribe(call, signal) }
+}
+
+const event = (data: { type: string }) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
+
+type Encoding = { meter: TranscriptMeter; provider_id: string }
+
+/** A text that came as a whole is one delta, so that a client that only reads deltas has it too. */
+async function* encode(parts: AsyncIterable<TranscriptPart>, { meter, provider_id }: Encoding): AsyncGenerator<string> {
+  let hasText = false
+  for await (const part of parts) {
+    if (part.type === 'event') {
+      hasText = true
+      meter.delivered()
+      yield event(part.event as { type: string })
+      continue
+    }
+    meter.reported(part.transcript)
+    const { text, logprobs, languages } = part.transcript as Transcript & { languages?: unknown }
+    const usage = await meter.usage()
+    if (!hasText && text !== '') yield event({ type: 'transcript.text.delta', ...{ delta: text } })
+    yield event({
+      type: 'transcript.text.done',
+      ...{ text, ...(logprobs ? { logprobs } : {}), ...(languages ? { languages } : {}), usage },
+    })
+    return
+  }
+  throw new GatewayError('upstream_cut', `The upstream "${provider_id}" ended before the transcription was complete.`)
+}
+
+/** OpenAI counts ten tokens for a second of audio; fast speech has five tokens of text in it. */
+const TOKENS_A_SECOND = 10
+const TEXT_TOKENS_A_SECOND = 5
+
+function estimateTranscript(recording: Recording, prompt = ''): Estimate {
+  const { expected, most } = secondsOf(recording)
+  const prompted = Buffer.byteLength(prompt)
+  const units = (seconds: number, input: number): Units => ({
+    input_tokens: Math.ceil(seconds * TOKENS_A_SECOND) + input,
+    output_tokens: Math.ceil(seconds * TEXT_TOKENS_A_SECOND),
+    input_audio_tokens: Math.ceil(seconds * TOKENS_A_SECOND),
+    audio_seconds: seconds,
+    requests: 1,
+  })
+  return { expected: units(expected, Math.ceil(prompted / 4)), most: units(most, prompted) }
+}
+
+function createTranscriptMeter(recording: Recording): TranscriptMeter {
+  let transcript: Transcript | undefined
+  let hasDelivered = false
+
+  /** What the provider tells; else the end of the last segment, or what the file tells. */
+  function seconds(): { seconds: number; estimated?: true } {
+    const { usage, duration, segments = [] } = transcript ?? {}
+    if (usage?.type === 'duration') return { seconds: usage.seconds }
+    const known = duration ?? segments.at(-1)?.end
+    if (typeof known === 'number') return { seconds: known }
+    const { expected, is_exact } = secondsOf(recording)
+    return is_exact ? { seconds: expected } : { seconds: expected, estimated: true }
+  }
+
+  return {
+    reported(given) {
+      transcript = given
+    },
+    delivered() {
+      hasDelivered = true
+    },
+    usage: () => (transcript?.usage?.type === 'tokens' ? transcript.usage : { type: 'duration', ...seconds() }),
+    hasCounted: () => transcript !== undefined || hasDelivered,
+    units(usage) {
+      const { seconds: audio_seconds, estimated } = seconds()
+      const tokens = usage.type === 'tokens' ? usage : undefined
+      return {
+        input_tokens: tokens?.input_tokens ?? 0,
+        output_tokens: tokens?.output_tokens ?? 0,
+        input_audio_tokens: tokens?.input_token_details?.audio_tokens,
+        audio_seconds,
+        requests: 1,
+        estimated: tokens ? undefined : estimated,
+      }
+    },
+  }
+}
